@@ -43,8 +43,8 @@ typedef struct graft_dataset {
                                            was made from, with the same d on all ranks. Entries that repeat have a row
                                            each. With symmetrize a reversed edge that is added has the row of the edge
                                            that it is made from, an edge that was there keeps its own, and of entries
-                                           that repeat the first one stays. NULL: none. Not borrowed: create() and
-                                           predict() copy it */
+                                           that repeat the first one stays. NULL: none. Not borrowed: create(),
+                                           update() and predict() copy it */
 } graft_dataset;
 
 /** A data set that was read from files. */

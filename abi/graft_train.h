@@ -101,14 +101,14 @@ typedef struct graft_metrics {
  *  split or before the first evaluation. */
 enum { GRAFT_WEIGHTS_LAST = 0, GRAFT_WEIGHTS_BEST = 1 };
 
-/** What update() replaces; TARGETS: the targets or float targets that the trainer has; EDGE_VALUES: the values of the
- *  graph. */
+/** What update() replaces; TARGETS: the targets or float targets that the trainer has. */
 enum {
     GRAFT_UPDATE_FEATURES = 1u,
     GRAFT_UPDATE_LABELS = 2u,
     GRAFT_UPDATE_TARGETS = 4u,
     GRAFT_UPDATE_SPLIT = 8u,
-    GRAFT_UPDATE_EDGE_VALUES = 16u
+    GRAFT_UPDATE_EDGE_VALUES = 16u,
+    GRAFT_UPDATE_EDGE_FEATURES = 32u
 };
 
 /** One named array of the state of a trainer. All items together, with the same options and data, determine the
@@ -236,11 +236,11 @@ typedef struct graft_train {
      * they were made dense, any entries. EDGE_VALUES reads dataset->graph, whose row_ptr and col_idx are those of
      * create(); over ranks it has the rows of the slice, is read during the call, and may be null where there are none.
      * The graph over ranks, and what else uses it, keeps its values: the trainer then has values of its own, within
-     * memory.limit. Adaptive bits are assigned anew. mlp, maxima, and gat without edge_features use no values. Weights,
+     * memory.limit. Adaptive bits are assigned anew. mlp, maxima, gat but for edge_features=values use none. Weights,
      * moments, running statistics and epochs stay, best weights are forgotten, and the next epoch with halo.staleness
      * is synchronous. Cost: a check of new values, and a copy where the trainer has copies (option order, row masks,
      * normalize_features, sparse features, ranks); sums of constant features are computed anew when they are needed;
-     * for EDGE_VALUES what create() does to the graph, without finding owners, orders and covers.
+     * for what edges have, as create() does to the graph, without finding owners, orders and covers.
      * Memory during the call, besides memory.limit: copies of labels, targets, split, the graph; and as redistribute().
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);

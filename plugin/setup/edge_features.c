@@ -128,8 +128,8 @@ static void fill_numbers(const graft_graph *g, const struct row_numbers *r, stru
     made->part.local.value_type = made->part.remote.value_type = GRAFT_I64;
 }
 
-int32_t gr_ranks_edge_numbers(struct gr_setup *s, const graft_dense *features, struct gr_made_part *made,
-                              graft_error *error)
+int32_t gr_ranks_edge_numbers(struct gr_setup *s, struct gr_budget *budget, const graft_dense *features,
+                              struct gr_made_part *made, graft_error *error)
 {
     const graft_graph *g = s->over;
     const int64_t      local = gr_csr_entries(&g->part.local), remote = gr_csr_entries(&g->part.remote);
@@ -140,7 +140,7 @@ int32_t gr_ranks_edge_numbers(struct gr_setup *s, const graft_dense *features, s
     if (rc == GRAFT_OK && s->first_entry == NULL)
         rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->first_entry, g->comm->n_ranks + 1, error);
     if (rc == GRAFT_OK)
-        rc = gr_budget_check(&s->budget, 8 * (double)(local + remote), "graph (numbers of its entries)", error);
+        rc = gr_budget_check(budget, 8 * (double)(local + remote), "graph (numbers of its entries)", error);
     if (rc == GRAFT_OK) rc = GR_NEW(s->context, values, local, error);
     made->local.values = values;
     if (rc == GRAFT_OK) rc = GR_NEW(s->context, values, remote, error);
@@ -187,13 +187,14 @@ static int32_t rank_of_entry(const struct gr_setup *s, int64_t number)
     return low;
 }
 
-static int32_t asked_rows_init(struct gr_setup *s, struct asked_rows *a, graft_error *error)
+static int32_t asked_rows_init(const struct gr_setup *s, const struct gr_budget *budget, struct asked_rows *a,
+                               graft_error *error)
 {
     const int64_t out = gr_route_n_out(&a->route), in = gr_route_n_in(&a->route), d = s->model.config.edge_features;
     const double  bytes = (double)(out + in) * (8 + 4 * (double)d);
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(gr_budget_check(&s->budget, bytes, "graph (messages with features of edges)", error));
+    GR_TRY(gr_budget_check(budget, bytes, "graph (messages with features of edges)", error));
     GR_TRY(GR_NEW(s->context, a->asked, out, error));
     GR_TRY(GR_NEW(s->context, a->asked_in, in, error));
     GR_TRY(GR_NEW(s->context, a->rows, out * d, error));
@@ -217,8 +218,8 @@ static void copy_edge_row(const graft_dense *features, int64_t row, float *to)
 }
 
 /* to[e] becomes the row of entry numbers[e], for those that have one. */
-static int32_t fetch_rows(struct gr_setup *s, const int64_t *numbers, int64_t entries, const graft_dense *features,
-                          float *to, graft_error *error)
+static int32_t fetch_rows(const struct gr_setup *s, const struct gr_budget *budget, const int64_t *numbers,
+                          int64_t entries, const graft_dense *features, float *to, graft_error *error)
 {
     const int64_t     d = s->model.config.edge_features;
     struct asked_rows a = { 0 };
@@ -228,7 +229,7 @@ static int32_t fetch_rows(struct gr_setup *s, const int64_t *numbers, int64_t en
     for (int64_t e = 0; e < entries; e++)
         if (numbers[e] >= 0) a.route.out[rank_of_entry(s, numbers[e]) + 1]++;
     GR_TRY(gr_route_plan(&a.route, error));
-    GR_TRY(gr_comm_agree(s->over->comm, asked_rows_init(s, &a, error), error));
+    GR_TRY(gr_comm_agree(s->over->comm, asked_rows_init(s, budget, &a, error), error));
     for (int64_t e = 0; e < entries; e++) {
         const int32_t q = numbers[e] >= 0 ? rank_of_entry(s, numbers[e]) : -1;
 
@@ -267,13 +268,14 @@ static void fill_loop(const graft_csr *csr, int64_t row, int64_t loop, int64_t d
     }
 }
 
-int32_t gr_edge_features_place(struct gr_setup *s, const graft_csr *csr, const int64_t *numbers,
-                               const graft_dense *features, float *to, graft_error *error)
+/* to[entries of csr x features] becomes the rows of these numbers, and means for added loops. */
+static int32_t place_rows(const struct gr_setup *s, const struct gr_budget *budget, const graft_csr *csr,
+                          const int64_t *numbers, const graft_dense *features, float *to, graft_error *error)
 {
     const int64_t d = s->model.config.edge_features, entries = gr_csr_entries(csr);
     int32_t       rc = GRAFT_OK;
 
-    if (s->over != NULL) GR_TRY(fetch_rows(s, numbers, entries, features, to, error));
+    if (s->over != NULL) GR_TRY(fetch_rows(s, budget, numbers, entries, features, to, error));
     for (int64_t e = 0; e < entries && s->over == NULL; e++)
         if (numbers[e] >= 0) copy_edge_row(features, numbers[e], to + e * d);
     for (int64_t row = 0; row < csr->n_rows; row++)
@@ -289,7 +291,65 @@ int32_t gr_edge_features_init(struct gr_setup *s, const graft_csr *csr, const in
         GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->edge, gr_csr_entries(csr) * s->model.config.edge_features, error);
 
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    rc = gr_edge_features_place(s, csr, numbers, &s->edge_features, s->edge, error);
+    rc = place_rows(s, &s->budget, csr, numbers, &s->edge_features, s->edge, error);
 done:
     return rc;
+}
+
+/* -- other features ----------------------------------------------------------------------------------------------- */
+
+/* The numbers of the entries of s->a once more, in one process and over ranks. */
+static int32_t number_again(struct gr_setup *s, struct gr_budget *budget, int64_t **numbers, graft_error *error)
+{
+    struct gr_graph_copy graph = { .budget = budget, .csr = &s->graph };
+    int32_t              rc = GRAFT_OK;
+
+    GR_TRY(gr_edge_numbers_begin(s, &graph, error));
+    GR_TRY(gr_setup_graph_derive(s, &graph, 0, error));
+    *numbers = gr_edge_numbers_take(s, &graph);
+done:
+    gr_csr_fini(s->context, &graph.copy);
+    return rc;
+}
+
+static int32_t number_ranks_again(struct gr_setup *s, struct gr_budget *budget, const graft_dense *features,
+                                  int64_t **numbers, graft_error *error)
+{
+    struct gr_made_part made = { 0 };
+    struct gr_part      part;
+    struct gr_part_copy copy = { budget, &part, &made };
+    int32_t             rc = gr_ranks_edge_numbers(s, budget, features, &made, error);
+
+    GR_TRY(rc);
+    part = made.part;
+    GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
+    rc = GR_NEW(s->context, *numbers, gr_csr_entries(&s->a->csr), error);
+    if (rc == GRAFT_OK) gr_ranks_join_values(&part, *numbers);
+    rc = gr_strategy_agree(s->run.strategy, rc, error);
+done:
+    gr_made_part_fini(s->context, &made);
+    return rc;
+}
+
+int32_t gr_new_edge_features(struct gr_setup *s, const graft_dense *features, float **made, graft_error *error)
+{
+    const int64_t    count = gr_csr_entries(&s->a->csr) * s->model.config.edge_features;
+    int64_t         *numbers = NULL;
+    struct gr_budget budget;
+    int32_t          rc = GR_NEW(s->context, *made, count, error);
+
+    gr_budget_init(&budget, s->context, INT64_MAX);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY(s->over != NULL ? number_ranks_again(s, &budget, features, &numbers, error)
+                           : number_again(s, &budget, &numbers, error));
+    rc = place_rows(s, &budget, &s->a->csr, numbers, features, *made, error);
+done:
+    gr_budget_fini(&budget);
+    gr_free(s->context, numbers);
+    return rc;
+}
+
+void gr_edge_features_take(struct gr_setup *s, const float *made)
+{
+    memcpy(s->edge, made, (uint64_t)(gr_csr_entries(&s->a->csr) * s->model.config.edge_features) * sizeof *made);
 }

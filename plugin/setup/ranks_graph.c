@@ -279,7 +279,7 @@ int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     if (!s->model.config.kind->gathers) return gr_setup_order_init(s, NULL, error);
     if (s->model.config.edge_array) {
-        GR_TRY(gr_ranks_edge_numbers(s, &s->edge_features, &r->made, error));
+        GR_TRY(gr_ranks_edge_numbers(s, &s->budget, &s->edge_features, &r->made, error));
         r->part = r->made.part;
         gr_partition_charge(r, &s->budget);
     }

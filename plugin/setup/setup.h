@@ -194,14 +194,17 @@ int32_t  gr_edge_numbers_begin(const struct gr_setup *setup, struct gr_graph_cop
 int64_t *gr_edge_numbers_take(const struct gr_setup *setup, struct gr_graph_copy *graph);
 /** Over ranks: the part of the graph with numbers as values, which `made` owns; the caller frees it, also after a
  *  failure. The number of rows of the features is checked. Collective. Later forget those of the setup. */
-int32_t  gr_ranks_edge_numbers(struct gr_setup *setup, const graft_dense *features, struct gr_made_part *made,
-                               graft_error *error);
+int32_t  gr_ranks_edge_numbers(struct gr_setup *setup, struct gr_budget *budget, const graft_dense *features,
+                               struct gr_made_part *made, graft_error *error);
 void     gr_ranks_edge_numbers_drop(struct gr_setup *setup);
-/** to[entries of csr x features] becomes the rows of these numbers, and means for added loops. Collective. */
-int32_t  gr_edge_features_place(struct gr_setup *setup, const graft_csr *csr, const int64_t *numbers,
-                                const graft_dense *features, float *to, graft_error *error);
 /** Make the features of the setup's edges. Collective. */
 int32_t gr_edge_features_init(struct gr_setup *setup, const graft_csr *csr, const int64_t *numbers, graft_error *error);
+
+/** [entries x features] other features for the edges that the setup has, which the caller frees, also after a failure.
+ *  Nothing has changed then. Collective. */
+int32_t gr_new_edge_features(struct gr_setup *setup, const graft_dense *features, float **made, graft_error *error);
+/** Copy them to where they are used. */
+void    gr_edge_features_take(struct gr_setup *setup, const float *made);
 
 /** The same over ranks; `made` has the arrays of `part` that the graph over ranks does not have. Collective. */
 struct gr_part_copy {

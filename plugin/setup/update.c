@@ -10,7 +10,7 @@
 
 enum {
     ALL_TARGETS = GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT,
-    ALL = GRAFT_UPDATE_FEATURES | ALL_TARGETS | GRAFT_UPDATE_EDGE_VALUES,
+    ALL = GRAFT_UPDATE_FEATURES | ALL_TARGETS | GRAFT_UPDATE_EDGE_VALUES | GRAFT_UPDATE_EDGE_FEATURES,
     ARRAYS = 3
 };
 
@@ -18,13 +18,14 @@ enum {
 struct update {
     uint32_t          what;
     graft_dataset     data; /* of the host, as the next two */
-    graft_dense       features, float_targets;
+    graft_dense       features, float_targets, edge_features;
     graft_csr         sparse, lent_sparse; /* with row pointers of 64 bits; as the host has them */
     int64_t          *row_ptr;             /* those of 64 bits, if the host has others */
     struct gr_targets given;               /* arrays of the host; NULL: this one is not replaced */
     struct gr_targets next;                /* all arrays, in the order of the setup */
     void             *made[ARRAYS];        /* those of `next` that are copies, and not in place yet */
     double           *class_weight;        /* that of `next`, likewise */
+    float            *edges;               /* [entries x features] other features of edges */
 };
 
 /* One array of gr_targets. */
@@ -149,6 +150,26 @@ done:
     return rc;
 }
 
+static int32_t update_check_edges(const struct gr_setup *s, struct update *u, graft_error *error)
+{
+    const int64_t rows = s->over != NULL ? -1 : gr_csr_entries(&s->graph);
+    int32_t       rc = GRAFT_OK;
+
+    if (!s->model.config.edge_array)
+        return gr_fail(error, GRAFT_ERR_STATE,
+                       "this trainer was created without edge_features, or does not use them: they cannot be replaced");
+    if (u->data.edge_features == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG, "edge_features are to be replaced, and are null");
+    GR_TRY(gr_struct_read(&u->edge_features, sizeof u->edge_features, u->data.edge_features, "dataset.edge_features",
+                          error));
+    GR_TRY(gr_edge_features_check(&u->edge_features, rows, s->run.threads, error));
+    if (u->edge_features.n_cols != s->model.config.edge_features)
+        rc = gr_fail(error, GRAFT_ERR_ARG, "edge_features have %lld columns; the trainer was created with %lld",
+                     (long long)u->edge_features.n_cols, (long long)s->model.config.edge_features);
+done:
+    return rc;
+}
+
 static int32_t check_update(const struct gr_setup *s, struct update *u, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -156,6 +177,7 @@ static int32_t check_update(const struct gr_setup *s, struct update *u, graft_er
     if (u->what == 0 || (u->what & ~(uint32_t)ALL) != 0)
         return gr_fail(error, GRAFT_ERR_ARG, "what is 0x%x, expected some of GRAFT_UPDATE_... (0x%x)", u->what, ALL);
     if (u->what & GRAFT_UPDATE_FEATURES) GR_TRY(check_features(s, u, error));
+    if (u->what & GRAFT_UPDATE_EDGE_FEATURES) GR_TRY(update_check_edges(s, u, error));
     rc = check_arrays(s, u, error);
 done:
     return rc;
@@ -314,14 +336,17 @@ int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *
     GR_TRY(gr_strategy_agree(s->run.strategy, check_update(s, &u, error), error));
     GR_TRY(make_targets(s, &u, error));
     if (what & GRAFT_UPDATE_EDGE_VALUES) GR_TRY(gr_new_edges_begin(s, data, &edges, error));
+    if (what & GRAFT_UPDATE_EDGE_FEATURES) GR_TRY(gr_new_edge_features(s, &u.edge_features, &u.edges, error));
     GR_TRY(replace_features(s, &u, error));
     if (edges != NULL) gr_new_edges_end(s, edges);
+    if (u.edges != NULL) gr_edge_features_take(s, u.edges);
     replace_targets(s, &u);
     gr_setup_lend_targets(s, what, data, &u.float_targets);
     forget(s);
 done:
     for (int i = 0; i < ARRAYS; i++) gr_free(s->context, u.made[i]);
     gr_free(s->context, u.class_weight);
+    gr_free(s->context, u.edges);
     gr_free(s->context, u.row_ptr);
     gr_new_edges_fini(s, edges);
     return rc;

@@ -1,4 +1,4 @@
-/* update() of the values of edges: a trainer goes on as one that is created with the new values and has its state, bit
+/* update() of the values of edges, or of an array of their features: a trainer goes on as one that is created with the new values and has its state, bit
  * for bit, in one process and over ranks; what is refused changes nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 83, FEATURES = 5, CLASSES = 3, EPOCHS = 2 };
+enum { N = 83, FEATURES = 5, CLASSES = 3, EPOCHS = 2, EDGE_FEATURES = 2 };
 
 /* What the graph is: rows in no order with repeated entries; or the same in both directions, and so are the values that
  * the trainer is created with. FEW of either: short row masks, because few vertices are trained. */
@@ -20,6 +20,7 @@ enum { MIXED = 0, MIRRORED = 1, FEW = 2 };
 struct edges_job {
     const graft_dataset *old, *new;
     int                  serial;
+    uint32_t             what;      /* GRAFT_UPDATE_EDGE_VALUES, or _FEATURES */
     float               *logits[2]; /* [N x CLASSES] of the updated trainer, and of a new one */
 };
 
@@ -30,7 +31,8 @@ static int32_t edges_open(struct host *host, const graft_dataset *data, struct h
     if (!job->serial) {
         const int32_t rc = host_trainer_create(host, data, SLICES_ODD, t);
 
-        t->slice.dataset.graph = t->slice.slice.rows; /* what update() reads */
+        if (job->what == GRAFT_UPDATE_EDGE_VALUES)
+            t->slice.dataset.graph = t->slice.slice.rows; /* what update() reads */
         return rc;
     }
     memset(t, 0, sizeof *t);
@@ -92,6 +94,43 @@ static int32_t edges_expect(struct host *host, const struct host_trainer *t, con
     return edges_wrong(host, words);
 }
 
+/* The same for features of edges. */
+static int32_t features_expect(struct host *host, const struct host_trainer *t, const graft_dense *features,
+                               int32_t status, const char *words)
+{
+    graft_dataset data = t->slice.dataset;
+
+    data.edge_features = features;
+    if (host->train->update(t->trainer, GRAFT_UPDATE_EDGE_FEATURES, &data, &host->error) == status &&
+        strstr(host->error.message, words) != NULL) {
+        host->error.message[0] = '\0';
+        return GRAFT_OK;
+    }
+    return edges_wrong(host, words);
+}
+
+/* No features, others than there are edges, others for each edge, and features that are not finite. */
+static int32_t features_refused(struct host *host, const struct host_trainer *t)
+{
+    const graft_dense *given = t->slice.dataset.edge_features;
+    graft_dense        wrong = *given;
+    const int64_t      count = given->n_rows * given->stride;
+    float             *rows = oracle_new(count + 1, sizeof *rows);
+    int32_t            rc = features_expect(host, t, NULL, GRAFT_ERR_ARG, "null");
+
+    wrong.n_cols--;
+    if (rc == GRAFT_OK) rc = features_expect(host, t, &wrong, GRAFT_ERR_ARG, "columns");
+    wrong = *given;
+    wrong.n_rows += wrong.n_rows > 0 ? -1 : 0;
+    if (rc == GRAFT_OK) rc = features_expect(host, t, &wrong, GRAFT_ERR_ARG, "rows");
+    for (int64_t at = 0; at < count; at++) rows[at] = at == count / 2 ? NAN : 0;
+    wrong = *given;
+    wrong.data = rows;
+    if (rc == GRAFT_OK) rc = features_expect(host, t, &wrong, GRAFT_ERR_FORMAT, "not finite");
+    free(rows);
+    return rc;
+}
+
 /* Other entries, no values, values that are not finite. */
 static int32_t edges_refused(struct host *host, const struct host_trainer *t)
 {
@@ -140,9 +179,8 @@ static int32_t edges_change(struct host *host, struct host_trainer *t, const gra
 
     for (int32_t i = 0; rc == GRAFT_OK && host->train->state_item(t->trainer, i, &item, NULL) == GRAFT_OK; i++)
         rc = host->train->state_set(fresh.trainer, &item, &host->error);
-    if (rc == GRAFT_OK)
-        rc = host->train->update(t->trainer, GRAFT_UPDATE_EDGE_VALUES, &fresh.slice.dataset, &host->error);
-    if (rc == GRAFT_OK) rc = edges_refused(host, t);
+    if (rc == GRAFT_OK) rc = host->train->update(t->trainer, job->what, &fresh.slice.dataset, &host->error);
+    if (rc == GRAFT_OK) rc = job->what == GRAFT_UPDATE_EDGE_VALUES ? edges_refused(host, t) : features_refused(host, t);
     if (rc == GRAFT_OK) rc = edges_predict(host, t, job->logits[0]);
     if (rc == GRAFT_OK) rc = edges_predict(host, &fresh, job->logits[1]);
     if (memcmp(job->logits[0] + at, job->logits[1] + at, (size_t)count * sizeof(float)) != 0)
@@ -182,6 +220,9 @@ static int32_t bare_body(struct host *host)
     int32_t                 rc = edges_open(host, job->old, &t), updated;
 
     if (rc != GRAFT_OK) return rc;
+    updated = host->train->update(t.trainer, GRAFT_UPDATE_EDGE_FEATURES, &t.slice.dataset, &host->error);
+    if (updated != GRAFT_ERR_STATE || strstr(host->error.message, "without edge_features") == NULL)
+        rc = edges_wrong(host, "features where there were none");
     updated = host->train->update(t.trainer, GRAFT_UPDATE_EDGE_VALUES, &t.slice.dataset, &host->error);
     if (updated != GRAFT_ERR_STATE || strstr(host->error.message, "without values") == NULL)
         rc = edges_wrong(host, "values where there were none");
@@ -198,6 +239,7 @@ struct edges_data {
     int64_t              *row_ptr;
     int32_t              *col_idx;
     float                *values[2];
+    graft_dense           features[2]; /* of the edges, likewise */
 };
 
 static int is_entry(const graft_csr *csr, int64_t v, int64_t u)
@@ -251,6 +293,16 @@ static void edges_data_init(struct edges_data *d, int kind)
         if ((kind & FEW) && v >= 4) d->set.split[v] = GRAFT_SPLIT_VALIDATION;
     }
     d->old = d->new = d->set.dataset;
+    for (int i = 0; i < 2; i++) {
+        const int64_t count = d->row_ptr[N] * EDGE_FEATURES;
+        float        *features = oracle_new(count, sizeof *features);
+
+        for (int64_t at = 0; at < count; at++) features[at] = (float)sample_real(&sample, -1, 1);
+        d->features[i] =
+            (graft_dense){ sizeof d->features[i], GRAFT_F32, d->row_ptr[N], EDGE_FEATURES, EDGE_FEATURES, features };
+    }
+    d->old.edge_features = &d->features[0];
+    d->new.edge_features = &d->features[1];
     d->old.graph = &d->graph[0];
     d->new.graph = &d->graph[1];
 }
@@ -258,6 +310,7 @@ static void edges_data_init(struct edges_data *d, int kind)
 static void edges_data_fini(struct edges_data *d)
 {
     for (int i = 0; i < 2; i++) free(d->values[i]);
+    for (int i = 0; i < 2; i++) free(d->features[i].data);
     free(d->row_ptr);
     free(d->col_idx);
     sample_dataset_fini(&d->set);
@@ -268,13 +321,14 @@ static void edges_run(int32_t n_ranks, const char *more, int kind, int bare, int
     const char         *settings[16] = { "layers=2", "hidden=6", "epochs=99", "threads=1", "partition=hash" };
     static struct hosts hosts;
     struct edges_data   d;
-    struct edges_job    job = { .serial = n_ranks == 0 };
+    struct edges_job    job = { .serial = n_ranks == 0, .what = GRAFT_UPDATE_EDGE_VALUES };
     char                text[160];
     int                 count = job.serial ? 4 : 5;
 
     edges_data_init(&d, kind);
     job.old = bare ? &d.set.dataset : &d.old;
     job.new = &d.new;
+    if (strstr(more, "edge_features=array") != NULL) job.what = GRAFT_UPDATE_EDGE_FEATURES;
     for (int i = 0; i < 2; i++) job.logits[i] = oracle_new(N * CLASSES, sizeof(float));
     snprintf(text, sizeof text, "%s", more);
     for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) settings[count++] = word;
@@ -300,6 +354,9 @@ int main(void)
                                             "model=gat heads=2 edge_features=values order=rcm",
                                             "model=gat heads=2 edge_features=values symmetrize=yes dropout=0.3",
                                             "model=gat heads=3 edge_features=values self_loops=no recompute=yes",
+                                            "model=gat heads=2 edge_features=array",
+                                            "model=gat heads=3 edge_features=array self_loops=no",
+                                            "model=gat edge_features=array symmetrize=yes order=rcm dropout=0.3",
                                             "model=mlp",
                                             "model=sage symmetrize=yes self_loops=yes row_masks=no",
                                             "model=gcn order=degree row_masks=no",
@@ -312,6 +369,7 @@ int main(void)
                                               "model=gcn symmetrize=yes halo.codec=adaptive halo.reassign_every=1",
                                               "model=sage halo.codec=adaptive halo.staleness=1",
                                               "model=gat heads=2 edge_features=values halo.staleness=1",
+                                              "model=gat heads=2 edge_features=array halo.codec=q8",
                                               "model=gat heads=2 edge_features=values halo.codec=adaptive "
                                               "halo.reassign_every=1 halo.budget=error:0.2" };
 
