@@ -320,6 +320,7 @@ static void bad_update(graft_trainer *trainer)
     d.labels = NULL;
     REFUSED(GRAFT_ERR_ARG, s.train->update(trainer, GRAFT_UPDATE_LABELS, &d, &error));
     REFUSED(GRAFT_ERR_STATE, s.train->update(trainer, GRAFT_UPDATE_TARGETS, &d, &error));
+    REFUSED(GRAFT_ERR_STATE, s.train->update(trainer, GRAFT_UPDATE_EDGE_FEATURES, &d, &error));
     d.size = 0;
     REFUSED(GRAFT_ERR_ARG, s.train->update(trainer, GRAFT_UPDATE_SPLIT, &d, &error));
     bad_edge_values(trainer);

@@ -1,5 +1,5 @@
-/* update() of the values of edges, or of an array of their features: a trainer goes on as one that is created with the new values and has its state, bit
- * for bit, in one process and over ranks; what is refused changes nothing.
+/* update() of the values of edges, or of an array of their features: a trainer goes on as one that is created with the
+ * new ones and has its state, bit for bit, in one process and over ranks; what is refused changes nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/tap.h"
@@ -345,24 +345,26 @@ static void edges_run(int32_t n_ranks, const char *more, int kind, int bare, int
 
 int main(void)
 {
-    static const char *const settings[] = { "model=sage dropout=0.2",
-                                            "model=gcn",
-                                            "model=gin recompute=yes threads=2",
-                                            "model=sgc",
-                                            "model=appnp propagation=2 reuse_input=no",
-                                            "model=gat heads=2 order=rcm",
-                                            "model=gat heads=2 edge_features=values order=rcm",
-                                            "model=gat heads=2 edge_features=values symmetrize=yes dropout=0.3",
-                                            "model=gat heads=3 edge_features=values self_loops=no recompute=yes",
-                                            "model=gat heads=2 edge_features=array",
-                                            "model=gat heads=3 edge_features=array self_loops=no",
-                                            "model=gat edge_features=array symmetrize=yes order=rcm dropout=0.3",
-                                            "model=mlp",
-                                            "model=sage symmetrize=yes self_loops=yes row_masks=no",
-                                            "model=gcn order=degree row_masks=no",
-                                            "model=gcn symmetrize=yes order=rcm self_loops=no",
-                                            "model=sage label_rate=0.4 input_dropout=0.3 mxm.kernel=graphblas",
-                                            "model=gin order=community self_loops=yes mxm.kernel=reference" };
+    static const char *const settings[] = {
+        "model=sage dropout=0.2",
+        "model=gcn",
+        "model=gin recompute=yes threads=2",
+        "model=sgc",
+        "model=appnp propagation=2 reuse_input=no",
+        "model=gat heads=2 order=rcm",
+        "model=gat heads=2 edge_features=values order=rcm",
+        "model=gat heads=2 edge_features=values symmetrize=yes dropout=0.3",
+        "model=gat heads=3 edge_features=values self_loops=no recompute=yes",
+        "model=gat heads=2 edge_features=array",
+        "model=gat heads=3 edge_features=array self_loops=no",
+        "model=gat heads=2 edge_features=array symmetrize=yes order=rcm dropout=0.3",
+        "model=mlp",
+        "model=sage symmetrize=yes self_loops=yes row_masks=no",
+        "model=gcn order=degree row_masks=no",
+        "model=gcn symmetrize=yes order=rcm self_loops=no",
+        "model=sage label_rate=0.4 input_dropout=0.3 mxm.kernel=graphblas",
+        "model=gin order=community self_loops=yes mxm.kernel=reference"
+    };
     static const char *const over_ranks[] = { "model=sage halo.staleness=1",
                                               "model=gcn halo.cover=pre",
                                               "model=gin halo.cover=post halo.codec=q4",

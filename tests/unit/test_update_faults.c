@@ -225,6 +225,14 @@ static void faults_data_value(struct faults_data *d)
     }
 }
 
+/* Features of edges are others. */
+static void faults_data_edges(struct faults_data *d)
+{
+    const graft_dense *features = &d->new.edge_features;
+
+    for (int64_t at = 0; at < features->n_rows * features->stride; at++) ((float *)features->data)[at] += 0.25f;
+}
+
 static void faults_data_fini(struct faults_data *d)
 {
     sample_dataset_fini(&d->old);
@@ -254,6 +262,7 @@ static void test_update_memory(int32_t n_ranks, const char *more, uint32_t what,
 
     faults_data_init(&d, regression, 0, strstr(more, "sparse") != NULL);
     if (what & GRAFT_UPDATE_EDGE_VALUES) faults_data_value(&d);
+    if (what & GRAFT_UPDATE_EDGE_FEATURES) faults_data_edges(&d);
     job.old = &d.old.dataset;
     job.new = &d.new.dataset;
     faults_run(n_ranks, more, &job, memory_body, &hosts);
@@ -326,6 +335,11 @@ int main(void)
     test_update_memory(0, "model=sage symmetrize=yes order=rcm", GRAFT_UPDATE_EDGE_VALUES, 0);
     test_update_memory(2, "model=sage", GRAFT_UPDATE_EDGE_VALUES, 0);
     test_update_memory(3, "model=gcn order=rcm symmetrize=yes", GRAFT_UPDATE_EDGE_VALUES | all, 0);
+    test_update_memory(0, "model=gat heads=2 edge_features=array order=rcm symmetrize=yes", GRAFT_UPDATE_EDGE_FEATURES,
+                       0);
+    test_update_memory(2, "model=gat heads=2 edge_features=array", GRAFT_UPDATE_EDGE_FEATURES, 0);
+    test_update_memory(3, "model=gat heads=2 edge_features=array order=rcm symmetrize=yes",
+                       GRAFT_UPDATE_EDGE_FEATURES | all, 0);
     test_absent();
     for (int32_t ranks = 0; ranks < 4; ranks++) {
         test_split(ranks, "model=sage layers=1", 1);
