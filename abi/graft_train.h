@@ -117,8 +117,8 @@ enum {
  *  ("halo.refresh"). Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are weights (gat:
  *  weight [in x K*d], attention_source and attention_target [K x d], bias, for K heads of d columns; with
  *  edge_features weight_edge [e x K*d], e of an edge, attention_edge [K x d]), "label_embedding" with label_rate;
- *  "layers.0.norm.mean", ".variance" of BatchNorm (moments 0); "best.NAME" are the best weights; "optimizer.m.NAME"
- *  and "optimizer.v.NAME" moments; "progress.epoch" and others counters. */
+ *  "layers.0.norm.mean", ".variance" of BatchNorm; "best.NAME" are those of the best epoch; "optimizer.m.NAME" and
+ *  "optimizer.v.NAME" moments of weights; "progress.epoch" and others counters. */
 typedef struct graft_state_item {
     uint32_t    size;
     graft_dtype dtype; /**< GRAFT_F32, GRAFT_F64 or GRAFT_I64 */

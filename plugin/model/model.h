@@ -56,18 +56,21 @@ struct gr_config {
  *  bias with the rule of the fan-in follows a weight that has as many inputs. */
 enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN_IN };
 
-/** One trained array: [rows x cols], rows 1 for vectors. With is_running it is a running mean or variance of BatchNorm:
- *  `gradient` then has the statistic of the step, and the optimiser moves the value a tenth of the way to it. */
+/** What a parameter is: trained, or a running statistic of BatchNorm. */
+enum gr_statistic { GR_TRAINED, GR_RUNNING_MEAN, GR_RUNNING_VARIANCE };
+
+/** One trained array: [rows x cols], rows 1 for vectors. Of a running statistic `gradient` has that of the step, and the
+ *  optimiser moves the value a tenth of the way to it; it has no moments. */
 struct gr_parameter {
     char                name[GR_STATE_COPIES][64]; /* in the state: of the value, the best value, the two moments */
     int32_t             n_dims;
     int                 decayed; /* the weight decay applies */
-    int                 is_running;
+    enum gr_statistic   statistic;
     enum gr_first_value first;
     int64_t             rows, cols;
     int64_t             inputs; /* rows of this matrix, or of the one that this vector follows */
     float              *value, *gradient, *best, *m, *v;
-    float              *previous[3]; /* value, m and v before the last step */
+    float              *previous[3]; /* value, m and v before the last step; NULL where there are none */
 };
 
 /** The weights of one layer; NULL where its kind has none. */
@@ -86,7 +89,7 @@ struct gr_model {
     struct gr_config     config;
     struct gr_layer      layers[GR_LAYERS_MAX];
     struct gr_parameter *parameters; /* those that are trained, and then running statistics */
-    int32_t              n_parameters;
+    int32_t              n_parameters, n_trained;
     struct gr_parameter *label_embedding; /* [classes x features] of option label_rate, or NULL */
     float               *gradients;       /* those of all parameters, one after the other */
     int64_t              n_weights;       /* elements of those that are trained */

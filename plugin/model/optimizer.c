@@ -6,7 +6,6 @@
 #include "model/model.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Steps write the new weights and moments beside the present ones, in p->previous. */
 enum { VALUE, M, V, SWAPPED };
@@ -39,11 +38,7 @@ static void sgd_step(struct gr_parameter *p, float rate, float decay, float mome
 /* Running statistics follow those of the step, with PyTorch's momentum of 0.1. */
 static void running_step(struct gr_parameter *p)
 {
-    const uint64_t bytes = (uint64_t)(p->rows * p->cols) * sizeof(float);
-
     for (int64_t i = 0; i < p->rows * p->cols; i++) p->previous[VALUE][i] = 0.9f * p->value[i] + 0.1f * p->gradient[i];
-    memcpy(p->previous[M], p->m, bytes);
-    memcpy(p->previous[V], p->v, bytes);
 }
 
 /* The sum has one order, so its bits do not depend on threads. Squares of floats cannot overflow in double. */
@@ -101,7 +96,7 @@ void gr_optimizer_step(struct gr_model *model, int64_t step, double learning_rat
         struct gr_parameter *p = &model->parameters[i];
         const float          decay = p->decayed ? (float)config->weight_decay : 0;
 
-        if (p->is_running) running_step(p);
+        if (p->statistic != GR_TRAINED) running_step(p);
         else if (model->config.adam) adam_step(p, rate, decay, (double)step);
         else sgd_step(p, rate, decay, (float)config->momentum);
     }

@@ -89,7 +89,8 @@ static void add_running(struct gr_model *model, int32_t l)
     if (model->config.norm != GR_NORM_BATCH || !model->layers[l].hidden) return;
     for (const struct gr_parameter_shape *s = running_shapes; s->name != NULL; s++) {
         add_parameter(model, l, s);
-        model->parameters[model->n_parameters - 1].is_running = 1;
+        model->parameters[model->n_parameters - 1].statistic =
+            s->slot == GR_SLOT(running_mean) ? GR_RUNNING_MEAN : GR_RUNNING_VARIANCE;
     }
 }
 
@@ -115,6 +116,7 @@ static int32_t make_parameter(struct gr_parameter *p, struct gr_budget *budget, 
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, p->value, count, error));
     if (copies == 1) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_OPTIMISER, p->best, count, error));
+    if (p->statistic != GR_TRAINED) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_OPTIMISER, p->m, count, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_OPTIMISER, p->v, count, error));
 done:
@@ -151,17 +153,23 @@ static void set_first_value(const struct gr_config *config, struct gr_parameter 
 int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graft_error *error)
 {
     const int32_t n_layers = model->config.n_layers;
-    double        count = 0;
+    double        count = 0, moments = 0;
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, model->parameters, n_layers * PARAMETERS_OF_LAYER + 1, error));
     for (int32_t l = 0; l < n_layers; l++) describe_layer(model, l);
     if (model->config.label_rate > 0) add_embedding(model);
+    model->n_trained = model->n_parameters;
     for (int32_t l = 0; l < n_layers; l++) add_running(model, l);
-    for (int32_t i = 0; i < model->n_parameters; i++)
-        count += (double)model->parameters[i].rows * (double)model->parameters[i].cols;
+    for (int32_t i = 0; i < model->n_parameters; i++) {
+        const double elements = (double)model->parameters[i].rows * (double)model->parameters[i].cols;
+
+        count += elements;
+        if (i < model->n_trained) moments += 2 * elements;
+    }
+    /* Best and previous values, and moments with previous ones. */
     gr_budget_plan(budget, GR_USE_WEIGHTS, 2 * sizeof(float) * count);
-    gr_budget_plan(budget, GR_USE_OPTIMISER, 6 * sizeof(float) * count);
+    gr_budget_plan(budget, GR_USE_OPTIMISER, sizeof(float) * (2 * count + 2 * moments));
 done:
     return rc;
 }
@@ -186,7 +194,7 @@ int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_er
     for (int32_t i = 0; i < model->n_parameters; i++) {
         const struct gr_parameter *p = &model->parameters[i];
 
-        *(p->is_running ? &running : &model->n_weights) += p->rows * p->cols;
+        *(i < model->n_trained ? &model->n_weights : &running) += p->rows * p->cols;
     }
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, model->gradients, model->n_weights + running, error));
     GR_TRY(gr_model_allocate(model, budget, GR_STATE_COPIES, error));
@@ -194,7 +202,7 @@ int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_er
         struct gr_parameter *p = &model->parameters[i];
 
         p->gradient = i == 0 ? model->gradients : p[-1].gradient + p[-1].rows * p[-1].cols;
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < (i < model->n_trained ? 3 : 1); k++)
             GR_TRY(GR_BUDGET_NEW(budget, GR_USE_OPTIMISER, p->previous[k], p->rows * p->cols, error));
         set_first_value(&model->config, p, i);
     }

@@ -220,7 +220,7 @@ static int32_t read_arrays(struct loading *l, graft_error *error)
 
         if (checksums != NULL) mine = checksums + gr_checksum_place(header->tensors, header->n_tensors, t->name);
         GR_TRY(read_array(l, t, mine, array_of(l->model, t->name, &item), error));
-        if (gr_state_check(&item, &reason) < 0)
+        if (gr_state_check(&l->model->model, &item, &reason) < 0)
             return gr_fail(error, GRAFT_ERR_FORMAT, "'%s', from byte %lld on: %s", l->file.name,
                            (long long)(l->data + t->begin), reason.message);
     }

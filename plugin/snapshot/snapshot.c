@@ -252,6 +252,7 @@ static void copy_weights(graft_model *m, const graft_trainer *trainer, int best)
         memcpy(to->value, best ? from->best : from->value, bytes);
         if (m->copies == 1) continue;
         memcpy(to->best, from->best, bytes);
+        if (i >= m->model.n_trained) continue;
         memcpy(to->m, from->m, bytes);
         memcpy(to->v, from->v, bytes);
     }
@@ -384,7 +385,7 @@ void gr_snapshot_info(const graft_model *m, graft_model_info *info)
     info->widths = config->width;
     info->n_features = config->width[0];
     info->n_classes = config->width[config->n_layers];
-    for (int32_t i = 0; i < m->model.n_parameters && !m->model.parameters[i].is_running; i++)
+    for (int32_t i = 0; i < m->model.n_trained; i++)
         info->n_weights += m->model.parameters[i].rows * m->model.parameters[i].cols;
     info->epoch = m->progress.epoch;
 }

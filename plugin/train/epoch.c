@@ -84,7 +84,7 @@ static void find_in_weights(const graft_trainer *t, struct finding *found)
         const struct gr_parameter *p = &t->setup.model.parameters[i];
         const float *const         arrays[] = { p->value, p->m, p->v };
 
-        for (int k = 0; k < 3 && found->what[0] == '\0'; k++) {
+        for (int k = 0; k < (p->statistic == GR_TRAINED ? 3 : 1) && found->what[0] == '\0'; k++) {
             if (gr_all_finite(arrays[k], p->rows * p->cols)) continue;
             snprintf(found->what, sizeof found->what, "%s of %s is not finite after the step",
                      k == 0 ? "a weight" : "a moment", p->name[0]);

@@ -25,7 +25,9 @@ static void progress_item(const struct gr_progress *p, int32_t index, graft_stat
 
 int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error)
 {
-    const int32_t              n = state->model->n_parameters, count = n * state->copies;
+    const int32_t              n = state->model->n_parameters, n_trained = state->model->n_trained;
+    const int32_t              count = state->copies == 1 ? n : 2 * (n + n_trained);
+    const int32_t              copy = index < 2 * n ? index / n : 2 + (index - 2 * n) / n_trained;
     const int32_t              all = count + (state->copies == GR_STATE_COPIES ? N_PROGRESS : 0);
     const struct gr_parameter *p;
 
@@ -34,13 +36,13 @@ int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_i
         progress_item(state->progress, index - count, item);
         return GRAFT_OK;
     }
-    p = &state->model->parameters[index % n];
+    p = &state->model->parameters[copy < 2 ? index % n : (index - 2 * n) % n_trained];
     item->dtype = GRAFT_F32;
-    item->name = p->name[index / n];
+    item->name = p->name[copy];
     item->n_dims = p->n_dims;
     item->shape[0] = p->n_dims == 2 ? p->rows : p->cols;
     item->shape[1] = p->n_dims == 2 ? p->cols : 0;
-    item->data = (const float *const[GR_STATE_COPIES]){ p->value, p->best, p->m, p->v }[index / n];
+    item->data = (const float *const[GR_STATE_COPIES]){ p->value, p->best, p->m, p->v }[copy];
     return GRAFT_OK;
 }
 
@@ -98,8 +100,21 @@ static int has_bad_float(const float *values, int64_t count, float least)
     return bad;
 }
 
-/* Counters cannot be negative, nor second moments; weights must be finite, or no evaluation could follow. */
-int32_t gr_state_check(const graft_state_item *item, graft_error *error)
+/* Whether the item is of a variance or of second moments. */
+static int has_squares(const struct gr_model *model, const char *name)
+{
+    for (int32_t i = 0; i < model->n_parameters; i++) {
+        const struct gr_parameter *p = &model->parameters[i];
+        const int                  is_variance = p->statistic == GR_RUNNING_VARIANCE;
+
+        if (strcmp(name, p->name[3]) == 0) return 1;
+        if (is_variance && (strcmp(name, p->name[0]) == 0 || strcmp(name, p->name[1]) == 0)) return 1;
+    }
+    return 0;
+}
+
+/* Counters cannot be negative, nor squares; weights must be finite, or no evaluation could follow. */
+int32_t gr_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error)
 {
     int squares;
 
@@ -112,7 +127,7 @@ int32_t gr_state_check(const graft_state_item *item, graft_error *error)
                        *(const double *)item->data);
     }
     if (item->dtype != GRAFT_F32) return GRAFT_OK;
-    squares = strncmp(item->name, "optimizer.v.", 12) == 0 || strstr(item->name, "norm.variance") != NULL;
+    squares = has_squares(model, item->name);
     if (!has_bad_float(item->data, elements(item), squares ? 0 : -FLT_MAX)) return GRAFT_OK;
     for (int64_t i = 0; i < elements(item); i++) {
         const float value = ((const float *)item->data)[i];
@@ -153,7 +168,7 @@ int32_t gr_trainer_state_set(graft_trainer *t, const graft_state_item *item, gra
     if (item->name == NULL || item->data == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "item.name or item.data is null");
     GR_TRY(gr_trainer_state_find(t, item, &ours, error));
-    GR_TRY(gr_state_check(item, error));
+    GR_TRY(gr_state_check(&t->setup.model, item, error));
     /* The arrays of the state are the trainer's own; only hosts see them as constant. */
     memcpy((void *)(uintptr_t)ours.data, item->data, (uint64_t)gr_state_bytes(&ours));
     t->state_is_set = 1;

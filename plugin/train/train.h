@@ -26,7 +26,8 @@ struct graft_trainer {
     char              *options;      /* as they were at create(): gr_options_copy() */
 };
 
-/** A model with what its training has so far; a weight has the first `copies` of GR_STATE_COPIES. */
+/** A model with what its training has so far; a weight has the first `copies` of GR_STATE_COPIES,
+ *  a running statistic no moments. */
 struct gr_state {
     const struct gr_model    *model;
     const struct gr_progress *progress;
@@ -35,8 +36,8 @@ struct gr_state {
 
 /** As graft_train.state_item(). */
 int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error);
-/** Whether an item can have these values. \return OK; ERR_FORMAT. */
-int32_t gr_state_check(const graft_state_item *item, graft_error *error);
+/** Whether an item of the model's state can have these values. \return OK; ERR_FORMAT. */
+int32_t gr_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error);
 /** Bytes of its array. */
 int64_t gr_state_bytes(const graft_state_item *item);
 /** The item of the trainer that has this name and shape. \return OK; ERR_NOT_FOUND; ERR_FORMAT. */

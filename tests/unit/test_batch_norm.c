@@ -208,6 +208,49 @@ static void test_undone(void)
     training_fini(&training);
 }
 
+/* The best weights come with the running statistics of their epoch, and predict with them. Statistics have no
+ * moments. */
+static void test_best_running(void)
+{
+    const struct training_case what = {
+        .kind = ORACLE_SAGE, .layers = 3, .norm = ORACLE_BATCH_NORM, .optimizer = { .lr = 0.3, .adam = 1 }
+    };
+    static float    now[RUNNING_MOST], then[RUNNING_MOST], best[RUNNING_MOST];
+    struct training training;
+    graft_error     error = GRAFT_INIT(graft_error);
+    graft_metrics   metrics = GRAFT_INIT(graft_metrics);
+    double          loss = NAN;
+    int64_t         count = 0, at = 0;
+    int32_t         rc;
+
+    training_init(&training, &what, 1);
+    if (training_open(&training, api, &what, &error) < 0) diag("%s", error.message);
+    host_set_all(api, "epochs=20 eval_every=1");
+    for (int i = 1; i <= 20; i++) {
+        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+
+        train->epoch(training.trainer, &epoch, &error);
+        count = copy_running(training.trainer, &training.model, "", now);
+        if (!epoch.best) continue;
+        memcpy(then, now, sizeof now);
+        loss = epoch.validation_loss;
+        at = i;
+    }
+    copy_running(training.trainer, &training.model, "best.", best);
+    ok(count > 0 && at > 1 && at < 20 && memcmp(then, best, (size_t)count * sizeof *best) == 0 &&
+           memcmp(now, best, (size_t)count * sizeof *best) != 0,
+       "the best running statistics are those of epoch %lld of 20", (long long)at);
+    rc = train->evaluate(training.trainer, GRAFT_WEIGHTS_BEST, &metrics, &error);
+    ok(rc == GRAFT_OK && fabs(metrics.validation_loss - loss) < 1e-12,
+       "evaluated again, the best weights have a validation loss of %.6f, and had %.6f", metrics.validation_loss, loss);
+    ok(find_running(training.trainer, "optimizer.v.", 0, "gain") != NULL &&
+           find_running(training.trainer, "optimizer.v.", 0, "variance") == NULL &&
+           find_running(training.trainer, "optimizer.m.", 0, "mean") == NULL,
+       "running statistics have no moments");
+    host_set_all(api, "eval_every=0");
+    training_fini(&training);
+}
+
 /* Statistics of some thousand rows after three steps; returns how many there are. */
 static int64_t run_threads(const struct sample_dataset *set, const char *threads, float *found)
 {
@@ -267,6 +310,7 @@ int main(void)
         test_running(&what);
     }
     test_undone();
+    test_best_running();
     test_batch_norm_threads();
     api->close(api->context);
     return done();

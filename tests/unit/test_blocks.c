@@ -360,7 +360,7 @@ static void push_weights(struct bench *b, const struct training *training)
         int32_t                     t;
         const struct oracle_tensor *tensor = tensor_of(training, p->name[0], &t);
 
-        if (p->is_running) continue;
+        if (p->statistic != GR_TRAINED) continue;
         for (int64_t at = 0; at < p->rows * p->cols; at++) p->value[at] = (float)tensor->value[at];
     }
 }
@@ -375,7 +375,7 @@ static double distance_of_gradients(const struct bench *b, const struct training
         double                     largest = 1e-9, most = 0;
         int32_t                    t;
 
-        if (p->is_running) continue;
+        if (p->statistic != GR_TRAINED) continue;
         if (tensor_of(training, p->name[0], &t) == NULL) return INFINITY;
         if (training_is_idle(training, t)) largest = 1;
         for (int64_t at = 0; at < p->rows * p->cols; at++) {
