@@ -59,8 +59,8 @@ enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN
 /** What a parameter is: trained, or a running statistic of BatchNorm. */
 enum gr_statistic { GR_TRAINED, GR_RUNNING_MEAN, GR_RUNNING_VARIANCE };
 
-/** One trained array: [rows x cols], rows 1 for vectors. Of a running statistic `gradient` has that of the step, and the
- *  optimiser moves the value a tenth of the way to it; it has no moments. */
+/** One array of numbers: [rows x cols], rows 1 for vectors. Of a running statistic `gradient` has that of the step, and
+ *  the optimiser moves the value a tenth of the way to it; it has no moments. */
 struct gr_parameter {
     char                name[GR_STATE_COPIES][64]; /* in the state: of the value, the best value, the two moments */
     int32_t             n_dims;

@@ -175,10 +175,8 @@ static int32_t make_joined(struct gr_setup *s, int64_t **numbers, graft_error *e
 
     if (s->n_seen > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                       "%lld vertices and %lld of other ranks are too many for "
-                       "option '%s' = %s",
-                       (long long)s->n, (long long)part->halo.count,
-                       s->model.config.takes_largest ? "aggregator" : "model",
+                       "%lld vertices and %lld of other ranks are too many for option '%s' = %s", (long long)s->n,
+                       (long long)part->halo.count, s->model.config.takes_largest ? "aggregator" : "model",
                        s->model.config.takes_largest ? "max" : s->model.config.kind->name);
     GR_TRY(gr_csr_init(s->context, &joined, &like, s->n, s->n_seen, entries, error));
     GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->row_kind, s->n_seen, error));

@@ -124,7 +124,7 @@ int gr_setup_uses_values(const struct gr_setup *s)
     const struct gr_config *config = &s->model.config;
 
     if (config->kind->attends) return config->edge_features > 0 && !config->edge_array;
-    return config->kind->gathers && !gr_reads_halo(s); /* maxima do not use them */
+    return config->kind->gathers && !config->takes_largest;
 }
 
 int32_t gr_new_edges_begin(struct gr_setup *s, const graft_dataset *data, struct gr_new_edges **edges,
