@@ -58,6 +58,7 @@ typedef struct graft_data_interface {
      *
      * `path` is a folder with
      *     edges.npy             int32 or int64 [2, edges], row 0 sources and row 1 destinations; or graph.mtx instead
+     *     edge_features.npy     float32 [edges, d], row i for edge i of edges.npy; of a repeated edge the first row
      *     features.npy          float32 [n, d]; or, if sparse, four files of a CSR matrix:
      *                           features_csr_indptr.npy int64 [n+1], features_csr_indices.npy int32,
      *                           features_csr_data.npy float32, features_csr_shape.npy int64 [2]
@@ -74,7 +75,8 @@ typedef struct graft_data_interface {
      *         native_code); ERR_FORMAT (the message has the file, what was found and what was expected: type, order,
      *         shape, length, line, the first wrong vertex, edge or row); ERR_NOMEM.
      * Every count in a file is compared with its length before memory is allocated.
-     * [one-caller]. Not collective. Memory: the arrays, and while reading 8 bytes per edge, with values 12. Since 1. */
+     * [one-caller]. Not collective. Memory: the arrays, and while reading 8 bytes per edge, with values 12, with
+     * edge_features.npy 24. Since 1. */
     int32_t (*open)(graft_context *context, const char *path, graft_data **data, graft_error *error);
 
     /** Return the data set, owned by `data`; NULL for NULL. [any-thread] Not collective. Since 1. */
@@ -101,8 +103,9 @@ typedef struct graft_data_interface {
      *         for ERR_ARG for a null context or an invalid transport. After ERR_PEER the transport can only be closed;
      *         after other codes it may be used again.
      * [one-caller] Collective over the transport. Memory, for E edges in the slice and R in the range, of V value bytes
-     * (0 or 4): the arrays, and while reading up to R (12 + V) + E (8 + V) more, 64 kB, and 16 kB for each rank; lines
-     * of a Matrix Market file count as edges, twice if it is symmetric. Since 1. */
+     * (0 or 4; with edge_features.npy 8): the arrays, and while reading up to R (12 + V) + E (8 + V) more, 64 kB, and
+     * 16 kB for each rank, with edge_features.npy another 8 E; lines of a Matrix Market file count as edges, twice if
+     * it is symmetric. Since 1. */
     int32_t (*open_slice)(graft_context *context, const graft_transport *transport, const char *path, graft_data **data,
                           graft_error *error);
 } graft_data_interface;

@@ -30,6 +30,7 @@ void gr_coo_fini(const graft_context *context, struct gr_coo *coo)
     gr_free(context, coo->row);
     gr_free(context, coo->col);
     gr_free(context, coo->value);
+    gr_free(context, coo->number);
     memset(coo, 0, sizeof *coo);
 }
 

@@ -11,7 +11,8 @@ struct gr_coo {
     int64_t  first_row;      /* how messages number row 0 */
     int64_t  count;
     int32_t *row, *col;
-    float   *value; /* or NULL: no entry has a value */
+    float   *value;  /* or NULL: no entry has a value */
+    int64_t *number; /* of the entry in its file, or NULL; the matrix does not have it */
 };
 
 /** Allocate `count` entries; the caller sets n_rows and n_cols. \return OK; ERR_NOMEM */

@@ -15,18 +15,22 @@ struct graft_data {
     graft_dataset    set; /* points to the members below */
     struct gr_csr    graph;
     struct gr_csr    sparse;
-    graft_dense      dense, float_targets;
+    graft_dense      dense, float_targets, edge_features;
     int32_t         *labels;
     uint8_t         *targets;
     uint8_t         *split;
 };
 
-/** The edges in this rank's range of edges.npy. Agrees on the number of vertices: if no file states it, the largest
- *  vertex + 1. */
-int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, struct gr_vertices *vertices,
-                      struct gr_coo *coo, graft_error *error);
+/** The edges in this rank's range of edges.npy, also their numbers if they are `numbered`. Agrees on the number of
+ *  vertices: if no file states it, the largest vertex + 1. */
+int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, int numbered,
+                      struct gr_vertices *vertices, struct gr_coo *coo, graft_error *error);
 
 /* Parts that the folder does not have are skipped. */
+/** The features of the edges of data->graph. `edges` are those of the slice with their numbers, in the order of the
+ *  file. */
+int32_t gr_edge_features_read(const struct gr_reading *reading, const struct gr_folder *folder,
+                              const struct gr_coo *edges, graft_data *data, graft_error *error);
 int32_t gr_features_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                          graft_error *error);
 int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,

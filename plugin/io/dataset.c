@@ -3,6 +3,8 @@
 #include "io/contents.h"
 #include "io/mtx.h"
 
+#include <string.h>
+
 /* The average bytes of a vertex in the files and in the row pointers, without its edges. */
 static double vertex_bytes(const struct gr_folder *folder, int64_t n)
 {
@@ -20,7 +22,8 @@ static int32_t read_slice_edges(struct gr_reading *reading, struct gr_folder *fo
     int32_t rc;
 
     if (gr_folder_has(folder, GR_PART_EDGES))
-        rc = gr_edges_read(reading, &folder->part[GR_PART_EDGES], &folder->vertices, coo, error);
+        rc = gr_edges_read(reading, &folder->part[GR_PART_EDGES], gr_folder_has(folder, GR_PART_EDGE_FEATURES),
+                           &folder->vertices, coo, error);
     else rc = gr_mtx_read(reading, &folder->part[GR_PART_GRAPH].file, &folder->vertices, coo, error);
     GR_TRY(rc);
     GR_TRY(gr_reading_choose(reading, coo, vertex_bytes(folder, coo->n_rows), error));
@@ -29,16 +32,32 @@ done:
     return rc;
 }
 
+/* A copy of the edges, with the numbers, where those have features: the graph is built from what it then frees. */
+static int32_t keep_edges(const struct gr_reading *reading, struct gr_coo *coo, struct gr_coo *kept, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (coo->number == NULL) return GRAFT_OK;
+    GR_TRY(gr_coo_init(reading->context, kept, coo->count, 0, error));
+    memcpy(kept->row, coo->row, (uint64_t)coo->count * sizeof *kept->row);
+    memcpy(kept->col, coo->col, (uint64_t)coo->count * sizeof *kept->col);
+    kept->number = coo->number;
+    coo->number = NULL;
+done:
+    return rc;
+}
+
 static int32_t read_graph(struct gr_reading *reading, struct gr_folder *folder, graft_data *data, graft_error *error)
 {
     const enum gr_part part = gr_folder_has(folder, GR_PART_EDGES) ? GR_PART_EDGES : GR_PART_GRAPH;
     const char        *name = folder->part[part].file.name;
-    struct gr_coo      coo = { 0 };
+    struct gr_coo      coo = { 0 }, kept = { 0 };
     int64_t            merged = 0;
     int32_t            rc;
 
     GR_TRY(read_slice_edges(reading, folder, &coo, error));
-    rc = gr_csr_build(reading->context, &coo, name, &data->graph, &merged, error);
+    rc = keep_edges(reading, &coo, &kept, error);
+    if (rc == GRAFT_OK) rc = gr_csr_build(reading->context, &coo, name, &data->graph, &merged, error);
     GR_TRY(gr_comm_agree(reading->comm, rc, error));
     data->set.graph = &data->graph.view;
     data->set.n_vertices = data->graph.view.n_cols;
@@ -49,8 +68,10 @@ static int32_t read_graph(struct gr_reading *reading, struct gr_folder *folder, 
         gr_log(reading->context, GRAFT_LOG_INFO, "%s: merged %lld duplicate edge%s", name, (long long)merged,
                merged == 1 ? "" : "s");
     }
+    rc = gr_edge_features_read(reading, folder, &kept, data, error);
 done:
     gr_coo_fini(reading->context, &coo);
+    gr_coo_fini(reading->context, &kept);
     return rc;
 }
 
@@ -118,6 +139,7 @@ void gr_data_close(graft_context *context, graft_data *data)
     gr_csr_fini(context, &data->sparse);
     gr_free(context, data->dense.data);
     gr_free(context, data->float_targets.data);
+    gr_free(context, data->edge_features.data);
     gr_free(context, data->labels);
     gr_free(context, data->targets);
     gr_free(context, data->split);

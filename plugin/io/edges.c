@@ -39,7 +39,7 @@ static int32_t read_edge_ends(const struct gr_part_file *part, int64_t row, int6
     return GRAFT_OK;
 }
 
-static int32_t read_edge_range(const struct gr_reading *reading, const struct gr_part_file *part,
+static int32_t read_edge_range(const struct gr_reading *reading, const struct gr_part_file *part, int numbered,
                                const struct gr_vertices *vertices, struct gr_coo *coo, int64_t *largest,
                                graft_error *error)
 {
@@ -48,6 +48,8 @@ static int32_t read_edge_range(const struct gr_reading *reading, const struct gr
     int32_t       rc;
 
     GR_TRY(gr_coo_init(reading->context, coo, count, 0, error));
+    if (numbered) GR_TRY(GR_NEW(reading->context, coo->number, count, error));
+    for (int64_t i = 0; i < count && numbered; i++) coo->number[i] = first + i;
     /* the destination gathers from the source */
     GR_TRY(read_edge_ends(part, 0, first, count, vertices, coo->col, largest, error));
     GR_TRY(read_edge_ends(part, 1, first, count, vertices, coo->row, largest, error));
@@ -55,12 +57,12 @@ done:
     return rc;
 }
 
-int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, struct gr_vertices *vertices,
-                      struct gr_coo *coo, graft_error *error)
+int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, int numbered,
+                      struct gr_vertices *vertices, struct gr_coo *coo, graft_error *error)
 {
     struct gr_coo made = { 0 };
     int64_t       largest = -1;
-    int32_t       rc = read_edge_range(reading, part, vertices, &made, &largest, error);
+    int32_t       rc = read_edge_range(reading, part, numbered, vertices, &made, &largest, error);
 
     GR_TRY(gr_comm_agree(reading->comm, rc, error));
     GR_TRY(gr_comm_max(reading->comm, &largest, 1, error));

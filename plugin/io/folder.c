@@ -17,6 +17,7 @@ static const struct {
 } parts[GR_PART_COUNT] = {
     [GR_PART_GRAPH] = { .name = "graph.mtx" },
     [GR_PART_EDGES] = { "edges.npy", { "int32 or int64 [2, edges]", { GRAFT_I32, GRAFT_I64 }, { 2, 2 } } },
+    [GR_PART_EDGE_FEATURES] = { "edge_features.npy", { "float32 [edges, features]", { GRAFT_F32 }, { 2 } } },
     [GR_PART_FEATURES] = { "features.npy", { "float32 [n, features]", { GRAFT_F32 }, { 2 } } },
     [GR_PART_INDPTR] = { "features_csr_indptr.npy", { "int64 [n + 1]", { GRAFT_I64 }, { 1 } } },
     [GR_PART_INDICES] = { "features_csr_indices.npy", { "int32 [entries]", { GRAFT_I32 }, { 1 } } },
@@ -63,6 +64,10 @@ static int32_t check_presence(const struct gr_folder *folder, graft_error *error
     if (gr_folder_has(folder, GR_PART_EDGES) && gr_folder_has(folder, GR_PART_GRAPH)) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "folder '%s' has two graphs, edges.npy and graph.mtx; expected one",
                        shown);
+    }
+    if (gr_folder_has(folder, GR_PART_EDGE_FEATURES) && !gr_folder_has(folder, GR_PART_EDGES)) {
+        return gr_fail(error, GRAFT_ERR_FORMAT, "folder '%s' has %s but no %s, whose edges have its rows", shown,
+                       parts[GR_PART_EDGE_FEATURES].name, parts[GR_PART_EDGES].name);
     }
     for (int i = GR_PART_INDPTR; i <= GR_PART_SHAPE; i++) {
         if (gr_folder_has(folder, i)) sparse = i;
@@ -140,6 +145,20 @@ static int32_t check_rows(struct gr_folder *folder, enum gr_part which, graft_er
     return gr_vertices_agree(&folder->vertices, &part->file, part->npy.shape[0], error);
 }
 
+/* Features of edges have a row for each. */
+static int32_t check_edge_rows(const struct gr_folder *folder, graft_error *error)
+{
+    const struct gr_part_file *edges = &folder->part[GR_PART_EDGES], *part = &folder->part[GR_PART_EDGE_FEATURES];
+
+    if (!gr_folder_has(folder, GR_PART_EDGE_FEATURES)) return GRAFT_OK;
+    if (part->npy.shape[1] < 1 || part->npy.shape[1] > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld columns, expected 1 to %d", part->file.name,
+                       (long long)part->npy.shape[1], INT32_MAX);
+    if (part->npy.shape[0] == edges->npy.shape[1]) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld rows, but '%s' has %lld edges; expected a row for each",
+                   part->file.name, (long long)part->npy.shape[0], edges->file.name, (long long)edges->npy.shape[1]);
+}
+
 static int32_t check_file_shapes(struct gr_folder *folder, graft_error *error)
 {
     const struct gr_part_file *edges = &folder->part[GR_PART_EDGES];
@@ -149,6 +168,7 @@ static int32_t check_file_shapes(struct gr_folder *folder, graft_error *error)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld rows, expected 2: sources and destinations",
                        edges->file.name, (long long)edges->npy.shape[0]);
     }
+    GR_TRY(check_edge_rows(folder, error));
     GR_TRY(check_rows(folder, GR_PART_FEATURES, error));
     if (gr_folder_has(folder, GR_PART_SHAPE)) GR_TRY(check_sparse(folder, error));
     GR_TRY(check_rows(folder, GR_PART_LABELS, error));

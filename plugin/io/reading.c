@@ -112,25 +112,26 @@ static int32_t rank_of_vertex(const struct gr_reading *reading, int64_t vertex)
     return low;
 }
 
-/* Send one array of the edges, whose elements have 4 bytes, and replace it by the received elements. */
+/* Send one array of the edges, whose elements have so many bytes, and replace it by the received elements. */
 static int32_t send_array(const struct gr_reading *reading, const struct gr_coo *coo, struct gr_route *route,
-                          void **array, graft_error *error)
+                          void **array, int64_t bytes, graft_error *error)
 {
     struct gr_comm *comm = reading->comm;
-    int32_t        *packed = NULL, *received = NULL;
+    char           *packed = NULL, *received = NULL;
     int32_t         rc;
 
-    rc = GR_NEW(reading->context, packed, coo->count, error);
-    if (rc == GRAFT_OK) rc = GR_NEW(reading->context, received, gr_route_n_in(route), error);
+    rc = GR_NEW(reading->context, packed, coo->count * bytes, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(reading->context, received, gr_route_n_in(route) * bytes, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     for (int64_t i = 0; i < coo->count; i++)
-        memcpy(packed + gr_route_take(route, rank_of_vertex(reading, coo->row[i]), 1), (const char *)*array + 4 * i, 4);
+        memcpy(packed + bytes * gr_route_take(route, rank_of_vertex(reading, coo->row[i]), 1),
+               (const char *)*array + bytes * i, (uint64_t)bytes);
     gr_route_rewind(route);
     if (*array != coo->row) { /* the rows give the destination of each edge until the last array is packed */
         gr_free(reading->context, *array);
         *array = NULL;
     }
-    GR_TRY(gr_route_send(route, packed, received, sizeof *packed, error));
+    GR_TRY(gr_route_send(route, packed, received, bytes, error));
     gr_free(reading->context, *array);
     *array = received;
     received = NULL;
@@ -144,7 +145,7 @@ int32_t gr_reading_send(struct gr_reading *reading, struct gr_coo *coo, graft_er
 {
     struct gr_comm *comm = reading->comm;
     const int64_t   first = reading->first[comm->rank];
-    void           *row = coo->row, *col = coo->col, *value = coo->value;
+    void           *row = coo->row, *col = coo->col, *value = coo->value, *number = coo->number;
     struct gr_route route = { 0 };
     int32_t         rc = GRAFT_OK;
 
@@ -155,15 +156,17 @@ int32_t gr_reading_send(struct gr_reading *reading, struct gr_coo *coo, graft_er
     GR_TRY(gr_comm_agree(comm, rc, error));
     for (int64_t i = 0; i < coo->count; i++) route.out[rank_of_vertex(reading, coo->row[i]) + 1]++;
     GR_TRY(gr_route_plan(&route, error));
-    if (value != NULL) GR_TRY(send_array(reading, coo, &route, &value, error));
-    GR_TRY(send_array(reading, coo, &route, &col, error));
-    GR_TRY(send_array(reading, coo, &route, &row, error));
+    if (value != NULL) GR_TRY(send_array(reading, coo, &route, &value, 4, error));
+    if (number != NULL) GR_TRY(send_array(reading, coo, &route, &number, 8, error));
+    GR_TRY(send_array(reading, coo, &route, &col, 4, error));
+    GR_TRY(send_array(reading, coo, &route, &row, 4, error));
     coo->count = gr_route_n_in(&route);
 done:
     gr_route_fini(&route);
     coo->row = row;
     coo->col = col;
     coo->value = value;
+    coo->number = number;
     for (int64_t i = 0; rc == GRAFT_OK && i < coo->count; i++) coo->row[i] -= (int32_t)first;
     return rc;
 }

@@ -51,6 +51,13 @@ static const char *set_fault(const graft_dataset *set)
             if (!isfinite(features[i])) return "a feature is not finite";
         }
     }
+    if (set->edge_features != NULL) {
+        const int64_t count = set->edge_features->n_rows * set->edge_features->n_cols;
+
+        if (set->edge_features->n_rows != set->graph->row_ptr[n]) return "edge features have another number of rows";
+        for (int64_t i = 0; i < count; i++)
+            if (!isfinite(((const float *)set->edge_features->data)[i])) return "an edge feature is not finite";
+    }
     if (set->sparse_features != NULL) {
         if (set->sparse_features->n_rows != n) return "sparse features have another number of rows";
         if (csr_fault(set->sparse_features, 0) != NULL) return csr_fault(set->sparse_features, 0);

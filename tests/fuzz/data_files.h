@@ -135,6 +135,7 @@ __attribute__((unused)) static const char *const data_set_files[] = {
     "split.npy",
     "features_csr_shape.npy",
     "targets.npy",
+    "edge_features.npy",
 };
 enum { DATA_SET_FILES = sizeof data_set_files / sizeof *data_set_files };
 

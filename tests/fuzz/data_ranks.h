@@ -172,6 +172,12 @@ static const char *slice_fault(const graft_dataset *whole, const graft_dataset *
         (slice->float_targets->n_rows != n ||
          !same_part(whole->float_targets->data, slice->float_targets->data, first, n, (size_t)whole->n_classes * 4)))
         return "other float targets";
+    if ((slice->edge_features == NULL) != (whole->edge_features == NULL)) return "edge features or not";
+    if (slice->edge_features != NULL &&
+        (slice->edge_features->n_rows != slice->graph->row_ptr[n] ||
+         !same_part(whole->edge_features->data, slice->edge_features->data, whole->graph->row_ptr[first],
+                    slice->edge_features->n_rows, (size_t)whole->edge_features->n_cols * 4)))
+        return "other edge features";
     return same_part(whole->split, slice->split, first, n, 1) ? NULL : "another split";
 }
 

@@ -140,6 +140,58 @@ static void data_check_random(void)
     ok(is_matrix(folder.path, expected, N), "%d random edges of 64 bits", EDGES);
 }
 
+/** Features of edges go where the edges go; of those that repeat, which are most, the first one counts. More rows than
+ *  are read in one go. */
+static void check_edge_features(void)
+{
+    enum { N = 80, EDGES = 6000, WIDTH = 70 };
+    static int32_t edges[2][EDGES];
+    static float   features[EDGES][WIDTH], first[N * N];
+    uint32_t       random = 3;
+    graft_data    *out;
+    int            wrong = 0;
+
+    for (int i = EDGES - 1; i >= 0; i--) {
+        for (int end = 0; end < 2; end++) {
+            random = random * 1664525u + 1013904223u;
+            edges[end][i] = (int32_t)(random >> 16) % N / 2 * 2;
+        }
+        for (int j = 0; j < WIDTH; j++) features[i][j] = (float)(i + j);
+        first[edges[1][i] * N + edges[0][i]] = (float)i;
+    }
+    folder_clear(&folder);
+    write_npy(&folder, "edges.npy", "<i4", "(2, 6000)", edges, sizeof edges);
+    write_npy(&folder, "edge_features.npy", "<f4", "(6000, 70)", features, sizeof features);
+    out = opened(folder.path);
+    if (ok(out != NULL, "features of edges are read")) {
+        const graft_dataset *set = data->view(out);
+        const graft_dense   *y = set->edge_features;
+        const int64_t        n = set->n_vertices;
+
+        for (int64_t v = 0; v < n && y != NULL; v++)
+            for (int64_t e = set->graph->row_ptr[v]; e < set->graph->row_ptr[v + 1]; e++)
+                for (int j = 0; j < WIDTH; j++)
+                    wrong += ((const float *)y->data)[e * y->stride + j] !=
+                             first[v * N + ((const int32_t *)set->graph->col_idx)[e]] + (float)j;
+        ok(y != NULL && y->n_rows == set->graph->row_ptr[n] && y->n_cols == WIDTH && wrong == 0,
+           "each edge has the row of the first one in the file");
+    }
+    data->close(context, out);
+    features[5999][69] = INFINITY;
+    write_npy(&folder, "edge_features.npy", "<f4", "(6000, 70)", features, sizeof features);
+    REFUSED("a feature that is not finite", folder.path, GRAFT_ERR_FORMAT, "edge_features.npy", "row 5999",
+            "column 69");
+    write_npy(&folder, "edge_features.npy", "<f4", "(5999, 70)", features, sizeof features - sizeof *features);
+    REFUSED("a row too few", folder.path, GRAFT_ERR_FORMAT, "edge_features.npy", "5999 rows", "6000 edges");
+    write_npy(&folder, "edge_features.npy", "<f4", "(6000, 0)", features, 0);
+    REFUSED("rows without columns", folder.path, GRAFT_ERR_FORMAT, "edge_features.npy", "0 columns");
+    folder_clear(&folder);
+    write_npy(&folder, "edge_features.npy", "<f4", "(0, 1)", features, 0);
+    write_file(&folder, "graph.mtx", "%%MatrixMarket matrix coordinate pattern general\n3 3 0\n", 55);
+    REFUSED("features of edges beside a Matrix Market file", folder.path, GRAFT_ERR_FORMAT, "edge_features.npy",
+            "no edges.npy");
+}
+
 static void check_npy_refusals(void)
 {
 #define DICT(descr, order, shape) "{'descr': '" descr "', 'fortran_order': " order ", 'shape': " shape ", }"
@@ -415,6 +467,9 @@ static void check_all_out_of_memory(void)
     remove(folder_path(&folder, "labels.npy"));
     write_npy(&folder, "targets.npy", "<f4", "(4, 2)", floats, sizeof floats);
     check_out_of_memory("float targets", folder.path);
+    sample(0);
+    write_npy(&folder, "edge_features.npy", "<f4", "(5, 1)", floats, 5 * sizeof *floats);
+    check_out_of_memory("features of edges", folder.path);
 }
 
 static void check_arguments(void)
@@ -481,6 +536,7 @@ int main(void)
     check_sample(1);
     check_variants();
     check_float_targets();
+    check_edge_features();
     data_check_random();
     check_npy_refusals();
     check_content_refusals();
