@@ -23,7 +23,8 @@ void target_begin(void)
         snprintf(target, sizeof target, "%s", folder_path(&input, "input"));
         if (strcmp(parts[i], "targets.npy") == 0) /* they take the place of labels */
             files_check(remove(folder_path(&folders[i], "labels.npy")) == 0, "labels.npy");
-        else files_check(remove(folder_path(&folders[i], parts[i])) == 0, parts[i]);
+        else if (strcmp(parts[i], "edge_features.npy") != 0) /* the sample has none */
+            files_check(remove(folder_path(&folders[i], parts[i])) == 0, parts[i]);
         files_check(symlink(target, folder_path(&folders[i], parts[i])) == 0, parts[i]);
     }
 }

@@ -233,6 +233,46 @@ static void test_saved(const struct training_case *what)
     training_fini(&training);
 }
 
+/** Data sets with other features of edges than a model, or with none. */
+static void test_other_edges(void)
+{
+    const graft_models  *models = api->get_interface(api->context, GRAFT_MODEL_ID);
+    struct training_case what = {
+        .kind = ORACLE_GAT, .layers = 2, .edge_array = 1, .optimizer = { .lr = GRADIENT_RATE }
+    };
+    struct training training;
+    graft_trainer  *narrow = NULL;
+    graft_model    *model = NULL;
+    graft_error     error = GRAFT_INIT(graft_error);
+    graft_dataset   data;
+    graft_dense     features;
+    int32_t         rc, found;
+
+    training_init(&training, &what, 1);
+    rc = training_open(&training, api, &what, &error);
+    if (rc == GRAFT_OK) rc = models->create(training.trainer, GRAFT_MODEL_LAST, &model, &error);
+    if (!ok(rc == GRAFT_OK, "a model with an array of edge features")) diag("%s", error.message);
+    data = training.set.dataset;
+    features = *data.edge_features;
+    features.n_cols--;
+    data.edge_features = &features;
+    found = models->predict(model, GRAFT_WEIGHTS_LAST, &data, NULL, NULL, &error);
+    if (!ok(found == GRAFT_ERR_ARG && strstr(error.message, "has 2 edge features, the model has 3") != NULL,
+            "it does not predict with others"))
+        diag("%s", error.message);
+    rc = training.train->create(api->context, &data, &narrow, &error);
+    found = rc == GRAFT_OK ? models->apply(model, narrow, &error) : rc;
+    if (!ok(found == GRAFT_ERR_FORMAT && strstr(error.message, "weight_edge") != NULL, "a trainer does not take it"))
+        diag("%s", error.message);
+    data.edge_features = NULL;
+    found = models->predict(model, GRAFT_WEIGHTS_LAST, &data, NULL, NULL, &error);
+    if (!ok(found == GRAFT_ERR_OPTION && strstr(error.message, "the data set has none") != NULL, "nor without any"))
+        diag("%s", error.message);
+    models->destroy(model);
+    training.train->destroy(narrow);
+    training_fini(&training);
+}
+
 int main(void)
 {
     const struct training_case saved[] = {
@@ -261,6 +301,7 @@ int main(void)
     test_edge_features(0);
     test_edge_features(1);
     test_values_missing();
+    test_other_edges();
     for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) test_saved(&saved[i]);
     api->close(api->context);
     return done();

@@ -268,5 +268,7 @@ int main(void)
     test_saved_model(2, "model=gin label_rate=0.5", 0);
     test_saved_model(0, "model=gcn order=degree normalize_features=yes input_dropout=0.3", 0);
     test_saved_model(2, "model=gat heads=4 order=rcm norm=none", 0);
+    test_saved_model(0, "model=gat heads=2 edge_features=array", 0);
+    test_saved_model(3, "model=gat heads=2 edge_features=array symmetrize=yes order=rcm", 0);
     return done();
 }
