@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Predictions of graft-train with saved models: test_graft_train_predict.py GRAFT-TRAIN. Of graphs without labels, of
-lists of vertices, with probabilities. Prints TAP."""
+lists of vertices, with probabilities, with features of edges. Prints TAP."""
 import os
+import random
+import shutil
 
-from train_host import MODEL, N, N_CLASSES, base, data, make_dataset, read_npy, refused, run, write_npy
+from model_file import pack, unpack, unseal
+from train_host import MODEL, N, N_CLASSES, base, data, make_dataset, n_edges, read_npy, refused, run, write_npy
 from tap import done, ok
 
 
@@ -78,8 +81,39 @@ def test_list(folder):
     ok(not os.path.exists(f"{base}/x.npy"), "and nothing is written")
 
 
+def test_edge_features():
+    """A model with an array of edge features, its file, and data sets that do not fit to it."""
+    folder, out, rng = f"{base}/edge_features", f"{base}/edge_model", random.Random(3)
+    saved, array = f"{out}/checkpoint.safetensors", ["--set", "model=gat", "hidden=8", "edge_features=array"]
+    shutil.copytree(data, folder)
+    refused("a folder without features of edges", run(folder, *array), 2, "'edge_features' is array", "has none")
+    write_npy(f"{folder}/edge_features.npy", "<f4", "f", (n_edges, 2), [rng.gauss(0, 1) for _ in range(2 * n_edges)])
+    result = run(folder, *array, "epochs=3", "--explain", "--save", out, "--predict", f"{base}/e.npy")
+    ok(result.returncode == 0 and "with 2 features of edges" in result.stdout, "a folder with them is trained",
+       result.stdout, result.stderr)
+    result = run(folder, "--model", saved, "--predict", f"{base}/f.npy")
+    ok(result.returncode == 0 and read_npy(f"{base}/e.npy") == read_npy(f"{base}/f.npy"), "and its model predicts",
+       result.stderr)
+    with open(saved, "rb") as file:
+        header, weights = unpack(file.read())
+    metadata = unseal(header)["__metadata__"]
+    for count, words in (("3", ("weight_edge", "F32 [2, ", "expected F32 [3, ")), ("0", ("'n_edge_features'", "'0'")),
+                         ("9999999999", ("9999999999 edge features",)), (None, ("'n_edge_features'", "'missing'"))):
+        metadata["n_edge_features"] = count
+        if count is None:
+            metadata.pop("n_edge_features")
+        with open(f"{base}/counted.safetensors", "wb") as file:
+            file.write(pack(header, weights))
+        refused(f"a model of {count} edge features",
+                run(folder, "--model", f"{base}/counted.safetensors", "--predict", f"{base}/x.npy"), 1, *words)
+    write_npy(f"{folder}/edge_features.npy", "<f4", "f", (n_edges, 1), [0.0] * n_edges)
+    refused("a data set with others", run(folder, "--model", saved, "--predict", f"{base}/x.npy"), 1,
+            "1 edge features, the model has 2")
+
+
 result = run(data, *MODEL, "--set", "epochs=5", "--save", f"{base}/straight", "--predict", f"{base}/s.npy")
 if ok(result.returncode == 0, "a model is trained", result.stderr):
     test_prediction_only()
     test_list(test_unlabelled())
+test_edge_features()
 done()
