@@ -1,10 +1,11 @@
-/* The exponential of floats, for eight numbers at a time, with the same bits on all processors. For loops that are
- * compiled for wide registers.
+/* Eight floats at a time, with the same bits on all processors: exponentials and sums. For loops that are compiled for
+ * wide registers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_EXPONENTIAL_H
 #define GR_BASE_EXPONENTIAL_H
 
 #include <stdint.h>
+#include <string.h>
 
 #define GR_INLINE static inline __attribute__((always_inline))
 
@@ -13,6 +14,27 @@ enum { HEAD_LANES = 8 };
 typedef float    floats8 __attribute__((vector_size(HEAD_LANES * sizeof(float))));
 typedef uint32_t words8 __attribute__((vector_size(HEAD_LANES * sizeof(float))));
 typedef double   doubles8 __attribute__((vector_size(HEAD_LANES * sizeof(double))));
+
+/* Eight numbers, or what is left of `count` with `rest` behind it. */
+GR_INLINE floats8 load8(const float *from, int64_t count, float rest)
+{
+    float   padded[HEAD_LANES];
+    floats8 v;
+
+    if (count >= HEAD_LANES) {
+        memcpy(&v, from, sizeof v);
+        return v;
+    }
+    for (int k = 0; k < HEAD_LANES; k++) padded[k] = k < count ? from[k] : rest;
+    memcpy(&v, padded, sizeof v);
+    return v;
+}
+
+/* The sum of eight numbers, in an order of its own. */
+GR_INLINE float sum8(floats8 v)
+{
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
 
 /* e^x of x <= 0, within 1e-7 of it; 0 below -87, where it is hardly a normal float; a NaN stays one. With x = n ln 2 +
  * r it is 2^n e^r; the polynomial is that of Cephes (Moshier), the sum with 1.5 * 2^23 leaves n in the lowest bits. */

@@ -5,7 +5,7 @@
 #include "base/parallel.h"
 #include "dense/rows_loops.h"
 
-static const struct gr_rows_loops *loops_for(enum gr_isa isa)
+const struct gr_rows_loops *gr_rows_loops_for(enum gr_isa isa)
 {
     (void)isa;
 #if defined(__x86_64__)
@@ -23,7 +23,7 @@ void gr_rows_forward_part(void *rows, int64_t begin, int64_t end)
 {
     const struct gr_rows *r = rows;
 
-    loops_for(r->isa)->forward(r, begin, end);
+    gr_rows_loops_for(r->isa)->forward(r, begin, end);
 }
 
 static void forward_chunk(void *rows, int64_t chunk, int64_t begin, int64_t end)
@@ -61,8 +61,8 @@ static void backward_chunk(const struct gr_rows_backward *pass, int64_t chunk, i
 {
     const struct gr_rows *rows = &pass->rows;
 
-    loops_for(rows->isa)->backward(rows, pass->gradient.g, pass->gradient.partial + chunk * GR_PARTIALS * rows->width,
-                                   begin, end);
+    gr_rows_loops_for(rows->isa)->backward(rows, pass->gradient.g,
+                                           pass->gradient.partial + chunk * GR_PARTIALS * rows->width, begin, end);
 }
 
 void gr_rows_backward_begin(struct gr_rows_backward *pass)
@@ -117,7 +117,7 @@ static void sum_columns_chunk(void *arg, int64_t chunk, int64_t begin, int64_t e
     const struct gr_rows_columns *columns = arg;
     const struct gr_rows         *rows = columns->rows;
 
-    loops_for(rows->isa)->sum_columns(rows, columns->mean, columns->partial + chunk * rows->width, begin, end);
+    gr_rows_loops_for(rows->isa)->sum_columns(rows, columns->mean, columns->partial + chunk * rows->width, begin, end);
 }
 
 void gr_rows_sum_columns(const struct gr_rows_columns *columns)
@@ -133,7 +133,7 @@ static void columns_backward_chunk(void *arg, int64_t chunk, int64_t begin, int6
     const struct gr_rows_columns_backward *columns = arg;
     const struct gr_rows                  *rows = columns->rows;
 
-    loops_for(rows->isa)->columns_backward(columns, columns->partial + chunk * rows->width, begin, end);
+    gr_rows_loops_for(rows->isa)->columns_backward(columns, columns->partial + chunk * rows->width, begin, end);
 }
 
 void gr_rows_columns_backward(const struct gr_rows_columns_backward *columns)
@@ -150,7 +150,7 @@ static void dropout_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const struct gr_rows_drop *rows = arg;
 
     (void)chunk;
-    loops_for(rows->isa)->drop(rows, begin, end);
+    gr_rows_loops_for(rows->isa)->drop(rows, begin, end);
 }
 
 void gr_rows_dropout(struct gr_rows_drop *rows)

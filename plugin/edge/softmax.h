@@ -7,21 +7,6 @@ static int has_head_lanes(const graft_dense *dense, int64_t heads)
     return HEAD_LANES % heads == 0 && dense->stride == heads;
 }
 
-/* Eight numbers, or what is left of `count` with `rest` behind it. */
-INLINE floats8 load8(const float *from, int64_t count, float rest)
-{
-    float   padded[HEAD_LANES];
-    floats8 v;
-
-    if (count >= HEAD_LANES) {
-        memcpy(&v, from, sizeof v);
-        return v;
-    }
-    for (int k = 0; k < HEAD_LANES; k++) padded[k] = k < count ? from[k] : rest;
-    memcpy(&v, padded, sizeof v);
-    return v;
-}
-
 INLINE void store8(float *to, int64_t count, floats8 v)
 {
     memcpy(to, &v, (size_t)(count < HEAD_LANES ? count : HEAD_LANES) * sizeof *to);
