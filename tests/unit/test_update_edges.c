@@ -373,7 +373,7 @@ int main(void)
                                               "model=gat heads=2 edge_features=values halo.staleness=1",
                                               "model=gat heads=2 edge_features=array halo.codec=q8",
                                               "model=gat heads=2 edge_features=values halo.codec=adaptive "
-                                              "halo.reassign_every=1 halo.budget=error:0.2" };
+                                              "halo.reassign_every=1 halo.budget=error:0.01" };
 
     alarm(170);
     for (int32_t ranks = 0; ranks < 4; ranks++) {
