@@ -58,7 +58,7 @@ typedef struct graft_data_interface {
      *
      * `path` is a folder with
      *     edges.npy             int32 or int64 [2, edges], row 0 sources and row 1 destinations; or graph.mtx instead
-     *     edge_features.npy     float32 [edges, d], row i for edge i of edges.npy; of a repeated edge the first row
+     *     edge_features.npy     float32 [edges, d], row i for edge i of edges.npy
      *     features.npy          float32 [n, d]; or, if sparse, four files of a CSR matrix:
      *                           features_csr_indptr.npy int64 [n+1], features_csr_indices.npy int32,
      *                           features_csr_data.npy float32, features_csr_shape.npy int64 [2]
@@ -68,7 +68,8 @@ typedef struct graft_data_interface {
      * or one Matrix Market file (*.mtx: coordinate; real, integer or pattern; general or symmetric; square), whose
      * entry (i, j) means that i gathers from j. A folder may have only the graph, or graph and features; missing
      * arrays are NULL in the data set. Only little-endian .npy files of version 1 to 3 in C order are read. A repeated
-     * edge is stored once; in a Matrix Market file its values are added.
+     * edge is stored once, with the first of its rows of edge_features.npy; in a Matrix Market file its values are
+     * added.
      *
      * \param[out] data  Unchanged on failure.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no such file or folder, or no graph in it); ERR_IO (errno in
