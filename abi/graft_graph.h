@@ -89,6 +89,15 @@ typedef struct graft_graphs {
      *  halo.timeout, because it keeps notifying the waiting ranks. explain() has a line on how owners were found; for
      *  these two methods it is also in the log of rank 0.
      *
+     *  Option "parallel" says what ranks share in the sums over neighbours of a trainer: with partition (the default)
+     *  vertices; with feature all ranks share the columns: rank i of m sums columns floor(d i / m) to
+     *  floor(d (i + 1) / m) - 1 of all vertices (MixGCN, section 3.1.2); with grid each group of "parallel.columns"
+     *  ranks that follow each other has a part and shares its columns, and the groups exchange boundary rows. For all
+     *  else each rank owns rows, those of a group being dealt to its ranks, unless `partition` is given. A trainer
+     *  then sends 4 n d (m-1)/m bytes in each of two transposes of a sum, whatever the graph, and a rank has the edges
+     *  of all vertices of its group. ERR_OPTION if the columns do not divide the ranks; trainers of gat, of maxima, and
+     *  with stale rows or adaptive widths are refused.
+     *
      *  Option "partition.file" names a file with owners. If it exists, it replaces `partition`; it must be of this
      *  graph (the same edges in any slices; values do not count) and have as many parts as there are ranks. Otherwise
      *  the owners are written to it. Only rank 0 opens the file. With slice->owner it is not used.

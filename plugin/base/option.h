@@ -114,8 +114,12 @@ struct gr_kernel_options {
     int32_t     rows_are_bf16, dense_is_bf16, strict;
 };
 
+enum gr_parallel { GR_PARALLEL_PARTITION, GR_PARALLEL_FEATURE, GR_PARALLEL_GRID };
+
 struct gr_partition_options {
     enum gr_partition_method method;
+    enum gr_parallel         parallel;
+    int64_t                  columns; /* of the grid; 0: chosen by the number of ranks */
     const char              *file, *program;
     double                   timeout;
     int64_t                  refine; /* rounds */

@@ -40,7 +40,7 @@ static void put_threads(struct gr_profile *p, const graft_span *phase)
 
 void gr_profile_part(struct gr_profile *p, const char *name, double begin, double end, int waits)
 {
-    graft_span part = { .phase = name, .begin = begin - p->origin, .end = end > 0 ? end - p->origin : -1 };
+    struct gr_part_of_phase part = { .phase = name, .begin = begin - p->origin, .end = end > 0 ? end - p->origin : -1 };
 
     if (p->spans == NULL || p->n_parts == GR_PARTS_OF_PHASE) return;
     if (begin == 0) part.begin = p->part[p->n_parts - 1].end;

@@ -6,16 +6,21 @@
 #include "base/team.h"
 #include "graft_account.h"
 
-enum { GR_PARTS_OF_PHASE = 4 };
+enum { GR_PARTS_OF_PHASE = 12 };
+
+struct gr_part_of_phase {
+    const char *phase;
+    double      begin, end, waited; /* end -1: as long as the phase */
+};
 
 struct gr_profile {
     graft_span *spans; /* [capacity]; NULL: nothing is recorded, and the functions below only compare it with NULL */
     int64_t     count, capacity;
     double      origin;
-    double     *times;                   /* [threads x GR_TIMES] of the current phase */
-    int         threads;                 /* of `times` */
-    graft_span  part[GR_PARTS_OF_PHASE]; /* of the current phase */
-    int         n_parts;
+    double     *times;                               /* [threads x GR_TIMES] of the current phase */
+    int         threads;                             /* of `times` */
+    struct gr_part_of_phase part[GR_PARTS_OF_PHASE]; /* of the current phase */
+    int                     n_parts;
 
     /* What the next spans are recorded under: */
     int32_t layer, pass;

@@ -102,6 +102,30 @@ done:
     return rc;
 }
 
+int32_t gr_comm_gather_among(struct gr_comm *comm, int32_t first, int32_t end, const void *mine, const int64_t *count,
+                             int64_t item_bytes, void *all, graft_error *error)
+{
+    struct gr_calls *c = comm->calls;
+    char            *to = all;
+    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+
+    GR_ASSERT(comm->rank >= first && comm->rank < end);
+    GR_TRY(gr_calls_begin(comm, error));
+    for (int32_t p = first; p < end; p++) {
+        const uint64_t bytes = (uint64_t)(count[p] * item_bytes);
+
+        if (p == comm->rank && bytes > 0) memcpy(to, mine, bytes);
+        if (p != comm->rank) {
+            gr_calls_add(c->out, &n_out, p, mine, (uint64_t)(count[comm->rank] * item_bytes));
+            gr_calls_add(c->in, &n_in, p, to, bytes);
+        }
+        to += bytes;
+    }
+    rc = gr_calls_exchange(comm, GR_CALL_GATHER, n_out, n_in, error);
+done:
+    return rc;
+}
+
 int32_t gr_comm_alltoall(struct gr_comm *comm, const void *out, uint64_t bytes, void *in, graft_error *error)
 {
     struct gr_calls *c = comm->calls;

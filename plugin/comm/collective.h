@@ -32,6 +32,11 @@ int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *
 int32_t gr_comm_gather(struct gr_comm *comm, int32_t root, const void *mine, const int64_t *bytes, void *all,
                        graft_error *error);
 
+/** The same among ranks first to end - 1, of which this rank is one: count[p] items of each of them, for all of them.
+ *  All ranks call it. \return OK; ERR_PEER. */
+int32_t gr_comm_gather_among(struct gr_comm *comm, int32_t first, int32_t end, const void *mine, const int64_t *count,
+                             int64_t item_bytes, void *all, graft_error *error);
+
 /** `data` of rank `root` to all. \return OK; ERR_PEER. */
 int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64_t bytes, graft_error *error);
 

@@ -31,6 +31,7 @@ struct graft_graph {
     int64_t          n_slice, n_owned; /* of this rank */
     graft_dtype      value_type;       /* 0: no values */
     int32_t          is_given;         /* 1: the host passes the owners */
+    int32_t          columns;          /* ranks that share the columns of a part; 1: each rank has a part of its own */
     char             partition[512];   /* the method by which owners were found, and why */
     int64_t         *first;            /* [n_ranks + 1] the first vertex of each slice */
     int32_t         *owner;            /* [n_slice] */

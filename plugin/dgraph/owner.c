@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/owner.h"
 #include "base/assert.h"
+#include "base/memory.h"
 #include "partition/refine.h"
 
 #include <stdio.h>
@@ -16,6 +17,48 @@ static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_er
     }
     memcpy(graph->owner, slice->owner, (uint64_t)graph->n_slice * sizeof *slice->owner);
     return GRAFT_OK;
+}
+
+/* Options `parallel` and `parallel.columns`. */
+static int32_t find_columns(graft_graph *graph, graft_error *error)
+{
+    const struct gr_partition_options *options = &graph->context->options.partition;
+    const int32_t                      n_ranks = graph->comm->n_ranks;
+
+    graph->columns = options->parallel == GR_PARALLEL_FEATURE ? n_ranks : 1;
+    if (options->parallel != GR_PARALLEL_GRID) return GRAFT_OK;
+    for (int32_t c = 1; c * c <= n_ranks; c++)
+        if (n_ranks % c == 0) graph->columns = c;
+    if (options->columns == 0) return GRAFT_OK;
+    if (options->columns > n_ranks || n_ranks % options->columns != 0)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'parallel.columns' is %lld, expected a divisor of the %d ranks, such as %d",
+                       (long long)options->columns, n_ranks, graph->columns);
+    graph->columns = (int32_t)options->columns;
+    return GRAFT_OK;
+}
+
+static int32_t owner_parts(const graft_graph *graph)
+{
+    return graph->comm->n_ranks / graph->columns;
+}
+
+/* Owners are parts so far. The ranks of a part get its vertices in turn, those that are trained apart from the others,
+ * so that each has equally many of both. */
+static int32_t deal_parts(graft_graph *graph, const graft_slice *slice, graft_error *error)
+{
+    const struct gr_slice rows = gr_owner_rows(graph, slice);
+    const int32_t         c = graph->columns;
+    int64_t              *next = NULL; /* [parts x 2] */
+    int32_t               rc = GR_NEW(graph->context, next, 2 * (int64_t)owner_parts(graph), error);
+
+    for (int64_t i = 0; i < graph->n_slice && next != NULL; i++) {
+        int64_t *at = &next[2 * graph->owner[i] + (rows.train_mask != NULL && rows.train_mask[i] != 0)];
+
+        graph->owner[i] = graph->owner[i] * c + (int32_t)((graph->comm->rank + (*at)++) % c);
+    }
+    gr_free(graph->context, next);
+    return gr_comm_agree(graph->comm, rc, error);
 }
 
 /* What the slices before that of this rank have, and what all have. */
@@ -47,7 +90,7 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
     const struct gr_slice           rows = gr_owner_rows(graph, slice);
     const struct gr_partition_input input = { .context = graph->context,
                                               .slice = &rows,
-                                              .parts = graph->comm->n_ranks,
+                                              .parts = owner_parts(graph),
                                               .comm = graph->comm,
                                               .first = graph->first };
     const size_t                    used = strlen(graph->partition);
@@ -63,6 +106,12 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
     return GRAFT_OK;
 }
 
+/* Whether the owners are parts until deal_parts(). */
+static int is_dealt(const graft_graph *graph)
+{
+    return graph->columns > 1 && graph->context->options.partition.method != GR_PARTITION_GIVEN;
+}
+
 /* The ranks partition their slices, with `stream` together. GIVEN without owners: each rank owns its slice. */
 static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                          graft_error *error)
@@ -71,16 +120,16 @@ static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_p
     int64_t                         before[GR_SHARES] = { 0 }, total[GR_SHARES] = { 0 };
     const struct gr_partition_input input = { .context = graph->context,
                                               .slice = &rows,
-                                              .parts = graph->comm->n_ranks,
+                                              .parts = owner_parts(graph),
                                               .before = before,
                                               .total = total,
                                               .comm = graph->comm,
                                               .first = graph->first };
 
     sum_shares(graph, before, total);
-    if (graph->comm->n_ranks > 1 && method < GR_PARTITION_METHODS)
+    if (owner_parts(graph) > 1 && method < GR_PARTITION_METHODS)
         return gr_partition_run(method, &input, graph->owner, error);
-    for (int64_t i = 0; i < graph->n_slice; i++) graph->owner[i] = graph->comm->rank;
+    for (int64_t i = 0; i < graph->n_slice; i++) graph->owner[i] = is_dealt(graph) ? 0 : graph->comm->rank;
     return GRAFT_OK;
 }
 
@@ -93,7 +142,7 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft
     int32_t                  rc = GRAFT_OK;
 
     snprintf(graph->partition, sizeof graph->partition, "%s", gr_partition_name(method));
-    if (gr_partition_needs_whole(method) && graph->comm->n_ranks > 1) {
+    if (gr_partition_needs_whole(method) && owner_parts(graph) > 1) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
         rc = gr_owner_check_whole(graph, entries, method, &too_large);
         if (rc == GRAFT_OK) return gr_owner_choose(graph, slice, method, error);
@@ -115,6 +164,7 @@ int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error 
     struct gr_graph_identity identity;
     int32_t                  found = 0, rc = GRAFT_OK;
 
+    GR_TRY(find_columns(graph, error));
     if (graph->is_given) {
         snprintf(graph->partition, sizeof graph->partition, "given by the host");
         if (graph->n_slice > 0) rc = take_given(graph, slice, error);
@@ -122,8 +172,9 @@ int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error 
     }
     if (file[0] != '\0') GR_TRY(gr_owner_load(graph, slice, file, &identity, &found, error));
     if (!found) GR_TRY(own_by_method(graph, slice, error));
-    if (graph->context->options.partition.refine > 0 && graph->comm->n_ranks > 1)
+    if (graph->context->options.partition.refine > 0 && owner_parts(graph) > 1 && (!found || graph->columns == 1))
         GR_TRY(refine_owners(graph, slice, error));
+    if (!found && is_dealt(graph)) GR_TRY(deal_parts(graph, slice, error));
     if (file[0] != '\0' && !found) rc = gr_owner_save(graph, file, &identity, error);
 done:
     return rc;

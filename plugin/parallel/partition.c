@@ -5,6 +5,7 @@
 #include "adaptive/adapt.h"
 #include "base/assert.h"
 #include "base/dense_view.h"
+#include "base/memory.h"
 
 #include <math.h>
 
@@ -19,8 +20,27 @@ static void read_halo_options(struct gr_partition *p)
     p->evaluates_exact = !halo->evaluates_quantized;
 }
 
-void gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
-                       const struct gr_config *config, struct gr_budget *budget)
+/* Only sums can be made of slices of columns; and rows in transposes are neither stale nor of widths of their own. */
+int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_options *halo, graft_error *error)
+{
+    const char *name = p->context->options.partition.parallel == GR_PARALLEL_FEATURE ? "feature" : "grid";
+
+    if (p->columns == 1) return GRAFT_OK;
+    if (p->needs_rows)
+        return gr_fail(
+            error, GRAFT_ERR_OPTION,
+            "option 'parallel' is %s, which splits columns of sums over neighbours, but attention and maxima "
+            "read whole rows; expected parallel=partition",
+            name);
+    if (halo->staleness > 0 || halo->codec[GR_FORWARD].adaptive || halo->codec[GR_BACKWARD].adaptive)
+        return gr_fail(error, GRAFT_ERR_OPTION, "option 'parallel' is %s, which sends no %s; expected %s", name,
+                       halo->staleness > 0 ? "stale rows" : "rows of adaptive widths",
+                       halo->staleness > 0 ? "halo.staleness=0" : "another halo.codec");
+    return GRAFT_OK;
+}
+
+int32_t gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
+                          const struct gr_config *config, struct gr_budget *budget, graft_error *error)
 {
     *p = (struct gr_partition){ .base = { &gr_partition_ops },
                                 .context = context,
@@ -29,10 +49,14 @@ void gr_partition_init(struct gr_partition *p, graft_context *context, graft_gra
                                 .budget = budget,
                                 .n_layers = config->n_layers,
                                 .gathers_from = config->gathers_from,
+                                .columns = 1,
                                 .needs_rows = gr_config_needs_rows(config) };
     p->options = context->options.halo;
     p->is_stale = p->options.staleness > 0;
     read_halo_options(p);
+    if (!config->kind->gathers) return GRAFT_OK;
+    p->columns = over->columns;
+    return gr_partition_check(p, &p->options, error);
 }
 
 void gr_partition_fini(struct gr_partition *p)
@@ -43,6 +67,9 @@ void gr_partition_fini(struct gr_partition *p)
         gr_plan_destroy(p->masked[l].plan);
         gr_made_part_fini(p->context, &p->masked[l].part);
     }
+    if (p->shared != NULL) gr_transpose_fini(&p->shared->transpose);
+    if (p->shared != NULL) gr_grid_fini(p->context, &p->shared->grid);
+    gr_free(p->context, p->shared);
     gr_links_fini(p->comm, &p->links);
     gr_halo_rows_fini(p->comm, &p->halo_rows);
     gr_made_part_fini(p->context, &p->made);
@@ -67,6 +94,19 @@ done:
     return rc;
 }
 
+int32_t gr_partition_reserve_transpose(struct gr_partition *p, struct gr_budget *budget, int64_t width,
+                                       graft_error *error)
+{
+    const int64_t more = gr_transpose_need(&p->shared->transpose, width) - gr_transpose_bytes(&p->shared->transpose);
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_budget_check(budget, more > 0 ? (double)more : 0, "messages (slices of columns)", error));
+    rc = gr_transpose_reserve(&p->shared->transpose, width, error);
+    gr_partition_charge(p, budget);
+done:
+    return rc;
+}
+
 void gr_partition_charge(struct gr_partition *p, struct gr_budget *budget)
 {
     int64_t messages = p->plan != NULL ? gr_plan_bytes(p->plan) : 0, graph = gr_made_part_bytes(&p->made);
@@ -75,6 +115,8 @@ void gr_partition_charge(struct gr_partition *p, struct gr_budget *budget)
         if (p->masked[l].plan != NULL) messages += gr_plan_bytes(p->masked[l].plan);
         graph += gr_made_part_bytes(&p->masked[l].part);
     }
+    if (p->shared != NULL) graph += gr_grid_bytes(&p->shared->grid, p->comm->n_ranks);
+    if (p->shared != NULL) messages += gr_transpose_bytes(&p->shared->transpose);
     messages += gr_halo_rows_bytes(&p->halo_rows, p->comm->n_ranks) + gr_links_bytes(&p->links);
     gr_budget_charge(budget, GR_USE_MESSAGES, messages - p->charged_messages);
     gr_budget_charge(budget, GR_USE_GRAPH, graph - p->charged_graph);
@@ -243,6 +285,12 @@ static int32_t is_exact(const struct gr_partition *p, const struct gr_run *run)
     return run->pass == GRAFT_PASS_EVALUATION && p->evaluates_exact;
 }
 
+/* The same of a sum; what is cached is computed once. */
+static int32_t is_exact_sum(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
+{
+    return sum->kind == GR_SUM_CONSTANT || is_exact(p, run);
+}
+
 /* The parts of a phase up to the sending of rows. */
 static void sent_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
 {
@@ -251,21 +299,21 @@ static void sent_parts(struct gr_run *run, const struct gr_exchange *pass, doubl
 }
 
 /* The parts of a phase from there on: work without other ranks from `local` (0: the sending) to `computed`, waiting,
- * and the rest. */
-static void received_parts(struct gr_run *run, const struct gr_exchange *pass, double local, double computed)
+ * and the rest to `end` (0: of the phase). */
+static void received_parts(struct gr_run *run, const struct gr_exchange *pass, double local, double computed,
+                           double end)
 {
     gr_profile_part(&run->profile, "local", local, computed, 0);
     gr_profile_part(&run->profile, "wait", computed, pass->received_at, 1);
-    gr_profile_part(&run->profile, "unpack", pass->received_at, 0, 0);
+    gr_profile_part(&run->profile, "unpack", pass->received_at, end, 0);
 }
 
-static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
-                                         graft_error *error)
+/* A sum over the graph of this rank or, of columns, over that of its group. */
+static int32_t begin_sum(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
-    struct gr_partition       *p = partition_of(strategy);
     graft_plan *const          plan = sum->block->of_strategy;
-    const int                  back = sum->direction == GR_BACKWARD, constant = sum->kind == GR_SUM_CONSTANT;
-    const int32_t              exact = constant || is_exact(p, run); /* what is cached is computed once */
+    const int                  back = sum->direction == GR_BACKWARD;
+    const int32_t              exact = is_exact_sum(p, run, sum);
     const int                  stateless = exact || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
     const graft_csr           *local = &plan->part->local;
     const int64_t              n_in = back ? local->n_rows : local->n_cols;
@@ -287,9 +335,79 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
                                         .row_scale = sum->scale,
                                         .times = run->profile.times };
 
-    GR_ASSERT(sum->width <= sum->stride && n_in == (back ? sum->block->n_dst : sum->block->n_src));
-    p->begin = gr_profile_begin(&run->profile);
+    GR_ASSERT(sum->width <= sum->stride);
     return gr_spmm_begin(plan, &args, error);
+}
+
+/* The rows that a sum reads (or, with `of_result`, makes), as a prefix of the grid. */
+static struct gr_transposed transposed_of(const struct gr_partition *p, const struct gr_run *run,
+                                          const struct gr_sum *sum, int of_result)
+{
+    const int sources = (sum->direction == GR_FORWARD) == !of_result;
+
+    return (struct gr_transposed){ .prefix = sum->block->of_strategy == p->plan
+                                                 ? p->shared->grid.n_levels
+                                                 : p->n_layers - run->layer + (sources ? 1 : 0),
+                                   .width = sum->width,
+                                   .args = { .layer = run->layer,
+                                             .direction = sum->direction,
+                                             .exact = is_exact_sum(p, run, sum),
+                                             .epoch = run->epoch } };
+}
+
+/* The parts of a phase that a transpose takes, up to now. */
+static void transposed_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
+{
+    gr_profile_part(&run->profile, "pack", begin, pass->sent_at, 0);
+    gr_profile_part(&run->profile, "wait", pass->sent_at, pass->received_at, 1);
+    gr_profile_part(&run->profile, "unpack", pass->received_at, gr_seconds(), 0);
+}
+
+/* The sum of the columns that this rank has of its group. A slice without columns needs no sum, and the ranks that have
+ * the same slice in other groups know that. */
+static int32_t begin_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+{
+    struct gr_transpose       *t = &p->shared->transpose;
+    const struct gr_transposed what = transposed_of(p, run, sum, 0);
+    const int64_t              columns = gr_partition_slice(p, sum->width);
+    struct gr_sum              slice = *sum;
+    int32_t                    rc = GRAFT_OK;
+
+    GR_TRY(gr_transpose_to_columns(t, &what, sum, gr_run_team(run), error));
+    gr_traffic_count_transpose(p, run, &what, 0);
+    transposed_parts(run, &t->exchange, p->begin);
+    slice.x = t->slice[0];
+    slice.x_type = GRAFT_F32;
+    slice.out = t->slice[1];
+    slice.stride = slice.width = columns;
+    slice.scale = NULL;
+    slice.add = 0;
+    if (columns > 0) rc = begin_sum(p, run, &slice, error);
+done:
+    return rc;
+}
+
+static int32_t end_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+{
+    struct gr_transpose       *t = &p->shared->transpose;
+    const struct gr_transposed what = transposed_of(p, run, sum, 1);
+    const double               begin = gr_seconds();
+    int32_t                    rc = GRAFT_OK;
+
+    GR_TRY(gr_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
+    gr_traffic_count_transpose(p, run, &what, 1);
+    transposed_parts(run, &t->exchange, begin);
+done:
+    return rc;
+}
+
+static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                                         graft_error *error)
+{
+    struct gr_partition *p = partition_of(strategy);
+
+    p->begin = gr_profile_begin(&run->profile);
+    return p->columns > 1 ? begin_columns(p, run, sum, error) : begin_sum(p, run, sum, error);
 }
 
 static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
@@ -299,16 +417,20 @@ static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_r
     graft_plan *const         plan = sum->block->of_strategy;
     const struct gr_exchange *pass = &plan->product.exchange;
     const graft_csr          *local = &plan->part->local;
+    const int64_t             width = gr_partition_slice(p, sum->width);
     const double              edges = (double)(gr_csr_entries(local) + gr_csr_entries(&plan->part->remote));
     const double              n_out = (double)(sum->direction == GR_BACKWARD ? local->n_cols : local->n_rows);
     int32_t                   rc = GRAFT_OK;
 
-    GR_TRY(gr_spmm_end(plan, error));
-    gr_traffic_count(p, run, pass, plan->flow, sum->direction);
-    sent_parts(run, pass, p->begin);
-    received_parts(run, pass, pass->sent_at, plan->product.computed_at);
-    gr_profile_end(&run->profile, "aggregate", p->begin, 4 * ((edges + n_out) * (double)sum->width + edges),
-                   edges * (double)sum->width);
+    if (width > 0) {
+        GR_TRY(gr_spmm_end(plan, error));
+        gr_traffic_count(p, run, pass, plan->flow, sum->direction);
+        if (p->columns == 1) sent_parts(run, pass, p->begin);
+        received_parts(run, pass, pass->sent_at, plan->product.computed_at, p->columns > 1 ? gr_seconds() : 0);
+    }
+    if (p->columns > 1) GR_TRY(end_columns(p, run, sum, error));
+    gr_profile_end(&run->profile, "aggregate", p->begin, 4 * ((edges + n_out) * (double)width + edges),
+                   edges * (double)width);
 done:
     return rc;
 }
@@ -342,7 +464,7 @@ static int32_t partition_boundary_end(struct gr_strategy *strategy, struct gr_ru
     int32_t              rc = GRAFT_OK;
 
     GR_TRY(gr_halo_rows_end(rows, gr_run_team(run), error));
-    received_parts(run, &rows->exchange, local, computed);
+    received_parts(run, &rows->exchange, local, computed, 0);
 done:
     return rc;
 }

@@ -2,8 +2,11 @@
  * are products over ranks (spmm/); attention and maxima exchange the rows of the halo (halo/). Weights are the same on
  * all ranks.
  *
- * partition.c  the strategy, and what a step adds to it      traffic.c  what is sent, counted
- * renew.c      options of messages that change
+ * With parallel=feature or grid, a group of ranks shares the columns of the sums: see grid.h.
+ *
+ * partition.c  the strategy, and what a step adds to it      traffic.c    what is sent, counted
+ * renew.c      options of messages that change               transpose.c  from rows to slices of columns, and back
+ * grid.c       groups of ranks
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_PARTITION_H
 #define GR_PARALLEL_PARTITION_H
@@ -12,6 +15,7 @@
 #include "dgraph/part.h"
 #include "halo/halo.h"
 #include "model/run.h"
+#include "parallel/transpose.h"
 #include "spmm/plan.h"
 
 /** Numbers of bits that an element of a row may have: 2^0 to 2^5. */
@@ -27,6 +31,20 @@ struct gr_sent {
     int32_t                     code, rounding; /* of the last quantized exchange, also of earlier steps; else 0 */
 };
 
+/** What a rank sent and received in the transposes of a layer in one direction in the last step. A row is a slice of
+ *  columns of a row. */
+struct gr_transpose_flow {
+    int64_t exchanges, rows[GR_SIDES], bytes[GR_SIDES], messages[GR_SIDES];
+    int64_t bits; /* of an element */
+};
+
+/** What a rank has if it shares columns with others. */
+struct gr_shared_columns {
+    struct gr_grid            grid;
+    struct gr_transpose       transpose;
+    struct gr_transpose_flow *turned; /* [n_layers x GR_DIRECTIONS x n_ranks] */
+};
+
 /** The rows that a layer computes in a step where that are fewer than there are. */
 struct gr_masked_rows {
     struct gr_made_part part;
@@ -34,24 +52,26 @@ struct gr_masked_rows {
 };
 
 struct gr_partition {
-    struct gr_strategy  base;
-    graft_context      *context;
-    graft_graph        *over;
-    struct gr_comm     *comm;
-    struct gr_budget   *budget;
-    int32_t             n_layers;
-    int32_t             gathers_from; /* the first layer that exchanges rows; n_layers: none does */
-    int                 needs_rows;   /* it exchanges rows of the halo, in place of sums */
-    struct gr_part      part;         /* the graph as the model needs it */
-    struct gr_made_part made;         /* its arrays that the graph over ranks does not have */
-    struct gr_share    *share;        /* [n_ranks] what each rank has of it */
-    struct gr_links     links;        /* of the halo, while the trainer is created */
-    graft_plan         *plan;         /* of all rows; NULL for attention and maxima, which use halo_rows */
-    struct gr_halo_rows halo_rows;
+    struct gr_strategy        base;
+    graft_context            *context;
+    graft_graph              *over;
+    struct gr_comm           *comm;
+    struct gr_budget         *budget;
+    int32_t                   n_layers;
+    int32_t                   gathers_from; /* the first layer that exchanges rows; n_layers: none does */
+    int                       needs_rows;   /* it exchanges rows of the halo, in place of sums */
+    struct gr_part            part;         /* the graph as the model needs it */
+    struct gr_made_part       made;         /* its arrays that the graph over ranks does not have */
+    struct gr_share          *share;        /* [n_ranks] what each rank has of it */
+    int32_t                   columns;      /* ranks that share the columns of sums; 1: none do */
+    struct gr_shared_columns *shared;       /* NULL: columns are not shared */
+    struct gr_links           links;        /* of the halo, while the trainer is created */
+    graft_plan               *plan;         /* of all rows; NULL for attention and maxima, which use halo_rows */
+    struct gr_halo_rows       halo_rows;
 
     struct gr_masked_rows masked[GR_LAYERS_MAX];
-    graft_plan           *step_plan[GR_LAYERS_MAX]; /* the plan of each layer in a step, one of the above */
-    int64_t               columns[GR_LAYERS_MAX];   /* of the rows of each layer in a step; and the most in any pass: */
+    graft_plan           *step_plan[GR_LAYERS_MAX];  /* the plan of each layer in a step, one of the above */
+    int64_t               columns_of[GR_LAYERS_MAX]; /* a layer in a step, that this rank sums; the most in any pass: */
     int64_t               widest[GR_LAYERS_MAX];
 
     struct gr_sent       *sent;  /* [n_layers x GR_DIRECTIONS], and one of features that are aggregated once */
@@ -83,11 +103,14 @@ struct gr_partition {
 
 extern const struct gr_strategy_ops gr_partition_ops;
 
-/** Read the options of messages. */
-void gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
-                       const struct gr_config *config, struct gr_budget *budget);
+/** Read the options of messages and of the grid. \return OK; ERR_OPTION (a grid that the ranks are not, or that the
+ *  model or other options cannot have). */
+int32_t gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
+                          const struct gr_config *config, struct gr_budget *budget, graft_error *error);
+/** Whether ranks that share columns can have the model and these options. \return OK; ERR_OPTION. */
+int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_options *halo, graft_error *error);
 /** Free all but the graph over ranks. */
-void gr_partition_fini(struct gr_partition *p);
+void    gr_partition_fini(struct gr_partition *p);
 
 /** Forget stale rows and adaptive widths of all plans, where the values of edges have changed. */
 void gr_partition_reset(struct gr_partition *p);
@@ -97,6 +120,18 @@ void gr_partition_reset(struct gr_partition *p);
  *  \return OK; ERR_NOMEM: on all ranks, and nothing has changed; ERR_PEER. */
 int32_t gr_partition_renew(struct gr_partition *p, graft_error *error);
 
+/** The graph that sums over neighbours are over: that of this rank, or of its group. */
+static inline const struct gr_part *gr_partition_summed(const struct gr_partition *p)
+{
+    return p->columns > 1 ? &p->shared->grid.made.part : &p->part;
+}
+
+/** Columns of a sum that this rank computes. */
+static inline int64_t gr_partition_slice(const struct gr_partition *p, int64_t width)
+{
+    return p->columns > 1 ? gr_transpose_columns(&p->shared->transpose, width) : width;
+}
+
 /** History and widths of a layer and direction in a step; NULL if no option asks for them. */
 struct gr_halo_layer        *gr_partition_layer(const struct gr_partition *p, int32_t layer, int32_t direction);
 const struct gr_halo_layers *gr_partition_layers(const struct gr_partition *p, int32_t layer);
@@ -104,20 +139,26 @@ const struct gr_halo_layers *gr_partition_layers(const struct gr_partition *p, i
 /** Message buffers of one plan, `width` columns wide; and those of a layer, if `layer` is not -1. */
 int32_t gr_partition_reserve(struct gr_partition *p, struct gr_budget *budget, graft_plan *plan, int32_t layer,
                              int64_t width, graft_error *error);
+/** Memory for transposes of rows of `width` columns. */
+int32_t gr_partition_reserve_transpose(struct gr_partition *p, struct gr_budget *budget, int64_t width,
+                                       graft_error *error);
 /** Charge the budget with the bytes that its graph (beside the graph over ranks), send lists and messages take now. */
 void    gr_partition_charge(struct gr_partition *p, struct gr_budget *budget);
 
 /* -- what is sent, counted; not collective ------------------------------------------------------------------------ */
 
-void                  gr_traffic_begin(struct gr_partition *p);
+void gr_traffic_begin(struct gr_partition *p);
 /** The current layer has sent its rows in one direction; it counts if it is part of a step.
  *  \param[in] flow  [n_ranks] rows of such an exchange, forward. */
-void                  gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const struct gr_exchange *pass,
-                                       const struct gr_flow *flow, enum gr_direction direction);
+void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const struct gr_exchange *pass,
+                      const struct gr_flow *flow, enum gr_direction direction);
+/** The same of a transpose of `what`, to rows or to columns. */
+void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run, const struct gr_transposed *what,
+                                int to_rows);
 /** [n_ranks] rows of an exchange for all vertices, forward; NULL: there is none. */
-const struct gr_flow *gr_traffic_whole(const struct gr_partition *p);
+const struct gr_flow   *gr_traffic_whole(const struct gr_partition *p);
 /** Of one rank, or with -1 of all: rows of one exchange, and what a layer exchanges in adaptive bits. NULL: nothing. */
-struct gr_flow        gr_traffic_flow(const struct gr_partition *p, const struct gr_flow *flow, int32_t rank);
+struct gr_flow          gr_traffic_flow(const struct gr_partition *p, const struct gr_flow *flow, int32_t rank);
 struct gr_row_bits_flow gr_traffic_adapted(const struct gr_partition *p, const struct gr_halo_layer *layer,
                                            int32_t rank);
 /** As graft_train.traffic() and its items, of which there are n_layers * GR_DIRECTIONS. */

@@ -5,11 +5,11 @@
 
 #include <string.h>
 
-/* The message buffers of a plan, or of the halo rows, and the new ones that will replace them. */
+/* The message buffers of a plan, of the halo rows or of transposes, and the new ones that will replace them. */
 struct renewal {
-    const graft_plan      *plan; /* NULL: rows of the halo */
+    const graft_plan      *plan; /* NULL: none of these */
     struct gr_messages    *messages, next_messages;
-    struct gr_halo_layers *layers, next_layers;
+    struct gr_halo_layers *layers, next_layers; /* NULL: of transposes, which keep nothing of a layer */
     const int64_t         *start[GR_SIDES];
     int64_t                borrowed; /* from the budget, while both are there */
 };
@@ -45,6 +45,9 @@ static int32_t list_renewals(struct gr_partition *p, struct renewal *list)
                                       .layers = &rows->layers,
                                       .start = { rows->links.send_start, rows->halo->start } };
     if (p->plan != NULL) list[n++] = renewal_of(p->plan);
+    if (p->columns > 1)
+        list[n++] = (struct renewal){ .messages = &p->shared->transpose.messages,
+                                      .start = { p->shared->transpose.most, p->shared->transpose.most } };
     for (int32_t l = 0; l < p->n_layers; l++)
         if (p->masked[l].plan != NULL) list[n++] = renewal_of(p->masked[l].plan);
     return n;
@@ -53,16 +56,17 @@ static int32_t list_renewals(struct gr_partition *p, struct renewal *list)
 /* Whether these are the messages of layer l in a step. */
 static int is_of_layer(const struct gr_partition *p, const struct renewal *r, int32_t l)
 {
-    return l >= p->gathers_from && (r->plan == NULL || r->plan == p->step_plan[l]);
+    return r->layers != NULL && l >= p->gathers_from && (r->plan == NULL || r->plan == p->step_plan[l]);
 }
 
 /* Number of columns of the widest pass. Passes outside of training steps use the plan of all rows. */
 static int64_t widest_of(const struct gr_partition *p, const struct renewal *r)
 {
-    int64_t widest = 0;
+    int64_t widest = r->layers == NULL ? GR_RECORD : 0;
 
     for (int32_t l = p->gathers_from; l < p->n_layers; l++)
-        if ((r->plan == p->plan || is_of_layer(p, r, l)) && p->widest[l] > widest) widest = p->widest[l];
+        if ((is_of_layer(p, r, l) || (r->plan != NULL && r->plan == p->plan)) && p->widest[l] > widest)
+            widest = p->widest[l];
     return widest;
 }
 
@@ -71,7 +75,8 @@ static int64_t widest_of(const struct gr_partition *p, const struct renewal *r)
 static int32_t init_renewal(const struct gr_partition *p, struct renewal *r, graft_error *error)
 {
     int32_t rc = gr_messages_init(p->context, p->comm, 0, &r->next_messages, error);
-    int32_t here = gr_halo_layers_init(p->context, p->comm, p->n_layers, &r->next_layers, error);
+    int32_t here =
+        r->layers == NULL ? GRAFT_OK : gr_halo_layers_init(p->context, p->comm, p->n_layers, &r->next_layers, error);
 
     if (rc == GRAFT_OK) rc = here;
     for (int32_t l = 0; l < p->n_layers; l++) {
@@ -91,12 +96,13 @@ static int32_t reserve_renewal(const struct gr_partition *p, struct renewal *r, 
     int32_t       rc = GRAFT_OK;
 
     for (int32_t l = 0; l < p->n_layers; l++)
-        if (is_of_layer(p, r, l)) bytes += gr_halo_layers_need(&r->next_layers, l, p->columns[l], GRAFT_F32);
+        if (is_of_layer(p, r, l)) bytes += gr_halo_layers_need(&r->next_layers, l, p->columns_of[l], GRAFT_F32);
     GR_TRY(gr_budget_borrow(p->budget, bytes, "messages with other options, beside those in use", error));
     r->borrowed = bytes;
     GR_TRY(gr_messages_reserve(&r->next_messages, rows, widest, GRAFT_F32, error));
     for (int32_t l = 0; l < p->n_layers; l++)
-        if (is_of_layer(p, r, l)) GR_TRY(gr_halo_layers_reserve(&r->next_layers, l, p->columns[l], GRAFT_F32, error));
+        if (is_of_layer(p, r, l))
+            GR_TRY(gr_halo_layers_reserve(&r->next_layers, l, p->columns_of[l], GRAFT_F32, error));
 done:
     return rc;
 }
@@ -104,7 +110,7 @@ done:
 static void renewal_fini(const struct gr_partition *p, struct renewal *r)
 {
     gr_budget_return(p->budget, r->borrowed);
-    gr_halo_layers_fini(&r->next_layers);
+    if (r->layers != NULL) gr_halo_layers_fini(&r->next_layers);
     gr_messages_fini(&r->next_messages);
 }
 
@@ -113,6 +119,13 @@ static void replace_messages(struct gr_partition *p, struct renewal *r)
 {
     struct gr_messages *next = &r->next_messages;
 
+    if (r->layers == NULL) {
+        gr_messages_add_seconds(r->messages, &next->wait_seconds, &next->exchange_seconds);
+        gr_messages_fini(r->messages);
+        *r->messages = r->next_messages;
+        r->next_messages = (struct gr_messages){ 0 };
+        return;
+    }
     for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
         const struct gr_halo_layer *layer =
             gr_halo_layers_find(r->layers, i / GR_DIRECTIONS, (enum gr_direction)(i % GR_DIRECTIONS));
@@ -147,7 +160,7 @@ static int32_t make_renewals(const struct gr_partition *p, struct renewal *list,
 static int32_t renew_messages(struct gr_partition *p, graft_error *error)
 {
     struct renewal *list = NULL;
-    int32_t         rc = GR_NEW(p->context, list, p->n_layers + 1, error), n = 0;
+    int32_t         rc = GR_NEW(p->context, list, p->n_layers + 2, error), n = 0;
 
     GR_TRY(gr_comm_agree(p->comm, rc, error));
     n = list_renewals(p, list);
@@ -179,6 +192,7 @@ int32_t gr_partition_renew(struct gr_partition *p, graft_error *error)
     const struct gr_halo_options *now = &p->context->options.halo;
     int32_t                       rc = GRAFT_OK;
 
+    GR_TRY(gr_partition_check(p, now, error));
     if (p->gathers_from < p->n_layers && needs_messages(now, &p->options)) GR_TRY(renew_messages(p, error));
     if (!same_budget(&now->budget, &p->options.budget)) p->is_adapted = 0;
     p->options = *now;

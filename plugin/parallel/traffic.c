@@ -17,6 +17,8 @@ void gr_traffic_begin(struct gr_partition *p)
         p->sent[i] = (struct gr_sent){ .code = p->sent[i].code, .rounding = p->sent[i].rounding };
     for (int32_t i = 0; i < slots_of(p) * p->comm->n_ranks; i++)
         p->pairs[i].rows = p->pairs[i].bytes = p->pairs[i].raw = p->pairs[i].raw_bytes = 0;
+    for (int32_t i = 0; i < slots_of(p) * p->comm->n_ranks && p->shared != NULL; i++)
+        p->shared->turned[i] = (struct gr_transpose_flow){ 0 };
 }
 
 void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const struct gr_exchange *pass,
@@ -42,6 +44,69 @@ void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const st
     }
     sent->alike[__builtin_ctz((uint32_t)codec->bits)]++;
     sent->row_bytes += gr_messages_row_bytes(pass->messages, &pass->args);
+}
+
+/* What rank q of a group sends to, or receives from, rank r of it in a transpose of `what`, or the other way round. */
+static int64_t slice_elements_of(const struct gr_grid *grid, const struct gr_transposed *what, int32_t rows_of,
+                                 int32_t columns_of)
+{
+    return gr_grid_rows_of(grid, rows_of, what->prefix) *
+           gr_grid_slice_width(grid, what->width, columns_of % grid->columns);
+}
+
+void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run, const struct gr_transposed *what,
+                                int to_rows)
+{
+    const struct gr_exchange *pass = &p->shared->transpose.exchange;
+    const struct gr_codec    *codec = &pass->messages->codec;
+    const int32_t             at = run->layer * GR_DIRECTIONS + (int32_t)what->args.direction, n = p->comm->n_ranks;
+    const int32_t             c = p->columns;
+    const int64_t             bytes = gr_messages_row_bytes(pass->messages, &pass->args);
+
+    if (run->pass == GRAFT_PASS_EVALUATION) return;
+    for (int32_t q = 0; q < n; q++) {
+        struct gr_transpose_flow *flow = &p->shared->turned[(int64_t)at * n + q];
+
+        gr_send_stats_add(&p->pairs[(int64_t)at * n + q], &pass->messages->sent[q]);
+        for (int32_t r = q / c * c; r < (q / c + 1) * c; r++) {
+            const int64_t elements[GR_SIDES] = {
+                slice_elements_of(&p->shared->grid, what, to_rows ? r : q, to_rows ? q : r),
+                slice_elements_of(&p->shared->grid, what, to_rows ? q : r, to_rows ? r : q)
+            };
+
+            for (int side = 0; side < GR_SIDES && r != q; side++) {
+                if (elements[side] == 0) continue;
+                flow->rows[side] +=
+                    gr_grid_rows_of(&p->shared->grid, (side == GR_SEND) == to_rows ? r : q, what->prefix);
+                flow->bytes[side] += (elements[side] + GR_RECORD - 1) / GR_RECORD * bytes;
+                flow->messages[side]++;
+            }
+        }
+        flow->exchanges++;
+        flow->bits = codec->bits;
+    }
+    if (codec->bits <= 8) p->sent[at].code = codec->code;
+    if (codec->bits <= 8) p->sent[at].rounding = codec->rounding;
+}
+
+/* What a rank, or with -1 all of them, sent and received in the transposes of a slot. */
+static struct gr_transpose_flow turned_of(const struct gr_partition *p, int32_t slot, int32_t rank)
+{
+    struct gr_transpose_flow sum = { 0 };
+
+    for (int32_t q = 0; q < p->comm->n_ranks && p->shared != NULL && slot < slots_of(p); q++) {
+        const struct gr_transpose_flow *flow = &p->shared->turned[(int64_t)slot * p->comm->n_ranks + q];
+
+        if (rank >= 0 && rank != q) continue;
+        for (int side = 0; side < GR_SIDES; side++) {
+            sum.rows[side] += flow->rows[side];
+            sum.bytes[side] += flow->bytes[side];
+            sum.messages[side] += flow->messages[side];
+        }
+        sum.exchanges = flow->exchanges;
+        sum.bits = flow->bits;
+    }
+    return sum;
 }
 
 const struct gr_flow *gr_traffic_whole(const struct gr_partition *p)
@@ -111,7 +176,8 @@ static void add_bytes(const struct gr_partition *p, int32_t slot, int32_t rank, 
     const struct gr_row_bits_flow whole = gr_traffic_adapted(p, sent->adapted, -1);
     const double                  each = all.in > 0 ? (double)whole.bytes_in / (double)all.in : 0;
 
-    traffic->halo_bytes_per_epoch += flow.in * sent->row_bytes + adapted_in(sent) * adapted.bytes_in;
+    traffic->halo_bytes_per_epoch +=
+        turned_of(p, slot, rank).bytes[GR_RECEIVE] + flow.in * sent->row_bytes + adapted_in(sent) * adapted.bytes_in;
     traffic->halo_bytes_if_post +=
         flow.if_post * sent->row_bytes + adapted_in(sent) * (int64_t)(each * (double)flow.if_post + 0.5);
 }
@@ -144,6 +210,8 @@ int32_t gr_traffic_of(const struct gr_partition *p, int32_t rank, graft_traffic 
     traffic->halo_rows_if_post = flow.if_post;
     for (int32_t i = 0; i <= slots_of(p); i++) add_bytes(p, i, rank, traffic);
     add_seconds(&p->halo_rows.messages, &p->halo_rows.layers, traffic);
+    if (p->columns > 1)
+        gr_messages_add_seconds(&p->shared->transpose.messages, &traffic->wait_seconds, &traffic->exchange_seconds);
     if (p->plan != NULL) add_seconds(&p->plan->messages, &p->plan->layers, traffic);
     for (int32_t l = 0; l < p->n_layers; l++) {
         const graft_plan *masked = p->masked[l].plan;
@@ -166,12 +234,20 @@ done:
 
 static void add_sent(const struct gr_partition *p, int32_t slot, int32_t rank, graft_traffic_item *item)
 {
-    const struct gr_sent         *sent = &p->sent[slot];
-    const struct gr_flow          flow = flow_of(p, slot, rank);
-    const struct gr_row_bits_flow widths = gr_traffic_adapted(p, sent->adapted, rank);
-    const int64_t                 adapted = adapted_in(sent);
+    const struct gr_sent          *sent = &p->sent[slot];
+    const struct gr_flow           flow = flow_of(p, slot, rank);
+    const struct gr_row_bits_flow  widths = gr_traffic_adapted(p, sent->adapted, rank);
+    const struct gr_transpose_flow turned = turned_of(p, slot, rank);
+    const int64_t                  adapted = adapted_in(sent);
 
-    item->exchanges += sent->exchanges;
+    item->exchanges += sent->exchanges + turned.exchanges;
+    item->rows += turned.rows[GR_RECEIVE];
+    item->rows_sent += turned.rows[GR_SEND];
+    item->bytes += turned.bytes[GR_RECEIVE];
+    item->bytes_sent += turned.bytes[GR_SEND];
+    item->messages += turned.messages[GR_RECEIVE];
+    item->messages_sent += turned.messages[GR_SEND];
+    if (turned.exchanges > 0) item->rows_by_bits[__builtin_ctz((uint32_t)turned.bits)] += turned.rows[GR_SEND];
     item->rows += flow.in * sent->exchanges;
     item->rows_sent += flow.out * sent->exchanges;
     item->bytes += flow.in * sent->row_bytes + adapted * widths.bytes_in;

@@ -68,11 +68,13 @@ static int64_t gradient_rows(const struct gr_setup *s)
 }
 
 /* Of `all` rows, those of the input of layer l that are made: a prediction of a list makes no others. Before these are
- * known, one is certain. */
+ * known, one is certain. A rank without vertices has the arrays of one row, so that with option recompute all ranks
+ * repeat the same exchanges. */
 static int64_t rows_made(const struct gr_setup *s, int32_t l, int64_t all)
 {
-    if (s->given == NULL || !gr_masks_rows(s)) return all;
-    return s->reach[l] > 0 ? s->reach[l] : 1;
+    const int64_t rows = s->given == NULL || !gr_masks_rows(s) ? all : s->reach[l];
+
+    return rows > 0 ? rows : 1;
 }
 
 struct gr_capacity gr_capacity_of(const struct gr_setup *s)

@@ -43,6 +43,7 @@ int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_e
 {
     struct gr_partition *r = &s->partition;
     struct gr_part_copy  copy = { &e->budget, &e->part, &e->made };
+    struct gr_part      *summed;
     int32_t              rc = gr_strategy_agree(s->run.strategy, check_edge_memory(s, error), error);
 
     GR_TRY(rc);
@@ -50,9 +51,11 @@ int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_e
     e->part = e->made.part;
     GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
     if (s->model.config.kind->attends) return join_values(s, e, error);
-    GR_TRY(gr_plan_values_begin(r->plan, &e->part, &e->whole, error));
+    if (r->columns > 1) GR_TRY(gr_grid_gather(&e->budget, r->comm, &r->shared->grid, &e->part, &e->group, error));
+    summed = r->columns > 1 ? &e->group.part : &e->part;
+    GR_TRY(gr_plan_values_begin(r->plan, summed, &e->whole, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
-        if (r->masked[l].plan != NULL) GR_TRY(gr_plan_values_begin(r->masked[l].plan, &e->part, &e->masked[l], error));
+        if (r->masked[l].plan != NULL) GR_TRY(gr_plan_values_begin(r->masked[l].plan, summed, &e->masked[l], error));
 done:
     return rc;
 }
@@ -78,13 +81,17 @@ void gr_ranks_edges_end(struct gr_setup *s, struct gr_new_edges *e)
         take_part_values(&r->made.local, &r->part.local, &e->made.local);
         take_part_values(&r->made.remote, &r->part.remote, &e->made.remote);
     }
+    if (r->columns > 1) {
+        take_part_values(&r->shared->grid.made.local, &r->shared->grid.made.part.local, &e->group.local);
+        take_part_values(&r->shared->grid.made.remote, &r->shared->grid.made.part.remote, &e->group.remote);
+    }
     if (r->plan != NULL) gr_plan_values_end(r->plan, &e->whole);
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
         struct gr_masked_rows *m = &r->masked[l];
 
         if (m->plan == NULL) continue;
-        m->part.part.local.values = r->part.local.values;
-        m->part.part.remote.values = r->part.remote.values;
+        m->part.part.local.values = gr_partition_summed(r)->local.values;
+        m->part.part.remote.values = gr_partition_summed(r)->remote.values;
         gr_plan_values_end(m->plan, &e->masked[l]);
     }
     gr_setup_scales_refresh(s, &r->part.local, &r->part.remote);

@@ -2,6 +2,7 @@
  * that the layers need in a step.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/memory.h"
 #include "edge/edge.h"
 #include "setup/setup.h"
 
@@ -235,7 +236,7 @@ static int32_t init_halo_rows(struct gr_setup *s, graft_error *error)
 
     s->n_seen = s->n + halo->count;
     for (int32_t l = 0; l < layers; l++)
-        width[l] = s->partition.columns[l] = s->partition.widest[l] =
+        width[l] = s->partition.columns_of[l] = s->partition.widest[l] =
             s->model.config.kind->attends ? gr_config_wide(&s->model.config, l) : gr_config_in(&s->model.config, l);
     GR_TRY(gr_strategy_agree(s->run.strategy, make_joined(s, &numbers, error), error));
     if (s->model.config.edge_array) {
@@ -265,6 +266,30 @@ done:
     return rc;
 }
 
+/* The graph of the ranks that share columns with this one. Its levels are the prefixes of rows that layers need. */
+static int32_t make_grid(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    const int32_t        layers = s->model.config.n_layers;
+    const int64_t        slots = GR_DIRECTIONS * (int64_t)layers;
+    int64_t              reach[GR_LAYERS_MAX + 3] = { 0 };
+    int32_t              rc = GRAFT_OK;
+
+    for (int32_t l = 0; l <= layers; l++) reach[layers - l + 1] = s->reach[l];
+    reach[layers + 2] = s->n;
+    rc = GR_NEW(s->context, r->shared, 1, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY(gr_grid_init(s->context, r->comm, r->columns, layers + 2, reach, &r->shared->grid, error));
+    GR_TRY(gr_grid_gather(&s->budget, r->comm, &r->shared->grid, &r->part, &r->shared->grid.made, error));
+    rc = gr_transpose_init(s->context, r->comm, &r->shared->grid, &r->shared->transpose, error);
+    if (rc == GRAFT_OK)
+        rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->shared->turned, slots * r->comm->n_ranks, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    gr_partition_charge(r, &s->budget);
+done:
+    return rc;
+}
+
 int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
@@ -289,7 +314,8 @@ int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
     rc = gr_strategy_agree(s->run.strategy, gr_setup_scales(s, &r->part.local, &r->part.remote, error), error);
     GR_TRY(rc);
     if (gr_reads_halo(s)) return init_halo_rows(s, error);
-    rc = make_part_plan(s, &r->part, &r->plan, error);
+    if (r->columns > 1) GR_TRY(make_grid(s, error));
+    rc = make_part_plan(s, gr_partition_summed(r), &r->plan, error);
 done:
     return rc;
 }
@@ -306,9 +332,12 @@ static int repeats_rows(const struct gr_setup *s, int32_t l)
 
 static int32_t mask_rows(struct gr_setup *s, int32_t l, graft_error *error)
 {
-    struct gr_masked_rows *m = &s->partition.masked[l];
-    int32_t rc = gr_part_first(s->context, &s->partition.part, s->over->comm->n_ranks, s->reach[l + 1], s->reach[l],
-                               &m->part, error);
+    const struct gr_partition *r = &s->partition;
+    struct gr_masked_rows     *m = &s->partition.masked[l];
+    const int32_t              prefix = s->model.config.n_layers - l;
+    const int64_t              n_dst = r->columns > 1 ? gr_grid_rows(&r->shared->grid, prefix) : s->reach[l + 1];
+    const int64_t              n_src = r->columns > 1 ? gr_grid_rows(&r->shared->grid, prefix + 1) : s->reach[l];
+    int32_t rc = gr_part_first(s->context, gr_partition_summed(r), r->comm->n_ranks, n_dst, n_src, &m->part, error);
 
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     GR_TRY(make_part_plan(s, &m->part.part, &m->plan, error));
@@ -367,12 +396,14 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
         const int64_t          columns = s->run.layers[l].aggregate_first ? layer->in : layer->out;
         const int64_t          width = columns > labels ? columns : labels;
 
-        r->columns[l] = columns;
-        r->widest[l] = width;
-        GR_TRY(gr_partition_reserve(r, &s->budget, r->plan, -1, width, error));
+        r->columns_of[l] = gr_partition_slice(r, columns);
+        r->widest[l] = gr_partition_slice(r, width);
+        if (r->columns > 1) GR_TRY(gr_partition_reserve_transpose(r, &s->budget, width, error));
+        GR_TRY(gr_partition_reserve(r, &s->budget, r->plan, -1, gr_partition_slice(r, width), error));
         if (s->given != NULL) continue;
-        if (r->step_plan[l] != r->plan) GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], -1, width, error));
-        GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], l, columns, error));
+        if (r->step_plan[l] != r->plan)
+            GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], -1, gr_partition_slice(r, width), error));
+        GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], l, gr_partition_slice(r, columns), error));
     }
 done:
     return rc;

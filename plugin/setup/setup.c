@@ -68,14 +68,18 @@ done:
     return rc;
 }
 
-static void choose_strategy(struct gr_setup *s)
+/* All ranks get the same: they have the same options. */
+static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
 {
+    int32_t rc = GRAFT_OK;
+
     s->serial.ops = &gr_serial_ops;
     s->run.strategy = &s->serial;
-    if (s->over == NULL) return;
-    gr_partition_init(&s->partition, s->context, s->over, &s->model.config, &s->budget);
+    if (s->over == NULL) return GRAFT_OK;
+    rc = gr_partition_init(&s->partition, s->context, s->over, &s->model.config, &s->budget, error);
     if (s->given != NULL) s->partition.is_stale = 0; /* there are no steps whose rows could be in flight */
     s->run.strategy = &s->partition.base;
+    return rc;
 }
 
 /* The weights stay those of the given model. */
@@ -139,7 +143,7 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     rc = begin_setup(s, error);
     if (s->over != NULL) rc = gr_comm_agree(s->over->comm, rc, error);
     GR_TRY(rc);
-    choose_strategy(s);
+    GR_TRY(choose_strategy(s, error));
     GR_TRY(gr_ranks_compare_data(s, error));
     gr_setup_report_options(s);
     GR_TRY(gr_ranks_take(s, error));

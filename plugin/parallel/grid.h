@@ -1,0 +1,66 @@
+/* The ranks as a grid: groups of `columns` ranks that follow each other. The vertices of a group are those that its
+ * ranks own. For sums over neighbours each rank of a group has all of them, but only a slice of their columns; for all
+ * else it has all columns of the vertices that it owns. One column is partition parallelism; one group is the feature
+ * parallelism of MixGCN (section 3.1.2, Algorithm 2). Between groups, ranks of equal column exchange boundary rows.
+ *
+ * grid.c       the vertices and the edges of a group      transpose.c  from rows to slices of columns, and back
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_PARALLEL_GRID_H
+#define GR_PARALLEL_GRID_H
+
+#include "base/budget.h"
+#include "dgraph/part.h"
+
+/** A rank orders its vertices by levels: those that the last layer of a step needs first, then those that the layer
+ *  before it needs, and so on. A group has all vertices of a level, rank by rank, before those of the next one, so what
+ *  a layer needs are its first rows too. A prefix is a number of levels; n_levels: all vertices. */
+struct gr_grid {
+    int32_t             columns, n_groups;
+    int32_t             first, column; /* the first rank of this group, and this rank among those of it */
+    int32_t             n_levels;
+    int64_t            *reach; /* [n_ranks x (n_levels + 1)] rows of a rank in the first levels */
+    int64_t            *place; /* [n_ranks x n_levels] the row in its group where a level of a rank begins */
+    struct gr_made_part made;  /* the graph of the group: its owners are the ranks of this column */
+};
+
+/** Agree on the rows of all ranks. Collective. gr_grid_fini() is due always.
+ *  \param[in] reach  [n_levels + 1] of this rank, from 0 to the rows that it has.
+ *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (a group has more than INT32_MAX vertices): the same on all ranks;
+ *  ERR_PEER. */
+int32_t gr_grid_init(const graft_context *context, struct gr_comm *comm, int32_t columns, int32_t n_levels,
+                     const int64_t *reach, struct gr_grid *grid, graft_error *error);
+void    gr_grid_fini(const graft_context *context, struct gr_grid *grid);
+/** Bytes that it holds. */
+int64_t gr_grid_bytes(const struct gr_grid *grid, int32_t n_ranks);
+
+/** The graph of the group from the part of each of its ranks, in the order of the levels. Collective.
+ *  \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                       const struct gr_part *part, struct gr_made_part *made, graft_error *error);
+
+/** Rows of a rank, and of the group, in a prefix. */
+static inline int64_t gr_grid_rows_of(const struct gr_grid *grid, int32_t rank, int32_t prefix)
+{
+    return grid->reach[(int64_t)rank * (grid->n_levels + 1) + prefix];
+}
+
+static inline int64_t gr_grid_rows(const struct gr_grid *grid, int32_t prefix)
+{
+    int64_t rows = 0;
+
+    for (int32_t q = grid->first; q < grid->first + grid->columns; q++) rows += gr_grid_rows_of(grid, q, prefix);
+    return rows;
+}
+
+/** Of `width` columns, the first one of the slice that rank number `column` of a group has. */
+static inline int64_t gr_grid_slice(const struct gr_grid *grid, int64_t width, int32_t column)
+{
+    return width * column / grid->columns;
+}
+
+static inline int64_t gr_grid_slice_width(const struct gr_grid *grid, int64_t width, int32_t column)
+{
+    return gr_grid_slice(grid, width, column + 1) - gr_grid_slice(grid, width, column);
+}
+
+#endif

@@ -1,0 +1,345 @@
+/* From rows to slices of columns, and back.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "parallel/transpose.h"
+
+#include "base/bfloat.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+
+#include <string.h>
+
+/* -- memory ------------------------------------------------------------------------------------------------------- */
+
+int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
+                          struct gr_transpose *t, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    *t = (struct gr_transpose){ .context = context, .grid = grid };
+    GR_TRY(gr_messages_init(context, comm, 0, &t->messages, error));
+    for (int side = 0; side < GR_SIDES; side++) GR_TRY(GR_NEW(context, t->start[side], comm->n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, t->most, comm->n_ranks + 1, error));
+done:
+    return rc;
+}
+
+static int64_t *records_kept(const struct gr_transpose *t)
+{
+    return &t->most[t->messages.comm->n_ranks];
+}
+
+static void buffers_fini(struct gr_transpose *t)
+{
+    for (int i = 0; i < 2; i++) {
+        gr_free(t->context, t->record[i]);
+        gr_free(t->context, t->slice[i]);
+        t->record[i] = t->slice[i] = NULL;
+    }
+    *records_kept(t) = t->elements = 0;
+}
+
+void gr_transpose_fini(struct gr_transpose *t)
+{
+    if (t->context == NULL) return;
+    if (t->most != NULL) buffers_fini(t);
+    gr_messages_fini(&t->messages);
+    for (int side = 0; side < GR_SIDES; side++) gr_free(t->context, t->start[side]);
+    gr_free(t->context, t->most);
+    *t = (struct gr_transpose){ 0 };
+}
+
+/* Elements of a slice, and records of one side, which is the rows of others in this slice, or the rows of this rank in
+ * the others. */
+static int64_t slice_elements(const struct gr_transpose *t, int64_t width)
+{
+    return gr_grid_rows(t->grid, t->grid->n_levels) * gr_transpose_columns(t, width);
+}
+
+static int64_t most_records(const struct gr_transpose *t, int64_t width)
+{
+    const int64_t own = gr_grid_rows_of(t->grid, t->grid->first + t->grid->column, t->grid->n_levels) * width;
+    const int64_t others = slice_elements(t, width);
+
+    return (own > others ? own : others) / GR_RECORD + t->grid->columns;
+}
+
+int64_t gr_transpose_need(const struct gr_transpose *t, int64_t width)
+{
+    const int64_t records = most_records(t, width), rows[GR_SIDES] = { records, records };
+
+    return (GR_SIDES * records * GR_RECORD + 2 * slice_elements(t, width)) * (int64_t)sizeof(float) +
+           gr_messages_need(&t->messages, rows, GR_RECORD, GRAFT_F32);
+}
+
+int64_t gr_transpose_bytes(const struct gr_transpose *t)
+{
+    if (t->context == NULL) return 0;
+    return (GR_SIDES * *records_kept(t) * GR_RECORD + 2 * t->elements) * (int64_t)sizeof(float) +
+           (GR_SIDES + 1) * (int64_t)sizeof **t->start * (t->messages.comm->n_ranks + 1) +
+           gr_messages_bytes(&t->messages);
+}
+
+int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error)
+{
+    const int64_t records = most_records(t, width), elements = slice_elements(t, width);
+    const int64_t rows[GR_SIDES] = { records, records };
+    int32_t       rc = gr_messages_reserve(&t->messages, rows, GR_RECORD, GRAFT_F32, error);
+
+    GR_TRY(rc);
+    if (records <= *records_kept(t) && elements <= t->elements) return GRAFT_OK;
+    buffers_fini(t);
+    for (int i = 0; i < 2; i++) {
+        GR_TRY(GR_NEW(t->context, t->record[i], records * GR_RECORD, error));
+        GR_TRY(GR_NEW(t->context, t->slice[i], elements, error));
+    }
+    *records_kept(t) = records;
+    t->elements = elements;
+done:
+    return rc;
+}
+
+/* -- rows of a rank in its group ---------------------------------------------------------------------------------- */
+
+/* Copy rows begin to end - 1 of a rank between a matrix of its own rows and one of those of the group. */
+static void copy_levels(const struct gr_grid *grid, int32_t rank, int64_t begin, int64_t end, float *own, float *group,
+                        int64_t columns, int to_group)
+{
+    for (int32_t level = 0; level < grid->n_levels; level++) {
+        const int64_t first = gr_grid_rows_of(grid, rank, level), last = gr_grid_rows_of(grid, rank, level + 1);
+        const int64_t from = begin > first ? begin : first, to = end < last ? end : last;
+        const int64_t place = grid->place[(int64_t)rank * grid->n_levels + level] + from - first;
+
+        if (from >= to) continue;
+        if (to_group)
+            memcpy(group + place * columns, own + from * columns, (uint64_t)((to - from) * columns) * sizeof *own);
+        else memcpy(own + from * columns, group + place * columns, (uint64_t)((to - from) * columns) * sizeof *own);
+    }
+}
+
+/* -- loops over rows ---------------------------------------------------------------------------------------------- */
+
+struct job {
+    struct gr_transpose *t;
+    const struct gr_sum *sum;
+    int32_t              prefix, rank;
+    int64_t              width, columns; /* of the slice of this rank */
+    const float         *records;        /* received */
+};
+
+static struct job transpose_job(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum)
+{
+    return (struct job){ .t = t,
+                         .sum = sum,
+                         .prefix = what->prefix,
+                         .rank = t->grid->first + t->grid->column,
+                         .width = what->width,
+                         .columns = gr_transpose_columns(t, what->width) };
+}
+
+static float *records_of(const struct job *job, enum gr_side side, int32_t rank)
+{
+    return job->t->record[side] + job->t->start[side][rank] * GR_RECORD;
+}
+
+static void copy_part(const struct gr_sum *sum, int64_t row, int64_t first, int64_t n, float *to)
+{
+    if (sum->x_type == GRAFT_F32) {
+        memcpy(to, (const float *)sum->x + row * sum->stride + first, (uint64_t)n * sizeof *to);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++) to[j] = gr_bfloat_widen(((const uint16_t *)sum->x)[row * sum->stride + first + j]);
+}
+
+/* The slices of rows of x, each where its rank gets it. */
+static void split_slices(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct job     *job = arg;
+    const struct gr_grid *grid = job->t->grid;
+
+    (void)chunk;
+    for (int32_t k = 0; k < grid->columns; k++) {
+        const int64_t first = gr_grid_slice(grid, job->width, k), n = gr_grid_slice_width(grid, job->width, k);
+        float        *to = records_of(job, GR_SEND, grid->first + k);
+
+        if (k != grid->column)
+            for (int64_t row = begin; row < end; row++) copy_part(job->sum, row, first, n, to + row * n);
+    }
+    for (int32_t level = 0; level < grid->n_levels; level++) {
+        const int64_t first = gr_grid_rows_of(grid, job->rank, level),
+                      last = gr_grid_rows_of(grid, job->rank, level + 1);
+        const int64_t place = grid->place[(int64_t)job->rank * grid->n_levels + level] - first;
+
+        for (int64_t row = begin > first ? begin : first; row < end && row < last; row++)
+            copy_part(job->sum, row, gr_grid_slice(grid, job->width, grid->column), job->columns,
+                      job->t->slice[0] + (place + row) * job->columns);
+    }
+}
+
+/* Rows of all other ranks of the group, between their records and the slice. */
+static void place_levels(const struct job *job, int to_group, int32_t k)
+{
+    const int32_t rank = job->t->grid->first + k;
+
+    if (rank == job->rank) return;
+    copy_levels(job->t->grid, rank, 0, gr_grid_rows_of(job->t->grid, rank, job->prefix),
+                records_of(job, to_group ? GR_RECEIVE : GR_SEND, rank), job->t->slice[!to_group], job->columns,
+                to_group);
+}
+
+static void place_received(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    (void)end;
+    (void)chunk;
+    place_levels(arg, 1, (int32_t)begin);
+}
+
+static void place_sent(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    (void)end;
+    (void)chunk;
+    place_levels(arg, 0, (int32_t)begin);
+}
+
+static void put_part(const struct gr_sum *sum, int64_t row, int64_t first, int64_t n, const float *from)
+{
+    const float scale = sum->scale != NULL ? sum->scale[row] : 1;
+    float      *out = sum->out + row * sum->width + first;
+
+    if (sum->add)
+        for (int64_t j = 0; j < n; j++) out[j] += scale * from[j];
+    else
+        for (int64_t j = 0; j < n; j++) out[j] = scale * from[j];
+}
+
+/* Rows of the result from their slices. */
+static void join_columns(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct job     *job = arg;
+    const struct gr_grid *grid = job->t->grid;
+
+    (void)chunk;
+    for (int32_t k = 0; k < grid->columns; k++) {
+        const int64_t first = gr_grid_slice(grid, job->width, k), n = gr_grid_slice_width(grid, job->width, k);
+        const float  *from = records_of(job, GR_RECEIVE, grid->first + k);
+
+        if (k != grid->column)
+            for (int64_t row = begin; row < end; row++) put_part(job->sum, row, first, n, from + row * n);
+    }
+    for (int32_t level = 0; level < grid->n_levels; level++) {
+        const int64_t first = gr_grid_rows_of(grid, job->rank, level),
+                      last = gr_grid_rows_of(grid, job->rank, level + 1);
+        const int64_t place = grid->place[(int64_t)job->rank * grid->n_levels + level] - first;
+
+        for (int64_t row = begin > first ? begin : first; row < end && row < last; row++)
+            put_part(job->sum, row, gr_grid_slice(grid, job->width, grid->column), job->columns,
+                     job->t->slice[1] + (place + row) * job->columns);
+    }
+}
+
+/* -- exchange ----------------------------------------------------------------------------------------------------- */
+
+/* Elements that rank q of the group sends to this rank, or gets from it. */
+static int64_t elements_between(const struct job *job, int32_t q, int other_rows)
+{
+    const struct gr_grid *grid = job->t->grid;
+
+    if (q == job->rank || q < grid->first || q >= grid->first + grid->columns) return 0;
+    if (other_rows) return gr_grid_rows_of(grid, q, job->prefix) * job->columns;
+    return gr_grid_rows_of(grid, job->rank, job->prefix) * gr_grid_slice_width(grid, job->width, q - grid->first);
+}
+
+/* Where the records of each rank begin: of its rows, or of those of this rank. */
+static void lay_out_records(const struct job *job, enum gr_side side, int other_rows)
+{
+    int64_t *start = job->t->start[side];
+
+    for (int32_t q = 0; q < job->t->messages.comm->n_ranks; q++)
+        start[q + 1] = start[q] + gr_chunk_count(elements_between(job, q, other_rows), GR_RECORD);
+    GR_ASSERT(start[job->t->messages.comm->n_ranks] <= *records_kept(job->t));
+}
+
+/* The last record to each rank, with its last element again and again: that leaves its range as it is. */
+static void fill_last_records(const struct job *job, int other_rows)
+{
+    const struct gr_grid *grid = job->t->grid;
+
+    for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
+        const int64_t count = elements_between(job, q, other_rows);
+        float        *record = records_of(job, GR_SEND, q);
+
+        for (int64_t i = count; i % GR_RECORD != 0; i++) record[i] = record[count - 1];
+    }
+}
+
+static void encode_records(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    (void)chunk;
+    gr_messages_encode(arg, omp_get_thread_num(), begin, end);
+}
+
+/* Begin; `to_rows`: the rows of others are sent, and those of this rank received. */
+static int32_t begin_transpose(const struct job *job, const struct gr_transposed *what, int to_rows,
+                               struct gr_team team, graft_error *error)
+{
+    struct gr_transpose *t = job->t;
+    struct gr_exchange  *x = &t->exchange;
+
+    lay_out_records(job, GR_SEND, to_rows);
+    lay_out_records(job, GR_RECEIVE, !to_rows);
+    *x = (struct gr_exchange){ .args = what->args, .messages = &t->messages };
+    x->args.width = GR_RECORD;
+    x->args.dtype = GRAFT_F32;
+    x->args.layer += to_rows ? GR_LAYERS_MAX : 0; /* other random bits in each of the two exchanges of a sum */
+    x->received = (struct gr_rank_rows){ t->start[GR_RECEIVE], t->record[GR_RECEIVE] };
+    return gr_exchange_begin(x, team, error);
+}
+
+/* Encode, send, wait and decode. */
+static int32_t exchange_records(const struct job *job, int to_rows, struct gr_team team, graft_error *error)
+{
+    struct gr_transpose *t = job->t;
+    const int64_t        records = t->start[GR_SEND][t->messages.comm->n_ranks];
+    const void          *rows;
+    int32_t              rc = GRAFT_OK;
+
+    fill_last_records(job, to_rows);
+    gr_messages_set_rows(&t->messages, (struct gr_rank_rows){ t->start[GR_SEND], t->record[GR_SEND] });
+    if (gr_messages_are_encoded(&t->messages))
+        gr_parallel_chunks(gr_messages_team(&t->messages, team), records * GR_RECORD, records, GR_ROWS_AT_ONCE,
+                           encode_records, &t->messages);
+    GR_TRY(gr_exchange_send(&t->exchange, team, error));
+    rc = gr_exchange_end(&t->exchange, team, &rows, error);
+done:
+    return rc;
+}
+
+int32_t gr_transpose_to_columns(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
+                                struct gr_team team, graft_error *error)
+{
+    struct job    job = transpose_job(t, what, sum);
+    const int64_t rows = gr_grid_rows_of(t->grid, job.rank, what->prefix);
+    int32_t       rc = begin_transpose(&job, what, 0, team, error);
+
+    GR_TRY(rc);
+    gr_parallel_chunks(team, rows * job.width, rows, GR_ROWS_AT_ONCE, split_slices, &job);
+    GR_TRY(exchange_records(&job, 0, team, error));
+    gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, t->grid->columns, 1, place_received,
+                       &job);
+done:
+    return rc;
+}
+
+int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
+                             struct gr_team team, graft_error *error)
+{
+    struct job    job = transpose_job(t, what, sum);
+    const int64_t rows = gr_grid_rows_of(t->grid, job.rank, what->prefix);
+    int32_t       rc = begin_transpose(&job, what, 1, team, error);
+
+    GR_TRY(rc);
+    gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, t->grid->columns, 1, place_sent, &job);
+    GR_TRY(exchange_records(&job, 1, team, error));
+    gr_parallel_chunks(team, rows * job.width, rows, GR_ROWS_AT_ONCE, join_columns, &job);
+done:
+    return rc;
+}

@@ -1,0 +1,62 @@
+/* Rows of a rank, which have all columns, become slices of columns of all rows of its group, and the other way round.
+ * Source: MixGCN, section 3.1.2, Algorithm 2.
+ *
+ * What one rank sends to another is a matrix of its rows and of the columns of one of the two. It travels as records of
+ * GR_RECORD elements, the last of which is filled up: a code with parameters for every row of a narrow slice would send
+ * as many bytes of these as of elements.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_PARALLEL_TRANSPOSE_H
+#define GR_PARALLEL_TRANSPOSE_H
+
+#include "halo/exchange.h"
+#include "model/run.h"
+#include "parallel/grid.h"
+
+enum { GR_RECORD = 128 };
+
+struct gr_transpose {
+    const graft_context  *context;
+    const struct gr_grid *grid;
+    struct gr_messages    messages;
+    struct gr_exchange    exchange;         /* the last one */
+    int64_t              *start[GR_SIDES];  /* [n_ranks + 1] of the records of each rank */
+    float                *record[GR_SIDES]; /* [records x GR_RECORD] */
+    float                *slice[2];         /* [rows of the group x columns] of the input and the result of a sum */
+    int64_t              *most;             /* [n_ranks + 1] zero, but for the records that there is memory for */
+    int64_t               elements;         /* of a slice, likewise */
+};
+
+/** The rows and columns of one sum. */
+struct gr_transposed {
+    int32_t                 prefix; /* of the grid: which rows */
+    int64_t                 width;  /* columns of all slices */
+    struct gr_exchange_args args;   /* without width and type */
+};
+
+/** Not collective, but all ranks call it in the same order, also when one of them has failed before.
+ *  gr_transpose_fini() is due always. \return OK; ERR_NOMEM. */
+int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
+                          struct gr_transpose *t, graft_error *error);
+void    gr_transpose_fini(struct gr_transpose *t);
+/** Have memory for rows of `width` columns. Not collective. \return OK; ERR_NOMEM. */
+int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error);
+/** Bytes that it holds, and those that it would hold. */
+int64_t gr_transpose_bytes(const struct gr_transpose *t);
+int64_t gr_transpose_need(const struct gr_transpose *t, int64_t width);
+
+/** Columns of this rank. */
+static inline int64_t gr_transpose_columns(const struct gr_transpose *t, int64_t width)
+{
+    return gr_grid_slice_width(t->grid, width, t->grid->column);
+}
+
+/** slice[0] = columns of x[rows of this rank x width], from all ranks of the group. Collective. \return OK; ERR_PEER;
+ *  ERR_FORMAT as gr_exchange_send(). */
+int32_t gr_transpose_to_columns(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
+                                struct gr_team team, graft_error *error);
+/** sum->out = diag(sum->scale) times the rows of this rank in slice[1] of all ranks of the group, or added to it.
+ *  Collective. \return as above. */
+int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
+                             struct gr_team team, graft_error *error);
+
+#endif
