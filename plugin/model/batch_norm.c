@@ -34,20 +34,38 @@ static void sum_columns(struct gr_run *run, const struct gr_rows *rows, const do
 }
 
 /* The number of rows of all ranks; and in run->column_sums the mean of each column, and then the sums of the squares of
- * distances from it. */
-static int32_t find_statistics(struct gr_run *run, const struct gr_rows *rows, double *n, graft_error *error)
+ * distances from it. Each rank finds those of its rows, in two passes, and then one sum joins them (Chan et al. 1979):
+ * squares of distances from the mean of all are those from a mean of some, and n times the square of the distance of
+ * both means. Distances are summed from the running mean, which is near and the same on all ranks, so that little
+ * cancels. */
+static int32_t find_statistics(struct gr_run *run, const struct gr_activations *a, const struct gr_rows *rows,
+                               double *n, graft_error *error)
 {
-    const int64_t width = rows->width;
+    const int64_t      width = rows->width;
+    const double       here = (double)rows->n;
+    const float *const near = a->layer->running_mean->value;
     double *const mean = run->column_sums, *const squares = mean + width;
     int32_t rc = GRAFT_OK;
 
     sum_columns(run, rows, NULL, mean);
-    mean[width] = (double)rows->n;
-    GR_TRY(sum_ranks(run, mean, width + 1, error));
-    *n = fmax(mean[width], 1);
-    for (int64_t j = 0; j < width; j++) mean[j] /= *n;
+    for (int64_t j = 0; j < width; j++) mean[j] /= fmax(here, 1);
     sum_columns(run, rows, mean, squares);
-    rc = sum_ranks(run, squares, width, error);
+    for (int64_t j = 0; j < width; j++) {
+        const double far = mean[j] - (double)near[j];
+
+        mean[j] = here * far;
+        squares[j] += here * far * far;
+    }
+    mean[2 * width] = here;
+    GR_TRY(sum_ranks(run, mean, 2 * width + 1, error));
+    *n = fmax(mean[2 * width], 1);
+    for (int64_t j = 0; j < width; j++) {
+        const double far = mean[j] / *n;
+
+        mean[j] = (double)near[j] + far;
+        squares[j] -= *n * far * far;
+        if (squares[j] < 0) squares[j] = 0; /* by rounding */
+    }
 done:
     return rc;
 }
@@ -60,7 +78,7 @@ int32_t gr_batch_norm_forward(struct gr_run *run, const struct gr_activations *a
     double  n = 1;
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(find_statistics(run, rows, &n, error));
+    GR_TRY(find_statistics(run, a, rows, &n, error));
     for (int64_t j = 0; j < width; j++) {
         a->mean[j] = (float)mean[j];
         a->rstd[j] = reciprocal_deviation(squares[j] / n);
