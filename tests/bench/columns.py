@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that share vertices, columns or both: what they send in an epoch, how long it takes, and how far its losses are
+from those of one process: columns.py [options] DATASET ...
+
+Prints a Markdown table for each data set. The last but one column is the volume divided by 8 n d (m-1)/m bytes for each
+sum of d columns of n vertices over m ranks that share them (MixGCN, section 3.1.2), where all ranks share them."""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+MODEL = ["model=sage", "layers=3", "hidden=128", "row_masks=no", "reuse_input=no", "threads=1", "eval_every=0"]
+COMPARED = ["parallel=partition partition=stream", "parallel=partition partition=block halo.cover=post",
+            "parallel=partition partition=hash halo.cover=post", "parallel=grid partition=stream",
+            "parallel=feature partition=block", "parallel=feature partition=block halo.codec=q8"]
+
+
+def arguments(root):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("datasets", nargs="+", metavar="DATASET")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4, 8], help="default: 2 4 8")
+    parser.add_argument("--epochs", type=int, default=20, help="default: %(default)s")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="options of graft-train for all")
+    parser.add_argument("--compare", nargs="+", metavar="'KEY=VALUE ...'", default=COMPARED,
+                        help="sets of options instead of the usual ones")
+    parser.add_argument("--launcher", default=shutil.which("mpiexec.openmpi") or "mpiexec", help="default: %(default)s")
+    parser.add_argument("--build", default=os.path.join(root, "build"), help="folder of graft-train")
+    return parser.parse_args()
+
+
+def train(options, dataset, settings, ranks):
+    """The report of one run."""
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                       OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
+                       OMPI_MCA_btl_vader_single_copy_mechanism="none", UCX_LOG_LEVEL="fatal")
+    with tempfile.TemporaryDirectory() as scratch:
+        report = os.path.join(scratch, "report.json")
+        command = [options.launcher, "-n", str(ranks)] if ranks > 1 else []
+        command += [os.path.join(options.build, "graft-train"), dataset, "--set", *MODEL, f"epochs={options.epochs}",
+                    *options.set, *settings.split(), "--json", report]
+        result = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                stdin=subprocess.DEVNULL, env=environment)
+        if result.returncode != 0:
+            sys.exit(f"columns.py: {' '.join(command)}\n{result.stderr}")
+        with open(report, encoding="utf-8") as stream:
+            return json.load(stream)
+
+
+def theory(report, ranks):
+    """Bytes of an epoch in transposes: three layers of sage, each of which sums the fewer columns, there and back."""
+    widths = [report["features"], 128, 128, report["classes"]]
+    columns = sum(2 * min(before, after) for before, after in zip(widths, widths[1:]))
+    if widths[0] < widths[1]:
+        columns -= widths[0]  # its sum comes first, and the input has no gradient
+    return 8 * report["vertices"] * columns * (ranks - 1) / ranks
+
+
+def off(report, one):
+    """The largest relative difference of a loss."""
+    return max(abs(a["loss"] / b["loss"] - 1) for a, b in zip(report["history"], one["history"]))
+
+
+def main():
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    options = arguments(root)
+    for dataset in options.datasets:
+        one = train(options, dataset, "", 1)
+        print(f"\n{os.path.basename(os.path.normpath(dataset))}, {one['vertices']} vertices\n")
+        print("| ranks | options | MB in an epoch | of theory | largest difference of a loss | s per epoch |")
+        print("|---|---|---|---|---|---|")
+        for ranks in options.ranks:
+            for settings in options.compare:
+                report = train(options, dataset, settings, ranks)
+                sent = report["halo_bytes_per_epoch"]
+                whole = "parallel=feature" in settings and "codec" not in settings
+                part = f"{sent / theory(report, ranks):.4f}" if whole else ""
+                print(f"| {ranks} | `{settings}` | {sent / 1e6:.1f} | {part} | {off(report, one):.1e} | "
+                      f"{report['seconds_per_epoch']:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
