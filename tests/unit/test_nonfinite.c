@@ -482,10 +482,12 @@ int main(void)
     static const char *const diverging[][2] = {
         { "lr=1e30 eval_every=0", "the loss is NaN" },
         { "lr=1e30", "the loss of the training or validation vertices is not finite after the step" },
-        { "lr=1e38 optimizer=sgd momentum=0.9 model=gin norm=none", " is not finite after the step" },
         { "lr=1e25 model=gcn", "Try a smaller lr" },
     };
+    /* Halved learning rates may end at finite weights whose gradients are not finite; whether they do depends on the
+     * rounding of the processor. So these are only stopped. */
     static const char *const gat = "lr=1e25 model=gat heads=2 norm=none";
+    static const char *const gin = "lr=1e38 optimizer=sgd momentum=0.9 model=gin norm=none";
     static const char *const over_ranks[] = { "lr=1e25 halo.codec=q4 norm=none",
                                               "lr=1e25 halo.codec=q4 halo.staleness=1 norm=none" };
     static const char *const adaptive = "lr=1e25 halo.codec=adaptive halo.staleness=1 norm=none eval_every=3";
@@ -512,6 +514,7 @@ int main(void)
             diverge(ranks, restore_epochs, &set, diverging[i][0], NULL, "restore");
         }
         diverge(ranks, stop_epochs, &set, gat, "Try a smaller lr", "stop");
+        diverge(ranks, stop_epochs, &set, gin, " is not finite after the step", "stop");
         diverge(ranks, hopeless, &large, "norm=none", "the loss is", "large features");
         diverge(ranks, hopeless, &large, "norm=none on_nonfinite=restore", "no earlier weights", "large features");
         diverge(ranks, hopeless, &floats, "norm=none", "the gradient of layers.0", "large features and float targets");
