@@ -99,8 +99,9 @@ typedef struct graft_graphs {
      *  with stale rows or adaptive widths are refused.
      *
      *  Option "partition.file" names a file with owners. If it exists, it replaces `partition`; it must be of this
-     *  graph (the same edges in any slices; values do not count) and have as many parts as there are ranks. Otherwise
-     *  the owners are written to it. Only rank 0 opens the file. With slice->owner it is not used.
+     *  graph (the same edges in any slices; values do not count) and have as many parts as there are ranks, or groups
+     *  of ranks that get their part dealt. Otherwise the owners are written to it. Only rank 0 opens the file. With
+     *  slice->owner it is not used.
      *
      *  Option "partition.refine" improves the partition of any method or file, in so many rounds at most: all ranks
      *  move vertices to the part with most of their neighbours. The number of cut edges never grows, and a part gets no

@@ -204,8 +204,8 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     int32_t                    rc = gr_owner_cost(g->context, bytes_per_second, &cost, error);
 
     if (rc == GRAFT_OK)
-        rc = gr_partition_choose(g->context, &whole, g->comm->n_ranks / g->columns, method, &cost, &meanwhile, s->owner,
-                                 &choice, error);
+        rc = gr_partition_choose(g->context, &whole, gr_owner_parts(g), method, &cost, &meanwhile, s->owner, &choice,
+                                 error);
     if (rc == GRAFT_OK) {
         snprintf(g->partition, sizeof g->partition, "%s, %s, with %.3g MB/s between ranks",
                  gr_partition_name(g->context->options.partition.method), choice.why, bytes_per_second * 1e-6);

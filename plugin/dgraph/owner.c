@@ -38,9 +38,15 @@ static int32_t find_columns(graft_graph *graph, graft_error *error)
     return GRAFT_OK;
 }
 
-static int32_t owner_parts(const graft_graph *graph)
+/* Whether the owners are parts until deal_parts(). */
+static int is_dealt(const graft_graph *graph)
 {
-    return graph->comm->n_ranks / graph->columns;
+    return graph->columns > 1 && graph->context->options.partition.method != GR_PARTITION_GIVEN;
+}
+
+int32_t gr_owner_parts(const graft_graph *graph)
+{
+    return is_dealt(graph) ? graph->comm->n_ranks / graph->columns : graph->comm->n_ranks;
 }
 
 /* Owners are parts so far. The ranks of a part get its vertices in turn, those that are trained apart from the others,
@@ -50,7 +56,7 @@ static int32_t deal_parts(graft_graph *graph, const graft_slice *slice, graft_er
     const struct gr_slice rows = gr_owner_rows(graph, slice);
     const int32_t         c = graph->columns;
     int64_t              *next = NULL; /* [parts x 2] */
-    int32_t               rc = GR_NEW(graph->context, next, 2 * (int64_t)owner_parts(graph), error);
+    int32_t               rc = GR_NEW(graph->context, next, 2 * (int64_t)gr_owner_parts(graph), error);
 
     for (int64_t i = 0; i < graph->n_slice && next != NULL; i++) {
         int64_t *at = &next[2 * graph->owner[i] + (rows.train_mask != NULL && rows.train_mask[i] != 0)];
@@ -90,7 +96,7 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
     const struct gr_slice           rows = gr_owner_rows(graph, slice);
     const struct gr_partition_input input = { .context = graph->context,
                                               .slice = &rows,
-                                              .parts = owner_parts(graph),
+                                              .parts = gr_owner_parts(graph),
                                               .comm = graph->comm,
                                               .first = graph->first };
     const size_t                    used = strlen(graph->partition);
@@ -106,12 +112,6 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
     return GRAFT_OK;
 }
 
-/* Whether the owners are parts until deal_parts(). */
-static int is_dealt(const graft_graph *graph)
-{
-    return graph->columns > 1 && graph->context->options.partition.method != GR_PARTITION_GIVEN;
-}
-
 /* The ranks partition their slices, with `stream` together. GIVEN without owners: each rank owns its slice. */
 static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                          graft_error *error)
@@ -120,14 +120,14 @@ static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_p
     int64_t                         before[GR_SHARES] = { 0 }, total[GR_SHARES] = { 0 };
     const struct gr_partition_input input = { .context = graph->context,
                                               .slice = &rows,
-                                              .parts = owner_parts(graph),
+                                              .parts = gr_owner_parts(graph),
                                               .before = before,
                                               .total = total,
                                               .comm = graph->comm,
                                               .first = graph->first };
 
     sum_shares(graph, before, total);
-    if (owner_parts(graph) > 1 && method < GR_PARTITION_METHODS)
+    if (gr_owner_parts(graph) > 1 && method < GR_PARTITION_METHODS)
         return gr_partition_run(method, &input, graph->owner, error);
     for (int64_t i = 0; i < graph->n_slice; i++) graph->owner[i] = is_dealt(graph) ? 0 : graph->comm->rank;
     return GRAFT_OK;
@@ -142,7 +142,7 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft
     int32_t                  rc = GRAFT_OK;
 
     snprintf(graph->partition, sizeof graph->partition, "%s", gr_partition_name(method));
-    if (gr_partition_needs_whole(method) && owner_parts(graph) > 1) {
+    if (gr_partition_needs_whole(method) && gr_owner_parts(graph) > 1) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
         rc = gr_owner_check_whole(graph, entries, method, &too_large);
         if (rc == GRAFT_OK) return gr_owner_choose(graph, slice, method, error);
@@ -172,10 +172,10 @@ int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error 
     }
     if (file[0] != '\0') GR_TRY(gr_owner_load(graph, slice, file, &identity, &found, error));
     if (!found) GR_TRY(own_by_method(graph, slice, error));
-    if (graph->context->options.partition.refine > 0 && owner_parts(graph) > 1 && (!found || graph->columns == 1))
+    if (graph->context->options.partition.refine > 0 && gr_owner_parts(graph) > 1)
         GR_TRY(refine_owners(graph, slice, error));
-    if (!found && is_dealt(graph)) GR_TRY(deal_parts(graph, slice, error));
-    if (file[0] != '\0' && !found) rc = gr_owner_save(graph, file, &identity, error);
+    if (file[0] != '\0' && !found) GR_TRY(gr_owner_save(graph, file, &identity, error));
+    if (is_dealt(graph)) rc = deal_parts(graph, slice, error);
 done:
     return rc;
 }

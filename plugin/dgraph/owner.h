@@ -13,6 +13,9 @@
 #include "partition/choose.h"
 #include "partition/owners.h"
 
+/** How many parts the methods make: one for each rank, or for each group of ranks that gets its part dealt. */
+int32_t gr_owner_parts(const graft_graph *graph);
+
 /** The rows of this rank and which of them are trained on; an empty matrix if the rank has none. */
 struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice);
 

@@ -51,10 +51,10 @@ static int32_t identify_graph(const graft_graph *g, const graft_slice *slice, ui
 static int32_t read_or_check(const graft_graph *g, const char *path, const struct gr_graph_identity *identity,
                              int32_t *owner, int32_t *found, graft_error *error)
 {
-    const int32_t rc = gr_owners_read(g->context, path, identity, g->comm->n_ranks, owner, error);
+    const int32_t rc = gr_owners_read(g->context, path, identity, gr_owner_parts(g), owner, error);
 
     *found = rc == GRAFT_OK;
-    return rc == GRAFT_ERR_NOT_FOUND ? gr_owners_check_place(path, identity, g->comm->n_ranks, error) : rc;
+    return rc == GRAFT_ERR_NOT_FOUND ? gr_owners_check_place(path, identity, gr_owner_parts(g), error) : rc;
 }
 
 int32_t gr_owner_load(graft_graph *g, const graft_slice *slice, const char *path, struct gr_graph_identity *identity,
@@ -86,7 +86,7 @@ int32_t gr_owner_save(const graft_graph *g, const char *path, const struct gr_gr
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_route_send(&all.root.rows, g->owner, all.owner, sizeof *g->owner, error));
-    if (g->comm->rank == 0) rc = gr_owners_write(path, identity, g->comm->n_ranks, all.owner, error);
+    if (g->comm->rank == 0) rc = gr_owners_write(path, identity, gr_owner_parts(g), all.owner, error);
     rc = gr_comm_agree(g->comm, rc, error);
 done:
     all_owners_fini(g, &all);

@@ -25,7 +25,8 @@ struct gr_codec gr_messages_codec(const struct gr_messages *m, const struct gr_e
     c.code = gr_row_format_code(&m->format, args->direction, c.bits, args->width);
     c.rounding = gr_row_format_rounding(&m->format, args->direction, c.bits);
     c.key = gr_random_key(m->format.seed, GR_RANDOM_CODEC, (uint64_t)args->epoch,
-                          GR_DIRECTIONS * (uint64_t)args->layer + (uint64_t)args->direction);
+                          GR_DIRECTIONS * (uint64_t)args->layer + (uint64_t)args->direction +
+                              (args->second ? UINT64_C(1) << 32 : 0));
     c.isa = m->codec.isa;
     c.narrows = m->is_detached;
     return c;

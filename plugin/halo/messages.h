@@ -41,7 +41,8 @@ struct gr_row_widths {
 struct gr_exchange_args {
     int32_t           layer;
     enum gr_direction direction;
-    int               exact; /* rows are sent raw, whatever the options say */
+    int               exact;  /* rows are sent raw, whatever the options say */
+    int               second; /* of two exchanges of a layer, this one draws other random bits */
     int64_t           epoch, width;
     graft_dtype       dtype; /* F32, F64 */
     graft_semiring    semiring;

@@ -337,7 +337,7 @@ int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const str
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(share_counts(comm, &mine, counts, error));
     sum_counts(grid, comm->n_ranks, counts, &all);
-    rc = gr_budget_check(budget, 2 * edges_bytes(&all, has_values) + edges_bytes(&mine, has_values),
+    rc = gr_budget_check(budget, 3 * edges_bytes(&all, has_values) + edges_bytes(&mine, has_values),
                          "graph (of all ranks that share its columns)", error);
     if (rc == GRAFT_OK) rc = edges_init(context, has_values, &all, error);
     GR_TRY(gr_comm_agree(comm, rc, error));

@@ -23,7 +23,7 @@ static void read_halo_options(struct gr_partition *p)
 /* Only sums can be made of slices of columns; and rows in transposes are neither stale nor of widths of their own. */
 int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_options *halo, graft_error *error)
 {
-    const char *name = p->context->options.partition.parallel == GR_PARALLEL_FEATURE ? "feature" : "grid";
+    const char *name = p->columns == p->comm->n_ranks ? "feature" : "grid";
 
     if (p->columns == 1) return GRAFT_OK;
     if (p->needs_rows)
@@ -32,15 +32,18 @@ int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_op
             "option 'parallel' is %s, which splits columns of sums over neighbours, but attention and maxima "
             "read whole rows; expected parallel=partition",
             name);
-    if (halo->staleness > 0 || halo->codec[GR_FORWARD].adaptive || halo->codec[GR_BACKWARD].adaptive)
-        return gr_fail(error, GRAFT_ERR_OPTION, "option 'parallel' is %s, which sends no %s; expected %s", name,
-                       halo->staleness > 0 ? "stale rows" : "rows of adaptive widths",
-                       halo->staleness > 0 ? "halo.staleness=0" : "another halo.codec");
+    if (halo != NULL && halo->staleness > 0)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'parallel' is %s, which sends no stale rows; expected halo.staleness=0", name);
+    if (halo != NULL && (halo->codec[GR_FORWARD].adaptive || halo->codec[GR_BACKWARD].adaptive))
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'parallel' is %s, whose rows have no adaptive widths; expected another halo.codec",
+                       name);
     return GRAFT_OK;
 }
 
-int32_t gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
-                          const struct gr_config *config, struct gr_budget *budget, graft_error *error)
+void gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
+                       const struct gr_config *config, struct gr_budget *budget)
 {
     *p = (struct gr_partition){ .base = { &gr_partition_ops },
                                 .context = context,
@@ -54,9 +57,7 @@ int32_t gr_partition_init(struct gr_partition *p, graft_context *context, graft_
     p->options = context->options.halo;
     p->is_stale = p->options.staleness > 0;
     read_halo_options(p);
-    if (!config->kind->gathers) return GRAFT_OK;
-    p->columns = over->columns;
-    return gr_partition_check(p, &p->options, error);
+    if (config->kind->gathers) p->columns = over->columns;
 }
 
 void gr_partition_fini(struct gr_partition *p)
@@ -424,10 +425,11 @@ static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_r
 
     if (width > 0) {
         GR_TRY(gr_spmm_end(plan, error));
-        gr_traffic_count(p, run, pass, plan->flow, sum->direction);
-        if (p->columns == 1) sent_parts(run, pass, p->begin);
+        if (p->columns == 1) gr_traffic_count(p, run, pass, plan->flow, sum->direction);
+        sent_parts(run, pass, p->columns == 1 ? p->begin : 0);
         received_parts(run, pass, pass->sent_at, plan->product.computed_at, p->columns > 1 ? gr_seconds() : 0);
     }
+    if (p->columns > 1) gr_traffic_count_columns(p, run, pass, plan->flow, sum);
     if (p->columns > 1) GR_TRY(end_columns(p, run, sum, error));
     gr_profile_end(&run->profile, "aggregate", p->begin, 4 * ((edges + n_out) * (double)width + edges),
                    edges * (double)width);

@@ -31,8 +31,7 @@ struct gr_sent {
     int32_t                     code, rounding; /* of the last quantized exchange, also of earlier steps; else 0 */
 };
 
-/** What a rank sent and received in the transposes of a layer in one direction in the last step. A row is a slice of
- *  columns of a row. */
+/** What a rank sent and received in the transposes of a layer in one direction in the last step. A row is a record. */
 struct gr_transpose_flow {
     int64_t exchanges, rows[GR_SIDES], bytes[GR_SIDES], messages[GR_SIDES];
     int64_t bits; /* of an element */
@@ -103,11 +102,11 @@ struct gr_partition {
 
 extern const struct gr_strategy_ops gr_partition_ops;
 
-/** Read the options of messages and of the grid. \return OK; ERR_OPTION (a grid that the ranks are not, or that the
- *  model or other options cannot have). */
-int32_t gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
-                          const struct gr_config *config, struct gr_budget *budget, graft_error *error);
-/** Whether ranks that share columns can have the model and these options. \return OK; ERR_OPTION. */
+/** Read the options of messages. */
+void    gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
+                          const struct gr_config *config, struct gr_budget *budget);
+/** Whether ranks that share columns can have the model and these options; NULL: there are no steps, and they do not
+ *  matter. \return OK; ERR_OPTION. */
 int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_options *halo, graft_error *error);
 /** Free all but the graph over ranks. */
 void    gr_partition_fini(struct gr_partition *p);
@@ -117,7 +116,7 @@ void gr_partition_reset(struct gr_partition *p);
 
 /** Adopt options of messages that have changed, to the same values on all ranks. Where these need other messages, the
  *  next step is as the first one: it waits for fresh rows, and adaptive bits are assigned anew. Collective if so.
- *  \return OK; ERR_NOMEM: on all ranks, and nothing has changed; ERR_PEER. */
+ *  \return OK; ERR_NOMEM, ERR_OPTION (gr_partition_check): on all ranks, and nothing has changed; ERR_PEER. */
 int32_t gr_partition_renew(struct gr_partition *p, graft_error *error);
 
 /** The graph that sums over neighbours are over: that of this rank, or of its group. */
@@ -155,6 +154,9 @@ void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const st
 /** The same of a transpose of `what`, to rows or to columns. */
 void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run, const struct gr_transposed *what,
                                 int to_rows);
+/** The same of the exchange between groups, whose ranks have slices of several widths. */
+void gr_traffic_count_columns(struct gr_partition *p, const struct gr_run *run, const struct gr_exchange *pass,
+                              const struct gr_flow *flow, const struct gr_sum *sum);
 /** [n_ranks] rows of an exchange for all vertices, forward; NULL: there is none. */
 const struct gr_flow   *gr_traffic_whole(const struct gr_partition *p);
 /** Of one rank, or with -1 of all: rows of one exchange, and what a layer exchanges in adaptive bits. NULL: nothing. */

@@ -46,7 +46,7 @@ void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const st
     sent->row_bytes += gr_messages_row_bytes(pass->messages, &pass->args);
 }
 
-/* What rank q of a group sends to, or receives from, rank r of it in a transpose of `what`, or the other way round. */
+/* Elements of the rows of one rank in the columns of another one. */
 static int64_t slice_elements_of(const struct gr_grid *grid, const struct gr_transposed *what, int32_t rows_of,
                                  int32_t columns_of)
 {
@@ -75,11 +75,11 @@ void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run
             };
 
             for (int side = 0; side < GR_SIDES && r != q; side++) {
-                if (elements[side] == 0) continue;
-                flow->rows[side] +=
-                    gr_grid_rows_of(&p->shared->grid, (side == GR_SEND) == to_rows ? r : q, what->prefix);
-                flow->bytes[side] += (elements[side] + GR_RECORD - 1) / GR_RECORD * bytes;
-                flow->messages[side]++;
+                const int64_t records = (elements[side] + GR_RECORD - 1) / GR_RECORD;
+
+                flow->rows[side] += records;
+                flow->bytes[side] += records * bytes;
+                flow->messages[side] += records > 0;
             }
         }
         flow->exchanges++;
@@ -87,6 +87,31 @@ void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run
     }
     if (codec->bits <= 8) p->sent[at].code = codec->code;
     if (codec->bits <= 8) p->sent[at].rounding = codec->rounding;
+}
+
+void gr_traffic_count_columns(struct gr_partition *p, const struct gr_run *run, const struct gr_exchange *pass,
+                              const struct gr_flow *flow, const struct gr_sum *sum)
+{
+    const int32_t           at = run->layer * GR_DIRECTIONS + (int32_t)sum->direction, n = p->comm->n_ranks;
+    const int               back = sum->direction == GR_BACKWARD, is_here = gr_partition_slice(p, sum->width) > 0;
+    struct gr_exchange_args args = pass->args;
+
+    if (run->pass == GRAFT_PASS_EVALUATION || p->columns == n) return;
+    for (int32_t q = 0; q < n; q++) {
+        struct gr_transpose_flow *to = &p->shared->turned[(int64_t)at * n + q];
+        const int64_t             rows[GR_SIDES] = { back ? flow[q].in : flow[q].out, back ? flow[q].out : flow[q].in };
+        const int64_t             messages[GR_SIDES] = { back ? flow[q].messages_in : flow[q].messages_out,
+                                             back ? flow[q].messages_out : flow[q].messages_in };
+
+        args.width = gr_grid_slice_width(&p->shared->grid, sum->width, q % p->columns);
+        if (args.width == 0) continue;
+        if (is_here) gr_send_stats_add(&p->pairs[(int64_t)at * n + q], &pass->messages->sent[q]);
+        for (int side = 0; side < GR_SIDES; side++) {
+            to->rows[side] += rows[side];
+            to->bytes[side] += rows[side] * gr_messages_row_bytes(pass->messages, &args);
+            to->messages[side] += messages[side];
+        }
+    }
 }
 
 /* What a rank, or with -1 all of them, sent and received in the transposes of a slot. */

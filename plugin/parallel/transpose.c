@@ -79,6 +79,14 @@ int64_t gr_transpose_bytes(const struct gr_transpose *t)
            gr_messages_bytes(&t->messages);
 }
 
+/* A larger array, whose contents do not matter. */
+static int32_t replace_floats(const struct gr_transpose *t, float **array, int64_t count, graft_error *error)
+{
+    gr_free(t->context, *array);
+    *array = NULL;
+    return GR_NEW(t->context, *array, count, error);
+}
+
 int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error)
 {
     const int64_t records = most_records(t, width), elements = slice_elements(t, width);
@@ -86,14 +94,12 @@ int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error 
     int32_t       rc = gr_messages_reserve(&t->messages, rows, GR_RECORD, GRAFT_F32, error);
 
     GR_TRY(rc);
-    if (records <= *records_kept(t) && elements <= t->elements) return GRAFT_OK;
-    buffers_fini(t);
     for (int i = 0; i < 2; i++) {
-        GR_TRY(GR_NEW(t->context, t->record[i], records * GR_RECORD, error));
-        GR_TRY(GR_NEW(t->context, t->slice[i], elements, error));
+        if (records > *records_kept(t)) GR_TRY(replace_floats(t, &t->record[i], records * GR_RECORD, error));
+        if (elements > t->elements) GR_TRY(replace_floats(t, &t->slice[i], elements, error));
     }
-    *records_kept(t) = records;
-    t->elements = elements;
+    if (records > *records_kept(t)) *records_kept(t) = records;
+    if (elements > t->elements) t->elements = elements;
 done:
     return rc;
 }
@@ -175,13 +181,18 @@ static void split_slices(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* Rows of all other ranks of the group, between their records and the slice. */
-static void place_levels(const struct job *job, int to_group, int32_t k)
+/* Each rank's rows are copied in so many pieces. */
+enum { PIECES = 16 };
+
+/* Piece `piece` of the rows of all other ranks of the group, between their records and the slice. */
+static void place_levels(const struct job *job, int to_group, int64_t piece)
 {
-    const int32_t rank = job->t->grid->first + k;
+    const struct gr_grid *grid = job->t->grid;
+    const int32_t         rank = grid->first + (int32_t)(piece / PIECES);
+    const int64_t         rows = gr_grid_rows_of(grid, rank, job->prefix), at = piece % PIECES;
 
     if (rank == job->rank) return;
-    copy_levels(job->t->grid, rank, 0, gr_grid_rows_of(job->t->grid, rank, job->prefix),
+    copy_levels(grid, rank, rows * at / PIECES, rows * (at + 1) / PIECES,
                 records_of(job, to_group ? GR_RECEIVE : GR_SEND, rank), job->t->slice[!to_group], job->columns,
                 to_group);
 }
@@ -189,15 +200,15 @@ static void place_levels(const struct job *job, int to_group, int32_t k)
 static void place_received(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     (void)end;
-    (void)chunk;
-    place_levels(arg, 1, (int32_t)begin);
+    (void)begin;
+    place_levels(arg, 1, chunk);
 }
 
 static void place_sent(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     (void)end;
-    (void)chunk;
-    place_levels(arg, 0, (int32_t)begin);
+    (void)begin;
+    place_levels(arg, 0, chunk);
 }
 
 static void put_part(const struct gr_sum *sum, int64_t row, int64_t first, int64_t n, const float *from)
@@ -289,7 +300,7 @@ static int32_t begin_transpose(const struct job *job, const struct gr_transposed
     *x = (struct gr_exchange){ .args = what->args, .messages = &t->messages };
     x->args.width = GR_RECORD;
     x->args.dtype = GRAFT_F32;
-    x->args.layer += to_rows ? GR_LAYERS_MAX : 0; /* other random bits in each of the two exchanges of a sum */
+    x->args.second = to_rows;
     x->received = (struct gr_rank_rows){ t->start[GR_RECEIVE], t->record[GR_RECEIVE] };
     return gr_exchange_begin(x, team, error);
 }
@@ -323,8 +334,8 @@ int32_t gr_transpose_to_columns(struct gr_transpose *t, const struct gr_transpos
     GR_TRY(rc);
     gr_parallel_chunks(team, rows * job.width, rows, GR_ROWS_AT_ONCE, split_slices, &job);
     GR_TRY(exchange_records(&job, 0, team, error));
-    gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, t->grid->columns, 1, place_received,
-                       &job);
+    gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
+                       place_received, &job);
 done:
     return rc;
 }
@@ -337,7 +348,8 @@ int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed 
     int32_t       rc = begin_transpose(&job, what, 1, team, error);
 
     GR_TRY(rc);
-    gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, t->grid->columns, 1, place_sent, &job);
+    gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
+                       place_sent, &job);
     GR_TRY(exchange_records(&job, 1, team, error));
     gr_parallel_chunks(team, rows * job.width, rows, GR_ROWS_AT_ONCE, join_columns, &job);
 done:

@@ -38,7 +38,8 @@ struct gr_transposed {
 int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
                           struct gr_transpose *t, graft_error *error);
 void    gr_transpose_fini(struct gr_transpose *t);
-/** Have memory for rows of `width` columns. Not collective. \return OK; ERR_NOMEM. */
+/** Have memory for rows of `width` columns, beside the widths before. A slice of a wider row may be narrower. Not
+ *  collective. \return OK; ERR_NOMEM. */
 int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error);
 /** Bytes that it holds, and those that it would hold. */
 int64_t gr_transpose_bytes(const struct gr_transpose *t);

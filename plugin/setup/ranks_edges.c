@@ -51,7 +51,7 @@ int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_e
     e->part = e->made.part;
     GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
     if (s->model.config.kind->attends) return join_values(s, e, error);
-    if (r->columns > 1) GR_TRY(gr_grid_gather(&e->budget, r->comm, &r->shared->grid, &e->part, &e->group, error));
+    if (r->columns > 1) GR_TRY(gr_grid_gather(&s->budget, r->comm, &r->shared->grid, &e->part, &e->group, error));
     summed = r->columns > 1 ? &e->group.part : &e->part;
     GR_TRY(gr_plan_values_begin(r->plan, summed, &e->whole, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++)

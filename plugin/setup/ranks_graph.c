@@ -394,16 +394,17 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
         const struct gr_layer *layer = &s->model.layers[l];
         const int64_t          labels = l == 0 && gr_propagates(&s->run) ? s->run.targets.n_classes : 0;
         const int64_t          columns = s->run.layers[l].aggregate_first ? layer->in : layer->out;
-        const int64_t          width = columns > labels ? columns : labels;
+        const int64_t          slices[] = { gr_partition_slice(r, columns), gr_partition_slice(r, labels) };
 
-        r->columns_of[l] = gr_partition_slice(r, columns);
-        r->widest[l] = gr_partition_slice(r, width);
-        if (r->columns > 1) GR_TRY(gr_partition_reserve_transpose(r, &s->budget, width, error));
-        GR_TRY(gr_partition_reserve(r, &s->budget, r->plan, -1, gr_partition_slice(r, width), error));
+        r->columns_of[l] = slices[0];
+        r->widest[l] = slices[0] > slices[1] ? slices[0] : slices[1];
+        if (r->columns > 1) GR_TRY(gr_partition_reserve_transpose(r, &s->budget, columns, error));
+        if (r->columns > 1) GR_TRY(gr_partition_reserve_transpose(r, &s->budget, labels, error));
+        GR_TRY(gr_partition_reserve(r, &s->budget, r->plan, -1, r->widest[l], error));
         if (s->given != NULL) continue;
         if (r->step_plan[l] != r->plan)
-            GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], -1, gr_partition_slice(r, width), error));
-        GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], l, gr_partition_slice(r, columns), error));
+            GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], -1, r->widest[l], error));
+        GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], l, slices[0], error));
     }
 done:
     return rc;

@@ -71,15 +71,13 @@ done:
 /* All ranks get the same: they have the same options. */
 static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     s->serial.ops = &gr_serial_ops;
     s->run.strategy = &s->serial;
     if (s->over == NULL) return GRAFT_OK;
-    rc = gr_partition_init(&s->partition, s->context, s->over, &s->model.config, &s->budget, error);
+    gr_partition_init(&s->partition, s->context, s->over, &s->model.config, &s->budget);
     if (s->given != NULL) s->partition.is_stale = 0; /* there are no steps whose rows could be in flight */
     s->run.strategy = &s->partition.base;
-    return rc;
+    return gr_partition_check(&s->partition, s->given != NULL ? NULL : &s->context->options.halo, error);
 }
 
 /* The weights stay those of the given model. */

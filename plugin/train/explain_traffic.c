@@ -254,7 +254,10 @@ void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *te
 
     if (!s->model.config.kind->gathers) return;
     explain_bits(s, text);
-    explain_step(s, text);
+    if (s->partition.columns > 1)
+        gr_text_add(text, "columns   of sums are shared by %d ranks each; they send records of %d elements\n",
+                    s->partition.columns, GR_RECORD);
+    else explain_step(s, text);
     for (int32_t i = 0; i < GR_DIRECTIONS * s->model.config.n_layers; i++) sent += item_of(s, i).rows;
     if (sent > 0) explain_sent(s, text);
 }

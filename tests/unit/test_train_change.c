@@ -35,6 +35,11 @@ static const struct change changes[] = {
     { FLOATS, "halo.codec=q4 halo.staleness=1 halo.smoothing=0.5" },
 };
 
+/* Of ranks that share columns. */
+static const struct change shared[] = { { "halo.codec=f32", "halo.codec=q4" },
+                                        { "halo.codec=q4", "halo.codec=f32" },
+                                        { "halo.codec=q2/q8", "halo.codec=q1" } };
+
 struct job {
     const struct sample_dataset *set;
     const struct change         *change;
@@ -398,6 +403,11 @@ int main(void)
     test_changes(&job, "model=gcn reuse_input=no row_masks=no", 3);
     test_changes(&job, "model=gat hidden=8,4 heads=2", 3);
     test_changes(&job, "model=appnp propagation=3", 2);
+    for (size_t i = 0; i < 3; i++) {
+        job.change = &shared[i];
+        change_run(&job, 4, change_body, "model=sage parallel=grid", shared[i].after);
+        change_run(&job, 3, change_body, "model=gin parallel=feature", shared[i].after);
+    }
     change_run(&job, 2, waits_body, "model=sage", "which epochs wait");
     change_run(&job, 3, waits_body, "model=gat hidden=8,4 heads=2", "which epochs wait");
     change_run(&job, 2, told_body, "model=sage", "an option without effect");

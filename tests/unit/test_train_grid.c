@@ -23,5 +23,7 @@ int main(void)
     train_test_all(models, 3, train_prepared, TRAIN_PREPARED, grid);
     train_shared = "parallel=grid parallel.columns=4";
     train_test_all(models, 1, train_prepared, TRAIN_PREPARED, (const int32_t[]){ 4, 8, 4, 8, 8 });
+    train_shared = "parallel=grid partition.refine=2"; /* also of slices, which are not dealt */
+    train_test_all(models, 1, train_setups, 4, grid);
     return done();
 }

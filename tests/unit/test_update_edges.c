@@ -365,7 +365,9 @@ int main(void)
         "model=sage label_rate=0.4 input_dropout=0.3 mxm.kernel=graphblas",
         "model=gin order=community self_loops=yes mxm.kernel=reference"
     };
-    static const char *const over_ranks[] = { "model=sage halo.staleness=1",
+    static const char *const over_ranks[] = { "model=sage parallel=feature",
+                                              "model=gcn parallel=grid symmetrize=yes",
+                                              "model=sage halo.staleness=1",
                                               "model=gcn halo.cover=pre",
                                               "model=gin halo.cover=post halo.codec=q4",
                                               "model=gcn symmetrize=yes halo.codec=adaptive halo.reassign_every=1",
