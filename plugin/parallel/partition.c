@@ -429,7 +429,7 @@ static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_r
         sent_parts(run, pass, p->columns == 1 ? p->begin : 0);
         received_parts(run, pass, pass->sent_at, plan->product.computed_at, p->columns > 1 ? gr_seconds() : 0);
     }
-    if (p->columns > 1) gr_traffic_count_columns(p, run, pass, plan->flow, sum);
+    if (p->columns > 1) gr_traffic_count_columns(p, run, sum, is_exact_sum(p, run, sum));
     if (p->columns > 1) GR_TRY(end_columns(p, run, sum, error));
     gr_profile_end(&run->profile, "aggregate", p->begin, 4 * ((edges + n_out) * (double)width + edges),
                    edges * (double)width);

@@ -155,8 +155,7 @@ void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const st
 void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run, const struct gr_transposed *what,
                                 int to_rows);
 /** The same of the exchange between groups, whose ranks have slices of several widths. */
-void gr_traffic_count_columns(struct gr_partition *p, const struct gr_run *run, const struct gr_exchange *pass,
-                              const struct gr_flow *flow, const struct gr_sum *sum);
+void gr_traffic_count_columns(struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum, int exact);
 /** [n_ranks] rows of an exchange for all vertices, forward; NULL: there is none. */
 const struct gr_flow   *gr_traffic_whole(const struct gr_partition *p);
 /** Of one rank, or with -1 of all: rows of one exchange, and what a layer exchanges in adaptive bits. NULL: nothing. */

@@ -89,26 +89,27 @@ void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run
     if (codec->bits <= 8) p->sent[at].rounding = codec->rounding;
 }
 
-void gr_traffic_count_columns(struct gr_partition *p, const struct gr_run *run, const struct gr_exchange *pass,
-                              const struct gr_flow *flow, const struct gr_sum *sum)
+void gr_traffic_count_columns(struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum, int exact)
 {
+    const graft_plan       *plan = sum->block->of_strategy;
     const int32_t           at = run->layer * GR_DIRECTIONS + (int32_t)sum->direction, n = p->comm->n_ranks;
     const int               back = sum->direction == GR_BACKWARD, is_here = gr_partition_slice(p, sum->width) > 0;
-    struct gr_exchange_args args = pass->args;
+    struct gr_exchange_args args = { .direction = sum->direction, .exact = exact, .dtype = GRAFT_F32 };
 
     if (run->pass == GRAFT_PASS_EVALUATION || p->columns == n) return;
     for (int32_t q = 0; q < n; q++) {
+        const struct gr_flow     *flow = &plan->flow[q];
         struct gr_transpose_flow *to = &p->shared->turned[(int64_t)at * n + q];
-        const int64_t             rows[GR_SIDES] = { back ? flow[q].in : flow[q].out, back ? flow[q].out : flow[q].in };
-        const int64_t             messages[GR_SIDES] = { back ? flow[q].messages_in : flow[q].messages_out,
-                                             back ? flow[q].messages_out : flow[q].messages_in };
+        const int64_t             rows[GR_SIDES] = { back ? flow->in : flow->out, back ? flow->out : flow->in };
+        const int64_t             messages[GR_SIDES] = { back ? flow->messages_in : flow->messages_out,
+                                             back ? flow->messages_out : flow->messages_in };
 
         args.width = gr_grid_slice_width(&p->shared->grid, sum->width, q % p->columns);
         if (args.width == 0) continue;
-        if (is_here) gr_send_stats_add(&p->pairs[(int64_t)at * n + q], &pass->messages->sent[q]);
+        if (is_here) gr_send_stats_add(&p->pairs[(int64_t)at * n + q], &plan->product.exchange.messages->sent[q]);
         for (int side = 0; side < GR_SIDES; side++) {
             to->rows[side] += rows[side];
-            to->bytes[side] += rows[side] * gr_messages_row_bytes(pass->messages, &args);
+            to->bytes[side] += rows[side] * gr_messages_row_bytes(&plan->messages, &args);
             to->messages[side] += messages[side];
         }
     }

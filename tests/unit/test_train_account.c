@@ -518,6 +518,8 @@ int main(void)
         { { "parallel=feature", "hidden=16" }, 32, 0, 0, 0, 0 },
         { { "parallel=feature", "hidden=40,8", "recompute=yes" }, 32, 0, 0, 0, 0 },
         { { "parallel=grid", "hidden=15", "reuse_input=no" }, 32, 0, 0, 0, 0 },
+        { { "parallel=grid", "hidden=1", "reuse_input=no" }, 32, 0, 0, 0, 0 },
+        { { "parallel=grid", "hidden=1", "halo.codec=q8" }, 8, 1, 0, 0, 0 },
         { { "parallel=grid", "hidden=15", "halo.codec=q4", "reuse_input=no" }, 4, 0, 0, 0, 0 },
         { { "parallel=feature", "halo.codec=q4", "halo.error_statistics=exact" }, 4, 0, 0, 0, 0 },
         { { "parallel=feature", "halo.codec=q4", "label_rate=0.5" }, 4, 1, 0, 0, 0 },
