@@ -46,9 +46,10 @@ typedef struct graft_partitioner_output {
     int64_t  n_vertices;
 } graft_partitioner_output;
 
-/** Value of `reserved` for a query: can the program partition a graph of these sizes? 0: partition it. The head is the
- *  whole input, and the head of the output the whole answer. A program that cannot, or does not know this number,
- *  fails. The library asks before it gathers a graph with more than 2^31-1 entries. */
+/** Value of `reserved` in a query: the program checks that it can partition a graph of these sizes, and partitions
+ *  nothing. 0: it partitions the graph. A query has no arrays behind the head, and neither has its output. A program
+ *  that cannot partition such a graph, or does not know this value, fails. The library sends a query before it gathers
+ *  a graph with more than 2^31-1 entries. */
 #define GRAFT_PARTITIONER_ASK UINT32_C(1)
 
 /** Exit codes of the program. */

@@ -4,7 +4,7 @@
  *
  * With parallel=feature or grid, a group of ranks shares the columns of the sums: see grid.h.
  *
- * partition.c  the strategy, and what a step adds to it      traffic.c    what is sent, counted
+ * partition.c  the strategy, and what a step adds to it      traffic.c    counters of rows and bytes
  * renew.c      options of messages that change               transpose.c  from rows to slices of columns, and back
  * grid.c       groups of ranks
  * SPDX-License-Identifier: Apache-2.0 */

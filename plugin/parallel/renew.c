@@ -7,7 +7,7 @@
 
 /* The message buffers of a plan, of the halo rows or of transposes, and the new ones that will replace them. */
 struct renewal {
-    const graft_plan      *plan; /* NULL: none of these */
+    const graft_plan      *plan; /* NULL: of the halo, or of transposes */
     struct gr_messages    *messages, next_messages;
     struct gr_halo_layers *layers, next_layers; /* NULL: of transposes, which keep nothing of a layer */
     const int64_t         *start[GR_SIDES];

@@ -1,9 +1,9 @@
 /* Rows of a rank, which have all columns, become slices of columns of all rows of its group, and the other way round.
  * Source: MixGCN, section 3.1.2, Algorithm 2.
  *
- * What one rank sends to another is a matrix of its rows and of the columns of one of the two. It travels as records of
- * GR_RECORD elements, the last of which is filled up: a code with parameters for every row of a narrow slice would send
- * as many bytes of these as of elements.
+ * A message is a matrix: rows of the sender in the columns of the receiver, or the other way round. Its elements travel
+ * as records of GR_RECORD elements; the last record is padded. Codes have parameters for each record. With parameters
+ * for each row of a narrow slice, half of the bytes would be parameters.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_TRANSPOSE_H
 #define GR_PARALLEL_TRANSPOSE_H

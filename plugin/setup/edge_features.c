@@ -166,11 +166,11 @@ void gr_ranks_edge_numbers_drop(struct gr_setup *s)
     gr_partition_charge(r, &s->budget);
 }
 
-/* Rows that this rank asks others for, and those that others ask it for. */
+/* Rows of edge features that this rank requests from others, and those that others request from it. */
 struct asked_rows {
     struct gr_route route;
     int64_t        *asked, *asked_in; /* packed and received: places in the slice of the other rank, of this one */
-    float          *rows, *rows_in;   /* of these */
+    float          *rows, *rows_in;   /* [n x d] that this rank requested; that others did */
 };
 
 /* The rank whose slice has an entry. */
