@@ -114,7 +114,7 @@ struct gr_kernel_options {
     int32_t     rows_are_bf16, dense_is_bf16, strict;
 };
 
-enum gr_parallel { GR_PARALLEL_PARTITION, GR_PARALLEL_FEATURE, GR_PARALLEL_GRID };
+enum gr_parallel { GR_PARALLEL_PARTITION, GR_PARALLEL_FEATURE, GR_PARALLEL_GRID, GR_PARALLEL_AUTO };
 
 struct gr_partition_options {
     enum gr_partition_method method;

@@ -188,8 +188,8 @@ const struct gr_option_row gr_option_table[] = {
 
     { "partition", CHOICE(partition.method), &(GR_PARTITION_MAP(METHOD_WORD) "|auto|given")[1], "given", PARTITION,
       SAME, USUAL, RANKS, "which rank owns which vertex; given: the rank whose slice holds it" },
-    { "parallel", CHOICE(partition.parallel), "partition|feature|grid", "partition", PARTITION, SAME, USUAL, EXCHANGE,
-      "what ranks share in sums over neighbours: rows; columns of all rows (feature); or columns of parts (grid)" },
+    { "parallel", CHOICE(partition.parallel), "partition|feature|grid|auto", "partition", PARTITION, SAME, USUAL,
+      EXCHANGE, "what ranks share in sums: rows; all columns (feature); columns of parts (grid); auto: predicted" },
     { "parallel.columns", INTEGER(partition.columns), "0..", "0", PARTITION, SAME, USUAL, EXCHANGE " and parallel=grid",
       "ranks that share the columns of a part; 0: about the root of the number of ranks" },
     { "partition.file", TEXT(partition.file), "", "", PARTITION, SAME, USUAL, RANKS,

@@ -65,7 +65,8 @@ static void structure_fini(const graft_graph *g, struct structure *s)
     gr_root_fini(&s->root);
 }
 
-static int32_t gather_structure(const graft_graph *g, struct structure *s, graft_error *error)
+static int32_t gather_structure(const graft_graph *g, struct structure *s, enum gr_partition_method method,
+                                graft_error *error)
 {
     int64_t before = 0;
     int32_t rc = GRAFT_OK;
@@ -73,6 +74,7 @@ static int32_t gather_structure(const graft_graph *g, struct structure *s, graft
     GR_TRY(gr_route_send(&s->root.rows, s->end, s->ends + 1, sizeof *s->end, error));
     GR_TRY(gr_route_send(&s->root.edges, s->column, s->columns, sizeof *s->column, error));
     GR_TRY(gr_route_send(&s->root.rows, s->train_mask, s->trains, sizeof *s->train_mask, error));
+    if (method == GR_PARTITION_GIVEN) GR_TRY(gr_route_send(&s->root.rows, g->owner, s->owner, sizeof *s->owner, error));
     for (int32_t p = 0; p < g->comm->n_ranks && g->comm->rank == 0; p++) {
         for (int64_t v = g->first[p]; v < g->first[p + 1]; v++) s->ends[v + 1] += before;
         before += g->share[p].n_edges;
@@ -81,23 +83,37 @@ done:
     return rc;
 }
 
-/* The bytes that a rank sends per second when all send to all: the best of a few times, because other ranks may be late
- * or busy. */
-static int32_t measure_bandwidth(const graft_graph *g, const struct structure *s, double *bytes_per_second,
-                                 graft_error *error)
+/* The seconds in which all ranks send so many bytes to all others: the best of a few times, because other ranks may be
+ * late or busy. */
+static int32_t probe_network(const graft_graph *g, const struct structure *s, int64_t bytes, double *fastest,
+                             graft_error *error)
 {
-    double  fastest = INFINITY;
     int32_t rc = GRAFT_OK;
 
+    *fastest = INFINITY;
     for (int i = 0; i < PROBES; i++) {
         double begin;
 
         GR_TRY(gr_comm_barrier(g->comm, error));
         begin = gr_seconds();
-        GR_TRY(gr_comm_alltoall(g->comm, s->probe_out, (uint64_t)s->block, s->probe_in, error));
-        fastest = fmin(fastest, gr_seconds() - begin);
+        GR_TRY(gr_comm_alltoall(g->comm, s->probe_out, (uint64_t)bytes, s->probe_in, error));
+        *fastest = fmin(*fastest, gr_seconds() - begin);
     }
-    *bytes_per_second = (double)(s->block * (g->comm->n_ranks - 1)) / fmax(fastest, 1e-9);
+done:
+    return rc;
+}
+
+/* The bytes that a rank sends per second, and what a message takes without them. */
+static int32_t measure_network(const graft_graph *g, const struct structure *s, double *bytes_per_second,
+                               double *latency, graft_error *error)
+{
+    double  large = 0, small = 0;
+    int32_t rc = probe_network(g, s, s->block, &large, error);
+
+    GR_TRY(rc);
+    if (gr_owner_compares(g)) GR_TRY(probe_network(g, s, 8, &small, error));
+    *bytes_per_second = (double)(s->block * (g->comm->n_ranks - 1)) / fmax(large, 1e-9);
+    *latency = small / (g->comm->n_ranks - 1);
 done:
     return rc;
 }
@@ -168,47 +184,60 @@ static int32_t check_machine(const graft_graph *g, int64_t entries, graft_error 
 
     if (there <= 0 || needed <= there) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                   "the graph has %lld vertices and %lld entries, for which METIS needs more than %.3g GB, and "
+                   "the graph has %lld vertices and %lld entries, for which %s needs more than %.3g GB, and "
                    "%.3g GB are available to rank 0",
-                   (long long)g->n_vertices, (long long)entries, needed * 1e-9, there * 1e-9);
+                   (long long)g->n_vertices, (long long)entries, gr_owner_compares(g) ? "parallel=auto" : "METIS",
+                   needed * 1e-9, there * 1e-9);
 }
 
 int32_t gr_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_partition_method method, graft_error *error)
 {
     struct gr_heartbeat       heartbeat = { .comm = g->comm };
     const struct gr_meanwhile meanwhile = { send_choice_heartbeat, &heartbeat };
+    const int                 asks = gr_partition_needs_whole(method) && gr_metis_is_asked(g->n_vertices, entries);
     int32_t                   rc = GRAFT_OK;
 
     if (g->comm->rank == 0) {
-        rc = gr_metis_check_size(g->context, g->n_vertices, entries, &meanwhile, error);
-        if (rc == GRAFT_OK && method == GR_PARTITION_AUTO) rc = check_machine(g, entries, error);
-        if (gr_metis_is_asked(g->n_vertices, entries)) rc = end_waiting(&heartbeat, rc, error);
-    } else if (gr_metis_is_asked(g->n_vertices, entries)) {
+        if (gr_partition_needs_whole(method))
+            rc = gr_metis_check_size(g->context, g->n_vertices, entries, &meanwhile, error);
+        if (rc == GRAFT_OK && (method == GR_PARTITION_AUTO || gr_owner_compares(g)))
+            rc = check_machine(g, entries, error);
+        if (asks) rc = end_waiting(&heartbeat, rc, error);
+    } else if (asks) {
         rc = gr_comm_attend(g->comm, error);
     }
     return gr_comm_agree(g->comm, rc, error);
 }
 
+/* The owners, and with parallel=auto how many ranks share columns. */
+static int32_t choose_parts(graft_graph *g, const struct gr_grid_question *question, struct structure *s,
+                            struct gr_partition_choice *choice, graft_error *error)
+{
+    if (gr_owner_compares(g)) return gr_grids_choose(g, question, s->owner, choice, error);
+    return gr_partition_choose(g->context, question->whole, gr_owner_parts(g), question->method,
+                               &question->costs->of_rank, question->meanwhile, s->owner, choice, error);
+}
+
 /* On rank 0, while the others wait. */
 static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partition_method method,
-                             double bytes_per_second, graft_error *error)
+                             double bytes_per_second, double latency, graft_error *error)
 {
     const graft_csr rows = {
         sizeof rows, GRAFT_I32, 0, 0, g->n_vertices, g->n_vertices, s->ends, s->columns, NULL, NULL
     };
-    const struct gr_slice      whole = { &rows, 0, s->trains };
-    struct gr_partition_choice choice;
-    struct gr_partition_cost   cost;
-    struct gr_heartbeat        heartbeat = { .comm = g->comm };
-    const struct gr_meanwhile  meanwhile = { send_choice_heartbeat, &heartbeat };
-    int32_t                    rc = gr_owner_cost(g->context, bytes_per_second, &cost, error);
+    const struct gr_slice         whole = { &rows, 0, s->trains };
+    struct gr_partition_choice    choice = { .why = "" };
+    struct gr_grid_costs          costs = { .latency = latency };
+    struct gr_heartbeat           heartbeat = { .comm = g->comm };
+    const struct gr_meanwhile     meanwhile = { send_choice_heartbeat, &heartbeat };
+    const struct gr_grid_question question = { &whole, s->owner, method, &costs, &meanwhile };
+    int32_t                       rc = gr_owner_cost(g->context, bytes_per_second, &costs.of_rank, error);
 
-    if (rc == GRAFT_OK)
-        rc = gr_partition_choose(g->context, &whole, gr_owner_parts(g), method, &cost, &meanwhile, s->owner, &choice,
-                                 error);
+    if (rc == GRAFT_OK) rc = choose_parts(g, &question, s, &choice, error);
     if (rc == GRAFT_OK) {
         snprintf(g->partition, sizeof g->partition, "%s, %s, with %.3g MB/s between ranks",
-                 gr_partition_name(g->context->options.partition.method), choice.why, bytes_per_second * 1e-6);
+                 g->is_given ? "given by the host" : gr_partition_name(g->context->options.partition.method),
+                 choice.why[0] != '\0' ? choice.why : "kept", bytes_per_second * 1e-6);
         gr_log(g->context, GRAFT_LOG_INFO, "partition: %s", g->partition);
     }
     return end_waiting(&heartbeat, rc, error);
@@ -217,16 +246,19 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
 int32_t gr_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partition_method method, graft_error *error)
 {
     struct structure s;
-    double           bytes_per_second = 0;
+    double           bytes_per_second = 0, latency = 0;
     int32_t          rc = structure_init(g, slice, &s, error);
 
+    if (rc == GRAFT_OK && gr_owner_compares(g)) rc = gr_grids_init(g, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(measure_bandwidth(g, &s, &bytes_per_second, error));
-    GR_TRY(gather_structure(g, &s, error));
-    rc = g->comm->rank == 0 ? choose_owners(g, &s, method, bytes_per_second, error) : gr_comm_attend(g->comm, error);
+    GR_TRY(measure_network(g, &s, &bytes_per_second, &latency, error));
+    GR_TRY(gather_structure(g, &s, method, error));
+    rc = g->comm->rank == 0 ? choose_owners(g, &s, method, bytes_per_second, latency, error)
+                            : gr_comm_attend(g->comm, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_broadcast(g->comm, 0, g->partition, sizeof g->partition, error));
-    rc = gr_route_return(&s.root.rows, s.owner, g->owner, sizeof *g->owner, error);
+    if (gr_owner_compares(g)) GR_TRY(gr_grids_share(g, error));
+    if (method != GR_PARTITION_GIVEN) rc = gr_route_return(&s.root.rows, s.owner, g->owner, sizeof *g->owner, error);
 done:
     structure_fini(g, &s);
     return rc;

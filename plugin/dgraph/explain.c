@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "dgraph/graph.h"
+#include "partition/choose.h"
 
 #include <stdio.h>
 
@@ -61,6 +62,29 @@ static void add_line(struct gr_text *text, const char *name, const graft_graph_i
                 i->edge_imbalance);
 }
 
+/* What parallel=auto has compared. Transposes send each row to the other ranks of its group but for their own columns,
+ * twice in a sum. */
+static void explain_grids(const graft_graph *g, struct gr_text *text)
+{
+    if (g->shares_rows != NULL) gr_text_add(text, "parallel: auto shares rows, because %s\n", g->shares_rows);
+    if (g->n_choices == 0) return;
+    gr_text_add(
+        text,
+        "parallel: auto; rows are those of one sum, of all columns, that all ranks send\n%-10s %-9s %12s %15s %12s\n",
+        "columns by", "partition", "halo rows", "transposed rows", "epoch (s)");
+    for (int32_t i = 0; i < g->n_choices; i++) {
+        const struct gr_grid_choice *c = &g->choices[i];
+        const double                 transposed = 2.0 * (double)g->n_vertices * (c->columns - 1) / c->columns;
+
+        gr_text_add(text, "%-10d %-9s %12lld %15.0f %12.3g%s\n", c->columns,
+                    c->columns == g->comm->n_ranks ? "-" : gr_partition_name((enum gr_partition_method)c->method),
+                    (long long)c->halo_rows, transposed, c->seconds,
+                    c->columns == g->columns ? "  chosen"
+                    : c->is_limited          ? "  over memory.limit"
+                                             : "");
+    }
+}
+
 void gr_graph_explain(const graft_graph *g, const struct gr_share *share, char *text, uint64_t capacity)
 {
     struct gr_text   t = { text, capacity };
@@ -71,6 +95,7 @@ void gr_graph_explain(const graft_graph *g, const struct gr_share *share, char *
     gr_text_add(&t, "%lld vertices over %d ranks, %s\n", (long long)g->n_vertices, g->comm->n_ranks,
                 g->value_type != 0 ? "weighted" : "unweighted");
     gr_text_add(&t, "partition: %s\n", g->partition);
+    explain_grids(g, &t);
     gr_text_add(&t, "%-6s %12s %14s %14s %12s %8s %8s\n", "rank", "vertices", "edges", "cut edges", "halo", "v/mean",
                 "e/mean");
     for (int32_t p = 0; p < g->comm->n_ranks; p++) {

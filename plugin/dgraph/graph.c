@@ -305,6 +305,7 @@ void gr_graph_destroy(graft_graph *g)
     gr_free(g->context, g->part.halo.start);
     gr_free(g->context, g->part.halo.place);
     gr_free(g->context, g->share);
+    gr_free(g->context, g->choices);
     gr_free(g->context, g->is_cut);
     gr_free(g->context, g->first);
     gr_free(g->context, g->owner);

@@ -21,28 +21,40 @@ struct gr_share {
     int64_t n_moved; /* rows of the slice that another rank owns */
 };
 
+/** What parallel=auto predicts for groups of ranks that share columns. */
+struct gr_grid_choice {
+    int32_t columns;    /* ranks of a group */
+    int32_t method;     /* enum gr_partition_method of the parts */
+    int32_t is_limited; /* the edges of a group need more memory than memory.limit allows */
+    int64_t halo_rows;  /* sent between all groups in one direction of one sum */
+    double  seconds;    /* of an epoch */
+};
+
 struct graft_graph {
-    struct gr_handle handle;
-    graft_context   *context;
-    struct gr_comm  *comm;
-    struct gr_comm  *own_comm;   /* the same, if the graph destroys it; else NULL */
-    int32_t          references; /* of the host, and of each plan */
-    int64_t          n_vertices;
-    int64_t          n_slice, n_owned; /* of this rank */
-    graft_dtype      value_type;       /* 0: no values */
-    int32_t          is_given;         /* 1: the host passes the owners */
-    int32_t          columns;          /* ranks that share the columns of a part; 1: each rank has a part of its own */
-    char             partition[512];   /* the method by which owners were found, and why */
-    int64_t         *first;            /* [n_ranks + 1] the first vertex of each slice */
-    int32_t         *owner;            /* [n_slice] */
-    int64_t         *vertex;           /* [n_owned] ascending */
-    struct gr_route  rows;             /* from the slices to the owners, who receive them in the order of vertices */
-    int64_t         *packed;           /* [n_slice] the place of each row of the slice among the packed ones */
-    struct gr_part   part;             /* views of: */
-    struct gr_csr    local, remote;
-    struct gr_share *share;        /* [n_ranks] */
-    uint8_t         *is_cut;       /* a bit for each edge of the owned rows, in the order of the host */
-    uint32_t         slice_digest; /* of the entries of the slice, if it has values */
+    struct gr_handle       handle;
+    graft_context         *context;
+    struct gr_comm        *comm;
+    struct gr_comm        *own_comm;   /* the same, if the graph destroys it; else NULL */
+    int32_t                references; /* of the host, and of each plan */
+    int64_t                n_vertices;
+    int64_t                n_slice, n_owned; /* of this rank */
+    graft_dtype            value_type;       /* 0: no values */
+    int32_t                is_given;         /* 1: the host passes the owners */
+    int32_t                columns; /* ranks that share the columns of a part; 1: each rank has a part of its own */
+    char                   partition[512]; /* the method by which owners were found, and why */
+    const char            *shares_rows;    /* why parallel=auto compares nothing; NULL: it does, or is not asked for */
+    int32_t                n_choices;      /* of parallel=auto; 0: nothing was compared */
+    struct gr_grid_choice *choices;        /* [n_choices] by columns, ascending */
+    int64_t               *first;          /* [n_ranks + 1] the first vertex of each slice */
+    int32_t               *owner;          /* [n_slice] */
+    int64_t               *vertex;         /* [n_owned] ascending */
+    struct gr_route        rows;   /* from the slices to the owners, who receive them in the order of vertices */
+    int64_t               *packed; /* [n_slice] the place of each row of the slice among the packed ones */
+    struct gr_part         part;   /* views of: */
+    struct gr_csr          local, remote;
+    struct gr_share       *share;        /* [n_ranks] */
+    uint8_t               *is_cut;       /* a bit for each edge of the owned rows, in the order of the host */
+    uint32_t               slice_digest; /* of the entries of the slice, if it has values */
 };
 
 /** Distribute a graph over ranks. Collective.

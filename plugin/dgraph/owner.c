@@ -19,13 +19,19 @@ static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_er
     return GRAFT_OK;
 }
 
-/* Options `parallel` and `parallel.columns`. */
+/* Options `parallel` and `parallel.columns`. With parallel=auto one column, until the ways are compared. */
 static int32_t find_columns(graft_graph *graph, graft_error *error)
 {
     const struct gr_partition_options *options = &graph->context->options.partition;
     const int32_t                      n_ranks = graph->comm->n_ranks;
 
     graph->columns = options->parallel == GR_PARALLEL_FEATURE ? n_ranks : 1;
+    graph->shares_rows = options->parallel == GR_PARALLEL_AUTO ? gr_grids_refusal(graph->context) : NULL;
+    if (gr_owner_compares(graph) && options->file[0] != '\0' && !graph->is_given)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'partition.file' is '%s', but a file is for one number of parts, and parallel=auto "
+                       "compares several; expected another value of parallel",
+                       options->file);
     if (options->parallel != GR_PARALLEL_GRID) return GRAFT_OK;
     for (int32_t c = 1; c * c <= n_ranks; c++)
         if (n_ranks % c == 0) graph->columns = c;
@@ -129,49 +135,55 @@ static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_p
     sum_shares(graph, before, total);
     if (gr_owner_parts(graph) > 1 && method < GR_PARTITION_METHODS)
         return gr_partition_run(method, &input, graph->owner, error);
-    for (int64_t i = 0; i < graph->n_slice; i++) graph->owner[i] = is_dealt(graph) ? 0 : graph->comm->rank;
+    for (int64_t i = 0; i < graph->n_slice && !graph->is_given; i++)
+        graph->owner[i] = is_dealt(graph) ? 0 : graph->comm->rank;
     return GRAFT_OK;
 }
 
-/* The owners according to option partition. */
-static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, graft_error *error)
+/* The owners by a method. Where the ways to share columns are compared, those that are given stay. */
+static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
+                             graft_error *error)
 {
-    enum gr_partition_method method = graph->context->options.partition.method;
-    graft_error              too_large = GRAFT_INIT(graft_error);
-    int64_t                  entries = 0;
-    int32_t                  rc = GRAFT_OK;
+    graft_error too_large = GRAFT_INIT(graft_error);
+    int64_t     entries = 0;
+    int32_t     rc = GRAFT_OK;
 
-    snprintf(graph->partition, sizeof graph->partition, "%s", gr_partition_name(method));
-    if (gr_partition_needs_whole(method) && gr_owner_parts(graph) > 1) {
+    if (method == GR_PARTITION_GIVEN) GR_TRY(own_slice(graph, slice, method, error));
+    if (gr_owner_compares(graph) || (gr_partition_needs_whole(method) && gr_owner_parts(graph) > 1)) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
         rc = gr_owner_check_whole(graph, entries, method, &too_large);
         if (rc == GRAFT_OK) return gr_owner_choose(graph, slice, method, error);
-        if (method != GR_PARTITION_AUTO || !gr_partition_goes_on(rc)) {
+        if (method == GR_PARTITION_METIS || !gr_partition_goes_on(rc)) {
             *error = too_large;
             return rc;
         }
-        snprintf(graph->partition, sizeof graph->partition, "auto: stream, because %.200s", too_large.message);
+        if (method == GR_PARTITION_AUTO) method = GR_PARTITION_STREAM;
+        snprintf(graph->partition, sizeof graph->partition, "auto: %s, because %.200s", gr_partition_name(method),
+                 too_large.message);
         if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->partition);
-        method = GR_PARTITION_STREAM;
     }
-    rc = own_slice(graph, slice, method, error);
-    return gr_comm_agree(graph->comm, rc, error);
+    rc = gr_comm_agree(graph->comm, own_slice(graph, slice, method, error), error);
+done:
+    return rc;
 }
 
 int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
-    const char              *file = graph->context->options.partition.file;
-    struct gr_graph_identity identity;
-    int32_t                  found = 0, rc = GRAFT_OK;
+    const enum gr_partition_method method = graph->context->options.partition.method;
+    const char                    *file = graph->context->options.partition.file;
+    struct gr_graph_identity       identity;
+    int32_t                        found = 0, rc = GRAFT_OK;
 
     GR_TRY(find_columns(graph, error));
+    snprintf(graph->partition, sizeof graph->partition, "%s",
+             graph->is_given ? "given by the host" : gr_partition_name(method));
     if (graph->is_given) {
-        snprintf(graph->partition, sizeof graph->partition, "given by the host");
         if (graph->n_slice > 0) rc = take_given(graph, slice, error);
-        return gr_comm_agree(graph->comm, rc, error);
+        GR_TRY(gr_comm_agree(graph->comm, rc, error));
+        return gr_owner_compares(graph) ? own_by_method(graph, slice, GR_PARTITION_GIVEN, error) : GRAFT_OK;
     }
     if (file[0] != '\0') GR_TRY(gr_owner_load(graph, slice, file, &identity, &found, error));
-    if (!found) GR_TRY(own_by_method(graph, slice, error));
+    if (!found) GR_TRY(own_by_method(graph, slice, method, error));
     if (graph->context->options.partition.refine > 0 && gr_owner_parts(graph) > 1)
         GR_TRY(refine_owners(graph, slice, error));
     if (file[0] != '\0' && !found) GR_TRY(gr_owner_save(graph, file, &identity, error));

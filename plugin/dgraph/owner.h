@@ -4,6 +4,7 @@
  * owner.c       the owners of the host, and the methods for slices
  * choice.c      the whole graph on rank 0: METIS, or the best of all methods
  * owner_file.c  a partition in a file
+ * grids.c       how many ranks share columns: parallel=auto
  * root.c        routes from the slices to rank 0
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DGRAPH_OWNER_H
@@ -19,14 +20,15 @@ int32_t gr_owner_parts(const graft_graph *graph);
 /** The rows of this rank and which of them are trained on; an empty matrix if the rank has none. */
 struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice);
 
-/** Partition the whole graph on rank 0 with METIS or AUTO, while the others wait. Collective. Describes the result in
+/** Partition the whole graph on rank 0 with METIS or AUTO, while the others wait; with parallel=auto also find how many
+ *  ranks share columns, and then the method is any, or GIVEN for graph->owner. Collective. Describes the result in
  *  graph->partition and in the log of rank 0.
  * \return OK; what gr_partition_choose() returns, and ERR_OPTION: the same on all ranks; ERR_PEER. */
 int32_t gr_owner_choose(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                         graft_error *error);
 
-/** gr_metis_check_size() of a graph with so many entries, by rank 0 while the others wait. For AUTO also whether its
- *  machine has the memory. Collective.
+/** gr_metis_check_size() of a graph with so many entries, by rank 0 while the others wait. For AUTO, of option
+ *  partition or parallel, also whether its machine has the memory. Collective.
  * \return OK; what that returns; ERR_UNSUPPORTED (memory): the same on all ranks; ERR_PEER. */
 int32_t gr_owner_check_whole(const graft_graph *graph, int64_t entries, enum gr_partition_method method,
                              graft_error *error);
@@ -36,6 +38,37 @@ int32_t gr_owner_check_whole(const graft_graph *graph, int64_t entries, enum gr_
  * \return OK; ERR_OPTION (hidden); ERR_NOMEM. */
 int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, struct gr_partition_cost *cost,
                       graft_error *error);
+
+/** Why parallel=auto can share rows alone with these options; NULL: it compares all ways. */
+const char *gr_grids_refusal(const graft_context *context);
+
+/** Memory for graph->choices: the divisors of the number of ranks. \return OK; ERR_NOMEM. */
+int32_t gr_grids_init(graft_graph *graph, graft_error *error);
+/** All ranks learn what rank 0 has chosen. Collective. \return OK; ERR_PEER. */
+int32_t gr_grids_share(graft_graph *graph, graft_error *error);
+
+/** Costs of one rank that shares no columns, and of a message. */
+struct gr_grid_costs {
+    struct gr_partition_cost of_rank;
+    double                   latency; /* seconds */
+};
+
+/** The whole graph on rank 0; `owner` if the method is GIVEN. */
+struct gr_grid_question {
+    const struct gr_slice      *whole;
+    const int32_t              *owner; /* [n_vertices] ranks */
+    enum gr_partition_method    method;
+    const struct gr_grid_costs *costs;
+    const struct gr_meanwhile  *meanwhile;
+};
+
+/** Predict an epoch for each way, with the rows of minimum vertex covers between the parts. Fills graph->choices, and
+ *  graph->columns with those of the fastest one that memory.limit allows; one column is always allowed. On rank 0.
+ * \param[out] owner  [n_vertices] parts of the groups; not written if the method is GIVEN.
+ * \param[out] why    How they were found.
+ * \return OK; ERR_NOMEM; what gr_partition_choose() returns. */
+int32_t gr_grids_choose(graft_graph *graph, const struct gr_grid_question *question, int32_t *owner,
+                        struct gr_partition_choice *why, graft_error *error);
 
 /** Read the owners from a file on rank 0, if the file exists. Collective.
  * \param[out] identity  Of the graph.
@@ -48,6 +81,13 @@ int32_t gr_owner_load(graft_graph *graph, const graft_slice *slice, const char *
  *  ranks; ERR_PEER. */
 int32_t gr_owner_save(const graft_graph *graph, const char *path, const struct gr_graph_identity *identity,
                       graft_error *error);
+
+/** Whether the ways to share columns are compared. */
+static inline int gr_owner_compares(const graft_graph *graph)
+{
+    return graph->context->options.partition.parallel == GR_PARALLEL_AUTO && graph->comm->n_ranks > 1 &&
+           gr_grids_refusal(graph->context) == NULL;
+}
 
 /** The routes from the slices to rank 0, which receives the rows and the edges of all in the order of vertices; other
  *  ranks receive none. */

@@ -144,7 +144,7 @@ static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *me
     epoch->best = 0;
     gr_metrics_clear(metrics);
     GR_TRY(train_step(t, epoch, found, error));
-    epoch->seconds_step = gr_seconds() - begin;
+    epoch->seconds_step = t->seconds_step = gr_seconds() - begin;
     epoch->drift = t->setup.partition.drift;
     epoch->synchronous = t->setup.partition.was_synchronous;
     epoch->evaluated = evaluation_is_due(t);

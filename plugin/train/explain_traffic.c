@@ -4,6 +4,8 @@
 #include "base/text.h"
 #include "train/train.h"
 
+#include <math.h>
+
 /* Whether layer l gathers in a step whose arrays it shares with layers behind it, so that the backward pass does it
  * again: with recompute. */
 static int gathers_again(const struct gr_setup *s, int32_t l)
@@ -246,11 +248,64 @@ static void explain_sent(const struct gr_setup *s, struct gr_text *text)
                     "stochastically; (pi / 2 - 1) |x|^2 rotated\n");
 }
 
+/* Bytes of boundary rows in one exchange, and of all rows in the transposes around it: each row goes to the other ranks
+ * of its group but for their own columns, as an input of the sum and as a result. The share of boundary rows that a
+ * masked layer exchanges is taken to be the geometric mean of the shares of its inputs and its results in all rows. */
+static double predicted_exchange(const struct gr_setup *s, const struct gr_grid_choice *choice, int32_t l, int32_t pass,
+                                 int64_t width)
+{
+    const double of_result = (double)s->reach_of_all[l + 1], of_input = (double)s->reach_of_all[l];
+    const double elsewhere = (double)(choice->columns - 1) / choice->columns;
+    const double element = (double)row_bytes(s, pass, GR_RECORD) / GR_RECORD;
+
+    const double share = sqrt(of_input * of_result) / (double)s->data.n_vertices;
+
+    return (double)choice->halo_rows * share * (double)row_bytes(s, pass, width) +
+           elsewhere * (of_input + of_result) * (double)width * element;
+}
+
+/* Bytes of a step. */
+static double predicted_bytes(const struct gr_setup *s, const struct gr_grid_choice *choice)
+{
+    double bytes = 0;
+
+    for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
+        const struct gr_activations *a = &s->run.layers[l];
+        const int64_t                width = a->aggregate_first ? a->layer->in : a->layer->out;
+        const int                    first = sums_input(s, l);
+
+        if (!first || !s->run.input.is_constant)
+            bytes += (1 + gathers_again(s, l)) * predicted_exchange(s, choice, l, GRAFT_PASS_FORWARD, width);
+        if (first && gr_propagates(&s->run))
+            bytes += predicted_exchange(s, choice, l, GRAFT_PASS_FORWARD, s->run.targets.n_classes);
+        if (!first) bytes += predicted_exchange(s, choice, l, GRAFT_PASS_BACKWARD, width);
+    }
+    return bytes;
+}
+
+/* What parallel=auto predicts, and the last step. */
+static void explain_prediction(const graft_trainer *trainer, int64_t sent, struct gr_text *text)
+{
+    const struct gr_setup *s = &trainer->setup;
+
+    if (s->over->n_choices == 0) return;
+    gr_text_add(text, "parallel  a step is predicted to send");
+    for (int32_t i = 0; i < s->over->n_choices; i++)
+        gr_text_add(text, "%s %.4g MB by %d", i > 0 ? "," : "", predicted_bytes(s, &s->over->choices[i]) * 1e-6,
+                    s->over->choices[i].columns);
+    gr_text_add(text, " columns");
+    for (int32_t i = 0; i < s->over->n_choices && trainer->seconds_step > 0; i++)
+        if (s->over->choices[i].columns == s->partition.columns)
+            gr_text_add(text, "; the last one sent %.4g MB and took %.3g s (predicted: %.3g s)", (double)sent * 1e-6,
+                        trainer->seconds_step, s->over->choices[i].seconds);
+    gr_text_add(text, "\n");
+}
+
 void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *text)
 {
     const struct gr_setup *s = &trainer->setup;
 
-    int64_t sent = 0;
+    int64_t rows = 0, bytes = 0;
 
     if (!s->model.config.kind->gathers) return;
     explain_bits(s, text);
@@ -258,6 +313,12 @@ void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *te
         gr_text_add(text, "columns   of sums are shared by %d ranks each; they send records of %d elements\n",
                     s->partition.columns, GR_RECORD);
     else explain_step(s, text);
-    for (int32_t i = 0; i < GR_DIRECTIONS * s->model.config.n_layers; i++) sent += item_of(s, i).rows;
-    if (sent > 0) explain_sent(s, text);
+    for (int32_t i = 0; i < GR_DIRECTIONS * s->model.config.n_layers; i++) {
+        const graft_traffic_item item = item_of(s, i);
+
+        rows += item.rows;
+        bytes += item.bytes;
+    }
+    if (rows > 0) explain_sent(s, text);
+    explain_prediction(trainer, bytes, text);
 }

@@ -22,6 +22,7 @@ struct graft_trainer {
     struct gr_progress progress;
     int                state_is_set; /* over ranks: since all had the same */
     int                has_previous; /* the weights and moments before the last step, whose loss was finite, are kept */
+    double             seconds_step; /* of the last step; 0: there was none */
     int                is_measured;  /* the losses of the present weights are finite */
     char              *options;      /* as they were at create(): gr_options_copy() */
 };

@@ -1,0 +1,302 @@
+/* What an epoch costs when groups of ranks share the columns of sums: the choice of parallel=auto. Rank 0 has the whole
+ * graph.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/memory.h"
+#include "cover/cover.h"
+#include "dgraph/owner.h"
+#include "halo/format.h"
+
+#include <math.h>
+#include <string.h>
+
+/* -- where only rows can be shared -------------------------------------------------------------------------------- */
+
+const char *gr_grids_refusal(const graft_context *context)
+{
+    const struct gr_options   *o = &context->options;
+    const struct gr_row_format format = gr_row_format_of(context);
+
+    if (o->model.kind == GR_KIND_MLP) return "mlp has no sums over neighbours";
+    if (o->model.kind == GR_KIND_GAT) return "attention reads whole rows";
+    if (o->model.kind == GR_KIND_SAGE && o->model.aggregator == GR_AGGREGATOR_MAX) return "maxima read whole rows";
+    if (o->halo.staleness > 0) return "shared columns are never stale";
+    if (format.adaptive[GR_FORWARD] || format.adaptive[GR_BACKWARD]) return "shared columns have no adaptive widths";
+    if (format.bits[GR_FORWARD] < 8 || format.bits[GR_BACKWARD] < 8)
+        return "shared columns quantize each row twice in a sum, for which fewer than 8 bits are too few";
+    return NULL;
+}
+
+int32_t gr_grids_init(graft_graph *g, graft_error *error)
+{
+    g->n_choices = 0;
+    for (int32_t c = 1; c <= g->comm->n_ranks; c++) g->n_choices += g->comm->n_ranks % c == 0;
+    return GR_NEW(g->context, g->choices, g->n_choices, error);
+}
+
+int32_t gr_grids_share(graft_graph *g, graft_error *error)
+{
+    int32_t rc = gr_comm_broadcast(g->comm, 0, g->choices, (uint64_t)g->n_choices * sizeof *g->choices, error);
+
+    GR_TRY(rc);
+    rc = gr_comm_broadcast(g->comm, 0, &g->columns, sizeof g->columns, error);
+done:
+    return rc;
+}
+
+/* -- rows between parts: minimum vertex covers -------------------------------------------------------------------- */
+
+/* The cut edges to one part, sorted by the part that has their sources. */
+struct cut_edges {
+    int64_t *begin;  /* [parts + 2] */
+    int64_t *target; /* [most cut edges] rows, ascending for each sender */
+    int64_t *source;
+    int64_t *row_ptr;
+    int32_t *compact; /* sources numbered from 0 */
+    int32_t *number;  /* [n] 1 + the number of a source in the current cut */
+    uint8_t *in[2];   /* [most cut edges] */
+};
+
+static int32_t cut_edges_init(const graft_context *context, const struct gr_slice *whole, int32_t parts,
+                              const int32_t *owner, struct cut_edges *cut, graft_error *error)
+{
+    int64_t *count = NULL, most = 0;
+    int32_t  rc = GR_NEW(context, count, parts, error);
+
+    GR_TRY(rc);
+    for (int64_t v = 0; v < whole->rows->n_rows; v++)
+        for (int64_t e = whole->rows->row_ptr[v]; e < whole->rows->row_ptr[v + 1]; e++)
+            count[owner[v]] += owner[v] != owner[gr_csr_column(whole->rows, e)];
+    for (int32_t p = 0; p < parts; p++) most = count[p] > most ? count[p] : most;
+    GR_TRY(GR_NEW(context, cut->begin, (int64_t)parts + 2, error));
+    GR_TRY(GR_NEW(context, cut->target, most, error));
+    GR_TRY(GR_NEW(context, cut->source, most, error));
+    GR_TRY(GR_NEW(context, cut->row_ptr, most + 1, error));
+    GR_TRY(GR_NEW(context, cut->compact, most, error));
+    GR_TRY(GR_NEW(context, cut->number, whole->rows->n_rows, error));
+    GR_TRY(GR_NEW(context, cut->in[0], most, error));
+    rc = GR_NEW(context, cut->in[1], most, error);
+done:
+    gr_free(context, count);
+    return rc;
+}
+
+static void cut_edges_fini(const graft_context *context, struct cut_edges *cut)
+{
+    void *const blocks[] = { cut->begin,   cut->target, cut->source, cut->row_ptr,
+                             cut->compact, cut->number, cut->in[0],  cut->in[1] };
+
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
+}
+
+/* Sort the cut edges to a part by their sender. `row` are the rows of the part. */
+static void sort_cut_edges(const struct gr_slice *whole, int32_t parts, const int32_t *owner, const int64_t *row,
+                           int64_t n_rows, struct cut_edges *cut)
+{
+    const graft_csr *rows = whole->rows;
+
+    memset(cut->begin, 0, ((size_t)parts + 2) * sizeof *cut->begin);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t i = 0; i < n_rows; i++) {
+            for (int64_t e = rows->row_ptr[row[i]]; e < rows->row_ptr[row[i] + 1]; e++) {
+                const int64_t column = gr_csr_column(rows, e);
+                int64_t       at;
+
+                if (owner[column] == owner[row[i]]) continue;
+                if (pass == 0) {
+                    cut->begin[owner[column] + 2]++;
+                    continue;
+                }
+                at = cut->begin[owner[column] + 1]++;
+                cut->target[at] = row[i];
+                cut->source[at] = column;
+            }
+        }
+        for (int32_t p = 0; p < parts && pass == 0; p++) cut->begin[p + 2] += cut->begin[p + 1];
+    }
+}
+
+/* The rows that one part sends to another, for the edges from begin to end - 1. */
+static int32_t count_cover_rows(const graft_context *context, struct cut_edges *cut, int64_t begin, int64_t end,
+                                enum gr_cover_kind kind, int64_t *rows, graft_error *error)
+{
+    struct gr_cut made = { .row_ptr = cut->row_ptr, .source = cut->compact };
+    int64_t       n_targets = 0;
+    int32_t       rc, sources = 0;
+
+    cut->row_ptr[0] = 0;
+    for (int64_t e = begin; e < end; e++) {
+        int32_t *number = &cut->number[cut->source[e]];
+
+        if (*number == 0) *number = ++sources;
+        cut->compact[e - begin] = *number - 1;
+        if (e == begin || cut->target[e] != cut->target[e - 1]) n_targets++;
+        cut->row_ptr[n_targets] = e - begin + 1;
+    }
+    made.n_targets = n_targets;
+    made.n_sources = sources;
+    rc = gr_cover_find(context, &made, kind, cut->in[0], cut->in[1], rows, error);
+    for (int64_t e = begin; e < end; e++) cut->number[cut->source[e]] = 0;
+    return rc;
+}
+
+/* The rows that all parts send and receive become those of the cover. */
+static int32_t measure_covers(const graft_context *context, const struct gr_slice *whole, const int32_t *owner,
+                              struct gr_partition_measure *measure, graft_error *error)
+{
+    static const enum gr_cover_kind kinds[] = { [GR_HALO_COVER_HYBRID] = GR_COVER_HYBRID,
+                                                [GR_HALO_COVER_PRE] = GR_COVER_PRE,
+                                                [GR_HALO_COVER_POST] = GR_COVER_POST };
+    const enum gr_cover_kind        kind = kinds[context->options.halo.cover];
+    struct cut_edges                cut = { 0 };
+    int64_t                        *row = NULL, *begin = NULL;
+    int32_t                         rc = cut_edges_init(context, whole, measure->parts, owner, &cut, error);
+
+    GR_TRY(rc);
+    GR_TRY(GR_NEW(context, row, whole->rows->n_rows, error));
+    GR_TRY(GR_NEW(context, begin, (int64_t)measure->parts + 2, error));
+    for (int64_t v = 0; v < whole->rows->n_rows; v++) begin[owner[v] + 2]++;
+    for (int32_t p = 0; p < measure->parts; p++) begin[p + 2] += begin[p + 1];
+    for (int64_t v = 0; v < whole->rows->n_rows; v++) row[begin[owner[v] + 1]++] = v;
+    measure->rows[GR_ROWS_LEAST] = 0;
+    for (int32_t p = 0; p < measure->parts; p++)
+        measure->part[p].sent[GR_ROWS_LEAST] = measure->part[p].received[GR_ROWS_LEAST] = 0;
+    for (int32_t p = 0; p < measure->parts; p++) {
+        sort_cut_edges(whole, measure->parts, owner, row + begin[p], begin[p + 1] - begin[p], &cut);
+        for (int32_t q = 0; q < measure->parts; q++) {
+            int64_t rows = 0;
+
+            if (cut.begin[q] == cut.begin[q + 1]) continue;
+            GR_TRY(count_cover_rows(context, &cut, cut.begin[q], cut.begin[q + 1], kind, &rows, error));
+            measure->part[p].received[GR_ROWS_LEAST] += rows;
+            measure->part[q].sent[GR_ROWS_LEAST] += rows;
+            measure->rows[GR_ROWS_LEAST] += rows;
+        }
+    }
+done:
+    cut_edges_fini(context, &cut);
+    gr_free(context, row);
+    gr_free(context, begin);
+    return rc;
+}
+
+/* -- costs -------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of the edges of the largest group: columns, values and row pointers of A and its transpose. */
+static double group_bytes(const graft_graph *g, const struct gr_partition_measure *measure)
+{
+    double most = 0;
+
+    for (int32_t p = 0; p < measure->parts; p++) {
+        const double entries = (double)measure->part[p].has[GR_SHARE_ENTRIES];
+
+        most = fmax(most, 2 * ((4 + (double)gr_dtype_bytes(g->value_type)) * entries +
+                               8 * (double)measure->part[p].has[GR_SHARE_VERTICES]));
+    }
+    return most;
+}
+
+/* The transposes of an epoch. In each of the two of a sum, a rank sends its rows but for its own columns, and a message
+ * to each other rank of its group. The price of a row is for both directions of all layers. */
+static double transpose_seconds(const graft_context *context, const struct gr_partition_measure *measure,
+                                const struct gr_grid_costs *costs, int32_t columns)
+{
+    int64_t vertices = 0;
+
+    for (int32_t p = 0; p < measure->parts; p++) {
+        const int64_t here = measure->part[p].has[GR_SHARE_VERTICES];
+
+        vertices = here > vertices ? here : vertices;
+    }
+    return 2 * (double)vertices / columns * (columns - 1) / columns * costs->of_rank.row +
+           4 * (double)context->options.model.layers * (columns - 1) * costs->latency;
+}
+
+/* Of a group the ranks share the edges and the halo by columns, and the vertices by rows. */
+static struct gr_partition_cost cost_of_group(const struct gr_grid_costs *costs, int32_t columns)
+{
+    struct gr_partition_cost cost = costs->of_rank;
+
+    cost.entry /= columns;
+    cost.vertex /= columns;
+    cost.row /= columns;
+    return cost;
+}
+
+/* Predict one choice, whose parts are owners. */
+static int32_t measure_choice(const graft_graph *g, const struct gr_slice *whole, const struct gr_grid_costs *costs,
+                              const int32_t *owner, struct gr_grid_choice *choice, graft_error *error)
+{
+    const int32_t               parts = g->comm->n_ranks / choice->columns;
+    struct gr_partition_cost    cost = cost_of_group(costs, choice->columns);
+    const double                limit = 1e6 * (double)g->context->options.resource.memory_limit;
+    struct gr_partition_measure measure = { 0 };
+    int32_t                     rc = gr_partition_measure_init(g->context, &measure, whole, parts, owner, error);
+
+    GR_TRY(rc);
+    GR_TRY(measure_covers(g->context, whole, owner, &measure, error));
+    cost.rows = GR_ROWS_LEAST;
+    choice->halo_rows = measure.rows[GR_ROWS_LEAST];
+    choice->is_limited = limit > 0 && choice->columns > 1 && group_bytes(g, &measure) > limit;
+    choice->seconds = gr_partition_seconds(&measure, &cost) +
+                      2 * (double)g->context->options.model.layers * (parts - 1) * costs->latency +
+                      transpose_seconds(g->context, &measure, costs, choice->columns);
+done:
+    gr_partition_measure_fini(g->context, &measure);
+    return rc;
+}
+
+/* -- the choice --------------------------------------------------------------------------------------------------- */
+
+/* The parts of groups of `columns` ranks, by the method or from the given owners. */
+static int32_t make_parts(graft_graph *g, const struct gr_grid_question *question, struct gr_grid_choice *choice,
+                          int32_t *parts, struct gr_partition_choice *made, graft_error *error)
+{
+    const int32_t            count = g->comm->n_ranks / choice->columns;
+    struct gr_partition_cost cost = cost_of_group(question->costs, choice->columns);
+
+    choice->method = question->method;
+    if (question->method == GR_PARTITION_GIVEN) {
+        for (int64_t v = 0; v < g->n_vertices; v++) parts[v] = question->owner[v] / choice->columns;
+        return GRAFT_OK;
+    }
+    memset(parts, 0, (size_t)g->n_vertices * sizeof *parts);
+    if (count > 1) {
+        const int32_t rc = gr_partition_choose(g->context, question->whole, count, question->method, &cost,
+                                               question->meanwhile, parts, made, error);
+
+        choice->method = made->method;
+        return rc;
+    }
+    return question->meanwhile->call(question->meanwhile->arg, error);
+}
+
+int32_t gr_grids_choose(graft_graph *g, const struct gr_grid_question *question, int32_t *owner,
+                        struct gr_partition_choice *why, graft_error *error)
+{
+    struct gr_grid_choice     *best = NULL;
+    struct gr_partition_choice made = { .why = "" };
+    int32_t                   *parts = NULL;
+    int32_t                    rc = GR_NEW(g->context, parts, g->n_vertices, error);
+
+    GR_TRY(rc);
+    for (int32_t c = 1, i = 0; c <= g->comm->n_ranks; c++) {
+        struct gr_grid_choice *choice = &g->choices[i];
+
+        if (g->comm->n_ranks % c != 0) continue;
+        GR_ASSERT(i < g->n_choices);
+        i++;
+        choice->columns = c;
+        GR_TRY(make_parts(g, question, choice, parts, &made, error));
+        GR_TRY(measure_choice(g, question->whole, question->costs, parts, choice, error));
+        if (choice->is_limited || (best != NULL && choice->seconds >= best->seconds)) continue;
+        best = choice;
+        *why = made;
+        if (question->method != GR_PARTITION_GIVEN) memcpy(owner, parts, (size_t)g->n_vertices * sizeof *owner);
+    }
+    GR_ASSERT(best != NULL);
+    g->columns = best->columns;
+done:
+    gr_free(g->context, parts);
+    return rc;
+}
