@@ -82,6 +82,9 @@ int64_t gr_grid_bytes(const struct gr_grid *grid, int32_t n_ranks)
 
 enum { INSIDE, OUTSIDE, SIDES }; /* edges from vertices of the group, and from others */
 
+/* Their name in refusals of the memory budget. */
+static const char EDGES_NAME[] = "graph (of all ranks that share its columns)";
+
 /* A vertex of any group: the group, then the row in it. */
 enum { ROW_BITS = 32 };
 
@@ -169,20 +172,25 @@ static void fill_rank_edges(const struct gr_grid *grid, const struct gr_part *pa
     }
 }
 
-/* The edges of this rank. */
-static int32_t make_edges(const graft_context *context, const struct gr_grid *grid, int32_t n_ranks,
+/* The edges of this rank, if they fit the budget. */
+static int32_t make_edges(const struct gr_budget *budget, const struct gr_grid *grid, int32_t n_ranks,
                           const struct gr_part *part, struct edges *e, graft_error *error)
 {
-    int64_t *vertex = NULL;
-    int32_t  rc = GR_NEW(context, vertex, part->halo.count, error);
+    const graft_context *context = budget->context;
+    const int            has_values = part->local.values != NULL;
+    int64_t             *vertex = NULL;
+    int32_t              rc = gr_budget_check(budget, (double)part->halo.count * sizeof *vertex, EDGES_NAME, error);
 
+    if (rc == GRAFT_OK) rc = GR_NEW(context, vertex, part->halo.count, error);
     if (rc < 0) return rc;
     name_halo(grid, part, n_ranks, vertex);
     e->rows = part->local.n_rows;
     e->entries[INSIDE] = gr_csr_entries(&part->local);
     for (int64_t i = 0; i < gr_csr_entries(&part->remote); i++)
         e->entries[is_inside(grid, vertex[gr_csr_column(&part->remote, i)]) ? INSIDE : OUTSIDE]++;
-    GR_TRY(edges_init(context, part->local.values != NULL, e, error));
+    GR_TRY(gr_budget_check(budget, (double)part->halo.count * sizeof *vertex + edges_bytes(e, has_values), EDGES_NAME,
+                           error));
+    GR_TRY(edges_init(context, has_values, e, error));
     fill_rank_edges(grid, part, vertex, e);
 done:
     gr_free(context, vertex);
@@ -263,6 +271,10 @@ static int32_t make_group_halo(const graft_context *context, const struct gr_gri
     if (rc < 0) return rc;
     if (count > 0) memcpy(vertex, all->outside, (uint64_t)count * sizeof *vertex);
     GR_TRY(gr_sort_unique(context, vertex, (int64_t)grid->n_groups << ROW_BITS, &count, error));
+    if (count > INT32_MAX)
+        rc = gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%d ranks share a halo of %lld vertices, expected %d at most",
+                     grid->columns, (long long)count, INT32_MAX);
+    GR_TRY(rc);
     GR_TRY(gr_made_part_halo(context, made, n_ranks, count, error));
     for (int64_t i = 0; i < all->entries[OUTSIDE]; i++)
         column[i] = (int32_t)gr_sorted_index(vertex, count, all->outside[i]);
@@ -333,12 +345,11 @@ int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const str
     int64_t             *counts = NULL;
     int32_t              rc = GR_NEW(context, counts, (SIDES + 1) * (int64_t)comm->n_ranks, error);
 
-    if (rc == GRAFT_OK) rc = make_edges(context, grid, comm->n_ranks, part, &mine, error);
+    if (rc == GRAFT_OK) rc = make_edges(budget, grid, comm->n_ranks, part, &mine, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(share_counts(comm, &mine, counts, error));
     sum_counts(grid, comm->n_ranks, counts, &all);
-    rc = gr_budget_check(budget, 3 * edges_bytes(&all, has_values) + edges_bytes(&mine, has_values),
-                         "graph (of all ranks that share its columns)", error);
+    rc = gr_budget_check(budget, 3 * edges_bytes(&all, has_values) + edges_bytes(&mine, has_values), EDGES_NAME, error);
     if (rc == GRAFT_OK) rc = edges_init(context, has_values, &all, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gather_edges(comm, grid, counts, &mine, &all, error));

@@ -34,7 +34,8 @@ void    gr_grid_fini(const graft_context *context, struct gr_grid *grid);
 int64_t gr_grid_bytes(const struct gr_grid *grid, int32_t n_ranks);
 
 /** The graph of the group from the part of each of its ranks, in the order of the levels. Collective.
- *  \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+ *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (its halo has more than INT32_MAX vertices): the same on all ranks;
+ *  ERR_PEER. */
 int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                        const struct gr_part *part, struct gr_made_part *made, graft_error *error);
 

@@ -10,8 +10,9 @@ struct renewal {
     const graft_plan      *plan; /* NULL: of the halo, or of transposes */
     struct gr_messages    *messages, next_messages;
     struct gr_halo_layers *layers, next_layers; /* NULL: of transposes, which keep nothing of a layer */
-    const int64_t         *start[GR_SIDES];
-    int64_t                borrowed; /* from the budget, while both are there */
+    const int64_t         *start[GR_SIDES];     /* of the rows of each rank; NULL without layers */
+    int64_t                rows[GR_SIDES];      /* of all ranks */
+    int64_t                borrowed;            /* from the budget, while both are there */
 };
 
 /* Whether other options than those of p->options need other messages. */
@@ -26,30 +27,41 @@ static int same_budget(const struct gr_halo_budget *a, const struct gr_halo_budg
     return a->kind == b->kind && a->bytes == b->bytes && a->share == b->share;
 }
 
-static struct renewal renewal_of(graft_plan *plan)
+static struct renewal layers_renewal(int32_t n_ranks, struct gr_messages *messages, struct gr_halo_layers *layers,
+                                     const int64_t *sent, const int64_t *received)
 {
-    return (struct renewal){ .plan = plan,
-                             .messages = &plan->messages,
-                             .layers = &plan->layers,
-                             .start = { plan->rows[GR_SEND].start, plan->rows[GR_RECEIVE].start } };
+    return (struct renewal){ .messages = messages,
+                             .layers = layers,
+                             .start = { sent, received },
+                             .rows = { sent[n_ranks], received[n_ranks] } };
+}
+
+static struct renewal renewal_of(graft_plan *plan, int32_t n_ranks)
+{
+    struct renewal r = layers_renewal(n_ranks, &plan->messages, &plan->layers, plan->rows[GR_SEND].start,
+                                      plan->rows[GR_RECEIVE].start);
+
+    r.plan = plan;
+    return r;
 }
 
 /* List all message buffers of the partition; there are equally many on all ranks. */
 static int32_t list_renewals(struct gr_partition *p, struct renewal *list)
 {
     struct gr_halo_rows *rows = &p->halo_rows;
+    const int32_t        n_ranks = p->comm->n_ranks;
     int32_t              n = 0;
 
     if (p->needs_rows)
-        list[n++] = (struct renewal){ .messages = &rows->messages,
-                                      .layers = &rows->layers,
-                                      .start = { rows->links.send_start, rows->halo->start } };
-    if (p->plan != NULL) list[n++] = renewal_of(p->plan);
-    if (p->columns > 1)
-        list[n++] = (struct renewal){ .messages = &p->shared->transpose.messages,
-                                      .start = { p->shared->transpose.most, p->shared->transpose.most } };
+        list[n++] = layers_renewal(n_ranks, &rows->messages, &rows->layers, rows->links.send_start, rows->halo->start);
+    if (p->plan != NULL) list[n++] = renewal_of(p->plan, n_ranks);
+    if (p->columns > 1) {
+        const int64_t records = p->shared->transpose.records;
+
+        list[n++] = (struct renewal){ .messages = &p->shared->transpose.messages, .rows = { records, records } };
+    }
     for (int32_t l = 0; l < p->n_layers; l++)
-        if (p->masked[l].plan != NULL) list[n++] = renewal_of(p->masked[l].plan);
+        if (p->masked[l].plan != NULL) list[n++] = renewal_of(p->masked[l].plan, n_ranks);
     return n;
 }
 
@@ -90,16 +102,15 @@ static int32_t init_renewal(const struct gr_partition *p, struct renewal *r, gra
 /* Allocate memory for their rows. */
 static int32_t reserve_renewal(const struct gr_partition *p, struct renewal *r, graft_error *error)
 {
-    const int64_t rows[GR_SIDES] = { r->start[GR_SEND][p->comm->n_ranks], r->start[GR_RECEIVE][p->comm->n_ranks] };
     const int64_t widest = widest_of(p, r);
-    int64_t       bytes = gr_messages_need(&r->next_messages, rows, widest, GRAFT_F32);
+    int64_t       bytes = gr_messages_need(&r->next_messages, r->rows, widest, GRAFT_F32);
     int32_t       rc = GRAFT_OK;
 
     for (int32_t l = 0; l < p->n_layers; l++)
         if (is_of_layer(p, r, l)) bytes += gr_halo_layers_need(&r->next_layers, l, p->columns_of[l], GRAFT_F32);
     GR_TRY(gr_budget_borrow(p->budget, bytes, "messages with other options, beside those in use", error));
     r->borrowed = bytes;
-    GR_TRY(gr_messages_reserve(&r->next_messages, rows, widest, GRAFT_F32, error));
+    GR_TRY(gr_messages_reserve(&r->next_messages, r->rows, widest, GRAFT_F32, error));
     for (int32_t l = 0; l < p->n_layers; l++)
         if (is_of_layer(p, r, l))
             GR_TRY(gr_halo_layers_reserve(&r->next_layers, l, p->columns_of[l], GRAFT_F32, error));

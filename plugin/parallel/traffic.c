@@ -3,6 +3,7 @@
  * counting needs no message. What went to each other rank, with its quantization error, only the sender knows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/parallel.h"
 #include "parallel/partition.h"
 
 /* Layers in both directions. */
@@ -46,14 +47,6 @@ void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const st
     sent->row_bytes += gr_messages_row_bytes(pass->messages, &pass->args);
 }
 
-/* Elements of the rows of one rank in the columns of another one. */
-static int64_t slice_elements_of(const struct gr_grid *grid, const struct gr_transposed *what, int32_t rows_of,
-                                 int32_t columns_of)
-{
-    return gr_grid_rows_of(grid, rows_of, what->prefix) *
-           gr_grid_slice_width(grid, what->width, columns_of % grid->columns);
-}
-
 void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run, const struct gr_transposed *what,
                                 int to_rows)
 {
@@ -70,12 +63,12 @@ void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run
         gr_send_stats_add(&p->pairs[(int64_t)at * n + q], &pass->messages->sent[q]);
         for (int32_t r = q / c * c; r < (q / c + 1) * c; r++) {
             const int64_t elements[GR_SIDES] = {
-                slice_elements_of(&p->shared->grid, what, to_rows ? r : q, to_rows ? q : r),
-                slice_elements_of(&p->shared->grid, what, to_rows ? q : r, to_rows ? r : q)
+                gr_transpose_elements(&p->shared->grid, what, to_rows ? r : q, to_rows ? q : r),
+                gr_transpose_elements(&p->shared->grid, what, to_rows ? q : r, to_rows ? r : q)
             };
 
             for (int side = 0; side < GR_SIDES && r != q; side++) {
-                const int64_t records = (elements[side] + GR_RECORD - 1) / GR_RECORD;
+                const int64_t records = gr_chunk_count(elements[side], GR_RECORD);
 
                 flow->rows[side] += records;
                 flow->bytes[side] += records * bytes;

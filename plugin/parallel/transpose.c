@@ -18,14 +18,8 @@ int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, co
     *t = (struct gr_transpose){ .context = context, .grid = grid };
     GR_TRY(gr_messages_init(context, comm, 0, &t->messages, error));
     for (int side = 0; side < GR_SIDES; side++) GR_TRY(GR_NEW(context, t->start[side], comm->n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, t->most, comm->n_ranks + 1, error));
 done:
     return rc;
-}
-
-static int64_t *records_kept(const struct gr_transpose *t)
-{
-    return &t->most[t->messages.comm->n_ranks];
 }
 
 static void buffers_fini(struct gr_transpose *t)
@@ -35,16 +29,15 @@ static void buffers_fini(struct gr_transpose *t)
         gr_free(t->context, t->slice[i]);
         t->record[i] = t->slice[i] = NULL;
     }
-    *records_kept(t) = t->elements = 0;
+    t->records = t->elements = 0;
 }
 
 void gr_transpose_fini(struct gr_transpose *t)
 {
     if (t->context == NULL) return;
-    if (t->most != NULL) buffers_fini(t);
+    buffers_fini(t);
     gr_messages_fini(&t->messages);
     for (int side = 0; side < GR_SIDES; side++) gr_free(t->context, t->start[side]);
-    gr_free(t->context, t->most);
     *t = (struct gr_transpose){ 0 };
 }
 
@@ -74,9 +67,8 @@ int64_t gr_transpose_need(const struct gr_transpose *t, int64_t width)
 int64_t gr_transpose_bytes(const struct gr_transpose *t)
 {
     if (t->context == NULL) return 0;
-    return (GR_SIDES * *records_kept(t) * GR_RECORD + 2 * t->elements) * (int64_t)sizeof(float) +
-           (GR_SIDES + 1) * (int64_t)sizeof **t->start * (t->messages.comm->n_ranks + 1) +
-           gr_messages_bytes(&t->messages);
+    return (GR_SIDES * t->records * GR_RECORD + 2 * t->elements) * (int64_t)sizeof(float) +
+           GR_SIDES * (int64_t)sizeof **t->start * (t->messages.comm->n_ranks + 1) + gr_messages_bytes(&t->messages);
 }
 
 /* A larger array, whose contents do not matter. */
@@ -95,10 +87,10 @@ int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error 
 
     GR_TRY(rc);
     for (int i = 0; i < 2; i++) {
-        if (records > *records_kept(t)) GR_TRY(replace_floats(t, &t->record[i], records * GR_RECORD, error));
+        if (records > t->records) GR_TRY(replace_floats(t, &t->record[i], records * GR_RECORD, error));
         if (elements > t->elements) GR_TRY(replace_floats(t, &t->slice[i], elements, error));
     }
-    if (records > *records_kept(t)) *records_kept(t) = records;
+    if (records > t->records) t->records = records;
     if (elements > t->elements) t->elements = elements;
 done:
     return rc;
@@ -106,39 +98,52 @@ done:
 
 /* -- rows of a rank in its group ---------------------------------------------------------------------------------- */
 
+/* Rows of a rank that follow each other in its group too: row r of the rank is row r + shift of the group. */
+struct stretch {
+    int64_t begin, end, shift;
+};
+
+/* Those of rows begin to end - 1 of a rank that are in a level; with none, begin is not below end. */
+static struct stretch stretch_of(const struct gr_grid *grid, int32_t rank, int32_t level, int64_t begin, int64_t end)
+{
+    const int64_t first = gr_grid_rows_of(grid, rank, level), last = gr_grid_rows_of(grid, rank, level + 1);
+
+    return (struct stretch){ .begin = begin > first ? begin : first,
+                             .end = end < last ? end : last,
+                             .shift = grid->place[(int64_t)rank * grid->n_levels + level] - first };
+}
+
 /* Copy rows begin to end - 1 of a rank between a matrix of its own rows and one of those of the group. */
 static void copy_levels(const struct gr_grid *grid, int32_t rank, int64_t begin, int64_t end, float *own, float *group,
                         int64_t columns, int to_group)
 {
     for (int32_t level = 0; level < grid->n_levels; level++) {
-        const int64_t first = gr_grid_rows_of(grid, rank, level), last = gr_grid_rows_of(grid, rank, level + 1);
-        const int64_t from = begin > first ? begin : first, to = end < last ? end : last;
-        const int64_t place = grid->place[(int64_t)rank * grid->n_levels + level] + from - first;
+        const struct stretch s = stretch_of(grid, rank, level, begin, end);
+        float               *a, *b;
 
-        if (from >= to) continue;
-        if (to_group)
-            memcpy(group + place * columns, own + from * columns, (uint64_t)((to - from) * columns) * sizeof *own);
-        else memcpy(own + from * columns, group + place * columns, (uint64_t)((to - from) * columns) * sizeof *own);
+        if (s.begin >= s.end) continue;
+        a = own + s.begin * columns;
+        b = group + (s.begin + s.shift) * columns;
+        memcpy(to_group ? b : a, to_group ? a : b, (uint64_t)((s.end - s.begin) * columns) * sizeof *a);
     }
 }
 
 /* -- loops over rows ---------------------------------------------------------------------------------------------- */
 
 struct job {
-    struct gr_transpose *t;
-    const struct gr_sum *sum;
-    int32_t              prefix, rank;
-    int64_t              width, columns; /* of the slice of this rank */
-    const float         *records;        /* received */
+    struct gr_transpose        *t;
+    const struct gr_sum        *sum;
+    const struct gr_transposed *what;
+    int32_t                     rank;
+    int64_t                     columns; /* of the slice of this rank */
 };
 
 static struct job transpose_job(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum)
 {
     return (struct job){ .t = t,
                          .sum = sum,
-                         .prefix = what->prefix,
+                         .what = what,
                          .rank = t->grid->first + t->grid->column,
-                         .width = what->width,
                          .columns = gr_transpose_columns(t, what->width) };
 }
 
@@ -164,20 +169,19 @@ static void split_slices(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
     (void)chunk;
     for (int32_t k = 0; k < grid->columns; k++) {
-        const int64_t first = gr_grid_slice(grid, job->width, k), n = gr_grid_slice_width(grid, job->width, k);
-        float        *to = records_of(job, GR_SEND, grid->first + k);
+        const int64_t first = gr_grid_slice(grid, job->what->width, k),
+                      n = gr_grid_slice_width(grid, job->what->width, k);
+        float *to = records_of(job, GR_SEND, grid->first + k);
 
         if (k != grid->column)
             for (int64_t row = begin; row < end; row++) copy_part(job->sum, row, first, n, to + row * n);
     }
     for (int32_t level = 0; level < grid->n_levels; level++) {
-        const int64_t first = gr_grid_rows_of(grid, job->rank, level),
-                      last = gr_grid_rows_of(grid, job->rank, level + 1);
-        const int64_t place = grid->place[(int64_t)job->rank * grid->n_levels + level] - first;
+        const struct stretch s = stretch_of(grid, job->rank, level, begin, end);
 
-        for (int64_t row = begin > first ? begin : first; row < end && row < last; row++)
-            copy_part(job->sum, row, gr_grid_slice(grid, job->width, grid->column), job->columns,
-                      job->t->slice[0] + (place + row) * job->columns);
+        for (int64_t row = s.begin; row < s.end; row++)
+            copy_part(job->sum, row, gr_grid_slice(grid, job->what->width, grid->column), job->columns,
+                      job->t->slice[0] + (row + s.shift) * job->columns);
     }
 }
 
@@ -189,7 +193,7 @@ static void place_levels(const struct job *job, int to_group, int64_t piece)
 {
     const struct gr_grid *grid = job->t->grid;
     const int32_t         rank = grid->first + (int32_t)(piece / PIECES);
-    const int64_t         rows = gr_grid_rows_of(grid, rank, job->prefix), at = piece % PIECES;
+    const int64_t         rows = gr_grid_rows_of(grid, rank, job->what->prefix), at = piece % PIECES;
 
     if (rank == job->rank) return;
     copy_levels(grid, rank, rows * at / PIECES, rows * (at + 1) / PIECES,
@@ -230,20 +234,19 @@ static void join_columns(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
     (void)chunk;
     for (int32_t k = 0; k < grid->columns; k++) {
-        const int64_t first = gr_grid_slice(grid, job->width, k), n = gr_grid_slice_width(grid, job->width, k);
-        const float  *from = records_of(job, GR_RECEIVE, grid->first + k);
+        const int64_t first = gr_grid_slice(grid, job->what->width, k),
+                      n = gr_grid_slice_width(grid, job->what->width, k);
+        const float *from = records_of(job, GR_RECEIVE, grid->first + k);
 
         if (k != grid->column)
             for (int64_t row = begin; row < end; row++) put_part(job->sum, row, first, n, from + row * n);
     }
     for (int32_t level = 0; level < grid->n_levels; level++) {
-        const int64_t first = gr_grid_rows_of(grid, job->rank, level),
-                      last = gr_grid_rows_of(grid, job->rank, level + 1);
-        const int64_t place = grid->place[(int64_t)job->rank * grid->n_levels + level] - first;
+        const struct stretch s = stretch_of(grid, job->rank, level, begin, end);
 
-        for (int64_t row = begin > first ? begin : first; row < end && row < last; row++)
-            put_part(job->sum, row, gr_grid_slice(grid, job->width, grid->column), job->columns,
-                     job->t->slice[1] + (place + row) * job->columns);
+        for (int64_t row = s.begin; row < s.end; row++)
+            put_part(job->sum, row, gr_grid_slice(grid, job->what->width, grid->column), job->columns,
+                     job->t->slice[1] + (row + s.shift) * job->columns);
     }
 }
 
@@ -255,8 +258,7 @@ static int64_t elements_between(const struct job *job, int32_t q, int other_rows
     const struct gr_grid *grid = job->t->grid;
 
     if (q == job->rank || q < grid->first || q >= grid->first + grid->columns) return 0;
-    if (other_rows) return gr_grid_rows_of(grid, q, job->prefix) * job->columns;
-    return gr_grid_rows_of(grid, job->rank, job->prefix) * gr_grid_slice_width(grid, job->width, q - grid->first);
+    return gr_transpose_elements(grid, job->what, other_rows ? q : job->rank, other_rows ? job->rank : q);
 }
 
 /* Where the records of each rank begin: of its rows, or of those of this rank. */
@@ -266,7 +268,7 @@ static void lay_out_records(const struct job *job, enum gr_side side, int other_
 
     for (int32_t q = 0; q < job->t->messages.comm->n_ranks; q++)
         start[q + 1] = start[q] + gr_chunk_count(elements_between(job, q, other_rows), GR_RECORD);
-    GR_ASSERT(start[job->t->messages.comm->n_ranks] <= *records_kept(job->t));
+    GR_ASSERT(start[job->t->messages.comm->n_ranks] <= job->t->records);
 }
 
 /* The last record to each rank, with its last element again and again: that leaves its range as it is. */
@@ -332,7 +334,7 @@ int32_t gr_transpose_to_columns(struct gr_transpose *t, const struct gr_transpos
     int32_t       rc = begin_transpose(&job, what, 0, team, error);
 
     GR_TRY(rc);
-    gr_parallel_chunks(team, rows * job.width, rows, GR_ROWS_AT_ONCE, split_slices, &job);
+    gr_parallel_chunks(team, rows * what->width, rows, GR_ROWS_AT_ONCE, split_slices, &job);
     GR_TRY(exchange_records(&job, 0, team, error));
     gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
                        place_received, &job);
@@ -351,7 +353,7 @@ int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed 
     gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
                        place_sent, &job);
     GR_TRY(exchange_records(&job, 1, team, error));
-    gr_parallel_chunks(team, rows * job.width, rows, GR_ROWS_AT_ONCE, join_columns, &job);
+    gr_parallel_chunks(team, rows * what->width, rows, GR_ROWS_AT_ONCE, join_columns, &job);
 done:
     return rc;
 }

@@ -18,12 +18,11 @@ struct gr_transpose {
     const graft_context  *context;
     const struct gr_grid *grid;
     struct gr_messages    messages;
-    struct gr_exchange    exchange;         /* the last one */
-    int64_t              *start[GR_SIDES];  /* [n_ranks + 1] of the records of each rank */
-    float                *record[GR_SIDES]; /* [records x GR_RECORD] */
-    float                *slice[2];         /* [rows of the group x columns] of the input and the result of a sum */
-    int64_t              *most;             /* [n_ranks + 1] zero, but for the records that there is memory for */
-    int64_t               elements;         /* of a slice, likewise */
+    struct gr_exchange    exchange;          /* the last one */
+    int64_t              *start[GR_SIDES];   /* [n_ranks + 1] of the records of each rank */
+    float                *record[GR_SIDES];  /* [records x GR_RECORD] */
+    float                *slice[2];          /* [rows of the group x columns] of the input and the result of a sum */
+    int64_t               records, elements; /* of each side, and of each slice: there is memory for so many */
 };
 
 /** The rows and columns of one sum. */
@@ -44,6 +43,14 @@ int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error 
 /** Bytes that it holds, and those that it would hold. */
 int64_t gr_transpose_bytes(const struct gr_transpose *t);
 int64_t gr_transpose_need(const struct gr_transpose *t, int64_t width);
+
+/** Elements of a message: rows of one rank in the columns of another one of its group. */
+static inline int64_t gr_transpose_elements(const struct gr_grid *grid, const struct gr_transposed *what,
+                                            int32_t rows_of, int32_t columns_of)
+{
+    return gr_grid_rows_of(grid, rows_of, what->prefix) *
+           gr_grid_slice_width(grid, what->width, columns_of % grid->columns);
+}
 
 /** Columns of this rank. */
 static inline int64_t gr_transpose_columns(const struct gr_transpose *t, int64_t width)
