@@ -267,9 +267,10 @@ static struct part frame_part(const struct gr_message_side *side, int32_t i)
 struct crc_job {
     struct gr_messages           *m;
     const struct gr_message_side *side;
+    int32_t                       first, end; /* messages */
 };
 
-/* Add bytes begin to end - 1 of the valid parts of all messages, laid end to end, to the CRCs of these messages. CRCs
+/* Add bytes begin to end - 1 of the valid parts of these messages, laid end to end, to their CRCs. CRCs
  * of pieces add up in any order. */
 static void add_crcs(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
@@ -277,7 +278,7 @@ static void add_crcs(void *arg, int64_t chunk, int64_t begin, int64_t end)
     int64_t               first = 0, last;
 
     (void)chunk;
-    for (int32_t i = 0; i < job->side->n; i++, first = last) {
+    for (int32_t i = job->first; i < job->end; i++, first = last) {
         const struct part part = valid_part(job->m, job->side, job->side->peer[i]);
         int64_t           from, to;
         uint32_t          crc;
@@ -291,14 +292,15 @@ static void add_crcs(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* m->crc of the messages of a side. Messages are not polled meanwhile: some requests are not posted yet. */
-static void compute_crcs(struct gr_messages *m, const struct gr_message_side *side, struct gr_team team)
+/* m->crc of messages first to end - 1 of a side. No message is polled meanwhile: some requests are not posted yet. */
+static void compute_crcs(struct gr_messages *m, const struct gr_message_side *side, int32_t first, int32_t end,
+                         struct gr_team team)
 {
-    struct crc_job job = { m, side };
+    struct crc_job job = { m, side, first, end };
     int64_t        bytes = 0;
 
     team.poll = NULL;
-    for (int32_t i = 0; i < side->n; i++) {
+    for (int32_t i = first; i < end; i++) {
         atomic_store_explicit(&m->crc[i], 0, memory_order_relaxed);
         bytes += (int64_t)valid_part(m, side, side->peer[i]).bytes;
     }
@@ -323,6 +325,8 @@ int32_t gr_messages_post(struct gr_messages *m, const struct gr_exchange_args *a
                                  .width = args->width };
     m->head.bits = (int16_t)(widths != NULL ? MIXED_BITS : m->codec.bits < 32 ? m->codec.bits : raw_bits(m));
     m->frames_checked = m->arrived = 0;
+    m->n_sent = m->is_sent = 0;
+    m->send_began_at = 0;
     m->rc = GRAFT_OK;
     m->error = (graft_error){ .size = sizeof m->error };
     m->side[GR_SEND].n = 0;
@@ -370,15 +374,27 @@ done:
     return rc;
 }
 
+int32_t gr_messages_send_until(struct gr_messages *m, int32_t end, struct gr_team team, graft_error *error)
+{
+    const struct gr_message_side *side = &m->side[GR_SEND];
+    int32_t                       last = m->n_sent, rc = GRAFT_OK;
+
+    while (last < side->n && side->peer[last] < end) last++;
+    GR_TRY(check_raw(m, error));
+    compute_crcs(m, side, m->n_sent, last, team);
+    if (m->send_began_at == 0) m->send_began_at = gr_seconds();
+    for (; m->n_sent < last; m->n_sent++) GR_TRY(send_message(m, m->n_sent, error));
+done:
+    return rc;
+}
+
 int32_t gr_messages_send(struct gr_messages *m, struct gr_team team, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    int32_t rc = gr_messages_send_until(m, m->comm->n_ranks, team, error);
 
-    GR_TRY(check_raw(m, error));
+    GR_TRY(rc);
     gr_messages_count_sent(m);
-    compute_crcs(m, &m->side[GR_SEND], team);
-    m->send_began_at = gr_seconds();
-    for (int32_t i = 0; i < m->side[GR_SEND].n; i++) GR_TRY(send_message(m, i, error));
+    m->is_sent = 1;
     m->sent_at = gr_seconds();
 done:
     return rc;
@@ -410,7 +426,7 @@ static int32_t check_crcs(struct gr_messages *m, struct gr_team team, graft_erro
 {
     const struct gr_message_side *side = &m->side[GR_RECEIVE];
 
-    compute_crcs(m, side, team);
+    compute_crcs(m, side, 0, side->n, team);
     for (int32_t i = 0; i < side->n; i++)
         if (gr_frame_check_crc(&side->frame[i], m->crc[i], error) < 0) return gr_comm_fail(m->comm, error);
     return GRAFT_OK;
@@ -439,7 +455,7 @@ void gr_messages_poll(void *messages)
     }
     if (m->rc < 0 || !m->frames_checked) return;
     m->rc = gr_comm_poll(m->comm, m->requests, request_count(m), &left, &m->error);
-    if (m->rc == GRAFT_OK && left == 0) note_arrival(m, 0);
+    if (m->rc == GRAFT_OK && left == 0 && m->is_sent) note_arrival(m, 0);
 }
 
 static int32_t wait_for_arrival(struct gr_messages *m, graft_error *error)

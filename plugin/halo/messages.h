@@ -91,6 +91,8 @@ struct gr_messages {
     const struct gr_row_widths *widths; /* NULL: all rows have codec.bits */
     struct gr_frame             head;   /* what its frames have in common */
     int                         frames_checked;
+    int32_t                     n_sent;  /* messages, and: */
+    int                         is_sent; /* all of them */
     int                         arrived; /* all is received, and sent */
     int32_t                     rc;      /* of gr_messages_poll(), and: */
     graft_error                 error;
@@ -133,6 +135,10 @@ int  gr_messages_are_encoded(const struct gr_messages *messages);
 
 /** The team, of no more threads than there is scratch memory for. */
 struct gr_team gr_messages_team(const struct gr_messages *messages, struct gr_team team);
+
+/** Seal and send the messages to ranks before `end` that have not been sent yet, whose rows have been encoded. Rows to
+ *  other ranks may be computed afterwards. \return as gr_messages_send(), which is due for the others in any case. */
+int32_t gr_messages_send_until(struct gr_messages *messages, int32_t end, struct gr_team team, graft_error *error);
 
 /** Seal and send. \return OK; ERR_PEER; ERR_FORMAT (this rank alone: a row that fits no code, where that is
  *  refused). */

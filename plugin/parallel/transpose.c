@@ -134,8 +134,8 @@ struct job {
     struct gr_transpose        *t;
     const struct gr_sum        *sum;
     const struct gr_transposed *what;
-    int32_t                     rank;
-    int64_t                     columns; /* of the slice of this rank */
+    int32_t                     rank, peer; /* this rank, and the one whose message is made */
+    int64_t                     columns;    /* of the slice of this rank */
 };
 
 static struct job transpose_job(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum)
@@ -161,58 +161,65 @@ static void copy_part(const struct gr_sum *sum, int64_t row, int64_t first, int6
     for (int64_t j = 0; j < n; j++) to[j] = gr_bfloat_widen(((const uint16_t *)sum->x)[row * sum->stride + first + j]);
 }
 
-/* The slices of rows of x, each where its rank gets it. */
-static void split_slices(void *arg, int64_t chunk, int64_t begin, int64_t end)
+/* The slice of rows of x that another rank gets. */
+static void split_slice(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct job *job = arg;
+    const int32_t     k = job->peer - job->t->grid->first;
+    const int64_t     first = gr_grid_slice(job->t->grid, job->what->width, k);
+    const int64_t     n = gr_grid_slice_width(job->t->grid, job->what->width, k);
+    float *const      to = records_of(job, GR_SEND, job->peer);
+
+    (void)chunk;
+    for (int64_t row = begin; row < end; row++) copy_part(job->sum, row, first, n, to + row * n);
+}
+
+/* The slice of rows of x that stays here. */
+static void keep_slice(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct job     *job = arg;
     const struct gr_grid *grid = job->t->grid;
+    const int64_t         first = gr_grid_slice(grid, job->what->width, grid->column);
 
     (void)chunk;
-    for (int32_t k = 0; k < grid->columns; k++) {
-        const int64_t first = gr_grid_slice(grid, job->what->width, k),
-                      n = gr_grid_slice_width(grid, job->what->width, k);
-        float *to = records_of(job, GR_SEND, grid->first + k);
-
-        if (k != grid->column)
-            for (int64_t row = begin; row < end; row++) copy_part(job->sum, row, first, n, to + row * n);
-    }
     for (int32_t level = 0; level < grid->n_levels; level++) {
         const struct stretch s = stretch_of(grid, job->rank, level, begin, end);
 
         for (int64_t row = s.begin; row < s.end; row++)
-            copy_part(job->sum, row, gr_grid_slice(grid, job->what->width, grid->column), job->columns,
-                      job->t->slice[0] + (row + s.shift) * job->columns);
+            copy_part(job->sum, row, first, job->columns, job->t->slice[0] + (row + s.shift) * job->columns);
     }
 }
 
 /* Each rank's rows are copied in so many pieces. */
 enum { PIECES = 16 };
 
-/* Piece `piece` of the rows of all other ranks of the group, between their records and the slice. */
-static void place_levels(const struct job *job, int to_group, int64_t piece)
+/* Piece `piece` of the rows of another rank of the group, between its records and the slice. */
+static void place_piece(const struct job *job, int32_t rank, int64_t piece, int to_group)
 {
-    const struct gr_grid *grid = job->t->grid;
-    const int32_t         rank = grid->first + (int32_t)(piece / PIECES);
-    const int64_t         rows = gr_grid_rows_of(grid, rank, job->what->prefix), at = piece % PIECES;
+    const int64_t rows = gr_grid_rows_of(job->t->grid, rank, job->what->prefix);
 
-    if (rank == job->rank) return;
-    copy_levels(grid, rank, rows * at / PIECES, rows * (at + 1) / PIECES,
+    copy_levels(job->t->grid, rank, rows * piece / PIECES, rows * (piece + 1) / PIECES,
                 records_of(job, to_group ? GR_RECEIVE : GR_SEND, rank), job->t->slice[!to_group], job->columns,
                 to_group);
 }
 
 static void place_received(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    (void)end;
+    const struct job *job = arg;
+    const int32_t     rank = job->t->grid->first + (int32_t)(chunk / PIECES);
+
     (void)begin;
-    place_levels(arg, 1, chunk);
+    (void)end;
+    if (rank != job->rank) place_piece(job, rank, chunk % PIECES, 1);
 }
 
 static void place_sent(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    (void)end;
+    const struct job *job = arg;
+
     (void)begin;
-    place_levels(arg, 0, chunk);
+    (void)end;
+    place_piece(job, job->peer, chunk, 0);
 }
 
 static void put_part(const struct gr_sum *sum, int64_t row, int64_t first, int64_t n, const float *from)
@@ -271,23 +278,22 @@ static void lay_out_records(const struct job *job, enum gr_side side, int other_
     GR_ASSERT(start[job->t->messages.comm->n_ranks] <= job->t->records);
 }
 
-/* The last record to each rank, with its last element again and again: that leaves its range as it is. */
-static void fill_last_records(const struct job *job, int other_rows)
+/* Repeat the last element to the end of the last record, which leaves the range of the record as it is. */
+static void fill_last_record(const struct job *job, int64_t count)
 {
-    const struct gr_grid *grid = job->t->grid;
+    float *record = records_of(job, GR_SEND, job->peer);
 
-    for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
-        const int64_t count = elements_between(job, q, other_rows);
-        float        *record = records_of(job, GR_SEND, q);
-
-        for (int64_t i = count; i % GR_RECORD != 0; i++) record[i] = record[count - 1];
-    }
+    for (int64_t i = count; i % GR_RECORD != 0; i++) record[i] = record[count - 1];
 }
 
+/* Of the records to one rank. */
 static void encode_records(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
+    const struct job *job = arg;
+    const int64_t     first = job->t->start[GR_SEND][job->peer];
+
     (void)chunk;
-    gr_messages_encode(arg, omp_get_thread_num(), begin, end);
+    gr_messages_encode(&job->t->messages, omp_get_thread_num(), first + begin, first + end);
 }
 
 /* Begin; `to_rows`: the rows of others are sent, and those of this rank received. */
@@ -307,21 +313,38 @@ static int32_t begin_transpose(const struct job *job, const struct gr_transposed
     return gr_exchange_begin(x, team, error);
 }
 
-/* Encode, send, wait and decode. */
-static int32_t exchange_records(const struct job *job, int to_rows, struct gr_team team, graft_error *error)
+/* Pack, encode and send the message to job->peer. */
+static int32_t send_records(struct job *job, int to_rows, struct gr_team team, graft_error *error)
 {
-    struct gr_transpose *t = job->t;
-    const int64_t        records = t->start[GR_SEND][t->messages.comm->n_ranks];
-    const void          *rows;
-    int32_t              rc = GRAFT_OK;
+    struct gr_messages *m = &job->t->messages;
+    const int64_t       count = elements_between(job, job->peer, to_rows);
+    const int64_t      *start = job->t->start[GR_SEND] + job->peer, records = start[1] - start[0];
+    const int64_t       rows = gr_grid_rows_of(job->t->grid, job->rank, job->what->prefix);
 
-    fill_last_records(job, to_rows);
+    if (count == 0) return GRAFT_OK;
+    if (to_rows) gr_parallel_chunks(team, count, PIECES, 1, place_sent, job);
+    else gr_parallel_chunks(team, count, rows, GR_ROWS_AT_ONCE, split_slice, job);
+    fill_last_record(job, count);
+    if (gr_messages_are_encoded(m))
+        gr_parallel_chunks(gr_messages_team(m, team), count, records, GR_ROWS_AT_ONCE, encode_records, job);
+    return gr_messages_send_until(m, job->peer + 1, team, error);
+}
+
+/* Send to one rank after the other: a message travels while the next one is made. */
+static int32_t send_all_records(struct job *job, int to_rows, struct gr_team team, graft_error *error)
+{
+    struct gr_transpose  *t = job->t;
+    const struct gr_grid *grid = t->grid;
+    const int64_t         rows = gr_grid_rows_of(grid, job->rank, job->what->prefix);
+    int32_t               rc = GRAFT_OK;
+
     gr_messages_set_rows(&t->messages, (struct gr_rank_rows){ t->start[GR_SEND], t->record[GR_SEND] });
-    if (gr_messages_are_encoded(&t->messages))
-        gr_parallel_chunks(gr_messages_team(&t->messages, team), records * GR_RECORD, records, GR_ROWS_AT_ONCE,
-                           encode_records, &t->messages);
-    GR_TRY(gr_exchange_send(&t->exchange, team, error));
-    rc = gr_exchange_end(&t->exchange, team, &rows, error);
+    for (job->peer = grid->first; job->peer < grid->first + grid->columns; job->peer++) {
+        GR_TRY(send_records(job, to_rows, team, error));
+        gr_messages_poll(&t->messages);
+    }
+    if (!to_rows) gr_parallel_chunks(team, rows * job->columns, rows, GR_ROWS_AT_ONCE, keep_slice, job);
+    rc = gr_exchange_send(&t->exchange, team, error);
 done:
     return rc;
 }
@@ -329,13 +352,13 @@ done:
 int32_t gr_transpose_to_columns(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
                                 struct gr_team team, graft_error *error)
 {
-    struct job    job = transpose_job(t, what, sum);
-    const int64_t rows = gr_grid_rows_of(t->grid, job.rank, what->prefix);
-    int32_t       rc = begin_transpose(&job, what, 0, team, error);
+    struct job  job = transpose_job(t, what, sum);
+    const void *received;
+    int32_t     rc = begin_transpose(&job, what, 0, team, error);
 
     GR_TRY(rc);
-    gr_parallel_chunks(team, rows * what->width, rows, GR_ROWS_AT_ONCE, split_slices, &job);
-    GR_TRY(exchange_records(&job, 0, team, error));
+    GR_TRY(send_all_records(&job, 0, team, error));
+    GR_TRY(gr_exchange_end(&t->exchange, team, &received, error));
     gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
                        place_received, &job);
 done:
@@ -347,12 +370,12 @@ int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed 
 {
     struct job    job = transpose_job(t, what, sum);
     const int64_t rows = gr_grid_rows_of(t->grid, job.rank, what->prefix);
+    const void   *received;
     int32_t       rc = begin_transpose(&job, what, 1, team, error);
 
     GR_TRY(rc);
-    gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
-                       place_sent, &job);
-    GR_TRY(exchange_records(&job, 1, team, error));
+    GR_TRY(send_all_records(&job, 1, team, error));
+    GR_TRY(gr_exchange_end(&t->exchange, team, &received, error));
     gr_parallel_chunks(team, rows * what->width, rows, GR_ROWS_AT_ONCE, join_columns, &job);
 done:
     return rc;

@@ -4,6 +4,7 @@
  * A message is a matrix: rows of the sender in the columns of the receiver, or the other way round. Its elements travel
  * as records of GR_RECORD elements; the last record is padded. Codes have parameters for each record. With parameters
  * for each row of a narrow slice, half of the bytes would be parameters.
+ * Messages are made one after the other, and each one is sent at once: it travels while the next one is made.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_TRANSPOSE_H
 #define GR_PARALLEL_TRANSPOSE_H

@@ -225,6 +225,33 @@ static int32_t await_rows(struct rank *r, struct few *f)
     return rc;
 }
 
+/* The first rank makes and sends one message after the other, after those of the others have arrived. Its exchange has
+ * not ended before it has sent all. */
+static int32_t send_in_turn(struct rank *r, struct few *f)
+{
+    const struct gr_exchange_args args = { .width = 2, .dtype = GRAFT_F32 };
+    const double                  begin = gr_seconds();
+    const struct gr_team          team = { .threads = 1 };
+    int32_t                       rc;
+
+    if (r->rank > 0) {
+        TRY(few_begin(r, f));
+        return few_end(r, f);
+    }
+    memset(f->out, 0, sizeof f->out);
+    TRY(gr_messages_post(&f->m, &args, NULL, (struct gr_rank_rows){ f->start, f->in }, &r->error));
+    gr_messages_set_rows(&f->m, (struct gr_rank_rows){ f->start, f->out });
+    while (!f->m.arrived && gr_seconds() - begin < 0.3) gr_messages_poll(&f->m);
+    for (int32_t q = 1; q < r->n_ranks; q++) {
+        memset(f->out + f->at[q], 1, 8);
+        TRY(gr_messages_send_until(&f->m, q + 1, team, &r->error));
+        gr_messages_poll(&f->m);
+        if (f->m.arrived || f->m.n_sent != q) rank_blame(r, "%d messages are sent, expected %d", f->m.n_sent, q);
+    }
+    TRY(gr_messages_send(&f->m, team, &r->error));
+    return few_end(r, f);
+}
+
 static int32_t late_rows(struct rank *r)
 {
     struct few *f = calloc(1, sizeof *f);
@@ -238,6 +265,8 @@ static int32_t late_rows(struct rank *r)
     if (rc == GRAFT_OK) rc = gr_messages_init(r->context, r->comm, 0, &f->m, &r->error);
     if (rc == GRAFT_OK) rc = poll_rows(r, f);
     if (rc == GRAFT_OK) rc = await_rows(r, f);
+    if (rc == GRAFT_OK) rc = gr_comm_barrier(r->comm, &r->error);
+    if (rc == GRAFT_OK) rc = send_in_turn(r, f);
     if (rc == GRAFT_OK) rc = gr_comm_barrier(r->comm, &r->error);
     gr_messages_fini(&f->m);
     free(f);

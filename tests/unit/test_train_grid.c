@@ -4,8 +4,34 @@
 #include "harness/tap.h"
 #include "harness/train_cases.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Of bf16 after few small steps; an element in the wrong place is far more off. */
+#define ENCODED_TOLERANCE 0.02
+
+/* Rows that are encoded have nearly the results of one process. */
+static void test_encoded(const char *model, int32_t n_ranks)
+{
+    static const struct shape shape = { 300, 0 };
+    struct job               *job = calloc(1, sizeof *job);
+    struct sample             sample = { 29 };
+    struct settings           settings;
+    const char               *words;
+    double                    worst;
+
+    train_job_init(job, &sample, &shape);
+    train_settings_init(&settings, model, "hash", "hybrid",
+                        "dropout=0 norm=none halo.codec=bf16 optimizer=sgd momentum=0 lr=0.05");
+    words = train_run_case(job, n_ranks, &settings);
+    worst = train_worst_of(job);
+    ok(words == NULL && worst <= ENCODED_TOLERANCE, "%s on %d ranks, %s, with encoded rows: %.2g off", model, n_ranks,
+       train_shared, worst);
+    if (words != NULL) diag("%s", words);
+    train_job_fini(job);
+    free(job);
+}
 
 int main(void)
 {
@@ -18,9 +44,12 @@ int main(void)
     train_test_all(models, 3, train_setups, TRAIN_SETUPS, feature);
     train_test_all(models, 3, train_prepared, TRAIN_PREPARED, feature);
     train_test_sums(feature);
+    test_encoded("gcn", 4);
+    test_encoded("sage", 7);
     train_shared = "parallel=grid";
     train_test_all(models, 3, train_setups, TRAIN_SETUPS, grid);
     train_test_all(models, 3, train_prepared, TRAIN_PREPARED, grid);
+    test_encoded("gcn", 6);
     train_shared = "parallel=grid parallel.columns=4";
     train_test_all(models, 1, train_prepared, TRAIN_PREPARED, (const int32_t[]){ 4, 8, 4, 8, 8 });
     train_shared = "parallel=grid partition.refine=2"; /* also of slices, which are not dealt */
