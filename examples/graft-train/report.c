@@ -169,6 +169,17 @@ static const char *significant(char text[32], double value)
     return text;
 }
 
+/** What parallel=auto has predicted, and the last step: the line of explain(). */
+static void prediction_print(const struct run *run)
+{
+    static const char name[] = "\nparallel  ";
+    const char       *line = strstr(run->explained, name);
+
+    if (line == NULL) return;
+    line += sizeof name - 1;
+    printf("parallel        %.*s\n", (int)strcspn(line, "\n"), line);
+}
+
 void report_print(const struct run *run)
 {
     const struct arguments *arguments = run->arguments;
@@ -191,6 +202,7 @@ void report_print(const struct run *run)
         printf("time per epoch  %.4g s (median), %.4g s in total\n", median_seconds(run), run->seconds);
     }
     if (run->ranks.n_ranks > 1) messages_print(run);
+    if (arguments->explain) prediction_print(run);
     printf("peak memory     %.1f MB", (double)memory_peak() * 1e-6);
     if (arguments->explain) printf(", estimated %.1f MB", (double)memory_reported(run) * 1e-6);
     printf("\n");

@@ -265,6 +265,8 @@ int32_t run_train(struct run *run, graft_error *error)
     TRY(announce(run, total, error));
     TRY(train_or_stop(run, total, error));
     if (run->stopped_early) announce_stop(run, total);
+    /* Again, with what the last step has sent. */
+    TRY(run->library.train->explain(run->trainer, run->explained, sizeof run->explained, error));
     TRY(run->library.train->evaluate(run->trainer, GRAFT_WEIGHTS_BEST, &run->best, error));
     TRY(ranks_gather_reports(&run->ranks, &run->library, run->trainer, error));
     run->seconds = progress_clock() - run->began;
