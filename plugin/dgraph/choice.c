@@ -111,7 +111,7 @@ static int32_t measure_network(const graft_graph *g, const struct structure *s, 
     int32_t rc = probe_network(g, s, s->block, &large, error);
 
     GR_TRY(rc);
-    if (gr_owner_compares(g)) GR_TRY(probe_network(g, s, 8, &small, error));
+    if (g->compares) GR_TRY(probe_network(g, s, 8, &small, error));
     *bytes_per_second = (double)(s->block * (g->comm->n_ranks - 1)) / fmax(large, 1e-9);
     *latency = small / (g->comm->n_ranks - 1);
 done:
@@ -186,8 +186,8 @@ static int32_t check_machine(const graft_graph *g, int64_t entries, graft_error 
     return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                    "the graph has %lld vertices and %lld entries, for which %s needs more than %.3g GB, and "
                    "%.3g GB are available to rank 0",
-                   (long long)g->n_vertices, (long long)entries, gr_owner_compares(g) ? "parallel=auto" : "METIS",
-                   needed * 1e-9, there * 1e-9);
+                   (long long)g->n_vertices, (long long)entries, g->compares ? "parallel=auto" : "METIS", needed * 1e-9,
+                   there * 1e-9);
 }
 
 int32_t gr_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_partition_method method, graft_error *error)
@@ -200,8 +200,7 @@ int32_t gr_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_part
     if (g->comm->rank == 0) {
         if (gr_partition_needs_whole(method))
             rc = gr_metis_check_size(g->context, g->n_vertices, entries, &meanwhile, error);
-        if (rc == GRAFT_OK && (method == GR_PARTITION_AUTO || gr_owner_compares(g)))
-            rc = check_machine(g, entries, error);
+        if (rc == GRAFT_OK && (method == GR_PARTITION_AUTO || g->compares)) rc = check_machine(g, entries, error);
         if (asks) rc = end_waiting(&heartbeat, rc, error);
     } else if (asks) {
         rc = gr_comm_attend(g->comm, error);
@@ -213,7 +212,7 @@ int32_t gr_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_part
 static int32_t choose_parts(graft_graph *g, const struct gr_grid_question *question, struct structure *s,
                             struct gr_partition_choice *choice, graft_error *error)
 {
-    if (gr_owner_compares(g)) return gr_grids_choose(g, question, s->owner, choice, error);
+    if (g->compares) return gr_grids_choose(g, question, s->owner, choice, error);
     return gr_partition_choose(g->context, question->whole, gr_owner_parts(g), question->method,
                                &question->costs->of_rank, question->meanwhile, s->owner, choice, error);
 }
@@ -249,7 +248,7 @@ int32_t gr_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partit
     double           bytes_per_second = 0, latency = 0;
     int32_t          rc = structure_init(g, slice, &s, error);
 
-    if (rc == GRAFT_OK && gr_owner_compares(g)) rc = gr_grids_init(g, error);
+    if (rc == GRAFT_OK && g->compares) rc = gr_grids_init(g, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(measure_network(g, &s, &bytes_per_second, &latency, error));
     GR_TRY(gather_structure(g, &s, method, error));
@@ -257,7 +256,7 @@ int32_t gr_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partit
                             : gr_comm_attend(g->comm, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_broadcast(g->comm, 0, g->partition, sizeof g->partition, error));
-    if (gr_owner_compares(g)) GR_TRY(gr_grids_share(g, error));
+    if (g->compares) GR_TRY(gr_grids_share(g, error));
     if (method != GR_PARTITION_GIVEN) rc = gr_route_return(&s.root.rows, s.owner, g->owner, sizeof *g->owner, error);
 done:
     structure_fini(g, &s);

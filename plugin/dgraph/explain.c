@@ -66,7 +66,7 @@ static void add_line(struct gr_text *text, const char *name, const graft_graph_i
  * twice in a sum. */
 static void explain_grids(const graft_graph *g, struct gr_text *text)
 {
-    if (g->shares_rows != NULL) gr_text_add(text, "parallel: auto shares rows, because %s\n", g->shares_rows);
+    if (g->shares_rows[0] != '\0') gr_text_add(text, "parallel: auto shares rows, because %s\n", g->shares_rows);
     if (g->n_choices == 0) return;
     gr_text_add(
         text,

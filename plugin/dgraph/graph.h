@@ -41,13 +41,14 @@ struct graft_graph {
     graft_dtype            value_type;       /* 0: no values */
     int32_t                is_given;         /* 1: the host passes the owners */
     int32_t                columns; /* ranks that share the columns of a part; 1: each rank has a part of its own */
-    char                   partition[512]; /* the method by which owners were found, and why */
-    const char            *shares_rows;    /* why parallel=auto compares nothing; NULL: it does, or is not asked for */
-    int32_t                n_choices;      /* of parallel=auto; 0: nothing was compared */
-    struct gr_grid_choice *choices;        /* [n_choices] by columns, ascending */
-    int64_t               *first;          /* [n_ranks + 1] the first vertex of each slice */
-    int32_t               *owner;          /* [n_slice] */
-    int64_t               *vertex;         /* [n_owned] ascending */
+    char                   partition[512];   /* the method by which owners were found, and why */
+    int32_t                compares;         /* parallel=auto compares ways to share columns: as rank 0 says */
+    char                   shares_rows[128]; /* why parallel=auto does not; else empty */
+    int32_t                n_choices;        /* of parallel=auto; 0: nothing was compared */
+    struct gr_grid_choice *choices;          /* [n_choices] by columns, ascending */
+    int64_t               *first;            /* [n_ranks + 1] the first vertex of each slice */
+    int32_t               *owner;            /* [n_slice] */
+    int64_t               *vertex;           /* [n_owned] ascending */
     struct gr_route        rows;   /* from the slices to the owners, who receive them in the order of vertices */
     int64_t               *packed; /* [n_slice] the place of each row of the slice among the packed ones */
     struct gr_part         part;   /* views of: */

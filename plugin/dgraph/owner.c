@@ -19,15 +19,31 @@ static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_er
     return GRAFT_OK;
 }
 
+/* Options of models and messages may differ from rank to rank until there is a trainer, so rank 0 says whether
+ * parallel=auto compares. */
+static int32_t find_comparison(graft_graph *graph, graft_error *error)
+{
+    const char *why = gr_grids_refusal(graph->context);
+    int32_t     rc = GRAFT_OK;
+
+    if (graph->context->options.partition.parallel != GR_PARALLEL_AUTO || graph->comm->n_ranks == 1) return GRAFT_OK;
+    if (why != NULL) snprintf(graph->shares_rows, sizeof graph->shares_rows, "%s", why);
+    GR_TRY(gr_comm_broadcast(graph->comm, 0, graph->shares_rows, sizeof graph->shares_rows, error));
+    graph->compares = graph->shares_rows[0] == '\0';
+done:
+    return rc;
+}
+
 /* Options `parallel` and `parallel.columns`. With parallel=auto one column, until the ways are compared. */
 static int32_t find_columns(graft_graph *graph, graft_error *error)
 {
     const struct gr_partition_options *options = &graph->context->options.partition;
     const int32_t                      n_ranks = graph->comm->n_ranks;
+    const int32_t                      rc = find_comparison(graph, error);
 
+    if (rc < 0) return rc;
     graph->columns = options->parallel == GR_PARALLEL_FEATURE ? n_ranks : 1;
-    graph->shares_rows = options->parallel == GR_PARALLEL_AUTO ? gr_grids_refusal(graph->context) : NULL;
-    if (gr_owner_compares(graph) && options->file[0] != '\0' && !graph->is_given)
+    if (graph->compares && options->file[0] != '\0' && !graph->is_given)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'partition.file' is '%s', but a file is for one number of parts, and parallel=auto "
                        "compares several; expected another value of parallel",
@@ -149,7 +165,7 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, enum 
     int32_t     rc = GRAFT_OK;
 
     if (method == GR_PARTITION_GIVEN) GR_TRY(own_slice(graph, slice, method, error));
-    if (gr_owner_compares(graph) || (gr_partition_needs_whole(method) && gr_owner_parts(graph) > 1)) {
+    if (graph->compares || (gr_partition_needs_whole(method) && gr_owner_parts(graph) > 1)) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
         rc = gr_owner_check_whole(graph, entries, method, &too_large);
         if (rc == GRAFT_OK) return gr_owner_choose(graph, slice, method, error);
@@ -180,7 +196,7 @@ int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error 
     if (graph->is_given) {
         if (graph->n_slice > 0) rc = take_given(graph, slice, error);
         GR_TRY(gr_comm_agree(graph->comm, rc, error));
-        return gr_owner_compares(graph) ? own_by_method(graph, slice, GR_PARTITION_GIVEN, error) : GRAFT_OK;
+        return graph->compares ? own_by_method(graph, slice, GR_PARTITION_GIVEN, error) : GRAFT_OK;
     }
     if (file[0] != '\0') GR_TRY(gr_owner_load(graph, slice, file, &identity, &found, error));
     if (!found) GR_TRY(own_by_method(graph, slice, method, error));

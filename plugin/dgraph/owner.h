@@ -82,13 +82,6 @@ int32_t gr_owner_load(graft_graph *graph, const graft_slice *slice, const char *
 int32_t gr_owner_save(const graft_graph *graph, const char *path, const struct gr_graph_identity *identity,
                       graft_error *error);
 
-/** Whether the ways to share columns are compared. */
-static inline int gr_owner_compares(const graft_graph *graph)
-{
-    return graph->context->options.partition.parallel == GR_PARALLEL_AUTO && graph->comm->n_ranks > 1 &&
-           gr_grids_refusal(graph->context) == NULL;
-}
-
 /** The routes from the slices to rank 0, which receives the rows and the edges of all in the order of vertices; other
  *  ranks receive none. */
 struct gr_root {

@@ -115,7 +115,7 @@ static void test_chosen_way(int number, const char *model, int32_t n_ranks, cons
 /* A graph over ranks, and what it says. */
 struct question {
     struct job job;
-    int        gives_owners;
+    int        gives_owners, disagrees;
     char       explained[HOSTS_MOST][8192];
     int32_t    owner[VERTICES], column[VERTICES * DEGREE_MOST];
     int64_t    row_ptr[VERTICES + 1];
@@ -129,6 +129,7 @@ static int32_t question_body(struct host *host)
     int32_t           rc;
 
     host_slice_init(&s, &q->job.set.dataset, SLICES_EVEN, host->rank, host->n_ranks);
+    if (q->disagrees && host->rank == 1) host_set_all(host->api, "model=gat halo.codec=q2");
     if (q->gives_owners) s.slice.owner = q->owner + s.first;
     rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
     if (rc == GRAFT_OK)
@@ -232,6 +233,21 @@ static void test_limit(void)
         diag("%s", q.explained[0]);
 }
 
+/* Options of the model are those of rank 0 until there is a trainer. */
+static void test_disagreement(const char *const *settings)
+{
+    static struct question q;
+    static struct hosts    hosts;
+    struct way             chosen = { 0 };
+    const char            *words;
+
+    q.disagrees = 1;
+    ask(&q, &hosts, 8, 0, settings);
+    words = hosts_fault(&hosts);
+    if (words == NULL) words = check_ways(q.explained[0], RANKS, VERTICES, &chosen);
+    if (!ok(words == NULL, "a rank with another model takes part in the comparison")) diag("%s", words);
+}
+
 int main(void)
 {
     const char *const far[] = { "partition=given", "halo.cover=post", "parallel=auto", "hidden=512", NULL };
@@ -256,5 +272,6 @@ int main(void)
     test_rows_alone("halo.codec=adaptive", "no adaptive widths");
     test_rows_alone("halo.codec=q4", "fewer than 8 bits");
     test_file_refused();
+    test_disagreement(hash);
     return done();
 }
