@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <langinfo.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 static const double REDRAW_SECONDS = 0.05;
 
-enum { MIN_BAR = 6, MAX_COLUMNS = 240, TEXT = 256 };
+enum { MIN_BAR = 6, MAX_COLUMNS = 240, TEXT = 256, READER_MILLISECONDS = 200 };
 
 double progress_clock(void)
 {
@@ -66,6 +67,27 @@ static void print_plain(const struct progress *progress, const graft_epoch *epoc
            number(validation, s.of[1], 4), number(test, s.of[2], 4), epoch->seconds, drift,
            epoch->synchronous ? "  synchronous" : "", epoch->best ? "  best" : "");
     fflush(stdout);
+}
+
+/** Ranks do not wait for a reader of their output that has stopped to read, as launchers do when they are interrupted:
+ *  the other ranks would wait too, until their deadline. Once it has stopped, it is only asked. */
+static int reader_is_ready(const struct progress *progress)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+    return !ranks_are_many() || poll(&out, 1, progress->omitted > 0 ? 0 : READER_MILLISECONDS) > 0;
+}
+
+static void print_or_omit(struct progress *progress, const graft_epoch *epoch)
+{
+    if (!reader_is_ready(progress)) {
+        progress->omitted++;
+        return;
+    }
+    if (progress->omitted > 0)
+        printf("(%" PRId64 " epochs are not listed, because nothing read standard output)\n", progress->omitted);
+    progress->omitted = 0;
+    print_plain(progress, epoch);
 }
 
 static int terminal_columns(void)
@@ -149,7 +171,7 @@ void progress_epoch(struct progress *progress, const graft_epoch *epoch)
     }
     progress->counted++;
     progress->spent += epoch->seconds;
-    if (!progress->on_terminal) print_plain(progress, epoch);
+    if (!progress->on_terminal) print_or_omit(progress, epoch);
     else if (progress_clock() - progress->last_draw >= REDRAW_SECONDS) draw(progress);
 }
 

@@ -10,6 +10,7 @@ struct progress {
     int         utf8;
     int         drawn;      /* the terminal shows an unfinished line */
     int64_t     counted;    /* epochs of this run */
+    int64_t     omitted;    /* latest epochs without a line, because nothing read the output */
     double      spent;      /* seconds in them */
     double      last_draw;  /* seconds of the steady clock */
     int         regression; /* R^2 is shown, not accuracy */

@@ -164,18 +164,18 @@ def test_stopped(rank, *settings):
 def test_interrupted(name, number, at_launcher=False):
     saved, report = f"{base}/{name}", f"{base}/{name}.json"
     # Open MPI's launcher waits a second, or so many, before it asks its ranks to end, and again before it kills them.
-    # In this time it does not read what they print: epochs must be so long that all of it has room on the way.
-    slow = at_launcher and mpi == "openmpi"
-    options = ["--mca", "odls_base_sigkill_timeout", "3"] if slow else []
+    # In this time it does not read what they print: epochs are so short that it has no room on the way.
+    waits = at_launcher and mpi == "openmpi"
+    options = ["--mca", "odls_base_sigkill_timeout", "3"] if waits else []
     # MPICH's launcher, interrupted on a busy machine, loses the status of ranks now and then: they write it down.
-    written = f"{base}/codes" if at_launcher and not slow else None
+    written = f"{base}/codes" if at_launcher and not waits else None
     if written:
         options = ["bash", "-c", f'trap : INT; "$@"; code=$?; echo $code >> "{written}"; exit $code', "rank"]
-    one = Run("--save", saved, "--json", report, *(["--set", "layers=3", "hidden=512"] if slow else []),
+    one = Run("--save", saved, "--json", report, *(["--set", "layers=2", "hidden=4"] if waits else []),
               options=options)
     os.kill(one.child.pid if at_launcher else one.pids[1], number)
     fine = one.finish()
-    codes = [1 if slow else 128 + number]
+    codes = [1 if waits else 128 + number]
     if written:
         with open(written) as file:
             fine = fine and file.read().split() == [str(codes[0])] * RANKS
