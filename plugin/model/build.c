@@ -119,14 +119,13 @@ struct work_space {
 };
 
 /* The columns of what layer l sums over neighbours as bfloat16. */
-static int64_t summed_columns(const struct gr_run *run, int32_t l)
+static int64_t rounded_columns(const struct gr_run *run, int32_t l)
 {
-    const struct gr_config      *config = gr_run_config(run);
-    const struct gr_activations *a = &run->layers[l];
-    const int                    has_none = config->kind->attends || config->takes_largest || l < config->gathers_from;
+    const struct gr_config *config = gr_run_config(run);
+    const int               has_none = config->kind->attends || config->takes_largest || l < config->gathers_from;
 
     if (!run->context->options.kernel.rows_are_bf16 || has_none) return 0;
-    return a->aggregate_first ? a->layer->in : a->layer->out;
+    return gr_summed_columns(&run->layers[l]);
 }
 
 static struct work_space work_of(const struct gr_run *run, const struct gr_capacity *capacity)
@@ -151,7 +150,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         if (scales && run->layers[l].aggregate_first && layer->in > scratch) scratch = layer->in;
         /* Over ranks it has own rows and those of the halo, of which there are maxima. */
         if (config->takes_largest && exchanges && layer->in > scratch) scratch = layer->in;
-        if (summed_columns(run, l) > rounded) rounded = summed_columns(run, l);
+        if (rounded_columns(run, l) > rounded) rounded = rounded_columns(run, l);
     }
     if (widest > scratch) scratch = widest;
     return (struct work_space){ capacity->gradient_rows * widest,

@@ -84,6 +84,12 @@ struct gr_activations {
     struct gr_attention    attention;
 };
 
+/** Columns of the sums of a layer over neighbours. */
+static inline int64_t gr_summed_columns(const struct gr_activations *a)
+{
+    return a->aggregate_first ? a->layer->in : a->layer->out;
+}
+
 /** Sparse features: their first rows. */
 struct gr_sparse_part {
     int64_t        rows;

@@ -20,7 +20,7 @@ static void read_halo_options(struct gr_partition *p)
     p->evaluates_exact = !halo->evaluates_quantized;
 }
 
-/* Only sums can be made of slices of columns; and rows in transposes are neither stale nor of widths of their own. */
+/* Only sums can be made of slices of columns; and rows in transposes have no widths of their own. */
 int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_options *halo, graft_error *error)
 {
     const char *name = p->columns == p->comm->n_ranks ? "feature" : "grid";
@@ -32,9 +32,6 @@ int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_op
             "option 'parallel' is %s, which splits columns of sums over neighbours, but attention and maxima "
             "read whole rows; expected parallel=partition",
             name);
-    if (halo != NULL && halo->staleness > 0)
-        return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'parallel' is %s, which sends no stale rows; expected halo.staleness=0", name);
     if (halo != NULL && (halo->codec[GR_FORWARD].adaptive || halo->codec[GR_BACKWARD].adaptive))
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'parallel' is %s, whose rows have no adaptive widths; expected another halo.codec",
@@ -138,10 +135,18 @@ struct gr_halo_layer *gr_partition_layer(const struct gr_partition *p, int32_t l
     return layer < p->gathers_from ? NULL : gr_halo_layers_find(gr_partition_layers(p, layer), layer, direction);
 }
 
-/* Of layer i / 2 and direction i % 2. */
+/* The exchanges of a step: of boundary rows, layer by layer in each direction, and then the transposes likewise. */
+static int32_t count_exchanges(const struct gr_partition *p)
+{
+    return GR_DIRECTIONS * p->n_layers * (p->columns > 1 ? 3 : 1);
+}
+
 static struct gr_halo_layer *layer_at(const struct gr_partition *p, int32_t i)
 {
-    return gr_partition_layer(p, i / GR_DIRECTIONS, i % GR_DIRECTIONS);
+    const int32_t number = i / GR_DIRECTIONS, direction = i % GR_DIRECTIONS;
+
+    if (number < p->n_layers) return gr_partition_layer(p, number, direction);
+    return gr_halo_layers_find(&p->shared->transpose.layers, number - p->n_layers, (enum gr_direction)direction);
 }
 
 /* -- the table of the strategy ------------------------------------------------------------------------------------ */
@@ -191,8 +196,8 @@ static int used_fresh_rows(const struct gr_partition *p, int64_t epoch)
 {
     int fresh = 0;
 
-    for (int32_t l = 0; l < p->n_layers; l++) {
-        const struct gr_halo_layer *layer = gr_partition_layer(p, l, GR_FORWARD);
+    for (int32_t i = GR_FORWARD; i < count_exchanges(p); i += GR_DIRECTIONS) {
+        const struct gr_halo_layer *layer = layer_at(p, i);
 
         if (layer == NULL || !layer->history.was_used || layer->history.used_epoch != epoch) continue;
         fresh |= layer->history.age == 0;
@@ -204,7 +209,7 @@ static int used_fresh_rows(const struct gr_partition *p, int64_t epoch)
  * rows are not: a repeated step uses the rows, and the drift, of this one. */
 static void undo_exchanges(struct gr_partition *p)
 {
-    for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
+    for (int32_t i = 0; i < count_exchanges(p); i++) {
         struct gr_halo_layer *layer = layer_at(p, i);
 
         if (layer != NULL && layer->is_adaptive && !layer->is_stale) gr_row_bits_undo_epoch(&layer->bits, layer->rows);
@@ -217,7 +222,7 @@ static int32_t partition_end_step(struct gr_strategy *strategy, int64_t epoch, d
     double               sums[4] = { *loss };
     int32_t              rc = GRAFT_OK;
 
-    for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
+    for (int32_t i = 0; i < count_exchanges(p); i++) {
         const struct gr_halo_layer *layer = layer_at(p, i);
 
         for (int k = 0; k < 2 && layer != NULL; k++) sums[1 + k] += layer->history.drift[k];
@@ -230,7 +235,7 @@ static int32_t partition_end_step(struct gr_strategy *strategy, int64_t epoch, d
     }
     *loss = sums[0];
     p->traced++;
-    for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
+    for (int32_t i = 0; i < count_exchanges(p); i++) {
         struct gr_halo_layer *layer = layer_at(p, i);
 
         if (layer != NULL) gr_history_clear_drift(&layer->history);
@@ -247,6 +252,7 @@ static void partition_forget(struct gr_strategy *strategy)
     struct gr_partition *p = partition_of(strategy);
 
     if (p->plan != NULL) gr_halo_layers_forget(&p->plan->layers);
+    if (p->shared != NULL) gr_halo_layers_forget(&p->shared->transpose.layers);
     for (int32_t l = 0; l < p->n_layers; l++)
         if (p->masked[l].plan != NULL) gr_halo_layers_forget(&p->masked[l].plan->layers);
     gr_halo_layers_forget(&p->halo_rows.layers);
@@ -259,7 +265,7 @@ static void partition_undo_steps(struct gr_strategy *strategy)
     struct gr_partition *p = partition_of(strategy);
 
     partition_forget(strategy);
-    for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
+    for (int32_t i = 0; i < count_exchanges(p); i++) {
         struct gr_halo_layer *layer = layer_at(p, i);
 
         if (layer != NULL) layer->bits.is_counting = 0;
@@ -270,6 +276,7 @@ static void partition_undo_steps(struct gr_strategy *strategy)
 void gr_partition_reset(struct gr_partition *p)
 {
     if (p->plan != NULL) gr_halo_layers_reset(&p->plan->layers);
+    if (p->shared != NULL) gr_halo_layers_reset(&p->shared->transpose.layers);
     for (int32_t l = 0; l < p->n_layers; l++)
         if (p->masked[l].plan != NULL) gr_halo_layers_reset(&p->masked[l].plan->layers);
     if (p->needs_rows) {
@@ -290,6 +297,12 @@ static int32_t is_exact(const struct gr_partition *p, const struct gr_run *run)
 static int32_t is_exact_sum(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
 {
     return sum->kind == GR_SUM_CONSTANT || is_exact(p, run);
+}
+
+/* Whether a sum is no step of its layer, which leaves alone what the layer keeps. */
+static int is_stateless_sum(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
+{
+    return is_exact_sum(p, run, sum) || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
 }
 
 /* The parts of a phase up to the sending of rows. */
@@ -315,7 +328,7 @@ static int32_t begin_sum(struct gr_partition *p, struct gr_run *run, const struc
     graft_plan *const          plan = sum->block->of_strategy;
     const int                  back = sum->direction == GR_BACKWARD;
     const int32_t              exact = is_exact_sum(p, run, sum);
-    const int                  stateless = exact || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
+    const int                  stateless = is_stateless_sum(p, run, sum);
     const graft_csr           *local = &plan->part->local;
     const int64_t              n_in = back ? local->n_rows : local->n_cols;
     const graft_dense          x = gr_dense_view(sum->x, sum->x_type, n_in, sum->width, sum->stride);
@@ -346,10 +359,11 @@ static struct gr_transposed transposed_of(const struct gr_partition *p, const st
 {
     const int sources = (sum->direction == GR_FORWARD) == !of_result;
 
-    return (struct gr_transposed){ .prefix = sum->block->of_strategy == p->plan
-                                                 ? p->shared->grid.n_levels
-                                                 : p->n_layers - run->layer + (sources ? 1 : 0),
+    return (struct gr_transposed){ .prefix = gr_partition_prefix(p, sum->block->of_strategy, run->layer, sources),
                                    .width = sum->width,
+                                   .of_result = !sources,
+                                   .stateless = is_stateless_sum(p, run, sum),
+                                   .synchronous = p->synchronous,
                                    .args = { .layer = run->layer,
                                              .direction = sum->direction,
                                              .exact = is_exact_sum(p, run, sum),
@@ -359,7 +373,7 @@ static struct gr_transposed transposed_of(const struct gr_partition *p, const st
 /* The parts of a phase that a transpose takes, up to now. */
 static void transposed_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
 {
-    gr_profile_part(&run->profile, "pack", begin, pass->sent_at, 0);
+    sent_parts(run, pass, begin);
     gr_profile_part(&run->profile, "wait", pass->sent_at, pass->received_at, 1);
     gr_profile_part(&run->profile, "unpack", pass->received_at, gr_seconds(), 0);
 }
@@ -493,7 +507,7 @@ static void poll_layers(struct gr_partition *p)
 
     if (now - p->polled < 1e-3) return;
     p->polled = now;
-    for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
+    for (int32_t i = 0; i < count_exchanges(p); i++) {
         struct gr_halo_layer *layer = layer_at(p, i);
 
         if (layer != NULL && layer->history.in_flight) gr_messages_poll(&layer->history.messages);

@@ -125,6 +125,13 @@ static inline const struct gr_part *gr_partition_summed(const struct gr_partitio
     return p->columns > 1 ? &p->shared->grid.made.part : &p->part;
 }
 
+/** The rows that a sum of a layer reads forward, or those that it makes, as a prefix of the grid. */
+static inline int32_t gr_partition_prefix(const struct gr_partition *p, const graft_plan *plan, int32_t layer,
+                                          int sources)
+{
+    return plan == p->plan ? p->shared->grid.n_levels : p->n_layers - layer + (sources ? 1 : 0);
+}
+
 /** Columns of a sum that this rank computes. */
 static inline int64_t gr_partition_slice(const struct gr_partition *p, int64_t width)
 {

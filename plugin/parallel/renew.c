@@ -7,12 +7,13 @@
 
 /* The message buffers of a plan, of the halo rows or of transposes, and the new ones that will replace them. */
 struct renewal {
-    const graft_plan      *plan; /* NULL: of the halo, or of transposes */
+    const graft_plan      *plan;      /* NULL: of the halo, or of transposes */
+    struct gr_transpose   *transpose; /* NULL: of a plan, or the halo */
     struct gr_messages    *messages, next_messages;
-    struct gr_halo_layers *layers, next_layers; /* NULL: of transposes, which keep nothing of a layer */
-    const int64_t         *start[GR_SIDES];     /* of the rows of each rank; NULL without layers */
-    int64_t                rows[GR_SIDES];      /* of all ranks */
-    int64_t                borrowed;            /* from the budget, while both are there */
+    struct gr_halo_layers *layers, next_layers;
+    const int64_t         *start[GR_SIDES]; /* of the rows of each rank; NULL: of transposes */
+    int64_t                rows[GR_SIDES];  /* of all ranks */
+    int64_t                borrowed;        /* from the budget, while both are there */
 };
 
 /* Whether other options than those of p->options need other messages. */
@@ -56,9 +57,11 @@ static int32_t list_renewals(struct gr_partition *p, struct renewal *list)
         list[n++] = layers_renewal(n_ranks, &rows->messages, &rows->layers, rows->links.send_start, rows->halo->start);
     if (p->plan != NULL) list[n++] = renewal_of(p->plan, n_ranks);
     if (p->columns > 1) {
-        const int64_t records = p->shared->transpose.records;
+        struct gr_transpose *t = &p->shared->transpose;
 
-        list[n++] = (struct renewal){ .messages = &p->shared->transpose.messages, .rows = { records, records } };
+        list[n++] = (struct renewal){
+            .transpose = t, .messages = &t->messages, .layers = &t->layers, .rows = { t->records, t->records }
+        };
     }
     for (int32_t l = 0; l < p->n_layers; l++)
         if (p->masked[l].plan != NULL) list[n++] = renewal_of(p->masked[l].plan, n_ranks);
@@ -68,13 +71,13 @@ static int32_t list_renewals(struct gr_partition *p, struct renewal *list)
 /* Whether these are the messages of layer l in a step. */
 static int is_of_layer(const struct gr_partition *p, const struct renewal *r, int32_t l)
 {
-    return r->layers != NULL && l >= p->gathers_from && (r->plan == NULL || r->plan == p->step_plan[l]);
+    return r->transpose == NULL && l >= p->gathers_from && (r->plan == NULL || r->plan == p->step_plan[l]);
 }
 
 /* Number of columns of the widest pass. Passes outside of training steps use the plan of all rows. */
 static int64_t widest_of(const struct gr_partition *p, const struct renewal *r)
 {
-    int64_t widest = r->layers == NULL ? GR_RECORD : 0;
+    int64_t widest = r->transpose != NULL ? GR_RECORD : 0;
 
     for (int32_t l = p->gathers_from; l < p->n_layers; l++)
         if ((is_of_layer(p, r, l) || (r->plan != NULL && r->plan == p->plan)) && p->widest[l] > widest)
@@ -87,8 +90,8 @@ static int64_t widest_of(const struct gr_partition *p, const struct renewal *r)
 static int32_t init_renewal(const struct gr_partition *p, struct renewal *r, graft_error *error)
 {
     int32_t rc = gr_messages_init(p->context, p->comm, 0, &r->next_messages, error);
-    int32_t here =
-        r->layers == NULL ? GRAFT_OK : gr_halo_layers_init(p->context, p->comm, p->n_layers, &r->next_layers, error);
+    int32_t here = r->transpose != NULL ? gr_transpose_layers_init(r->transpose, &r->next_layers, error)
+                                        : gr_halo_layers_init(p->context, p->comm, p->n_layers, &r->next_layers, error);
 
     if (rc == GRAFT_OK) rc = here;
     for (int32_t l = 0; l < p->n_layers; l++) {
@@ -108,12 +111,14 @@ static int32_t reserve_renewal(const struct gr_partition *p, struct renewal *r, 
 
     for (int32_t l = 0; l < p->n_layers; l++)
         if (is_of_layer(p, r, l)) bytes += gr_halo_layers_need(&r->next_layers, l, p->columns_of[l], GRAFT_F32);
+    if (r->transpose != NULL) bytes += gr_transpose_layers_need(r->transpose, &r->next_layers);
     GR_TRY(gr_budget_borrow(p->budget, bytes, "messages with other options, beside those in use", error));
     r->borrowed = bytes;
     GR_TRY(gr_messages_reserve(&r->next_messages, r->rows, widest, GRAFT_F32, error));
     for (int32_t l = 0; l < p->n_layers; l++)
         if (is_of_layer(p, r, l))
             GR_TRY(gr_halo_layers_reserve(&r->next_layers, l, p->columns_of[l], GRAFT_F32, error));
+    if (r->transpose != NULL) rc = gr_transpose_layers_reserve(r->transpose, &r->next_layers, error);
 done:
     return rc;
 }
@@ -121,7 +126,7 @@ done:
 static void renewal_fini(const struct gr_partition *p, struct renewal *r)
 {
     gr_budget_return(p->budget, r->borrowed);
-    if (r->layers != NULL) gr_halo_layers_fini(&r->next_layers);
+    gr_halo_layers_fini(&r->next_layers);
     gr_messages_fini(&r->next_messages);
 }
 
@@ -130,18 +135,12 @@ static void replace_messages(struct gr_partition *p, struct renewal *r)
 {
     struct gr_messages *next = &r->next_messages;
 
-    if (r->layers == NULL) {
-        gr_messages_add_seconds(r->messages, &next->wait_seconds, &next->exchange_seconds);
-        gr_messages_fini(r->messages);
-        *r->messages = r->next_messages;
-        r->next_messages = (struct gr_messages){ 0 };
-        return;
-    }
-    for (int32_t i = 0; i < GR_DIRECTIONS * p->n_layers; i++) {
+    for (int32_t i = 0; i < GR_DIRECTIONS * r->layers->n_layers; i++) {
+        const int32_t               slot = i % (GR_DIRECTIONS * p->n_layers);
         const struct gr_halo_layer *layer =
             gr_halo_layers_find(r->layers, i / GR_DIRECTIONS, (enum gr_direction)(i % GR_DIRECTIONS));
 
-        if (layer != NULL && layer->history.oldest > p->oldest[i]) p->oldest[i] = layer->history.oldest;
+        if (layer != NULL && layer->history.oldest > p->oldest[slot]) p->oldest[slot] = layer->history.oldest;
     }
     gr_halo_layers_forget(r->layers);
     gr_messages_add_seconds(r->messages, &next->wait_seconds, &next->exchange_seconds);
@@ -210,6 +209,7 @@ int32_t gr_partition_renew(struct gr_partition *p, graft_error *error)
     if (p->plan != NULL) read_layer_options(p, &p->plan->layers);
     for (int32_t l = 0; l < p->n_layers; l++)
         if (p->masked[l].plan != NULL) read_layer_options(p, &p->masked[l].plan->layers);
+    if (p->shared != NULL) read_layer_options(p, &p->shared->transpose.layers);
     read_layer_options(p, &p->halo_rows.layers);
 done:
     return rc;

@@ -56,7 +56,7 @@ void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run
     const int32_t             c = p->columns;
     const int64_t             bytes = gr_messages_row_bytes(pass->messages, &pass->args);
 
-    if (run->pass == GRAFT_PASS_EVALUATION) return;
+    if (pass->is_repeat || run->pass == GRAFT_PASS_EVALUATION) return;
     for (int32_t q = 0; q < n; q++) {
         struct gr_transpose_flow *flow = &p->shared->turned[(int64_t)at * n + q];
 
@@ -89,7 +89,7 @@ void gr_traffic_count_columns(struct gr_partition *p, const struct gr_run *run, 
     const int               back = sum->direction == GR_BACKWARD, is_here = gr_partition_slice(p, sum->width) > 0;
     struct gr_exchange_args args = { .direction = sum->direction, .exact = exact, .dtype = GRAFT_F32 };
 
-    if (run->pass == GRAFT_PASS_EVALUATION || p->columns == n) return;
+    if (run->pass == GRAFT_PASS_EVALUATION || p->columns == n || p->shared->transpose.exchange.is_repeat) return;
     for (int32_t q = 0; q < n; q++) {
         const struct gr_flow     *flow = &plan->flow[q];
         struct gr_transpose_flow *to = &p->shared->turned[(int64_t)at * n + q];
@@ -209,6 +209,28 @@ static const struct gr_halo_layer *layer_of(const struct gr_partition *p, int32_
     return all.in > 0 ? gr_partition_layer(p, slot / GR_DIRECTIONS, (enum gr_direction)(slot % GR_DIRECTIONS)) : NULL;
 }
 
+/* Epochs since the rows that a slot and its transposes used were sent: in their last exchanges, and the most in any. */
+struct ages {
+    int64_t last, most;
+};
+
+static struct ages ages_of(const struct gr_partition *p, int32_t slot)
+{
+    const int32_t               layer = slot / GR_DIRECTIONS, direction = slot % GR_DIRECTIONS;
+    const struct gr_halo_layer *kept[3] = { layer_of(p, slot) };
+    struct ages                 ages = { 0, p->oldest[slot] };
+
+    for (int k = 0; k < 2 && p->shared != NULL; k++)
+        kept[1 + k] =
+            gr_halo_layers_find(&p->shared->transpose.layers, k * p->n_layers + layer, (enum gr_direction)direction);
+    for (int k = 0; k < 3; k++) {
+        if (kept[k] == NULL) continue;
+        if (kept[k]->history.age > ages.last) ages.last = kept[k]->history.age;
+        if (kept[k]->history.oldest > ages.most) ages.most = kept[k]->history.oldest;
+    }
+    return ages;
+}
+
 static void add_seconds(const struct gr_messages *messages, const struct gr_halo_layers *layers, graft_traffic *traffic)
 {
     gr_messages_add_seconds(messages, &traffic->wait_seconds, &traffic->exchange_seconds);
@@ -229,8 +251,7 @@ int32_t gr_traffic_of(const struct gr_partition *p, int32_t rank, graft_traffic 
     traffic->halo_rows_if_post = flow.if_post;
     for (int32_t i = 0; i <= slots_of(p); i++) add_bytes(p, i, rank, traffic);
     add_seconds(&p->halo_rows.messages, &p->halo_rows.layers, traffic);
-    if (p->columns > 1)
-        gr_messages_add_seconds(&p->shared->transpose.messages, &traffic->wait_seconds, &traffic->exchange_seconds);
+    if (p->columns > 1) add_seconds(&p->shared->transpose.messages, &p->shared->transpose.layers, traffic);
     if (p->plan != NULL) add_seconds(&p->plan->messages, &p->plan->layers, traffic);
     for (int32_t l = 0; l < p->n_layers; l++) {
         const graft_plan *masked = p->masked[l].plan;
@@ -238,11 +259,9 @@ int32_t gr_traffic_of(const struct gr_partition *p, int32_t rank, graft_traffic 
         if (masked != NULL) add_seconds(&masked->messages, &masked->layers, traffic);
     }
     for (int32_t i = 0; i < slots_of(p); i++) {
-        const struct gr_halo_layer *layer = layer_of(p, i);
+        const struct ages ages = ages_of(p, i);
 
-        if (p->oldest[i] > traffic->staleness_max) traffic->staleness_max = p->oldest[i];
-        if (layer != NULL && layer->history.oldest > traffic->staleness_max)
-            traffic->staleness_max = layer->history.oldest;
+        if (ages.most > traffic->staleness_max) traffic->staleness_max = ages.most;
     }
     traffic->epochs_synchronous = p->n_synchronous;
     if (traffic->exchange_seconds > 0)
@@ -293,6 +312,7 @@ int32_t gr_traffic_item(const struct gr_partition *p, int32_t rank, int32_t inde
     graft_graph_info            graph = { .size = sizeof graph };
     const struct gr_send_stats *pairs;
     const struct gr_halo_layer *layer;
+    struct ages                 ages;
     int32_t                     rc = GRAFT_OK;
 
     GR_TRY(gr_graph_info(p->over, p->share, rank, &graph, error));
@@ -310,9 +330,9 @@ int32_t gr_traffic_item(const struct gr_partition *p, int32_t rank, int32_t inde
         item->expected += pairs[q].expected;
     }
     item->expected_error = layer != NULL ? layer->bits.expected_error : 0;
-    item->staleness = layer != NULL ? layer->history.age : 0;
-    item->staleness_max =
-        layer != NULL && layer->history.oldest > p->oldest[index] ? layer->history.oldest : p->oldest[index];
+    ages = ages_of(p, index);
+    item->staleness = ages.last;
+    item->staleness_max = ages.most;
 done:
     return rc;
 }

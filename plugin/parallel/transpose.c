@@ -11,12 +11,14 @@
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
 int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
-                          struct gr_transpose *t, graft_error *error)
+                          int32_t n_layers, struct gr_transpose *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    *t = (struct gr_transpose){ .context = context, .grid = grid };
+    *t = (struct gr_transpose){ .context = context, .grid = grid, .n_layers = n_layers };
     GR_TRY(gr_messages_init(context, comm, 0, &t->messages, error));
+    GR_TRY(GR_NEW(context, t->of_layer, n_layers, error));
+    GR_TRY(GR_NEW(context, t->kept, 2 * (int64_t)n_layers * GR_SIDES * (comm->n_ranks + 1), error));
     for (int side = 0; side < GR_SIDES; side++) GR_TRY(GR_NEW(context, t->start[side], comm->n_ranks + 1, error));
 done:
     return rc;
@@ -35,8 +37,11 @@ static void buffers_fini(struct gr_transpose *t)
 void gr_transpose_fini(struct gr_transpose *t)
 {
     if (t->context == NULL) return;
+    gr_halo_layers_fini(&t->layers);
     buffers_fini(t);
     gr_messages_fini(&t->messages);
+    gr_free(t->context, t->of_layer);
+    gr_free(t->context, t->kept);
     for (int side = 0; side < GR_SIDES; side++) gr_free(t->context, t->start[side]);
     *t = (struct gr_transpose){ 0 };
 }
@@ -68,7 +73,9 @@ int64_t gr_transpose_bytes(const struct gr_transpose *t)
 {
     if (t->context == NULL) return 0;
     return (GR_SIDES * t->records * GR_RECORD + 2 * t->elements) * (int64_t)sizeof(float) +
-           GR_SIDES * (int64_t)sizeof **t->start * (t->messages.comm->n_ranks + 1) + gr_messages_bytes(&t->messages);
+           GR_SIDES * (1 + 2 * t->n_layers) * (int64_t)sizeof **t->start * (t->messages.comm->n_ranks + 1) +
+           (int64_t)sizeof *t->of_layer * t->n_layers + gr_messages_bytes(&t->messages) +
+           gr_halo_layers_bytes(&t->layers);
 }
 
 /* A larger array, whose contents do not matter. */
@@ -94,6 +101,67 @@ int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error 
     if (elements > t->elements) t->elements = elements;
 done:
     return rc;
+}
+
+/* -- what is kept from step to step ------------------------------------------------------------------------------- */
+
+/* Elements that rank q of the group sends to a rank, or gets from it. */
+static int64_t elements_between(const struct gr_grid *grid, const struct gr_transposed *what, int32_t rank, int32_t q,
+                                int other_rows)
+{
+    if (q == rank || q < grid->first || q >= grid->first + grid->columns) return 0;
+    return gr_transpose_elements(grid, what, other_rows ? q : rank, other_rows ? rank : q);
+}
+
+/* Where the records of each rank begin: of its rows, or of those of this rank. */
+static void lay_out_records(const struct gr_transpose *t, const struct gr_transposed *what, int other_rows,
+                            int64_t *start)
+{
+    const int32_t rank = t->grid->first + t->grid->column;
+
+    start[0] = 0;
+    for (int32_t q = 0; q < t->messages.comm->n_ranks; q++)
+        start[q + 1] = start[q] + gr_chunk_count(elements_between(t->grid, what, rank, q, other_rows), GR_RECORD);
+}
+
+int32_t gr_transpose_layers_init(const struct gr_transpose *t, struct gr_halo_layers *layers, graft_error *error)
+{
+    const int32_t   n_ranks = t->messages.comm->n_ranks;
+    struct gr_comm *comm = t->messages.comm;
+    int32_t         rc = gr_halo_layers_init(t->context, comm, 2 * t->n_layers, layers, error);
+
+    for (int32_t i = 0; i < 2 * t->n_layers; i++) {
+        const struct gr_turned_layer *of = &t->of_layer[i % t->n_layers];
+        const int                     of_result = i / t->n_layers;
+        const struct gr_transposed    what = { .prefix = of->prefix[of_result], .width = of->width };
+        int64_t *const                sent = t->kept + (int64_t)i * GR_SIDES * (n_ranks + 1);
+        const int64_t *const          start[GR_SIDES] = { sent, sent + n_ranks + 1 };
+        int32_t                       here;
+
+        lay_out_records(t, &what, of_result, sent);
+        lay_out_records(t, &what, !of_result, sent + n_ranks + 1);
+        here = gr_halo_layers_add(layers, i, start, error);
+        if (rc == GRAFT_OK) rc = here;
+    }
+    return rc;
+}
+
+int32_t gr_transpose_layers_reserve(const struct gr_transpose *t, struct gr_halo_layers *layers, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t i = 0; i < 2 * t->n_layers; i++)
+        GR_TRY(gr_halo_layers_reserve(layers, i, GR_RECORD, GRAFT_F32, error));
+done:
+    return rc;
+}
+
+int64_t gr_transpose_layers_need(const struct gr_transpose *t, const struct gr_halo_layers *layers)
+{
+    int64_t bytes = 0;
+
+    for (int32_t i = 0; i < 2 * t->n_layers; i++) bytes += gr_halo_layers_need(layers, i, GR_RECORD, GRAFT_F32);
+    return bytes;
 }
 
 /* -- rows of a rank in its group ---------------------------------------------------------------------------------- */
@@ -134,8 +202,10 @@ struct job {
     struct gr_transpose        *t;
     const struct gr_sum        *sum;
     const struct gr_transposed *what;
-    int32_t                     rank, peer; /* this rank, and the one whose message is made */
-    int64_t                     columns;    /* of the slice of this rank */
+    int32_t                     rank, peer;      /* this rank, and the one whose message is made */
+    int64_t                     columns;         /* of the slice of this rank */
+    const int64_t              *start[GR_SIDES]; /* [n_ranks + 1] the records of each rank */
+    float                      *received;        /* of all ranks: those of this transpose, or stale ones */
 };
 
 static struct job transpose_job(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum)
@@ -149,7 +219,9 @@ static struct job transpose_job(struct gr_transpose *t, const struct gr_transpos
 
 static float *records_of(const struct job *job, enum gr_side side, int32_t rank)
 {
-    return job->t->record[side] + job->t->start[side][rank] * GR_RECORD;
+    float *records = side == GR_RECEIVE ? job->received : job->t->record[GR_SEND];
+
+    return records + job->start[side][rank] * GR_RECORD;
 }
 
 static void copy_part(const struct gr_sum *sum, int64_t row, int64_t first, int64_t n, float *to)
@@ -259,25 +331,6 @@ static void join_columns(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
 /* -- exchange ----------------------------------------------------------------------------------------------------- */
 
-/* Elements that rank q of the group sends to this rank, or gets from it. */
-static int64_t elements_between(const struct job *job, int32_t q, int other_rows)
-{
-    const struct gr_grid *grid = job->t->grid;
-
-    if (q == job->rank || q < grid->first || q >= grid->first + grid->columns) return 0;
-    return gr_transpose_elements(grid, job->what, other_rows ? q : job->rank, other_rows ? job->rank : q);
-}
-
-/* Where the records of each rank begin: of its rows, or of those of this rank. */
-static void lay_out_records(const struct job *job, enum gr_side side, int other_rows)
-{
-    int64_t *start = job->t->start[side];
-
-    for (int32_t q = 0; q < job->t->messages.comm->n_ranks; q++)
-        start[q + 1] = start[q] + gr_chunk_count(elements_between(job, q, other_rows), GR_RECORD);
-    GR_ASSERT(start[job->t->messages.comm->n_ranks] <= job->t->records);
-}
-
 /* Repeat the last element to the end of the last record, which leaves the range of the record as it is. */
 static void fill_last_record(const struct job *job, int64_t count)
 {
@@ -290,35 +343,45 @@ static void fill_last_record(const struct job *job, int64_t count)
 static void encode_records(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct job *job = arg;
-    const int64_t     first = job->t->start[GR_SEND][job->peer];
+    const int64_t     first = job->start[GR_SEND][job->peer];
 
     (void)chunk;
-    gr_messages_encode(&job->t->messages, omp_get_thread_num(), first + begin, first + end);
+    gr_messages_encode(job->t->exchange.messages, omp_get_thread_num(), first + begin, first + end);
 }
 
 /* Begin; `to_rows`: the rows of others are sent, and those of this rank received. */
-static int32_t begin_transpose(const struct job *job, const struct gr_transposed *what, int to_rows,
-                               struct gr_team team, graft_error *error)
+static int32_t begin_transpose(struct job *job, const struct gr_transposed *what, int to_rows, struct gr_team team,
+                               graft_error *error)
 {
     struct gr_transpose *t = job->t;
+    const int32_t        n_ranks = t->messages.comm->n_ranks;
     struct gr_exchange  *x = &t->exchange;
+    const int32_t        kept = what->args.layer + (what->of_result ? t->n_layers : 0);
 
-    lay_out_records(job, GR_SEND, to_rows);
-    lay_out_records(job, GR_RECEIVE, !to_rows);
     *x = (struct gr_exchange){ .args = what->args, .messages = &t->messages };
+    x->layer = what->stateless ? NULL : gr_halo_layers_find(&t->layers, kept, what->args.direction);
+    lay_out_records(t, what, to_rows, t->start[GR_SEND]);
+    lay_out_records(t, what, !to_rows, t->start[GR_RECEIVE]);
+    for (int side = 0; side < GR_SIDES; side++) {
+        /* Those of a layer that keeps rows stay as they are while its messages are in flight. */
+        job->start[side] = x->layer != NULL ? x->layer->start[side] : t->start[side];
+        GR_ASSERT(job->start[side][n_ranks] == t->start[side][n_ranks] && t->start[side][n_ranks] <= t->records);
+    }
+    x->smoothing = t->layers.smoothing;
+    x->synchronous = what->synchronous;
     x->args.width = GR_RECORD;
     x->args.dtype = GRAFT_F32;
     x->args.second = to_rows;
-    x->received = (struct gr_rank_rows){ t->start[GR_RECEIVE], t->record[GR_RECEIVE] };
+    x->received = (struct gr_rank_rows){ job->start[GR_RECEIVE], t->record[GR_RECEIVE] };
     return gr_exchange_begin(x, team, error);
 }
 
 /* Pack, encode and send the message to job->peer. */
 static int32_t send_records(struct job *job, int to_rows, struct gr_team team, graft_error *error)
 {
-    struct gr_messages *m = &job->t->messages;
-    const int64_t       count = elements_between(job, job->peer, to_rows);
-    const int64_t      *start = job->t->start[GR_SEND] + job->peer, records = start[1] - start[0];
+    struct gr_messages *m = job->t->exchange.messages;
+    const int64_t       count = elements_between(job->t->grid, job->what, job->rank, job->peer, to_rows);
+    const int64_t      *start = job->start[GR_SEND] + job->peer, records = start[1] - start[0];
     const int64_t       rows = gr_grid_rows_of(job->t->grid, job->rank, job->what->prefix);
 
     if (count == 0) return GRAFT_OK;
@@ -333,15 +396,17 @@ static int32_t send_records(struct job *job, int to_rows, struct gr_team team, g
 /* Send to one rank after the other: a message travels while the next one is made. */
 static int32_t send_all_records(struct job *job, int to_rows, struct gr_team team, graft_error *error)
 {
-    struct gr_transpose  *t = job->t;
-    const struct gr_grid *grid = t->grid;
-    const int64_t         rows = gr_grid_rows_of(grid, job->rank, job->what->prefix);
-    int32_t               rc = GRAFT_OK;
+    struct gr_transpose      *t = job->t;
+    const struct gr_grid     *grid = t->grid;
+    struct gr_exchange       *x = &t->exchange;
+    const struct gr_rank_rows sent = { job->start[GR_SEND], t->record[GR_SEND] };
+    const int64_t             rows = gr_grid_rows_of(grid, job->rank, job->what->prefix);
+    int32_t                   rc = GRAFT_OK;
 
-    gr_messages_set_rows(&t->messages, (struct gr_rank_rows){ t->start[GR_SEND], t->record[GR_SEND] });
-    for (job->peer = grid->first; job->peer < grid->first + grid->columns; job->peer++) {
+    if (!x->is_repeat) gr_messages_set_rows(x->messages, sent);
+    for (job->peer = grid->first; job->peer < grid->first + grid->columns && !x->is_repeat; job->peer++) {
         GR_TRY(send_records(job, to_rows, team, error));
-        gr_messages_poll(&t->messages);
+        gr_messages_poll(x->messages);
     }
     if (!to_rows) gr_parallel_chunks(team, rows * job->columns, rows, GR_ROWS_AT_ONCE, keep_slice, job);
     rc = gr_exchange_send(&t->exchange, team, error);
@@ -359,6 +424,7 @@ int32_t gr_transpose_to_columns(struct gr_transpose *t, const struct gr_transpos
     GR_TRY(rc);
     GR_TRY(send_all_records(&job, 0, team, error));
     GR_TRY(gr_exchange_end(&t->exchange, team, &received, error));
+    job.received = (float *)(uintptr_t)received;
     gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
                        place_received, &job);
 done:
@@ -376,6 +442,7 @@ int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed 
     GR_TRY(rc);
     GR_TRY(send_all_records(&job, 1, team, error));
     GR_TRY(gr_exchange_end(&t->exchange, team, &received, error));
+    job.received = (float *)(uintptr_t)received;
     gr_parallel_chunks(team, rows * what->width, rows, GR_ROWS_AT_ONCE, join_columns, &job);
 done:
     return rc;

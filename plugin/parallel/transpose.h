@@ -15,29 +15,51 @@
 
 enum { GR_RECORD = 128 };
 
+/** The transposes of a layer in a step: of what its sums forward read, and of their results. Backward the same rows are
+ *  turned the other way. */
+struct gr_turned_layer {
+    int32_t prefix[2];
+    int64_t width;
+};
+
 struct gr_transpose {
-    const graft_context  *context;
-    const struct gr_grid *grid;
-    struct gr_messages    messages;
-    struct gr_exchange    exchange;          /* the last one */
-    int64_t              *start[GR_SIDES];   /* [n_ranks + 1] of the records of each rank */
-    float                *record[GR_SIDES];  /* [records x GR_RECORD] */
-    float                *slice[2];          /* [rows of the group x columns] of the input and the result of a sum */
-    int64_t               records, elements; /* of each side, and of each slice: there is memory for so many */
+    const graft_context    *context;
+    const struct gr_grid   *grid;
+    int32_t                 n_layers;
+    struct gr_turned_layer *of_layer; /* [n_layers] */
+    struct gr_messages      messages; /* of transposes of which nothing is kept */
+    struct gr_halo_layers   layers;   /* stale records: of sources by layer, then of results by layer */
+    int64_t                *kept;     /* [2 n_layers x GR_SIDES x (n_ranks + 1)] the records of `layers` by rank */
+    struct gr_exchange      exchange; /* the last one */
+    int64_t                *start[GR_SIDES];   /* [n_ranks + 1] of the records of each rank */
+    float                  *record[GR_SIDES];  /* [records x GR_RECORD] */
+    float                  *slice[2];          /* [rows of the group x columns] of the input and the result of a sum */
+    int64_t                 records, elements; /* of each side, and of each slice: there is memory for so many */
 };
 
 /** The rows and columns of one sum. */
 struct gr_transposed {
-    int32_t                 prefix; /* of the grid: which rows */
-    int64_t                 width;  /* columns of all slices */
-    struct gr_exchange_args args;   /* without width and type */
+    int32_t                 prefix;      /* of the grid: which rows */
+    int64_t                 width;       /* columns of all slices */
+    int                     of_result;   /* of the forward pass: what is turned is what its sum makes, else reads */
+    int                     stateless;   /* it is no step of its layer, and its records are never stale */
+    int                     synchronous; /* it waits for its own records */
+    struct gr_exchange_args args;        /* without width and type */
 };
 
 /** Not collective, but all ranks call it in the same order, also when one of them has failed before.
  *  gr_transpose_fini() is due always. \return OK; ERR_NOMEM. */
 int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
-                          struct gr_transpose *t, graft_error *error);
+                          int32_t n_layers, struct gr_transpose *t, graft_error *error);
+/** Waits for messages in flight. */
 void    gr_transpose_fini(struct gr_transpose *t);
+/** What is kept of the transposes of t->of_layer from step to step, if options ask for it: t->layers, or those that
+ *  replace them. Not collective, but all ranks call it in the same order, also when one of them has failed before.
+ *  gr_halo_layers_fini() is due always. \return OK; ERR_NOMEM. */
+int32_t gr_transpose_layers_init(const struct gr_transpose *t, struct gr_halo_layers *layers, graft_error *error);
+/** Have memory for their records. Not collective. \return OK; ERR_NOMEM. */
+int32_t gr_transpose_layers_reserve(const struct gr_transpose *t, struct gr_halo_layers *layers, graft_error *error);
+int64_t gr_transpose_layers_need(const struct gr_transpose *t, const struct gr_halo_layers *layers);
 /** Have memory for rows of `width` columns, beside the widths before. A slice of a wider row may be narrower. Not
  *  collective. \return OK; ERR_NOMEM. */
 int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error);

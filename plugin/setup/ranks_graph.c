@@ -281,7 +281,7 @@ static int32_t make_grid(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     GR_TRY(gr_grid_init(s->context, r->comm, r->columns, layers + 2, reach, &r->shared->grid, error));
     GR_TRY(gr_grid_gather(&s->budget, r->comm, &r->shared->grid, &r->part, &r->shared->grid.made, error));
-    rc = gr_transpose_init(s->context, r->comm, &r->shared->grid, &r->shared->transpose, error);
+    rc = gr_transpose_init(s->context, r->comm, &r->shared->grid, layers, &r->shared->transpose, error);
     if (rc == GRAFT_OK)
         rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->shared->turned, slots * r->comm->n_ranks, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
@@ -377,12 +377,36 @@ done:
     return rc;
 }
 
+/* What transposes keep from step to step. It takes channels, so nothing may fail on this rank alone before. */
+static int32_t keep_transposes(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    struct gr_transpose *t = &r->shared->transpose;
+    int64_t              need;
+    int32_t              rc = GRAFT_OK;
+
+    for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
+        struct gr_turned_layer *of = &t->of_layer[l];
+
+        of->width = gr_summed_columns(&s->run.layers[l]);
+        for (int k = 0; k < 2; k++) of->prefix[k] = gr_partition_prefix(r, r->step_plan[l], l, !k);
+    }
+    GR_TRY(gr_transpose_layers_init(t, &t->layers, error));
+    need = gr_transpose_layers_need(t, &t->layers);
+    GR_TRY(gr_budget_check(&s->budget, (double)need, "messages (stale slices of columns)", error));
+    rc = gr_transpose_layers_reserve(t, &t->layers, error);
+    gr_partition_charge(r, &s->budget);
+done:
+    return rc;
+}
+
 int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
     int32_t              rc = GRAFT_OK;
 
     if (s->over == NULL) return GRAFT_OK;
+    if (r->columns > 1 && s->given == NULL) GR_TRY(keep_transposes(s, error));
     if (s->given == NULL)
         GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->model.n_weights * sizeof *s->model.gradients, error));
     if (s->run.n_column_sums > 0)
@@ -391,10 +415,9 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
         GR_TRY(gr_comm_reserve(r->comm, GR_PARTIALS * (uint64_t)gr_regression_sums(s->data.n_classes) * sizeof(double),
                                error));
     for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers && r->plan != NULL; l++) {
-        const struct gr_layer *layer = &s->model.layers[l];
-        const int64_t          labels = l == 0 && gr_propagates(&s->run) ? s->run.targets.n_classes : 0;
-        const int64_t          columns = s->run.layers[l].aggregate_first ? layer->in : layer->out;
-        const int64_t          slices[] = { gr_partition_slice(r, columns), gr_partition_slice(r, labels) };
+        const int64_t labels = l == 0 && gr_propagates(&s->run) ? s->run.targets.n_classes : 0;
+        const int64_t columns = gr_summed_columns(&s->run.layers[l]);
+        const int64_t slices[] = { gr_partition_slice(r, columns), gr_partition_slice(r, labels) };
 
         r->columns_of[l] = slices[0];
         r->widest[l] = slices[0] > slices[1] ? slices[0] : slices[1];

@@ -104,8 +104,7 @@ static int32_t finish_setup(struct gr_setup *s, graft_error *error)
     gr_budget_plan(&s->budget, GR_USE_GRAPH, 0);
     GR_TRY(gr_setup_replan(s, error));
     capacity = gr_capacity_of(s);
-    GR_TRY(gr_run_init(&s->run, &s->budget, &capacity, error));
-    rc = gr_ranks_reserve(s, error);
+    rc = gr_run_init(&s->run, &s->budget, &capacity, error);
 done:
     return rc;
 }
@@ -154,7 +153,8 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     GR_TRY(gr_setup_features_init(s, error));
     if (s->over == NULL) GR_TRY(gr_check_cancel(context, error));
     GR_TRY(gr_setup_graph_mask(s, error));
-    rc = gr_strategy_agree(s->run.strategy, finish_setup(s, error), error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, finish_setup(s, error), error));
+    rc = gr_strategy_agree(s->run.strategy, gr_ranks_reserve(s, error), error);
 done:
     return rc;
 }

@@ -72,7 +72,7 @@ static int64_t step_bytes(const struct gr_setup *s, int32_t l, int32_t pass, int
     const int64_t                rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
     const int                    attends = s->model.config.kind->attends;
     const int                    first = sums_input(s, l);
-    const int64_t                width = attends ? layer->wide : a->aggregate_first ? layer->in : layer->out;
+    const int64_t                width = attends ? layer->wide : gr_summed_columns(a);
     int64_t                      bytes;
 
     if (l < s->model.config.gathers_from || (first && pass == GRAFT_PASS_BACKWARD)) return 0;
@@ -271,7 +271,7 @@ static double predicted_bytes(const struct gr_setup *s, const struct gr_grid_cho
 
     for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
         const struct gr_activations *a = &s->run.layers[l];
-        const int64_t                width = a->aggregate_first ? a->layer->in : a->layer->out;
+        const int64_t                width = gr_summed_columns(a);
         const int                    first = sums_input(s, l);
 
         if (!first || !s->run.input.is_constant)

@@ -268,7 +268,7 @@ int main(void)
     test_rows_alone("model=gat", "attention reads whole rows");
     test_rows_alone("aggregator=max", "maxima read whole rows");
     test_rows_alone("model=mlp", "mlp has no sums");
-    test_rows_alone("halo.staleness=1", "never stale");
+    test_rows_alone("halo.staleness=1", "two epochs old");
     test_rows_alone("halo.codec=adaptive", "no adaptive widths");
     test_rows_alone("halo.codec=q4", "fewer than 8 bits");
     test_file_refused();

@@ -38,7 +38,9 @@ static const struct change changes[] = {
 /* Of ranks that share columns. */
 static const struct change shared[] = { { "halo.codec=f32", "halo.codec=q4" },
                                         { "halo.codec=q4", "halo.codec=f32" },
-                                        { "halo.codec=q2/q8", "halo.codec=q1" } };
+                                        { "halo.codec=q2/q8", "halo.codec=q1" },
+                                        { FLOATS, "halo.codec=q4 halo.staleness=1 halo.smoothing=0.5" },
+                                        { "halo.staleness=1", "halo.staleness=0" } };
 
 struct job {
     const struct sample_dataset *set;
@@ -403,22 +405,26 @@ int main(void)
     test_changes(&job, "model=gcn reuse_input=no row_masks=no", 3);
     test_changes(&job, "model=gat hidden=8,4 heads=2", 3);
     test_changes(&job, "model=appnp propagation=3", 2);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
         job.change = &shared[i];
         change_run(&job, 4, change_body, "model=sage parallel=grid", shared[i].after);
         change_run(&job, 3, change_body, "model=gin parallel=feature", shared[i].after);
     }
     change_run(&job, 2, waits_body, "model=sage", "which epochs wait");
     change_run(&job, 3, waits_body, "model=gat hidden=8,4 heads=2", "which epochs wait");
+    change_run(&job, 3, waits_body, "model=sage parallel=feature", "which epochs wait");
+    change_run(&job, 4, waits_body, "model=gcn parallel=grid", "which epochs wait");
     change_run(&job, 2, told_body, "model=sage", "an option without effect");
     change_run(&job, 3, disagree_body, "model=gin", "ranks that disagree");
     job.change = &(struct change){ FLOATS, "halo.codec=q4 halo.staleness=1" };
     test_no_memory(&job, "model=sage", 2);
+    test_no_memory(&job, "model=sage parallel=feature", 2);
     job.change = &(struct change){ FLOATS, "halo.codec=adaptive" };
     test_no_memory(&job, "model=gat hidden=8,4 heads=2", 3);
     change_run(&job, 2, own_plan_body, "model=sage", "plans of the host");
     job.set = &large;
     change_run(&job, 2, limit_body, "model=sage hidden=64", "a budget without a place for stale rows");
+    change_run(&job, 3, limit_body, "model=gcn hidden=64 parallel=feature", "a budget without a place for stale rows");
     sample_dataset_fini(&set);
     sample_dataset_fini(&large);
     return done();

@@ -18,7 +18,6 @@ struct refusal {
 #define WHOLE_ROWS                                                                                                     \
     "which splits columns of sums over neighbours, but attention and maxima read whole rows; expected "                \
     "parallel=partition"
-#define NO_STALE "which sends no stale rows; expected halo.staleness=0"
 #define NO_WIDTHS "whose rows have no adaptive widths; expected another halo.codec"
 #define DIVISOR ", expected a divisor of the 4 ranks, such as 2"
 
@@ -29,18 +28,13 @@ static const struct refusal refusals[] = {
     { "parallel=grid aggregator=max", "", "option 'parallel' is grid, " WHOLE_ROWS },
     { "parallel=grid parallel.columns=3", "", "option 'parallel.columns' is 3" DIVISOR },
     { "parallel=grid parallel.columns=8", "", "option 'parallel.columns' is 8" DIVISOR },
-    { "parallel=feature halo.staleness=1", "", "option 'parallel' is feature, " NO_STALE },
-    { "parallel=grid halo.staleness=1", "", "option 'parallel' is grid, " NO_STALE },
     { "parallel=feature halo.codec=adaptive", "", "option 'parallel' is feature, " NO_WIDTHS },
     { "parallel=grid halo.codec=q4/adaptive", "", "option 'parallel' is grid, " NO_WIDTHS },
-    { "parallel=feature", "halo.staleness=1", "option 'parallel' is feature, " NO_STALE },
-    { "parallel=grid", "halo.staleness=1", "option 'parallel' is grid, " NO_STALE },
     { "parallel=feature", "halo.codec=adaptive/q8", "option 'parallel' is feature, " NO_WIDTHS },
     { "parallel=grid", "halo.codec=adaptive", "option 'parallel' is grid, " NO_WIDTHS },
     /* One column is partition parallelism. */
     { "parallel=grid parallel.columns=1 model=gat", "", NULL },
     { "parallel=grid parallel.columns=1 aggregator=max", "halo.codec=adaptive", NULL },
-    { "parallel=grid parallel.columns=1 halo.staleness=1", "", NULL },
     { "parallel=grid parallel.columns=4", "halo.codec=q4", NULL },
 };
 

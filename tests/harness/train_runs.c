@@ -1,0 +1,147 @@
+/* Trainers one after the other over the same graph and ranks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/train_runs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t bytes_of(const graft_state_item *item)
+{
+    uint64_t bytes = item->dtype == GRAFT_F32 ? 4 : 8;
+
+    for (int32_t d = 0; d < item->n_dims; d++) bytes *= (uint64_t)item->shape[d];
+    return bytes;
+}
+
+static void keep_state(const graft_train *train, graft_trainer *trainer, struct state *s)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    for (s->count = 0; train->state_item(trainer, s->count, &item, NULL) == GRAFT_OK; s->count++) {
+        if (s->count == ITEMS || bytes_of(&item) > ITEM_BYTES || strlen(item.name) > 63) {
+            printf("Bail out! there is no room for %s\n", item.name);
+            exit(2);
+        }
+        s->item[s->count] = item;
+        strcpy(s->name[s->count], item.name);
+        memcpy(s->data[s->count], item.data, bytes_of(&item));
+    }
+}
+
+static int32_t set_state(const graft_train *train, graft_trainer *trainer, const struct state *s, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int i = 0; i < s->count && rc == GRAFT_OK; i++) {
+        graft_state_item item = s->item[i];
+
+        item.name = s->name[i];
+        item.data = s->data[i];
+        rc = train->state_set(trainer, &item, error);
+    }
+    return rc;
+}
+
+int same_state(const struct state *a, const struct state *b)
+{
+    for (int i = 0; i < a->count; i++)
+        if (memcmp(a->data[i], b->data[i], bytes_of(&a->item[i])) != 0) return 0;
+    return a->count == b->count && a->count > 4;
+}
+
+static int32_t look_around(struct host *host, graft_trainer *trainer)
+{
+    static _Thread_local int32_t labels[N];
+    graft_metrics                metrics = GRAFT_INIT(graft_metrics);
+    int32_t                      rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
+
+    return rc < 0 ? rc : host->train->predict(trainer, GRAFT_WEIGHTS_BEST, labels, NULL, &host->error);
+}
+
+static int32_t train_one(struct host *host, struct job *job, int number, graft_trainer *trainer)
+{
+    const struct run *run = &job->run[number];
+    struct outcome   *o = &job->at[number][host->rank];
+    int32_t           rc = GRAFT_OK;
+
+    keep_state(host->train, trainer, &o->first);
+    for (int e = 0; e < (run->gives_up > 0 ? run->gives_up : EPOCHS) && rc == GRAFT_OK; e++) {
+        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+
+        if (e == HALF) keep_state(host->train, trainer, &o->half);
+        if (e == HALF && run->sets_state) rc = set_state(host->train, trainer, &o->half, &host->error);
+        if (e == 0 && run->from > 0) {
+            rc = set_state(host->train, trainer, &job->at[run->from][host->rank].half, &host->error);
+            e = HALF;
+        }
+        if (rc == GRAFT_OK) rc = host->train->epoch(trainer, &epoch, &host->error);
+        o->loss[e] = epoch.loss;
+        o->drift[e] = epoch.drift;
+        o->waited[e] = epoch.synchronous;
+        if (rc == GRAFT_OK && run->evaluates && e % 3 != 1) rc = look_around(host, trainer);
+    }
+    o->traffic = GRAFT_INIT(graft_traffic);
+    if (rc == GRAFT_OK) rc = host->train->traffic(trainer, -1, &o->traffic, &host->error);
+    keep_state(host->train, trainer, &o->last);
+    return rc;
+}
+
+/* What all runs have; with this seed no column is 0 in all rows. */
+static const char *const usual = "layers=3 hidden=3,6 heads=1 epochs=8 dropout=0 input_dropout=0 norm=none "
+                                 "seed=5 optimizer=sgd lr=0.2 momentum=0 eval_every=0 reuse_input=yes row_masks=yes "
+                                 "recompute=no label_rate=0 sparse_input=auto halo.codec=f32 halo.staleness=0 "
+                                 "halo.refresh=0 halo.smoothing=0 halo.drift_limit=0 threads=1 log.level=error";
+
+static int32_t train_all_runs(struct host *host)
+{
+    struct job       *job = host->all->arg;
+    graft_graph      *graph = NULL;
+    struct host_slice s;
+    int32_t           rc;
+
+    host_slice_init(&s, &job->set.dataset, job->way, host->rank, host->n_ranks);
+    rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
+    s.dataset.over = graph;
+    if (rc == GRAFT_OK) {
+        graft_graph_info info = GRAFT_INIT(graft_graph_info);
+
+        rc = host->graphs->info(graph, host->rank, &info, &host->error);
+        for (int64_t i = 0; i < info.n_owned; i++) job->owner[host->graphs->owned(graph)[i]] = host->rank;
+    }
+    for (int i = 0; i < job->n_runs && rc == GRAFT_OK; i++) {
+        graft_trainer *trainer = NULL;
+
+        host_set_all(host->api, usual);
+        host_set_all(host->api, job->run[i].settings);
+        rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
+        if (rc == GRAFT_OK) rc = train_one(host, job, i, trainer);
+        host->train->destroy(trainer);
+    }
+    host->graphs->destroy(graph);
+    host_slice_fini(&s);
+    return rc;
+}
+
+void train_runs_add(struct job *job, struct run run)
+{
+    job->run[job->n_runs++] = run;
+}
+
+const char *train_runs_shared = "parallel=partition", *train_runs_columns = "parallel.columns=0";
+
+const char *train_runs_play(struct job *job, int32_t n_ranks, const char *partition, const char *cover)
+{
+    static struct hosts hosts;
+    char                by[64], with[64];
+    const char *const   settings[] = { by, with, "halo.timeout=60", train_runs_shared, train_runs_columns, NULL };
+
+    snprintf(by, sizeof by, "partition=%s", partition);
+    snprintf(with, sizeof with, "halo.cover=%s", cover);
+    hosts_run(&hosts, n_ranks, settings, train_all_runs, job);
+    if (hosts_fault(&hosts) != NULL) return hosts_fault(&hosts);
+    for (int i = 0; i < job->n_runs; i++)
+        for (int32_t r = 1; r < n_ranks; r++)
+            if (!same_state(&job->at[i][r].last, &job->at[i][0].last)) return "ranks have other weights";
+    return NULL;
+}

@@ -1,0 +1,55 @@
+/* Trainers one after the other over the same graph and ranks, with their losses, states and traffic. Shared by tests of
+ * stale rows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TEST_TRAIN_RUNS_H
+#define TEST_TRAIN_RUNS_H
+
+#include "harness/hosts.h"
+#include "oracle/sample.h"
+
+enum { EPOCHS = 8, HALF = 4, N = 90, FEATURES = 7, CLASSES = 3, RUNS_MOST = 12, ITEMS = 96, ITEM_BYTES = 4096 };
+
+/* The arrays of a state. */
+struct state {
+    int              count;
+    graft_state_item item[ITEMS];
+    char             name[ITEMS][64], data[ITEMS][ITEM_BYTES];
+};
+
+/* The results of a trainer on one rank. */
+struct outcome {
+    double        loss[EPOCHS], drift[EPOCHS];
+    int           waited[EPOCHS];
+    graft_traffic traffic; /* of all ranks */
+    struct state  first, half, last;
+};
+
+/* One trainer, from create() to destroy(). */
+struct run {
+    const char *settings;   /* parted by blanks, behind those of all runs */
+    int         evaluates;  /* between epochs, and predicts */
+    int         sets_state; /* that it has half-way, anew */
+    int         from;       /* begins with the state of this run half-way; 0: of none */
+    int         gives_up;   /* destroyed after so many epochs, with messages in flight; 0: never */
+};
+
+/* A data set, and trainers one after the other, over the same graph. */
+struct job {
+    struct sample_dataset set;
+    enum slices           way;
+    int32_t               owner[N];
+    int                   n_runs;
+    struct run            run[RUNS_MOST];
+    struct outcome        at[RUNS_MOST][HOSTS_MOST];
+};
+
+/** Options by which ranks share columns. */
+extern const char *train_runs_shared, *train_runs_columns;
+
+int  same_state(const struct state *a, const struct state *b);
+void train_runs_add(struct job *job, struct run run);
+
+/** Run all of it. Returns what is wrong, or NULL. */
+const char *train_runs_play(struct job *job, int32_t n_ranks, const char *partition, const char *cover);
+
+#endif
