@@ -25,6 +25,18 @@ done:
     return rc;
 }
 
+/* Where ranks share columns. */
+static int32_t largest_of_slices(struct gr_run *run, const struct gr_activations *a, const struct gr_block *block,
+                                 struct gr_operand x, graft_error *error)
+{
+    struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, x.data, a->layer->in, 0, a->gathered);
+
+    sum.block = block;
+    sum.stride = x.stride;
+    if (block != a->block) sum.kind = GR_SUM_CONSTANT;
+    return run->strategy->ops->largest(run->strategy, run, &sum, error);
+}
+
 /* As for sums, those of features that do not change are of all rows, and are kept. */
 int32_t gr_layer_gather_largest(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
@@ -37,6 +49,11 @@ int32_t gr_layer_gather_largest(struct gr_run *run, struct gr_activations *a, st
     GR_ASSERT(x.sparse == NULL && x.labels == GR_LABELS_NONE);
     if (constant && a->gathered_of == x.data) return GRAFT_OK;
     a->gathered_of = NULL;
+    if (gr_strategy_shares_columns(run->strategy)) {
+        GR_TRY(largest_of_slices(run, a, block, x, error));
+        if (constant) a->gathered_of = x.data;
+        return GRAFT_OK;
+    }
     seen = gr_dense_operand(x.data, x.stride, block->n_src);
     if (gr_block_has_halo(block)) {
         gr_layer_scale(run, seen, NULL, 1, run->scratch, a->layer->in);
@@ -50,42 +67,56 @@ done:
 }
 
 struct scatter {
-    const struct gr_activations *a;
-    const float                 *g;
-    float                       *dx, *halo; /* halo: of vertex n_src and on at row n_src */
+    const struct gr_winners *from;
+    const float             *g;
+    float                   *dx, *halo; /* halo: of vertex n_src and on at row n_src */
 };
 
 /* Columns begin to end - 1 of all rows: each element has one thread, and its terms one order. */
 static void scatter_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct scatter  *s = arg;
-    const struct gr_block *block = s->a->block;
-    const int64_t          width = s->a->layer->in;
-    const int              is_long = block->a->csr.index_type == GRAFT_I64;
+    const struct scatter    *s = arg;
+    const struct gr_winners *from = s->from;
+    const int64_t            width = from->width, n_src = from->n_src;
+    const int                is_long = from->type == GRAFT_I64;
 
     (void)chunk;
-    for (int64_t u = 0; u < block->n_seen; u++)
-        memset((u < block->n_src ? s->dx : s->halo) + u * width + begin, 0, (uint64_t)(end - begin) * sizeof *s->dx);
-    for (int64_t at = 0; at < block->n_dst * width; at += width) {
+    for (int64_t u = 0; u < from->n_seen; u++)
+        memset((u < n_src ? s->dx : s->halo) + u * width + begin, 0, (uint64_t)(end - begin) * sizeof *s->dx);
+    for (int64_t at = 0; at < from->n_dst * width; at += width) {
         for (int64_t j = at + begin; j < at + end; j++) {
-            const int64_t u = is_long ? ((const int64_t *)(const void *)s->a->winner)[j] : s->a->winner[j];
+            const int64_t u = is_long ? ((const int64_t *)from->winner)[j] : ((const int32_t *)from->winner)[j];
 
-            if (u >= 0) (u < block->n_src ? s->dx : s->halo)[u * width + j - at] += s->g[j];
+            if (u >= 0) (u < n_src ? s->dx : s->halo)[u * width + j - at] += s->g[j];
         }
     }
 }
 
-int32_t gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations *a, float *dx, graft_error *error)
+void gr_scatter_largest(struct gr_run *run, const struct gr_winners *from, const float *g, float *dx, float *halo)
 {
     const double   begin = gr_profile_begin(&run->profile);
-    const int64_t  width = a->layer->in, n_src = a->block->n_src;
-    const double   elements = (double)(a->block->n_dst + a->block->n_seen) * (double)width;
-    struct scatter scatter = { a, run->scratch, dx, run->scratch };
-    int32_t        rc = GRAFT_OK;
+    const double   elements = (double)(from->n_dst + from->n_seen) * (double)from->width;
+    struct scatter scatter = { from, g, dx, halo };
 
-    GR_ASSERT(a->winner != NULL || a->block->n_dst == 0);
-    gr_parallel_chunks(gr_run_team(run), a->block->n_dst * width, width, GR_CHUNK_COLUMNS, scatter_chunk, &scatter);
+    gr_parallel_chunks(gr_run_team(run), from->n_dst * from->width, from->width, GR_CHUNK_COLUMNS, scatter_chunk,
+                       &scatter);
     gr_profile_end(&run->profile, "aggregate", begin, 12 * elements, elements);
+}
+
+int32_t gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations *a, float *dx, graft_error *error)
+{
+    const int64_t     width = a->layer->in, n_src = a->block->n_src;
+    struct gr_winners from = { a->winner, 0, a->block->n_dst, n_src, a->block->n_seen, width };
+    int32_t           rc = GRAFT_OK;
+
+    if (gr_strategy_shares_columns(run->strategy)) {
+        const struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, run->scratch, width, 0, dx);
+
+        return run->strategy->ops->largest(run->strategy, run, &sum, error);
+    }
+    GR_ASSERT(a->winner != NULL || a->block->n_dst == 0);
+    from.type = a->block->a->csr.index_type;
+    gr_scatter_largest(run, &from, run->scratch, dx, run->scratch);
     if (!gr_block_has_halo(a->block)) return GRAFT_OK;
     gr_layer_scale(run, gr_dense_operand(dx, width, n_src), NULL, 1, run->scratch, width);
     GR_TRY(exchange_halo(run, a, a->block, GR_BACKWARD, 0, error));

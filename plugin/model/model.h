@@ -169,12 +169,6 @@ int64_t gr_config_wide(const struct gr_config *config, int32_t l);
 /** Columns of the input of layer l: width[l], unless the layer reads all hidden layers side by side. */
 int64_t gr_config_in(const struct gr_config *config, int32_t l);
 
-/** Whether ranks exchange single rows of neighbours, because a layer is not linear in them, and no sums. */
-static inline int gr_config_needs_rows(const struct gr_config *config)
-{
-    return config->kind->attends || config->takes_largest;
-}
-
 /** Whether layer l reads all hidden layers. */
 static inline int gr_config_jumps(const struct gr_config *config, int32_t l)
 {

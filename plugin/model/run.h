@@ -164,7 +164,7 @@ struct gr_capacity {
     int64_t seen;          /* columns of the edges: sources and halo */
     int     predicts;      /* no pass goes backward */
     int64_t edges;         /* for attention */
-    int64_t winner_words;  /* of 32 bits in an index of the edges */
+    int64_t winner_words;  /* of 32 bits in an index of the edges; 0: the strategy keeps the neighbours of maxima */
     int64_t gradient_rows; /* rows of a step that have gradients */
     int64_t label_rows;    /* gr_labels.rows */
 };
@@ -317,6 +317,17 @@ int32_t gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_
 int32_t gr_layer_gather_largest(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
 /** dx[n_src x in] = run->scratch[n_dst x in], each element added up where the maximum came from. */
 int32_t gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations *a, float *dx, graft_error *error);
+
+/** The neighbours that maxima were taken from: [n_dst x width] numbers of rows, or -1. */
+struct gr_winners {
+    const void *winner;
+    graft_dtype type; /* of the numbers */
+    int64_t     n_dst, n_src, n_seen, width;
+};
+
+/** dx[n_src x width] = the sum of the elements of g[n_dst x width] whose maximum was taken there; those of rows from
+ *  n_src to n_seen - 1 likewise, in `halo` at the same rows. */
+void gr_scatter_largest(struct gr_run *run, const struct gr_winners *from, const float *g, float *dx, float *halo);
 /** Its result as an operand. */
 struct gr_operand gr_layer_gathered(const struct gr_activations *a);
 /** Whether the layer computes (A H) W rather than A (H W). */

@@ -72,6 +72,12 @@ struct gr_strategy_ops {
     int32_t (*aggregate_end)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                              graft_error *error);
 
+    /** Whether ranks share the columns of sums and maxima, so that none has rows of a halo; NULL: no. */
+    int (*shares_columns)(const struct gr_strategy *strategy);
+    /** If so: maxima over neighbours where another sum would be, out[n_dst x width], without scale and epilogue; and
+     *  backward, from the gradient of the maxima, that of the rows that they were taken from. */
+    int32_t (*largest)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum, graft_error *error);
+
     /** For attention and maxima: begin and end an exchange of boundary rows. Until the end the caller may use all rows
      *  but those of the halo. `local` is when work that needs no other rank began, 0: when the rows were sent. */
     int32_t (*boundary_begin)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *rows,
@@ -144,6 +150,11 @@ static inline int32_t gr_strategy_sum_gradients(struct gr_strategy *strategy, fl
 static inline int32_t gr_strategy_agree(struct gr_strategy *strategy, int32_t rc, graft_error *error)
 {
     return strategy->ops->agree != NULL ? strategy->ops->agree(strategy, rc, error) : rc;
+}
+
+static inline int gr_strategy_shares_columns(const struct gr_strategy *strategy)
+{
+    return strategy->ops->shares_columns != NULL && strategy->ops->shares_columns(strategy);
 }
 
 static inline void gr_strategy_poll(struct gr_strategy *strategy)

@@ -20,18 +20,21 @@ static void read_halo_options(struct gr_partition *p)
     p->evaluates_exact = !halo->evaluates_quantized;
 }
 
-/* Only sums can be made of slices of columns; and rows in transposes have no widths of their own. */
+/* Only sums and maxima can be made of slices of columns; and rows in transposes have no widths of their own. */
 int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_options *halo, graft_error *error)
 {
     const char *name = p->columns == p->comm->n_ranks ? "feature" : "grid";
 
     if (p->columns == 1) return GRAFT_OK;
     if (p->needs_rows)
-        return gr_fail(
-            error, GRAFT_ERR_OPTION,
-            "option 'parallel' is %s, which splits columns of sums over neighbours, but attention and maxima "
-            "read whole rows; expected parallel=partition",
-            name);
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'parallel' is %s, which splits columns of sums over neighbours, but attention reads "
+                       "whole rows; expected parallel=partition",
+                       name);
+    if (p->takes_largest && p->columns < p->comm->n_ranks)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'parallel' is grid, whose groups exchange sums and no maxima; expected "
+                       "parallel=feature, or partition");
     if (halo != NULL && (halo->codec[GR_FORWARD].adaptive || halo->codec[GR_BACKWARD].adaptive))
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'parallel' is %s, whose rows have no adaptive widths; expected another halo.codec",
@@ -50,11 +53,12 @@ void gr_partition_init(struct gr_partition *p, graft_context *context, graft_gra
                                 .n_layers = config->n_layers,
                                 .gathers_from = config->gathers_from,
                                 .columns = 1,
-                                .needs_rows = gr_config_needs_rows(config) };
+                                .takes_largest = config->takes_largest };
     p->options = context->options.halo;
     p->is_stale = p->options.staleness > 0;
     read_halo_options(p);
     if (config->kind->gathers) p->columns = over->columns;
+    p->needs_rows = config->kind->attends || (config->takes_largest && p->columns == 1);
 }
 
 void gr_partition_fini(struct gr_partition *p)
@@ -451,6 +455,53 @@ done:
     return rc;
 }
 
+static int partition_shares_columns(const struct gr_strategy *strategy)
+{
+    return ((const struct gr_partition *)strategy)->columns > 1;
+}
+
+/* Maxima of the columns that this rank has, or their gradients, from slice to slice. */
+static int32_t largest_of_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum,
+                                  graft_error *error)
+{
+    graft_matrix *const     a = ((graft_plan *)sum->block->of_strategy)->matrices[GR_FORWARD].local;
+    float *const           *slice = p->shared->transpose.slice;
+    const int64_t           columns = gr_partition_slice(p, sum->width);
+    int32_t *const          winner = p->shared->winner[run->layer];
+    const int               is_step = run->pass != GRAFT_PASS_EVALUATION && sum->kind != GR_SUM_CONSTANT;
+    const struct gr_winners from = { winner, GRAFT_I32, a->csr.n_rows, a->csr.n_cols, a->csr.n_cols, columns };
+
+    GR_ASSERT(a->csr.index_type == GRAFT_I32);
+    if (columns == 0) return GRAFT_OK;
+    if (sum->direction == GR_FORWARD)
+        return gr_product_largest(run, a, gr_dense_operand(slice[0], columns, a->csr.n_cols), columns,
+                                  is_step ? winner : NULL, slice[1], error);
+    GR_ASSERT(winner != NULL);
+    gr_scatter_largest(run, &from, slice[0], slice[1], NULL);
+    return GRAFT_OK;
+}
+
+static int32_t partition_largest(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                                 graft_error *error)
+{
+    struct gr_partition       *p = partition_of(strategy);
+    struct gr_transpose       *t = &p->shared->transpose;
+    const struct gr_transposed what = transposed_of(p, run, sum, 0);
+    double                     begin = gr_profile_begin(&run->profile);
+    int32_t                    rc = GRAFT_OK;
+
+    GR_TRY(gr_transpose_to_columns(t, &what, sum, gr_run_team(run), error));
+    gr_traffic_count_transpose(p, run, &what, 0);
+    transposed_parts(run, &t->exchange, begin);
+    gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
+    GR_TRY(largest_of_columns(p, run, sum, error));
+    begin = gr_profile_begin(&run->profile);
+    GR_TRY(end_columns(p, run, sum, error));
+    gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
+done:
+    return rc;
+}
+
 static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *b,
                                         graft_error *error)
 {
@@ -530,6 +581,8 @@ const struct gr_strategy_ops gr_partition_ops = { .name = "partition",
                                                   .undo_steps = partition_undo_steps,
                                                   .aggregate_begin = partition_aggregate_begin,
                                                   .aggregate_end = partition_aggregate_end,
+                                                  .shares_columns = partition_shares_columns,
+                                                  .largest = partition_largest,
                                                   .boundary_begin = partition_boundary_begin,
                                                   .boundary_end = partition_boundary_end,
                                                   .sum = partition_sum,

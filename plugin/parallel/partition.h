@@ -41,7 +41,8 @@ struct gr_transpose_flow {
 struct gr_shared_columns {
     struct gr_grid            grid;
     struct gr_transpose       transpose;
-    struct gr_transpose_flow *turned; /* [n_layers x GR_DIRECTIONS x n_ranks] */
+    struct gr_transpose_flow *turned;                /* [n_layers x GR_DIRECTIONS x n_ranks] */
+    int32_t                  *winner[GR_LAYERS_MAX]; /* [rows of a layer x columns] of maxima in a step; NULL: none */
 };
 
 /** The rows that a layer computes in a step where that are fewer than there are. */
@@ -58,14 +59,15 @@ struct gr_partition {
     struct gr_budget         *budget;
     int32_t                   n_layers;
     int32_t                   gathers_from; /* the first layer that exchanges rows; n_layers: none does */
-    int                       needs_rows;   /* it exchanges rows of the halo, in place of sums */
-    struct gr_part            part;         /* the graph as the model needs it */
-    struct gr_made_part       made;         /* its arrays that the graph over ranks does not have */
-    struct gr_share          *share;        /* [n_ranks] what each rank has of it */
-    int32_t                   columns;      /* ranks that share the columns of sums; 1: none do */
-    struct gr_shared_columns *shared;       /* NULL: columns are not shared */
-    struct gr_links           links;        /* of the halo, while the trainer is created */
-    graft_plan               *plan;         /* of all rows; NULL for attention and maxima, which use halo_rows */
+    int                       takes_largest;
+    int                       needs_rows; /* it exchanges rows of the halo, in place of sums */
+    struct gr_part            part;       /* the graph as the model needs it */
+    struct gr_made_part       made;       /* its arrays that the graph over ranks does not have */
+    struct gr_share          *share;      /* [n_ranks] what each rank has of it */
+    int32_t                   columns;    /* ranks that share the columns of sums; 1: none do */
+    struct gr_shared_columns *shared;     /* NULL: columns are not shared */
+    struct gr_links           links;      /* of the halo, while the trainer is created */
+    graft_plan               *plan;       /* of all rows; NULL for attention and maxima, which use halo_rows */
     struct gr_halo_rows       halo_rows;
 
     struct gr_masked_rows masked[GR_LAYERS_MAX];

@@ -96,7 +96,7 @@ static int predicts_few(const struct gr_setup *s)
 
 int gr_reads_halo(const struct gr_setup *s)
 {
-    return s->over != NULL && gr_config_needs_rows(&s->model.config);
+    return s->over != NULL && s->partition.needs_rows;
 }
 
 int gr_masks_rows(const struct gr_setup *s)

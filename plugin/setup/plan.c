@@ -84,7 +84,9 @@ struct gr_capacity gr_capacity_of(const struct gr_setup *s)
                                  .seen = rows_made(s, 0, s->n_seen),
                                  .predicts = s->given != NULL,
                                  .edges = s->model.config.kind->attends ? edges_of(s) : 0,
-                                 .winner_words = s->graph.index_type == GRAFT_I64 ? 2 : 1,
+                                 .winner_words = s->partition.columns > 1           ? 0
+                                                 : s->graph.index_type == GRAFT_I64 ? 2
+                                                                                    : 1,
                                  .gradient_rows = gradient_rows(s),
                                  .label_rows = s->reach[s->model.config.n_layers] };
 }

@@ -254,7 +254,7 @@ done:
 
 static int32_t make_part_plan(struct gr_setup *s, const struct gr_part *part, graft_plan **plan, graft_error *error)
 {
-    const struct gr_plan_wish wish = { .transposed = s->given == NULL,
+    const struct gr_plan_wish wish = { .transposed = s->given == NULL && !s->model.config.takes_largest,
                                        .dtype = GRAFT_F32,
                                        .is_revalued = s->given == NULL && part->local.values != NULL,
                                        .layers = s->model.config.n_layers };
@@ -400,6 +400,23 @@ done:
     return rc;
 }
 
+/* The neighbours of maxima, for the backward pass; the first layer sends no gradient back. */
+static int32_t keep_winners(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    const int32_t        layers = s->model.config.takes_largest ? s->model.config.n_layers : 0;
+    int32_t              rc = GRAFT_OK;
+
+    for (int32_t l = 1; l < layers; l++) {
+        const int64_t rows = gr_grid_rows(&r->shared->grid, gr_partition_prefix(r, r->step_plan[l], l, 0));
+        const int64_t columns = gr_partition_slice(r, gr_summed_columns(&s->run.layers[l]));
+
+        GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_ACTIVATIONS, r->shared->winner[l], rows * columns, error));
+    }
+done:
+    return rc;
+}
+
 int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
@@ -407,6 +424,7 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
 
     if (s->over == NULL) return GRAFT_OK;
     if (r->columns > 1 && s->given == NULL) GR_TRY(keep_transposes(s, error));
+    if (r->columns > 1 && s->given == NULL) GR_TRY(keep_winners(s, error));
     if (s->given == NULL)
         GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->model.n_weights * sizeof *s->model.gradients, error));
     if (s->run.n_column_sums > 0)

@@ -326,7 +326,6 @@ void train_test_all(const char *const *models, int n_models, const struct setup 
                     train_test_case(number, models[m], ranks[r], &setup[s]);
 }
 
-/* Sums over neighbours instead of means; and models whose layers sum several times. */
 void train_test_sums(const int32_t *ranks)
 {
     for (int s = 0; s < TRAIN_SETUPS; s++) {
@@ -339,5 +338,23 @@ void train_test_sums(const int32_t *ranks)
         snprintf(settings, sizeof settings, "%s aggregator=sum lr=0.001", sums.settings);
         sums.settings = settings;
         train_test_case(s, "sage", ranks[1 + s % 4], &sums);
+    }
+}
+
+void train_test_largest(const int32_t *ranks)
+{
+    static const struct setup ties = { "dropout=0 optimizer=sgd momentum=0.5 lr=0.05", { 300, ALIKE } };
+    char                      settings[200];
+
+    for (int s = 0; s <= TRAIN_SETUPS + TRAIN_PREPARED; s++) {
+        struct setup largest = s < TRAIN_SETUPS                    ? train_setups[s]
+                               : s < TRAIN_SETUPS + TRAIN_PREPARED ? train_prepared[s - TRAIN_SETUPS]
+                                                                   : ties;
+
+        if (strstr(largest.settings, "sparse_input=yes") != NULL || strstr(largest.settings, "label_rate") != NULL)
+            continue;
+        snprintf(settings, sizeof settings, "%s aggregator=max", largest.settings);
+        largest.settings = settings;
+        train_test_case(s, "sage", ranks[s % 4], &largest);
     }
 }

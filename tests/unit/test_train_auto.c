@@ -266,7 +266,7 @@ int main(void)
     test_choice("owners of the host without an edge between them", 1, 1, 1, hash);
     test_limit();
     test_rows_alone("model=gat", "attention reads whole rows");
-    test_rows_alone("aggregator=max", "maxima read whole rows");
+    test_rows_alone("aggregator=max", "maxima exchange rows of the halo");
     test_rows_alone("model=mlp", "mlp has no sums");
     test_rows_alone("halo.staleness=1", "two epochs old");
     test_rows_alone("halo.codec=adaptive", "no adaptive widths");

@@ -44,6 +44,7 @@ int main(void)
     train_test_all(models, 3, train_setups, TRAIN_SETUPS, feature);
     train_test_all(models, 3, train_prepared, TRAIN_PREPARED, feature);
     train_test_sums(feature);
+    train_test_largest(feature);
     test_encoded("gcn", 4);
     test_encoded("sage", 7);
     train_shared = "parallel=grid";

@@ -194,24 +194,15 @@ static void test_largest_bits(int32_t n_ranks, const char *partition, const char
 /* Maxima over neighbours, for which ranks exchange rows and no sums. */
 static void test_largest(void)
 {
-    static const struct setup ties = { "dropout=0 optimizer=sgd momentum=0.5 lr=0.05", { 300, ALIKE } };
-    static const int32_t      ranks[] = { 2, 3, 4, 7 };
-    char                      settings[200];
+    static const int32_t ranks[] = { 2, 3, 4, 7 };
 
-    for (int s = 0; s <= TRAIN_SETUPS + TRAIN_PREPARED; s++) {
-        struct setup largest = s < TRAIN_SETUPS                    ? train_setups[s]
-                               : s < TRAIN_SETUPS + TRAIN_PREPARED ? train_prepared[s - TRAIN_SETUPS]
-                                                                   : ties;
-
-        if (strstr(largest.settings, "sparse_input=yes") != NULL || strstr(largest.settings, "label_rate") != NULL)
-            continue;
-        snprintf(settings, sizeof settings, "%s aggregator=max", largest.settings);
-        largest.settings = settings;
-        train_test_case(s, "sage", ranks[s % 4], &largest);
-    }
+    train_test_largest(ranks);
     test_largest_bits(3, "partition=hash", "halo.codec=f32", "halo.staleness=0");
     test_largest_bits(4, "partition=given", "halo.codec=q4", "halo.staleness=1");
     test_largest_bits(2, "partition=hash", "halo.codec=adaptive", "halo.staleness=0");
+    test_largest_bits(3, "parallel=feature", "halo.codec=f32", "halo.staleness=0");
+    test_largest_bits(4, "parallel=feature", "halo.codec=q8", "halo.staleness=1");
+    test_largest_bits(8, "parallel=feature", "halo.codec=bf16", "halo.staleness=0"); /* of 13 and 4 columns */
 }
 
 int main(void)

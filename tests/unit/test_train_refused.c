@@ -16,16 +16,15 @@ struct refusal {
 };
 
 #define WHOLE_ROWS                                                                                                     \
-    "which splits columns of sums over neighbours, but attention and maxima read whole rows; expected "                \
-    "parallel=partition"
+    "which splits columns of sums over neighbours, but attention reads whole rows; expected parallel=partition"
 #define NO_WIDTHS "whose rows have no adaptive widths; expected another halo.codec"
 #define DIVISOR ", expected a divisor of the 4 ranks, such as 2"
 
 static const struct refusal refusals[] = {
     { "parallel=feature model=gat", "", "option 'parallel' is feature, " WHOLE_ROWS },
     { "parallel=grid model=gat", "", "option 'parallel' is grid, " WHOLE_ROWS },
-    { "parallel=feature aggregator=max", "", "option 'parallel' is feature, " WHOLE_ROWS },
-    { "parallel=grid aggregator=max", "", "option 'parallel' is grid, " WHOLE_ROWS },
+    { "parallel=grid aggregator=max", "",
+      "option 'parallel' is grid, whose groups exchange sums and no maxima; expected parallel=feature, or partition" },
     { "parallel=grid parallel.columns=3", "", "option 'parallel.columns' is 3" DIVISOR },
     { "parallel=grid parallel.columns=8", "", "option 'parallel.columns' is 8" DIVISOR },
     { "parallel=feature halo.codec=adaptive", "", "option 'parallel' is feature, " NO_WIDTHS },
