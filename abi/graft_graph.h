@@ -98,10 +98,10 @@ typedef struct graft_graphs {
      *  of all vertices of its group. With option "halo.staleness" each transpose is of the epoch before, so a sum adds
      *  up rows that are two epochs old. ERR_OPTION if the columns do not divide the ranks; trainers of gat, of maxima
      *  over several groups, and with adaptive widths are refused. With auto rank 0 compares all numbers of columns
-     *  that divide the ranks, by the prediction of `partition`=auto and the minimum vertex covers between the parts,
-     *  and takes the fastest whose edges memory.limit allows; explain() has a table. It shares rows for gat, maxima,
-     *  stale rows and adaptive widths, with fewer than 8 bits, and for a graph too large for rank 0. ERR_OPTION with
-     *  "partition.file".
+     *  that divide the ranks, by the prediction of `partition`=auto with measured rates of network, sums and dense
+     *  products, and the minimum vertex covers between the parts, and takes the fastest whose edges memory.limit
+     *  allows; explain() has a table. It shares rows for gat, maxima, stale rows and adaptive widths, with fewer than
+     *  8 bits, and for a graph too large for rank 0. ERR_OPTION with "partition.file".
      *
      *  Option "partition.file" names a file with owners. If it exists, it replaces `partition`; it must be of this
      *  graph (the same edges in any slices; values do not count) and have as many parts as there are ranks, or groups

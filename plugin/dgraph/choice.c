@@ -4,16 +4,12 @@
 #include "base/available.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "dgraph/owner.h"
 #include "halo/format.h"
 #include "partition/metis.h"
 
 #include <math.h>
-#include <stdio.h>
-
-/* The assumed speed of one thread: seconds for one element of a sum over neighbours, and operations of dense products
- * per second. */
-static const double ELEMENT_SECONDS = 2e-10, OPERATIONS = 5e10;
 
 /* To measure the network each rank sends PROBE_BYTES to all others together, PROBES times. */
 enum { PROBE_BYTES = 1 << 20, PROBES = 4 };
@@ -131,11 +127,11 @@ static enum gr_rows sent_rows_of(const graft_context *context)
     return rows[context->options.halo.cover];
 }
 
-int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, struct gr_partition_cost *cost,
+int32_t gr_owner_cost(const graft_context *context, const struct gr_owner_rates *rates, struct gr_partition_cost *cost,
                       graft_error *error)
 {
     const struct gr_row_format format = gr_row_format_of(context);
-    const int                  gathers = context->options.model.kind != GR_KIND_MLP, threads = gr_threads(context, 0);
+    const int                  gathers = context->options.model.kind != GR_KIND_MLP;
     const double               bytes = (format.bits[GR_FORWARD] + format.bits[GR_BACKWARD]) / 8.0;
     const int32_t              layers = (int32_t)context->options.model.layers, hidden = layers > 1 ? layers - 1 : 1;
     int64_t                   *width = NULL;
@@ -147,10 +143,10 @@ int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, str
     for (int32_t i = 0; i < hidden; i++) {
         const double w = (double)width[i], times = (double)layers / hidden;
 
-        cost->vertex += times * 6 * w * w / (OPERATIONS * threads);
+        cost->vertex += times * 6 * w * w / rates->operations_per_second;
         if (!gathers) continue;
-        cost->entry += times * 2 * w * ELEMENT_SECONDS / threads;
-        cost->row += times * bytes * w / bytes_per_second;
+        cost->entry += times * 2 * w * rates->element_seconds;
+        cost->row += times * bytes * w / rates->bytes_per_second;
     }
 done:
     gr_free(context, width);
@@ -219,7 +215,7 @@ static int32_t choose_parts(graft_graph *g, const struct gr_grid_question *quest
 
 /* On rank 0, while the others wait. */
 static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partition_method method,
-                             double bytes_per_second, double latency, graft_error *error)
+                             const struct gr_owner_rates *rates, double latency, graft_error *error)
 {
     const graft_csr rows = {
         sizeof rows, GRAFT_I32, 0, 0, g->n_vertices, g->n_vertices, s->ends, s->columns, NULL, NULL
@@ -230,13 +226,18 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     struct gr_heartbeat           heartbeat = { .comm = g->comm };
     const struct gr_meanwhile     meanwhile = { send_choice_heartbeat, &heartbeat };
     const struct gr_grid_question question = { &whole, s->owner, method, &costs, &meanwhile };
-    int32_t                       rc = gr_owner_cost(g->context, bytes_per_second, &costs.of_rank, error);
+    int32_t                       rc = gr_owner_cost(g->context, rates, &costs.of_rank, error);
 
     if (rc == GRAFT_OK) rc = choose_parts(g, &question, s, &choice, error);
     if (rc == GRAFT_OK) {
-        snprintf(g->partition, sizeof g->partition, "%s, %s, with %.3g MB/s between ranks",
-                 g->is_given ? "given by the host" : gr_partition_name(g->context->options.partition.method),
-                 choice.why[0] != '\0' ? choice.why : "kept", bytes_per_second * 1e-6);
+        struct gr_text text = { g->partition, sizeof g->partition };
+
+        gr_text_add(&text, "%s, %s, with %.3g MB/s between ranks",
+                    g->is_given ? "given by the host" : gr_partition_name(g->context->options.partition.method),
+                    choice.why[0] != '\0' ? choice.why : "kept", rates->bytes_per_second * 1e-6);
+        if (g->compares)
+            gr_text_add(&text, ", %.3g us a message; a rank sums %.3g G elements/s and multiplies at %.3g GFLOP/s",
+                        latency * 1e6, 1e-9 / rates->element_seconds, rates->operations_per_second * 1e-9);
         gr_log(g->context, GRAFT_LOG_INFO, "partition: %s", g->partition);
     }
     return end_waiting(&heartbeat, rc, error);
@@ -244,16 +245,18 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
 
 int32_t gr_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partition_method method, graft_error *error)
 {
-    struct structure s;
-    double           bytes_per_second = 0, latency = 0;
-    int32_t          rc = structure_init(g, slice, &s, error);
+    struct structure      s;
+    struct gr_owner_rates rates;
+    double                bytes_per_second = 0, latency = 0;
+    int32_t               rc = structure_init(g, slice, &s, error);
 
     if (rc == GRAFT_OK && g->compares) rc = gr_grids_init(g, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(measure_network(g, &s, &bytes_per_second, &latency, error));
+    rates = gr_owner_rates_assumed(g->context, bytes_per_second);
+    if (g->compares) GR_TRY(gr_owner_measure_rates(g, slice, &rates, error));
     GR_TRY(gather_structure(g, &s, method, error));
-    rc = g->comm->rank == 0 ? choose_owners(g, &s, method, bytes_per_second, latency, error)
-                            : gr_comm_attend(g->comm, error);
+    rc = g->comm->rank == 0 ? choose_owners(g, &s, method, &rates, latency, error) : gr_comm_attend(g->comm, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_broadcast(g->comm, 0, g->partition, sizeof g->partition, error));
     if (g->compares) GR_TRY(gr_grids_share(g, error));

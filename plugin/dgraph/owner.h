@@ -5,6 +5,7 @@
  * choice.c      the whole graph on rank 0: METIS, or the best of all methods
  * owner_file.c  a partition in a file
  * grids.c       how many ranks share columns: parallel=auto
+ * rates.c       how fast ranks compute
  * root.c        routes from the slices to rank 0
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DGRAPH_OWNER_H
@@ -33,10 +34,25 @@ int32_t gr_owner_choose(graft_graph *graph, const graft_slice *slice, enum gr_pa
 int32_t gr_owner_check_whole(const graft_graph *graph, int64_t entries, enum gr_partition_method method,
                              graft_error *error);
 
-/** The cost of an epoch for partition.h, from the options of the context: layers of the mean hidden width, the threads
- *  of this rank, and rows according to the model, the cover and the bits of messages.
+/** How fast a rank is with all of its threads. */
+struct gr_owner_rates {
+    double bytes_per_second;      /* that it sends to others */
+    double element_seconds;       /* of a sum over neighbours: an edge in one column */
+    double operations_per_second; /* of dense products */
+};
+
+/** Without a measurement of what it computes. */
+struct gr_owner_rates gr_owner_rates_assumed(const graft_context *context, double bytes_per_second);
+/** Measure what ranks compute, all at the same time: sums over a part of the slice, and a dense product. *rates gets
+ *  the mean of all ranks; without edges it keeps what is assumed. Collective. \return OK; ERR_NOMEM, errors of modules:
+ *  the same on all ranks; ERR_PEER. */
+int32_t gr_owner_measure_rates(const graft_graph *graph, const graft_slice *slice, struct gr_owner_rates *rates,
+                               graft_error *error);
+
+/** The cost of an epoch for partition.h, from the options of the context: layers of the mean hidden width, and rows
+ *  according to the model, the cover and the bits of messages.
  * \return OK; ERR_OPTION (hidden); ERR_NOMEM. */
-int32_t gr_owner_cost(const graft_context *context, double bytes_per_second, struct gr_partition_cost *cost,
+int32_t gr_owner_cost(const graft_context *context, const struct gr_owner_rates *rates, struct gr_partition_cost *cost,
                       graft_error *error);
 
 /** Why parallel=auto can share rows alone with these options; NULL: it compares all ways. */

@@ -23,6 +23,13 @@ static void owner_cost_set(const char *key, const char *value)
     if (gr_option_set(context, key, value, &error) < 0) abort();
 }
 
+static int32_t cost_at(double bytes_per_second, struct gr_partition_cost *cost, graft_error *error)
+{
+    const struct gr_owner_rates rates = gr_owner_rates_assumed(context, bytes_per_second);
+
+    return gr_owner_cost(context, &rates, cost, error);
+}
+
 /* What an epoch costs with some options, beside what it costs without them: two layers of 100 by one thread. */
 static void test_cost(void)
 {
@@ -47,12 +54,12 @@ static void test_cost(void)
     owner_cost_set("layers", "2");
     owner_cost_set("hidden", "100");
     owner_cost_set("threads", "1");
-    if (gr_owner_cost(context, 1e6, &one, &error) < 0) abort();
+    if (cost_at(1e6, &one, &error) < 0) abort();
     ok(one.entry > 0 && one.vertex > 0 && fabs(one.row - 2 * 8 * 100 / 1e6) < 1e-12,
        "two layers of 100: %.3g s for an entry, %.3g for a vertex, %.3g for a row", one.entry, one.vertex, one.row);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         owner_cost_set(cases[i].key, cases[i].value);
-        if (gr_owner_cost(context, 1e6, &cost, &error) < 0) abort();
+        if (cost_at(1e6, &cost, &error) < 0) abort();
         owner_cost_set(cases[i].key, cases[i].standard);
         ok(fabs(cost.entry / one.entry - cases[i].entry) < 1e-9 &&
                fabs(cost.vertex / one.vertex - cases[i].vertex) < 1e-9 &&
@@ -136,7 +143,7 @@ static void test_network(void)
 
     graph_init(&graph, 5);
     owner_cost_set("partition.program", partitioner);
-    if (gr_owner_cost(context, pace * 1e6, &cost, &error) < 0 ||
+    if (cost_at(pace * 1e6, &cost, &error) < 0 ||
         gr_partition_choose(context, &graph.slice, 2, GR_PARTITION_METIS, &cost, NULL, owner, &choice, &error) < 0)
         abort();
     if (!ok(fault == NULL && pace > 1 && pace < 21.1 && fabs(told / choice.seconds[GR_PARTITION_METIS] - 1) < 0.02,

@@ -38,6 +38,19 @@ static int read_ways(const char *explained, struct way *way)
     return count;
 }
 
+/* Any computer on which tests run, under a sanitizer too. */
+static int has_rates(const char *explained)
+{
+    const char *line = strstr(explained, "MB/s between ranks, ");
+    double      latency, elements, operations;
+
+    return line != NULL &&
+           sscanf(line,
+                  "MB/s between ranks, %lf us a message; a rank sums %lf G elements/s and multiplies at %lf GFLOP/s",
+                  &latency, &elements, &operations) == 3 &&
+           latency > 0 && elements > 1e-4 && elements < 1e3 && operations > 1e-4 && operations < 1e5;
+}
+
 /* The divisors of the number of ranks in order; of those that memory allows the fastest is chosen. NULL, or a fault. */
 static const char *check_ways(const char *explained, int32_t n_ranks, double n, struct way *chosen)
 {
@@ -45,6 +58,7 @@ static const char *check_ways(const char *explained, int32_t n_ranks, double n, 
     const int  count = read_ways(explained, way);
     int        at = 0, n_chosen = 0;
 
+    if (!has_rates(explained)) return "no rates are measured";
     for (int c = 1; c <= n_ranks; c++) {
         if (n_ranks % c != 0) continue;
         if (at >= count || way[at].columns != c) return "a number of columns is missing";
