@@ -93,15 +93,17 @@ typedef struct graft_graphs {
      *  vertices; with feature all ranks share the columns: rank i of m sums columns floor(d i / m) to
      *  floor(d (i + 1) / m) - 1 of all vertices (MixGCN, section 3.1.2); with grid each group of "parallel.columns"
      *  ranks that follow each other has a part and shares its columns, and the groups exchange boundary rows. For all
-     *  else each rank owns rows, those of a group being dealt to its ranks, unless `partition` is given. A trainer
-     *  then sends 4 n d (m-1)/m bytes in each of two transposes of a sum, whatever the graph, and a rank has the edges
-     *  of all vertices of its group. With option "halo.staleness" each transpose is of the epoch before, so a sum adds
-     *  up rows that are two epochs old. ERR_OPTION if the columns do not divide the ranks; trainers of gat, of maxima
-     *  over several groups, and with adaptive widths are refused. With auto rank 0 compares all numbers of columns
-     *  that divide the ranks, by the prediction of `partition`=auto with measured rates of network, sums and dense
-     *  products, and the minimum vertex covers between the parts, and takes the fastest whose edges memory.limit
-     *  allows; explain() has a table. It shares rows for gat, maxima, stale rows and adaptive widths, with fewer than
-     *  8 bits, and for a graph too large for rank 0. ERR_OPTION with "partition.file".
+     *  else each rank owns rows, those of a group being dealt to its ranks, unless `partition` is given. A trainer then
+     *  sends 4 n d (m-1)/m bytes in each of two transposes of a sum, whatever the graph, and a rank has the edges of
+     *  all vertices of its group; with feature and option "feature.graph" = stream, those of its own vertices, while
+     *  blocks of others travel in each sum: 4 bytes a row and an edge, and 4 a value, to each other rank. With option
+     *  "halo.staleness" each transpose is of the epoch before, so a sum adds up rows that are two epochs old.
+     *  ERR_OPTION if the columns do not divide the ranks; trainers of gat, of maxima over several groups, and with
+     *  adaptive widths are refused. With auto rank 0 compares all numbers of columns that divide the ranks, by the
+     *  prediction of `partition`=auto with measured rates of network, sums and dense products, and the minimum vertex
+     *  covers between the parts, and takes the fastest whose edges memory.limit allows; explain() has a table. It
+     *  shares rows for gat, maxima, stale rows and adaptive widths, with fewer than 8 bits, and for a graph too large
+     *  for rank 0. ERR_OPTION with "partition.file".
      *
      *  Option "partition.file" names a file with owners. If it exists, it replaces `partition`; it must be of this
      *  graph (the same edges in any slices; values do not count) and have as many parts as there are ranks, or groups

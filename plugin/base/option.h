@@ -101,11 +101,15 @@ struct gr_data_options {
     enum gr_choice self_loops;
 };
 
+enum gr_feature_graph { GR_FEATURE_GRAPH_AUTO, GR_FEATURE_GRAPH_REPLICATE, GR_FEATURE_GRAPH_STREAM };
+
 struct gr_resource_options {
     enum gr_order  order;
     int32_t        row_masks, reuse_input, recompute, profile;
     enum gr_choice sparse_input;
     int64_t        threads, memory_limit; /* MB */
+
+    enum gr_feature_graph feature_graph;
 };
 
 struct gr_kernel_options {

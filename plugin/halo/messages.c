@@ -230,14 +230,18 @@ static int64_t request_count(const struct gr_messages *m)
     return PARTS * ((int64_t)m->side[GR_SEND].n + m->side[GR_RECEIVE].n);
 }
 
-/* Set the rows of a side, and list the ranks that have some of them. */
+/* Set the rows of a side, and list the ranks that have some of them. They begin behind this one, so that ranks do not
+ * all send to the first one at once. */
 static void set_side(struct gr_messages *m, enum gr_side s, struct gr_rank_rows rows)
 {
+    const int32_t           n = m->comm->n_ranks;
     struct gr_message_side *side = &m->side[s];
 
     side->rows = rows;
     side->n = 0;
-    for (int32_t q = 0; q < m->comm->n_ranks; q++) {
+    for (int32_t i = 1; i <= n; i++) {
+        const int32_t q = (m->comm->rank + i) % n;
+
         side->has_raw[q] = 0;
         if (rows.start[q] < rows.start[q + 1]) side->peer[side->n++] = q;
     }
@@ -374,12 +378,18 @@ done:
     return rc;
 }
 
-int32_t gr_messages_send_until(struct gr_messages *m, int32_t end, struct gr_team team, graft_error *error)
+/* Of this rank itself: all. */
+static int32_t places_behind(const struct gr_messages *m, int32_t rank)
+{
+    return rank > m->comm->rank ? rank - m->comm->rank : rank - m->comm->rank + m->comm->n_ranks;
+}
+
+int32_t gr_messages_send_until(struct gr_messages *m, int32_t peer, struct gr_team team, graft_error *error)
 {
     const struct gr_message_side *side = &m->side[GR_SEND];
     int32_t                       last = m->n_sent, rc = GRAFT_OK;
 
-    while (last < side->n && side->peer[last] < end) last++;
+    while (last < side->n && places_behind(m, side->peer[last]) <= places_behind(m, peer)) last++;
     GR_TRY(check_raw(m, error));
     compute_crcs(m, side, m->n_sent, last, team);
     if (m->send_began_at == 0) m->send_began_at = gr_seconds();
@@ -390,7 +400,7 @@ done:
 
 int32_t gr_messages_send(struct gr_messages *m, struct gr_team team, graft_error *error)
 {
-    int32_t rc = gr_messages_send_until(m, m->comm->n_ranks, team, error);
+    int32_t rc = gr_messages_send_until(m, m->comm->rank, team, error);
 
     GR_TRY(rc);
     gr_messages_count_sent(m);

@@ -136,9 +136,10 @@ int  gr_messages_are_encoded(const struct gr_messages *messages);
 /** The team, of no more threads than there is scratch memory for. */
 struct gr_team gr_messages_team(const struct gr_messages *messages, struct gr_team team);
 
-/** Seal and send the messages to ranks before `end` that have not been sent yet, whose rows have been encoded. Rows to
- *  other ranks may be computed afterwards. \return as gr_messages_send(), which is due for the others in any case. */
-int32_t gr_messages_send_until(struct gr_messages *messages, int32_t end, struct gr_team team, graft_error *error);
+/** Seal and send the messages that have not been sent yet to the ranks behind this one up to `peer`; rank 0 is behind
+ *  the last one. Their rows have been encoded. Rows to other ranks may be computed afterwards.
+ *  \return as gr_messages_send(), which is due for the others in any case. */
+int32_t gr_messages_send_until(struct gr_messages *messages, int32_t peer, struct gr_team team, graft_error *error);
 
 /** Seal and send. \return OK; ERR_PEER; ERR_FORMAT (this rank alone: a row that fits no code, where that is
  *  refused). */

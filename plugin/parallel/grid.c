@@ -28,8 +28,7 @@ static int64_t place_group(struct gr_grid *grid, int32_t group)
     return at;
 }
 
-/* The row in its group of row `row` of a rank. */
-static int64_t row_in_group(const struct gr_grid *grid, int32_t rank, int64_t row)
+int64_t gr_grid_row(const struct gr_grid *grid, int32_t rank, int64_t row)
 {
     int32_t level = 0;
 
@@ -135,7 +134,7 @@ static void name_halo(const struct gr_grid *grid, const struct gr_part *part, in
 {
     for (int32_t q = 0; q < n_ranks; q++) {
         for (int64_t s = part->halo.start[q]; s < part->halo.start[q + 1]; s++)
-            vertex[s] = (int64_t)(q / grid->columns) << ROW_BITS | row_in_group(grid, q, part->halo.place[s]);
+            vertex[s] = (int64_t)(q / grid->columns) << ROW_BITS | gr_grid_row(grid, q, part->halo.place[s]);
     }
 }
 
@@ -163,7 +162,7 @@ static void fill_rank_edges(const struct gr_grid *grid, const struct gr_part *pa
     e->entries[INSIDE] = e->entries[OUTSIDE] = 0;
     for (int64_t row = 0; row < e->rows; row++) {
         for (int64_t i = part->local.row_ptr[row]; i < part->local.row_ptr[row + 1]; i++)
-            put_edge(e, row, INSIDE, row_in_group(grid, rank, gr_csr_column(&part->local, i)), &part->local, i);
+            put_edge(e, row, INSIDE, gr_grid_row(grid, rank, gr_csr_column(&part->local, i)), &part->local, i);
         for (int64_t i = part->remote.row_ptr[row]; i < part->remote.row_ptr[row + 1]; i++) {
             const int64_t vertex = halo_vertex[gr_csr_column(&part->remote, i)];
 
@@ -360,5 +359,19 @@ done:
     edges_fini(context, &mine);
     edges_fini(context, &all);
     gr_free(context, counts);
+    return rc;
+}
+
+int32_t gr_grid_empty(const graft_context *context, int32_t n_ranks, struct gr_made_part *made, graft_error *error)
+{
+    const graft_csr like = { .size = sizeof like, .index_type = GRAFT_I32, .value_type = GRAFT_F32 };
+    int32_t         rc = gr_made_part_halo(context, made, n_ranks, 0, error);
+
+    GR_TRY(rc);
+    GR_TRY(gr_csr_init(context, &made->local, &like, 0, 0, 0, error));
+    GR_TRY(gr_csr_init(context, &made->remote, &like, 0, 0, 0, error));
+    made->part.local = made->local.view;
+    made->part.remote = made->remote.view;
+done:
     return rc;
 }

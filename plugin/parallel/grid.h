@@ -39,6 +39,12 @@ int64_t gr_grid_bytes(const struct gr_grid *grid, int32_t n_ranks);
 int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                        const struct gr_part *part, struct gr_made_part *made, graft_error *error);
 
+/** The row in its group of row `row` of a rank. */
+int64_t gr_grid_row(const struct gr_grid *grid, int32_t rank, int64_t row);
+
+/** A graph without vertices, in place of that of a group whose edges are in blocks (edges.h). \return OK; ERR_NOMEM. */
+int32_t gr_grid_empty(const graft_context *context, int32_t n_ranks, struct gr_made_part *made, graft_error *error);
+
 /** Rows of a rank, and of the group, in a prefix. */
 static inline int64_t gr_grid_rows_of(const struct gr_grid *grid, int32_t rank, int32_t prefix)
 {

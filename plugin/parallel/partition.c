@@ -1,6 +1,6 @@
 /* Strategy `partition`. What a rank can fail in alone is agreed on before the ranks do the next thing together.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "parallel/partition.h"
+#include "parallel/columns.h"
 
 #include "adaptive/adapt.h"
 #include "base/assert.h"
@@ -35,6 +35,10 @@ int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_op
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'parallel' is grid, whose groups exchange sums and no maxima; expected "
                        "parallel=feature, or partition");
+    if (p->takes_largest && p->context->options.resource.feature_graph == GR_FEATURE_GRAPH_STREAM)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'feature.graph' is stream, which is for sums, and maxima need the edges of all ranks; "
+                       "expected feature.graph=replicate");
     if (halo != NULL && (halo->codec[GR_FORWARD].adaptive || halo->codec[GR_BACKWARD].adaptive))
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'parallel' is %s, whose rows have no adaptive widths; expected another halo.codec",
@@ -70,6 +74,7 @@ void gr_partition_fini(struct gr_partition *p)
         gr_made_part_fini(p->context, &p->masked[l].part);
     }
     if (p->shared != NULL) gr_transpose_fini(&p->shared->transpose);
+    if (p->shared != NULL) gr_blocks_fini(&p->shared->blocks);
     if (p->shared != NULL) gr_grid_fini(p->context, &p->shared->grid);
     gr_free(p->context, p->shared);
     gr_links_fini(p->comm, &p->links);
@@ -117,7 +122,8 @@ void gr_partition_charge(struct gr_partition *p, struct gr_budget *budget)
         if (p->masked[l].plan != NULL) messages += gr_plan_bytes(p->masked[l].plan);
         graph += gr_made_part_bytes(&p->masked[l].part);
     }
-    if (p->shared != NULL) graph += gr_grid_bytes(&p->shared->grid, p->comm->n_ranks);
+    if (p->shared != NULL)
+        graph += gr_grid_bytes(&p->shared->grid, p->comm->n_ranks) + gr_blocks_bytes(&p->shared->blocks);
     if (p->shared != NULL) messages += gr_transpose_bytes(&p->shared->transpose);
     messages += gr_halo_rows_bytes(&p->halo_rows, p->comm->n_ranks) + gr_links_bytes(&p->links);
     gr_budget_charge(budget, GR_USE_MESSAGES, messages - p->charged_messages);
@@ -298,19 +304,19 @@ static int32_t is_exact(const struct gr_partition *p, const struct gr_run *run)
 }
 
 /* The same of a sum; what is cached is computed once. */
-static int32_t is_exact_sum(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
+int32_t gr_partition_is_exact(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
 {
     return sum->kind == GR_SUM_CONSTANT || is_exact(p, run);
 }
 
 /* Whether a sum is no step of its layer, which leaves alone what the layer keeps. */
-static int is_stateless_sum(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
+int gr_partition_is_stateless(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
 {
-    return is_exact_sum(p, run, sum) || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
+    return gr_partition_is_exact(p, run, sum) || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
 }
 
 /* The parts of a phase up to the sending of rows. */
-static void sent_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
+void gr_partition_sent_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
 {
     if (pass->settled_at > 0) gr_profile_part(&run->profile, "wait", begin, pass->settled_at, 1);
     gr_profile_part(&run->profile, "pack", pass->settled_at > 0 ? pass->settled_at : begin, pass->sent_at, 0);
@@ -331,8 +337,8 @@ static int32_t begin_sum(struct gr_partition *p, struct gr_run *run, const struc
 {
     graft_plan *const          plan = sum->block->of_strategy;
     const int                  back = sum->direction == GR_BACKWARD;
-    const int32_t              exact = is_exact_sum(p, run, sum);
-    const int                  stateless = is_stateless_sum(p, run, sum);
+    const int32_t              exact = gr_partition_is_exact(p, run, sum);
+    const int                  stateless = gr_partition_is_stateless(p, run, sum);
     const graft_csr           *local = &plan->part->local;
     const int64_t              n_in = back ? local->n_rows : local->n_cols;
     const graft_dense          x = gr_dense_view(sum->x, sum->x_type, n_in, sum->width, sum->stride);
@@ -357,76 +363,29 @@ static int32_t begin_sum(struct gr_partition *p, struct gr_run *run, const struc
     return gr_spmm_begin(plan, &args, error);
 }
 
-/* The rows that a sum reads (or, with `of_result`, makes), as a prefix of the grid. */
-static struct gr_transposed transposed_of(const struct gr_partition *p, const struct gr_run *run,
-                                          const struct gr_sum *sum, int of_result)
-{
-    const int sources = (sum->direction == GR_FORWARD) == !of_result;
-
-    return (struct gr_transposed){ .prefix = gr_partition_prefix(p, sum->block->of_strategy, run->layer, sources),
-                                   .width = sum->width,
-                                   .of_result = !sources,
-                                   .stateless = is_stateless_sum(p, run, sum),
-                                   .synchronous = p->synchronous,
-                                   .args = { .layer = run->layer,
-                                             .direction = sum->direction,
-                                             .exact = is_exact_sum(p, run, sum),
-                                             .epoch = run->epoch } };
-}
-
-/* The parts of a phase that a transpose takes, up to now. */
-static void transposed_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
-{
-    sent_parts(run, pass, begin);
-    gr_profile_part(&run->profile, "wait", pass->sent_at, pass->received_at, 1);
-    gr_profile_part(&run->profile, "unpack", pass->received_at, gr_seconds(), 0);
-}
-
-/* The sum of the columns that this rank has of its group. A slice without columns needs no sum, and the ranks that have
- * the same slice in other groups know that. */
-static int32_t begin_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
-{
-    struct gr_transpose       *t = &p->shared->transpose;
-    const struct gr_transposed what = transposed_of(p, run, sum, 0);
-    const int64_t              columns = gr_partition_slice(p, sum->width);
-    struct gr_sum              slice = *sum;
-    int32_t                    rc = GRAFT_OK;
-
-    GR_TRY(gr_transpose_to_columns(t, &what, sum, gr_run_team(run), error));
-    gr_traffic_count_transpose(p, run, &what, 0);
-    transposed_parts(run, &t->exchange, p->begin);
-    slice.x = t->slice[0];
-    slice.x_type = GRAFT_F32;
-    slice.out = t->slice[1];
-    slice.stride = slice.width = columns;
-    slice.scale = NULL;
-    slice.add = 0;
-    if (columns > 0) rc = begin_sum(p, run, &slice, error);
-done:
-    return rc;
-}
-
-static int32_t end_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
-{
-    struct gr_transpose       *t = &p->shared->transpose;
-    const struct gr_transposed what = transposed_of(p, run, sum, 1);
-    const double               begin = gr_seconds();
-    int32_t                    rc = GRAFT_OK;
-
-    GR_TRY(gr_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
-    gr_traffic_count_transpose(p, run, &what, 1);
-    transposed_parts(run, &t->exchange, begin);
-done:
-    return rc;
-}
-
 static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                          graft_error *error)
 {
     struct gr_partition *p = partition_of(strategy);
+    struct gr_sum        slice;
+    int32_t              rc = GRAFT_OK;
 
     p->begin = gr_profile_begin(&run->profile);
-    return p->columns > 1 ? begin_columns(p, run, sum, error) : begin_sum(p, run, sum, error);
+    if (p->columns == 1) return begin_sum(p, run, sum, error);
+    GR_TRY(gr_columns_begin(p, run, sum, &slice, error));
+    if (!gr_partition_has_blocks(p) && slice.width > 0) rc = begin_sum(p, run, &slice, error);
+done:
+    return rc;
+}
+
+static struct gr_amount amount_of(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
+{
+    const graft_plan *const plan = sum->block->of_strategy;
+    const graft_csr        *local = &plan->part->local;
+
+    if (gr_partition_has_blocks(p)) return gr_columns_amount(p, run, sum);
+    return (struct gr_amount){ (double)(gr_csr_entries(local) + gr_csr_entries(&plan->part->remote)),
+                               (double)(sum->direction == GR_BACKWARD ? local->n_cols : local->n_rows) };
 }
 
 static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
@@ -435,22 +394,20 @@ static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_r
     struct gr_partition      *p = partition_of(strategy);
     graft_plan *const         plan = sum->block->of_strategy;
     const struct gr_exchange *pass = &plan->product.exchange;
-    const graft_csr          *local = &plan->part->local;
     const int64_t             width = gr_partition_slice(p, sum->width);
-    const double              edges = (double)(gr_csr_entries(local) + gr_csr_entries(&plan->part->remote));
-    const double              n_out = (double)(sum->direction == GR_BACKWARD ? local->n_cols : local->n_rows);
+    const struct gr_amount    amount = amount_of(p, run, sum);
     int32_t                   rc = GRAFT_OK;
 
-    if (width > 0) {
+    if (width > 0 && !gr_partition_has_blocks(p)) {
         GR_TRY(gr_spmm_end(plan, error));
         if (p->columns == 1) gr_traffic_count(p, run, pass, plan->flow, sum->direction);
-        sent_parts(run, pass, p->columns == 1 ? p->begin : 0);
+        gr_partition_sent_parts(run, pass, p->columns == 1 ? p->begin : 0);
         received_parts(run, pass, pass->sent_at, plan->product.computed_at, p->columns > 1 ? gr_seconds() : 0);
     }
-    if (p->columns > 1) gr_traffic_count_columns(p, run, sum, is_exact_sum(p, run, sum));
-    if (p->columns > 1) GR_TRY(end_columns(p, run, sum, error));
-    gr_profile_end(&run->profile, "aggregate", p->begin, 4 * ((edges + n_out) * (double)width + edges),
-                   edges * (double)width);
+    if (p->columns > 1) gr_traffic_count_columns(p, run, sum, gr_partition_is_exact(p, run, sum));
+    if (p->columns > 1) GR_TRY(gr_columns_end(p, run, sum, error));
+    gr_profile_end(&run->profile, "aggregate", p->begin,
+                   4 * ((amount.edges + amount.rows) * (double)width + amount.edges), amount.edges * (double)width);
 done:
     return rc;
 }
@@ -460,46 +417,10 @@ static int partition_shares_columns(const struct gr_strategy *strategy)
     return ((const struct gr_partition *)strategy)->columns > 1;
 }
 
-/* Maxima of the columns that this rank has, or their gradients, from slice to slice. */
-static int32_t largest_of_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum,
-                                  graft_error *error)
-{
-    graft_matrix *const     a = ((graft_plan *)sum->block->of_strategy)->matrices[GR_FORWARD].local;
-    float *const           *slice = p->shared->transpose.slice;
-    const int64_t           columns = gr_partition_slice(p, sum->width);
-    int32_t *const          winner = p->shared->winner[run->layer];
-    const int               is_step = run->pass != GRAFT_PASS_EVALUATION && sum->kind != GR_SUM_CONSTANT;
-    const struct gr_winners from = { winner, GRAFT_I32, a->csr.n_rows, a->csr.n_cols, a->csr.n_cols, columns };
-
-    GR_ASSERT(a->csr.index_type == GRAFT_I32);
-    if (columns == 0) return GRAFT_OK;
-    if (sum->direction == GR_FORWARD)
-        return gr_product_largest(run, a, gr_dense_operand(slice[0], columns, a->csr.n_cols), columns,
-                                  is_step ? winner : NULL, slice[1], error);
-    GR_ASSERT(winner != NULL);
-    gr_scatter_largest(run, &from, slice[0], slice[1], NULL);
-    return GRAFT_OK;
-}
-
 static int32_t partition_largest(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                  graft_error *error)
 {
-    struct gr_partition       *p = partition_of(strategy);
-    struct gr_transpose       *t = &p->shared->transpose;
-    const struct gr_transposed what = transposed_of(p, run, sum, 0);
-    double                     begin = gr_profile_begin(&run->profile);
-    int32_t                    rc = GRAFT_OK;
-
-    GR_TRY(gr_transpose_to_columns(t, &what, sum, gr_run_team(run), error));
-    gr_traffic_count_transpose(p, run, &what, 0);
-    transposed_parts(run, &t->exchange, begin);
-    gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
-    GR_TRY(largest_of_columns(p, run, sum, error));
-    begin = gr_profile_begin(&run->profile);
-    GR_TRY(end_columns(p, run, sum, error));
-    gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
-done:
-    return rc;
+    return gr_columns_largest(partition_of(strategy), run, sum, error);
 }
 
 static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *b,
@@ -518,7 +439,7 @@ static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_
     gr_halo_rows_place(rows, &pass, b->x, b->block->n_src, b->width);
     GR_TRY(gr_halo_rows_begin(rows, &pass, gr_run_team(run), error));
     gr_traffic_count(p, run, &rows->exchange, rows->flow, b->direction);
-    sent_parts(run, &rows->exchange, b->begin);
+    gr_partition_sent_parts(run, &rows->exchange, b->begin);
 done:
     return rc;
 }

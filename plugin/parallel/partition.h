@@ -6,7 +6,8 @@
  *
  * partition.c  the strategy, and what a step adds to it      traffic.c    counters of rows and bytes
  * renew.c      options of messages that change               transpose.c  from rows to slices of columns, and back
- * grid.c       groups of ranks
+ * grid.c       groups of ranks                           edges.c      the edges of one group, in blocks
+ * columns.c    sums of slices of columns                 stream.c     sums block by block
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_PARTITION_H
 #define GR_PARALLEL_PARTITION_H
@@ -15,6 +16,7 @@
 #include "dgraph/part.h"
 #include "halo/halo.h"
 #include "model/run.h"
+#include "parallel/stream.h"
 #include "parallel/transpose.h"
 #include "spmm/plan.h"
 
@@ -41,6 +43,7 @@ struct gr_transpose_flow {
 struct gr_shared_columns {
     struct gr_grid            grid;
     struct gr_transpose       transpose;
+    struct gr_blocks          blocks;                /* of the sums of one group: its graph is empty then */
     struct gr_transpose_flow *turned;                /* [n_layers x GR_DIRECTIONS x n_ranks] */
     int32_t                  *winner[GR_LAYERS_MAX]; /* [rows of a layer x columns] of maxima in a step; NULL: none */
 };
@@ -134,6 +137,12 @@ static inline int32_t gr_partition_prefix(const struct gr_partition *p, const gr
     return plan == p->plan ? p->shared->grid.n_levels : p->n_layers - layer + (sources ? 1 : 0);
 }
 
+/** Whether sums are over blocks of edges, and not over a graph, as those between groups and maxima are. */
+static inline int gr_partition_has_blocks(const struct gr_partition *p)
+{
+    return p->columns > 1 && p->columns == p->comm->n_ranks && !p->takes_largest;
+}
+
 /** Columns of a sum that this rank computes. */
 static inline int64_t gr_partition_slice(const struct gr_partition *p, int64_t width)
 {
@@ -163,6 +172,8 @@ void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const st
 /** The same of a transpose of `what`, to rows or to columns. */
 void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run, const struct gr_transposed *what,
                                 int to_rows);
+/** The same of the blocks of edges that were received in the last sum. */
+void gr_traffic_count_blocks(struct gr_partition *p, const struct gr_run *run);
 /** The same of the exchange between groups, whose ranks have slices of several widths. */
 void gr_traffic_count_columns(struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum, int exact);
 /** [n_ranks] rows of an exchange for all vertices, forward; NULL: there is none. */

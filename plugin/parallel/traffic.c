@@ -82,6 +82,20 @@ void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run
     if (codec->bits <= 8) p->sent[at].rounding = codec->rounding;
 }
 
+void gr_traffic_count_blocks(struct gr_partition *p, const struct gr_run *run)
+{
+    const struct gr_blocks *b = &p->shared->blocks;
+    const int32_t           at = run->layer * GR_DIRECTIONS + (int32_t)b->sum.direction, n = p->comm->n_ranks;
+
+    if (run->pass == GRAFT_PASS_EVALUATION || !b->streams) return;
+    for (int32_t q = 0; q < n; q++) {
+        struct gr_transpose_flow *flow = &p->shared->turned[(int64_t)at * n + q];
+
+        for (int side = 0; side < GR_SIDES; side++)
+            flow->bytes[side] += gr_blocks_traffic(b, &b->sum, q, side == GR_SEND);
+    }
+}
+
 void gr_traffic_count_columns(struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum, int exact)
 {
     const graft_plan       *plan = sum->block->of_strategy;

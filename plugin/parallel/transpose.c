@@ -31,7 +31,7 @@ static void buffers_fini(struct gr_transpose *t)
         gr_free(t->context, t->slice[i]);
         t->record[i] = t->slice[i] = NULL;
     }
-    t->records = t->elements = 0;
+    t->records = t->elements[0] = t->elements[1] = 0;
 }
 
 void gr_transpose_fini(struct gr_transpose *t)
@@ -46,17 +46,23 @@ void gr_transpose_fini(struct gr_transpose *t)
     *t = (struct gr_transpose){ 0 };
 }
 
-/* Elements of a slice, and records of one side, which is the rows of others in this slice, or the rows of this rank in
- * the others. */
-static int64_t slice_elements(const struct gr_transpose *t, int64_t width)
+static int64_t rows_of_rank(const struct gr_transpose *t)
 {
-    return gr_grid_rows(t->grid, t->grid->n_levels) * gr_transpose_columns(t, width);
+    return gr_grid_rows_of(t->grid, t->grid->first + t->grid->column, t->grid->n_levels);
 }
 
+/* Elements of the slice of the input of a sum, and of its result: by blocks, that for others is made in records. */
+static int64_t slice_elements(const struct gr_transpose *t, int64_t width, int of_result)
+{
+    const int64_t rows = of_result && t->by_blocks ? rows_of_rank(t) : gr_grid_rows(t->grid, t->grid->n_levels);
+
+    return rows * gr_transpose_columns(t, width);
+}
+
+/* Records of one side, which is the rows of others in this slice, or the rows of this rank in the others. */
 static int64_t most_records(const struct gr_transpose *t, int64_t width)
 {
-    const int64_t own = gr_grid_rows_of(t->grid, t->grid->first + t->grid->column, t->grid->n_levels) * width;
-    const int64_t others = slice_elements(t, width);
+    const int64_t own = rows_of_rank(t) * width, others = slice_elements(t, width, 0);
 
     return (own > others ? own : others) / GR_RECORD + t->grid->columns;
 }
@@ -65,14 +71,15 @@ int64_t gr_transpose_need(const struct gr_transpose *t, int64_t width)
 {
     const int64_t records = most_records(t, width), rows[GR_SIDES] = { records, records };
 
-    return (GR_SIDES * records * GR_RECORD + 2 * slice_elements(t, width)) * (int64_t)sizeof(float) +
+    return (GR_SIDES * records * GR_RECORD + slice_elements(t, width, 0) + slice_elements(t, width, 1)) *
+               (int64_t)sizeof(float) +
            gr_messages_need(&t->messages, rows, GR_RECORD, GRAFT_F32);
 }
 
 int64_t gr_transpose_bytes(const struct gr_transpose *t)
 {
     if (t->context == NULL) return 0;
-    return (GR_SIDES * t->records * GR_RECORD + 2 * t->elements) * (int64_t)sizeof(float) +
+    return (GR_SIDES * t->records * GR_RECORD + t->elements[0] + t->elements[1]) * (int64_t)sizeof(float) +
            GR_SIDES * (1 + 2 * t->n_layers) * (int64_t)sizeof **t->start * (t->messages.comm->n_ranks + 1) +
            (int64_t)sizeof *t->of_layer * t->n_layers + gr_messages_bytes(&t->messages) +
            gr_halo_layers_bytes(&t->layers);
@@ -88,17 +95,20 @@ static int32_t replace_floats(const struct gr_transpose *t, float **array, int64
 
 int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error)
 {
-    const int64_t records = most_records(t, width), elements = slice_elements(t, width);
+    const int64_t records = most_records(t, width);
     const int64_t rows[GR_SIDES] = { records, records };
     int32_t       rc = gr_messages_reserve(&t->messages, rows, GR_RECORD, GRAFT_F32, error);
 
     GR_TRY(rc);
     for (int i = 0; i < 2; i++) {
+        const int64_t elements = slice_elements(t, width, i);
+
         if (records > t->records) GR_TRY(replace_floats(t, &t->record[i], records * GR_RECORD, error));
-        if (elements > t->elements) GR_TRY(replace_floats(t, &t->slice[i], elements, error));
+        if (elements <= t->elements[i]) continue;
+        GR_TRY(replace_floats(t, &t->slice[i], elements, error));
+        t->elements[i] = elements;
     }
     if (records > t->records) t->records = records;
-    if (elements > t->elements) t->elements = elements;
 done:
     return rc;
 }
@@ -321,8 +331,9 @@ static void join_columns(void *arg, int64_t chunk, int64_t begin, int64_t end)
             for (int64_t row = begin; row < end; row++) put_part(job->sum, row, first, n, from + row * n);
     }
     for (int32_t level = 0; level < grid->n_levels; level++) {
-        const struct stretch s = stretch_of(grid, job->rank, level, begin, end);
+        struct stretch s = stretch_of(grid, job->rank, level, begin, end);
 
+        if (job->what->make != NULL) s.shift = 0;
         for (int64_t row = s.begin; row < s.end; row++)
             put_part(job->sum, row, gr_grid_slice(grid, job->what->width, grid->column), job->columns,
                      job->t->slice[1] + (row + s.shift) * job->columns);
@@ -383,17 +394,22 @@ static int32_t send_records(struct job *job, int to_rows, struct gr_team team, g
     const int64_t       count = elements_between(job->t->grid, job->what, job->rank, job->peer, to_rows);
     const int64_t      *start = job->start[GR_SEND] + job->peer, records = start[1] - start[0];
     const int64_t       rows = gr_grid_rows_of(job->t->grid, job->rank, job->what->prefix);
+    int32_t             rc = GRAFT_OK;
 
     if (count == 0) return GRAFT_OK;
-    if (to_rows) gr_parallel_chunks(team, count, PIECES, 1, place_sent, job);
+    if (job->what->make != NULL)
+        GR_TRY(job->what->make(job->what->make_arg, job->peer, records_of(job, GR_SEND, job->peer), error));
+    else if (to_rows) gr_parallel_chunks(team, count, PIECES, 1, place_sent, job);
     else gr_parallel_chunks(team, count, rows, GR_ROWS_AT_ONCE, split_slice, job);
     fill_last_record(job, count);
     if (gr_messages_are_encoded(m))
         gr_parallel_chunks(gr_messages_team(m, team), count, records, GR_ROWS_AT_ONCE, encode_records, job);
-    return gr_messages_send_until(m, job->peer + 1, team, error);
+    rc = gr_messages_send_until(m, job->peer, team, error);
+done:
+    return rc;
 }
 
-/* Send to one rank after the other: a message travels while the next one is made. */
+/* Send to one rank after the other, behind this one: a message travels while the next one is made. */
 static int32_t send_all_records(struct job *job, int to_rows, struct gr_team team, graft_error *error)
 {
     struct gr_transpose      *t = job->t;
@@ -404,11 +420,13 @@ static int32_t send_all_records(struct job *job, int to_rows, struct gr_team tea
     int32_t                   rc = GRAFT_OK;
 
     if (!x->is_repeat) gr_messages_set_rows(x->messages, sent);
-    for (job->peer = grid->first; job->peer < grid->first + grid->columns && !x->is_repeat; job->peer++) {
+    for (int32_t k = 1; k < grid->columns && !x->is_repeat; k++) {
+        job->peer = grid->first + (grid->column + k) % grid->columns;
         GR_TRY(send_records(job, to_rows, team, error));
         gr_messages_poll(x->messages);
     }
     if (!to_rows) gr_parallel_chunks(team, rows * job->columns, rows, GR_ROWS_AT_ONCE, keep_slice, job);
+    if (job->what->make != NULL) GR_TRY(job->what->make(job->what->make_arg, job->rank, t->slice[1], error));
     rc = gr_exchange_send(&t->exchange, team, error);
 done:
     return rc;

@@ -25,16 +25,18 @@ struct gr_turned_layer {
 struct gr_transpose {
     const graft_context    *context;
     const struct gr_grid   *grid;
+    int                     by_blocks; /* results are made by `make`: see gr_transposed */
     int32_t                 n_layers;
     struct gr_turned_layer *of_layer; /* [n_layers] */
     struct gr_messages      messages; /* of transposes of which nothing is kept */
     struct gr_halo_layers   layers;   /* stale records: of sources by layer, then of results by layer */
     int64_t                *kept;     /* [2 n_layers x GR_SIDES x (n_ranks + 1)] the records of `layers` by rank */
     struct gr_exchange      exchange; /* the last one */
-    int64_t                *start[GR_SIDES];   /* [n_ranks + 1] of the records of each rank */
-    float                  *record[GR_SIDES];  /* [records x GR_RECORD] */
-    float                  *slice[2];          /* [rows of the group x columns] of the input and the result of a sum */
-    int64_t                 records, elements; /* of each side, and of each slice: there is memory for so many */
+    int64_t                *start[GR_SIDES];  /* [n_ranks + 1] of the records of each rank */
+    float                  *record[GR_SIDES]; /* [records x GR_RECORD] */
+    float                  *slice[2];         /* [rows of the group x columns] of the input and the result of a sum; of
+                                                  one group, [rows of this rank x columns] of the result */
+    int64_t                 records, elements[2]; /* of each side, and of each slice: there is memory for so many */
 };
 
 /** The rows and columns of one sum. */
@@ -45,6 +47,11 @@ struct gr_transposed {
     int                     stateless;   /* it is no step of its layer, and its records are never stale */
     int                     synchronous; /* it waits for its own records */
     struct gr_exchange_args args;        /* without width and type */
+
+    /* Of one group, to rows: make the rows of a rank in the columns of this one. Of this rank it is called last, also
+     * if there are none. */
+    int32_t (*make)(void *arg, int32_t rank, float *out, graft_error *error);
+    void *make_arg;
 };
 
 /** Not collective, but all ranks call it in the same order, also when one of them has failed before.
@@ -85,8 +92,8 @@ static inline int64_t gr_transpose_columns(const struct gr_transpose *t, int64_t
  *  ERR_FORMAT as gr_exchange_send(). */
 int32_t gr_transpose_to_columns(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
                                 struct gr_team team, graft_error *error);
-/** sum->out = diag(sum->scale) times the rows of this rank in slice[1] of all ranks of the group, or added to it.
- *  Collective. \return as above. */
+/** sum->out = diag(sum->scale) times the rows of this rank in slice[1] of all ranks of the group, or added to it. With
+ *  what->make, rows are sent to a rank as soon as they are made. Collective. \return as above. */
 int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
                              struct gr_team team, graft_error *error);
 

@@ -39,6 +39,23 @@ static int32_t join_values(const struct gr_setup *s, struct gr_new_edges *e, gra
     return gr_strategy_agree(s->run.strategy, rc, error);
 }
 
+/* The edges of all ranks in blocks, with the new values. */
+static int32_t make_new_blocks(struct gr_setup *s, struct gr_new_edges *e, graft_error *error)
+{
+    const struct gr_partition *r = &s->partition;
+    const struct gr_grid      *grid = &r->shared->grid;
+    int32_t                    rc = GR_NEW(s->context, e->blocks, 1, error);
+
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY(gr_edge_sets_init(&s->budget, r->comm, grid, &e->part, 1, e->blocks, error));
+    if (!r->shared->blocks.streams) GR_TRY(gr_edge_sets_gather(&s->budget, r->comm, grid, e->blocks, error));
+    for (int32_t l = 0; l < s->model.config.n_layers; l++)
+        if (r->masked[l].plan != NULL)
+            GR_TRY(gr_edge_sets_mask(&s->budget, r->comm, grid, l, s->model.config.n_layers - l, e->blocks, error));
+done:
+    return rc;
+}
+
 int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
@@ -51,6 +68,7 @@ int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_e
     e->part = e->made.part;
     GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
     if (s->model.config.kind->attends) return join_values(s, e, error);
+    if (gr_partition_has_blocks(r)) return make_new_blocks(s, e, error);
     if (r->columns > 1) GR_TRY(gr_grid_gather(&s->budget, r->comm, &r->shared->grid, &e->part, &e->group, error));
     summed = r->columns > 1 ? &e->group.part : &e->part;
     GR_TRY(gr_plan_values_begin(r->plan, summed, &e->whole, error));
@@ -81,15 +99,16 @@ void gr_ranks_edges_end(struct gr_setup *s, struct gr_new_edges *e)
         take_part_values(&r->made.local, &r->part.local, &e->made.local);
         take_part_values(&r->made.remote, &r->part.remote, &e->made.remote);
     }
-    if (r->columns > 1) {
+    if (e->blocks != NULL) gr_blocks_swap(&r->shared->blocks, e->blocks);
+    else if (r->columns > 1) {
         take_part_values(&r->shared->grid.made.local, &r->shared->grid.made.part.local, &e->group.local);
         take_part_values(&r->shared->grid.made.remote, &r->shared->grid.made.part.remote, &e->group.remote);
     }
-    if (r->plan != NULL) gr_plan_values_end(r->plan, &e->whole);
+    if (r->plan != NULL && e->blocks == NULL) gr_plan_values_end(r->plan, &e->whole);
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
         struct gr_masked_rows *m = &r->masked[l];
 
-        if (m->plan == NULL) continue;
+        if (m->plan == NULL || e->blocks != NULL) continue;
         m->part.part.local.values = gr_partition_summed(r)->local.values;
         m->part.part.remote.values = gr_partition_summed(r)->remote.values;
         gr_plan_values_end(m->plan, &e->masked[l]);

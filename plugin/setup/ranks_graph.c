@@ -266,6 +266,60 @@ done:
     return rc;
 }
 
+/* Bytes that sums will need at least, beside the graph: the slices and messages of the widest one. */
+static double shared_bytes(const struct gr_setup *s)
+{
+    const struct gr_config *config = &s->model.config;
+    int64_t                 widest = 0;
+
+    for (int32_t l = config->gathers_from; l < config->n_layers; l++) {
+        const int64_t in = gr_config_in(config, l), out = config->width[l + 1], width = in < out ? in : out;
+
+        if (width > widest) widest = width;
+    }
+    return (double)gr_transpose_need(&s->partition.shared->transpose, widest);
+}
+
+/* Whether the edges of other ranks are received again and again, as not all ranks have memory for them. */
+static int32_t choose_blocks(struct gr_setup *s, int *streams, graft_error *error)
+{
+    const struct gr_partition *r = &s->partition;
+    const struct gr_blocks    *b = &r->shared->blocks;
+    const struct gr_grid      *grid = &r->shared->grid;
+    const double               copies = 1 + (s->given == NULL ? 0.5 * (double)s->model.config.n_layers : 0);
+    const double               held = (double)gr_edge_sets_need(&b->sets, grid, 0, r->comm->n_ranks) * copies;
+    const double               used = (double)gr_budget_total(&s->budget), planned = gr_budget_planned(&s->budget);
+    const double               more = planned > used ? planned - used : 0;
+    int64_t                    fits = gr_budget_fits(&s->budget, more + held + shared_bytes(s));
+    int32_t                    rc = GRAFT_OK;
+
+    *streams = s->context->options.resource.feature_graph == GR_FEATURE_GRAPH_STREAM;
+    if (s->context->options.resource.feature_graph != GR_FEATURE_GRAPH_AUTO) return GRAFT_OK;
+    GR_TRY(gr_comm_min(r->comm, &fits, 1, error));
+    *streams = !fits;
+done:
+    return rc;
+}
+
+/* The edges of all ranks in blocks, where all of them share columns. */
+static int32_t make_blocks(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    struct gr_blocks    *b = &r->shared->blocks;
+    int                  streams;
+    int32_t              rc = gr_grid_empty(s->context, r->comm->n_ranks, &r->shared->grid.made, error);
+
+    r->shared->transpose.by_blocks = 1;
+    gr_blocks_init(s->context, r->comm, &r->shared->grid, b);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY(gr_edge_sets_init(&s->budget, r->comm, &r->shared->grid, &r->part, s->given == NULL, &b->sets, error));
+    gr_partition_charge(r, &s->budget);
+    GR_TRY(choose_blocks(s, &streams, error));
+    rc = gr_blocks_choose(&s->budget, b, streams, error);
+done:
+    return rc;
+}
+
 /* The graph of the ranks that share columns with this one. Its levels are the prefixes of rows that layers need. */
 static int32_t make_grid(struct gr_setup *s, graft_error *error)
 {
@@ -280,11 +334,13 @@ static int32_t make_grid(struct gr_setup *s, graft_error *error)
     rc = GR_NEW(s->context, r->shared, 1, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     GR_TRY(gr_grid_init(s->context, r->comm, r->columns, layers + 2, reach, &r->shared->grid, error));
-    GR_TRY(gr_grid_gather(&s->budget, r->comm, &r->shared->grid, &r->part, &r->shared->grid.made, error));
+    if (!gr_partition_has_blocks(r))
+        GR_TRY(gr_grid_gather(&s->budget, r->comm, &r->shared->grid, &r->part, &r->shared->grid.made, error));
     rc = gr_transpose_init(s->context, r->comm, &r->shared->grid, layers, &r->shared->transpose, error);
     if (rc == GRAFT_OK)
         rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->shared->turned, slots * r->comm->n_ranks, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    if (gr_partition_has_blocks(r)) GR_TRY(make_blocks(s, error));
     gr_partition_charge(r, &s->budget);
 done:
     return rc;
@@ -334,14 +390,21 @@ static int32_t mask_rows(struct gr_setup *s, int32_t l, graft_error *error)
 {
     const struct gr_partition *r = &s->partition;
     struct gr_masked_rows     *m = &s->partition.masked[l];
+    const int                  blocks = gr_partition_has_blocks(r);
     const int32_t              prefix = s->model.config.n_layers - l;
     const int64_t              n_dst = r->columns > 1 ? gr_grid_rows(&r->shared->grid, prefix) : s->reach[l + 1];
     const int64_t              n_src = r->columns > 1 ? gr_grid_rows(&r->shared->grid, prefix + 1) : s->reach[l];
-    int32_t rc = gr_part_first(s->context, gr_partition_summed(r), r->comm->n_ranks, n_dst, n_src, &m->part, error);
+    int32_t rc = gr_part_first(s->context, gr_partition_summed(r), r->comm->n_ranks, blocks ? 0 : n_dst,
+                               blocks ? 0 : n_src, &m->part, error);
 
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     GR_TRY(make_part_plan(s, &m->part.part, &m->plan, error));
     s->partition.step_plan[l] = m->plan;
+    if (!blocks) return GRAFT_OK;
+    GR_TRY(gr_edge_sets_mask(&s->budget, r->comm, &r->shared->grid, l, prefix, &r->shared->blocks.sets, error));
+    rc = gr_blocks_mask(&s->partition.shared->blocks, l, prefix, error);
+    gr_partition_charge(&s->partition, &s->budget);
+    rc = gr_strategy_agree(s->run.strategy, rc, error);
 done:
     return rc;
 }

@@ -225,6 +225,7 @@ struct gr_new_edges {
     graft_matrix         *a_transpose; /* where values were symmetric, and are not any more */
     struct gr_part        part;        /* over ranks, and: */
     struct gr_made_part   made, group; /* of this rank; of those that share columns with it */
+    struct gr_edge_sets  *blocks;      /* where all ranks share columns */
     struct gr_plan_values whole, masked[GR_LAYERS_MAX];
     void                 *turned, *masked_turned[GR_LAYERS_MAX]; /* values of transposes */
     void                 *joined;                                /* values of the matrix of attention over ranks */

@@ -184,6 +184,8 @@ void gr_new_edges_fini(struct gr_setup *s, struct gr_new_edges *e)
     gr_free(s->context, e->joined);
     gr_made_part_fini(s->context, &e->made);
     gr_made_part_fini(s->context, &e->group);
+    if (e->blocks != NULL) gr_edge_sets_fini(s->context, e->blocks);
+    gr_free(s->context, e->blocks);
     if (s->partition.plan != NULL) gr_plan_values_fini(s->partition.plan, &e->whole);
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
         gr_free(s->context, e->masked_turned[l]);

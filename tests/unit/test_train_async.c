@@ -117,6 +117,8 @@ static void test_shared_columns(int number)
     for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)
         if (i != TWO_BITS) test_setup(number, models[i % 5], ranks[i % 4], &setups[i]);
     for (size_t i = 0; i < sizeof largest / sizeof *largest; i++) test_setup(number++, "sage", 2 + (int)i, &largest[i]);
+    train_runs_columns = "feature.graph=stream";
+    for (size_t i = 0; i < 4; i++) test_setup(number++, models[i + 1], 5 - (int)i, &setups[i]);
     train_runs_shared = "parallel=grid";
     train_runs_columns = "parallel.columns=2";
     for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)

@@ -47,6 +47,11 @@ int main(void)
     train_test_largest(feature);
     test_encoded("gcn", 4);
     test_encoded("sage", 7);
+    train_shared = "parallel=feature feature.graph=stream";
+    train_test_all(models, 3, train_setups, TRAIN_SETUPS, feature);
+    train_test_all(models, 3, train_prepared, TRAIN_PREPARED, feature);
+    train_test_sums(feature);
+    test_encoded("gcn", 7);
     train_shared = "parallel=grid";
     train_test_all(models, 3, train_setups, TRAIN_SETUPS, grid);
     train_test_all(models, 3, train_prepared, TRAIN_PREPARED, grid);

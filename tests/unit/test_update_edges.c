@@ -366,6 +366,7 @@ int main(void)
         "model=gin order=community self_loops=yes mxm.kernel=reference"
     };
     static const char *const over_ranks[] = { "model=sage parallel=feature",
+                                              "model=gcn parallel=feature feature.graph=stream symmetrize=yes",
                                               "model=gcn parallel=grid symmetrize=yes",
                                               "model=sage halo.staleness=1",
                                               "model=gcn halo.cover=pre",

@@ -1,0 +1,466 @@
+/* The edges of all ranks as blocks of rows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "parallel/edges.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+/* Their name in refusals of the memory budget. */
+static const char BLOCKS_NAME[] = "graph (blocks of rows; with feature.graph=stream those of this rank alone)";
+
+/* -- memory ------------------------------------------------------------------------------------------------------- */
+
+static int64_t rows_held(const struct gr_edge_set *set, const struct gr_grid *grid)
+{
+    int64_t rows = 0;
+
+    for (int32_t q = set->first; q < set->first + set->n_held; q++) rows += gr_grid_rows_of(grid, q, set->levels);
+    return rows;
+}
+
+static int64_t entries_held(const struct gr_edge_set *set, const struct gr_grid *grid)
+{
+    int64_t entries = 0;
+
+    for (int32_t q = set->first; q < set->first + set->n_held; q++)
+        entries += gr_edge_entries(set, grid, q, set->levels);
+    return entries;
+}
+
+static int64_t ends_count(const struct gr_grid *grid)
+{
+    return (int64_t)grid->columns * (grid->n_levels + 1);
+}
+
+static int64_t bytes_of_ranks(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t first, int32_t end)
+{
+    int64_t bytes = 0;
+
+    for (int32_t q = first; q < end && set->ends != NULL; q++) bytes += gr_edge_block_bytes(set, grid, q, set->levels);
+    return bytes;
+}
+
+static int64_t set_bytes(const struct gr_edge_set *set, const struct gr_grid *grid)
+{
+    if (set->ends == NULL) return 0;
+    return ends_count(grid) * (int64_t)sizeof *set->ends +
+           bytes_of_ranks(set, grid, set->first, set->first + set->n_held);
+}
+
+int64_t gr_edge_sets_bytes(const struct gr_edge_sets *sets, const struct gr_grid *grid)
+{
+    int64_t bytes = 0;
+
+    for (int d = 0; d < GR_DIRECTIONS; d++) bytes += set_bytes(&sets->whole[d], grid);
+    for (int32_t l = 0; l < GR_LAYERS_MAX; l++) bytes += set_bytes(&sets->back[l], grid);
+    return bytes;
+}
+
+int64_t gr_edge_sets_need(const struct gr_edge_sets *sets, const struct gr_grid *grid, int32_t first, int32_t end)
+{
+    int64_t bytes = 0;
+
+    for (int d = 0; d < GR_DIRECTIONS; d++) bytes += bytes_of_ranks(&sets->whole[d], grid, first, end);
+    return bytes;
+}
+
+static void arrays_fini(const graft_context *context, struct gr_edge_set *set)
+{
+    gr_free(context, set->count);
+    gr_free(context, set->column);
+    gr_free(context, set->values);
+    set->count = set->column = NULL;
+    set->values = NULL;
+}
+
+static void set_fini(const graft_context *context, struct gr_edge_set *set)
+{
+    arrays_fini(context, set);
+    gr_free(context, set->ends);
+    *set = (struct gr_edge_set){ 0 };
+}
+
+void gr_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets)
+{
+    for (int d = 0; d < GR_DIRECTIONS; d++) set_fini(context, &sets->whole[d]);
+    for (int32_t l = 0; l < GR_LAYERS_MAX; l++) set_fini(context, &sets->back[l]);
+}
+
+/* Memory for so many rows and entries, if they and `more` bytes fit the budget. */
+static int32_t arrays_init(const struct gr_budget *budget, int64_t rows, int64_t entries, int has_values, double more,
+                           struct gr_edge_set *set, graft_error *error)
+{
+    const double bytes = 4.0 * ((double)rows + (double)entries * (has_values ? 2 : 1));
+    int32_t      rc = gr_budget_check(budget, bytes + more, BLOCKS_NAME, error);
+
+    GR_TRY(rc);
+    GR_TRY(GR_NEW(budget->context, set->count, rows, error));
+    GR_TRY(GR_NEW(budget->context, set->column, entries, error));
+    if (has_values) rc = GR_NEW(budget->context, set->values, entries, error);
+done:
+    return rc;
+}
+
+/* A set without arrays. */
+static int32_t set_init(const graft_context *context, const struct gr_grid *grid, int32_t levels,
+                        struct gr_edge_set *set, graft_error *error)
+{
+    *set = (struct gr_edge_set){ .levels = levels, .first = grid->first + grid->column, .n_held = 1 };
+    return GR_NEW(context, set->ends, ends_count(grid), error);
+}
+
+struct gr_edge_block gr_edge_block_of(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
+                                      int32_t prefix)
+{
+    int64_t row = 0, entry = 0;
+
+    GR_ASSERT(gr_edge_set_holds(set, rank) && prefix <= set->levels);
+    for (int32_t q = set->first; q < rank; q++) {
+        row += gr_grid_rows_of(grid, q, set->levels);
+        entry += gr_edge_entries(set, grid, q, set->levels);
+    }
+    return (struct gr_edge_block){ .count = set->count + row,
+                                   .column = set->column + entry,
+                                   .values = set->values != NULL ? set->values + entry : NULL,
+                                   .rows = gr_grid_rows_of(grid, rank, prefix),
+                                   .entries = gr_edge_entries(set, grid, rank, prefix) };
+}
+
+/* -- the block of this rank --------------------------------------------------------------------------------------- */
+
+/* All ranks learn how many entries the first levels of each rank have, of which this rank has the rows. */
+static int32_t share_ends(struct gr_comm *comm, const struct gr_grid *grid, struct gr_edge_set *set, graft_error *error)
+{
+    const int32_t rank = comm->rank;
+    int64_t      *mine = set->ends + (int64_t)rank * (grid->n_levels + 1), row = 0;
+
+    mine[0] = 0;
+    for (int32_t level = 0; level < grid->n_levels; level++) {
+        mine[level + 1] = mine[level];
+        for (; row < gr_grid_rows_of(grid, rank, level + 1) && level < set->levels; row++)
+            mine[level + 1] += set->count[row];
+    }
+    return gr_comm_allgather(comm, mine, (uint64_t)(grid->n_levels + 1) * sizeof *mine, set->ends, error);
+}
+
+/* The rank that has a vertex of the halo; `from` is one that is not behind it. */
+static int32_t halo_owner(const struct gr_part *part, int64_t vertex, int32_t from)
+{
+    while (vertex >= part->halo.start[from + 1]) from++;
+    return from;
+}
+
+/* For each vertex of the halo, its row in the group. */
+static void find_halo_rows(const struct gr_grid *grid, const struct gr_part *part, int32_t n_ranks, int32_t *row)
+{
+    for (int32_t q = 0; q < n_ranks; q++)
+        for (int64_t s = part->halo.start[q]; s < part->halo.start[q + 1]; s++)
+            row[s] = (int32_t)gr_grid_row(grid, q, part->halo.place[s]);
+}
+
+static float edge_value(const graft_csr *csr, int64_t entry)
+{
+    return csr->values != NULL ? ((const float *)csr->values)[entry] : 1;
+}
+
+/* The rows of this rank: the local entries of each come first. */
+static void fill_rows(const struct gr_grid *grid, const struct gr_part *part, const int32_t *halo_row,
+                      struct gr_edge_set *set)
+{
+    const int32_t rank = grid->first + grid->column;
+    int64_t       at = 0;
+
+    for (int64_t row = 0; row < part->local.n_rows; row++) {
+        const int64_t begin = at;
+
+        for (int64_t e = part->local.row_ptr[row]; e < part->local.row_ptr[row + 1]; e++, at++) {
+            set->column[at] = (int32_t)gr_grid_row(grid, rank, gr_csr_column(&part->local, e));
+            if (set->values != NULL) set->values[at] = edge_value(&part->local, e);
+        }
+        for (int64_t e = part->remote.row_ptr[row]; e < part->remote.row_ptr[row + 1]; e++, at++) {
+            set->column[at] = halo_row[gr_csr_column(&part->remote, e)];
+            if (set->values != NULL) set->values[at] = edge_value(&part->remote, e);
+        }
+        set->count[row] = (int32_t)(at - begin);
+    }
+}
+
+static int32_t make_rows(const struct gr_budget *budget, const struct gr_grid *grid, const struct gr_part *part,
+                         int32_t n_ranks, struct gr_edge_set *set, graft_error *error)
+{
+    const int64_t entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
+    const double  more = (double)part->halo.count * sizeof(int32_t);
+    int32_t      *halo_row = NULL, rc = set_init(budget->context, grid, grid->n_levels, set, error);
+
+    GR_TRY(rc);
+    GR_TRY(arrays_init(budget, part->local.n_rows, entries, part->local.values != NULL, more, set, error));
+    GR_TRY(GR_NEW(budget->context, halo_row, part->halo.count, error));
+    find_halo_rows(grid, part, n_ranks, halo_row);
+    fill_rows(grid, part, halo_row, set);
+done:
+    gr_free(budget->context, halo_row);
+    return rc;
+}
+
+/* -- the block of this rank of the transpose ---------------------------------------------------------------------- */
+
+/* An entry for the owner of its column. */
+struct turned_edge {
+    int32_t row, column; /* of the receiver, and in the group */
+    float   value;
+};
+
+struct turned_edges {
+    int64_t            *start[2]; /* [n_ranks + 1] of the entries to and from each rank */
+    int64_t            *cursor;   /* [n_ranks] */
+    struct turned_edge *edge[2];
+};
+
+static void turned_edges_fini(const graft_context *context, struct turned_edges *t)
+{
+    for (int i = 0; i < 2; i++) {
+        gr_free(context, t->start[i]);
+        gr_free(context, t->edge[i]);
+    }
+    gr_free(context, t->cursor);
+}
+
+/* Count the entries to each rank, and with `edges` set write them, row by row. */
+static void turn_rows(const struct gr_grid *grid, const struct gr_part *part, struct turned_edges *t, int writes)
+{
+    const int32_t rank = grid->first + grid->column;
+
+    for (int64_t row = 0; row < part->local.n_rows; row++) {
+        const int32_t column = (int32_t)gr_grid_row(grid, rank, row);
+
+        for (int64_t e = part->local.row_ptr[row]; e < part->local.row_ptr[row + 1]; e++) {
+            const int64_t at = t->cursor[rank]++;
+
+            if (writes)
+                t->edge[0][at] = (struct turned_edge){ (int32_t)gr_csr_column(&part->local, e), column,
+                                                       edge_value(&part->local, e) };
+        }
+        for (int64_t e = part->remote.row_ptr[row]; e < part->remote.row_ptr[row + 1]; e++) {
+            const int64_t vertex = gr_csr_column(&part->remote, e), at = t->cursor[halo_owner(part, vertex, 0)]++;
+
+            if (writes)
+                t->edge[0][at] = (struct turned_edge){ part->halo.place[vertex], column, edge_value(&part->remote, e) };
+        }
+    }
+}
+
+/* The entries to and from each rank. */
+static int32_t share_turned(struct gr_comm *comm, struct turned_edges *t, int64_t *counts, graft_error *error)
+{
+    const int64_t n = comm->n_ranks;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_comm_alltoall(comm, t->cursor, sizeof *t->cursor, counts, error));
+    for (int64_t q = 0; q < n; q++) {
+        t->start[0][q + 1] = t->start[0][q] + t->cursor[q];
+        t->start[1][q + 1] = t->start[1][q] + counts[q];
+    }
+    memcpy(t->cursor, t->start[0], (uint64_t)n * sizeof *t->cursor);
+done:
+    return rc;
+}
+
+/* Entries of a row are to be in the order of their columns. Those from one rank are; so the levels of all ranks are
+ * read one after the other. With `ends`, the place of each row, write; else count. */
+static void place_turned(const struct gr_grid *grid, int32_t n_ranks, struct turned_edges *t, int64_t *ends,
+                         struct gr_edge_set *set)
+{
+    memcpy(t->cursor, t->start[1], (uint64_t)n_ranks * sizeof *t->cursor);
+    for (int32_t level = 0; level < grid->n_levels; level++) {
+        for (int32_t q = 0; q < n_ranks; q++) {
+            const int64_t end = grid->place[(int64_t)q * grid->n_levels + level] + gr_grid_rows_of(grid, q, level + 1) -
+                                gr_grid_rows_of(grid, q, level);
+
+            for (; t->cursor[q] < t->start[1][q + 1] && t->edge[1][t->cursor[q]].column < end; t->cursor[q]++) {
+                const struct turned_edge *edge = &t->edge[1][t->cursor[q]];
+
+                if (ends == NULL) {
+                    set->count[edge->row]++;
+                    continue;
+                }
+                set->column[ends[edge->row]] = edge->column;
+                if (set->values != NULL) set->values[ends[edge->row]] = edge->value;
+                ends[edge->row]++;
+            }
+        }
+    }
+}
+
+static int32_t fill_turned(const struct gr_budget *budget, const struct gr_grid *grid, int32_t n_ranks, int has_values,
+                           struct turned_edges *t, struct gr_edge_set *set, graft_error *error)
+{
+    const int64_t rows = gr_grid_rows_of(grid, grid->first + grid->column, grid->n_levels);
+    int64_t      *ends = NULL, at = 0;
+    int32_t       rc = GRAFT_OK;
+
+    gr_free(budget->context, t->edge[0]);
+    t->edge[0] = NULL;
+    GR_TRY(arrays_init(budget, rows, t->start[1][n_ranks], has_values,
+                       (double)t->start[1][n_ranks] * sizeof **t->edge + (double)rows * sizeof *ends, set, error));
+    GR_TRY(GR_NEW(budget->context, ends, rows, error));
+    if (rows > 0) memset(set->count, 0, (uint64_t)rows * sizeof *set->count);
+    place_turned(grid, n_ranks, t, NULL, set);
+    for (int64_t row = 0; row < rows; at += set->count[row++]) ends[row] = at;
+    place_turned(grid, n_ranks, t, ends, set);
+done:
+    gr_free(budget->context, ends);
+    return rc;
+}
+
+static int32_t turned_edges_init(const graft_context *context, int32_t n_ranks, int64_t **counts,
+                                 struct turned_edges *t, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int i = 0; i < 2; i++) GR_TRY(GR_NEW(context, t->start[i], n_ranks + 1, error));
+    GR_TRY(GR_NEW(context, t->cursor, n_ranks, error));
+    rc = GR_NEW(context, *counts, n_ranks, error);
+done:
+    return rc;
+}
+
+/* Collective. */
+static int32_t make_turned(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                           const struct gr_part *part, struct gr_edge_set *set, graft_error *error)
+{
+    const graft_context *context = budget->context;
+    struct turned_edges  t = { 0 };
+    int64_t             *counts = NULL;
+    int32_t              rc = set_init(context, grid, grid->n_levels, set, error);
+
+    if (rc == GRAFT_OK) rc = turned_edges_init(context, comm->n_ranks, &counts, &t, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    turn_rows(grid, part, &t, 0);
+    GR_TRY(share_turned(comm, &t, counts, error));
+    rc = gr_budget_check(budget, (double)(t.start[0][comm->n_ranks] + t.start[1][comm->n_ranks]) * sizeof **t.edge,
+                         BLOCKS_NAME, error);
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = GR_NEW(context, t.edge[i], t.start[i][comm->n_ranks], error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    turn_rows(grid, part, &t, 1);
+    GR_TRY(gr_comm_alltoallv(comm, t.edge[0], t.start[0], t.edge[1], t.start[1], sizeof **t.edge, error));
+    rc = fill_turned(budget, grid, comm->n_ranks, part->local.values != NULL, &t, set, error);
+    rc = gr_comm_agree(comm, rc, error);
+done:
+    turned_edges_fini(context, &t);
+    gr_free(context, counts);
+    return rc;
+}
+
+int32_t gr_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                          const struct gr_part *part, int transposed, struct gr_edge_sets *sets, graft_error *error)
+{
+    int32_t rc = make_rows(budget, grid, part, comm->n_ranks, &sets->whole[GR_FORWARD], error);
+
+    GR_ASSERT(grid->n_groups == 1 && (part->local.values == NULL || part->local.value_type == GRAFT_F32));
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(share_ends(comm, grid, &sets->whole[GR_FORWARD], error));
+    if (!transposed) return GRAFT_OK;
+    GR_TRY(make_turned(budget, comm, grid, part, &sets->whole[GR_BACKWARD], error));
+    rc = share_ends(comm, grid, &sets->whole[GR_BACKWARD], error);
+done:
+    return rc;
+}
+
+/* -- the blocks of all ranks -------------------------------------------------------------------------------------- */
+
+static int32_t gather_set(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                          int64_t *counts, struct gr_edge_set *set, graft_error *error)
+{
+    const int32_t      n = comm->n_ranks;
+    struct gr_edge_set all = { .levels = set->levels, .n_held = n, .ends = set->ends };
+    int32_t            rc =
+        arrays_init(budget, rows_held(&all, grid), entries_held(&all, grid), set->values != NULL, 0, &all, error);
+
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    for (int32_t q = 0; q < n; q++) counts[q] = gr_grid_rows_of(grid, q, set->levels);
+    GR_TRY(gr_comm_gather_among(comm, 0, n, set->count, counts, sizeof *set->count, all.count, error));
+    for (int32_t q = 0; q < n; q++) counts[q] = gr_edge_entries(set, grid, q, set->levels);
+    GR_TRY(gr_comm_gather_among(comm, 0, n, set->column, counts, sizeof *set->column, all.column, error));
+    if (set->values != NULL)
+        GR_TRY(gr_comm_gather_among(comm, 0, n, set->values, counts, sizeof *set->values, all.values, error));
+    arrays_fini(budget->context, set);
+    *set = all;
+    return GRAFT_OK;
+done:
+    arrays_fini(budget->context, &all);
+    return rc;
+}
+
+int32_t gr_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                            struct gr_edge_sets *sets, graft_error *error)
+{
+    int64_t *counts = NULL;
+    int32_t  rc = gr_comm_agree(comm, GR_NEW(budget->context, counts, comm->n_ranks, error), error);
+
+    for (int d = 0; d < GR_DIRECTIONS && rc == GRAFT_OK; d++)
+        if (sets->whole[d].ends != NULL) rc = gather_set(budget, comm, grid, counts, &sets->whole[d], error);
+    gr_free(budget->context, counts);
+    return rc;
+}
+
+/* -- rows of a step ----------------------------------------------------------------------------------------------- */
+
+/* Of the first rows of the held blocks, the entries whose columns are below `n_cols`. Those of a row are sorted. With
+ * `set`, write them. \return How many there are. */
+static int64_t cut_columns(const struct gr_grid *grid, const struct gr_edge_set *whole, int32_t levels, int64_t n_cols,
+                           struct gr_edge_set *set)
+{
+    int64_t row = 0, to = 0;
+
+    for (int32_t q = whole->first; q < whole->first + whole->n_held; q++) {
+        const struct gr_edge_block from = gr_edge_block_of(whole, grid, q, levels);
+        int64_t                    at = 0;
+
+        for (int64_t r = 0; r < from.rows; at += from.count[r++], row++) {
+            int32_t n = 0;
+
+            while (n < from.count[r] && from.column[at + n] < n_cols) n++;
+            if (set != NULL) {
+                set->count[row] = n;
+                if (n > 0) memcpy(set->column + to, from.column + at, (uint64_t)n * sizeof *set->column);
+                if (n > 0 && set->values != NULL)
+                    memcpy(set->values + to, from.values + at, (uint64_t)n * sizeof *set->values);
+            }
+            to += n;
+        }
+    }
+    return to;
+}
+
+/* Entries by level of this rank, for share_ends(), which reads the rows of this rank from the first one on. */
+static int32_t share_cut_ends(struct gr_comm *comm, const struct gr_grid *grid, struct gr_edge_set *set,
+                              graft_error *error)
+{
+    struct gr_edge_set mine = *set;
+
+    for (int32_t q = set->first; q < comm->rank; q++) mine.count += gr_grid_rows_of(grid, q, set->levels);
+    return share_ends(comm, grid, &mine, error);
+}
+
+int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                          int32_t layer, int32_t prefix, struct gr_edge_sets *sets, graft_error *error)
+{
+    const struct gr_edge_set *whole = &sets->whole[GR_BACKWARD];
+    struct gr_edge_set       *set = &sets->back[layer];
+    const int64_t             n_cols = gr_grid_rows(grid, prefix);
+    int32_t                   rc = set_init(budget->context, grid, prefix + 1, set, error);
+
+    if (rc == GRAFT_OK) {
+        set->first = whole->first;
+        set->n_held = whole->n_held;
+        rc = arrays_init(budget, rows_held(set, grid), cut_columns(grid, whole, prefix + 1, n_cols, NULL),
+                         whole->values != NULL, 0, set, error);
+    }
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    cut_columns(grid, whole, prefix + 1, n_cols, set);
+    rc = share_cut_ends(comm, grid, set, error);
+done:
+    return rc;
+}

@@ -1,0 +1,75 @@
+/* The edges of one group of all ranks, as blocks of rows: a block has the rows of one rank, in the order that they have
+ * there, with columns in the numbering of the group. A rank holds the blocks of all ranks, or its own alone; then the
+ * blocks of others are received while a sum needs them (stream.h).
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_PARALLEL_EDGES_H
+#define GR_PARALLEL_EDGES_H
+
+#include "base/direction.h"
+#include "model/model.h"
+#include "parallel/grid.h"
+
+/** Rows of one rank. Values are NULL where the graph has none. */
+struct gr_edge_block {
+    const int32_t *count, *column; /* [rows] entries of each row; [entries] */
+    const float   *values;
+    int64_t        rows, entries;
+};
+
+/** The blocks of one matrix. The first levels of the rows of a block are a block too. */
+struct gr_edge_set {
+    int32_t  levels;        /* that its rows are of */
+    int32_t  first, n_held; /* the blocks of which ranks are held */
+    int64_t *ends;          /* [n_ranks x (n_levels + 1)] entries in the first levels of a rank */
+    int32_t *count, *column;
+    float   *values;
+};
+
+/** The matrices of all sums. Zeroed, there are none. */
+struct gr_edge_sets {
+    struct gr_edge_set whole[GR_DIRECTIONS];
+    struct gr_edge_set back[GR_LAYERS_MAX]; /* the transpose of the rows that a layer computes in a step */
+};
+
+/** Make the block of this rank, and with `transposed` that of the transpose. Collective. fini() is due always.
+ *  \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                          const struct gr_part *part, int transposed, struct gr_edge_sets *sets, graft_error *error);
+/** Hold the blocks of all ranks. Collective. \return as above. */
+int32_t gr_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                            struct gr_edge_sets *sets, graft_error *error);
+/** The transpose of the rows in the first `prefix` levels, for a layer. Collective. \return as above. */
+int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                          int32_t layer, int32_t prefix, struct gr_edge_sets *sets, graft_error *error);
+void    gr_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets);
+
+/** Bytes that are held; and those if the blocks of so many ranks were held, without masks. */
+int64_t gr_edge_sets_bytes(const struct gr_edge_sets *sets, const struct gr_grid *grid);
+int64_t gr_edge_sets_need(const struct gr_edge_sets *sets, const struct gr_grid *grid, int32_t first, int32_t end);
+
+/** Entries of a rank in its first `prefix` levels. */
+static inline int64_t gr_edge_entries(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
+                                      int32_t prefix)
+{
+    return set->ends[(int64_t)rank * (grid->n_levels + 1) + prefix];
+}
+
+/** Bytes of the rows of a rank. */
+static inline int64_t gr_edge_block_bytes(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
+                                          int32_t prefix)
+{
+    return (int64_t)sizeof *set->count * gr_grid_rows_of(grid, rank, prefix) +
+           (int64_t)(sizeof *set->column + (set->values != NULL ? sizeof *set->values : 0)) *
+               gr_edge_entries(set, grid, rank, prefix);
+}
+
+static inline int gr_edge_set_holds(const struct gr_edge_set *set, int32_t rank)
+{
+    return rank >= set->first && rank < set->first + set->n_held;
+}
+
+/** The rows of a rank that is held. */
+struct gr_edge_block gr_edge_block_of(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
+                                      int32_t prefix);
+
+#endif

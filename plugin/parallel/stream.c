@@ -1,0 +1,435 @@
+/* Blocks of edges that travel while others are multiplied.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "parallel/stream.h"
+
+#include "base/assert.h"
+#include "base/crc.h"
+#include "base/dense_view.h"
+#include "base/memory.h"
+
+/* -- memory ------------------------------------------------------------------------------------------------------- */
+
+void gr_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, struct gr_blocks *b)
+{
+    *b = (struct gr_blocks){ .context = context, .comm = comm, .grid = grid, .channel = gr_comm_channel(comm) };
+}
+
+void gr_blocks_fini(struct gr_blocks *b)
+{
+    if (b->context == NULL) return;
+    for (int i = 0; i < GR_DIRECTIONS * GR_ROW_SLOTS; i++) {
+        const struct gr_held_blocks *held = &b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS];
+
+        for (int32_t q = 0; q < b->comm->n_ranks && held->a != NULL; q++) gr_matrix_destroy(held->a[q]);
+        gr_free(b->context, held->a);
+        gr_free(b->context, held->row_ptr);
+    }
+    gr_matrix_destroy(b->a);
+    gr_free(b->context, b->row_ptr);
+    for (int i = 0; i < 2; i++) {
+        gr_free(b->context, b->count[i]);
+        gr_free(b->context, b->column[i]);
+        gr_free(b->context, b->values[i]);
+    }
+    gr_edge_sets_fini(b->context, &b->sets);
+    *b = (struct gr_blocks){ 0 };
+}
+
+static int has_values(const struct gr_blocks *b)
+{
+    return b->sets.whole[GR_FORWARD].values != NULL;
+}
+
+int64_t gr_blocks_buffer_bytes(const struct gr_blocks *b)
+{
+    return 2 * (int64_t)sizeof(int32_t) * (b->most_rows + b->most_entries * (has_values(b) ? 2 : 1));
+}
+
+int64_t gr_blocks_bytes(const struct gr_blocks *b)
+{
+    int64_t held = 0;
+
+    if (b->context == NULL) return 0;
+    for (int i = 0; i < GR_DIRECTIONS * GR_ROW_SLOTS; i++)
+        held += gr_bytes(b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS].row_ptr);
+    return held + gr_edge_sets_bytes(&b->sets, b->grid) + gr_bytes(b->row_ptr) +
+           (b->count[0] != NULL ? gr_blocks_buffer_bytes(b) : 0);
+}
+
+/* The largest block of any rank. */
+static void find_largest_block(struct gr_blocks *b)
+{
+    const struct gr_grid *grid = b->grid;
+
+    for (int32_t q = 0; q < b->comm->n_ranks; q++) {
+        if (gr_grid_rows_of(grid, q, grid->n_levels) > b->most_rows)
+            b->most_rows = gr_grid_rows_of(grid, q, grid->n_levels);
+        for (int d = 0; d < GR_DIRECTIONS; d++) {
+            const struct gr_edge_set *set = &b->sets.whole[d];
+
+            if (set->ends != NULL && gr_edge_entries(set, grid, q, grid->n_levels) > b->most_entries)
+                b->most_entries = gr_edge_entries(set, grid, q, grid->n_levels);
+        }
+    }
+}
+
+static int32_t make_buffers(const struct gr_budget *budget, struct gr_blocks *b, graft_error *error)
+{
+    int32_t rc =
+        gr_budget_check(budget, (double)gr_blocks_buffer_bytes(b), "graph (blocks of rows of other ranks)", error);
+
+    GR_TRY(rc);
+    for (int i = 0; i < 2; i++) {
+        GR_TRY(GR_NEW(b->context, b->count[i], b->most_rows, error));
+        GR_TRY(GR_NEW(b->context, b->column[i], b->most_entries, error));
+        if (has_values(b)) GR_TRY(GR_NEW(b->context, b->values[i], b->most_entries, error));
+    }
+done:
+    return rc;
+}
+
+/* The matrix of a block. */
+static void set_block(const struct gr_edge_block *block, int64_t n_cols, const int64_t *row_ptr, graft_matrix *a)
+{
+    gr_matrix_unprepare(a);
+    a->csr = (graft_csr){ .size = sizeof a->csr,
+                          .index_type = GRAFT_I32,
+                          .value_type = GRAFT_F32,
+                          .n_rows = block->rows,
+                          .n_cols = n_cols,
+                          .row_ptr = row_ptr,
+                          .col_idx = block->column,
+                          .values = block->values };
+}
+
+static void fill_row_ptr(const struct gr_edge_block *block, int64_t *row_ptr)
+{
+    row_ptr[0] = 0;
+    for (int64_t row = 0; row < block->rows; row++) row_ptr[row + 1] = row_ptr[row] + block->count[row];
+    GR_ASSERT(row_ptr[block->rows] == block->entries);
+}
+
+/* Matrices of the blocks of a set. With `all`, which has all of its rows, they share its row pointers. */
+static int32_t hold_blocks(struct gr_blocks *b, const struct gr_edge_set *set, int32_t rows, int32_t columns,
+                           const struct gr_held_blocks *all, struct gr_held_blocks *held, graft_error *error)
+{
+    const int32_t   n = b->comm->n_ranks;
+    const graft_csr empty = { .size = sizeof empty };
+    int64_t        *row_ptr = all != NULL ? all->row_ptr : NULL;
+    int32_t         rc = GR_NEW(b->context, held->a, n, error);
+
+    held->set = set;
+    held->rows = rows;
+    GR_TRY(rc);
+    if (all == NULL) {
+        GR_TRY(GR_NEW(b->context, held->row_ptr, gr_grid_rows(b->grid, set->levels) + n, error));
+        row_ptr = held->row_ptr;
+    }
+    for (int32_t q = 0; q < n; q++) {
+        const struct gr_edge_block block = gr_edge_block_of(set, b->grid, q, rows);
+
+        GR_TRY(gr_matrix_create(b->context, &empty, &held->a[q], error));
+        if (all == NULL) fill_row_ptr(&block, row_ptr);
+        set_block(&block, gr_grid_rows(b->grid, columns), row_ptr, held->a[q]);
+        row_ptr += gr_grid_rows_of(b->grid, q, set->levels) + 1;
+    }
+done:
+    return rc;
+}
+
+int32_t gr_blocks_mask(struct gr_blocks *b, int32_t layer, int32_t prefix, graft_error *error)
+{
+    struct gr_held_blocks *held = b->held[GR_FORWARD];
+    int32_t                rc = GRAFT_OK;
+
+    if (b->streams) return GRAFT_OK;
+    GR_TRY(hold_blocks(b, &b->sets.whole[GR_FORWARD], prefix, prefix + 1, &held[GR_ALL_ROWS], &held[layer], error));
+    rc = hold_blocks(b, &b->sets.back[layer], prefix + 1, prefix, NULL, &b->held[GR_BACKWARD][layer], error);
+done:
+    return rc;
+}
+
+void gr_blocks_swap(struct gr_blocks *b, struct gr_edge_sets *sets)
+{
+    const struct gr_edge_sets before = b->sets;
+
+    b->sets = *sets;
+    *sets = before;
+    for (int i = 0; i < GR_DIRECTIONS * GR_ROW_SLOTS; i++) {
+        const struct gr_held_blocks *held = &b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS];
+
+        for (int32_t q = 0; q < b->comm->n_ranks && held->a != NULL; q++) {
+            const struct gr_edge_block block = gr_edge_block_of(held->set, b->grid, q, held->rows);
+
+            set_block(&block, held->a[q]->csr.n_cols, held->a[q]->csr.row_ptr, held->a[q]);
+        }
+    }
+}
+
+/* Matrices of all rows. */
+static int32_t hold_all(struct gr_blocks *b, graft_error *error)
+{
+    const int32_t all = b->grid->n_levels;
+    int32_t       rc = GRAFT_OK;
+
+    for (int d = 0; d < GR_DIRECTIONS; d++)
+        if (b->sets.whole[d].ends != NULL)
+            GR_TRY(hold_blocks(b, &b->sets.whole[d], all, all, NULL, &b->held[d][GR_ALL_ROWS], error));
+done:
+    return rc;
+}
+
+int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *b, int streams, graft_error *error)
+{
+    const graft_csr empty = { .size = sizeof empty };
+    int32_t         rc = gr_matrix_create(b->context, &empty, &b->a, error);
+
+    b->streams = streams;
+    find_largest_block(b);
+    if (rc == GRAFT_OK && streams) rc = GR_NEW(b->context, b->row_ptr, b->most_rows + 1, error);
+    if (rc == GRAFT_OK && streams) rc = make_buffers(budget, b, error);
+    GR_TRY(gr_comm_agree(b->comm, rc, error));
+    if (streams) return GRAFT_OK;
+    GR_TRY(gr_edge_sets_gather(budget, b->comm, b->grid, &b->sets, error));
+    rc = gr_comm_agree(b->comm, hold_all(b, error), error);
+done:
+    return rc;
+}
+
+/* -- messages ----------------------------------------------------------------------------------------------------- */
+
+static int32_t own_rank(const struct gr_blocks *b)
+{
+    return b->comm->rank;
+}
+
+/* The rank so many places behind this one. */
+static int32_t rank_behind(const struct gr_blocks *b, int32_t places)
+{
+    return (own_rank(b) + places) % b->comm->n_ranks;
+}
+
+/* Whether a rank receives the block of another one. A rank without columns needs none. */
+static int needs_block(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank, int32_t owner)
+{
+    return b->streams && !sum->alone && rank != owner && gr_grid_slice_width(b->grid, sum->width, rank) > 0 &&
+           gr_grid_rows_of(b->grid, owner, sum->rows) > 0;
+}
+
+static struct gr_frame block_frame(const struct gr_blocks *b, int32_t owner)
+{
+    const struct gr_block_sum *sum = &b->sum;
+
+    return (struct gr_frame){ .channel = (uint32_t)b->channel,
+                              .from = owner,
+                              .layer = sum->layer,
+                              .direction = (int16_t)sum->direction,
+                              .bits = has_values(b) ? 32 : 0,
+                              .epoch = sum->epoch,
+                              .rows = gr_grid_rows_of(b->grid, owner, sum->rows),
+                              .width = gr_edge_entries(sum->set, b->grid, owner, sum->rows),
+                              .bytes = (uint64_t)gr_edge_block_bytes(sum->set, b->grid, owner, sum->rows) };
+}
+
+/* Bytes of the parts of a message. */
+static uint64_t part_bytes(const struct gr_edge_block *block, int part)
+{
+    switch (part) {
+    case GR_BLOCK_FRAME: return sizeof(struct gr_frame);
+    case GR_BLOCK_COUNTS: return (uint64_t)block->rows * sizeof *block->count;
+    case GR_BLOCK_COLUMNS: return (uint64_t)block->entries * sizeof *block->column;
+    default: return block->values != NULL ? (uint64_t)block->entries * sizeof *block->values : 0;
+    }
+}
+
+static uint32_t block_crc(const struct gr_edge_block *block)
+{
+    uint32_t crc = gr_crc(0, block->count, part_bytes(block, GR_BLOCK_COUNTS));
+
+    crc = gr_crc(crc, block->column, part_bytes(block, GR_BLOCK_COLUMNS));
+    return block->values != NULL ? gr_crc(crc, block->values, part_bytes(block, GR_BLOCK_VALUES)) : crc;
+}
+
+/* The place where the block of a rank is received, as one of two. */
+static struct gr_edge_block received_block(const struct gr_blocks *b, int32_t places, int place)
+{
+    const struct gr_frame frame = block_frame(b, rank_behind(b, places));
+
+    return (struct gr_edge_block){ b->count[place], b->column[place], b->values[place], frame.rows, frame.width };
+}
+
+/* Receive the next block that this rank needs. */
+static int32_t receive_next(struct gr_blocks *b, graft_error *error)
+{
+    const int32_t n = b->comm->n_ranks;
+    const int     place = b->n_posted % 2;
+    int32_t       rc = GRAFT_OK;
+
+    while (b->next < n && !needs_block(b, &b->sum, own_rank(b), rank_behind(b, b->next))) b->next++;
+    if (b->next >= n) return GRAFT_OK;
+    struct gr_block_message *const message = &b->in[place];
+    const struct gr_edge_block     block = received_block(b, b->next, place);
+    void *const                    data[] = { &message->frame, b->count[place], b->column[place], b->values[place] };
+
+    for (int part = 0; part < GR_BLOCK_PARTS; part++)
+        if (part_bytes(&block, part) > 0)
+            GR_TRY(gr_comm_receive(b->comm, rank_behind(b, b->next), b->channel, data[part], part_bytes(&block, part),
+                                   &message->requests[part], error));
+    b->next++;
+    b->n_posted++;
+done:
+    return rc;
+}
+
+/* Send the block of this rank to those that multiply it as one of their first `places`. */
+static int32_t send_until(struct gr_blocks *b, int32_t places, graft_error *error)
+{
+    const int32_t n = b->comm->n_ranks;
+    int32_t       rc = GRAFT_OK;
+
+    for (; b->n_sent < places && b->n_sent < n - 1; b->n_sent++) {
+        const int32_t            to = rank_behind(b, n - 1 - b->n_sent);
+        struct gr_block_message *message = &b->out[b->n_sent % 2];
+        struct gr_edge_block     block;
+
+        if (!needs_block(b, &b->sum, to, own_rank(b))) continue;
+        block = gr_edge_block_of(b->sum.set, b->grid, own_rank(b), b->sum.rows);
+        const void *const data[] = { &message->frame, block.count, block.column, block.values };
+
+        GR_TRY(gr_comm_wait(b->comm, message->requests, GR_BLOCK_PARTS, error));
+        message->frame = block_frame(b, own_rank(b));
+        gr_frame_seal_crc(&message->frame, b->crc);
+        for (int part = 0; part < GR_BLOCK_PARTS; part++)
+            if (part_bytes(&block, part) > 0)
+                GR_TRY(gr_comm_send(b->comm, to, b->channel, data[part], part_bytes(&block, part),
+                                    &message->requests[part], error));
+    }
+done:
+    return rc;
+}
+
+/* Wait for the block of a rank, and check it. */
+static int32_t await_block(struct gr_blocks *b, int32_t places, struct gr_edge_block *block, graft_error *error)
+{
+    const int                place = b->n_received++ % 2;
+    struct gr_block_message *message = &b->in[place];
+    const struct gr_frame    expected = block_frame(b, rank_behind(b, places));
+    int32_t                  rc = gr_comm_wait(b->comm, message->requests, GR_BLOCK_PARTS, error);
+
+    GR_TRY(rc);
+    *block = received_block(b, places, place);
+    if (gr_frame_check(&message->frame, &expected, error) < 0 ||
+        gr_frame_check_crc(&message->frame, block_crc(block), error) < 0)
+        return gr_comm_fail(b->comm, error);
+done:
+    return rc;
+}
+
+/* -- one sum ------------------------------------------------------------------------------------------------------ */
+
+int32_t gr_blocks_begin(struct gr_blocks *b, const struct gr_block_sum *sum, graft_error *error)
+{
+    const struct gr_edge_block own = gr_edge_block_of(sum->set, b->grid, own_rank(b), sum->rows);
+    int32_t                    rc = GRAFT_OK;
+
+    b->sum = *sum;
+    b->seconds = 0;
+    b->n_sent = b->n_posted = b->n_received = 0;
+    b->next = 1;
+    if (!b->streams || sum->alone) return GRAFT_OK;
+    b->crc = block_crc(&own);
+    GR_TRY(receive_next(b, error));
+    rc = send_until(b, 1, error);
+done:
+    return rc;
+}
+
+/* During products all messages move. */
+static void poll_blocks(void *arg)
+{
+    struct gr_blocks *b = arg;
+    graft_error       error = { .size = sizeof error };
+    int64_t           left;
+
+    if (b->poll != NULL) b->poll(b->poll_arg);
+    if (!b->streams) return;
+    for (int i = 0; i < 2; i++) { /* A failure is returned by the wait for them. */
+        (void)gr_comm_poll(b->comm, b->in[i].requests, GR_BLOCK_PARTS, &left, &error);
+        (void)gr_comm_poll(b->comm, b->out[i].requests, GR_BLOCK_PARTS, &left, &error);
+    }
+}
+
+/* out = a times the slice of the input. */
+static int32_t multiply_block(struct gr_blocks *b, graft_matrix *a, float *out, graft_error *error)
+{
+    const struct gr_block_sum *sum = &b->sum;
+    const int64_t              columns = gr_grid_slice_width(b->grid, sum->width, own_rank(b));
+    const double               begin = gr_seconds();
+    const graft_dense    x = gr_dense_view(sum->x, GRAFT_F32, gr_grid_rows(b->grid, sum->columns), columns, columns);
+    const graft_dense    c = gr_dense_view(out, GRAFT_F32, a->csr.n_rows, columns, columns);
+    const graft_mxm_args args = { .size = sizeof args,
+                                  .semiring = GRAFT_PLUS_TIMES,
+                                  .threads = sum->threads,
+                                  .a = a,
+                                  .b = &x,
+                                  .c = &c,
+                                  .times = sum->times,
+                                  .poll = poll_blocks,
+                                  .poll_arg = b };
+    int32_t              rc;
+
+    if (a->csr.n_rows == 0 || columns == 0) return GRAFT_OK;
+    rc = gr_mxm_run(b->context, &args, error);
+    b->seconds += gr_seconds() - begin;
+    return rc;
+}
+
+/* The block of this rank has been sent to all that need it. */
+static int32_t end_blocks(struct gr_blocks *b, graft_error *error)
+{
+    int32_t rc = send_until(b, b->comm->n_ranks, error);
+
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = gr_comm_wait(b->comm, b->out[i].requests, GR_BLOCK_PARTS, error);
+    return rc;
+}
+
+int32_t gr_blocks_multiply(void *arg, int32_t rank, float *out, graft_error *error)
+{
+    struct gr_blocks          *b = arg;
+    const struct gr_block_sum *sum = &b->sum;
+    const int32_t              n = b->comm->n_ranks, places = (rank - own_rank(b) + n) % n;
+    struct gr_edge_block       block;
+    int32_t                    rc = GRAFT_OK;
+
+    if (!b->streams) return multiply_block(b, b->held[sum->direction][sum->slot].a[rank], out, error);
+    if (rank == own_rank(b)) {
+        block = gr_edge_block_of(sum->set, b->grid, rank, sum->rows);
+    } else {
+        /* A rank waits for the block so many places behind it when it has sent its own as often. So no ranks wait for
+         * each other. */
+        GR_TRY(send_until(b, places, error));
+        GR_TRY(await_block(b, places, &block, error));
+        GR_TRY(receive_next(b, error));
+        GR_TRY(send_until(b, places + 1, error));
+    }
+    fill_row_ptr(&block, b->row_ptr);
+    /* Kernel `simd` prepares it in two passes over its rows. */
+    set_block(&block, gr_grid_rows(b->grid, sum->columns), b->row_ptr, b->a);
+    GR_TRY(multiply_block(b, b->a, out, error));
+    if (rank == own_rank(b)) rc = end_blocks(b, error);
+done:
+    return rc;
+}
+
+int64_t gr_blocks_traffic(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank, int sends)
+{
+    int64_t bytes = 0;
+
+    for (int32_t q = 0; q < b->comm->n_ranks; q++) {
+        const int32_t owner = sends ? rank : q;
+
+        if (needs_block(b, sum, sends ? q : rank, owner))
+            bytes += gr_edge_block_bytes(sum->set, b->grid, owner, sum->rows);
+    }
+    return bytes;
+}

@@ -1,0 +1,99 @@
+/* Sums over the edges of all ranks, block by block (edges.h). A block that is not held comes from its owner: it travels
+ * while the one before it is multiplied. Beside its own, a rank has two blocks at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_PARALLEL_STREAM_H
+#define GR_PARALLEL_STREAM_H
+
+#include "base/profile.h"
+#include "comm/frame.h"
+#include "kernel/kernel.h"
+#include "parallel/edges.h"
+
+/** A message has these parts. */
+enum { GR_BLOCK_FRAME, GR_BLOCK_COUNTS, GR_BLOCK_COLUMNS, GR_BLOCK_VALUES, GR_BLOCK_PARTS };
+
+/** A message that travels. */
+struct gr_block_message {
+    struct gr_frame   frame;
+    struct gr_request requests[GR_BLOCK_PARTS];
+};
+
+/** The matrices of the held blocks of a set, or of their first rows. */
+struct gr_held_blocks {
+    const struct gr_edge_set *set;
+    int32_t                   rows;    /* prefix of the grid */
+    int64_t                  *row_ptr; /* of all matrices; NULL: those of all rows */
+    graft_matrix            **a;       /* [n_ranks]; NULL: they are not held */
+};
+
+/** Which rows a sum is of: those of a layer in a step, or all. */
+enum { GR_ALL_ROWS = GR_LAYERS_MAX, GR_ROW_SLOTS };
+
+/** A sum over blocks. */
+struct gr_block_sum {
+    const struct gr_edge_set *set;
+    int32_t                   slot;          /* a layer, or GR_ALL_ROWS */
+    int32_t                   rows, columns; /* prefixes of the grid: of its result, and of what it reads */
+    int64_t                   width;         /* of all slices */
+    int32_t                   layer;
+    enum gr_direction         direction;
+    int64_t                   epoch;
+    int                       alone; /* no other rank makes it */
+    const float              *x;     /* [rows of the group x columns of this rank] */
+    int                       threads;
+    double                   *times;
+};
+
+struct gr_blocks {
+    graft_context        *context;
+    struct gr_comm       *comm;
+    const struct gr_grid *grid;
+    int32_t               channel;
+    int                   streams; /* it holds no blocks of others */
+    struct gr_edge_sets   sets;
+    struct gr_held_blocks held[GR_DIRECTIONS][GR_ROW_SLOTS];
+    graft_matrix         *a;       /* of a block that was received, with: */
+    int64_t              *row_ptr; /* [most_rows + 1] */
+    int64_t               most_rows, most_entries;
+    int32_t              *count[2], *column[2]; /* blocks that are received in turn */
+    float                *values[2];
+
+    /* The sum that has begun: */
+    struct gr_block_sum     sum;
+    struct gr_block_message in[2], out[2];
+    uint32_t                crc;                  /* of the block of this rank */
+    int32_t                 n_sent;               /* ranks behind this one that have got it, or need not */
+    int32_t                 next;                 /* the rank, counted behind this one, whose block is received next */
+    int32_t                 n_posted, n_received; /* blocks to receive, and those that are there */
+    double                  seconds;              /* in products */
+    void (*poll)(void *arg);                      /* other messages, during products */
+    void *poll_arg;
+};
+
+/** Take the channel of `comm`. Not collective, but all ranks call it in the same order, also when one of them has
+ *  failed before. gr_blocks_fini() is due always. */
+void gr_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, struct gr_blocks *blocks);
+void gr_blocks_fini(struct gr_blocks *blocks);
+/** Hold the blocks of all ranks, or with `streams` have memory for two that are received, once sets->whole is made.
+ *  Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *blocks, int streams, graft_error *error);
+/** Where blocks are held, have the matrices for a layer whose transposed rows are in sets.back. Not collective.
+ *  \return OK; ERR_NOMEM. */
+int32_t gr_blocks_mask(struct gr_blocks *blocks, int32_t layer, int32_t prefix, graft_error *error);
+/** Exchange the sets for others with other values. Cannot fail. */
+void    gr_blocks_swap(struct gr_blocks *blocks, struct gr_edge_sets *sets);
+/** Bytes that it holds; and those for two received blocks. */
+int64_t gr_blocks_bytes(const struct gr_blocks *blocks);
+int64_t gr_blocks_buffer_bytes(const struct gr_blocks *blocks);
+
+/** Begin a sum: the first block travels. \return OK; ERR_PEER. */
+int32_t gr_blocks_begin(struct gr_blocks *blocks, const struct gr_block_sum *sum, graft_error *error);
+/** out[rows x columns of this rank] = the rows of a rank, in its order. Ranks follow each other behind this one; those
+ *  without rows are left out. This one is the last, with which the sum ends. \return OK; ERR_PEER; what the kernel
+ *  returns. */
+int32_t gr_blocks_multiply(void *blocks, int32_t rank, float *out, graft_error *error);
+
+/** Bytes of blocks that a rank receives in such a sum, or sends; 0 where blocks are held. */
+int64_t gr_blocks_traffic(const struct gr_blocks *blocks, const struct gr_block_sum *sum, int32_t rank, int sends);
+
+#endif
