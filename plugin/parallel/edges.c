@@ -58,14 +58,6 @@ int64_t gr_edge_sets_bytes(const struct gr_edge_sets *sets, const struct gr_grid
     return bytes;
 }
 
-int64_t gr_edge_sets_need(const struct gr_edge_sets *sets, const struct gr_grid *grid, int32_t first, int32_t end)
-{
-    int64_t bytes = 0;
-
-    for (int d = 0; d < GR_DIRECTIONS; d++) bytes += bytes_of_ranks(&sets->whole[d], grid, first, end);
-    return bytes;
-}
-
 static void arrays_fini(const graft_context *context, struct gr_edge_set *set)
 {
     gr_free(context, set->count);

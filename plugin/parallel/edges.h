@@ -43,9 +43,8 @@ int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, 
                           int32_t layer, int32_t prefix, struct gr_edge_sets *sets, graft_error *error);
 void    gr_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets);
 
-/** Bytes that are held; and those if the blocks of so many ranks were held, without masks. */
+/** Bytes that are held. */
 int64_t gr_edge_sets_bytes(const struct gr_edge_sets *sets, const struct gr_grid *grid);
-int64_t gr_edge_sets_need(const struct gr_edge_sets *sets, const struct gr_grid *grid, int32_t first, int32_t end);
 
 /** Entries of a rank in its first `prefix` levels. */
 static inline int64_t gr_edge_entries(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,

@@ -35,12 +35,18 @@ void gr_blocks_fini(struct gr_blocks *b)
     *b = (struct gr_blocks){ 0 };
 }
 
+static int32_t own_rank(const struct gr_blocks *b)
+{
+    return b->comm->rank;
+}
+
 static int has_values(const struct gr_blocks *b)
 {
     return b->sets.whole[GR_FORWARD].values != NULL;
 }
 
-int64_t gr_blocks_buffer_bytes(const struct gr_blocks *b)
+/* Two received blocks. */
+static int64_t buffer_bytes(const struct gr_blocks *b)
 {
     return 2 * (int64_t)sizeof(int32_t) * (b->most_rows + b->most_entries * (has_values(b) ? 2 : 1));
 }
@@ -53,7 +59,30 @@ int64_t gr_blocks_bytes(const struct gr_blocks *b)
     for (int i = 0; i < GR_DIRECTIONS * GR_ROW_SLOTS; i++)
         held += gr_bytes(b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS].row_ptr);
     return held + gr_edge_sets_bytes(&b->sets, b->grid) + gr_bytes(b->row_ptr) +
-           (b->count[0] != NULL ? gr_blocks_buffer_bytes(b) : 0);
+           (b->count[0] != NULL ? buffer_bytes(b) : 0);
+}
+
+/* Of one matrix. */
+static int64_t need_of_set(const struct gr_blocks *b, const struct gr_edge_set *set, int streams)
+{
+    const int32_t first = streams ? own_rank(b) : 0, end = streams ? first + 1 : b->comm->n_ranks;
+    int64_t       bytes = (int64_t)b->comm->n_ranks * (b->grid->n_levels + 1) * (int64_t)sizeof *set->ends;
+
+    if (set->ends == NULL) return 0;
+    for (int32_t q = first; q < end; q++) {
+        bytes += gr_edge_block_bytes(set, b->grid, q, set->levels);
+        if (!streams) bytes += (gr_grid_rows_of(b->grid, q, set->levels) + 1) * (int64_t)sizeof *b->row_ptr;
+    }
+    return bytes;
+}
+
+int64_t gr_blocks_need(const struct gr_blocks *b, int streams)
+{
+    int64_t bytes = streams ? buffer_bytes(b) + (b->most_rows + 1) * (int64_t)sizeof *b->row_ptr : 0;
+
+    for (int d = 0; d < GR_DIRECTIONS; d++) bytes += need_of_set(b, &b->sets.whole[d], streams);
+    for (int32_t l = 0; l < GR_LAYERS_MAX; l++) bytes += need_of_set(b, &b->sets.back[l], streams);
+    return bytes;
 }
 
 /* The largest block of any rank. */
@@ -75,8 +104,7 @@ static void find_largest_block(struct gr_blocks *b)
 
 static int32_t make_buffers(const struct gr_budget *budget, struct gr_blocks *b, graft_error *error)
 {
-    int32_t rc =
-        gr_budget_check(budget, (double)gr_blocks_buffer_bytes(b), "graph (blocks of rows of other ranks)", error);
+    int32_t rc = gr_budget_check(budget, (double)buffer_bytes(b), "graph (blocks of rows of other ranks)", error);
 
     GR_TRY(rc);
     for (int i = 0; i < 2; i++) {
@@ -197,11 +225,6 @@ done:
 }
 
 /* -- messages ----------------------------------------------------------------------------------------------------- */
-
-static int32_t own_rank(const struct gr_blocks *b)
-{
-    return b->comm->rank;
-}
 
 /* The rank so many places behind this one. */
 static int32_t rank_behind(const struct gr_blocks *b, int32_t places)

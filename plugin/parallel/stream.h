@@ -82,9 +82,9 @@ int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *block
 int32_t gr_blocks_mask(struct gr_blocks *blocks, int32_t layer, int32_t prefix, graft_error *error);
 /** Exchange the sets for others with other values. Cannot fail. */
 void    gr_blocks_swap(struct gr_blocks *blocks, struct gr_edge_sets *sets);
-/** Bytes that it holds; and those for two received blocks. */
+/** Bytes that it holds; and those that it would hold with the blocks of others, or (`streams`) without. */
 int64_t gr_blocks_bytes(const struct gr_blocks *blocks);
-int64_t gr_blocks_buffer_bytes(const struct gr_blocks *blocks);
+int64_t gr_blocks_need(const struct gr_blocks *blocks, int streams);
 
 /** Begin a sum: the first block travels. \return OK; ERR_PEER. */
 int32_t gr_blocks_begin(struct gr_blocks *blocks, const struct gr_block_sum *sum, graft_error *error);

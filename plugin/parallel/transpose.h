@@ -70,6 +70,12 @@ int64_t gr_transpose_layers_need(const struct gr_transpose *t, const struct gr_h
 /** Have memory for rows of `width` columns, beside the widths before. A slice of a wider row may be narrower. Not
  *  collective. \return OK; ERR_NOMEM. */
 int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error);
+/** Bytes of its slices. */
+static inline int64_t gr_transpose_slice_bytes(const struct gr_transpose *t)
+{
+    return (t->elements[0] + t->elements[1]) * (int64_t)sizeof **t->slice;
+}
+
 /** Bytes that it holds, and those that it would hold. */
 int64_t gr_transpose_bytes(const struct gr_transpose *t);
 int64_t gr_transpose_need(const struct gr_transpose *t, int64_t width);

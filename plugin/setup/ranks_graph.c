@@ -266,35 +266,39 @@ done:
     return rc;
 }
 
-/* Bytes that sums will need at least, beside the graph: the slices and messages of the widest one. */
+/* Bytes of the slices and messages of the widest sum, about. */
 static double shared_bytes(const struct gr_setup *s)
 {
     const struct gr_config *config = &s->model.config;
     int64_t                 widest = 0;
 
     for (int32_t l = config->gathers_from; l < config->n_layers; l++) {
-        const int64_t in = gr_config_in(config, l), out = config->width[l + 1], width = in < out ? in : out;
+        const int64_t in = gr_config_in(config, l), out = config->width[l + 1];
+        const int64_t width = in < out || (l == 0 && s->run.input.is_constant) ? in : out;
 
         if (width > widest) widest = width;
     }
     return (double)gr_transpose_need(&s->partition.shared->transpose, widest);
 }
 
-/* Whether the edges of other ranks are received again and again, as not all ranks have memory for them. */
+/* Whether the edges of other ranks are received again and again, because one rank at least has no memory for them
+ * beside what it will need otherwise. */
 static int32_t choose_blocks(struct gr_setup *s, int *streams, graft_error *error)
 {
     const struct gr_partition *r = &s->partition;
-    const struct gr_blocks    *b = &r->shared->blocks;
-    const struct gr_grid      *grid = &r->shared->grid;
-    const double               copies = 1 + (s->given == NULL ? 0.5 * (double)s->model.config.n_layers : 0);
-    const double               held = (double)gr_edge_sets_need(&b->sets, grid, 0, r->comm->n_ranks) * copies;
-    const double               used = (double)gr_budget_total(&s->budget), planned = gr_budget_planned(&s->budget);
-    const double               more = planned > used ? planned - used : 0;
-    int64_t                    fits = gr_budget_fits(&s->budget, more + held + shared_bytes(s));
-    int32_t                    rc = GRAFT_OK;
+    const struct gr_capacity   capacity = gr_capacity_of(s);
+    /* With row masks, layers have a transpose of the rows of a step. */
+    const double copies = 1 + (s->given == NULL && gr_masks_rows(s) ? 0.5 * (double)s->model.config.n_layers : 0);
+    const double held = copies * (double)gr_blocks_need(&r->shared->blocks, 0);
+    double       more;
+    int64_t      fits;
+    int32_t      rc = GRAFT_OK;
 
     *streams = s->context->options.resource.feature_graph == GR_FEATURE_GRAPH_STREAM;
     if (s->context->options.resource.feature_graph != GR_FEATURE_GRAPH_AUTO) return GRAFT_OK;
+    gr_run_plan(&s->run, &s->budget, &capacity);
+    more = gr_budget_planned(&s->budget) - (double)gr_budget_total(&s->budget);
+    fits = gr_budget_fits(&s->budget, more + held + shared_bytes(s));
     GR_TRY(gr_comm_min(r->comm, &fits, 1, error));
     *streams = !fits;
 done:

@@ -301,6 +301,23 @@ static void explain_prediction(const graft_trainer *trainer, int64_t sent, struc
     gr_text_add(text, "\n");
 }
 
+/* Memory of a rank that shares columns. */
+static void explain_columns(const struct gr_partition *p, struct gr_text *text)
+{
+    const struct gr_transpose *t = &p->shared->transpose;
+    const struct gr_blocks    *b = &p->shared->blocks;
+    const double               slices = (double)gr_transpose_slice_bytes(t);
+
+    gr_text_add(text,
+                "columns   of sums are shared by %d ranks each; they send records of %d elements; %.4g MB of "
+                "slices, %.4g MB of records and messages\n",
+                p->columns, GR_RECORD, slices * 1e-6, ((double)gr_transpose_bytes(t) - slices) * 1e-6);
+    if (!gr_partition_has_blocks(p)) return;
+    gr_text_add(text, "edges     of other ranks are %s: %.4g MB; with feature.graph=%s it would be %.4g MB\n",
+                b->streams ? "received in each sum" : "held", (double)gr_blocks_need(b, b->streams) * 1e-6,
+                b->streams ? "replicate" : "stream", (double)gr_blocks_need(b, !b->streams) * 1e-6);
+}
+
 void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *text)
 {
     const struct gr_setup *s = &trainer->setup;
@@ -309,9 +326,7 @@ void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *te
 
     if (!s->model.config.kind->gathers) return;
     explain_bits(s, text);
-    if (s->partition.columns > 1)
-        gr_text_add(text, "columns   of sums are shared by %d ranks each; they send records of %d elements\n",
-                    s->partition.columns, GR_RECORD);
+    if (s->partition.columns > 1) explain_columns(&s->partition, text);
     else explain_step(s, text);
     for (int32_t i = 0; i < GR_DIRECTIONS * s->model.config.n_layers; i++) {
         const graft_traffic_item item = item_of(s, i);

@@ -1,0 +1,170 @@
+/* Memory of ranks that share columns: bytes by formula are those that a trainer takes, slices fall with the number of
+ * ranks, and with feature.graph=stream the graph does too. Where all edges do not fit memory.limit they are received,
+ * and where that does not fit either all ranks have one error.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/hosts.h"
+#include "harness/tap.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 24000, DEGREE = 24, WIDTH = 32, CLASSES = 4, ENTRIES = N * DEGREE };
+
+static int64_t row_ptr[N + 1];
+static int32_t column[ENTRIES], labels[N];
+static float   features[(size_t)N * WIDTH];
+static uint8_t split[N];
+
+struct job {
+    graft_dataset set;
+    const char   *settings;
+    double        graph[HOSTS_MOST], messages[HOSTS_MOST], items[HOSTS_MOST], live[HOSTS_MOST];
+    int32_t       code[HOSTS_MOST], streams[HOSTS_MOST];
+    char          words[HOSTS_MOST][512];
+};
+
+static void make_set(graft_dataset *set, graft_csr *graph, graft_dense *dense)
+{
+    uint64_t state = 5;
+
+    for (int64_t v = 0; v < N; v++) {
+        row_ptr[v + 1] = row_ptr[v] + DEGREE;
+        /* One column in each of DEGREE equal parts: sorted, and no edge twice. */
+        for (int64_t k = 0; k < DEGREE; k++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            column[v * DEGREE + k] = (int32_t)(k * (N / DEGREE) + (int64_t)((state >> 33) % (N / DEGREE)));
+        }
+        labels[v] = (int32_t)(v % CLASSES);
+        split[v] = GRAFT_SPLIT_TRAIN;
+        for (int64_t j = 0; j < WIDTH; j++) features[v * WIDTH + j] = (float)((v + 3 * j) % 11) / 11;
+    }
+    *graph = (graft_csr){
+        .size = sizeof *graph, .n_rows = N, .n_cols = N, .index_type = GRAFT_I32, .row_ptr = row_ptr, .col_idx = column
+    };
+    *dense = (graft_dense){ sizeof *dense, GRAFT_F32, N, WIDTH, WIDTH, features };
+    *set = (graft_dataset){ .size = sizeof *set,
+                            .n_vertices = N,
+                            .n_features = WIDTH,
+                            .n_classes = CLASSES,
+                            .graph = graph,
+                            .features = dense,
+                            .labels = labels,
+                            .split = split };
+}
+
+static void read_items(struct host *host, graft_trainer *trainer, struct job *job)
+{
+    graft_memory_item item = GRAFT_INIT(graft_memory_item);
+
+    for (int32_t i = 0; host->train->memory_item(trainer, i, &item, NULL) == GRAFT_OK; i++) {
+        if (strcmp(item.name, "graph") == 0) job->graph[host->rank] = (double)item.bytes;
+        if (strcmp(item.name, "messages") == 0) job->messages[host->rank] = (double)item.bytes;
+        job->items[host->rank] += (double)item.bytes;
+    }
+}
+
+static int32_t blocks_body(struct host *host)
+{
+    static char         text[HOSTS_MOST][65536];
+    struct job *const   job = host->all->arg;
+    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    struct host_trainer t;
+    int32_t             rc;
+
+    host_set_all(host->api, job->settings);
+    rc = host_trainer_create(host, &job->set, SLICES_EVEN, &t);
+    if (rc == GRAFT_OK) {
+        const int64_t before = host->live_bytes;
+
+        read_items(host, t.trainer, job);
+        rc = host->train->epoch(t.trainer, &epoch, &host->error);
+        if (rc == GRAFT_OK) rc = host->train->explain(t.trainer, text[host->rank], sizeof *text, &host->error);
+        job->streams[host->rank] = strstr(text[host->rank], "of other ranks are received in each sum") != NULL;
+        host->train->destroy(t.trainer);
+        t.trainer = NULL;
+        job->live[host->rank] = (double)(before - host->live_bytes);
+    }
+    job->code[host->rank] = rc;
+    snprintf(job->words[host->rank], sizeof *job->words, "%s", rc < 0 ? host->error.message : "");
+    host_trainer_destroy(host, &t);
+    return GRAFT_OK;
+}
+
+static int blocks_run(struct job *job, int32_t n_ranks, const char *settings)
+{
+    static const char *const list[] = { "model=sage",   "layers=2",        "hidden=32",     "parallel=feature",
+                                        "row_masks=no", "order=given",     "self_loops=no", "reuse_input=no",
+                                        "threads=1",    "halo.timeout=60", "symmetrize=no", NULL };
+    static struct hosts      hosts;
+    int                      right;
+
+    *job = (struct job){ .set = job->set, .settings = settings };
+    right = hosts_run(&hosts, n_ranks, list, blocks_body, job);
+    if (!right || hosts_fault(&hosts) != NULL) diag("%s", hosts_fault(&hosts));
+    return right;
+}
+
+static int is_near(double found, double expected)
+{
+    return fabs(found - expected) <= 0.1 * expected;
+}
+
+/* By formula: two directions, each with counts and columns, where blocks are held with row pointers, else with two
+ * blocks that are received; records to and from other ranks, and slices of the input and the result of a sum. */
+static void test_formula(struct job *job, int32_t m, int streams)
+{
+    const double n = N, e = ENTRIES, held = 2 * (4 * n + 4 * e + 8 * n);
+    const double own = 2 * (4 * n + 4 * e) / m, graph = streams ? own + 2 * (4 * n + 4 * e) / m + 8 * n / m : held;
+    const double messages = 4 * n * WIDTH / m * (3 + 1.0 / m);
+    int          right = blocks_run(job, m, streams ? "feature.graph=stream" : "feature.graph=replicate");
+
+    for (int32_t q = 0; q < m; q++) {
+        const int fits = job->code[q] == GRAFT_OK && is_near(job->graph[q], graph) &&
+                         is_near(job->messages[q], messages) && is_near(job->live[q], job->items[q]);
+
+        if (!fits)
+            diag("rank %d: %s; graph %.0f, by formula %.0f; messages %.0f, by formula %.0f; all %.0f, in use %.0f", q,
+                 job->words[q], job->graph[q], graph, job->messages[q], messages, job->items[q], job->live[q]);
+        right = right && fits && job->streams[q] == streams;
+    }
+    ok(right, "%d ranks, edges are %s: memory is that of the formula", m, streams ? "received" : "held");
+}
+
+/* By default edges are received only where they do not fit. */
+static void test_limit(struct job *job, const char *settings, int32_t m, int32_t code, int streams)
+{
+    int right = blocks_run(job, m, settings);
+
+    for (int32_t q = 0; q < m; q++) {
+        const int fits = job->code[q] == code && (code < 0 || job->streams[q] == streams) &&
+                         strcmp(job->words[q], job->words[0]) == 0 &&
+                         (code == GRAFT_OK || strstr(job->words[q], "memory.limit") != NULL);
+
+        if (!fits) diag("rank %d: status %d, streams %d, '%s'", q, job->code[q], job->streams[q], job->words[q]);
+        right = right && fits;
+    }
+    ok(right, "%d ranks, %s: edges are %s", m, settings, code < 0 ? "refused" : streams ? "received" : "held");
+}
+
+int main(void)
+{
+    struct job *job = calloc(1, sizeof *job);
+    graft_csr   graph;
+    graft_dense dense;
+
+    alarm(300); /* under a sanitizer it is slow */
+    make_set(&job->set, &graph, &dense);
+    for (int32_t m = 2; m <= 8; m *= 2) {
+        test_formula(job, m, 0);
+        test_formula(job, m, 1);
+    }
+    test_limit(job, "memory.limit=100", 4, GRAFT_OK, 0);
+    test_limit(job, "memory.limit=12", 4, GRAFT_OK, 1);
+    test_limit(job, "memory.limit=12 feature.graph=replicate", 4, GRAFT_ERR_NOMEM, 0);
+    test_limit(job, "memory.limit=3", 4, GRAFT_ERR_NOMEM, 0);
+    free(job);
+    return done();
+}
