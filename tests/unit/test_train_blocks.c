@@ -107,7 +107,7 @@ static int blocks_run(struct job *job, int32_t n_ranks, const char *settings)
     return right;
 }
 
-static int is_near(double found, double expected)
+static int is_within(double found, double expected)
 {
     return fabs(found - expected) <= 0.1 * expected;
 }
@@ -122,8 +122,8 @@ static void test_formula(struct job *job, int32_t m, int streams)
     int          right = blocks_run(job, m, streams ? "feature.graph=stream" : "feature.graph=replicate");
 
     for (int32_t q = 0; q < m; q++) {
-        const int fits = job->code[q] == GRAFT_OK && is_near(job->graph[q], graph) &&
-                         is_near(job->messages[q], messages) && is_near(job->live[q], job->items[q]);
+        const int fits = job->code[q] == GRAFT_OK && is_within(job->graph[q], graph) &&
+                         is_within(job->messages[q], messages) && is_within(job->live[q], job->items[q]);
 
         if (!fits)
             diag("rank %d: %s; graph %.0f, by formula %.0f; messages %.0f, by formula %.0f; all %.0f, in use %.0f", q,
@@ -134,7 +134,7 @@ static void test_formula(struct job *job, int32_t m, int streams)
 }
 
 /* By default edges are received only where they do not fit. */
-static void test_limit(struct job *job, const char *settings, int32_t m, int32_t code, int streams)
+static void test_blocks_limit(struct job *job, const char *settings, int32_t m, int32_t code, int streams)
 {
     int right = blocks_run(job, m, settings);
 
@@ -161,10 +161,10 @@ int main(void)
         test_formula(job, m, 0);
         test_formula(job, m, 1);
     }
-    test_limit(job, "memory.limit=100", 4, GRAFT_OK, 0);
-    test_limit(job, "memory.limit=12", 4, GRAFT_OK, 1);
-    test_limit(job, "memory.limit=12 feature.graph=replicate", 4, GRAFT_ERR_NOMEM, 0);
-    test_limit(job, "memory.limit=3", 4, GRAFT_ERR_NOMEM, 0);
+    test_blocks_limit(job, "memory.limit=100", 4, GRAFT_OK, 0);
+    test_blocks_limit(job, "memory.limit=12", 4, GRAFT_OK, 1);
+    test_blocks_limit(job, "memory.limit=12 feature.graph=replicate", 4, GRAFT_ERR_NOMEM, 0);
+    test_blocks_limit(job, "memory.limit=3", 4, GRAFT_ERR_NOMEM, 0);
     free(job);
     return done();
 }

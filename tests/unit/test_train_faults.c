@@ -570,6 +570,13 @@ int main(void)
     static const char *const labels[] = { "layers=2",        "hidden=8",  "epochs=9",       "model=sage",
                                           "halo.timeout=20", "threads=1", "label_rate=0.5", NULL };
 
+    static const char *const held[] = { "layers=3",        "hidden=8",  "epochs=9",         "model=gcn",
+                                        "halo.timeout=20", "threads=1", "parallel=feature", "symmetrize=yes",
+                                        "partition=hash",  NULL };
+    static const char *const streamed[] = { "layers=3",        "hidden=8",  "epochs=9",         "model=sage",
+                                            "halo.timeout=20", "threads=1", "parallel=feature", "feature.graph=stream",
+                                            "dropout=0",       NULL };
+
     alarm(170);
     test_create();
     test_options();
@@ -577,6 +584,7 @@ int main(void)
     test_without_place();
     test_between(settings);
     test_between(async);
+    test_between(streamed);
     test_late(hasty);
     test_late(hasty_async);
     test_train_faults_memory("sage", settings, 0);
@@ -585,5 +593,7 @@ int main(void)
     test_train_faults_memory("gat", gat, 0);
     test_train_faults_memory("sage with labels as input", labels, 0);
     test_train_faults_memory("gin of a graph made symmetric, in another order", gin, 0);
+    test_train_faults_memory("gcn with shared columns", held, 0);
+    test_train_faults_memory("sage with shared columns and edges that are received", streamed, 0);
     return done();
 }
