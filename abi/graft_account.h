@@ -26,10 +26,12 @@ typedef struct graft_span {
     int32_t     thread;     /**< 0: a phase or a part; n > 0: the share of thread n, of which 1 is the calling thread */
     const char *phase;      /**< static. A phase is "aggregate"; "update": products with weights, and the row operations
                             fused with them; "rows": row operations alone (bias, norm, ReLU, dropout); "attention";
-                            "loss"; "optimizer"; "labels": the draw of labels that are input (label_rate) and the sum
-                            of their number; over ranks "reduce": sums of losses and gradients, and "adapt": the
-                            choice of adaptive bits. A part is "pack": rows are aggregated, encoded and sent; "local":
-                            work that needs no other rank; "wait"; "unpack": received rows are checked and added */
+                            "loss"; "optimizer"; "workers": a pipeline of the first three (workers.sparse), in which
+                            the last threads are the sparse workers; "labels": the draw of labels that are input
+                            (label_rate) and the sum of their number; over ranks "reduce": sums of losses and
+                            gradients, and "adapt": the choice of adaptive bits. A part is "pack": rows are
+                            aggregated, encoded and sent; "local": work that needs no other rank; "wait"; "unpack":
+                            received rows are checked and added */
     int64_t     epoch;      /**< epochs completed when the span was recorded */
     double      begin, end; /**< seconds since create() */
     double      bytes;      /**< bytes requested from memory, each access counted; 0 where not counted */

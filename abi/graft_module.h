@@ -20,6 +20,10 @@ GRAFT_EXTERN_C_BEGIN
  * Preferences. With "auto" the modules of a kind are tried by falling preference, equal ones by name, whether they are
  * loaded or not and whatever ran before. The first that supports the case runs.
  *
+ * Sparse and dense products are those of different modules, so two accelerators can do them. With option
+ * `workers.sparse` a trainer calls the kernel and the dense module from different threads at the same time, with blocks
+ * of rows and `threads` 1. The bits of a row of C must not depend on the number of rows, for multiples of 512 of them.
+ *
  *     above 200   better than all that the library has, for all that it supports
  *     101 - 103   the library's own vectorised kernels
  *     2 - 99      for what the built-in ones cannot do, or where they are plain loops: cblas has 10, onednn has 20
@@ -126,6 +130,9 @@ typedef struct graft_gemm {
     uint32_t    reserved;
 } graft_gemm;
 
+/** A context may have several states of the module, and call it with these from several threads at the same time. */
+#define GRAFT_DENSE_CONCURRENT 1u
+
 /** An implementation of dense products. The bits of C must not depend on gemm->threads. */
 typedef struct graft_dense_ops {
     uint32_t    size;
@@ -143,6 +150,7 @@ typedef struct graft_dense_ops {
 
     uint32_t gemm_size; /**< sizeof(graft_gemm) as compiled into the module; later fields are not used with it */
     uint32_t reserved;
+    uint64_t flags; /**< GRAFT_DENSE_CONCURRENT or 0 */
 } graft_dense_ops;
 
 /** An implementation of transports. */

@@ -43,8 +43,8 @@ GRAFT_EXTERN_C_BEGIN
  *     row_masks     a step computes only the rows on which the training vertices depend, layer by layer; gradients are
  *                   the same up to rounding
  *     reuse_input   the aggregate of features without dropout is computed once, and again after update()
- *     recompute     a layer keeps little more than its output, and the backward pass recomputes the rest (Mostafa 2021,
- *                   SAR): less memory, a longer step, the same bits
+ *     recompute     layers keep little but outputs, and recompute the rest (Mostafa 2021, SAR), with the same bits
+ *     workers       .sparse: threads for sums over neighbours, in a pipeline with the others (MixGCN); the same bits
  *     sparse_input  whether sparse features are made dense (see graft_model.h)
  *
  * Over ranks (dataset.over, see graft_graph.h) each rank has the rows of its owned vertices, and all have the same

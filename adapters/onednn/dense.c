@@ -78,6 +78,7 @@ static const graft_dense_ops ops = {
     .gemm = gemm,
     .supports = supports,
     .gemm_size = sizeof(graft_gemm),
+    .flags = GRAFT_DENSE_CONCURRENT,
 };
 
 static const graft_module_table table = {

@@ -103,6 +103,9 @@ struct gr_data_options {
 
 enum gr_feature_graph { GR_FEATURE_GRAPH_AUTO, GR_FEATURE_GRAPH_REPLICATE, GR_FEATURE_GRAPH_STREAM };
 
+/** The value "auto" of options that are counts. */
+enum { GR_COUNT_AUTO = -1 };
+
 struct gr_resource_options {
     enum gr_order  order;
     int32_t        row_masks, reuse_input, recompute, profile;
@@ -110,6 +113,7 @@ struct gr_resource_options {
     int64_t        threads, memory_limit; /* MB */
 
     enum gr_feature_graph feature_graph;
+    int64_t               workers_sparse, workers_stages;
 };
 
 struct gr_kernel_options {

@@ -152,6 +152,11 @@ int gr_option_parse(const struct gr_option_row *row, const char *value, struct g
     case GR_TYPE_INTEGER:
         is_legal = parse_integer(value, &v.integer) && in_range(row->domain, (double)v.integer);
         break;
+    case GR_TYPE_COUNT:
+        v.integer = GR_COUNT_AUTO;
+        is_legal = strcmp(value, "auto") == 0 ||
+                   (parse_integer(value, &v.integer) && in_range(row->domain, (double)v.integer));
+        break;
     case GR_TYPE_NUMBER: is_legal = parse_number(value, &v.number) && in_range(row->domain, v.number); break;
     case GR_TYPE_WIDTHS: is_legal = parse_widths(row->domain, value, &v.widths); break;
     case GR_TYPE_CODEC: is_legal = parse_codec(row->domain, value, v.codec); break;

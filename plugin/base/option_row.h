@@ -9,6 +9,7 @@
 enum gr_option_type {
     GR_TYPE_CHOICE,  /* an enum: its words, parted by '|' */
     GR_TYPE_INTEGER, /* int64_t: a range such as "1..64", or "0.." */
+    GR_TYPE_COUNT,   /* int64_t: a range as of INTEGER, or "auto", which is GR_COUNT_AUTO */
     GR_TYPE_NUMBER,  /* double: a range, "[0..1)" without the upper end, "(0.." without the lower one, or "" */
     GR_TYPE_WIDTHS,  /* struct gr_widths: the range of each */
     GR_TYPE_TEXT,    /* const char *: "" */

@@ -11,6 +11,7 @@
 #define AT(field) ((uint32_t)offsetof(struct gr_options, field))
 #define CHOICE(field) GR_TYPE_CHOICE, _Generic(FIELD(field), int32_t: AT(field), uint32_t: AT(field))
 #define INTEGER(field) GR_TYPE_INTEGER, _Generic(FIELD(field), int64_t: AT(field))
+#define COUNT(field) GR_TYPE_COUNT, _Generic(FIELD(field), int64_t: AT(field))
 #define NUMBER(field) GR_TYPE_NUMBER, _Generic(FIELD(field), double: AT(field))
 #define TEXT(field) GR_TYPE_TEXT, _Generic(FIELD(field), const char *: AT(field))
 #define WIDTHS(field) GR_TYPE_WIDTHS, _Generic(FIELD(field), struct gr_widths: AT(field))
@@ -156,6 +157,11 @@ const struct gr_option_row gr_option_table[] = {
 
     { "threads", INTEGER(resource.threads), "0..4096", "0", RESOURCES, EACH, USUAL | LIVE, "",
       "threads to use; 0: as many as OpenMP would" },
+    { "workers.sparse", COUNT(resource.workers_sparse), "0..4095", "0", RESOURCES, EACH, USUAL,
+      "model=sage|gcn|gin|sgc|appnp and processes=1",
+      "threads for sums over neighbours while others do dense products; 0: all do both in turn; auto: the faster" },
+    { "workers.stages", INTEGER(resource.workers_stages), "0..32", "0", RESOURCES, EACH, EXPERT, "workers.sparse!=0",
+      "blocks of rows of a product that workers pass on to each other; 0: by the bandwidth of the graph" },
     { "memory.limit", INTEGER(resource.memory_limit), "0..1000000000", "0", RESOURCES, EACH, USUAL, "",
       "MB that a trainer may use; 0: what the system has available" },
     { "feature.graph", CHOICE(resource.feature_graph), "auto|replicate|stream", "auto", RESOURCES, SAME, USUAL,

@@ -130,6 +130,7 @@ static const graft_dense_ops plain_ops = {
     .gemm = plain_gemm,
     .supports = plain_supports,
     .gemm_size = sizeof(graft_gemm),
+    .flags = GRAFT_DENSE_CONCURRENT,
 };
 
 const graft_module_table gr_dense_reference = {

@@ -98,18 +98,33 @@ static void complete_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     if (atomic_load_explicit(&pass->left[chunk], memory_order_relaxed) != 0) backward_chunk(pass, chunk, begin, end);
 }
 
-void gr_rows_backward_end(struct gr_rows_backward *pass)
+void gr_rows_backward_rest(const struct gr_rows_backward *pass, int64_t begin, int64_t end)
+{
+    GR_ASSERT(begin % GR_CHUNK_ROWS == 0 && (end % GR_CHUNK_ROWS == 0 || end == pass->rows.n));
+    for (int64_t row = begin; row < end; row += GR_CHUNK_ROWS)
+        complete_chunk((void *)(uintptr_t)pass, row / GR_CHUNK_ROWS, row,
+                       row + GR_CHUNK_ROWS < end ? row + GR_CHUNK_ROWS : end);
+}
+
+void gr_rows_backward_sums(const struct gr_rows_backward *pass)
 {
     const struct gr_rows          *rows = &pass->rows;
     const struct gr_rows_gradient *gradient = &pass->gradient;
     float *const                   sums[GR_PARTIALS] = { gradient->bias, gradient->gain, gradient->shift };
 
-    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, complete_chunk, pass);
     for (int which = 0; which < GR_PARTIALS; which++) {
         if (sums[which] == NULL || (which == 0 && rows->h != NULL && rows->norms_columns)) continue;
         gr_rows_sum_chunks(gradient->partial + which * rows->width, GR_PARTIALS * rows->width, rows->n, rows->width,
                            sums[which]);
     }
+}
+
+void gr_rows_backward_end(struct gr_rows_backward *pass)
+{
+    const struct gr_rows *rows = &pass->rows;
+
+    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, complete_chunk, pass);
+    gr_rows_backward_sums(pass);
 }
 
 static void sum_columns_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)

@@ -57,6 +57,10 @@ void gr_rows_backward_begin(struct gr_rows_backward *pass);
 void gr_rows_backward_part(void *pass, int64_t begin, int64_t end);
 /** All rows are complete: the chunks that are not done, and the sums. */
 void gr_rows_backward_end(struct gr_rows_backward *pass);
+/** The same in two parts: the chunks of rows begin .. end-1, which are whole chunks, on the calling thread; and the
+ *  sums. */
+void gr_rows_backward_rest(const struct gr_rows_backward *pass, int64_t begin, int64_t end);
+void gr_rows_backward_sums(const struct gr_rows_backward *pass);
 
 /** For BatchNorm: sum[j] = sum over the rows of z(., j), or unless mean is NULL of the square of its distance from
  *  mean[j]. `partial` has width elements for each chunk; sums have the same bits for any number of threads. */

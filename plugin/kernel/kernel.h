@@ -19,6 +19,12 @@ struct gr_prepared {
     struct gr_prepared *next;
 };
 
+/** Rows begin .. end-1 of a matrix as a matrix, and the first and the last column that they have. */
+struct gr_row_block {
+    graft_matrix *a;
+    int64_t       begin, end, first, last;
+};
+
 enum { GR_OWNED_ROWS, GR_OWNED_COLUMNS, GR_OWNED_VALUES, GR_OWNED };
 
 struct graft_matrix {
@@ -34,6 +40,9 @@ struct graft_matrix {
     void *edge_map;
     void (*edge_map_free)(graft_context *context, void *edge_map);
     int64_t edge_map_bytes;
+
+    struct gr_row_block *blocks; /* of block_rows rows each, or NULL */
+    int64_t              n_blocks, block_rows;
 };
 
 /** Wrap a checked CSR, whose arrays stay the caller's. \return OK; ERR_NOMEM */
@@ -70,6 +79,15 @@ void    gr_matrix_destroy(graft_matrix *matrix);
  *  edge operators remains: it holds positions and no values. */
 void gr_matrix_unprepare(graft_matrix *matrix);
 
+/** Cut the matrix into blocks of so many rows, unless it is cut so already. They share its columns and values, and are
+ *  freed with what kernels prepared. \return OK; ERR_NOMEM */
+int32_t gr_matrix_cut(graft_matrix *matrix, int64_t rows, graft_error *error);
+void    gr_matrix_drop_blocks(graft_matrix *matrix);
+/** Bytes of the blocks, without what kernels prepare. */
+int64_t gr_matrix_blocks_bytes(const graft_matrix *matrix);
+/** The values of the matrix are elsewhere. */
+void    gr_matrix_blocks_set_values(graft_matrix *matrix);
+
 /** What the kernel with index `module` prepared for the matrix; prepared now if this is the first call. \return OK;
  *  ERR_NOMEM; what the kernel returns */
 int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, graft_error *error);
@@ -87,6 +105,11 @@ int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error);
 
 /** Run a product whose arguments are complete and checked. [starts-openmp] */
 int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error);
+
+/** Choose the kernel for a product whose arguments are complete and checked, and prepare the matrix for it, so that
+ *  gr_mxm_run() may be called in a thread of a team. *concurrent becomes 0 if the kernel serves one thread at a time.
+ *  [starts-openmp] */
+int32_t gr_mxm_prepare(graft_context *context, const graft_mxm_args *args, int *concurrent, graft_error *error);
 
 /** With option check=full, what a product writes lies between guard zones in memory of the library: `inside` are the
  *  arguments for the kernel, those of the host if the option is another; *guard may be NULL. check() returns ERR_MODULE

@@ -65,6 +65,7 @@ void gr_matrix_set_values(graft_matrix *matrix, const void *values)
 {
     matrix->csr.values = values;
     gr_matrix_unprepare(matrix);
+    gr_matrix_blocks_set_values(matrix);
 }
 
 void gr_matrix_swap_values(graft_matrix *matrix, void **values)
@@ -88,11 +89,13 @@ int64_t gr_matrix_bytes(const graft_matrix *matrix)
 
     for (const struct gr_prepared *p = matrix != NULL ? matrix->prepared : NULL; p != NULL; p = p->next)
         bytes += p->bytes;
+    for (int64_t i = 0; matrix != NULL && i < matrix->n_blocks; i++) bytes += gr_matrix_bytes(matrix->blocks[i].a);
     return bytes;
 }
 
 void gr_matrix_unprepare(graft_matrix *matrix)
 {
+    for (int64_t i = 0; i < matrix->n_blocks; i++) gr_matrix_unprepare(matrix->blocks[i].a);
     while (matrix->prepared != NULL) {
         struct gr_prepared     *first = matrix->prepared;
         const struct gr_module *module = &matrix->context->modules.at[first->module];
@@ -107,6 +110,7 @@ void gr_matrix_destroy(graft_matrix *matrix)
 {
     if (matrix == NULL) return;
     gr_matrix_unprepare(matrix);
+    gr_matrix_drop_blocks(matrix);
     if (matrix->edge_map_free != NULL) matrix->edge_map_free(matrix->context, matrix->edge_map);
     for (int i = 0; i < GR_OWNED; i++) gr_free(matrix->context, matrix->owned[i]);
     gr_free(matrix->context, matrix);

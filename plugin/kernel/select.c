@@ -162,7 +162,7 @@ static int32_t try_kernels(graft_context *context, const graft_mxm_args *args, i
             rc = run_kernel(module, prepared, args, &asked, error);
             if (rc == GRAFT_ERR_UNSUPPORTED)
                 gr_text_add(&reasons->end, "%s cannot: %s\n", module->name, error->message);
-            if (rc == GRAFT_OK) record_last_run(context, module, chosen, reasons);
+            if (rc == GRAFT_OK && omp_get_level() == 0) record_last_run(context, module, chosen, reasons);
         }
         if (rc != GRAFT_ERR_UNSUPPORTED) {
             *taken = order[i];
@@ -199,6 +199,17 @@ done:
     gr_verify_end(verify);
     gr_guard_end(guard);
     return rc;
+}
+
+int32_t gr_mxm_prepare(graft_context *context, const graft_mxm_args *args, int *concurrent, graft_error *error)
+{
+    struct reasons reasons = { .end = { reasons.text, sizeof reasons.text } };
+    int32_t        taken = 0, rc = try_kernels(context, args, 1, &reasons, &taken, error);
+
+    if (rc < 0) return rc;
+    *concurrent = context->modules.at[taken].path == NULL; /* the states of built-in kernels do not change */
+    record_last_run(context, &context->modules.at[taken], context->options.kernel.mxm, &reasons);
+    return GRAFT_OK;
 }
 
 int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/parallel.h"
 #include "model/labels.h"
+#include "model/workers.h"
 
 #include <string.h>
 
@@ -193,6 +194,7 @@ void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_c
         2 * (double)work.chunks * sizeof *run->left[0] + gr_loss_bytes(run);
     if (gr_run_config(run)->kind->shared_count != NULL)
         bytes[GR_USE_GRADIENTS] += (double)gr_run_config(run)->kind->shared_count(run, capacity) * sizeof(float);
+    if (gr_workers_wanted(run, capacity)) bytes[GR_USE_GRADIENTS] += gr_workers_bytes(run, work.chunks, work.partial);
     if (gr_propagates(run)) {
         bytes[GR_USE_GRADIENTS] += gr_labels_bytes(run);
         bytes[GR_USE_MASKS] += (double)capacity->label_rows;
@@ -225,6 +227,7 @@ int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct g
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->partial, work.partial, error));
     run->n_column_sums = work.column_sums;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->column_sums, work.column_sums, error));
+    if (gr_workers_wanted(run, capacity)) GR_TRY(gr_workers_init(run, budget, work.chunks, work.partial, error));
     rc = gr_labels_init(run, budget, capacity->label_rows, error);
 done:
     return rc;

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "model/run.h"
+#include "model/workers.h"
 
 static void gin_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
 {
@@ -112,6 +113,7 @@ static int32_t gin_backward(struct gr_run *run, struct gr_activations *a, struct
     GR_TRY(gr_product_weight_gradient(run, gr_dense_operand(a->inner, layer->out, n_dst), g, 0, layer->outer, error));
     inner.gradient =
         (struct gr_rows_gradient){ .g = run->scratch, .bias = layer->inner_bias->gradient, .partial = run->partial };
+    gr_workers_own_pass(run, a->index, 1, &inner);
     gr_rows_backward_begin(&inner);
     GR_TRY(gr_product_input_gradient_with(run, g, n_dst, layer->outer, 0, run->scratch, &epilogue, error));
     gr_layer_rows_backward(run, &inner);

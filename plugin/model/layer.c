@@ -5,6 +5,7 @@
 #include "base/dropout.h"
 #include "base/parallel.h"
 #include "model/labels.h"
+#include "model/workers.h"
 
 #include <string.h>
 
@@ -59,8 +60,10 @@ static double row_pass_bytes(const struct gr_rows *rows)
 
 void gr_layer_rows_forward(struct gr_run *run, struct gr_rows *rows)
 {
-    const double begin = gr_profile_begin(&run->profile);
+    double begin;
 
+    gr_workers_sync(run);
+    begin = gr_profile_begin(&run->profile);
     gr_rows_forward(rows);
     gr_profile_end(&run->profile, "rows", begin, row_pass_bytes(rows), 0);
 }
@@ -79,15 +82,19 @@ void gr_layer_rows_backward(struct gr_run *run, struct gr_rows_backward *pass)
 {
     const double begin = gr_profile_begin(&run->profile);
 
+    if (gr_workers_backward(run, pass)) return;
+    gr_workers_sync(run);
     gr_rows_backward_end(pass);
     gr_profile_end(&run->profile, "rows", begin, row_pass_bytes(&pass->rows), 0);
 }
 
 void gr_layer_clear_rest(struct gr_run *run, const struct gr_block *block, float *x, int64_t width)
 {
-    const double begin = gr_profile_begin(&run->profile);
+    const int64_t rows = block->n_src - block->n_dst;
+    const double  begin = gr_profile_begin(&run->profile);
 
-    memset(x + block->n_dst * width, 0, (uint64_t)((block->n_src - block->n_dst) * width) * sizeof *x);
+    if (gr_workers_clear(run, x + block->n_dst * width, rows, width)) return;
+    memset(x + block->n_dst * width, 0, (uint64_t)(rows * width) * sizeof *x);
     gr_profile_end_alone(&run->profile, "rows", begin);
 }
 
@@ -104,30 +111,29 @@ void gr_layer_scale(struct gr_run *run, struct gr_operand x, const float *scale,
                                        .factor = factor,
                                        .out = out };
 
+    if (gr_workers_scale(run, &scaling)) return;
     gr_rows_scale(&scaling);
     gr_profile_end(&run->profile, "rows", begin, 8 * (double)x.rows * (double)width, (double)x.rows * (double)width);
 }
 
-/* y = by x + beta y, in place. */
-struct mix {
-    const float *x;
-    float       *y;
-    float        by, beta;
-};
+void gr_mix_part(const struct gr_mix *m, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) m->y[i] = m->by * m->x[i] + m->beta * m->y[i];
+}
 
 static void mix_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct mix *m = arg;
-
     (void)chunk;
-    for (int64_t i = begin; i < end; i++) m->y[i] = m->by * m->x[i] + m->beta * m->y[i];
+    gr_mix_part(arg, begin, end);
 }
 
 void gr_layer_mix(struct gr_run *run, int64_t count, float by, const float *x, float beta, float *y)
 {
-    const double begin = gr_profile_begin(&run->profile);
-    struct mix   m = { x, y, by, beta };
+    struct gr_mix m = { x, y, by, beta };
+    const double  begin = gr_profile_begin(&run->profile);
 
+    if (gr_workers_mix(run, count, &m)) return;
+    gr_workers_sync(run);
     gr_parallel_chunks(gr_run_team(run), count, count, 128 * GR_CHUNK_ROWS, mix_chunk, &m);
     gr_profile_end(&run->profile, "rows", begin, 12 * (double)count, 3 * (double)count);
 }
@@ -398,13 +404,14 @@ int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *
     for (int32_t l = 0; l < config->n_layers; l++) run->layers[l].block = blocks[l];
     if (gr_is_training(run) && config->input_dropout > 0) drop_input(run, blocks[0]);
     GR_TRY(gr_labels_begin(run, gr_is_training(run), error));
+    gr_workers_begin(run);
     for (int32_t l = 0; l < config->n_layers; l++) {
         GR_TRY(check_step(run, error));
         GR_TRY(layer_forward(run, l, error));
     }
     enter_layer(run, -1);
 done:
-    return rc;
+    return gr_workers_end(run, rc, error);
 }
 
 /* Begin the backward pass over the rows of layer l, whose gradient will be in g. Returns whether there is one. */
@@ -418,6 +425,7 @@ static int begin_rows_backward(struct gr_run *run, int32_t l, float *g, struct g
                                                 .partial = run->partial,
                                                 .gain = layer->gain != NULL ? layer->gain->gradient : NULL,
                                                 .shift = layer->shift != NULL ? layer->shift->gradient : NULL };
+    gr_workers_own_pass(run, l, 0, pass);
     gr_rows_backward_begin(pass);
     return layer->bias != NULL || layer->hidden;
 }
@@ -451,10 +459,12 @@ int32_t gr_run_backward(struct gr_run *run, graft_error *error)
     const struct gr_config *config = gr_run_config(run);
     float                  *g = run->gradient[0], *dx = run->gradient[1];
     struct gr_rows_backward pass;
-    int                     has_pass = begin_rows_backward(run, config->n_layers - 1, g, &pass);
     int32_t                 rc = GRAFT_OK;
+    int                     has_pass;
 
     enter_pass(run, GRAFT_PASS_BACKWARD);
+    gr_workers_begin(run);
+    has_pass = begin_rows_backward(run, config->n_layers - 1, g, &pass);
     for (int32_t l = config->n_layers - 1; l >= 0; l--) {
         struct gr_activations *a = &run->layers[l];
         struct gr_epilogue     below = { .some = gr_rows_backward_part, .arg = &pass };
@@ -479,7 +489,7 @@ int32_t gr_run_backward(struct gr_run *run, graft_error *error)
     enter_layer(run, -1);
 done:
     run->below = NULL;
-    return rc;
+    return gr_workers_end(run, rc, error);
 }
 
 const float *gr_run_logits(const struct gr_run *run)

@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "dense/dense.h"
 #include "model/labels.h"
+#include "model/workers.h"
 
 static void scale_all(struct gr_run *run, void *arg)
 {
@@ -41,6 +42,7 @@ static int32_t gemm(struct gr_run *run, const graft_gemm *shape, struct gr_epilo
     graft_gemm   g = *shape;
     int32_t      rc;
 
+    if (gr_workers_gemm(run, shape, epilogue)) return GRAFT_OK;
     g.size = sizeof g;
     g.threads = gr_threads_worth(run->threads, g.m * g.n * g.k / 16);
     g.alpha = 1;
@@ -123,6 +125,7 @@ int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *p,
                                   .flags = p->add ? GRAFT_MXM_ACCUMULATE : 0,
                                   .row_scale = p->scale };
 
+    if (gr_workers_sum(run, p)) return GRAFT_OK;
     return run_mxm(run, p, args, error);
 }
 
@@ -143,6 +146,7 @@ static int32_t product(struct gr_run *run, struct gr_operand x, const struct gr_
     int32_t                 rc = GRAFT_OK;
 
     if (x.labels != GR_LABELS_NONE) {
+        gr_workers_sync(run);
         GR_TRY(gr_labels_product(run, x, w, beta, out, error));
         beta = 1;
     }

@@ -4,6 +4,7 @@
  * conv.c, gin.c, gat.c, sgc.c, appnp.c  kinds of layers
  * product.c  the products that layers are made of
  * jumping.c  what the last layer reads of all hidden ones            batch_norm.c  statistics over all vertices
+ * workers.c  sums and dense products in a pipeline
  * labels.c  labels as input                 sparse.c   sparse features     largest.c  maxima over neighbours
  * loss.c  losses and metrics of classes     regression.c  those of float targets
  * SPDX-License-Identifier: Apache-2.0 */
@@ -193,6 +194,8 @@ struct gr_run {
     double               *column_sums;      /* [n_column_sums] those of BatchNorm, over all ranks */
     int64_t               n_column_sums;
 
+    struct gr_workers *workers; /* NULL: there are none */
+
     _Atomic int64_t *left[2]; /* [chunks of rows] of gr_rows_backward: after a layer, and inside it */
 
     /* The current pass: */
@@ -290,6 +293,7 @@ struct gr_sparse_product {
     graft_dtype         x_type; /* 0: GRAFT_F32 */
     int64_t             width;
     int                 add;
+    int                 in_blocks; /* a sum over neighbours, of which sparse workers may do blocks of rows */
     float              *out;
     struct gr_epilogue *epilogue; /* NULL: none */
 };
@@ -334,11 +338,17 @@ struct gr_operand gr_layer_gathered(const struct gr_activations *a);
 int               gr_layer_aggregates_first(const struct gr_run *run, int32_t l);
 
 /** x[n_src x width]: set the rows after the first n_dst to zero. */
-void               gr_layer_clear_rest(struct gr_run *run, const struct gr_block *block, float *x, int64_t width);
+void gr_layer_clear_rest(struct gr_run *run, const struct gr_block *block, float *x, int64_t width);
 /** out[x.rows x width] = diag(scale) x, or factor * x where scale is NULL, under phase "rows". x may be out. */
-void               gr_layer_scale(struct gr_run *run, struct gr_operand x, const float *scale, float factor, float *out,
-                                  int64_t width);
-/** y = by x + beta y, of so many elements, under phase "rows". */
+void gr_layer_scale(struct gr_run *run, struct gr_operand x, const float *scale, float factor, float *out,
+                    int64_t width);
+/** y = by x + beta y; of elements begin to end - 1, and of so many elements under phase "rows". */
+struct gr_mix {
+    const float *x;
+    float       *y;
+    float        by, beta;
+};
+void               gr_mix_part(const struct gr_mix *mix, int64_t begin, int64_t end);
 void               gr_layer_mix(struct gr_run *run, int64_t count, float by, const float *x, float beta, float *y);
 /** A pass over rows of a layer, under phase "rows". */
 void               gr_layer_rows_forward(struct gr_run *run, struct gr_rows *rows);

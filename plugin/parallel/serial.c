@@ -23,6 +23,7 @@ static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run
                                      .x_type = sum->x_type,
                                      .width = sum->width,
                                      .add = sum->add,
+                                     .in_blocks = sum->kind != GR_SUM_LABELS,
                                      .out = sum->out,
                                      .epilogue = sum->epilogue },
         error);

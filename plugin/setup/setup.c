@@ -8,6 +8,7 @@
 #include "dense/dense.h"
 #include "graph/csr.h"
 #include "model/labels.h"
+#include "model/workers.h"
 #include "parallel/serial.h"
 
 #include <string.h>
@@ -104,7 +105,10 @@ static int32_t finish_setup(struct gr_setup *s, graft_error *error)
     gr_budget_plan(&s->budget, GR_USE_GRAPH, 0);
     GR_TRY(gr_setup_replan(s, error));
     capacity = gr_capacity_of(s);
-    rc = gr_run_init(&s->run, &s->budget, &capacity, error);
+    GR_TRY(gr_run_init(&s->run, &s->budget, &capacity, error));
+    GR_TRY(gr_workers_cut(&s->run, &s->budget, &s->whole, s->whole.n_src, error));
+    for (int32_t l = 0; l < s->model.config.n_layers; l++)
+        GR_TRY(gr_workers_cut(&s->run, &s->budget, &s->step[l], s->step[0].n_src, error));
 done:
     return rc;
 }
@@ -164,6 +168,7 @@ void gr_setup_fini(struct gr_setup *s)
     for (int i = 0; i < 2; i++) gr_free(s->context, s->row_ptr[i]);
     gr_setup_sparse_fini(s);
     gr_setup_graph_fini(s);
+    gr_workers_fini(&s->run);
     gr_budget_fini(&s->budget);
     gr_partition_fini(&s->partition);
     if (s->over != NULL) gr_graph_destroy(s->over); /* with the last of the comm; messages used memory of the budget */

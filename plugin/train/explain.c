@@ -2,8 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "graph/order.h"
+#include "model/workers.h"
 #include "train/train.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -96,6 +98,37 @@ static void explain_graph(const struct gr_setup *s, struct gr_text *text)
     }
 }
 
+/* Percent of the time of the workers of a kind in which they had nothing to do. */
+static double idle_percent(const struct gr_workers *w, enum gr_worker kind)
+{
+    const double all = w->busy[kind] + w->idle[kind];
+
+    return all > 0 ? 100 * w->idle[kind] / all : 0;
+}
+
+static void explain_workers(const struct gr_run *run, struct gr_text *text)
+{
+    const struct gr_workers *w = run->workers;
+
+    if (w == NULL) return;
+    if (!gr_workers_suit(run)) {
+        gr_text_add(text, "workers   this model runs in the plain order with these options\n");
+        return;
+    }
+    gr_text_add(text, "workers   %d of %d threads for sums, in %lld stages", w->sparse, run->threads,
+                (long long)gr_workers_stages(run));
+    if (w->bandwidth > 0) gr_text_add(text, " (the bandwidth is %.2f of the rows)", w->bandwidth);
+    if (w->tasks_done > 0)
+        gr_text_add(text,
+                    "; %lld tasks; idle %.0f %% of their time (%.3f s), and %.0f %% of that of the others (%.3f s)",
+                    (long long)w->tasks_done, idle_percent(w, GR_WORKER_SPARSE), w->idle[GR_WORKER_SPARSE],
+                    idle_percent(w, GR_WORKER_DENSE), w->idle[GR_WORKER_DENSE]);
+    if (w->is_auto && isfinite(w->piped))
+        gr_text_add(text, "; a step took %.3g s with them and %.3g s without: auto takes the %s", w->piped, w->plain,
+                    w->is_off ? "plain order" : "pipeline");
+    gr_text_add(text, "\n");
+}
+
 int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, graft_error *error)
 {
     const struct gr_setup *s = &t->setup;
@@ -118,6 +151,7 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
                 s->run.rounded != NULL ? "; sums over rows of bfloat16" : "");
     gr_text_add(&text, "dense     %s: %s%s\n", s->run.dense->name, s->run.dense->detail,
                 s->run.dense_type == GRAFT_BF16 ? "; products of bfloat16" : "");
+    explain_workers(&s->run, &text);
     if (s->model.config.recompute)
         gr_text_add(&text, "recompute what is inside layers is made again in the backward pass\n");
     gr_budget_text(&s->budget, 0, budget, sizeof budget);

@@ -18,7 +18,7 @@ OPTION_TABLE = os.path.join(ROOT, "plugin", "base", "option_table.c")
 OPTION_PROGRAM = """
 #include <stdio.h>
 int main(void) {
-    static const char *const types[] = { "choice", "integer", "number", "widths", "text", "codec", "budget" };
+    static const char *const types[] = { "choice", "integer", "count", "number", "widths", "text", "codec", "budget" };
     static const char *const scopes[] = { "same", "each", "root" };
     for (int32_t i = 0; i < gr_option_count; i++) {
         const struct gr_option_row *row = &gr_option_table[i];

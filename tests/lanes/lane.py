@@ -67,6 +67,7 @@ SANITIZED = {
     "tests/unit/test_update": [],
     "tests/unit/test_update_edges": [],
     "tests/unit/test_nonfinite": [],
+    "tests/unit/test_workers": ["few"],
     "tests/mpi/test_mpi_openmpi": ["header"],
     "tests/mpi/test_mpi_mpich": ["header"],
 }
@@ -82,6 +83,7 @@ THREADED = {
     "tests/unit/test_gradient": ["gcn"],
     "tests/unit/test_group": [],
     "tests/unit/test_halo": [],
+    "tests/unit/test_workers": ["few"],
     "tests/abi/test_callers": [],
 }
 

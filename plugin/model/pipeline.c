@@ -1,0 +1,281 @@
+/* The pipeline of sparse and dense workers: the execution of recorded tasks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/workers.h"
+
+#include "base/dense_view.h"
+#include "base/dtype.h"
+#include "dense/dense.h"
+
+#include <sched.h>
+#include <string.h>
+
+/* -- one task ----------------------------------------------------------------------------------------------------- */
+
+/* The epilogue of a block, of which the kernel or the dense module counts the rows from 0. */
+struct shifted {
+    const struct gr_epilogue *epilogue;
+    int64_t                   begin;
+};
+
+static void dense_block_done(void *arg, int64_t begin, int64_t end)
+{
+    const struct shifted *s = arg;
+
+    s->epilogue->some(s->epilogue->arg, s->begin + begin, s->begin + end);
+}
+
+static void sparse_block_done(void *arg, int32_t thread, int64_t begin, int64_t end)
+{
+    (void)thread;
+    dense_block_done(arg, begin, end);
+}
+
+static int32_t run_gemm_task(struct gr_run *run, const struct gr_work *work, const struct gr_work_task *t, int threads,
+                             graft_error *error)
+{
+    const int                knows = run->dense->table->dense->gemm_size >= sizeof work->gemm; /* fields at the tail */
+    const struct gr_workers *w = run->workers;
+    struct gr_module         module = *run->dense;
+    struct shifted           done = { &work->epilogue, t->begin };
+    graft_gemm               g = work->gemm;
+    int32_t                  rc;
+
+    g.size = sizeof g;
+    g.threads = threads;
+    g.alpha = 1;
+    g.m = t->end - t->begin;
+    g.a += g.transpose_a ? t->begin : t->begin * g.lda;
+    g.c += t->begin * g.ldc;
+    if (knows) g.type = run->dense_type;
+    if (knows && work->epilogue.some != NULL) {
+        g.rows_done = dense_block_done;
+        g.rows_arg = &done;
+    }
+    if (w->n_states > 0) module.state = w->state[omp_get_thread_num()];
+    rc = gr_dense_run(run->context, &module, &g, error);
+    if (rc == GRAFT_OK && !knows && work->epilogue.some != NULL) dense_block_done(&done, 0, g.m);
+    return rc;
+}
+
+static int32_t run_sum_task(struct gr_run *run, const struct gr_work *work, const struct gr_work_task *t,
+                            graft_error *error)
+{
+    const struct gr_sparse_product *p = &work->sum;
+    const graft_dtype               type = p->x_type != 0 ? p->x_type : GRAFT_F32;
+    const graft_dense               from = gr_dense_view(p->x.data, type, p->x.rows, p->width, p->x.stride);
+    const graft_dense               to =
+        gr_dense_view(p->out + t->begin * p->width, GRAFT_F32, t->end - t->begin, p->width, p->width);
+    graft_mask     mask = { .size = sizeof mask, .kind = GRAFT_MASK_BITS };
+    struct shifted done = { &work->epilogue, t->begin };
+    graft_mxm_args args = { .size = sizeof args,
+                            .semiring = GRAFT_PLUS_TIMES,
+                            .threads = 1,
+                            .flags = p->add ? GRAFT_MXM_ACCUMULATE : 0,
+                            .a = t->a,
+                            .b = &from,
+                            .c = &to,
+                            .row_scale = p->scale != NULL ? p->scale + t->begin : NULL };
+
+    if (work->epilogue.some != NULL) {
+        args.rows_done = sparse_block_done;
+        args.rows_arg = &done;
+    }
+    if (work->epilogue.some != NULL && work->epilogue.bits != NULL) {
+        mask.stride = (p->width + 7) / 8;
+        mask.present = work->epilogue.bits + t->begin * mask.stride;
+        args.mask = &mask;
+        args.flags |= GRAFT_MXM_REPLACE;
+    }
+    return gr_mxm_run(run->context, &args, error);
+}
+
+static int32_t run_task(struct gr_run *run, struct gr_work_task *t, int threads, graft_error *error)
+{
+    struct gr_work *work = &run->workers->work[t->work];
+
+    switch (work->kind) {
+    case GR_WORK_GEMM: return run_gemm_task(run, work, t, threads, error);
+    case GR_WORK_SUM: return run_sum_task(run, work, t, error);
+    case GR_WORK_MIX: gr_mix_part(&work->mix, t->begin, t->end); return GRAFT_OK;
+    case GR_WORK_BACKWARD:
+        if (t->begin < t->end) gr_rows_backward_rest(&work->arg.backward, t->begin, t->end);
+        else gr_rows_backward_sums(&work->arg.backward);
+        return GRAFT_OK;
+    case GR_WORK_SCALE: gr_rows_scale_part(&work->scaling, t->begin, t->end); return GRAFT_OK;
+    case GR_WORK_CLEAR:
+        memset(work->scaling.out, 0, (uint64_t)(work->scaling.n * work->scaling.width) * sizeof(float));
+        return GRAFT_OK;
+    }
+    return GRAFT_OK;
+}
+
+/* -- execution ---------------------------------------------------------------------------------------------------- */
+
+static void lock(struct gr_workers *w)
+{
+    while (atomic_flag_test_and_set_explicit(&w->lock, memory_order_acquire)) sched_yield();
+}
+
+static void unlock(struct gr_workers *w)
+{
+    atomic_flag_clear_explicit(&w->lock, memory_order_release);
+}
+
+/* Whether the module of the task may be called now: it serves one thread at a time unless it is built in. */
+static int is_free(const struct gr_run *run, const struct gr_work_task *t)
+{
+    const struct gr_workers *w = run->workers;
+
+    if (w->work[t->work].kind == GR_WORK_GEMM)
+        return w->n_states > 0 ? omp_get_thread_num() < w->n_states : w->calls_dense == 0;
+    return w->work[t->work].kind != GR_WORK_SUM || w->concurrent || w->calls == 0;
+}
+
+static int is_ready(const struct gr_run *run, const struct gr_work_task *t)
+{
+    const struct gr_workers *w = run->workers;
+    uint64_t                 waits = 0;
+
+    if (t->state != GR_TASK_WAITS || !is_free(run, t)) return 0;
+    for (int i = 0; i < GR_WORK_TASKS / 64; i++) waits |= t->before[i] & ~w->done[i];
+    return waits == 0;
+}
+
+/* The first task that is ready: of the own kind, then of the other kind, then one that nothing waits for. */
+static struct gr_work_task *find_task(const struct gr_run *run, enum gr_worker own)
+{
+    struct gr_workers   *w = run->workers;
+    struct gr_work_task *other = NULL, *filler = NULL;
+
+    for (int i = 0; i < w->n_tasks; i++) {
+        struct gr_work_task *t = &w->task[i];
+
+        if (!is_ready(run, t)) continue;
+        if (t->worker == own && !t->is_filler) return t;
+        if (t->is_filler && filler == NULL) filler = t;
+        if (!t->is_filler && other == NULL) other = t;
+    }
+    if (filler != NULL && own == GR_WORKER_DENSE) return filler;
+    return other != NULL ? other : filler;
+}
+
+static void count_call(struct gr_workers *w, const struct gr_work_task *t, int by)
+{
+    if (w->work[t->work].kind == GR_WORK_GEMM) w->calls_dense += by;
+    if (w->work[t->work].kind == GR_WORK_SUM) w->calls += by;
+}
+
+static void finish_task(struct gr_workers *w, struct gr_work_task *t, int32_t rc, const graft_error *error)
+{
+    const int64_t i = t - w->task;
+
+    lock(w);
+    count_call(w, t, -1);
+    t->state = GR_TASK_DONE;
+    w->done[i / 64] |= (uint64_t)1 << i % 64;
+    w->n_left--;
+    w->n_left_now -= !t->is_filler;
+    w->tasks_done++;
+    if (rc < 0 && w->status == GRAFT_OK) {
+        w->status = rc;
+        w->error = *error;
+    }
+    unlock(w);
+}
+
+/* In one process a step may be cancelled between tasks. */
+static void check_cancel(struct gr_run *run)
+{
+    graft_error error = { .size = sizeof error };
+    int32_t     rc = run->pass != GRAFT_PASS_EVALUATION ? gr_check_cancel(run->context, &error) : GRAFT_OK;
+
+    if (rc == GRAFT_OK) return;
+    lock(run->workers);
+    if (run->workers->status == GRAFT_OK) {
+        run->workers->status = rc;
+        run->workers->error = error;
+    }
+    unlock(run->workers);
+}
+
+static void work_as(struct gr_run *run, enum gr_worker own, int is_host, double *times)
+{
+    struct gr_workers *w = run->workers;
+    double             busy[GR_WORKER_KINDS] = { 0 }, waited = 0, now = gr_seconds();
+    const double       begin = now;
+
+    for (;;) {
+        graft_error          error = { .size = sizeof error };
+        struct gr_work_task *t = NULL;
+        double               since = now;
+        int32_t              rc;
+        int                  ends;
+
+        if (is_host) check_cancel(run);
+        lock(w);
+        ends = w->n_left_now == 0 || w->status != GRAFT_OK;
+        if (!ends) t = find_task(run, own);
+        if (t != NULL) {
+            t->state = GR_TASK_RUNS;
+            count_call(w, t, 1);
+        }
+        unlock(w);
+        if (t == NULL) {
+            if (!ends) sched_yield();
+            now = gr_seconds();
+            waited += now - since;
+            if (ends) break;
+            continue;
+        }
+        rc = run_task(run, t, 1, &error);
+        finish_task(w, t, rc, &error);
+        now = gr_seconds();
+        busy[t->worker] += now - since;
+    }
+    lock(w);
+    for (int kind = 0; kind < GR_WORKER_KINDS; kind++) {
+        w->busy[own] += busy[kind];
+        w->of_kind[kind] += busy[kind];
+    }
+    w->helped[own] += busy[!own];
+    w->idle[own] += waited;
+    unlock(w);
+    if (times == NULL) return;
+    times[GR_TIME_BEGIN] = begin;
+    times[GR_TIME_END] = now;
+    times[GR_TIME_WAITED] = waited;
+}
+
+/* The tasks that are left, for which no other one waits: each by all threads. */
+static void run_fillers(struct gr_run *run)
+{
+    struct gr_workers *w = run->workers;
+    graft_error        error = { .size = sizeof error };
+
+    for (int i = 0; i < w->n_tasks && w->status == GRAFT_OK; i++) {
+        if (w->task[i].state != GR_TASK_WAITS) continue;
+        count_call(w, &w->task[i], 1);
+        finish_task(w, &w->task[i], run_task(run, &w->task[i], run->threads, &error), &error);
+    }
+}
+
+void gr_workers_sync(struct gr_run *run)
+{
+    struct gr_workers *w = run->workers;
+    const double       begin = gr_profile_begin(&run->profile);
+    int                threads;
+
+    if (w == NULL || w->n_tasks == 0) return;
+    threads = w->status == GRAFT_OK ? gr_pool_team(run->threads) : 1;
+    memset(w->done, 0, sizeof w->done);
+#pragma omp parallel num_threads(threads)
+    {
+        const int thread = omp_get_thread_num(), first = omp_get_num_threads() - w->sparse;
+
+        work_as(run, thread >= first && thread > 0 ? GR_WORKER_SPARSE : GR_WORKER_DENSE, thread == 0,
+                run->profile.times != NULL ? run->profile.times + thread * GR_TIMES : NULL);
+    }
+    run_fillers(run);
+    w->n_work = w->n_tasks = w->n_left = w->n_left_now = 0;
+    gr_profile_end(&run->profile, "workers", begin, 0, 0);
+}

@@ -1,0 +1,479 @@
+/* The pipeline of sparse and dense workers: recording, and dependencies.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "model/workers.h"
+
+#include "base/assert.h"
+#include "base/dense_view.h"
+#include "base/dtype.h"
+#include "base/parallel.h"
+#include "dense/dense.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A dense module may divide a product by its rows or by its depth. From this depth on that depends on the number of
+ * rows, and so do the bits. Modules in files divide rows into blocks of 512, see adapters/common/gemm_blocks.h. */
+enum { DEEP = 8192, MODULE_ROWS = 512 };
+
+int gr_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity)
+{
+    const int alone = run->strategy->ops->agree == NULL;
+
+    return run->context->options.resource.workers_sparse != 0 && !capacity->predicts && alone;
+}
+
+/* Backward passes over rows: one behind each layer, and one inside each layer of gin. */
+static int32_t count_row_passes(const struct gr_run *run)
+{
+    return gr_run_config(run)->n_layers * (run->model->layers[0].outer != NULL ? 2 : 1);
+}
+
+double gr_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t partial)
+{
+    const double pass = (double)chunks * sizeof(int64_t) + (double)partial * sizeof(double);
+
+    return (double)sizeof *run->workers + count_row_passes(run) * pass;
+}
+
+int32_t gr_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t chunks, int64_t partial,
+                        graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->workers, 1, error));
+    for (int32_t i = 0; i < count_row_passes(run); i++) {
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->workers->left[i], chunks, error));
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->workers->partial[i], partial, error));
+    }
+    atomic_flag_clear(&run->workers->lock);
+    run->workers->is_auto = run->context->options.resource.workers_sparse == GR_COUNT_AUTO;
+    run->workers->is_off = run->workers->is_auto; /* at first */
+    run->workers->sparse = run->workers->is_auto ? 1 : (int)run->context->options.resource.workers_sparse;
+    run->workers->plain = run->workers->piped = INFINITY;
+    run->workers->stages = (int)run->context->options.resource.workers_stages;
+done:
+    return rc;
+}
+
+/* -- recording ---------------------------------------------------------------------------------------------------- */
+
+int gr_workers_suit(const struct gr_run *run)
+{
+    const struct gr_config *config = gr_run_config(run);
+
+    if (config->kind->attends || config->takes_largest || config->norm == GR_NORM_BATCH || config->recompute) return 0;
+    if (config->jumping != GR_JUMPING_NONE || gr_propagates(run) || run->rounded != NULL) return 0;
+    if (run->dense_type != GRAFT_F32 || gr_dense_verifies(run->context) || gr_mxm_verifies(run->context)) return 0;
+    return run->strategy->ops->agree == NULL && run->strategy->ops->aggregate_end == NULL && run->threads > 1;
+}
+
+/* States of the dense module for all threads, if it allows several. What cannot be made is done without. */
+static void make_states(struct gr_run *run)
+{
+    const graft_dense_ops *ops = run->dense->table->dense;
+    struct gr_workers     *w = run->workers;
+    graft_error            ignored = { .size = sizeof ignored };
+
+    if (!(ops->flags & GRAFT_DENSE_CONCURRENT)) return;
+    w->dense = run->dense;
+    w->state[0] = run->dense->state;
+    if (w->n_states == 0) w->n_states = 1;
+    while (w->n_states < run->threads && w->n_states < GR_WORK_STATES) {
+        if (ops->init(&run->context->host, &w->state[w->n_states], &ignored) != GRAFT_OK) break;
+        w->n_states++;
+    }
+}
+
+void gr_workers_fini(struct gr_run *run)
+{
+    struct gr_workers *w = run->workers;
+
+    for (int i = 1; w != NULL && i < w->n_states; i++) w->dense->table->dense->fini(w->state[i]);
+}
+
+void gr_workers_begin(struct gr_run *run)
+{
+    struct gr_workers *w = run->workers;
+
+    if (w == NULL) return;
+    w->recording = gr_workers_suit(run) && !w->is_off;
+    w->began = gr_seconds();
+    if (w->recording) make_states(run);
+    w->status = GRAFT_OK;
+    w->n_work = w->n_tasks = w->n_left = w->n_left_now = 0;
+}
+
+static int64_t max_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The number of stages by MixGCN 3.2: a band of b columns beside the diagonal delays a product by that many rows. */
+static int64_t stages_of(struct gr_workers *w, const graft_matrix *a)
+{
+    const graft_csr *csr = &a->csr;
+    int64_t          bandwidth = 0, wanted;
+
+    if (w->stages > 0) return w->stages;
+    for (int64_t row = 0; row < csr->n_rows; row++) {
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
+            const int64_t column = csr->index_type == GRAFT_I64 ? ((const int64_t *)csr->col_idx)[e]
+                                                                : (int64_t)((const int32_t *)csr->col_idx)[e];
+
+            bandwidth = max_of(bandwidth, column > row ? column - row : row - column);
+        }
+    }
+    w->bandwidth = csr->n_rows > 0 ? (double)bandwidth / (double)csr->n_rows : 0;
+    if (bandwidth >= csr->n_rows) return GR_STAGES_MOST;
+    wanted = (2 * csr->n_rows + csr->n_rows - bandwidth - 1) / (csr->n_rows - bandwidth);
+    return max_of(4, wanted < GR_STAGES_MOST ? wanted : GR_STAGES_MOST);
+}
+
+int64_t gr_workers_stages(const struct gr_run *run)
+{
+    struct gr_workers  *w = run->workers;
+    const graft_matrix *a = run->input.whole->a;
+
+    if (w->stages_used == 0) w->stages_used = a != NULL ? stages_of(w, a) : w->stages > 0 ? w->stages : 4;
+    return w->stages_used;
+}
+
+/* Rows of a block of all products of a pass whose first layer reads so many rows, so that blocks of successive ones
+ * meet. */
+static int64_t rows_of_stage(const struct gr_run *run, int64_t n)
+{
+    const int64_t align = run->dense->path == NULL ? GR_CHUNK_ROWS : max_of(GR_CHUNK_ROWS, MODULE_ROWS);
+    const int64_t stages = gr_workers_stages(run), rows = max_of(1, (n + stages - 1) / stages);
+
+    return (rows + align - 1) / align * align;
+}
+
+static int64_t block_rows(const struct gr_run *run)
+{
+    return rows_of_stage(run, run->layers[0].block->n_src);
+}
+
+int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, const struct gr_block *block, int64_t rows,
+                       graft_error *error)
+{
+    graft_matrix *const matrices[] = { block->a, block->a_transpose };
+    int32_t             rc = GRAFT_OK;
+
+    for (int i = 0; i < 2 && run->workers != NULL && gr_workers_suit(run); i++) {
+        const int64_t before = matrices[i] != NULL ? gr_matrix_blocks_bytes(matrices[i]) : 0;
+
+        if (matrices[i] == NULL || before > 0) continue;
+        GR_TRY(gr_budget_check(budget, 8 * (double)(matrices[i]->csr.n_rows + GR_STAGES_MOST),
+                               "graph (row pointers of its blocks)", error));
+        GR_TRY(gr_matrix_cut(matrices[i], rows_of_stage(run, rows), error));
+        gr_budget_charge(budget, GR_USE_GRAPH, gr_matrix_blocks_bytes(matrices[i]));
+    }
+done:
+    return rc;
+}
+
+/* Space for an operation of so many tasks, or NULL. */
+static struct gr_work *new_work(struct gr_run *run, enum gr_work_kind kind, int64_t tasks)
+{
+    struct gr_workers *w = run->workers;
+    struct gr_work    *work;
+
+    if (w == NULL || !w->recording) return NULL;
+    if (w->n_work == GR_WORK_OPERATIONS || w->n_tasks + tasks > GR_WORK_TASKS) gr_workers_sync(run);
+    if (tasks > GR_WORK_TASKS) return NULL;
+    work = &w->work[w->n_work++];
+    memset(work, 0, sizeof *work);
+    work->kind = kind;
+    return work;
+}
+
+/* Copy the epilogue. What a pass over rows writes beside the result of the product is returned. */
+static float *copy_epilogue(struct gr_work *work, struct gr_epilogue *epilogue)
+{
+    float *beside = NULL;
+
+    if (epilogue == NULL) return NULL;
+    GR_ASSERT(epilogue->some == gr_rows_scale_part || epilogue->some == gr_rows_forward_part ||
+              epilogue->some == gr_rows_backward_part);
+    work->epilogue = *epilogue;
+    if (epilogue->some == gr_rows_scale_part) {
+        work->arg.scaling = *(const struct gr_rows_scaling *)epilogue->arg;
+        work->epilogue.arg = &work->arg.scaling;
+    } else if (epilogue->some == gr_rows_forward_part) {
+        work->arg.rows = *(const struct gr_rows *)epilogue->arg;
+        work->epilogue.arg = &work->arg.rows;
+        beside = work->arg.rows.h;
+    } else {
+        work->arg.backward = *(const struct gr_rows_backward *)epilogue->arg;
+        work->epilogue.arg = &work->arg.backward;
+    }
+    epilogue->is_done = 1;
+    return beside;
+}
+
+/* Rows of an array of floats; NULL: none. */
+static struct gr_extent extent_of(const void *x, int64_t stride, int64_t width, int64_t begin, int64_t end)
+{
+    const char *at = x;
+
+    if (at == NULL || begin >= end) return (struct gr_extent){ NULL, NULL };
+    return (struct gr_extent){ at + 4 * begin * stride, at + 4 * ((end - 1) * stride + width) };
+}
+
+static int meet(struct gr_extent a, struct gr_extent b)
+{
+    return a.begin < b.end && b.begin < a.end;
+}
+
+static int depends(const struct gr_work_task *later, const struct gr_work_task *earlier)
+{
+    for (int i = 0; i < GR_WORK_WRITES; i++) {
+        for (int j = 0; j < GR_WORK_READS; j++)
+            if (meet(earlier->write[i], later->read[j]) || meet(earlier->read[j], later->write[i])) return 1;
+        for (int j = 0; j < GR_WORK_WRITES; j++)
+            if (meet(earlier->write[i], later->write[j])) return 1;
+    }
+    return 0;
+}
+
+static void add_task(struct gr_workers *w, struct gr_work_task task)
+{
+    struct gr_work_task *t = &w->task[w->n_tasks];
+
+    *t = task;
+    t->work = w->n_work - 1;
+    for (int i = 0; i < w->n_tasks; i++)
+        if (depends(t, &w->task[i])) t->before[i / 64] |= (uint64_t)1 << i % 64;
+    w->n_tasks++;
+    w->n_left++;
+    w->n_left_now += !t->is_filler;
+}
+
+/* Rows begin .. end-1 of the result. */
+static struct gr_work_task gemm_task(const graft_gemm *g, int64_t begin, int64_t end)
+{
+    struct gr_work_task t = { .worker = GR_WORKER_DENSE, .begin = begin, .end = end, .is_filler = g->transpose_a };
+
+    t.read[0] = g->transpose_a ? extent_of(g->a, g->lda, g->m, 0, g->k) : extent_of(g->a, g->lda, g->k, begin, end);
+    t.read[1] = g->transpose_b ? extent_of(g->b, g->ldb, g->k, 0, g->n) : extent_of(g->b, g->ldb, g->n, 0, g->k);
+    t.write[0] = extent_of(g->c, g->ldc, g->n, begin, end);
+    return t;
+}
+
+/* Whether something that is recorded must be done before the task. */
+static int must_wait(const struct gr_workers *w, struct gr_work_task task)
+{
+    for (int i = 0; i < w->n_tasks; i++)
+        if (depends(&task, &w->task[i])) return 1;
+    return 0;
+}
+
+int gr_workers_gemm(struct gr_run *run, const graft_gemm *g, struct gr_epilogue *epilogue)
+{
+    struct gr_workers *w = run->workers;
+    struct gr_work    *work;
+    int64_t            rows;
+    float             *beside;
+
+    if (w == NULL || !w->recording || g->m == 0 || g->n == 0 || (g->k >= DEEP && !g->transpose_a)) {
+        gr_workers_sync(run);
+        return 0;
+    }
+    rows = g->transpose_a ? g->m : block_rows(run);
+    if (g->transpose_a && !must_wait(w, gemm_task(g, 0, g->m))) return 0; /* all threads do it now */
+    work = new_work(run, GR_WORK_GEMM, (g->m + rows - 1) / rows);
+    if (work == NULL) return 0;
+    work->gemm = *g;
+    beside = copy_epilogue(work, epilogue);
+    for (int64_t row = 0; row < g->m; row += rows) {
+        const int64_t       end = row + rows < g->m ? row + rows : g->m;
+        struct gr_work_task t = gemm_task(g, row, end);
+
+        t.write[1] = extent_of(beside, g->n, g->n, row, end);
+        add_task(w, t);
+    }
+    return 1;
+}
+
+/* Cut the matrix, and prepare its blocks for the kernel. Failures are those of the plain product, which follows. */
+static int prepare_blocks(struct gr_run *run, const struct gr_sparse_product *p, int64_t rows)
+{
+    const graft_dtype type = p->x_type != 0 ? p->x_type : GRAFT_F32;
+    const graft_dense from = gr_dense_view(p->x.data, type, p->x.rows, p->width, p->x.stride);
+    graft_error       ignored = { .size = sizeof ignored };
+
+    if (gr_matrix_cut(p->a, rows, &ignored) < 0) return 0;
+    for (int64_t i = 0; i < p->a->n_blocks; i++) {
+        const struct gr_row_block *b = &p->a->blocks[i];
+        const graft_dense          to = gr_dense_view(p->out, GRAFT_F32, b->end - b->begin, p->width, p->width);
+        graft_mxm_args             args = { .size = sizeof args,
+                                            .semiring = GRAFT_PLUS_TIMES,
+                                            .threads = 1,
+                                            .flags = p->add ? GRAFT_MXM_ACCUMULATE : 0,
+                                            .a = b->a,
+                                            .b = &from,
+                                            .c = &to,
+                                            .row_scale = p->scale };
+
+        if (gr_mxm_prepare(run->context, &args, &run->workers->concurrent, &ignored) < 0) return 0;
+    }
+    return 1;
+}
+
+int gr_workers_sum(struct gr_run *run, const struct gr_sparse_product *p)
+{
+    struct gr_workers *w = run->workers;
+    struct gr_work    *work = NULL;
+    float             *beside;
+
+    if (w == NULL) return 0;
+    if (w->recording && p->in_blocks && p->width > 0 && p->a->csr.n_rows > 0 && prepare_blocks(run, p, block_rows(run)))
+        work = new_work(run, GR_WORK_SUM, p->a->n_blocks);
+    if (work == NULL) {
+        gr_workers_sync(run);
+        return 0;
+    }
+    work->sum = *p;
+    beside = copy_epilogue(work, p->epilogue);
+    for (int64_t i = 0; i < p->a->n_blocks; i++) {
+        const struct gr_row_block *b = &p->a->blocks[i];
+        struct gr_work_task        t = { .worker = GR_WORKER_SPARSE, .begin = b->begin, .end = b->end, .a = b->a };
+
+        t.read[0] = extent_of(p->x.data, p->x.stride, p->width, b->first, b->last + 1);
+        t.write[0] = extent_of(p->out, p->width, p->width, b->begin, b->end);
+        t.write[1] = extent_of(beside, p->width, p->width, b->begin, b->end);
+        add_task(w, t);
+    }
+    return 1;
+}
+
+int gr_workers_scale(struct gr_run *run, const struct gr_rows_scaling *s)
+{
+    const int64_t   rows = run->workers != NULL && run->workers->recording ? block_rows(run) : 1;
+    struct gr_work *work = new_work(run, GR_WORK_SCALE, (s->n + rows - 1) / rows);
+
+    if (work == NULL) return 0;
+    work->scaling = *s;
+    for (int64_t row = 0; row < s->n; row += rows) {
+        const int64_t       end = row + rows < s->n ? row + rows : s->n;
+        struct gr_work_task t = { .worker = GR_WORKER_DENSE, .begin = row, .end = end };
+
+        t.read[0] = extent_of(s->x, s->x_stride, s->width, row, end);
+        t.write[0] = extent_of(s->out, s->width, s->width, row, end);
+        add_task(run->workers, t);
+    }
+    return 1;
+}
+
+int gr_workers_clear(struct gr_run *run, float *x, int64_t rows, int64_t width)
+{
+    struct gr_work     *work = rows * width > 0 ? new_work(run, GR_WORK_CLEAR, 1) : NULL;
+    struct gr_work_task t = { .worker = GR_WORKER_DENSE, .begin = 0, .end = rows };
+
+    if (work == NULL) return 0;
+    work->scaling = (struct gr_rows_scaling){ .n = rows, .width = width, .out = x };
+    t.write[0] = extent_of(x, width, width, 0, rows);
+    add_task(run->workers, t);
+    return 1;
+}
+
+void gr_workers_own_pass(const struct gr_run *run, int32_t layer, int is_inner, struct gr_rows_backward *pass)
+{
+    struct gr_workers *w = run->workers;
+    const int32_t      i = layer + (is_inner ? gr_run_config(run)->n_layers : 0);
+
+    if (w == NULL || !w->recording) return;
+    pass->left = w->left[i];
+    pass->gradient.partial = w->partial[i];
+}
+
+int gr_workers_backward(struct gr_run *run, const struct gr_rows_backward *pass)
+{
+    const int64_t   n = pass->rows.n, width = pass->rows.width, of_chunk = GR_PARTIALS * width;
+    const int64_t   rows = run->workers != NULL && run->workers->recording ? block_rows(run) : 1;
+    double *const   partial = pass->gradient.partial;
+    struct gr_work *work = new_work(run, GR_WORK_BACKWARD, (n + rows - 1) / rows + 1);
+
+    if (work == NULL) return 0;
+    work->arg.backward = *pass;
+    for (int64_t row = 0; row < n; row += rows) {
+        const int64_t       end = row + rows < n ? row + rows : n;
+        struct gr_work_task t = { .worker = GR_WORKER_DENSE, .begin = row, .end = end };
+
+        t.read[0] = t.write[0] = extent_of(pass->gradient.g, width, width, row, end);
+        t.write[1] = (struct gr_extent){ (const char *)(partial + row / GR_CHUNK_ROWS * of_chunk),
+                                         (const char *)(partial + gr_chunk_count(end, GR_CHUNK_ROWS) * of_chunk) };
+        add_task(run->workers, t);
+    }
+    add_task(run->workers, (struct gr_work_task){
+                               .worker = GR_WORKER_DENSE,
+                               .is_filler = 1,
+                               .begin = n,
+                               .end = n,
+                               .read[0] = { (const char *)partial,
+                                            (const char *)(partial + gr_chunk_count(n, GR_CHUNK_ROWS) * of_chunk) } });
+    return 1;
+}
+
+int gr_workers_mix(struct gr_run *run, int64_t count, const struct gr_mix *mix)
+{
+    const int64_t   pieces = run->workers != NULL ? max_of(1, run->workers->stages_used) : 1;
+    struct gr_work *work = new_work(run, GR_WORK_MIX, pieces);
+
+    if (work == NULL) return 0;
+    work->mix = *mix;
+    for (int64_t i = 0; i < pieces; i++) {
+        struct gr_work_task t = { .worker = GR_WORKER_DENSE,
+                                  .begin = count * i / pieces,
+                                  .end = count * (i + 1) / pieces };
+
+        t.read[0] = extent_of(mix->x, 1, 1, t.begin, t.end);
+        t.read[1] = t.write[0] = extent_of(mix->y, 1, 1, t.begin, t.end);
+        add_task(run->workers, t);
+    }
+    return 1;
+}
+
+/* Steps in the plain order and then with workers; the first of each kind is warming up. */
+enum { PLAIN_STEPS = 3, STEPS = 7 };
+
+/* With workers.sparse=auto: compare steps, decide, and divide the threads by the seconds of the tasks of each kind. */
+static void judge_step(struct gr_run *run)
+{
+    struct gr_workers *w = run->workers;
+    const double       both = w->of_kind[GR_WORKER_DENSE] + w->of_kind[GR_WORKER_SPARSE];
+    double            *best = w->is_off ? &w->plain : &w->piped;
+
+    if (w->trials < STEPS) {
+        w->trials++;
+        if (w->trials != 1 && w->trials != PLAIN_STEPS + 1 && w->step < *best) *best = w->step;
+        w->is_off = w->trials < PLAIN_STEPS || (w->trials == STEPS && w->plain < w->piped);
+    }
+    if (both > 0) w->sparse = (int)(run->threads * w->of_kind[GR_WORKER_SPARSE] / both + 0.5);
+    if (w->sparse > run->threads - 1) w->sparse = run->threads - 1;
+    if (w->sparse < 1) w->sparse = 1;
+    w->of_kind[GR_WORKER_DENSE] = w->of_kind[GR_WORKER_SPARSE] = 0;
+}
+
+static void judge_pass(struct gr_run *run)
+{
+    struct gr_workers *w = run->workers;
+    const double       seconds = gr_seconds() - w->began;
+
+    w->step = run->pass == GRAFT_PASS_FORWARD ? seconds : w->step + seconds;
+    if (run->pass == GRAFT_PASS_BACKWARD) judge_step(run);
+}
+
+int32_t gr_workers_end(struct gr_run *run, int32_t rc, graft_error *error)
+{
+    struct gr_workers *w = run->workers;
+
+    if (w == NULL) return rc;
+    if (rc == GRAFT_OK) gr_workers_sync(run);
+    if (w->is_auto && rc == GRAFT_OK && run->pass != GRAFT_PASS_EVALUATION) judge_pass(run);
+    w->recording = 0;
+    w->n_work = w->n_tasks = w->n_left = w->n_left_now = 0;
+    if (rc < 0 || w->status == GRAFT_OK) return rc;
+    for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) run->layers[l].gathered_of = NULL;
+    return gr_fail(error, w->status, "%s", w->error.message);
+}

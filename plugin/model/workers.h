@@ -1,0 +1,126 @@
+/* Sparse and dense workers: sums over neighbours and dense products of successive layers in a pipeline over blocks of
+ * rows (MixGCN 3.2). The products of a pass are recorded as tasks. They are executed when something else needs their
+ * results: some threads prefer sparse tasks, the others dense ones, and a task starts when the tasks that it depends on
+ * are done. Results have the same bits as without workers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MODEL_WORKERS_H
+#define GR_MODEL_WORKERS_H
+
+#include "model/run.h"
+
+#include <stdatomic.h>
+
+enum gr_worker { GR_WORKER_DENSE, GR_WORKER_SPARSE, GR_WORKER_KINDS };
+
+enum {
+    GR_WORK_STATES = 64,
+    GR_WORK_TASKS = 512,
+    GR_WORK_OPERATIONS = 64,
+    GR_WORK_READS = 2,
+    GR_WORK_WRITES = 2,
+    GR_STAGES_MOST = 32
+};
+
+/** Bytes that a task reads or writes. */
+struct gr_extent {
+    const char *begin, *end;
+};
+
+/** What a task is a block of rows of. Structs of callers are copied, because they live on their stacks. */
+struct gr_work {
+    enum gr_work_kind { GR_WORK_GEMM, GR_WORK_SUM, GR_WORK_SCALE, GR_WORK_CLEAR, GR_WORK_MIX, GR_WORK_BACKWARD } kind;
+    graft_gemm               gemm;
+    struct gr_sparse_product sum;
+    struct gr_rows_scaling   scaling; /* also of GR_WORK_CLEAR: x is cleared from row n on */
+    struct gr_mix            mix;
+    struct gr_epilogue       epilogue; /* some NULL: none */
+    union {
+        struct gr_rows_scaling  scaling;
+        struct gr_rows          rows;
+        struct gr_rows_backward backward;
+    } arg; /* of the epilogue, or of GR_WORK_BACKWARD */
+};
+
+enum gr_task_state { GR_TASK_WAITS, GR_TASK_RUNS, GR_TASK_DONE };
+
+struct gr_work_task {
+    enum gr_worker     worker;
+    int                work;      /* index */
+    int                is_filler; /* no other task waits for it soon: weight gradients */
+    int64_t            begin, end;
+    graft_matrix      *a; /* these rows of the matrix of a sum */
+    struct gr_extent   read[GR_WORK_READS], write[GR_WORK_WRITES];
+    uint64_t           before[GR_WORK_TASKS / 64]; /* tasks that must be done before it */
+    enum gr_task_state state;
+};
+
+struct gr_workers {
+    int    sparse;          /* threads that prefer sparse tasks; the others prefer dense ones */
+    int    is_auto, is_off; /* option workers.sparse=auto; and whether steps are in the plain order */
+    int    trials;          /* steps that were compared, and their seconds: */
+    double step, plain, piped;
+    double began, of_kind[GR_WORKER_KINDS]; /* of this pass; of the tasks of a kind in this step */
+    int    stages;                          /* blocks of a product; 0: chosen by the bandwidth of the graph */
+    int    recording;                       /* a pass records its products now */
+    int    n_work, n_tasks, n_left;
+    int    n_left_now; /* of n_left, those that are no fillers */
+
+    _Atomic int64_t
+           *left[2 * GR_LAYERS_MAX];    /* of backward passes over rows, several of which may be recorded: behind */
+    double *partial[2 * GR_LAYERS_MAX]; /* a layer, and from n_layers on inside it */
+
+    int   concurrent; /* several threads may call the kernel at the same time */
+    int   calls;      /* threads in the kernel now */
+    int   calls_dense;
+    int   n_states;                /* threads that have a state of the dense module; 0: one thread calls it at a time */
+    void *state[GR_WORK_STATES];   /* the first is that of the context */
+    const struct gr_module *dense; /* the module of the states */
+    int32_t                 status;                       /* of the first task that failed; the others are dropped */
+    double  busy[GR_WORKER_KINDS], idle[GR_WORKER_KINDS]; /* seconds of the threads of each kind, in all passes */
+    double  helped[GR_WORKER_KINDS];                      /* the part of `busy` spent with tasks of the other kind */
+    int64_t stages_used, tasks_done;
+    double  bandwidth; /* of the graph, in rows of all; 0: it did not matter */
+
+    graft_error         error;
+    atomic_flag         lock;
+    uint64_t            done[GR_WORK_TASKS / 64];
+    struct gr_work      work[GR_WORK_OPERATIONS];
+    struct gr_work_task task[GR_WORK_TASKS];
+};
+
+/** Whether options ask for workers in a run of that capacity; and make them. \return OK; ERR_NOMEM */
+int     gr_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity);
+int32_t gr_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t chunks, int64_t partial,
+                        graft_error *error);
+/** Cut the matrices of a block into the blocks of rows of passes whose first layer reads so many rows, and charge the
+ *  budget with them. \return OK; ERR_NOMEM */
+int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, const struct gr_block *block, int64_t rows,
+                       graft_error *error);
+/** Bytes of them. `chunks` and `partial` are elements of run->left and run->partial. */
+double  gr_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t partial);
+void    gr_workers_fini(struct gr_run *run);
+
+/** Whether products alone touch the arrays of this model, beside functions that call gr_workers_sync(). Other models
+ *  run in the plain order. */
+int     gr_workers_suit(const struct gr_run *run);
+/** Blocks of a product. */
+int64_t gr_workers_stages(const struct gr_run *run);
+/** Begin to record the products of a pass, if there are workers and the model suits them. */
+void    gr_workers_begin(struct gr_run *run);
+/** Execute what is recorded. A failure is reported by gr_workers_end(). Does nothing if nothing is recorded. */
+void    gr_workers_sync(struct gr_run *run);
+/** The same at the end of a pass, which did not fail if `rc` is OK. \return rc; the first failure */
+int32_t gr_workers_end(struct gr_run *run, int32_t rc, graft_error *error);
+
+/** Record an operation, and the epilogue if it is not NULL. \return 1; 0 if the caller is to execute it now */
+int gr_workers_gemm(struct gr_run *run, const graft_gemm *gemm, struct gr_epilogue *epilogue);
+int gr_workers_sum(struct gr_run *run, const struct gr_sparse_product *sum);
+int gr_workers_scale(struct gr_run *run, const struct gr_rows_scaling *scaling);
+int gr_workers_mix(struct gr_run *run, int64_t count, const struct gr_mix *mix);
+int gr_workers_backward(struct gr_run *run, const struct gr_rows_backward *pass);
+int gr_workers_clear(struct gr_run *run, float *x, int64_t rows, int64_t width);
+
+/** Give a backward pass over rows arrays that no other pass uses before the tasks are executed. */
+void gr_workers_own_pass(const struct gr_run *run, int32_t layer, int is_inner, struct gr_rows_backward *pass);
+
+#endif

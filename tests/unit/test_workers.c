@@ -1,0 +1,174 @@
+/* Option workers.sparse changes who computes what and when, and no bit of losses, weights, their moments and
+ * predictions, for every model, module, order and number of stages.
+ *
+ *     test_workers [few]
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
+
+#include "graft_load.h"
+#include "graft_train.h"
+
+#include <string.h>
+
+/* More entries in the row of a hub than two tasks of kernel simd have. */
+enum { N = 17000, FEATURES = 13, CLASSES = 4 };
+
+static const graft_api      *apis[2]; /* of contexts without and with workers, whose trainers are compared */
+static const graft_train    *train;
+static struct sample_dataset sets[2]; /* features dense and sparse */
+static graft_error           error = GRAFT_INIT(graft_error);
+
+static void reset_workers(const graft_api *of)
+{
+    host_set_all(of, "layers=3 epochs=9 eval_every=1 threads=2 norm=layer dropout=0 row_masks=yes heads=2 jumping=none "
+                     "reuse_input=yes input_dropout=0 order=given hidden=20,28 memory.limit=0 label_rate=0 "
+                     "optimizer=adam recompute=no aggregator=mean residual=no dense.module=auto mxm.kernel=auto "
+                     "model.type=f32 check=args profile=no workers.stages=7");
+}
+
+enum { STEPS_MOST = 9 }; /* auto compares the first 7 */
+
+struct outcome {
+    graft_trainer *trainer;
+    int            steps;
+    graft_epoch    epoch[STEPS_MOST];
+    float          logits[N][CLASSES];
+    char           explained[2048];
+};
+
+static int32_t run_with(struct outcome *o, const graft_api *of, const struct sample_dataset *set)
+{
+    const graft_dense logits = { sizeof logits, GRAFT_F32, N, CLASSES, CLASSES, o->logits };
+    int32_t           rc = train->create(of->context, &set->dataset, &o->trainer, &error);
+
+    for (int i = 0; i < o->steps && rc == GRAFT_OK; i++) {
+        o->epoch[i] = GRAFT_INIT(graft_epoch);
+        rc = train->epoch(o->trainer, &o->epoch[i], &error);
+    }
+    if (rc == GRAFT_OK) rc = train->predict(o->trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error);
+    if (rc == GRAFT_OK) rc = train->explain(o->trainer, o->explained, sizeof o->explained, &error);
+    return rc;
+}
+
+static int same_results(const struct outcome *a, const struct outcome *b)
+{
+    for (int i = 0; i < a->steps; i++) {
+        if (memcmp(&a->epoch[i].loss, &b->epoch[i].loss, sizeof(double)) != 0) return 0;
+        if (memcmp(&a->epoch[i].validation_loss, &b->epoch[i].validation_loss, sizeof(double)) != 0) return 0;
+    }
+    return host_same_state(train, a->trainer, b->trainer) && memcmp(a->logits, b->logits, sizeof a->logits) == 0;
+}
+
+/* `piped`: the settings suit the pipeline, so that it must have done tasks; else it must have done none. */
+static void check_bits(const struct sample_dataset *set, const char *settings, int piped)
+{
+    const char *const workers[] = { "workers.sparse=0", strstr(settings, "threads=3") != NULL ? "workers.sparse=auto"
+                                                                                              : "workers.sparse=1" };
+    struct outcome   *o = calloc(2, sizeof *o);
+    int32_t           rc = GRAFT_OK;
+
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
+        reset_workers(apis[i]);
+        host_set_all(apis[i], settings);
+        host_set(apis[i], workers[i]);
+        o[i].steps = strcmp(workers[1], "workers.sparse=auto") == 0 ? STEPS_MOST : 2;
+        rc = run_with(&o[i], apis[i], set);
+    }
+    if (!ok(rc == GRAFT_OK, "%s: both train", settings)) {
+        diag("%s", error.message);
+    } else {
+        ok(same_results(&o[0], &o[1]), "%s: losses, state and predictions have the same bits", settings);
+        ok(strstr(o[0].explained, "\nworkers ") == NULL && strstr(o[1].explained, "\nworkers ") != NULL &&
+               (strstr(o[1].explained, "this model runs in the plain order") == NULL) == piped &&
+               (strstr(o[1].explained, " tasks; idle ") != NULL) == piped &&
+               (strstr(o[1].explained, ": auto takes the ") != NULL) == (o[1].steps == STEPS_MOST),
+           "%s: explain() tells whether the pipeline is used", settings);
+    }
+    train->destroy(o[0].trainer);
+    train->destroy(o[1].trainer);
+    free(o);
+}
+
+static const char *const piped[] = {
+    "model=sage",
+    "model=sage norm=none hidden=36,20 dropout=0.4",
+    "model=sage reuse_input=no input_dropout=0.2 workers.stages=0",
+    "model=sage reuse_input=no residual=yes hidden=20,20 workers.stages=32",
+    "model=sage aggregator=sum activation=elu workers.stages=1",
+    "model=gcn",
+    "model=gcn hidden=36,20 reuse_input=no order=rcm",
+    "model=gcn row_masks=no dropout=0.4 norm_order=after_dropout reuse_input=no",
+    "model=gcn order=degree threads=3",
+    "model=sage hidden=36,20 dropout=0.4 reuse_input=no threads=3",
+    "model=gin threads=3 order=rcm",
+    "model=gin",
+    "model=gin hidden=36,20 dropout=0.4 reuse_input=no order=rcm",
+    "model=sgc propagation=3 order=community",
+    "model=appnp propagation=3 workers.stages=16",
+    "model=sage dense.module=reference mxm.kernel=reference",
+    "model=gin dense.module=reference reuse_input=no",
+    "model=gcn profile=yes",
+};
+
+static const char *const plain[] = {
+    "model=sage aggregator=max", "model=gat",           "model=sage norm=batch", "model=sage jumping=cat",
+    "model=gcn recompute=yes",   "model=gcn threads=1", "model=gcn check=full",  "model=sage label_rate=0.5",
+    "model=gcn model.type=bf16",
+};
+
+/* Modules that the build may not have. */
+static int has_module(const char *name)
+{
+    graft_trainer *trainer = NULL;
+    char           setting[64];
+    int32_t        rc;
+
+    reset_workers(apis[0]);
+    snprintf(setting, sizeof setting, "%s", name);
+    rc = apis[0]->set(apis[0]->context, "dense.module", setting, &error);
+    if (rc == GRAFT_OK) rc = train->create(apis[0]->context, &sets[0].dataset, &trainer, &error);
+    train->destroy(trainer);
+    return rc == GRAFT_OK;
+}
+
+static void test_all_settings(void)
+{
+    for (size_t i = 0; i < sizeof piped / sizeof piped[0]; i++) check_bits(&sets[0], piped[i], 1);
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) check_bits(&sets[0], plain[i], 0);
+    check_bits(&sets[1], "model=sage", 1);
+    check_bits(&sets[1], "model=gin input_dropout=0.2", 1);
+    if (has_module("cblas")) check_bits(&sets[0], "model=sage dense.module=cblas dropout=0.4", 1);
+    if (has_module("onednn")) check_bits(&sets[0], "model=gcn dense.module=onednn reuse_input=no", 1);
+}
+
+/* For sanitizers, which are slow. */
+static void test_few(void)
+{
+    static const char *const few[] = { "model=sage reuse_input=no residual=yes hidden=20,20 dropout=0.4",
+                                       "model=gin reuse_input=no threads=3", "model=appnp propagation=2" };
+
+    for (size_t i = 0; i < sizeof few / sizeof few[0]; i++) check_bits(&sets[0], few[i], 1);
+}
+
+int main(int n, char **arguments)
+{
+    struct sample sample = { 17 };
+
+    (void)arguments;
+    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &apis[0], &error) == GRAFT_OK &&
+                graft_load(getenv("GRAFT_LIBRARY"), NULL, &apis[1], &error) == GRAFT_OK,
+            "the library opens twice")) {
+        diag("%s", error.message);
+        return done();
+    }
+    train = graft_interface(apis[0], GRAFT_TRAIN_ID, sizeof *train);
+    if (!ok(train != NULL, "it has " GRAFT_TRAIN_ID)) return done();
+    for (int i = 0; i < 2; i++) sample_dataset_init(&sets[i], &sample, N, FEATURES, CLASSES, 0, i);
+    if (n > 1) test_few();
+    else test_all_settings();
+    for (int i = 0; i < 2; i++) sample_dataset_fini(&sets[i]);
+    for (int i = 0; i < 2; i++) apis[i]->close(apis[i]->context);
+    return done();
+}
