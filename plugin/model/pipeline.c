@@ -155,7 +155,6 @@ static struct gr_work_task *find_task(const struct gr_run *run, enum gr_worker o
         if (t->is_filler && filler == NULL) filler = t;
         if (!t->is_filler && other == NULL) other = t;
     }
-    if (filler != NULL && own == GR_WORKER_DENSE) return filler;
     return other != NULL ? other : filler;
 }
 
