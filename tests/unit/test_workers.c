@@ -10,6 +10,7 @@
 #include "graft_load.h"
 #include "graft_train.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* More entries in the row of a hub than two tasks of kernel simd have. */
@@ -19,6 +20,33 @@ static const graft_api      *apis[2]; /* of contexts without and with workers, w
 static const graft_train    *train;
 static struct sample_dataset sets[2]; /* features dense and sparse */
 static graft_error           error = GRAFT_INIT(graft_error);
+
+/* A host that knows which threads call it. Its allocator may be called by any thread, its log only by the caller of
+ * the library. */
+static pthread_t       caller;
+static _Atomic int64_t live_bytes, fail_at = -1, logs_elsewhere, allocations_elsewhere;
+
+static void *any_allocate(void *self, uint64_t bytes, uint64_t alignment)
+{
+    (void)self;
+    if (fail_at >= 0 && fail_at-- == 0) return NULL;
+    allocations_elsewhere += !pthread_equal(caller, pthread_self());
+    live_bytes += (int64_t)bytes;
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void any_deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
+{
+    (void)self, (void)alignment;
+    live_bytes -= (int64_t)bytes;
+    free(memory);
+}
+
+static void caller_log(void *self, graft_log_level level, const char *message)
+{
+    (void)self, (void)level, (void)message;
+    logs_elsewhere += !pthread_equal(caller, pthread_self());
+}
 
 static void reset_workers(const graft_api *of)
 {
@@ -91,6 +119,45 @@ static void check_bits(const struct sample_dataset *set, const char *settings, i
     free(o);
 }
 
+static double first_loss(const struct sample_dataset *set)
+{
+    graft_trainer *trainer = NULL;
+    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+
+    reset_workers(apis[1]);
+    host_set_all(apis[1], "model=sage reuse_input=no workers.sparse=1");
+    if (train->create(apis[1]->context, &set->dataset, &trainer, &error) == GRAFT_OK)
+        train->epoch(trainer, &epoch, &error);
+    train->destroy(trainer);
+    return epoch.loss;
+}
+
+/* Each allocation of the first step fails in turn. The step fails with no memory, or does without and has the same
+ * loss. */
+static void check_no_memory(const struct sample_dataset *set)
+{
+    const double loss = first_loss(set);
+    int64_t      k = 0, failed = 0, wrong = loss == 0, is_reached = 1;
+
+    for (; is_reached && k < 1000; k++) {
+        graft_trainer *trainer = NULL;
+        graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+        int32_t        rc = train->create(apis[1]->context, &set->dataset, &trainer, &error);
+
+        wrong += rc != GRAFT_OK;
+        fail_at = k;
+        rc = train->epoch(trainer, &epoch, &error);
+        is_reached = fail_at < 0;
+        fail_at = -1;
+        failed += rc == GRAFT_ERR_NOMEM;
+        wrong += rc != GRAFT_ERR_NOMEM && (rc != GRAFT_OK || epoch.loss != loss);
+        train->destroy(trainer);
+    }
+    ok(k > 3 && k < 1000 && failed > 0 && wrong == 0,
+       "of %lld steps without memory for one allocation %lld fail, and the others do without it", (long long)k - 1,
+       (long long)failed);
+}
+
 static const char *const piped[] = {
     "model=sage",
     "model=sage norm=none hidden=36,20 dropout=0.4",
@@ -155,10 +222,15 @@ static void test_few(void)
 int main(int n, char **arguments)
 {
     struct sample sample = { 17 };
+    graft_host    host = GRAFT_INIT(graft_host);
 
     (void)arguments;
+    caller = pthread_self();
+    host.log = caller_log;
+    host.allocate = any_allocate;
+    host.deallocate = any_deallocate;
     if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &apis[0], &error) == GRAFT_OK &&
-                graft_load(getenv("GRAFT_LIBRARY"), NULL, &apis[1], &error) == GRAFT_OK,
+                graft_load(getenv("GRAFT_LIBRARY"), &host, &apis[1], &error) == GRAFT_OK,
             "the library opens twice")) {
         diag("%s", error.message);
         return done();
@@ -168,7 +240,10 @@ int main(int n, char **arguments)
     for (int i = 0; i < 2; i++) sample_dataset_init(&sets[i], &sample, N, FEATURES, CLASSES, 0, i);
     if (n > 1) test_few();
     else test_all_settings();
+    if (n == 1) check_no_memory(&sets[0]);
     for (int i = 0; i < 2; i++) sample_dataset_fini(&sets[i]);
     for (int i = 0; i < 2; i++) apis[i]->close(apis[i]->context);
+    ok(live_bytes == 0 && logs_elsewhere == 0, "all memory went back, and only the calling thread logged");
+    diag("%lld allocations in other threads", (long long)allocations_elsewhere);
     return done();
 }
