@@ -244,7 +244,7 @@ static int32_t send_in_turn(struct rank *r, struct few *f)
     while (!f->m.arrived && gr_seconds() - begin < 0.3) gr_messages_poll(&f->m);
     for (int32_t q = 1; q < r->n_ranks; q++) {
         memset(f->out + f->at[q], 1, 8);
-        TRY(gr_messages_send_until(&f->m, q + 1, team, &r->error));
+        TRY(gr_messages_send_until(&f->m, q, team, &r->error));
         gr_messages_poll(&f->m);
         if (f->m.arrived || f->m.n_sent != q) rank_blame(r, "%d messages are sent, expected %d", f->m.n_sent, q);
     }
