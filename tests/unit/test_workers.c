@@ -92,8 +92,8 @@ static int same_results(const struct outcome *a, const struct outcome *b)
 /* `piped`: the settings suit the pipeline, so that it must have done tasks; else it must have done none. */
 static void check_bits(const struct sample_dataset *set, const char *settings, int piped)
 {
-    const char *const workers[] = { "workers.sparse=0", strstr(settings, "threads=3") != NULL ? "workers.sparse=auto"
-                                                                                              : "workers.sparse=1" };
+    const char *const workers[] = { "workers.sparse=0", strstr(settings, "sparse=auto") != NULL ? "workers.sparse=auto"
+                                                                                                : "workers.sparse=1" };
     struct outcome   *o = calloc(2, sizeof *o);
     int32_t           rc = GRAFT_OK;
 
@@ -167,9 +167,9 @@ static const char *const piped[] = {
     "model=gcn",
     "model=gcn hidden=36,20 reuse_input=no order=rcm",
     "model=gcn row_masks=no dropout=0.4 norm_order=after_dropout reuse_input=no",
-    "model=gcn order=degree threads=3",
-    "model=sage hidden=36,20 dropout=0.4 reuse_input=no threads=3",
-    "model=gin threads=3 order=rcm",
+    "model=gcn order=degree threads=3 workers.sparse=auto",
+    "model=sage hidden=36,20 dropout=0.4 reuse_input=no threads=3 workers.sparse=auto",
+    "model=gin threads=3 order=rcm workers.sparse=auto",
     "model=gin",
     "model=gin hidden=36,20 dropout=0.4 reuse_input=no order=rcm",
     "model=sgc propagation=3 order=community",
@@ -214,7 +214,7 @@ static void test_all_settings(void)
 static void test_few(void)
 {
     static const char *const few[] = { "model=sage reuse_input=no residual=yes hidden=20,20 dropout=0.4",
-                                       "model=gin reuse_input=no threads=3", "model=appnp propagation=2" };
+                                       "model=gin reuse_input=no workers.sparse=auto", "model=appnp propagation=2" };
 
     for (size_t i = 0; i < sizeof few / sizeof few[0]; i++) check_bits(&sets[0], few[i], 1);
 }
