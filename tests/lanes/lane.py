@@ -82,7 +82,7 @@ THREADED = {
     "tests/unit/test_gradient": ["gcn"],
     "tests/unit/test_group": [],
     "tests/unit/test_halo": [],
-    "tests/unit/test_workers": ["few"],  # not above: the leak checker crashes among threads of oneDNN
+    "tests/unit/test_workers": ["few"],  # not above: the leak checker crashes at its exit
     "tests/abi/test_callers": [],
 }
 
