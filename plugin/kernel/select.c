@@ -207,7 +207,7 @@ int32_t gr_mxm_prepare(graft_context *context, const graft_mxm_args *args, int *
     int32_t        taken = 0, rc = try_kernels(context, args, 1, &reasons, &taken, error);
 
     if (rc < 0) return rc;
-    *concurrent = context->modules.at[taken].path == NULL; /* the states of built-in kernels do not change */
+    if (context->modules.at[taken].path != NULL) *concurrent = 0; /* the states of built-in kernels do not change */
     record_last_run(context, &context->modules.at[taken], context->options.kernel.mxm, &reasons);
     return GRAFT_OK;
 }

@@ -99,6 +99,8 @@ void gr_workers_begin(struct gr_run *run)
     w->recording = gr_workers_suit(run) && !w->is_off;
     w->began = gr_seconds();
     if (w->recording) make_states(run);
+    if (run->pass == GRAFT_PASS_FORWARD) memset(w->of_kind, 0, sizeof w->of_kind);
+    w->concurrent = 1;
     w->status = GRAFT_OK;
     w->n_work = w->n_tasks = w->n_left = w->n_left_now = 0;
 }
@@ -452,7 +454,6 @@ static void judge_step(struct gr_run *run)
     if (both > 0) w->sparse = (int)(run->threads * w->of_kind[GR_WORKER_SPARSE] / both + 0.5);
     if (w->sparse > run->threads - 1) w->sparse = run->threads - 1;
     if (w->sparse < 1) w->sparse = 1;
-    w->of_kind[GR_WORKER_DENSE] = w->of_kind[GR_WORKER_SPARSE] = 0;
 }
 
 static void judge_pass(struct gr_run *run)
@@ -470,10 +471,12 @@ int32_t gr_workers_end(struct gr_run *run, int32_t rc, graft_error *error)
 
     if (w == NULL) return rc;
     if (rc == GRAFT_OK) gr_workers_sync(run);
-    if (w->is_auto && rc == GRAFT_OK && run->pass != GRAFT_PASS_EVALUATION) judge_pass(run);
+    if (w->is_auto && rc == GRAFT_OK && w->status == GRAFT_OK && run->pass != GRAFT_PASS_EVALUATION) judge_pass(run);
     w->recording = 0;
     w->n_work = w->n_tasks = w->n_left = w->n_left_now = 0;
-    if (rc < 0 || w->status == GRAFT_OK) return rc;
+    if (rc == GRAFT_OK && w->status == GRAFT_OK) return GRAFT_OK;
+    /* A sum that was recorded may not have been computed. */
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) run->layers[l].gathered_of = NULL;
+    if (rc < 0) return rc;
     return gr_fail(error, w->status, "%s", w->error.message);
 }

@@ -24,12 +24,13 @@ static graft_error           error = GRAFT_INIT(graft_error);
 /* A host that knows which threads call it. Its allocator may be called by any thread, its log only by the caller of
  * the library. */
 static pthread_t       caller;
-static _Atomic int64_t live_bytes, fail_at = -1, logs_elsewhere, allocations_elsewhere;
+static _Atomic int64_t live_bytes, fail_at = -1, cancel_at = -1, logs_elsewhere, allocations_elsewhere;
 
 static void *any_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
     (void)self;
     if (fail_at >= 0 && fail_at-- == 0) return NULL;
+    if (cancel_at >= 0 && cancel_at-- == 0) apis[1]->cancel(apis[1]->context);
     allocations_elsewhere += !pthread_equal(caller, pthread_self());
     live_bytes += (int64_t)bytes;
     return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -119,13 +120,13 @@ static void check_bits(const struct sample_dataset *set, const char *settings, i
     free(o);
 }
 
-static double first_loss(const struct sample_dataset *set)
+static double first_loss(const struct sample_dataset *set, const char *settings)
 {
     graft_trainer *trainer = NULL;
     graft_epoch    epoch = GRAFT_INIT(graft_epoch);
 
     reset_workers(apis[1]);
-    host_set_all(apis[1], "model=sage reuse_input=no workers.sparse=1");
+    host_set_all(apis[1], settings);
     if (train->create(apis[1]->context, &set->dataset, &trainer, &error) == GRAFT_OK)
         train->epoch(trainer, &epoch, &error);
     train->destroy(trainer);
@@ -136,7 +137,7 @@ static double first_loss(const struct sample_dataset *set)
  * loss. */
 static void check_no_memory(const struct sample_dataset *set)
 {
-    const double loss = first_loss(set);
+    const double loss = first_loss(set, "model=sage reuse_input=no workers.sparse=1");
     int64_t      k = 0, failed = 0, wrong = loss == 0, is_reached = 1;
 
     for (; is_reached && k < 1000; k++) {
@@ -156,6 +157,33 @@ static void check_no_memory(const struct sample_dataset *set)
     ok(k > 3 && k < 1000 && failed > 0 && wrong == 0,
        "of %lld steps without memory for one allocation %lld fail, and the others do without it", (long long)k - 1,
        (long long)failed);
+}
+
+/* The host cancels the first step during each of its allocations in turn. The next step has the loss of a first one:
+ * what a cancelled step recorded and did not compute is not reused. */
+static void check_cancelled_step(const struct sample_dataset *set)
+{
+    const double loss = first_loss(set, "model=sage hidden=8,8 workers.sparse=1");
+    int64_t      k = 0, cancelled = 0, wrong = loss == 0, is_reached = 1;
+
+    for (; is_reached && k < 1000; k++) {
+        graft_trainer *trainer = NULL;
+        graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+        int32_t        rc = train->create(apis[1]->context, &set->dataset, &trainer, &error);
+
+        wrong += rc != GRAFT_OK;
+        cancel_at = k;
+        rc = train->epoch(trainer, &epoch, &error);
+        is_reached = cancel_at < 0;
+        cancel_at = -1;
+        cancelled += rc == GRAFT_ERR_CANCELLED;
+        if (rc == GRAFT_ERR_CANCELLED) rc = train->epoch(trainer, &epoch, &error);
+        wrong += rc != GRAFT_OK || epoch.loss != loss;
+        train->destroy(trainer);
+    }
+    ok(k > 3 && k < 1000 && cancelled > 0 && wrong == 0,
+       "of %lld steps that the host cancels %lld say so, and the next one has the same loss", (long long)k - 1,
+       (long long)cancelled);
 }
 
 static const char *const piped[] = {
@@ -241,6 +269,7 @@ int main(int n, char **arguments)
     if (n > 1) test_few();
     else test_all_settings();
     if (n == 1) check_no_memory(&sets[0]);
+    if (n == 1) check_cancelled_step(&sets[0]);
     for (int i = 0; i < 2; i++) sample_dataset_fini(&sets[i]);
     for (int i = 0; i < 2; i++) apis[i]->close(apis[i]->context);
     ok(live_bytes == 0 && logs_elsewhere == 0, "all memory went back, and only the calling thread logged");
