@@ -70,7 +70,8 @@ static int32_t gather_structure(const graft_graph *g, struct structure *s, enum 
     GR_TRY(gr_route_send(&s->root.rows, s->end, s->ends + 1, sizeof *s->end, error));
     GR_TRY(gr_route_send(&s->root.edges, s->column, s->columns, sizeof *s->column, error));
     GR_TRY(gr_route_send(&s->root.rows, s->train_mask, s->trains, sizeof *s->train_mask, error));
-    if (method == GR_PARTITION_GIVEN) GR_TRY(gr_route_send(&s->root.rows, g->owner, s->owner, sizeof *s->owner, error));
+    if (!gr_partition_needs_whole(method))
+        GR_TRY(gr_route_send(&s->root.rows, g->owner, s->owner, sizeof *s->owner, error));
     for (int32_t p = 0; p < g->comm->n_ranks && g->comm->rank == 0; p++) {
         for (int64_t v = g->first[p]; v < g->first[p + 1]; v++) s->ends[v + 1] += before;
         before += g->share[p].n_edges;
@@ -225,7 +226,8 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     struct gr_grid_costs          costs = { .latency = latency };
     struct gr_heartbeat           heartbeat = { .comm = g->comm };
     const struct gr_meanwhile     meanwhile = { send_choice_heartbeat, &heartbeat };
-    const struct gr_grid_question question = { &whole, s->owner, method, &costs, &meanwhile };
+    const int32_t                *found = gr_partition_needs_whole(method) ? NULL : s->owner;
+    const struct gr_grid_question question = { &whole, found, method, &costs, &meanwhile };
     int32_t                       rc = gr_owner_cost(g->context, rates, &costs.of_rank, error);
 
     if (rc == GRAFT_OK) rc = choose_parts(g, &question, s, &choice, error);

@@ -8,6 +8,7 @@
 #include "halo/format.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* -- where only rows can be shared -------------------------------------------------------------------------------- */
@@ -272,6 +273,27 @@ static int32_t make_parts(graft_graph *g, const struct gr_grid_question *questio
     return question->meanwhile->call(question->meanwhile->arg, error);
 }
 
+/* Parts of one choice, and its prediction. For one column the ranks may have found owners together, from their slices,
+ * which are better or worse than those of rank 0. */
+static int32_t predict_choice(graft_graph *g, const struct gr_grid_question *question, struct gr_grid_choice *choice,
+                              int32_t *parts, struct gr_partition_choice *made, graft_error *error)
+{
+    struct gr_grid_choice together;
+    int32_t               rc = make_parts(g, question, choice, parts, made, error);
+
+    GR_TRY(rc);
+    GR_TRY(measure_choice(g, question->whole, question->costs, parts, choice, error));
+    if (choice->columns > 1 || question->owner == NULL || question->method == GR_PARTITION_GIVEN) goto done;
+    together = *choice;
+    GR_TRY(measure_choice(g, question->whole, question->costs, question->owner, &together, error));
+    if (together.seconds > choice->seconds) goto done;
+    *choice = together;
+    memcpy(parts, question->owner, (size_t)g->n_vertices * sizeof *parts);
+    snprintf(made->why, sizeof made->why, "by slices");
+done:
+    return rc;
+}
+
 int32_t gr_grids_choose(graft_graph *g, const struct gr_grid_question *question, int32_t *owner,
                         struct gr_partition_choice *why, graft_error *error)
 {
@@ -288,8 +310,7 @@ int32_t gr_grids_choose(graft_graph *g, const struct gr_grid_question *question,
         GR_ASSERT(i < g->n_choices);
         i++;
         choice->columns = c;
-        GR_TRY(make_parts(g, question, choice, parts, &made, error));
-        GR_TRY(measure_choice(g, question->whole, question->costs, parts, choice, error));
+        GR_TRY(predict_choice(g, question, choice, parts, &made, error));
         if (choice->is_limited || (best != NULL && choice->seconds >= best->seconds)) continue;
         best = choice;
         *why = made;

@@ -164,7 +164,8 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, enum 
     int64_t     entries = 0;
     int32_t     rc = GRAFT_OK;
 
-    if (method == GR_PARTITION_GIVEN) GR_TRY(own_slice(graph, slice, method, error));
+    if (method == GR_PARTITION_GIVEN || (graph->compares && !gr_partition_needs_whole(method)))
+        GR_TRY(gr_comm_agree(graph->comm, own_slice(graph, slice, method, error), error));
     if (graph->compares || (gr_partition_needs_whole(method) && gr_owner_parts(graph) > 1)) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
         rc = gr_owner_check_whole(graph, entries, method, &too_large);

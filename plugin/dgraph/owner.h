@@ -69,10 +69,10 @@ struct gr_grid_costs {
     double                   latency; /* seconds */
 };
 
-/** The whole graph on rank 0; `owner` if the method is GIVEN. */
+/** The whole graph on rank 0. */
 struct gr_grid_question {
     const struct gr_slice      *whole;
-    const int32_t              *owner; /* [n_vertices] ranks */
+    const int32_t              *owner; /* [n_vertices] ranks, that are given or found by slices; NULL: neither */
     enum gr_partition_method    method;
     const struct gr_grid_costs *costs;
     const struct gr_meanwhile  *meanwhile;
@@ -80,7 +80,8 @@ struct gr_grid_question {
 
 /** Predict an epoch for each way, with the rows of minimum vertex covers between the parts. Fills graph->choices, and
  *  graph->columns with those of the fastest one that memory.limit allows; one column is always allowed. On rank 0.
- * \param[out] owner  [n_vertices] parts of the groups; not written if the method is GIVEN.
+ * \param[out] owner  [n_vertices] parts of the groups; not written if the method is GIVEN. May be question->owner,
+ *                    which is read for one column only, the first choice.
  * \param[out] why    How they were found.
  * \return OK; ERR_NOMEM; what gr_partition_choose() returns. */
 int32_t gr_grids_choose(graft_graph *graph, const struct gr_grid_question *question, int32_t *owner,
