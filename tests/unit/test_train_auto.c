@@ -247,6 +247,34 @@ static void test_limit(void)
         diag("%s", q.explained[0]);
 }
 
+/* Vertices that all ranks read of others. */
+static int64_t read_halo(const char *explained)
+{
+    const char *line = strstr(explained, "\nall ");
+    long long   halo = -1;
+
+    return line != NULL && sscanf(line, "\nall %*d %*d %*d %lld", &halo) == 1 ? (int64_t)halo : -1;
+}
+
+/* Rows alone send no more than those of the parts that the ranks find by slices, without parallel=auto. */
+static void test_rows_of_slices(int64_t degree)
+{
+    static struct question q;
+    static struct hosts    hosts;
+    const char *const      rows[] = { "partition=stream", "halo.cover=post", NULL };
+    const char *const      ways[] = { "partition=stream", "halo.cover=post", "parallel=auto", NULL };
+    struct way             way[WAYS_MOST];
+    int64_t                halo;
+
+    q.gives_owners = 0;
+    ask(&q, &hosts, degree, 0, rows);
+    halo = read_halo(q.explained[0]);
+    ask(&q, &hosts, degree, 0, ways);
+    if (!ok(halo > 0 && hosts_fault(&hosts) == NULL && read_ways(q.explained[0], way) > 0 && way[0].halo_rows <= halo,
+            "rows alone are at most those of parts by slices, %lld", (long long)halo))
+        diag("%s", q.explained[0]);
+}
+
 /* Options of the model are those of rank 0 until there is a trainer. */
 static void test_disagreement(const char *const *settings)
 {
@@ -278,6 +306,7 @@ int main(void)
     test_choice("edges between all ranks", 0, 0, 4, hash);
     test_choice("edges between all ranks, owners of the host", 0, 1, 4, hash);
     test_choice("owners of the host without an edge between them", 1, 1, 1, hash);
+    for (int64_t degree = 1; degree <= 8; degree++) test_rows_of_slices(degree);
     test_limit();
     test_rows_alone("model=gat", "attention reads whole rows");
     test_rows_alone("aggregator=max", "maxima exchange rows of the halo");
