@@ -223,7 +223,7 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     };
     const struct gr_slice         whole = { &rows, 0, s->trains };
     struct gr_partition_choice    choice = { .why = "" };
-    struct gr_grid_costs          costs = { .latency = latency };
+    struct gr_grid_costs          costs = { .latency = latency, .bytes_per_second = rates->bytes_per_second };
     struct gr_heartbeat           heartbeat = { .comm = g->comm };
     const struct gr_meanwhile     meanwhile = { send_choice_heartbeat, &heartbeat };
     const int32_t                *found = gr_partition_needs_whole(method) ? NULL : s->owner;

@@ -83,6 +83,10 @@ static void explain_grids(const graft_graph *g, struct gr_text *text)
                     : c->is_limited          ? "  over memory.limit"
                                              : "");
     }
+    for (int32_t i = 0; i < g->n_choices; i++)
+        if (g->choices[i].streamed > 0)
+            gr_text_add(text, "edges are sent in each sum with %d columns, %.4g MB by all ranks together\n",
+                        g->choices[i].columns, (double)g->choices[i].streamed * 1e-6);
 }
 
 void gr_graph_explain(const graft_graph *g, const struct gr_share *share, char *text, uint64_t capacity)

@@ -198,6 +198,19 @@ static double group_bytes(const graft_graph *g, const struct gr_partition_measur
     return most;
 }
 
+/* Bytes of edges that all ranks send in one sum because each holds its own alone: option feature.graph. Each sends its
+ * columns, values and lengths of rows to all others. `held` are those of all edges in both directions. */
+static int64_t streamed_bytes(const graft_graph *g, const struct gr_slice *whole, int32_t columns, double held)
+{
+    const enum gr_feature_graph option = g->context->options.resource.feature_graph;
+    const double                limit = 1e6 * (double)g->context->options.resource.memory_limit;
+    const int64_t               of_entry = g->value_type != 0 ? 8 : 4;
+
+    if (columns < g->comm->n_ranks || option == GR_FEATURE_GRAPH_REPLICATE) return 0;
+    if (option == GR_FEATURE_GRAPH_AUTO && (limit <= 0 || held <= limit)) return 0;
+    return (columns - 1) * (4 * g->n_vertices + of_entry * whole->rows->row_ptr[whole->rows->n_rows]);
+}
+
 /* The transposes of an epoch. In each of the two of a sum, a rank sends its rows but for its own columns, and a message
  * to each other rank of its group. The price of a row is for both directions of all layers. */
 static double transpose_seconds(const graft_context *context, const struct gr_partition_measure *measure,
@@ -233,16 +246,22 @@ static int32_t measure_choice(const graft_graph *g, const struct gr_slice *whole
     struct gr_partition_cost    cost = cost_of_group(costs, choice->columns);
     const double                limit = 1e6 * (double)g->context->options.resource.memory_limit;
     struct gr_partition_measure measure = { 0 };
+    double                      held;
     int32_t                     rc = gr_partition_measure_init(g->context, &measure, whole, parts, owner, error);
 
     GR_TRY(rc);
     GR_TRY(measure_covers(g->context, whole, owner, &measure, error));
     cost.rows = GR_ROWS_LEAST;
     choice->halo_rows = measure.rows[GR_ROWS_LEAST];
-    choice->is_limited = limit > 0 && choice->columns > 1 && group_bytes(g, &measure) > limit;
-    choice->seconds = gr_partition_seconds(&measure, &cost) +
-                      2 * (double)g->context->options.model.layers * (parts - 1) * costs->latency +
-                      transpose_seconds(g->context, &measure, costs, choice->columns);
+    held = group_bytes(g, &measure);
+    choice->streamed = streamed_bytes(g, whole, choice->columns, held);
+    if (choice->streamed > 0) held *= 2.0 / choice->columns; /* the own block, and two that are received */
+    choice->is_limited = limit > 0 && choice->columns > 1 && held > limit;
+    choice->seconds =
+        gr_partition_seconds(&measure, &cost) +
+        2 * (double)g->context->options.model.layers *
+            ((parts - 1) * costs->latency + (double)choice->streamed / choice->columns / costs->bytes_per_second) +
+        transpose_seconds(g->context, &measure, costs, choice->columns);
 done:
     gr_partition_measure_fini(g->context, &measure);
     return rc;

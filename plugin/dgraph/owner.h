@@ -66,7 +66,8 @@ int32_t gr_grids_share(graft_graph *graph, graft_error *error);
 /** Costs of one rank that shares no columns, and of a message. */
 struct gr_grid_costs {
     struct gr_partition_cost of_rank;
-    double                   latency; /* seconds */
+    double                   latency;          /* seconds */
+    double                   bytes_per_second; /* that a rank sends */
 };
 
 /** The whole graph on rank 0. */

@@ -248,6 +248,15 @@ static void explain_sent(const struct gr_setup *s, struct gr_text *text)
                     "stochastically; (pi / 2 - 1) |x|^2 rotated\n");
 }
 
+/* Bytes of edges that all ranks send in a sum of all rows, and of the loops that the model adds to them. */
+static double predicted_stream(const struct gr_setup *s, const struct gr_grid_choice *choice)
+{
+    const double of_loops = (s->over->value_type != 0 ? 8 : 4) * (double)s->data.n_vertices;
+
+    if (choice->streamed == 0) return 0;
+    return (double)choice->streamed + (s->model.config.self_loops ? (choice->columns - 1) * of_loops : 0);
+}
+
 /* Bytes of boundary rows in one exchange, and of all rows in the transposes around it: each row goes to the other ranks
  * of its group but for their own columns, as an input of the sum and as a result. The share of boundary rows that a
  * masked layer exchanges is taken to be the geometric mean of the shares of its inputs and its results in all rows. */
@@ -261,7 +270,7 @@ static double predicted_exchange(const struct gr_setup *s, const struct gr_grid_
     const double share = sqrt(of_input * of_result) / (double)s->data.n_vertices;
 
     return (double)choice->halo_rows * share * (double)row_bytes(s, pass, width) +
-           elsewhere * (of_input + of_result) * (double)width * element;
+           elsewhere * (of_input + of_result) * (double)width * element + predicted_stream(s, choice) * share;
 }
 
 /* Bytes of a step. */

@@ -229,21 +229,30 @@ static void test_file_refused(void)
     if (!ok(alike, "a file of owners is refused on all ranks")) diag("%s", hosts.at[0].error.message);
 }
 
-/* Edges of all rows are 2 x 4 bytes an entry; rows alone are allowed in any case. */
-static void test_limit(void)
+/* Edges of all rows are 2 x 4 bytes an entry. Where they are streamed a rank holds half of them, own and received
+ * ones, and the others send 3 x 4 bytes an entry and a row. Rows alone are allowed in any case. */
+static void test_limit(const char *edges, const char *limit, int is_limited, int streams)
 {
     static struct question q;
     static struct hosts    hosts;
-    const char *const      settings[] = { "partition=hash", "halo.cover=post", "parallel=auto",
-                                          "hidden=512",     "memory.limit=1",  NULL };
-    struct way             way[WAYS_MOST];
-    int                    count;
+    const char *const      settings[] = {
+        "partition=hash", "halo.cover=post", "parallel=auto", "hidden=512", edges, limit, NULL
+    };
+    const double bytes = 3 * 4 * (double)VERTICES * (1 + DEGREE_MOST);
+    struct way   way[WAYS_MOST];
+    double       sent = 0;
+    const char  *line;
+    int          count, as_expected;
 
     q.gives_owners = 0;
     ask(&q, &hosts, DEGREE_MOST, 0, settings);
     count = read_ways(q.explained[0], way);
-    if (!ok(hosts_fault(&hosts) == NULL && count == 3 && way[2].is_limited && !way[1].is_limited && way[1].is_chosen,
-            "the edges of all rows are over memory.limit, and half of them are not"))
+    line = strstr(q.explained[0], "\nedges are sent in each sum with 4 columns, ");
+    if (line != NULL) sscanf(line, "\nedges are sent in each sum with 4 columns, %lf MB", &sent);
+    as_expected = hosts_fault(&hosts) == NULL && count == 3 && way[2].is_limited == is_limited && !way[1].is_limited &&
+                  (line != NULL) == streams && (!streams || fabs(1e6 * sent / bytes - 1) < 1e-3);
+    if (!ok(as_expected, "%s, %s: the edges of all rows are %s memory.limit%s", edges, limit,
+            is_limited ? "over" : "within", streams ? ", streamed" : ""))
         diag("%s", q.explained[0]);
 }
 
@@ -302,12 +311,16 @@ int main(void)
     test_chosen_way(2, "gin", 8, "reuse_input=yes");
     test_chosen_way(3, "sage", 3, "halo.codec=q8");
     test_chosen_way(5, "sage", 4, "recompute=yes");
+    test_chosen_way(6, "gcn", 4, "reuse_input=no halo.cover=post feature.graph=stream");
     test_choice("no edge between ranks", 1, 0, 1, far);
     test_choice("edges between all ranks", 0, 0, 4, hash);
     test_choice("edges between all ranks, owners of the host", 0, 1, 4, hash);
     test_choice("owners of the host without an edge between them", 1, 1, 1, hash);
     for (int64_t degree = 1; degree <= 8; degree++) test_rows_of_slices(degree);
-    test_limit();
+    test_limit("feature.graph=replicate", "memory.limit=1", 1, 0);
+    test_limit("feature.graph=auto", "memory.limit=1", 0, 1);
+    test_limit("feature.graph=auto", "memory.limit=0", 0, 0);
+    test_limit("feature.graph=stream", "memory.limit=0", 0, 1);
     test_rows_alone("model=gat", "attention reads whole rows");
     test_rows_alone("aggregator=max", "maxima exchange rows of the halo");
     test_rows_alone("model=mlp", "mlp has no sums");
