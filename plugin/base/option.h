@@ -144,6 +144,15 @@ struct gr_halo_options {
     double                  smoothing, drift_limit, timeout;
 };
 
+enum gr_sample_weights { GR_SAMPLE_UNIFORM, GR_SAMPLE_BY_EDGE, GR_SAMPLE_BY_DEGREE };
+
+struct gr_sampling_options {
+    int64_t                batch_size, ahead; /* 0: all seeds; as many as threads */
+    struct gr_widths       fanout;
+    enum gr_sample_weights weights;
+    int32_t                replace, drop_last;
+};
+
 enum gr_check { GR_CHECK_NO, GR_CHECK_ARGS, GR_CHECK_FULL };
 
 struct gr_library_options {
@@ -162,6 +171,7 @@ struct gr_options {
     struct gr_kernel_options    kernel;
     struct gr_partition_options partition;
     struct gr_halo_options      halo;
+    struct gr_sampling_options  sampling;
     struct gr_library_options   library;
 
     char   **text;     /* [rows of the table] the value that was set, or NULL for the default */

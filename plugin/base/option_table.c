@@ -25,6 +25,7 @@
 #define KERNELS GR_GROUP_KERNELS
 #define PARTITION GR_GROUP_PARTITION
 #define HALO GR_GROUP_HALO
+#define SAMPLING GR_GROUP_SAMPLING
 #define LIBRARY GR_GROUP_LIBRARY
 
 #define SAME GRAFT_SCOPE_SAME
@@ -50,7 +51,8 @@
 
 const char *const gr_option_groups[GR_GROUPS] = {
     [MODEL] = "model",     [TRAINING] = "training",   [DATA] = "data",          [RESOURCES] = "memory and speed",
-    [KERNELS] = "kernels", [PARTITION] = "partition", [HALO] = "halo exchange", [LIBRARY] = "library",
+    [KERNELS] = "kernels", [PARTITION] = "partition", [HALO] = "halo exchange", [SAMPLING] = "minibatches",
+    [LIBRARY] = "library",
 };
 
 #define KEPT_BY(kind) (1u << GR_HANDLE_##kind)
@@ -65,6 +67,7 @@ uint32_t gr_option_keepers(const struct gr_option_row *row)
         [KERNELS] = KEPT_BY(TRAINER),
         [PARTITION] = KEPT_BY(GRAPH),
         [HALO] = KEPT_BY(TRAINER) | KEPT_BY(PLAN) | KEPT_BY(HALO),
+        [SAMPLING] = KEPT_BY(SAMPLER),
     };
 
     if (row->flags & GR_OPTION_LIVE) return 0;
@@ -238,6 +241,19 @@ const struct gr_option_row gr_option_table[] = {
       "wait for fresh rows after rows changed by more than this share; 0: never" },
     { "halo.timeout", NUMBER(halo.timeout), "1..1000000000", "600", HALO, EACH, CONNECTS, RANKS,
       "seconds that a rank waits for another before all cancel" },
+
+    { "batch_size", INTEGER(sampling.batch_size), "0..", "0", SAMPLING, SAME, USUAL, "",
+      "seeds of a minibatch; 0: all" },
+    { "fanout", WIDTHS(sampling.fanout), "-1..1000000", "10", SAMPLING, SAME, USUAL, "",
+      "neighbours that a vertex of a batch gets: one number, or one per layer from the first; -1: all" },
+    { "sample.weights", CHOICE(sampling.weights), "uniform|edge|degree", "uniform", SAMPLING, SAME, USUAL, "",
+      "which neighbours are drawn: all alike, or in proportion to the value of the edge or to their degree" },
+    { "sample.replace", CHOICE(sampling.replace), "no|yes", "no", SAMPLING, SAME, EXPERT, "",
+      "whether an edge may be drawn more than once" },
+    { "sample.ahead", INTEGER(sampling.ahead), "0..4096", "0", SAMPLING, EACH, EXPERT, "",
+      "batches that are made at once, one on each thread; 0: as many as threads" },
+    { "drop_last", CHOICE(sampling.drop_last), "no|yes", "no", SAMPLING, SAME, USUAL, "batch_size!=0",
+      "leave out a smaller batch at the end of an epoch" },
 
     { "module.path", TEXT(library.module_path), "", "", LIBRARY, EACH, EXPERT | LIVE, "",
       "folders, separated by ':', that are searched for modules first" },

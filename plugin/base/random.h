@@ -14,7 +14,9 @@ enum gr_random_purpose {
     GR_RANDOM_FINGERPRINT = 4,
     GR_RANDOM_CODEC = 5,
     GR_RANDOM_LABELS = 6,
-    GR_RANDOM_ATTENTION = 7
+    GR_RANDOM_ATTENTION = 7,
+    GR_RANDOM_SAMPLE = 8,
+    GR_RANDOM_SHUFFLE = 9
 };
 
 /** The key of a stream (seed, purpose, epoch, layer): splitmix64 steps, each a bijection of the state. */

@@ -10,6 +10,7 @@
 #include "graft_halo.h"
 #include "graft_model.h"
 #include "graft_mxm.h"
+#include "graft_sample.h"
 #include "graft_train.h"
 #include "graft_transport.h"
 #include "graph/csr.h"
@@ -38,5 +39,6 @@ extern const graft_graphs         gr_interface_graph;
 extern const graft_halos          gr_interface_halo;
 extern const graft_aggregate      gr_interface_aggregate;
 extern const graft_codec          gr_interface_codec;
+extern const graft_samples        gr_interface_sample;
 
 #endif

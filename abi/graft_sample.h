@@ -1,0 +1,134 @@
+/* "graft.sample/1": minibatches of sampled neighbours, as blocks for any host.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_SAMPLE_H
+#define GRAFT_SAMPLE_H
+
+#include "graft_matrix.h"
+
+GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_SAMPLE_ID "graft.sample/1"
+
+/* A batch has seeds, vertices whose outputs a model of L layers is to make, and a block for each layer. Block L-1 gives
+ * each seed, its destination, some of its in-neighbours as sources; the sources of block l are the destinations of
+ * block l-1 (Hamilton, Ying and Leskovec 2017, algorithm 2). The vertices of a batch are numbered in the order in which
+ * they are found, so the destinations of each block are the first of its sources:
+ *
+ *     vertex[0 .. n_dst-1] of block l are its destinations, vertex[0 .. n_src-1] its sources; n_src of block l is n_dst
+ *     of block l-1; the seeds are vertex[0 .. n_dst-1] of block L-1
+ *
+ * Options, read by create() where nothing else is said:
+ *
+ *     batch_size      seeds of a batch; 0: all of them in one
+ *     layers, fanout  in-neighbours that a destination gets in each layer, the first number for the first layer, which
+ *                     reads the features; one number is for all layers. -1: all in-neighbours
+ *     sample.weights  which neighbours are drawn. uniform: each entry of a row is as likely as the others. edge: in
+ *                     proportion to its value, which must not be negative; one of value 0 is never drawn. degree: in
+ *                     proportion to the number of entries in the row of the neighbour
+ *     sample.replace  no: fanout different entries of the row, or all if it has no more. Weighted ones are drawn one
+ *                     after the other among those that are left (Efraimidis and Spirakis 2006). yes: fanout draws, if
+ *                     the row has any entry to draw
+ *     sample.ahead    batches that next() makes at once, one on each thread; 0: as many as threads. 1: all threads work
+ *                     on one
+ *     drop_last       a batch of fewer than batch_size seeds at the end of an epoch is left out
+ *     seed            of draws and of the order of the seeds
+ *
+ * What is drawn for a destination is a function of (seed, epoch, batch, layer, vertex), so batches have the same bits
+ * for any number of threads, and in any order of calls. A vertex without in-neighbours is a destination without edges.
+ */
+
+/** A sampler: a graph, seeds, and batches made ahead. */
+typedef struct graft_sampler graft_sampler;
+
+/** A bipartite graph in CSR format. Valid until the next call of next(), sample(), begin() or destroy(). */
+typedef struct graft_sample_block {
+    uint32_t       size;
+    uint32_t       reserved;
+    int64_t        n_dst, n_src, n_edges;
+    const int64_t *row_ptr; /**< [n_dst + 1] from 0 to n_edges */
+    const int32_t *col_idx; /**< [n_edges] each in 0 .. n_src-1 */
+    const int64_t *entry;   /**< [n_edges] which entry of the graph the edge is */
+} graft_sample_block;
+
+/** A batch, valid as long as its blocks. */
+typedef struct graft_sample_batch {
+    uint32_t       size;
+    int32_t        n_layers;
+    int64_t        epoch, index; /**< of sample(): -1 */
+    int64_t        n_seeds;
+    int64_t        n_vertices; /**< n_src of block 0 */
+    int64_t        n_edges;    /**< of all blocks */
+    const int64_t *vertex;     /**< [n_vertices] rows of the graph */
+} graft_sample_batch;
+
+/** Flag of sample(): all in-neighbours, in the place of option `fanout`. */
+enum { GRAFT_SAMPLE_ALL = 1u };
+
+typedef struct graft_samples {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Create a sampler of a square matrix, whose row v has the in-neighbours of vertex v.
+     *
+     * \param[in]  graph    Borrowed until destroy(); it must not be destroyed before. At most 2^31 - 2 rows.
+     * \param[in]  seeds    [n_seeds] different rows of the graph; copied. NULL with n_seeds 0: batches come from
+     *                      sample() alone.
+     * \param[out] sampler  Unchanged on failure.
+     * \return OK; ERR_ARG (null; not square; a seed out of range or given twice: the message has it and its position);
+     *         ERR_OPTION (as many fan-outs as neither 1 nor `layers`; a batch larger than n_seeds; sample.weights=edge
+     *         of a graph without values, or with a negative one); ERR_STATE (graph is no matrix of this context);
+     *         ERR_UNSUPPORTED (more rows); ERR_NOMEM.
+     * [one-caller] Not collective. Memory: 8 bytes a seed, and one bit a vertex during the call. Each batch that exists
+     * at a time takes 12 bytes an edge and 16 a vertex; each thread that makes one 4 bytes a vertex of the graph, or
+     * about 24 a vertex of the batch if that is less. Since 1. */
+    int32_t (*create)(graft_context *context, graft_matrix *graph, const int64_t *seeds, int64_t n_seeds,
+                      graft_sampler **sampler, graft_error *error);
+
+    /** Begin an epoch: its seeds are in another order. create() begins epoch 0.
+     *
+     * \param[in]  epoch      At least 0.
+     * \param[in]  first      The batch that next() gives first; others but 0 continue an epoch that was interrupted.
+     * \param[out] n_batches  Of the whole epoch; NULL is legal.
+     * \return OK; ERR_ARG (a negative epoch; first is not in 0 .. n_batches); ERR_STATE (the graph was destroyed).
+     * [one-caller] Not collective; it waits for calls of prefetch(). Memory: none. Since 1. */
+    int32_t (*begin)(graft_sampler *sampler, int64_t epoch, int64_t first, int64_t *n_batches, graft_error *error);
+
+    /** The next batch of the epoch, made now or made before.
+     * \return OK; ERR_NOT_FOUND (after the last); ERR_ARG (null); ERR_STATE (the graph was destroyed); ERR_NOMEM: the
+     *         next call tries it again.
+     * [one-caller] [starts-openmp]. Not collective. Since 1. */
+    int32_t (*next)(graft_sampler *sampler, graft_sample_batch *batch, graft_error *error);
+
+    /** A batch of these seeds, made now. The epoch continues where it was.
+     * \param[in] seeds  [n] different rows of the graph, n > 0. Draws are those of batch -1 in the present epoch.
+     * \param[in] flags  0 or GRAFT_SAMPLE_ALL.
+     * \return OK; ERR_ARG (null, out of range, given twice, unknown flags); ERR_STATE; ERR_NOMEM.
+     * [one-caller] [starts-openmp]. Not collective. Since 1. */
+    int32_t (*sample)(graft_sampler *sampler, const int64_t *seeds, int64_t n, uint32_t flags,
+                      graft_sample_batch *batch, graft_error *error);
+
+    /** Block number `layer` of the batch that next() or sample() gave last.
+     * \return OK; ERR_ARG (null, no such layer); ERR_STATE (there is no batch). [one-caller] Not collective. Memory:
+     *         none. Since 1. */
+    int32_t (*block)(graft_sampler *sampler, int32_t layer, graft_sample_block *block, graft_error *error);
+
+    /** Make one more batch ahead of next(), on the calling thread alone: for threads of the host that have nothing else
+     * to do. Up to option sample.ahead batches exist, with the one in use.
+     *
+     * \param[out] made  1 if a batch was made, 0 if there was none to make: it may be tried again after next().
+     * \return OK; ERR_ARG (null); ERR_NOMEM: next() tries it again.
+     * [any-thread], several at a time, also during any other call but destroy(). Not collective. Since 1. */
+    int32_t (*prefetch)(graft_sampler *sampler, int32_t *made, graft_error *error);
+
+    /** Describe the sampler in a few lines: batches, fan-outs, memory.
+     * \param[out] text [capacity] terminated, truncated if too long. \return OK; ERR_ARG (null).
+     * [one-caller] Not collective. Since 1. */
+    int32_t (*explain)(graft_sampler *sampler, char *text, uint64_t capacity, graft_error *error);
+
+    /** Free the sampler. NULL is legal. No call of prefetch() may run or follow. [one-caller] Not collective. Since
+     * 1. */
+    void (*destroy)(graft_sampler *sampler);
+} graft_samples;
+
+GRAFT_EXTERN_C_END
+#endif

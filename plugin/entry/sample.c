@@ -1,0 +1,179 @@
+/* "graft.sample/1": reads the host's structs, checks them, and calls sample/.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "entry/entry.h"
+
+#include "kernel/kernel.h"
+#include "sample/sample.h"
+
+#include <errno.h>
+
+static int32_t sample_create(graft_context *context, graft_matrix *graph, const int64_t *seeds, int64_t n_seeds,
+                             graft_sampler **sampler, graft_error *error)
+{
+    struct gr_call           call;
+    struct gr_sampler_source source = { .seeds = seeds, .n_seeds = n_seeds };
+    graft_sampler           *made = NULL;
+    int32_t                  rc = gr_call_begin(&call, context, GRAFT_SAMPLE_ID " create", error);
+
+    GR_TRY(rc);
+    GR_TRY(gr_matrix_check(context, graph, "graph", 1, &call.error));
+    if (sampler == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "sampler is null");
+    GR_TRY(rc);
+    source.graph = &graph->csr;
+    GR_TRY(gr_sampler_create(context, &source, &made, &call.error));
+    *gr_sampler_graph(made) = graph;
+    gr_handle_init(made, GR_HANDLE_SAMPLER, context);
+    *sampler = made;
+done:
+    return gr_call_end(&call, rc);
+}
+
+/* A call that reads the graph. */
+static int32_t begin_reading(struct gr_call *call, graft_sampler *sampler, const char *where, graft_error *error)
+{
+    const int32_t rc = gr_call_begin_on(call, sampler, GR_HANDLE_SAMPLER, where, error);
+
+    if (rc < 0) return rc;
+    return gr_matrix_check(call->context, *gr_sampler_graph(sampler), "the sampler's graph", 1, &call->error);
+}
+
+static int32_t sample_begin(graft_sampler *sampler, int64_t epoch, int64_t first, int64_t *n_batches,
+                            graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = begin_reading(&call, sampler, GRAFT_SAMPLE_ID " begin", error);
+
+    if (rc == GRAFT_OK) rc = gr_sampler_begin(sampler, epoch, first, &call.error);
+    if (rc == GRAFT_OK && n_batches != NULL) *n_batches = gr_sampler_batches(sampler);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t check_batch(const graft_sample_batch *batch, graft_error *error)
+{
+    if (batch == NULL) return gr_fail(error, GRAFT_ERR_ARG, "batch is null");
+    return GRAFT_OK;
+}
+
+static int32_t give_batch(const graft_sampler *sampler, graft_sample_batch *theirs, graft_error *error)
+{
+    const struct gr_batch   *batch = gr_sampler_batch(sampler);
+    const graft_sample_batch ours = { .size = sizeof ours,
+                                      .n_layers = batch->n_layers,
+                                      .epoch = batch->epoch,
+                                      .index = batch->index,
+                                      .n_seeds = batch->n_seeds,
+                                      .n_vertices = batch->n_vertices,
+                                      .n_edges = gr_batch_edges(batch),
+                                      .vertex = batch->vertex };
+
+    return gr_struct_write(theirs, &ours, sizeof ours, "batch", error);
+}
+
+static int32_t sample_next(graft_sampler *sampler, graft_sample_batch *batch, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = begin_reading(&call, sampler, GRAFT_SAMPLE_ID " next", error);
+
+    GR_TRY(rc);
+    GR_TRY(check_batch(batch, &call.error));
+    GR_TRY(gr_sampler_next(sampler, &call.error));
+    rc = give_batch(sampler, batch, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t sample_sample(graft_sampler *sampler, const int64_t *seeds, int64_t n, uint32_t flags,
+                             graft_sample_batch *batch, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = begin_reading(&call, sampler, GRAFT_SAMPLE_ID " sample", error);
+
+    GR_TRY(rc);
+    GR_TRY(check_batch(batch, &call.error));
+    if (seeds == NULL || n <= 0)
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "n is %lld, and seeds %s", (long long)n,
+                     seeds == NULL ? "is null" : "is an array");
+    else if ((flags & ~GRAFT_SAMPLE_ALL) != 0) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "flags is 0x%x", flags);
+    GR_TRY(rc);
+    GR_TRY(gr_sampler_sample(sampler, seeds, n, (flags & GRAFT_SAMPLE_ALL) != 0, &call.error));
+    rc = give_batch(sampler, batch, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t sample_block(graft_sampler *sampler, int32_t layer, graft_sample_block *block, graft_error *error)
+{
+    struct gr_call                 call;
+    graft_sample_block             ours = { .size = sizeof ours };
+    const struct gr_batch         *batch;
+    const struct gr_sampled_layer *of;
+    int32_t rc = gr_call_begin_on(&call, sampler, GR_HANDLE_SAMPLER, GRAFT_SAMPLE_ID " block", error);
+
+    GR_TRY(rc);
+    batch = gr_sampler_batch(sampler);
+    if (batch == NULL) rc = gr_fail(&call.error, GRAFT_ERR_STATE, "there is no batch: call next() or sample() first");
+    else if (layer < 0 || layer >= batch->n_layers)
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "layer is %d, but a batch has %d", layer, batch->n_layers);
+    GR_TRY(rc);
+    of = &batch->layers[layer];
+    ours.n_dst = of->n_dst;
+    ours.n_src = of->n_src;
+    ours.n_edges = of->n_edges;
+    ours.row_ptr = of->row_ptr;
+    ours.col_idx = of->col;
+    ours.entry = of->entry;
+    rc = gr_struct_write(block, &ours, sizeof ours, "block", &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+/* Called by any thread, while another call may run: it has no part in the context but the host's allocator. */
+static int32_t sample_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error)
+{
+    struct gr_call call = {
+        .error = { .size = sizeof call.error }, .out = error, .where = GRAFT_SAMPLE_ID " prefetch", .saved_errno = errno
+    };
+    int32_t rc = GRAFT_OK, ours = 0;
+
+    if (sampler == NULL || made == NULL)
+        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "%s is null", sampler == NULL ? "sampler" : "made");
+    else if (!gr_handle_is(sampler, GR_HANDLE_SAMPLER))
+        rc = gr_fail(&call.error, GRAFT_ERR_STATE, "sampler is no sampler that is alive");
+    GR_TRY(rc);
+    GR_TRY(gr_sampler_prefetch(sampler, &ours, &call.error));
+    *made = ours;
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t sample_explain(graft_sampler *sampler, char *text, uint64_t capacity, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin_on(&call, sampler, GR_HANDLE_SAMPLER, GRAFT_SAMPLE_ID " explain", error);
+
+    if (rc == GRAFT_OK) rc = gr_text_check(text, capacity, &call.error);
+    if (rc == GRAFT_OK) gr_sampler_explain(sampler, text, capacity);
+    return gr_call_end(&call, rc);
+}
+
+static void destroy_sampler(void *sampler)
+{
+    gr_sampler_destroy(sampler);
+}
+
+static void sample_destroy(graft_sampler *sampler)
+{
+    gr_handle_destroy(NULL, sampler, GR_HANDLE_SAMPLER, GRAFT_SAMPLE_ID " destroy", destroy_sampler);
+}
+
+const graft_samples gr_interface_sample = {
+    .size = sizeof(graft_samples),
+    .create = sample_create,
+    .begin = sample_begin,
+    .next = sample_next,
+    .sample = sample_sample,
+    .block = sample_block,
+    .prefetch = sample_prefetch,
+    .explain = sample_explain,
+    .destroy = sample_destroy,
+};

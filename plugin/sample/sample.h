@@ -1,0 +1,158 @@
+/* Minibatches: blocks of sampled neighbours (Hamilton, Ying and Leskovec 2017, algorithm 2). What the files of this
+ * folder share.
+ *
+ * sampler.c  the batches of an epoch, some of them made ahead     draw.c       neighbours of one vertex
+ * batch.c    the blocks of one batch                              numbering.c  numbers of vertices in a batch
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_SAMPLE_SAMPLE_H
+#define GR_SAMPLE_SAMPLE_H
+
+#include "base/memory.h"
+#include "base/option.h"
+#include "base/team.h"
+#include "graft_sample.h"
+#include "graph/csr.h"
+
+#include <stdatomic.h>
+
+enum { GR_SAMPLE_LAYERS_MAX = 64, GR_ALL_NEIGHBOURS = -1 };
+
+/** How neighbours are drawn. */
+struct gr_draw_rule {
+    const graft_csr       *graph;
+    enum gr_sample_weights weights;
+    int                    replace;
+};
+
+/** Space of a thread for the draws of one vertex: keys or sums of weights, and entries that were drawn. */
+struct gr_draw_space {
+    double  *weight;
+    int64_t *entry;
+    int64_t  capacity; /* of both */
+};
+
+/** How many of the neighbours of v are taken; each weight is positive where there are weights. */
+int64_t           gr_draw_count(const struct gr_draw_rule *rule, int64_t fanout, int64_t v);
+/** Elements of `space` that the draws of v need; and whether that depends on v. */
+int64_t           gr_draw_needs(const struct gr_draw_rule *rule, int64_t fanout, int64_t v);
+static inline int gr_draw_needs_degrees(const struct gr_draw_rule *rule)
+{
+    return rule->weights != GR_SAMPLE_UNIFORM && rule->replace;
+}
+/** Entries of row v, gr_draw_count() of them. */
+void gr_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_space *space, uint64_t key, int64_t fanout,
+                     int64_t v, int64_t *entries);
+
+/** Numbers of vertices, by an array over all vertices or, where that is larger, a hash table with linear probing.
+ *  slot() finds the place of a vertex, and may be called by several threads. A place has the number of its vertex, at
+ *  least 0, or less than 0 before it has one. */
+struct gr_numbering {
+    int64_t          n;     /* vertices of the graph */
+    int64_t          slots; /* a power of two if there are keys */
+    _Atomic int32_t *key;   /* [slots] the vertex, or -1; NULL: slot v is that of vertex v */
+    _Atomic int32_t *number;
+};
+enum { GR_NO_NUMBER = INT32_MIN };
+
+/** Have places for `most` vertices, and keep the numbers that there are. \return OK; ERR_NOMEM: as before. */
+int32_t gr_numbering_reserve(const graft_context *context, struct gr_numbering *numbering, int64_t most,
+                             graft_error *error);
+/** Forget the numbers of these vertices, which are all that have been looked up. */
+void    gr_numbering_clear(struct gr_numbering *numbering, const int64_t *vertex, int64_t count);
+void    gr_numbering_fini(const graft_context *context, struct gr_numbering *numbering);
+int64_t gr_numbering_bytes(const struct gr_numbering *numbering);
+
+static inline int64_t gr_numbering_home(const struct gr_numbering *numbering, int32_t v)
+{
+    return (int64_t)(((uint64_t)(uint32_t)v * 0x9E3779B97F4A7C15u) >> 20) & (numbering->slots - 1);
+}
+
+static inline int64_t gr_numbering_slot(struct gr_numbering *numbering, int32_t v)
+{
+    int64_t at;
+
+    if (numbering->key == NULL) return v;
+    for (at = gr_numbering_home(numbering, v);; at = (at + 1) & (numbering->slots - 1)) {
+        int32_t there = atomic_load_explicit(&numbering->key[at], memory_order_relaxed);
+
+        if (there == v) return at;
+        if (there == -1 && atomic_compare_exchange_strong_explicit(&numbering->key[at], &there, v, memory_order_relaxed,
+                                                                   memory_order_relaxed))
+            return at;
+        if (there == v) return at; /* another thread was first */
+    }
+}
+
+/** What a batch is of. */
+struct gr_batch_request {
+    const struct gr_draw_rule *rule;
+    int32_t                    n_layers;
+    int64_t                    fanout[GR_SAMPLE_LAYERS_MAX];
+    uint64_t                   seed;
+    int64_t                    epoch, index;
+    const int64_t             *seeds;
+    int64_t                    n_seeds;
+};
+
+struct gr_sampled_layer {
+    int64_t  n_dst, n_src, n_edges;
+    int64_t *row_ptr;
+    int32_t *col;
+    int64_t *entry;
+    int64_t  rows, edges; /* capacities */
+};
+
+/** The blocks of a batch, in memory that grows with the largest one. */
+struct gr_batch {
+    int64_t                 epoch, index;
+    int32_t                 n_layers;
+    int64_t                 n_seeds, n_vertices, capacity;
+    int64_t                *vertex;
+    struct gr_sampled_layer layers[GR_SAMPLE_LAYERS_MAX];
+};
+
+/** What one batch in the making needs beside its own memory. */
+struct gr_sample_work {
+    struct gr_numbering   numbering;
+    struct gr_draw_space *space; /* [threads] */
+    int                   threads;
+    int64_t              *first; /* [chunks] vertices that are new in each chunk of edges */
+    int64_t               chunks;
+};
+
+int32_t gr_sample_work_init(const graft_context *context, struct gr_sample_work *work, int64_t n, int threads,
+                            graft_error *error);
+void    gr_sample_work_fini(const graft_context *context, struct gr_sample_work *work);
+int64_t gr_sample_work_bytes(const struct gr_sample_work *work);
+
+/** Make a batch with up to work->threads threads. \return OK; ERR_ARG (a seed out of range or given twice); ERR_NOMEM:
+ *  nothing is in the batch then. */
+int32_t gr_batch_make(const graft_context *context, struct gr_batch *batch, struct gr_sample_work *work,
+                      const struct gr_batch_request *request, graft_error *error);
+void    gr_batch_fini(const graft_context *context, struct gr_batch *batch);
+int64_t gr_batch_bytes(const struct gr_batch *batch);
+/** Edges of all blocks. */
+int64_t gr_batch_edges(const struct gr_batch *batch);
+
+/** What `sampler` is made from. */
+struct gr_sampler_source {
+    const graft_csr *graph;
+    const int64_t   *seeds;
+    int64_t          n_seeds;
+};
+/** As graft_samples.create() and the others say; `graph` stays the caller's. */
+int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,
+                          graft_error *error);
+int32_t gr_sampler_begin(graft_sampler *sampler, int64_t epoch, int64_t first, graft_error *error);
+int64_t gr_sampler_batches(const graft_sampler *sampler);
+int32_t gr_sampler_next(graft_sampler *sampler, graft_error *error);
+int32_t gr_sampler_sample(graft_sampler *sampler, const int64_t *seeds, int64_t n, int all, graft_error *error);
+int32_t gr_sampler_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error);
+/** The batch that next() or sample() gave last, or NULL. */
+const struct gr_batch *gr_sampler_batch(const graft_sampler *sampler);
+void                   gr_sampler_explain(graft_sampler *sampler, char *text, uint64_t capacity);
+void                   gr_sampler_destroy(graft_sampler *sampler);
+/** The matrix that the host gave. */
+graft_matrix         **gr_sampler_graph(graft_sampler *sampler);
+
+#endif

@@ -1,0 +1,462 @@
+/* The batches of an epoch, some of them made ahead of the one in use.
+ *
+ * Batch b of an epoch is in slot b % n_slots. Batches are claimed in order, by next() or prefetch(), made without the
+ * lock, and marked as ready. A batch that could not be made is made again by next(), which returns the error if it
+ * fails once more.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "sample/sample.h"
+
+#include "base/handle.h"
+#include "base/random.h"
+#include "base/text.h"
+
+#include <pthread.h>
+
+enum slot_state { SLOT_EMPTY, SLOT_CLAIMED, SLOT_READY, SLOT_FAILED };
+
+struct slot {
+    struct gr_batch batch;
+    enum slot_state state;
+};
+
+struct work_item {
+    struct gr_sample_work work;
+    struct work_item     *next;
+};
+
+struct graft_sampler {
+    struct gr_handle        handle;
+    graft_context          *context;
+    graft_matrix           *matrix;
+    graft_csr               graph;
+    struct gr_draw_rule     rule;
+    struct gr_batch_request request; /* of a batch of the epoch, without its seeds */
+    int64_t                *seeds, *shuffled;
+    int64_t                 n_seeds, batch_size, n_batches;
+
+    pthread_mutex_t   lock; /* of all that follows */
+    pthread_cond_t    done; /* a batch that was claimed is ready or failed */
+    struct slot      *slots;
+    int64_t           n_slots;
+    int64_t           epoch, first; /* as begin() had them */
+    int64_t           current;      /* the batch that next() gave last, or first - 1 */
+    int64_t           claimed;      /* the next one to claim */
+    int64_t           in_making;
+    struct work_item *idle; /* of one thread each */
+    int64_t           n_items;
+
+    struct gr_sample_work  team_work; /* of the caller's team */
+    struct gr_batch        single;    /* of sample() */
+    const struct gr_batch *given;     /* or NULL */
+};
+
+/* -- creation ----------------------------------------------------------------------------------------------------- */
+
+static int32_t read_fanout(graft_sampler *s, graft_error *error)
+{
+    const struct gr_options *options = &s->context->options;
+    const struct gr_widths  *fanout = &options->sampling.fanout;
+
+    s->request.n_layers = (int32_t)options->model.layers;
+    if (fanout->count != 1 && fanout->count != s->request.n_layers)
+        return gr_fail(error, GRAFT_ERR_OPTION, "option 'fanout' is a list of %d numbers, but there are %d layers",
+                       fanout->count, s->request.n_layers);
+    for (int32_t l = 0; l < s->request.n_layers; l++) s->request.fanout[l] = fanout->width[fanout->count == 1 ? 0 : l];
+    return GRAFT_OK;
+}
+
+static int32_t read_batch_sizes(graft_sampler *s, graft_error *error)
+{
+    const struct gr_sampling_options *options = &s->context->options.sampling;
+
+    s->batch_size = options->batch_size > 0 ? options->batch_size : s->n_seeds;
+    if (s->n_seeds > 0 && s->batch_size > s->n_seeds)
+        return gr_fail(error, GRAFT_ERR_OPTION, "option 'batch_size' is %lld, but there are %lld seeds",
+                       (long long)s->batch_size, (long long)s->n_seeds);
+    if (s->n_seeds > 0)
+        s->n_batches = (options->drop_last ? s->n_seeds : s->n_seeds + s->batch_size - 1) / s->batch_size;
+    s->n_slots = options->ahead > 0 ? options->ahead : gr_threads(s->context, 0);
+    return GRAFT_OK;
+}
+
+static int32_t check_edge_weights(const graft_sampler *s, graft_error *error)
+{
+    const graft_csr *graph = &s->graph;
+
+    if (s->rule.weights != GR_SAMPLE_BY_EDGE) return GRAFT_OK;
+    if (graph->values == NULL)
+        return gr_fail(error, GRAFT_ERR_OPTION, "option 'sample.weights' is edge, but the graph has no values");
+    for (int64_t e = 0; e < gr_csr_entries(graph); e++) {
+        const double value = graph->value_type == GRAFT_F32 ? (double)((const float *)graph->values)[e]
+                                                            : ((const double *)graph->values)[e];
+        if (value < 0)
+            return gr_fail(error, GRAFT_ERR_OPTION,
+                           "option 'sample.weights' is edge, but the value of entry %lld of the graph is %g",
+                           (long long)e, value);
+    }
+    return GRAFT_OK;
+}
+
+/* Copy the seeds, which must be different vertices. */
+static int32_t copy_seeds(graft_sampler *s, const int64_t *seeds, graft_error *error)
+{
+    const int64_t n = s->graph.n_rows;
+    uint8_t      *seen = NULL;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(s->context, seen, n / 8 + 1, error));
+    GR_TRY(GR_NEW(s->context, s->seeds, s->n_seeds, error));
+    GR_TRY(GR_NEW(s->context, s->shuffled, s->n_seeds, error));
+    for (int64_t i = 0; i < s->n_seeds && rc == GRAFT_OK; i++) {
+        const int64_t v = seeds[i];
+
+        if (v < 0 || v >= n)
+            rc = gr_fail(error, GRAFT_ERR_ARG, "seeds[%lld] is %lld, but the graph has %lld vertices", (long long)i,
+                         (long long)v, (long long)n);
+        else if (seen[v / 8] >> v % 8 & 1)
+            rc = gr_fail(error, GRAFT_ERR_ARG, "seeds[%lld] is %lld, which is a seed already", (long long)i,
+                         (long long)v);
+        else seen[v / 8] |= (uint8_t)(1u << v % 8);
+        s->seeds[i] = v;
+    }
+done:
+    gr_free(s->context, seen);
+    return rc;
+}
+
+/* Fisher and Yates' shuffle of the seeds; 64 bits for each, so that its bias is below n / 2^64. */
+static void shuffle_seeds(graft_sampler *s)
+{
+    const uint64_t key = gr_random_key(s->request.seed, GR_RANDOM_SHUFFLE, (uint64_t)s->epoch, 0);
+
+    for (int64_t i = 0; i < s->n_seeds; i++) s->shuffled[i] = s->seeds[i];
+    for (int64_t i = s->n_seeds - 1; i > 0; i--) {
+        uint32_t word[4];
+        int64_t  other, v;
+
+        gr_random_block(key, (uint64_t)i, 0, word);
+        other = (int64_t)((unsigned __int128)((uint64_t)word[0] << 32 | word[1]) * (uint64_t)(i + 1) >> 64);
+        v = s->shuffled[i];
+        s->shuffled[i] = s->shuffled[other];
+        s->shuffled[other] = v;
+    }
+}
+
+static int32_t check_source(const struct gr_sampler_source *source, graft_error *error)
+{
+    const graft_csr *graph = source->graph;
+
+    if (graph->n_rows != graph->n_cols)
+        return gr_fail(error, GRAFT_ERR_ARG, "graph is %lld x %lld, and not square", (long long)graph->n_rows,
+                       (long long)graph->n_cols);
+    if (graph->n_rows >= INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "graph has %lld rows, more than 2147483646",
+                       (long long)graph->n_rows);
+    if (source->n_seeds < 0 || (source->seeds == NULL && source->n_seeds > 0))
+        return gr_fail(error, GRAFT_ERR_ARG, "n_seeds is %lld, and seeds %s", (long long)source->n_seeds,
+                       source->seeds == NULL ? "is null" : "is an array");
+    return GRAFT_OK;
+}
+
+int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,
+                          graft_error *error)
+{
+    const struct gr_sampling_options *options = &context->options.sampling;
+    graft_sampler                    *s = NULL;
+    int32_t                           rc = GRAFT_OK;
+
+    GR_TRY(check_source(source, error));
+    GR_TRY(GR_NEW(context, s, 1, error));
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->done, NULL);
+    s->context = context;
+    s->graph = *source->graph;
+    s->n_seeds = source->n_seeds;
+    s->rule =
+        (struct gr_draw_rule){ .graph = &s->graph, .weights = options->weights, .replace = options->replace != 0 };
+    s->request.rule = &s->rule;
+    s->request.seed = (uint64_t)context->options.train.seed;
+    GR_TRY(read_fanout(s, error));
+    GR_TRY(read_batch_sizes(s, error));
+    GR_TRY(check_edge_weights(s, error));
+    GR_TRY(copy_seeds(s, source->seeds, error));
+    GR_TRY(GR_NEW(context, s->slots, s->n_slots, error));
+    GR_TRY(gr_sampler_begin(s, 0, 0, error));
+    *sampler = s;
+    s = NULL;
+done:
+    gr_sampler_destroy(s);
+    return rc;
+}
+
+void gr_sampler_destroy(graft_sampler *s)
+{
+    if (s == NULL) return;
+    for (int64_t i = 0; s->slots != NULL && i < s->n_slots; i++) gr_batch_fini(s->context, &s->slots[i].batch);
+    while (s->idle != NULL) {
+        struct work_item *item = s->idle;
+
+        s->idle = item->next;
+        gr_sample_work_fini(s->context, &item->work);
+        gr_free(s->context, item);
+    }
+    gr_sample_work_fini(s->context, &s->team_work);
+    gr_batch_fini(s->context, &s->single);
+    gr_free(s->context, s->slots);
+    gr_free(s->context, s->seeds);
+    gr_free(s->context, s->shuffled);
+    pthread_cond_destroy(&s->done);
+    pthread_mutex_destroy(&s->lock);
+    gr_free(s->context, s);
+}
+
+graft_matrix **gr_sampler_graph(graft_sampler *s)
+{
+    return &s->matrix;
+}
+
+/* -- an epoch ----------------------------------------------------------------------------------------------------- */
+
+int64_t gr_sampler_batches(const graft_sampler *s)
+{
+    return s->n_batches;
+}
+
+int32_t gr_sampler_begin(graft_sampler *s, int64_t epoch, int64_t first, graft_error *error)
+{
+    if (epoch < 0) return gr_fail(error, GRAFT_ERR_ARG, "epoch is %lld, less than 0", (long long)epoch);
+    if (first < 0 || first > s->n_batches)
+        return gr_fail(error, GRAFT_ERR_ARG, "first is %lld, but an epoch has %lld batches", (long long)first,
+                       (long long)s->n_batches);
+    pthread_mutex_lock(&s->lock);
+    s->claimed = s->n_batches; /* nobody begins another one */
+    while (s->in_making > 0) pthread_cond_wait(&s->done, &s->lock);
+    s->epoch = epoch;
+    shuffle_seeds(s);
+    for (int64_t i = 0; i < s->n_slots; i++) s->slots[i].state = SLOT_EMPTY;
+    s->first = first;
+    s->current = first - 1;
+    s->claimed = first;
+    s->given = NULL;
+    pthread_mutex_unlock(&s->lock);
+    return GRAFT_OK;
+}
+
+static struct slot *slot_of_batch(const graft_sampler *s, int64_t batch)
+{
+    return &s->slots[batch % s->n_slots];
+}
+
+static struct gr_batch_request request_of_batch(const graft_sampler *s, int64_t batch)
+{
+    struct gr_batch_request request = s->request;
+    const int64_t           begin = batch * s->batch_size;
+
+    request.epoch = s->epoch;
+    request.index = batch;
+    request.seeds = s->shuffled + begin;
+    request.n_seeds = s->n_seeds - begin < s->batch_size ? s->n_seeds - begin : s->batch_size;
+    return request;
+}
+
+/* Space of one thread, from the list or new. */
+static int32_t take_work(graft_sampler *s, struct work_item **taken, graft_error *error)
+{
+    struct work_item *item;
+    int32_t           rc = GRAFT_OK;
+
+    pthread_mutex_lock(&s->lock);
+    item = s->idle;
+    if (item != NULL) s->idle = item->next;
+    pthread_mutex_unlock(&s->lock);
+    if (item == NULL) {
+        GR_TRY(GR_NEW(s->context, item, 1, error));
+        GR_TRY(gr_sample_work_init(s->context, &item->work, s->graph.n_rows, 1, error));
+        pthread_mutex_lock(&s->lock);
+        s->n_items++;
+        pthread_mutex_unlock(&s->lock);
+    }
+    *taken = item;
+    item = NULL;
+done:
+    if (item != NULL) gr_free(s->context, item);
+    return rc;
+}
+
+static void return_work(graft_sampler *s, struct work_item *item)
+{
+    pthread_mutex_lock(&s->lock);
+    item->next = s->idle;
+    s->idle = item;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The state of a batch that was claimed, after it was made or not. */
+static void release_claimed(graft_sampler *s, int64_t batch, int32_t rc)
+{
+    pthread_mutex_lock(&s->lock);
+    slot_of_batch(s, batch)->state = rc == GRAFT_OK ? SLOT_READY : SLOT_FAILED;
+    s->in_making--;
+    pthread_cond_broadcast(&s->done);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Make a claimed batch on this thread alone. */
+static int32_t make_alone(graft_sampler *s, int64_t batch, graft_error *error)
+{
+    const struct gr_batch_request request = request_of_batch(s, batch);
+    struct work_item             *item = NULL;
+    int32_t                       rc = take_work(s, &item, error);
+
+    if (rc == GRAFT_OK) rc = gr_batch_make(s->context, &slot_of_batch(s, batch)->batch, &item->work, &request, error);
+    if (item != NULL) return_work(s, item);
+    release_claimed(s, batch, rc);
+    return rc;
+}
+
+/* The work of the caller's team, for as many threads as there are now. */
+static int32_t team_work(graft_sampler *s, graft_error *error)
+{
+    const int threads = gr_threads(s->context, 0);
+
+    if (s->team_work.space != NULL && s->team_work.threads == threads) return GRAFT_OK;
+    gr_sample_work_fini(s->context, &s->team_work);
+    s->team_work = (struct gr_sample_work){ .threads = 0 };
+    return gr_sample_work_init(s->context, &s->team_work, s->graph.n_rows, threads, error);
+}
+
+/* Make a claimed batch with the team. */
+static int32_t make_together(graft_sampler *s, int64_t batch, graft_error *error)
+{
+    const struct gr_batch_request request = request_of_batch(s, batch);
+    int32_t                       rc = team_work(s, error);
+
+    if (rc == GRAFT_OK) rc = gr_batch_make(s->context, &slot_of_batch(s, batch)->batch, &s->team_work, &request, error);
+    release_claimed(s, batch, rc);
+    return rc;
+}
+
+/* Claim up to `most` batches, one after the other. \return How many; *begin is the first one. */
+static int64_t claim(graft_sampler *s, int64_t most, int64_t *begin)
+{
+    const int64_t oldest = s->current < s->first ? s->first : s->current; /* in use, or to be given */
+    int64_t       count = 0;
+
+    *begin = s->claimed;
+    while (count < most && s->claimed < s->n_batches && s->claimed - oldest < s->n_slots) {
+        slot_of_batch(s, s->claimed)->state = SLOT_CLAIMED;
+        s->claimed++;
+        s->in_making++;
+        count++;
+    }
+    return count;
+}
+
+/* Make the claimed batches begin .. begin + count-1, one on each thread if there are several. */
+static void make_claimed(graft_sampler *s, int64_t begin, int64_t count, int threads)
+{
+    graft_error error = { .size = sizeof error }; /* next() repeats what fails, and has its error */
+
+    if (count == 1 || threads == 1) {
+        for (int64_t i = 0; i < count; i++) (void)make_together(s, begin + i, &error);
+        return;
+    }
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+    for (int64_t i = 0; i < count; i++) {
+        graft_error mine = { .size = sizeof mine };
+        (void)make_alone(s, begin + i, &mine);
+    }
+}
+
+int32_t gr_sampler_next(graft_sampler *s, graft_error *error)
+{
+    const int    threads = gr_threads(s->context, 0);
+    struct slot *slot;
+    int64_t      begin, count = 0;
+    int32_t      rc = GRAFT_OK;
+
+    pthread_mutex_lock(&s->lock);
+    s->given = NULL;
+    if (s->current + 1 >= s->n_batches) {
+        pthread_mutex_unlock(&s->lock);
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "the epoch has no more than %lld batches", (long long)s->n_batches);
+    }
+    s->current++;
+    slot = slot_of_batch(s, s->current);
+    if (s->claimed == s->current) count = claim(s, threads > 1 ? s->n_slots : 1, &begin);
+    pthread_mutex_unlock(&s->lock);
+    if (count > 0) make_claimed(s, begin, count, gr_pool_team(threads));
+    pthread_mutex_lock(&s->lock);
+    while (slot->state == SLOT_CLAIMED) pthread_cond_wait(&s->done, &s->lock);
+    if (slot->state == SLOT_FAILED) {
+        slot->state = SLOT_CLAIMED;
+        s->in_making++;
+        pthread_mutex_unlock(&s->lock);
+        rc = make_together(s, s->current, error);
+        pthread_mutex_lock(&s->lock);
+    }
+    if (rc == GRAFT_OK) s->given = &slot->batch;
+    else s->current--;
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+int32_t gr_sampler_prefetch(graft_sampler *s, int32_t *made, graft_error *error)
+{
+    int64_t batch;
+
+    *made = 0;
+    pthread_mutex_lock(&s->lock);
+    *made = (int32_t)claim(s, 1, &batch);
+    pthread_mutex_unlock(&s->lock);
+    return *made ? make_alone(s, batch, error) : GRAFT_OK;
+}
+
+int32_t gr_sampler_sample(graft_sampler *s, const int64_t *seeds, int64_t n, int all, graft_error *error)
+{
+    struct gr_batch_request request = s->request;
+    int32_t                 rc = team_work(s, error);
+
+    s->given = NULL;
+    if (rc < 0) return rc;
+    request.epoch = s->epoch;
+    request.index = -1;
+    request.seeds = seeds;
+    request.n_seeds = n;
+    for (int32_t l = 0; all && l < request.n_layers; l++) request.fanout[l] = GR_ALL_NEIGHBOURS;
+    rc = gr_batch_make(s->context, &s->single, &s->team_work, &request, error);
+    if (rc == GRAFT_OK) s->given = &s->single;
+    return rc;
+}
+
+const struct gr_batch *gr_sampler_batch(const graft_sampler *s)
+{
+    return s->given;
+}
+
+/* -- what it is --------------------------------------------------------------------------------------------------- */
+
+void gr_sampler_explain(graft_sampler *s, char *text, uint64_t capacity)
+{
+    static const char *const weights[] = { "uniform", "edge", "degree" };
+    struct gr_text           out = { text, capacity };
+    int64_t                  bytes = gr_bytes(s->seeds) + gr_bytes(s->shuffled) + gr_batch_bytes(&s->single) +
+                    (s->team_work.space != NULL ? gr_sample_work_bytes(&s->team_work) : 0);
+
+    pthread_mutex_lock(&s->lock);
+    for (int64_t i = 0; i < s->n_slots; i++)
+        if (s->slots[i].state != SLOT_CLAIMED) bytes += gr_batch_bytes(&s->slots[i].batch);
+    for (const struct work_item *item = s->idle; item != NULL; item = item->next)
+        bytes += gr_sample_work_bytes(&item->work);
+    pthread_mutex_unlock(&s->lock);
+    text[0] = '\0';
+    gr_text_add(&out, "graph     %lld vertices, %lld edges\n", (long long)s->graph.n_rows,
+                (long long)gr_csr_entries(&s->graph));
+    gr_text_add(&out, "batches   %lld of %lld seeds in an epoch, at most %lld ahead\n", (long long)s->n_batches,
+                (long long)s->batch_size, (long long)s->n_slots);
+    gr_text_add(&out, "fanout    ");
+    for (int32_t l = 0; l < s->request.n_layers; l++)
+        gr_text_add(&out, "%s%lld", l > 0 ? "," : "", (long long)s->request.fanout[l]);
+    gr_text_add(&out, ", %s, %s replacement\n", weights[s->rule.weights], s->rule.replace ? "with" : "without");
+    gr_text_add(&out, "memory    %.1f MB beside the graph\n", (double)bytes / 1e6);
+}
