@@ -229,7 +229,7 @@ int32_t gr_sampler_begin(graft_sampler *s, int64_t epoch, int64_t first, graft_e
         return gr_fail(error, GRAFT_ERR_ARG, "first is %lld, but an epoch has %lld batches", (long long)first,
                        (long long)s->n_batches);
     pthread_mutex_lock(&s->lock);
-    s->claimed = s->n_batches; /* nobody begins another one */
+    s->claimed = s->n_batches; /* so that no other one is begun */
     while (s->in_making > 0) pthread_cond_wait(&s->done, &s->lock);
     s->epoch = epoch;
     shuffle_seeds(s);

@@ -402,7 +402,7 @@ static void draw_star(int64_t d, const float *values, int64_t fanout, int64_t ti
     free(col);
 }
 
-/* Chi-squared of counts against probabilities; its mean is n - 1, its variance 2 (n - 1). In deviations from the mean.
+/* Chi-squared of counts against probabilities; its mean is n - 1, its variance 2 (n - 1). In deviations from it.
  * Of draws without replacement, a share `drawn` of all at a time, the counts vary less: 1 - drawn as much. */
 static double chi_squared(const int64_t *count, const double *probability, int64_t n, double total, double drawn)
 {
