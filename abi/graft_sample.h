@@ -3,7 +3,7 @@
 #ifndef GRAFT_SAMPLE_H
 #define GRAFT_SAMPLE_H
 
-#include "graft_matrix.h"
+#include "graft_mxm.h"
 
 GRAFT_EXTERN_C_BEGIN
 
