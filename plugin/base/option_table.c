@@ -67,7 +67,7 @@ uint32_t gr_option_keepers(const struct gr_option_row *row)
         [KERNELS] = KEPT_BY(TRAINER),
         [PARTITION] = KEPT_BY(GRAPH),
         [HALO] = KEPT_BY(TRAINER) | KEPT_BY(PLAN) | KEPT_BY(HALO),
-        [SAMPLING] = KEPT_BY(SAMPLER),
+        [SAMPLING] = KEPT_BY(SAMPLER) | KEPT_BY(TRAINER),
     };
 
     if (row->flags & GR_OPTION_LIVE) return 0;
@@ -243,14 +243,15 @@ const struct gr_option_row gr_option_table[] = {
       "seconds that a rank waits for another before all cancel" },
 
     { "batch_size", INTEGER(sampling.batch_size), "0..", "0", SAMPLING, SAME, USUAL, "",
-      "seeds of a minibatch; 0: all" },
-    { "fanout", WIDTHS(sampling.fanout), "-1..1000000", "10", SAMPLING, SAME, USUAL, "",
+      "training vertices, or other seeds, of a minibatch; 0: all" },
+    { "fanout", WIDTHS(sampling.fanout), "-1..1000000", "10", SAMPLING, SAME, USUAL, "batch_size!=0",
       "neighbours that a vertex of a batch gets: one number, or one per layer from the first; -1: all" },
-    { "sample.weights", CHOICE(sampling.weights), "uniform|edge|degree", "uniform", SAMPLING, SAME, USUAL, "",
+    { "sample.weights", CHOICE(sampling.weights), "uniform|edge|degree", "uniform", SAMPLING, SAME, USUAL,
+      "batch_size!=0",
       "which neighbours are drawn: all alike, or in proportion to the value of the edge or to their degree" },
-    { "sample.replace", CHOICE(sampling.replace), "no|yes", "no", SAMPLING, SAME, EXPERT, "",
+    { "sample.replace", CHOICE(sampling.replace), "no|yes", "no", SAMPLING, SAME, EXPERT, "batch_size!=0",
       "whether an edge may be drawn more than once" },
-    { "sample.ahead", INTEGER(sampling.ahead), "0..4096", "0", SAMPLING, EACH, EXPERT, "",
+    { "sample.ahead", INTEGER(sampling.ahead), "0..4096", "0", SAMPLING, EACH, EXPERT, "batch_size!=0",
       "batches that are made at once, one on each thread; 0: as many as threads" },
     { "drop_last", CHOICE(sampling.drop_last), "no|yes", "no", SAMPLING, SAME, USUAL, "batch_size!=0",
       "leave out a smaller batch at the end of an epoch" },

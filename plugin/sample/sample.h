@@ -139,12 +139,15 @@ struct gr_sampler_source {
     const graft_csr *graph;
     const int64_t   *seeds;
     int64_t          n_seeds;
+    int32_t          n_layers; /* 0: those of options layers and fanout */
+    const int64_t   *fanout;   /* [n_layers] */
 };
 /** As graft_samples.create() and the others say; `graph` stays the caller's. */
 int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,
                           graft_error *error);
 int32_t gr_sampler_begin(graft_sampler *sampler, int64_t epoch, int64_t first, graft_error *error);
 int64_t gr_sampler_batches(const graft_sampler *sampler);
+int64_t gr_sampler_bytes(graft_sampler *sampler);
 int32_t gr_sampler_next(graft_sampler *sampler, graft_error *error);
 int32_t gr_sampler_sample(graft_sampler *sampler, const int64_t *seeds, int64_t n, int all, graft_error *error);
 int32_t gr_sampler_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error);

@@ -52,11 +52,14 @@ struct graft_sampler {
 
 /* -- creation ----------------------------------------------------------------------------------------------------- */
 
-static int32_t read_fanout(graft_sampler *s, graft_error *error)
+static int32_t read_fanout(graft_sampler *s, const struct gr_sampler_source *source, graft_error *error)
 {
     const struct gr_options *options = &s->context->options;
     const struct gr_widths  *fanout = &options->sampling.fanout;
 
+    s->request.n_layers = source->n_layers;
+    for (int32_t l = 0; l < source->n_layers; l++) s->request.fanout[l] = source->fanout[l];
+    if (source->n_layers > 0) return GRAFT_OK;
     s->request.n_layers = (int32_t)options->model.layers;
     if (fanout->count != 1 && fanout->count != s->request.n_layers)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'fanout' is a list of %d numbers, but there are %d layers",
@@ -176,7 +179,7 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
         (struct gr_draw_rule){ .graph = &s->graph, .weights = options->weights, .replace = options->replace != 0 };
     s->request.rule = &s->rule;
     s->request.seed = (uint64_t)context->options.train.seed;
-    GR_TRY(read_fanout(s, error));
+    GR_TRY(read_fanout(s, source, error));
     GR_TRY(read_batch_sizes(s, error));
     GR_TRY(check_edge_weights(s, error));
     GR_TRY(copy_seeds(s, source->seeds, error));
@@ -436,11 +439,9 @@ const struct gr_batch *gr_sampler_batch(const graft_sampler *s)
 
 /* -- what it is --------------------------------------------------------------------------------------------------- */
 
-void gr_sampler_explain(graft_sampler *s, char *text, uint64_t capacity)
+int64_t gr_sampler_bytes(graft_sampler *s)
 {
-    static const char *const weights[] = { "uniform", "edge", "degree" };
-    struct gr_text           out = { text, capacity };
-    int64_t                  bytes = gr_bytes(s->seeds) + gr_bytes(s->shuffled) + gr_batch_bytes(&s->single) +
+    int64_t bytes = gr_bytes(s->seeds) + gr_bytes(s->shuffled) + gr_batch_bytes(&s->single) +
                     (s->team_work.space != NULL ? gr_sample_work_bytes(&s->team_work) : 0);
 
     pthread_mutex_lock(&s->lock);
@@ -449,6 +450,14 @@ void gr_sampler_explain(graft_sampler *s, char *text, uint64_t capacity)
     for (const struct work_item *item = s->idle; item != NULL; item = item->next)
         bytes += gr_sample_work_bytes(&item->work);
     pthread_mutex_unlock(&s->lock);
+    return bytes;
+}
+
+void gr_sampler_explain(graft_sampler *s, char *text, uint64_t capacity)
+{
+    static const char *const weights[] = { "uniform", "edge", "degree" };
+    struct gr_text           out = { text, capacity };
+
     text[0] = '\0';
     gr_text_add(&out, "graph     %lld vertices, %lld edges\n", (long long)s->graph.n_rows,
                 (long long)gr_csr_entries(&s->graph));
@@ -458,5 +467,5 @@ void gr_sampler_explain(graft_sampler *s, char *text, uint64_t capacity)
     for (int32_t l = 0; l < s->request.n_layers; l++)
         gr_text_add(&out, "%s%lld", l > 0 ? "," : "", (long long)s->request.fanout[l]);
     gr_text_add(&out, ", %s, %s replacement\n", weights[s->rule.weights], s->rule.replace ? "with" : "without");
-    gr_text_add(&out, "memory    %.1f MB beside the graph\n", (double)bytes / 1e6);
+    gr_text_add(&out, "memory    %.1f MB beside the graph\n", (double)gr_sampler_bytes(s) / 1e6);
 }

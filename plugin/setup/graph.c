@@ -270,9 +270,10 @@ static int32_t make_matrices(struct gr_setup *s, struct gr_graph_copy *graph, gr
     if (s->given == NULL) GR_TRY(find_symmetry(s, graph->csr, error));
     if (graph->csr == &s->graph) GR_TRY(gr_matrix_create(s->context, graph->csr, &s->a, error));
     else GR_TRY(keep_copy(s, &graph->copy, &s->a, error));
-    if (s->model.config.kind->attends) return s->given == NULL ? make_map(s, error) : GRAFT_OK;
-    if (s->given != NULL) {
-        s->a_transpose = NULL; /* No gradient goes back along the edges. */
+    if (s->model.config.kind->attends)
+        return s->given == NULL && !gr_setup_has_batches(s) ? make_map(s, error) : GRAFT_OK;
+    if (s->given != NULL || gr_setup_has_batches(s)) {
+        s->a_transpose = NULL; /* No gradient goes back along all edges. */
     } else if (s->symmetric) {
         s->a_transpose = s->a;
     } else {

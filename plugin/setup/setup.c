@@ -59,6 +59,7 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
     GR_TRY(check_edge_features(s, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
+    if (gr_setup_has_batches(s)) s->model.config.row_masks = s->model.config.reuse_input = 0;
     if (s->given != NULL && gr_masks_rows(s)) s->model.config.reuse_input = 0; /* It is for all rows. */
     if (s->model.config.loss != GR_LOSS_SIGMOID) {
         run->targets.targets = NULL; /* Given both, softmax uses the labels and sigmoid the targets. */
@@ -123,9 +124,16 @@ void gr_setup_report_options(struct gr_setup *s)
     else if (s->over->comm->rank == 0) gr_options_report(s->context, groups, s->over->comm->n_ranks);
 }
 
+int gr_setup_has_batches(const struct gr_setup *s)
+{
+    return s->given == NULL && s->context->options.sampling.batch_size > 0;
+}
+
 uint32_t gr_setup_groups(const struct gr_setup *s)
 {
-    return s->given == NULL ? ~0u : ~(1u << GR_GROUP_MODEL | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_DATA);
+    return s->given == NULL
+               ? ~0u
+               : ~(1u << GR_GROUP_MODEL | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_DATA | 1u << GR_GROUP_SAMPLING);
 }
 
 int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_dataset *dataset,

@@ -271,6 +271,13 @@ int     gr_setup_sparse_is_better(const struct gr_setup *setup, const graft_csr 
  *  taken; it is left empty. */
 int32_t gr_setup_sparse_init(struct gr_setup *setup, struct gr_csr *x, graft_error *error);
 void    gr_setup_sparse_fini(struct gr_setup *setup);
+/** Let the run have these n_src rows of the sparse features for a step, whose first n_dst are its destinations, in
+ *  memory of `budget`; until fini(), after which the caller puts run.input back. */
+int32_t gr_setup_sparse_rows(struct gr_setup *setup, struct gr_budget *budget, const int64_t *vertex, int64_t n_src,
+                             int64_t n_dst, graft_error *error);
+void    gr_setup_sparse_rows_fini(struct gr_setup *setup);
+/** Whether the setup trains by minibatch. */
+int     gr_setup_has_batches(const struct gr_setup *setup);
 /** The parts of the graph that a step needs, and the blocks of all layers. Collective. */
 int32_t gr_setup_graph_mask(struct gr_setup *setup, graft_error *error);
 int32_t gr_ranks_graph_mask(struct gr_setup *setup, graft_error *error);

@@ -7,6 +7,7 @@
 #include "setup/setup.h"
 
 #include <math.h>
+#include <string.h>
 
 /* What a multiply-add of a sparse product costs, in those of a dense one: a row of B is read for each entry, so that
  * memory sets the pace, where a dense product is bound by arithmetic. tests/bench/NOTES.md has both rates. */
@@ -65,7 +66,8 @@ int gr_setup_sparse_is_better(const struct gr_setup *s, const graft_csr *x)
 }
 
 /* The first rows of X for a step, which share its arrays but for values with dropout, and their transpose. */
-static int32_t init_part(struct gr_setup *s, int64_t rows, struct gr_sparse_part *part, graft_error *error)
+static int32_t init_part(struct gr_setup *s, struct gr_budget *budget, int64_t rows, struct gr_sparse_part *part,
+                         graft_error *error)
 {
     graft_csr                 csr = s->run.input.sparse.whole.x->csr;
     const struct gr_edge_map *map;
@@ -74,12 +76,11 @@ static int32_t init_part(struct gr_setup *s, int64_t rows, struct gr_sparse_part
     GR_ASSERT(rows >= 0 && rows <= s->run.input.sparse.whole.rows);
     csr.n_rows = part->rows = rows;
     if (s->run.input.sparse.dropped != NULL) csr.values = s->run.input.sparse.dropped;
-    GR_TRY(
-        gr_budget_check(&s->budget, (double)gr_edge_map_bytes(&csr), "features (the transpose of sparse ones)", error));
+    GR_TRY(gr_budget_check(budget, (double)gr_edge_map_bytes(&csr), "features (the transpose of sparse ones)", error));
     GR_TRY(gr_matrix_create(s->context, &csr, &part->x, error));
     GR_TRY(gr_edge_map(part->x, &map, error));
-    gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_matrix_own_bytes(part->x));
-    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, part->transpose_values, gr_csr_entries(&csr), error));
+    gr_budget_charge(budget, GR_USE_FEATURES, gr_matrix_own_bytes(part->x));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_FEATURES, part->transpose_values, gr_csr_entries(&csr), error));
     part->entry = map->entry;
     csr = map->csr.view;
     csr.values = part->transpose_values;
@@ -99,15 +100,73 @@ int32_t gr_setup_sparse_init(struct gr_setup *s, struct gr_csr *x, graft_error *
     GR_TRY(gr_matrix_take(s->context, x, &parts->whole.x, error));
     gr_budget_return(&s->budget, bytes);
     gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_matrix_own_bytes(parts->whole.x));
-    if (s->run.targets.n_train == 0 || s->given != NULL) return GRAFT_OK;
+    if (s->run.targets.n_train == 0 || s->given != NULL || gr_setup_has_batches(s)) return GRAFT_OK;
     if (s->model.config.input_dropout > 0)
         GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, parts->dropped, parts->whole.x->csr.row_ptr[s->reach[0]],
                              error));
-    GR_TRY(init_part(s, s->reach[0], &parts->step[0], error));
+    GR_TRY(init_part(s, &s->budget, s->reach[0], &parts->step[0], error));
     if (s->model.config.kind->own_rows && s->reach[1] < s->reach[0])
-        rc = init_part(s, s->reach[1], &parts->step[1], error);
+        rc = init_part(s, &s->budget, s->reach[1], &parts->step[1], error);
 done:
     return rc;
+}
+
+/* Rows of x as a matrix of their own. */
+static int32_t copy_sparse_rows(struct gr_setup *s, struct gr_budget *budget, const graft_csr *x, const int64_t *vertex,
+                         int64_t rows, graft_matrix **made, graft_error *error)
+{
+    graft_csr csr = { .size = sizeof csr, .index_type = x->index_type, .value_type = GRAFT_F32 };
+    int64_t  *row_ptr;
+    int32_t  *col;
+    float    *values;
+    int       threads;
+    int32_t   rc = GRAFT_OK;
+
+    GR_ASSERT(x->index_type == GRAFT_I32 && x->value_type == GRAFT_F32);
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_FEATURES, row_ptr, rows + 1, error));
+    for (int64_t i = 0; i < rows; i++) row_ptr[i + 1] = row_ptr[i] + x->row_ptr[vertex[i] + 1] - x->row_ptr[vertex[i]];
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_FEATURES, col, row_ptr[rows], error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_FEATURES, values, row_ptr[rows], error));
+    threads = gr_threads_worth(s->run.threads, row_ptr[rows]);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t  from = x->row_ptr[vertex[i]], to = row_ptr[i];
+        const uint64_t count = (uint64_t)(row_ptr[i + 1] - to);
+
+        memcpy(col + to, (const int32_t *)x->col_idx + from, count * sizeof *col);
+        memcpy(values + to, (const float *)x->values + from, count * sizeof *values);
+    }
+    csr.n_rows = rows;
+    csr.n_cols = x->n_cols;
+    csr.row_ptr = row_ptr;
+    csr.col_idx = col;
+    csr.values = values;
+    rc = gr_matrix_create(s->context, &csr, made, error);
+done:
+    return rc;
+}
+
+int32_t gr_setup_sparse_rows(struct gr_setup *s, struct gr_budget *budget, const int64_t *vertex, int64_t n_src,
+                             int64_t n_dst, graft_error *error)
+{
+    const graft_csr  *x = &s->run.input.sparse.whole.x->csr;
+    struct gr_sparse *parts = &s->run.input.sparse;
+    graft_matrix     *made;
+    int32_t           rc = GRAFT_OK;
+
+    GR_TRY(copy_sparse_rows(s, budget, x, vertex, n_src, &made, error));
+    *parts = (struct gr_sparse){ .whole = { .rows = n_src, .x = made } };
+    if (s->model.config.input_dropout > 0)
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_FEATURES, parts->dropped, gr_csr_entries(&made->csr), error));
+    GR_TRY(init_part(s, budget, n_src, &parts->step[0], error));
+    if (s->model.config.kind->own_rows && n_dst < n_src) rc = init_part(s, budget, n_dst, &parts->step[1], error);
+done:
+    return rc;
+}
+
+void gr_setup_sparse_rows_fini(struct gr_setup *s)
+{
+    gr_setup_sparse_fini(s);
 }
 
 void gr_setup_sparse_fini(struct gr_setup *s)

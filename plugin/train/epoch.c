@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/finite.h"
+#include "sample/sample.h"
 #include "train/train.h"
 
 #include <stdio.h>
@@ -101,33 +102,85 @@ static void find_in_losses(int is_finite, struct finding *found)
     found->is_after_step = 1;
 }
 
-static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
+/* Step number `step`, on these blocks, up to the weights; none of these change if the loss or a gradient is found not
+ * to be finite. */
+static int32_t train_blocks(graft_trainer *t, const struct gr_block *const *blocks, int64_t step, graft_epoch *epoch,
+                            double *loss, struct finding *found, graft_error *error)
 {
     struct gr_run *run = &t->setup.run;
     int32_t        rc = GRAFT_OK;
     double         begin;
 
     GR_ASSERT(t->progress.epoch < t->setup.model.config.live.epochs);
-    run->epoch = t->progress.epoch;
+    run->epoch = step;
     gr_strategy_begin_step(run->strategy, run->epoch);
-    GR_TRY(gr_run_step(run, t->setup.step_of, &epoch->loss, error));
+    GR_TRY(gr_run_step(run, blocks, loss, error));
     begin = gr_profile_begin(&run->profile);
-    GR_TRY(gr_strategy_end_step(run->strategy, run->epoch, &epoch->loss, error));
+    GR_TRY(gr_strategy_end_step(run->strategy, run->epoch, loss, error));
     GR_TRY(gr_strategy_sum_gradients(run->strategy, t->setup.model.gradients, t->setup.model.n_weights, error));
     if (run->strategy->ops->sum_gradients != NULL) gr_profile_end_alone(&run->profile, "reduce", begin);
     begin = gr_profile_begin(&run->profile);
-    find_in_gradients(t, epoch->loss, found);
+    find_in_gradients(t, *loss, found);
     if (found->what[0] != '\0') return GRAFT_OK;
     epoch->learning_rate = gr_learning_rate(&t->setup.model.config.live, t->progress.epoch) * t->progress.rate_factor;
     epoch->gradient_norm = (double)NAN;
     if (t->setup.model.config.live.clip_norm > 0)
         epoch->gradient_norm = gr_gradient_clip(&t->setup.model, t->setup.model.config.live.clip_norm);
-    t->progress.epoch++;
-    gr_optimizer_step(&t->setup.model, t->progress.epoch, epoch->learning_rate);
+    gr_optimizer_step(&t->setup.model, step + 1, epoch->learning_rate);
     t->has_previous = 1;
     t->is_measured = 0;
     find_in_weights(t, found);
     gr_profile_end_alone(&run->profile, "optimizer", begin);
+done:
+    return rc;
+}
+
+/* Whether the weights were changed by the step. */
+static int has_changed(const struct finding *found)
+{
+    return found->what[0] == '\0' || found->is_after_step;
+}
+
+/* The next batch of the epoch: as a step on the whole graph. */
+static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
+{
+    struct gr_progress *p = &t->progress;
+    double              loss = 0;
+    int32_t             rc = GRAFT_OK;
+
+    GR_TRY(gr_check_cancel(t->setup.context, error));
+    GR_TRY(gr_spans_reset(&t->setup, error)); /* they are those of the last batch */
+    rc = gr_minibatch_begin(t, error);
+    if (rc == GRAFT_OK)
+        rc = train_blocks(t, t->batches.block_of, p->epoch * p->n_batches + p->batch, epoch, &loss, found, error);
+    if (rc == GRAFT_OK && has_changed(found)) {
+        p->loss += loss * t->setup.run.targets.loss_weight;
+        p->weight += t->setup.run.targets.loss_weight;
+        p->batch++;
+    }
+    gr_minibatch_end(t);
+done:
+    return rc;
+}
+
+/* A step on the whole graph, or the batches of the epoch that are left. */
+static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
+{
+    struct gr_progress *p = &t->progress;
+    int32_t             rc = GRAFT_OK;
+
+    if (p->n_batches == 0) {
+        GR_TRY(train_blocks(t, t->setup.step_of, p->epoch, epoch, &epoch->loss, found, error));
+        p->epoch += has_changed(found);
+        return GRAFT_OK;
+    }
+    GR_TRY(gr_sampler_begin(t->batches.sampler, p->epoch, p->batch, error));
+    while (p->batch < p->n_batches && found->what[0] == '\0') GR_TRY(train_batch(t, epoch, found, error));
+    if (found->what[0] != '\0') return GRAFT_OK;
+    epoch->loss = p->loss / p->weight;
+    p->loss = p->weight = 0;
+    p->batch = 0;
+    p->epoch++;
 done:
     return rc;
 }
@@ -167,7 +220,8 @@ static int go_back(graft_trainer *t, const struct finding *found, int restores)
     if (!t->has_previous) return 0;
     gr_optimizer_undo(&t->setup.model);
     t->has_previous = t->is_measured = 0;
-    t->progress.epoch--;
+    if (t->progress.batch > 0) t->progress.batch--;
+    else t->progress.epoch--;
     return 1;
 }
 
@@ -237,6 +291,9 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     if (rc < 0) return rc;
     gr_setup_report_options(&t->setup);
     t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
+    if (t->progress.n_batches > 0 && t->setup.context->options.train.restores)
+        return gr_fail(error, GRAFT_ERR_OPTION, "option 'on_nonfinite' is restore, but batch_size is not 0");
+    if (t->progress.batch >= t->progress.n_batches) t->progress.batch = 0; /* the state is of other batches */
     if (t->setup.run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
     if (t->progress.epoch >= live->epochs)

@@ -147,6 +147,9 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     }
     explain_graph(s, &text);
     explain_rows(s, &text);
+    if (t->progress.n_batches > 0)
+        gr_text_add(&text, "batches   %lld of %lld training vertices in an epoch\n", (long long)t->progress.n_batches,
+                    (long long)s->context->options.sampling.batch_size);
     gr_text_add(&text, "kernel    %s; %d threads%s\n", kernel, s->run.threads,
                 s->run.rounded != NULL ? "; sums over rows of bfloat16" : "");
     gr_text_add(&text, "dense     %s: %s%s\n", s->run.dense->name, s->run.dense->detail,

@@ -7,16 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_PROGRESS = 5 };
+/* Those of minibatches come last. */
+enum { N_PROGRESS = 5, N_BATCH_PROGRESS = 8 };
 
 static void progress_item(const struct gr_progress *p, int32_t index, graft_state_item *item)
 {
-    static const char *const names[N_PROGRESS] = { "progress.epoch", "progress.best_epoch", "progress.best_accuracy",
-                                                   "progress.best_loss", "progress.rate_factor" };
-    const void *const        data[N_PROGRESS] = { &p->epoch, &p->best_epoch, &p->best_accuracy, &p->best_loss,
-                                                  &p->rate_factor };
+    static const char *const names[N_BATCH_PROGRESS] = { "progress.epoch",         "progress.best_epoch",
+                                                         "progress.best_accuracy", "progress.best_loss",
+                                                         "progress.rate_factor",   "progress.batch",
+                                                         "progress.batch_loss",    "progress.batch_weight" };
+    const void *const data[N_BATCH_PROGRESS] = { &p->epoch,       &p->best_epoch, &p->best_accuracy, &p->best_loss,
+                                                 &p->rate_factor, &p->batch,      &p->loss,          &p->weight };
 
-    item->dtype = index < 2 ? GRAFT_I64 : GRAFT_F64;
+    item->dtype = index < 2 || index == N_PROGRESS ? GRAFT_I64 : GRAFT_F64;
     item->name = names[index];
     item->n_dims = 1;
     item->shape[0] = 1;
@@ -28,7 +31,10 @@ int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_i
     const int32_t              n = state->model->n_parameters, n_trained = state->model->n_trained;
     const int32_t              count = state->copies == 1 ? n : 2 * (n + n_trained);
     const int32_t              copy = index < 2 * n ? index / n : 2 + (index - 2 * n) / n_trained;
-    const int32_t              all = count + (state->copies == GR_STATE_COPIES ? N_PROGRESS : 0);
+    const int32_t              progress = state->copies < GR_STATE_COPIES  ? 0
+                                          : state->progress->n_batches > 0 ? N_BATCH_PROGRESS
+                                                                           : N_PROGRESS;
+    const int32_t              all = count + progress;
     const struct gr_parameter *p;
 
     if (index < 0 || index >= all) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "state item %d of %d", index, all);

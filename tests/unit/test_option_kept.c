@@ -17,9 +17,11 @@ enum kind { SERIAL_TRAINER, TRAINER, GRAPH, PLAN, HALO, KINDS };
 
 static const char *const kind_names[KINDS] = { "trainer", "trainer", "graph", "plan", "halo" };
 /* The groups that each reads. */
-static const char *const kind_groups[KINDS] = { "model, training, data, memory and speed, kernels, halo exchange",
-                                                "model, training, data, memory and speed, kernels, halo exchange",
-                                                "partition", "halo exchange", "halo exchange" };
+static const char *const kind_groups[KINDS] = {
+    "model, training, data, memory and speed, kernels, halo exchange, minibatches",
+    "model, training, data, memory and speed, kernels, halo exchange, minibatches", "partition", "halo exchange",
+    "halo exchange"
+};
 
 struct job {
     const struct sample_dataset *set;

@@ -472,7 +472,7 @@ static void test_distributions(void)
     set_option("sample.weights", "uniform");
 }
 
-/* -- what is sampler_refuses ---------------------------------------------------------------------------------------------- */
+/* -- what is refused ------------------------------------------------------------------------------------------------- */
 
 static void sampler_refuses(int32_t rc, int32_t expected, const char *part, const char *what)
 {
@@ -530,9 +530,8 @@ static void test_refusals(void)
                     "unknown flags");
     sampler_refuses(samples->prefetch(s.sampler, NULL, &error), GRAFT_ERR_ARG, "made is null",
                     "prefetch without result");
-    ok(samples->explain(s.sampler, text, sizeof text, &error) == GRAFT_OK &&
-           strstr(text, "2 batches of 2 seeds") == NULL && strstr(text, "2 of 2 seeds") != NULL,
-       "explain: %s", text);
+    ok(samples->explain(s.sampler, text, sizeof text, &error) == GRAFT_OK && strstr(text, " 2 of 2 seeds") != NULL,
+       "explain() says how many batches there are");
     ok(samples->prefetch((graft_sampler *)s.matrix, &made, &error) == GRAFT_ERR_STATE, "prefetch of a matrix");
     setting_fini(&s);
 }

@@ -1,0 +1,347 @@
+/* Training by minibatch: one batch of all training vertices with all neighbours is a step on the whole graph; sums over
+ * sampled neighbours are unbiased; the same bits on any number of threads, and when an epoch is interrupted.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/hosts.h"
+#include "harness/strict_host.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
+
+#include "graft_load.h"
+#include "graft_train.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N = 400, FEATURES = 13, CLASSES = 4, EPOCHS = 4 };
+
+static const graft_api   *api;
+static const graft_train *train;
+static graft_error        error;
+static struct strict_host host;
+static int64_t            cancel_at = -1; /* the allocation that asks to cancel the call */
+static struct sample      sample = { 23 };
+
+static void *cancelling_allocate(void *self, uint64_t bytes, uint64_t alignment)
+{
+    if (cancel_at >= 0 && host.calls == cancel_at) api->cancel(api->context);
+    return strict_allocate(self, bytes, alignment);
+}
+
+static void reset_options(void)
+{
+    host_set_all(api, "model=sage aggregator=mean layers=3 hidden=16 heads=2 propagation=3 dropout=0 input_dropout=0 "
+                      "norm=layer jumping=none residual=no epochs=4 eval_every=2 threads=2 order=given symmetrize=no "
+                      "edge_features=none batch_size=0 fanout=-1 sample.replace=no drop_last=no lr=0.01 loss=auto "
+                      "class_weights=none sparse_input=auto recompute=no model.type=f32 optimizer=adam label_rate=0 "
+                      "workers.sparse=0 on_nonfinite=stop sample.ahead=0 sample.weights=uniform normalize_features=no "
+                      "attention_dropout=0");
+}
+
+static int64_t count_trained(const struct sample_dataset *set)
+{
+    int64_t count = 0;
+
+    for (int64_t v = 0; v < set->dataset.n_vertices; v++) {
+        int known = set->dataset.labels != NULL && set->labels[v] >= 0;
+
+        known |= set->dataset.targets != NULL;
+        for (int64_t j = 0; set->dataset.float_targets != NULL && j < set->dataset.n_classes; j++)
+            known |= !isnan(((const float *)set->float_targets.data)[v * set->float_targets.stride + j]);
+        count += known && set->split[v] == GRAFT_SPLIT_TRAIN;
+    }
+    return count;
+}
+
+static graft_trainer *create_trainer(const struct sample_dataset *set, const char *settings)
+{
+    graft_trainer *trainer = NULL;
+
+    reset_options();
+    host_set_all(api, settings);
+    if (train->create(api->context, &set->dataset, &trainer, &error) == GRAFT_OK) return trainer;
+    diag("%s: %s", settings, error.message);
+    return NULL;
+}
+
+static double epoch_loss(graft_trainer *trainer)
+{
+    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+
+    if (trainer == NULL) return (double)NAN;
+    if (train->epoch(trainer, &epoch, &error) == GRAFT_OK) return epoch.loss;
+    diag("%s", error.message);
+    return (double)NAN;
+}
+
+/* -- one batch of all --------------------------------------------------------------------------------------------- */
+
+/* The losses of a trainer, and its predictions in the end. */
+struct results {
+    double loss[EPOCHS];
+    float  logits[N * CLASSES];
+};
+
+static void train_all(const struct sample_dataset *set, const char *settings, struct results *results)
+{
+    const graft_dense logits = graft_dense_in(GRAFT_F32, N, CLASSES, results->logits);
+    graft_trainer    *trainer = create_trainer(set, settings);
+
+    for (int e = 0; e < EPOCHS; e++) results->loss[e] = epoch_loss(trainer);
+    if (trainer == NULL || train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error) != GRAFT_OK)
+        results->loss[0] = (double)NAN;
+    train->destroy(trainer);
+}
+
+static void test_one_batch(const struct sample_dataset *set, const char *name, const char *settings)
+{
+    static struct results whole, batch;
+    double                first, later = 0, largest = 0, most = 0;
+    char                  both[512];
+
+    snprintf(both, sizeof both, "%s batch_size=%lld", settings, (long long)count_trained(set));
+    train_all(set, settings, &whole);
+    train_all(set, both, &batch);
+    first = fabs(batch.loss[0] - whole.loss[0]) / fabs(whole.loss[0]);
+    for (int e = 1; e < EPOCHS; e++) later = fmax(later, fabs(batch.loss[e] - whole.loss[e]) / fabs(whole.loss[e]));
+    for (int i = 0; i < N * CLASSES; i++) {
+        largest = fmax(largest, fabs((double)whole.logits[i]));
+        most = fmax(most, fabs((double)(batch.logits[i] - whole.logits[i])));
+    }
+    ok(first < 2e-6 && later < 1e-3 && most / largest < 1e-2, "%s, %s: losses are %.1e and %.1e off, predictions %.1e",
+       name, settings, first, later, most / largest);
+}
+
+static void test_one_batch_of_all(void)
+{
+    static const char *const models[] = { "sage", "gcn", "gin", "gat", "mlp", "sgc", "appnp" };
+    struct sample_dataset    dense, sparse, several, floats;
+    char                     settings[200];
+
+    sample_dataset_init(&dense, &sample, N, FEATURES, CLASSES, 0, 0);
+    sample_dataset_init(&sparse, &sample, N, FEATURES, CLASSES, 0, 1);
+    sample_dataset_init(&several, &sample, N, FEATURES, CLASSES, 1, 0);
+    sample_dataset_init(&floats, &sample, N, FEATURES, CLASSES, 0, 0);
+    sample_dataset_regress(&floats, &sample);
+    for (int m = 0; m < 7; m++) {
+        static const char *const more[] = { "", " dropout=0.4 input_dropout=0.2 order=rcm",
+                                            " norm=batch symmetrize=yes",
+                                            " layers=4 hidden=20,20,8 optimizer=sgd residual=yes dropout=0.5" };
+
+        for (int i = 0; i < 4; i++) {
+            if (m == 4 && i == 2) continue; /* BatchNorm of mlp is over the training vertices then, and not over all */
+            snprintf(settings, sizeof settings, "model=%s%s", models[m], more[i]);
+            test_one_batch(&dense, "dense", settings);
+        }
+        snprintf(settings, sizeof settings, "model=%s dropout=0.3", models[m]);
+        test_one_batch(&floats, "float targets", settings);
+        test_one_batch(&several, "several classes", settings);
+        snprintf(settings, sizeof settings, "model=%s sparse_input=yes input_dropout=0.3", models[m]);
+        test_one_batch(&sparse, "sparse", settings);
+        snprintf(settings, sizeof settings, "model=%s sparse_input=no order=degree", models[m]);
+        test_one_batch(&sparse, "sparse", settings);
+    }
+    test_one_batch(&dense, "dense", "aggregator=sum hidden=40");
+    test_one_batch(&dense, "dense", "aggregator=max dropout=0.3");
+    test_one_batch(&dense, "dense", "class_weights=balanced jumping=cat recompute=yes");
+    test_one_batch(&dense, "dense", "model=gat edge_features=array attention_dropout=0.2 dropout=0.2");
+    test_one_batch(&dense, "dense", "model=gcn jumping=max normalize_features=yes model.type=bf16");
+    sample_dataset_fini(&dense);
+    sample_dataset_fini(&sparse);
+    sample_dataset_fini(&several);
+    sample_dataset_fini(&floats);
+}
+
+/* -- sums are unbiased -------------------------------------------------------------------------------------------- */
+
+/* One layer, and targets far above all outputs: the loss mae is then linear in the sums. Weights stay. */
+static void test_unbiased(const char *model)
+{
+    enum { TIMES = 600 };
+    struct sample_dataset set;
+    graft_trainer        *trainer;
+    double                expected, sum = 0, squares = 0, mean, deviation;
+    char                  settings[200];
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    sample_dataset_regress(&set, &sample);
+    for (int64_t i = 0; i < N * set.float_targets.stride; i++) ((float *)set.float_targets.data)[i] = 1e4f;
+    snprintf(settings, sizeof settings, "%s layers=1 loss=mae lr=0 epochs=%d eval_every=0", model, TIMES);
+    trainer = create_trainer(&set, settings);
+    expected = epoch_loss(trainer);
+    train->destroy(trainer);
+    snprintf(settings, sizeof settings, "%s layers=1 loss=mae lr=0 epochs=%d eval_every=0 batch_size=32 fanout=2",
+             model, TIMES);
+    trainer = create_trainer(&set, settings);
+    for (int i = 0; i < TIMES; i++) {
+        const double loss = epoch_loss(trainer) - expected;
+        sum += loss;
+        squares += loss * loss;
+    }
+    train->destroy(trainer);
+    mean = sum / TIMES;
+    deviation = sqrt((squares / TIMES - mean * mean) / TIMES);
+    ok(deviation > 0 && fabs(mean) < 4.5 * deviation, "%s: sums over 2 neighbours are unbiased (%.2f deviations)",
+       model, mean / deviation);
+    sample_dataset_fini(&set);
+}
+
+/* -- the same bits ------------------------------------------------------------------------------------------------ */
+
+/* Another trainer with the state of this one, which is destroyed. */
+static graft_trainer *move_state(const struct sample_dataset *set, graft_trainer *from)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+    graft_trainer   *to = NULL;
+
+    if (train->create(api->context, &set->dataset, &to, &error) != GRAFT_OK) return NULL;
+    for (int32_t i = 0; train->state_item(from, i, &item, NULL) == GRAFT_OK; i++)
+        if (train->state_set(to, &item, &error) != GRAFT_OK) return NULL;
+    train->destroy(from);
+    return to;
+}
+
+/* Train to the end. Allocations `step` apart ask for a cancel, or fail; after each the trainer goes on, or another one
+ * with its state. Returns how often that was in the middle of an epoch, or -1. */
+static int64_t train_interrupted(const struct sample_dataset *set, graft_trainer **trainer, int cancels, int moves,
+                                 int64_t step)
+{
+    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    int64_t     middle = 0, times = 0;
+
+    while (!epoch.done && times < 500) {
+        const int32_t expected = cancels ? GRAFT_ERR_CANCELLED : GRAFT_ERR_NOMEM;
+        int32_t       rc;
+
+        graft_state_item item = GRAFT_INIT(graft_state_item);
+
+        if (cancels) cancel_at = host.calls + step;
+        else host.fail_at = host.calls + step;
+        rc = train->epoch(*trainer, &epoch, &error);
+        cancel_at = host.fail_at = -1;
+        if (rc != GRAFT_OK && rc != expected) return -1;
+        if (rc == GRAFT_OK) continue;
+        times++;
+        for (int32_t i = 0; train->state_item(*trainer, i, &item, NULL) == GRAFT_OK; i++)
+            if (strcmp(item.name, "progress.batch") == 0) middle += *(const int64_t *)item.data > 0;
+        if (moves) *trainer = move_state(set, *trainer);
+        if (*trainer == NULL) return -1;
+    }
+    return times < 500 ? middle : -1;
+}
+
+static void test_bits(const char *settings)
+{
+    static const char *const threads[] = { "threads=1", "threads=2", "threads=3 sample.ahead=1",
+                                           "threads=5 sample.ahead=4" };
+    static struct results    results[2];
+    struct sample_dataset    set;
+    graft_trainer           *first, *other;
+    int64_t                  middle;
+    int                      same = 1;
+    char                     all[300];
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    first = create_trainer(&set, settings);
+    for (int e = 0; e < EPOCHS; e++) epoch_loss(first);
+    for (int i = 0; i < 2; i++) { /* cancelled, and goes on in the same trainer or in another one */
+        if (train->create(api->context, &set.dataset, &other, &error) != GRAFT_OK) break;
+        middle = train_interrupted(&set, &other, 1, i, i ? 150 : 61);
+        ok(middle > 2 && host_same_state(train, first, other), "%s: cancelled %lld times inside epochs, %s: same bits",
+           settings, (long long)middle, i ? "and continued by others" : "and continued");
+        train->destroy(other);
+    }
+    if (train->create(api->context, &set.dataset, &other, &error) == GRAFT_OK) {
+        middle = train_interrupted(&set, &other, 0, 0, 47);
+        ok(middle > 2 && host_same_state(train, first, other), "%s: %lld lacks of memory inside epochs: same bits",
+           settings, (long long)middle);
+        train->destroy(other);
+    }
+    train->destroy(first);
+    for (int t = 0; t < 4; t++) {
+        snprintf(all, sizeof all, "%s %s", settings, threads[t]);
+        train_all(&set, all, &results[t > 0]);
+        same &= t == 0 || memcmp(&results[0], &results[1], sizeof results[0]) == 0;
+    }
+    ok(same, "%s: the same bits on 1, 2, 3 and 5 threads", settings);
+    sample_dataset_fini(&set);
+}
+
+/* -- updates, and what is refused --------------------------------------------------------------------------------- */
+
+static void test_new_split(void)
+{
+    struct sample_dataset set;
+    graft_trainer        *trainer;
+    char                  text[2000];
+    int                   good;
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    trainer = create_trainer(&set, "batch_size=20 fanout=5");
+    epoch_loss(trainer);
+    for (int64_t v = 0; v < N; v++) set.split[v] = v < 100 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
+    good = train->update(trainer, GRAFT_UPDATE_SPLIT, &set.dataset, &error) == GRAFT_OK;
+    good = good && isfinite(epoch_loss(trainer)) && train->explain(trainer, text, sizeof text, &error) == GRAFT_OK;
+    ok(good && strstr(text, "batches   4 of 20 training vertices") != NULL, "another split has other batches");
+    train->destroy(trainer);
+    sample_dataset_fini(&set);
+}
+
+static void test_batch_refusals(void)
+{
+    static const struct {
+        const char *settings, *part;
+    } wrong[] = { { "batch_size=5000", "'batch_size' is 5000" },
+                  { "batch_size=10 fanout=1,2", "2 numbers, but 3 layers" },
+                  { "model=appnp batch_size=10 fanout=1,2", "2 numbers, but 3 layers" },
+                  { "batch_size=10 label_rate=0.5", "'label_rate'" },
+                  { "batch_size=10 workers.sparse=1", "'workers.sparse'" },
+                  { "model=gat batch_size=10 fanout=3 sample.replace=yes", "attention" },
+                  { "batch_size=10 sample.weights=edge", "the graph has no values" } };
+    struct sample_dataset set;
+    graft_csr             plain;
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    plain = set.graph.csr;
+    plain.values = NULL;
+    plain.value_type = 0;
+    set.dataset.graph = &plain;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        graft_trainer *trainer = NULL;
+        int32_t        rc;
+
+        reset_options();
+        host_set_all(api, wrong[i].settings);
+        rc = train->create(api->context, &set.dataset, &trainer, &error);
+        ok(rc == GRAFT_ERR_OPTION && strstr(error.message, wrong[i].part) != NULL, "%s: %s", wrong[i].settings,
+           error.message);
+        train->destroy(trainer);
+    }
+    sample_dataset_fini(&set);
+}
+
+int main(void)
+{
+    error = GRAFT_INIT(graft_error);
+    strict_host_init(&host);
+    host.table.allocate = cancelling_allocate;
+    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), &host.table, &api, &error) == GRAFT_OK, "the library opens")) {
+        diag("%s", error.message);
+        return done();
+    }
+    train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    if (!ok(train != NULL, "it has " GRAFT_TRAIN_ID)) return done();
+    test_one_batch_of_all();
+    test_unbiased("model=sage aggregator=sum");
+    test_unbiased("model=sage");
+    test_unbiased("model=gcn");
+    test_unbiased("model=sgc propagation=1");
+    test_bits("batch_size=30 fanout=3,4,-1 dropout=0.4");
+    test_bits("model=gat batch_size=50 fanout=5 dropout=0.2 attention_dropout=0.2");
+    test_bits("model=gcn batch_size=30 fanout=2 norm=batch order=rcm drop_last=yes");
+    test_new_split();
+    test_batch_refusals();
+    api->close(api->context);
+    ok(host.live_blocks == 0 && host.fault == NULL, "all memory was returned (%lld blocks, %s)",
+       (long long)host.live_blocks, host.fault != NULL ? host.fault : "no fault");
+    return done();
+}
