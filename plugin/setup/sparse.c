@@ -113,7 +113,7 @@ done:
 
 /* Rows of x as a matrix of their own. */
 static int32_t copy_sparse_rows(struct gr_setup *s, struct gr_budget *budget, const graft_csr *x, const int64_t *vertex,
-                         int64_t rows, graft_matrix **made, graft_error *error)
+                                int64_t rows, graft_matrix **made, graft_error *error)
 {
     graft_csr csr = { .size = sizeof csr, .index_type = x->index_type, .value_type = GRAFT_F32 };
     int64_t  *row_ptr;

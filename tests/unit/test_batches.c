@@ -63,7 +63,7 @@ static graft_trainer *create_trainer(const struct sample_dataset *set, const cha
     return NULL;
 }
 
-static double epoch_loss(graft_trainer *trainer)
+static double loss_of_epoch(graft_trainer *trainer)
 {
     graft_epoch epoch = GRAFT_INIT(graft_epoch);
 
@@ -86,7 +86,7 @@ static void train_all(const struct sample_dataset *set, const char *settings, st
     const graft_dense logits = graft_dense_in(GRAFT_F32, N, CLASSES, results->logits);
     graft_trainer    *trainer = create_trainer(set, settings);
 
-    for (int e = 0; e < EPOCHS; e++) results->loss[e] = epoch_loss(trainer);
+    for (int e = 0; e < EPOCHS; e++) results->loss[e] = loss_of_epoch(trainer);
     if (trainer == NULL || train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error) != GRAFT_OK)
         results->loss[0] = (double)NAN;
     train->destroy(trainer);
@@ -167,13 +167,13 @@ static void test_unbiased(const char *model)
     for (int64_t i = 0; i < N * set.float_targets.stride; i++) ((float *)set.float_targets.data)[i] = 1e4f;
     snprintf(settings, sizeof settings, "%s layers=1 loss=mae lr=0 epochs=%d eval_every=0", model, TIMES);
     trainer = create_trainer(&set, settings);
-    expected = epoch_loss(trainer);
+    expected = loss_of_epoch(trainer);
     train->destroy(trainer);
     snprintf(settings, sizeof settings, "%s layers=1 loss=mae lr=0 epochs=%d eval_every=0 batch_size=32 fanout=2",
              model, TIMES);
     trainer = create_trainer(&set, settings);
     for (int i = 0; i < TIMES; i++) {
-        const double loss = epoch_loss(trainer) - expected;
+        const double loss = loss_of_epoch(trainer) - expected;
         sum += loss;
         squares += loss * loss;
     }
@@ -229,7 +229,8 @@ static int64_t train_interrupted(const struct sample_dataset *set, graft_trainer
     return times < 500 ? middle : -1;
 }
 
-static void test_bits(const char *settings)
+/* `step`: allocations up to a request to cancel. */
+static void test_bits(const char *settings, int64_t step)
 {
     static const char *const threads[] = { "threads=1", "threads=2", "threads=3 sample.ahead=1",
                                            "threads=5 sample.ahead=4" };
@@ -242,10 +243,10 @@ static void test_bits(const char *settings)
 
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
     first = create_trainer(&set, settings);
-    for (int e = 0; e < EPOCHS; e++) epoch_loss(first);
+    for (int e = 0; e < EPOCHS; e++) loss_of_epoch(first);
     for (int i = 0; i < 2; i++) { /* cancelled, and goes on in the same trainer or in another one */
         if (train->create(api->context, &set.dataset, &other, &error) != GRAFT_OK) break;
-        middle = train_interrupted(&set, &other, 1, i, i ? 150 : 61);
+        middle = train_interrupted(&set, &other, 1, i, i ? step : 61);
         ok(middle > 2 && host_same_state(train, first, other), "%s: cancelled %lld times inside epochs, %s: same bits",
            settings, (long long)middle, i ? "and continued by others" : "and continued");
         train->destroy(other);
@@ -277,10 +278,10 @@ static void test_new_split(void)
 
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
     trainer = create_trainer(&set, "batch_size=20 fanout=5");
-    epoch_loss(trainer);
+    loss_of_epoch(trainer);
     for (int64_t v = 0; v < N; v++) set.split[v] = v < 100 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
     good = train->update(trainer, GRAFT_UPDATE_SPLIT, &set.dataset, &error) == GRAFT_OK;
-    good = good && isfinite(epoch_loss(trainer)) && train->explain(trainer, text, sizeof text, &error) == GRAFT_OK;
+    good = good && isfinite(loss_of_epoch(trainer)) && train->explain(trainer, text, sizeof text, &error) == GRAFT_OK;
     ok(good && strstr(text, "batches   4 of 20 training vertices") != NULL, "another split has other batches");
     train->destroy(trainer);
     sample_dataset_fini(&set);
@@ -335,9 +336,9 @@ int main(void)
     test_unbiased("model=sage");
     test_unbiased("model=gcn");
     test_unbiased("model=sgc propagation=1");
-    test_bits("batch_size=30 fanout=3,4,-1 dropout=0.4");
-    test_bits("model=gat batch_size=50 fanout=5 dropout=0.2 attention_dropout=0.2");
-    test_bits("model=gcn batch_size=30 fanout=2 norm=batch order=rcm drop_last=yes");
+    test_bits("batch_size=30 fanout=3,4,-1 dropout=0.4", 150);
+    test_bits("model=gat batch_size=50 fanout=5 dropout=0.2 attention_dropout=0.2", 61);
+    test_bits("model=gcn batch_size=30 fanout=2 norm=batch order=rcm drop_last=yes", 150);
     test_new_split();
     test_batch_refusals();
     api->close(api->context);

@@ -472,7 +472,7 @@ static void test_distributions(void)
     set_option("sample.weights", "uniform");
 }
 
-/* -- what is refused ------------------------------------------------------------------------------------------------- */
+/* -- what is refused ---------------------------------------------------------------------------------------------- */
 
 static void sampler_refuses(int32_t rc, int32_t expected, const char *part, const char *what)
 {
