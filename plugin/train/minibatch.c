@@ -66,6 +66,21 @@ done:
     return rc;
 }
 
+/* Places for the blocks of a batch. */
+static int32_t make_places(graft_trainer *t, graft_error *error)
+{
+    struct gr_minibatches *m = &t->batches;
+    const int64_t          layers = t->setup.model.config.n_layers;
+    int32_t                rc = GRAFT_OK;
+
+    if (m->block != NULL) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&t->setup.budget, GR_USE_GRAPH, m->block_of, layers, error));
+    GR_TRY(GR_BUDGET_NEW(&t->setup.budget, GR_USE_GRAPH, m->block, layers, error));
+    for (int32_t l = 0; l < layers; l++) m->block_of[l] = &m->block[l];
+done:
+    return rc;
+}
+
 /* A graph without edges, for a model that uses none. */
 static int32_t make_no_edges(graft_trainer *t, graft_csr *graph, graft_error *error)
 {
@@ -93,6 +108,7 @@ int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
     if (s->context->options.sampling.batch_size == 0 || s->run.targets.n_train == 0) return GRAFT_OK;
     GR_TRY(check_options(t, error));
     GR_TRY(read_fanouts(t, fanout, error));
+    GR_TRY(make_places(t, error));
     GR_TRY(find_seeds(t, &seeds, &source.n_seeds, error));
     if (s->a == NULL) GR_TRY(make_no_edges(t, &none, error));
     source.graph = s->a != NULL ? &s->a->csr : &none;
@@ -221,7 +237,6 @@ static int32_t make_batch_block(graft_trainer *t, const struct gr_batch *batch, 
 
     *block =
         (struct gr_block){ .n_dst = from->n_dst, .n_src = from->n_src, .n_seen = from->n_src, .vertex = m->vertex };
-    m->block_of[l] = block;
     if (s->a == NULL || l < s->model.config.gathers_from) return GRAFT_OK;
     csr.row_ptr = from->row_ptr;
     csr.col_idx = from->col;

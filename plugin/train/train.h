@@ -23,15 +23,15 @@ struct gr_progress {
 
 /** Training by minibatch. What a batch replaces in the run during a step is kept here. */
 struct gr_minibatches {
-    graft_sampler         *sampler; /* NULL: a step is on the whole graph */
-    int64_t                sampler_bytes;
-    int64_t               *no_edges; /* row pointers of a graph without edges, for models that use none */
-    struct gr_budget       budget;   /* of the current batch */
-    const int64_t         *vertex;   /* global ones */
-    struct gr_block        block[GR_LAYERS_MAX];
-    const struct gr_block *block_of[GR_LAYERS_MAX];
-    struct gr_input        input;
-    struct gr_targets      targets;
+    graft_sampler          *sampler; /* NULL: a step is on the whole graph */
+    int64_t                 sampler_bytes;
+    int64_t                *no_edges; /* row pointers of a graph without edges, for models that use none */
+    struct gr_budget        budget;   /* of the current batch */
+    const int64_t          *vertex;   /* global ones */
+    struct gr_block        *block;    /* [layers] */
+    const struct gr_block **block_of; /* [layers] */
+    struct gr_input         input;
+    struct gr_targets       targets;
 };
 
 struct graft_trainer {
