@@ -27,7 +27,9 @@ static graft_graph            *graph;
 static graft_plan             *plan;
 static const graft_halos      *halos;
 static const graft_models     *models;
+static const graft_samples    *samples;
 static const graft_transports *transports;
+static graft_sampler          *sampler;
 static graft_trainer          *trainer;
 static graft_halo             *halo;
 static graft_model            *model;
@@ -227,6 +229,18 @@ static int32_t read_model_info(void *output)
     return models->info(model, output, &error);
 }
 
+static int32_t draw_batch(void *output)
+{
+    const int64_t seeds[] = { 4, 1 };
+
+    return samples->sample(sampler, seeds, 2, GRAFT_SAMPLE_ALL, output, &error);
+}
+
+static int32_t read_block(void *output)
+{
+    return samples->block(sampler, 0, output, &error);
+}
+
 static int32_t read_graph_info(void *output)
 {
     return graphs->info(graph, 0, output, &error);
@@ -279,6 +293,20 @@ static void test_local_structs(void)
     try_input("graft_index", &index, sizeof index, offsetof(graft_index, data), GRAFT_ERR_ARG, gather_by);
     try_input("graft_codec_args", &args, sizeof args, sizeof args - 8, GRAFT_OK, encode);
     try_output("graft_codec_error", sizeof(graft_codec_error), encode_counting);
+}
+
+static void test_sample_structs(void)
+{
+    graft_matrix *matrix = NULL;
+
+    if (!ok(mxm->matrix_create(api->context, &ring, 0, &matrix, &error) == GRAFT_OK &&
+                samples->create(api->context, matrix, NULL, 0, &sampler, &error) == GRAFT_OK,
+            "a sampler of a graph"))
+        return;
+    try_output("graft_sample_batch", sizeof(graft_sample_batch), draw_batch);
+    try_output("graft_sample_block", sizeof(graft_sample_block), read_block);
+    samples->destroy(sampler);
+    mxm->matrix_destroy(api->context, matrix);
 }
 
 /* No such module is there, which is found after the struct was read. */
@@ -375,11 +403,13 @@ int main(void)
     transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
     halos = graft_interface(api, GRAFT_HALO_ID, sizeof *halos);
     models = graft_interface(api, GRAFT_MODEL_ID, sizeof *models);
-    if (!ok(mxm && edge && codec && graphs && aggregate && train && transports && halos && models,
+    samples = graft_interface(api, GRAFT_SAMPLE_ID, sizeof *samples);
+    if (!ok(mxm && edge && codec && graphs && aggregate && train && transports && halos && models && samples,
             "and has its tables"))
         return done();
     ok(transports->threads(api->context, 1, &transport, &error) == GRAFT_OK, "one rank");
     test_local_structs();
+    test_sample_structs();
     test_communicator();
     test_rank_structs();
     test_halo_structs();
