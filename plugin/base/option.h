@@ -146,11 +146,19 @@ struct gr_halo_options {
 
 enum gr_sample_weights { GR_SAMPLE_UNIFORM, GR_SAMPLE_BY_EDGE, GR_SAMPLE_BY_DEGREE };
 
+/** What happens to a row of the halo that is not in a cache: it is left out of sums; the same, and they are scaled to
+ *  the rows that are there; or a row is taken that is too old, if there is one. */
+enum gr_cache_miss { GR_MISS_DROP, GR_MISS_DROP_RESCALED, GR_MISS_LAST };
+enum gr_cache_codec { GR_CACHE_F32, GR_CACHE_BF16, GR_CACHE_Q8, GR_CACHE_Q4 };
+
 struct gr_sampling_options {
     int64_t                batch_size, ahead; /* 0: all seeds; as many as threads */
     struct gr_widths       fanout;
     enum gr_sample_weights weights;
     int32_t                replace, drop_last;
+    int64_t                cache_rows, cache_life, push_rows, push_delay;
+    enum gr_cache_miss     cache_miss;
+    enum gr_cache_codec    cache_codec;
 };
 
 enum gr_check { GR_CHECK_NO, GR_CHECK_ARGS, GR_CHECK_FULL };

@@ -45,6 +45,8 @@
 #define STALE EXCHANGE " and halo.staleness=1"
 #define ADAPTIVE EXCHANGE " and halo.codec=adaptive"
 
+#define CACHED EXCHANGE " and batch_size!=0"
+
 #define MODEL_WORD(constant, word) "|" #word
 #define CODEC_WORD(word, bits, adaptive, code) "|" word
 #define METHOD_WORD(constant, word, whole) "|" #word
@@ -255,6 +257,18 @@ const struct gr_option_row gr_option_table[] = {
       "batches that are made at once, one on each thread; 0: as many as threads" },
     { "drop_last", CHOICE(sampling.drop_last), "no|yes", "no", SAMPLING, SAME, USUAL, "batch_size!=0",
       "leave out a smaller batch at the end of an epoch" },
+    { "hec.rows", INTEGER(sampling.cache_rows), "1..2147483647", "1000000", SAMPLING, SAME, USUAL, CACHED,
+      "rows of other ranks that a layer keeps; with hec.codec, more rows in as many bytes" },
+    { "hec.life", INTEGER(sampling.cache_life), "1..", "2", SAMPLING, SAME, USUAL, CACHED,
+      "batches for which a row is used" },
+    { "hec.miss", CHOICE(sampling.cache_miss), "drop|drop_rescaled|last", "drop", SAMPLING, SAME, USUAL, CACHED,
+      "for a row that is not there: 0, nothing, with sums scaled to the others, or one that is too old" },
+    { "hec.codec", CHOICE(sampling.cache_codec), "f32|bf16|q8|q4", "f32", SAMPLING, SAME, EXPERT, CACHED,
+      "how rows are kept" },
+    { "aep.rows", INTEGER(sampling.push_rows), "0..2147483647", "2000", SAMPLING, SAME, USUAL, CACHED,
+      "rows of a layer that a batch sends to each rank at most, drawn by degree" },
+    { "aep.delay", INTEGER(sampling.push_delay), "1..64", "1", SAMPLING, SAME, EXPERT, CACHED,
+      "batches until rows that were sent are used" },
 
     { "module.path", TEXT(library.module_path), "", "", LIBRARY, EACH, EXPERT | LIVE, "",
       "folders, separated by ':', that are searched for modules first" },

@@ -16,7 +16,8 @@ enum gr_random_purpose {
     GR_RANDOM_LABELS = 6,
     GR_RANDOM_ATTENTION = 7,
     GR_RANDOM_SAMPLE = 8,
-    GR_RANDOM_SHUFFLE = 9
+    GR_RANDOM_SHUFFLE = 9,
+    GR_RANDOM_PUSH = 10
 };
 
 /** The key of a stream (seed, purpose, epoch, layer): splitmix64 steps, each a bijection of the state. */

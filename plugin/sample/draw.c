@@ -49,9 +49,10 @@ static double draw_unit(struct words *words)
     return (double)((high << 21 | low >> 11) + 1) * 0x1p-53;
 }
 
+/* Vertices of other ranks are columns without a row. */
 static int64_t degree_of(const graft_csr *graph, int64_t v)
 {
-    return graph->row_ptr[v + 1] - graph->row_ptr[v];
+    return v < graph->n_rows ? graph->row_ptr[v + 1] - graph->row_ptr[v] : 0;
 }
 
 static double weight_of(const struct gr_draw_rule *rule, int64_t entry)
@@ -66,11 +67,12 @@ static double weight_of(const struct gr_draw_rule *rule, int64_t entry)
 /* Entries of row v that can be drawn, up to `most`. */
 static int64_t count_drawable(const struct gr_draw_rule *rule, int64_t v, int64_t most)
 {
-    const int64_t begin = rule->graph->row_ptr[v], end = rule->graph->row_ptr[v + 1];
-    int64_t       count = 0;
+    const int64_t degree = degree_of(rule->graph, v);
+    int64_t       begin, count = 0;
 
-    if (rule->weights == GR_SAMPLE_UNIFORM) return end - begin < most ? end - begin : most;
-    for (int64_t e = begin; e < end && count < most; e++) count += weight_of(rule, e) > 0;
+    if (rule->weights == GR_SAMPLE_UNIFORM || degree == 0) return degree < most ? degree : most;
+    begin = rule->graph->row_ptr[v];
+    for (int64_t e = begin; e < begin + degree && count < most; e++) count += weight_of(rule, e) > 0;
     return count;
 }
 
@@ -202,12 +204,13 @@ static void draw_weighted_repeatedly(const struct gr_draw_rule *rule, struct wor
 void gr_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_space *space, uint64_t key, int64_t fanout,
                      int64_t v, int64_t *entries)
 {
-    const int64_t begin = rule->graph->row_ptr[v], d = degree_of(rule->graph, v);
-    const int64_t k = gr_draw_count(rule, fanout, v);
+    const int64_t d = degree_of(rule->graph, v), k = gr_draw_count(rule, fanout, v);
     const int     weighted = rule->weights != GR_SAMPLE_UNIFORM;
     struct words  words = { .key = key, .vertex = (uint64_t)v };
+    int64_t       begin;
 
     if (k == 0) return;
+    begin = rule->graph->row_ptr[v];
     if (fanout == GR_ALL_NEIGHBOURS || (!rule->replace && !weighted && k == d)) take_all(begin, d, entries);
     else if (weighted && rule->replace) draw_weighted_repeatedly(rule, &words, space, begin, d, k, entries);
     else if (weighted) draw_weighted_subset(rule, &words, space, begin, d, k, entries);

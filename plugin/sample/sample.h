@@ -136,21 +136,26 @@ int64_t gr_batch_edges(const struct gr_batch *batch);
 
 /** What `sampler` is made from. */
 struct gr_sampler_source {
-    const graft_csr *graph;
+    const graft_csr *graph; /* of a trainer it may have more columns than rows: vertices without in-neighbours */
     const int64_t   *seeds;
     int64_t          n_seeds;
-    int32_t          n_layers; /* 0: those of options layers and fanout */
-    const int64_t   *fanout;   /* [n_layers] */
+    int32_t          n_layers;  /* 0: those of options layers and fanout */
+    const int64_t   *fanout;    /* [n_layers] */
+    int64_t          n_batches; /* seeds are dealt to so many batches, which differ by one seed; 0: option batch_size */
+    int32_t          rank;      /* ranks draw other numbers */
 };
 /** As graft_samples.create() and the others say; `graph` stays the caller's. */
 int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,
                           graft_error *error);
 int32_t gr_sampler_begin(graft_sampler *sampler, int64_t epoch, int64_t first, graft_error *error);
 int64_t gr_sampler_batches(const graft_sampler *sampler);
-int64_t gr_sampler_bytes(graft_sampler *sampler);
-int32_t gr_sampler_next(graft_sampler *sampler, graft_error *error);
-int32_t gr_sampler_sample(graft_sampler *sampler, const int64_t *seeds, int64_t n, int all, graft_error *error);
-int32_t gr_sampler_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error);
+/** The seeds of the epoch in their order, and the place of the first one of a batch, or of none behind the last. */
+const int64_t *gr_sampler_seeds(const graft_sampler *sampler);
+int64_t        gr_sampler_first_seed(const graft_sampler *sampler, int64_t batch);
+int64_t        gr_sampler_bytes(graft_sampler *sampler);
+int32_t        gr_sampler_next(graft_sampler *sampler, graft_error *error);
+int32_t        gr_sampler_sample(graft_sampler *sampler, const int64_t *seeds, int64_t n, int all, graft_error *error);
+int32_t        gr_sampler_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error);
 /** The batch that next() or sample() gave last, or NULL. */
 const struct gr_batch *gr_sampler_batch(const graft_sampler *sampler);
 void                   gr_sampler_explain(graft_sampler *sampler, char *text, uint64_t capacity);

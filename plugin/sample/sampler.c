@@ -33,6 +33,7 @@ struct graft_sampler {
     struct gr_batch_request request; /* of a batch of the epoch, without its seeds */
     int64_t                *seeds, *shuffled;
     int64_t                 n_seeds, batch_size, n_batches;
+    int                     is_dealt; /* batches differ by one seed; else they have batch_size but for the last */
 
     pthread_mutex_t   lock; /* of all that follows */
     pthread_cond_t    done; /* a batch that was claimed is ready or failed */
@@ -68,17 +69,22 @@ static int32_t read_fanout(graft_sampler *s, const struct gr_sampler_source *sou
     return GRAFT_OK;
 }
 
-static int32_t read_batch_sizes(graft_sampler *s, graft_error *error)
+static int32_t read_batch_sizes(graft_sampler *s, const struct gr_sampler_source *source, graft_error *error)
 {
     const struct gr_sampling_options *options = &s->context->options.sampling;
 
+    s->n_slots = options->ahead > 0 ? options->ahead : gr_threads(s->context, 0);
+    s->is_dealt = source->n_batches > 0;
+    if (s->is_dealt) {
+        s->n_batches = source->n_batches;
+        return GRAFT_OK;
+    }
     s->batch_size = options->batch_size > 0 ? options->batch_size : s->n_seeds;
     if (s->n_seeds > 0 && s->batch_size > s->n_seeds)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'batch_size' is %lld, but there are %lld seeds",
                        (long long)s->batch_size, (long long)s->n_seeds);
     if (s->n_seeds > 0)
         s->n_batches = (options->drop_last ? s->n_seeds : s->n_seeds + s->batch_size - 1) / s->batch_size;
-    s->n_slots = options->ahead > 0 ? options->ahead : gr_threads(s->context, 0);
     return GRAFT_OK;
 }
 
@@ -149,12 +155,12 @@ static int32_t check_source(const struct gr_sampler_source *source, graft_error 
 {
     const graft_csr *graph = source->graph;
 
-    if (graph->n_rows != graph->n_cols)
+    if (source->n_layers == 0 && graph->n_rows != graph->n_cols)
         return gr_fail(error, GRAFT_ERR_ARG, "graph is %lld x %lld, and not square", (long long)graph->n_rows,
                        (long long)graph->n_cols);
-    if (graph->n_rows >= INT32_MAX)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "graph has %lld rows, more than 2147483646",
-                       (long long)graph->n_rows);
+    if (graph->n_cols >= INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "graph has %lld vertices, more than 2147483646",
+                       (long long)graph->n_cols);
     if (source->n_seeds < 0 || (source->seeds == NULL && source->n_seeds > 0))
         return gr_fail(error, GRAFT_ERR_ARG, "n_seeds is %lld, and seeds %s", (long long)source->n_seeds,
                        source->seeds == NULL ? "is null" : "is an array");
@@ -178,9 +184,9 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     s->rule =
         (struct gr_draw_rule){ .graph = &s->graph, .weights = options->weights, .replace = options->replace != 0 };
     s->request.rule = &s->rule;
-    s->request.seed = (uint64_t)context->options.train.seed;
+    s->request.seed = (uint64_t)context->options.train.seed + 0x9E3779B97F4A7C15u * (uint64_t)source->rank;
     GR_TRY(read_fanout(s, source, error));
-    GR_TRY(read_batch_sizes(s, error));
+    GR_TRY(read_batch_sizes(s, source, error));
     GR_TRY(check_edge_weights(s, error));
     GR_TRY(copy_seeds(s, source->seeds, error));
     GR_TRY(GR_NEW(context, s->slots, s->n_slots, error));
@@ -225,6 +231,17 @@ int64_t gr_sampler_batches(const graft_sampler *s)
     return s->n_batches;
 }
 
+int64_t gr_sampler_first_seed(const graft_sampler *s, int64_t batch)
+{
+    if (s->is_dealt) return (int64_t)((__int128)s->n_seeds * batch / s->n_batches);
+    return batch * s->batch_size < s->n_seeds ? batch * s->batch_size : s->n_seeds;
+}
+
+const int64_t *gr_sampler_seeds(const graft_sampler *s)
+{
+    return s->shuffled;
+}
+
 int32_t gr_sampler_begin(graft_sampler *s, int64_t epoch, int64_t first, graft_error *error)
 {
     if (epoch < 0) return gr_fail(error, GRAFT_ERR_ARG, "epoch is %lld, less than 0", (long long)epoch);
@@ -253,12 +270,12 @@ static struct slot *slot_of_batch(const graft_sampler *s, int64_t batch)
 static struct gr_batch_request request_of_batch(const graft_sampler *s, int64_t batch)
 {
     struct gr_batch_request request = s->request;
-    const int64_t           begin = batch * s->batch_size;
+    const int64_t           begin = gr_sampler_first_seed(s, batch);
 
     request.epoch = s->epoch;
     request.index = batch;
     request.seeds = s->shuffled + begin;
-    request.n_seeds = s->n_seeds - begin < s->batch_size ? s->n_seeds - begin : s->batch_size;
+    request.n_seeds = gr_sampler_first_seed(s, batch + 1) - begin;
     return request;
 }
 
@@ -274,7 +291,7 @@ static int32_t take_work(graft_sampler *s, struct work_item **taken, graft_error
     pthread_mutex_unlock(&s->lock);
     if (item == NULL) {
         GR_TRY(GR_NEW(s->context, item, 1, error));
-        GR_TRY(gr_sample_work_init(s->context, &item->work, s->graph.n_rows, 1, error));
+        GR_TRY(gr_sample_work_init(s->context, &item->work, s->graph.n_cols, 1, error));
         pthread_mutex_lock(&s->lock);
         s->n_items++;
         pthread_mutex_unlock(&s->lock);
@@ -325,7 +342,7 @@ static int32_t team_work(graft_sampler *s, graft_error *error)
     if (s->team_work.space != NULL && s->team_work.threads == threads) return GRAFT_OK;
     gr_sample_work_fini(s->context, &s->team_work);
     s->team_work = (struct gr_sample_work){ .threads = 0 };
-    return gr_sample_work_init(s->context, &s->team_work, s->graph.n_rows, threads, error);
+    return gr_sample_work_init(s->context, &s->team_work, s->graph.n_cols, threads, error);
 }
 
 /* Make a claimed batch with the team. */

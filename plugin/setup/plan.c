@@ -79,15 +79,17 @@ static int64_t rows_made(const struct gr_setup *s, int32_t l, int64_t all)
 
 struct gr_capacity gr_capacity_of(const struct gr_setup *s)
 {
+    const int64_t halo = gr_setup_halo_of_batches(s);
+
     GR_ASSERT(s->n_seen >= s->n);
-    return (struct gr_capacity){ .rows = rows_made(s, 1, s->n),
-                                 .seen = rows_made(s, 0, s->n_seen),
+    return (struct gr_capacity){ .rows = rows_made(s, 1, s->n + halo),
+                                 .seen = rows_made(s, 0, s->n + halo > s->n_seen ? s->n + halo : s->n_seen),
                                  .predicts = s->given != NULL,
                                  .edges = s->model.config.kind->attends ? edges_of(s) : 0,
                                  .winner_words = s->partition.columns > 1           ? 0
                                                  : s->graph.index_type == GRAFT_I64 ? 2
                                                                                     : 1,
-                                 .gradient_rows = gradient_rows(s),
+                                 .gradient_rows = gradient_rows(s) + halo,
                                  .label_rows = s->reach[s->model.config.n_layers] };
 }
 

@@ -156,42 +156,53 @@ void gr_ranks_join_values(const struct gr_part *part, void *values)
     }
 }
 
-/* For attention and maxima, entries of all owned rows as one matrix, whose columns are the owned vertices and those of
- * the halo behind them. If values are numbers of entries, the matrix has none, and the caller frees the numbers. */
-static int32_t make_joined(struct gr_setup *s, int64_t **numbers, graft_error *error)
+int32_t gr_ranks_join(const struct gr_setup *s, int with_values, struct gr_csr *joined, graft_error *error)
 {
     const struct gr_part *part = &s->partition.part;
     const graft_csr      *parts[] = { &part->local, &part->remote };
-    const int             uses_values = gr_setup_uses_values(s) || s->model.config.edge_array;
     const graft_csr       like = { .size = sizeof like,
                                    .index_type = GRAFT_I32,
                                    .value_type = part->local.value_type,
-                                   .values = uses_values ? part->local.values : NULL };
+                                   .values = with_values ? part->local.values : NULL };
+    const int64_t         seen = s->n + part->halo.count;
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
-    struct gr_csr         joined = { 0 };
     int64_t               at = 0;
+    int32_t               rc = GRAFT_OK;
 
-    const struct gr_edge_map *map;
-    int32_t                   rc = GRAFT_OK;
-
-    if (s->n_seen > INT32_MAX)
+    if (seen > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                        "%lld vertices and %lld of other ranks are too many for option '%s' = %s", (long long)s->n,
                        (long long)part->halo.count, s->model.config.takes_largest ? "aggregator" : "model",
                        s->model.config.takes_largest ? "max" : s->model.config.kind->name);
-    GR_TRY(gr_csr_init(s->context, &joined, &like, s->n, s->n_seen, entries, error));
-    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->row_kind, s->n_seen, error));
-    memset(s->row_kind + s->n, GR_ROW_HALO, (uint64_t)part->halo.count);
+    GR_TRY(gr_csr_init(s->context, joined, &like, s->n, seen, entries, error));
     for (int64_t row = 0; row < s->n; row++) {
-        if (part->remote.row_ptr[row] < part->remote.row_ptr[row + 1]) s->row_kind[row] = GR_ROW_BOUNDARY;
         for (int i = 0; i < 2; i++) {
             for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++)
-                ((int32_t *)joined.col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? s->n : 0));
+                ((int32_t *)joined->col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? s->n : 0));
         }
-        joined.row_ptr[row + 1] = at;
+        joined->row_ptr[row + 1] = at;
     }
-    if (joined.values != NULL) gr_ranks_join_values(part, joined.values);
-    GR_ASSERT(gr_csr_is_valid(&joined.view));
+    if (joined->values != NULL) gr_ranks_join_values(part, joined->values);
+    GR_ASSERT(gr_csr_is_valid(&joined->view));
+done:
+    return rc;
+}
+
+/* For attention and maxima, the matrix of the rows of this rank. If values are numbers of entries, it has none, and the
+ * caller frees the numbers. */
+static int32_t make_joined(struct gr_setup *s, int64_t **numbers, graft_error *error)
+{
+    const graft_csr *remote = &s->partition.part.remote;
+    struct gr_csr    joined = { 0 };
+
+    const struct gr_edge_map *map;
+    int32_t                   rc = GRAFT_OK;
+
+    GR_TRY(gr_ranks_join(s, gr_setup_uses_values(s) || s->model.config.edge_array, &joined, error));
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->row_kind, s->n_seen, error));
+    memset(s->row_kind + s->n, GR_ROW_HALO, (uint64_t)(s->n_seen - s->n));
+    for (int64_t row = 0; row < s->n; row++)
+        if (remote->row_ptr[row] < remote->row_ptr[row + 1]) s->row_kind[row] = GR_ROW_BOUNDARY;
     if (s->model.config.edge_array) {
         *numbers = joined.values;
         joined.values = NULL;

@@ -60,7 +60,8 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(check_edge_features(s, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
     if (gr_setup_has_batches(s)) s->model.config.row_masks = s->model.config.reuse_input = 0;
-    if (s->given != NULL && gr_masks_rows(s)) s->model.config.reuse_input = 0; /* It is for all rows. */
+    if (gr_setup_has_batches(s) && s->over != NULL) s->model.config.sparse_input = GR_NO; /* rows of the halo are too */
+    if (s->given != NULL && gr_masks_rows(s)) s->model.config.reuse_input = 0;            /* It is for all rows. */
     if (s->model.config.loss != GR_LOSS_SIGMOID) {
         run->targets.targets = NULL; /* Given both, softmax uses the labels and sigmoid the targets. */
         gr_loan_take(&s->loans, s->context, &(struct gr_loan){ .name = "targets" });
@@ -127,6 +128,11 @@ void gr_setup_report_options(struct gr_setup *s)
 int gr_setup_has_batches(const struct gr_setup *s)
 {
     return s->given == NULL && s->context->options.sampling.batch_size > 0;
+}
+
+int64_t gr_setup_halo_of_batches(const struct gr_setup *s)
+{
+    return s->over != NULL && gr_setup_has_batches(s) ? s->partition.part.halo.count : 0;
 }
 
 uint32_t gr_setup_groups(const struct gr_setup *s)

@@ -243,6 +243,9 @@ int     gr_setup_uses_values(const struct gr_setup *setup);
 int32_t gr_ranks_edges_check(const struct gr_setup *setup, const struct gr_new_edges *edges, graft_error *error);
 int32_t gr_ranks_edges_begin(struct gr_setup *setup, struct gr_new_edges *edges, graft_error *error);
 void    gr_ranks_edges_end(struct gr_setup *setup, struct gr_new_edges *edges);
+/** The rows of this rank as one matrix, whose columns are the owned vertices and those of the halo behind them.
+ *  \return OK; ERR_UNSUPPORTED (more columns than an int32_t can number); ERR_NOMEM: on this rank alone. */
+int32_t gr_ranks_join(const struct gr_setup *setup, int with_values, struct gr_csr *joined, graft_error *error);
 /** The values of the matrix of attention, whose rows have the local entries first. */
 void    gr_ranks_join_values(const struct gr_part *part, void *values);
 
@@ -278,6 +281,8 @@ int32_t gr_setup_sparse_rows(struct gr_setup *setup, struct gr_budget *budget, c
 void    gr_setup_sparse_rows_fini(struct gr_setup *setup);
 /** Whether the setup trains by minibatch. */
 int     gr_setup_has_batches(const struct gr_setup *setup);
+/** Vertices of the halo that blocks of batches over ranks have among those of the first layers; else 0. */
+int64_t gr_setup_halo_of_batches(const struct gr_setup *setup);
 /** The parts of the graph that a step needs, and the blocks of all layers. Collective. */
 int32_t gr_setup_graph_mask(struct gr_setup *setup, graft_error *error);
 int32_t gr_ranks_graph_mask(struct gr_setup *setup, graft_error *error);

@@ -148,11 +148,11 @@ static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding 
     double              loss = 0;
     int32_t             rc = GRAFT_OK;
 
-    GR_TRY(gr_check_cancel(t->setup.context, error));
+    if (t->setup.over == NULL) GR_TRY(gr_check_cancel(t->setup.context, error));
     GR_TRY(gr_spans_reset(&t->setup, error)); /* they are those of the last batch */
     rc = gr_minibatch_begin(t, error);
     if (rc == GRAFT_OK)
-        rc = train_blocks(t, t->batches.block_of, p->epoch * p->n_batches + p->batch, epoch, &loss, found, error);
+        rc = train_blocks(t, t->batches->block_of, p->epoch * p->n_batches + p->batch, epoch, &loss, found, error);
     if (rc == GRAFT_OK && has_changed(found)) {
         p->loss += loss * t->setup.run.targets.loss_weight;
         p->weight += t->setup.run.targets.loss_weight;
@@ -174,7 +174,8 @@ static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *
         p->epoch += has_changed(found);
         return GRAFT_OK;
     }
-    GR_TRY(gr_sampler_begin(t->batches.sampler, p->epoch, p->batch, error));
+    GR_TRY(gr_sampler_begin(t->batches->sampler, p->epoch, p->batch, error));
+    if (t->batches->ranks != NULL) GR_TRY(gr_batch_ranks_weigh(&t->setup, t->batches, error));
     while (p->batch < p->n_batches && found->what[0] == '\0') GR_TRY(train_batch(t, epoch, found, error));
     if (found->what[0] != '\0') return GRAFT_OK;
     epoch->loss = p->loss / p->weight;
@@ -216,6 +217,7 @@ done:
 static int go_back(graft_trainer *t, const struct finding *found, int restores)
 {
     gr_strategy_undo_steps(t->setup.run.strategy);
+    if (t->batches != NULL && t->batches->ranks != NULL) gr_cached_forget(&t->batches->ranks->cached);
     if (!found->is_after_step && t->is_measured && !restores) return 1;
     if (!t->has_previous) return 0;
     gr_optimizer_undo(&t->setup.model);

@@ -3,14 +3,13 @@
  * trainer.c    create, evaluate, predict, update     explain.c          a trainer in a few lines
  * epoch.c      one epoch                             explain_traffic.c  over ranks: tables of the messages
  * state.c      the state as named arrays             ranks_agree.c      over ranks: the same state on all
- * minibatch.c  batches in the place of the whole graph
+ * minibatch.h  batches and no whole graph
  * report.c     memory and spans as tables
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_TRAIN_TRAIN_H
 #define GR_TRAIN_TRAIN_H
 
-#include "graft_sample.h"
-#include "setup/setup.h"
+#include "train/minibatch.h"
 
 struct gr_progress {
     int64_t epoch, best_epoch;
@@ -21,25 +20,12 @@ struct gr_progress {
     double  loss, weight; /* sums over these */
 };
 
-/** Training by minibatch. What a batch replaces in the run during a step is kept here. */
-struct gr_minibatches {
-    graft_sampler          *sampler; /* NULL: a step is on the whole graph */
-    int64_t                 sampler_bytes;
-    int64_t                *no_edges; /* row pointers of a graph without edges, for models that use none */
-    struct gr_budget        budget;   /* of the current batch */
-    const int64_t          *vertex;   /* global ones */
-    struct gr_block        *block;    /* [layers] */
-    const struct gr_block **block_of; /* [layers] */
-    struct gr_input         input;
-    struct gr_targets       targets;
-};
-
 struct graft_trainer {
-    struct gr_handle      handle;
-    struct gr_setup       setup;
-    struct gr_progress    progress;
-    struct gr_minibatches batches;
-    int                   state_is_set; /* over ranks: since all had the same */
+    struct gr_handle       handle;
+    struct gr_setup        setup;
+    struct gr_progress     progress;
+    struct gr_minibatches *batches;      /* NULL: a step is on the whole graph */
+    int                    state_is_set; /* over ranks: since all had the same */
     int    has_previous; /* the weights and moments before the last step, whose loss was finite, are kept */
     double seconds_step; /* of the last step; 0: there was none */
     int    is_measured;  /* the losses of the present weights are finite */
@@ -63,7 +49,7 @@ int64_t gr_state_bytes(const graft_state_item *item);
 /** The item of the trainer that has this name and shape. \return OK; ERR_NOT_FOUND; ERR_FORMAT. */
 int32_t gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *like, graft_state_item *found,
                               graft_error *error);
-/** Make a sampler of the training vertices, if option batch_size asks for it, in the place of the one that there is. */
+/** Make a sampler of the training vertices, if option batch_size asks for it, which replaces the one that there is. */
 int32_t gr_minibatches_init(graft_trainer *trainer, graft_error *error);
 void    gr_minibatches_fini(graft_trainer *trainer);
 /** Let the run have the blocks, features and targets of batch progress.batch, until end(), which is due always. */

@@ -1,0 +1,111 @@
+/* Strategy `cached`: a step on a batch of one rank over ranks (Md Vasimuddin et al. 2022, "DistGNN-MB", algorithm 2).
+ *
+ * A rank samples among the vertices that it owns, the solid ones, and those of its halo. Of the halo it has the
+ * features, so the first layer that gathers is exact; a later one reads the rows of the halo from a cache of what their
+ * owners computed in earlier batches. Cached rows are constants: no gradient goes back to their owners.
+ *
+ * In each batch a rank sends the rows of solid vertices that others have in their halo, at most option aep.rows to each
+ * rank and layer; they are stored aep.delay batches later. A vertex has three numbers: of the whole graph; on its rank,
+ * where owned ones come first and the halo behind them; and in a batch.
+ *
+ * cached.c  the strategy      push.c  rows on their way between batches
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_PARALLEL_CACHED_H
+#define GR_PARALLEL_CACHED_H
+
+#include "halo/links.h"
+#include "halo/messages.h"
+#include "model/run.h"
+#include "sample/cache.h"
+
+/** The rows of a layer that one batch sends and receives. */
+struct gr_push {
+    struct gr_messages messages;
+    int64_t            batch; /* that sends them */
+    int                is_sent, in_flight;
+    int64_t           *start[GR_SIDES]; /* [n_ranks + 1] rows by the rank that they go to or come from */
+    int32_t           *row;             /* [rows sent] of the sources of the block */
+    int32_t           *vertex;          /* [rows received] of the halo */
+};
+
+/** Rows and bytes that this rank sent to others since the trainer was made. */
+struct gr_push_counts {
+    int64_t candidates, rows, bytes; /* candidates: rows that others have in their halo */
+};
+
+struct gr_cached_layer {
+    int32_t               index;
+    int64_t               width; /* columns of its rows */
+    struct gr_cache       cache;
+    struct gr_push       *push; /* [delay] batch b uses b % delay */
+    struct gr_push_counts sent;
+
+    /* Of the present batch: */
+    int64_t        n_rows; /* cached rows that its block reads, and: */
+    const int32_t *row;    /* [n_rows] of the cache */
+    graft_matrix  *halo;   /* [n_dst x n_rows] edges from them, of sums; NULL: none */
+    float         *rows;   /* [n_rows x width] space for them, of sums */
+};
+
+struct gr_cached {
+    struct gr_strategy      base;
+    struct gr_strategy     *ranks; /* sums, agreement */
+    graft_context          *context;
+    struct gr_comm         *comm;
+    const struct gr_halo   *halo;
+    const graft_csr        *graph; /* [owned x owned and halo] whose rows have the degrees */
+    const struct gr_links  *links;
+    int64_t                 delay, rows_most; /* options aep.delay and aep.rows */
+    struct gr_cache_life    life;
+    int32_t                 first, n_layers; /* layers first .. n_layers-1 have caches */
+    struct gr_cached_layer *layer;           /* [n_layers] */
+    int64_t                 batch;           /* the present one */
+
+    /* The ranks that have an owned vertex in their halo, and which of the vertices from this rank it is there. */
+    int64_t *to_start; /* [owned + 1] */
+    int32_t *to_rank, *to_place;
+
+    int64_t  most[GR_SIDES]; /* rows of one push */
+    float   *buffer;         /* [largest of both x widest] rows that are sent or were received */
+    int64_t  widest;
+    int32_t *candidate, *place;    /* [links] of one layer, by rank: */
+    int64_t *at, *begin;           /* [n_ranks + 1] */
+    double  *key;                  /* [links] of draws by degree */
+    int64_t *count[GR_SIDES];      /* [n_ranks x n_layers] rows of a batch */
+    int64_t *item_start[GR_SIDES]; /* [n_ranks + 1] the same of all layers, and: */
+    int32_t *item[GR_SIDES];       /* places of these rows in the halo of the receiver, among those of the sender */
+};
+
+/** What a strategy is made for. */
+struct gr_cached_wish {
+    struct gr_strategy    *ranks;
+    struct gr_comm        *comm;
+    const struct gr_halo  *halo; /* these three outlive it */
+    const struct gr_links *links;
+    const graft_csr       *graph;
+    int32_t                first, n_layers;
+    const int64_t         *width; /* [n_layers] */
+};
+
+/** Collective: it takes channels, so all ranks call it. Memory belongs to the budget; fini() is due always, before that
+ *  of the budget. \return OK; ERR_OPTION (hec.rows); ERR_NOMEM: on this rank alone. */
+int32_t gr_cached_init(struct gr_cached *cached, graft_context *context, const struct gr_cached_wish *wish,
+                       struct gr_budget *budget, graft_error *error);
+void    gr_cached_fini(struct gr_cached *cached);
+/** Forget all rows, also those that are on their way. Not collective. */
+void    gr_cached_forget(struct gr_cached *cached);
+
+/** A batch begins: store what was sent `delay` batches before. Collective. \return OK; ERR_PEER. */
+int32_t gr_cached_begin(struct gr_cached *cached, int64_t batch, struct gr_team team, graft_error *error);
+/** Choose the rows that it sends, tell the receivers, and have place for what they send. vertex[0 .. n_src[l]-1] are
+ *  the owned sources of the block of layer l. Collective. \return OK; ERR_PEER. */
+int32_t gr_cached_post(struct gr_cached *cached, const int64_t *vertex, const int64_t *n_src, graft_error *error);
+/** Send the rows of a layer, once in a batch. \return OK; ERR_PEER. */
+int32_t gr_cached_push(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
+                       const graft_dense *x, graft_error *error);
+/** Let messages move. */
+void    gr_cached_poll(void *cached);
+
+extern const struct gr_strategy_ops gr_cached_ops;
+
+#endif

@@ -1,0 +1,153 @@
+/* Historical embeddings.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "sample/cache.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/pool.h"
+#include "base/team.h"
+
+#include <math.h>
+
+/* The batch of a row that must not be used. */
+enum { NEVER = -1 };
+
+int32_t gr_cache_init(struct gr_cache *c, struct gr_budget *budget, int64_t n, int64_t rows, int64_t width,
+                      int32_t bits, int64_t most, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    *c = (struct gr_cache){ .n = n, .most = most, .first = -1, .last = -1 };
+    c->codec = (struct gr_codec){ .width = width,
+                                  .dtype = GRAFT_F32,
+                                  .bits = bits,
+                                  .code = GRAFT_CODEC_MINMAX,
+                                  .rounding = GRAFT_ROUND_NEAREST,
+                                  .isa = gr_processor_isa() };
+    c->row_bytes = gr_codec_row_bytes(&c->codec);
+    c->capacity = (int64_t)fmin((double)n, (double)rows * 4.0 * (double)width / (double)c->row_bytes);
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->row_of, n, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->vertex, c->capacity, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->since, c->capacity, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->older, c->capacity, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->newer, c->capacity, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->bytes, c->capacity * c->row_bytes, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->assigned, most, error));
+    gr_cache_forget(c);
+done:
+    return rc;
+}
+
+void gr_cache_forget(struct gr_cache *c)
+{
+    for (int64_t v = 0; v < c->n; v++) c->row_of[v] = GR_NOT_CACHED;
+    c->used = 0;
+    c->first = c->last = -1;
+}
+
+/* Whether a row can be used now. */
+static int is_of_use(const struct gr_cache *c, int32_t row, const struct gr_cache_life *life)
+{
+    if (row == GR_NOT_CACHED || c->since[row] == NEVER) return 0;
+    return life->takes_expired || life->now - c->since[row] <= life->life;
+}
+
+int64_t gr_cache_find(struct gr_cache *c, const int32_t *vertex, int64_t count, const struct gr_cache_life *life,
+                      int threads, int32_t *rows)
+{
+    int64_t found = 0, expired = 0, ages = 0, oldest = c->counts.oldest;
+
+    threads = gr_threads_worth(threads, 16 * count);
+#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : found, expired, ages)                     \
+    reduction(max : oldest)
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t row = c->row_of[vertex[i]];
+
+        rows[i] = is_of_use(c, row, life) ? row : GR_NOT_CACHED;
+        expired += row != GR_NOT_CACHED && rows[i] == GR_NOT_CACHED;
+        if (rows[i] == GR_NOT_CACHED) continue;
+        found++;
+        ages += life->now - c->since[row];
+        if (life->now - c->since[row] > oldest) oldest = life->now - c->since[row];
+    }
+    c->counts.searched += count;
+    c->counts.found += found;
+    c->counts.expired += expired;
+    c->counts.ages += ages;
+    c->counts.oldest = oldest;
+    return found;
+}
+
+void gr_cache_load(const struct gr_cache *c, const int32_t *rows, int64_t count, int threads, float *to)
+{
+    threads = gr_threads_worth(threads, count * c->codec.width);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        float *const               row = to + i * c->codec.width;
+        const enum gr_codec_result result =
+            gr_codec_decode_row(&c->codec, 0, c->bytes + rows[i] * c->row_bytes, row, row);
+
+        GR_ASSERT(result == GR_CODEC_DONE);
+        (void)result;
+    }
+}
+
+/* -- places of rows, by one thread -------------------------------------------------------------------------------- */
+
+static void unlink_row(struct gr_cache *c, int32_t row)
+{
+    if (c->older[row] >= 0) c->newer[c->older[row]] = c->newer[row];
+    else c->first = c->newer[row];
+    if (c->newer[row] >= 0) c->older[c->newer[row]] = c->older[row];
+    else c->last = c->older[row];
+}
+
+static void append_row(struct gr_cache *c, int32_t row)
+{
+    c->older[row] = c->last;
+    c->newer[row] = -1;
+    if (c->last >= 0) c->newer[c->last] = row;
+    else c->first = row;
+    c->last = row;
+}
+
+/* The row of a vertex: the one that it has, a free one, or the oldest. */
+static int32_t place_row(struct gr_cache *c, int32_t vertex)
+{
+    int32_t row = c->row_of[vertex];
+
+    if (row != GR_NOT_CACHED) {
+        unlink_row(c, row);
+    } else if (c->used < c->capacity) {
+        row = (int32_t)c->used++;
+    } else {
+        row = c->first;
+        unlink_row(c, row);
+        c->row_of[c->vertex[row]] = GR_NOT_CACHED;
+        c->counts.evicted++;
+    }
+    append_row(c, row);
+    c->row_of[vertex] = row;
+    c->vertex[row] = vertex;
+    return row;
+}
+
+void gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count, const float *from, int64_t now,
+                    int threads)
+{
+    GR_ASSERT(count <= c->most);
+    if (c->capacity == 0) return;
+    for (int64_t i = 0; i < count; i++) c->assigned[i] = place_row(c, vertex[i]);
+    c->counts.stored += count;
+    threads = gr_threads_worth(threads, count * c->codec.width);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t row = c->assigned[i];
+        uint8_t      *record = c->bytes + row * c->row_bytes;
+
+        if (c->row_of[vertex[i]] != row) continue; /* another of these rows has its place */
+        c->since[row] = now;
+        if (gr_codec_encode_row(&c->codec, 0, from + i * c->codec.width, NULL, record) != GR_CODEC_DONE)
+            c->since[row] = NEVER;
+    }
+}

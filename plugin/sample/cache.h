@@ -1,0 +1,62 @@
+/* The cache of historical embeddings of one layer (Md Vasimuddin et al. 2022, "DistGNN-MB", section 3.2): rows that
+ * other ranks computed in earlier batches, kept until they are too old or older than all others when there is no room.
+ *
+ * The vertices of the halo have numbers without gaps, so a table over them says where each row is: a search is one
+ * look. Searches and copies are shared by threads; only the places of new rows are assigned by one thread.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_SAMPLE_CACHE_H
+#define GR_SAMPLE_CACHE_H
+
+#include "base/budget.h"
+#include "codec/codec.h"
+
+enum { GR_NOT_CACHED = -1 };
+
+/** Counted since the cache was made. */
+struct gr_cache_counts {
+    int64_t searched, found; /* rows that batches needed, and those that were there */
+    int64_t expired;         /* of those not found: too old */
+    int64_t ages, oldest;    /* the sum of the ages of found rows, in batches, and the largest */
+    int64_t stored, evicted; /* rows received, and those that had to leave for them */
+};
+
+struct gr_cache {
+    int64_t         n, capacity, used; /* vertices of the halo; rows, and those in use */
+    struct gr_codec codec;
+    int64_t         row_bytes;
+    int32_t        *row_of; /* [n] or GR_NOT_CACHED */
+    int32_t        *vertex; /* [capacity] and of each row: */
+    int64_t        *since;  /* the batch that stored it */
+    int32_t        *older;  /* rows in the order in which they were stored */
+    int32_t        *newer;
+    uint8_t        *bytes;    /* [capacity x row_bytes] */
+    int32_t        *assigned; /* [most] rows of the vertices of one gr_cache_store() */
+    int64_t         most;
+    int32_t         first, last; /* the oldest row and the newest, or -1 */
+
+    struct gr_cache_counts counts;
+};
+
+/** How long rows are of use. */
+struct gr_cache_life {
+    int64_t now, life;     /* the batch, and the largest age */
+    int     takes_expired; /* older rows are found too */
+};
+
+/** A cache for rows of `width` floats of `n` vertices, with as many bytes as `rows` rows of floats, of `bits` each; up
+ *  to `most` are stored at once. It belongs to the budget. \return OK; ERR_NOMEM. */
+int32_t gr_cache_init(struct gr_cache *cache, struct gr_budget *budget, int64_t n, int64_t rows, int64_t width,
+                      int32_t bits, int64_t most, graft_error *error);
+/** Forget all rows. */
+void    gr_cache_forget(struct gr_cache *cache);
+
+/** rows[i] = where the row of vertex[i] is, or GR_NOT_CACHED. Returns how many are there. */
+int64_t gr_cache_find(struct gr_cache *cache, const int32_t *vertex, int64_t count, const struct gr_cache_life *life,
+                      int threads, int32_t *rows);
+/** to[count x width] = the rows. */
+void    gr_cache_load(const struct gr_cache *cache, const int32_t *rows, int64_t count, int threads, float *to);
+/** Store from[count x width], the rows of `vertex`, each of which is given once. A row that fits no code is not. */
+void    gr_cache_store(struct gr_cache *cache, const int32_t *vertex, int64_t count, const float *from, int64_t now,
+                       int threads);
+
+#endif

@@ -1,0 +1,261 @@
+/* The blocks of a batch.
+ *
+ * Sums over sampled neighbours estimate those over all: a mean is over those that were drawn, and other sums of a row
+ * are multiplied by its neighbours over its draws, which makes them unbiased if draws are uniform. So evaluations, over
+ * all neighbours, need no other scale. Maxima and attention are over what was drawn. Over ranks, neighbours whose rows
+ * are not there count as zero, or with hec.miss=drop_rescaled as if they had not been drawn.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "train/minibatch.h"
+
+#include "base/assert.h"
+#include "edge/edge.h"
+
+#include <string.h>
+
+/* Edges of a destination. */
+struct range {
+    int64_t begin, end;
+};
+
+/* Those that its sum counts, in the sampled layer or in the block. */
+static struct range drawn_edges(const struct gr_batch_layer *b, int64_t i)
+{
+    const int64_t at = b->row != NULL ? b->row[i] : i;
+
+    return (struct range){ b->from->row_ptr[at], b->from->row_ptr[at + 1] };
+}
+
+static struct range kept_edges(const struct gr_batch_layer *b, int64_t i)
+{
+    return (struct range){ b->row_ptr[i], b->row_ptr[i + 1] };
+}
+
+static int64_t counted_edges(const struct gr_setup *s, const struct gr_batch_layer *b, int64_t i)
+{
+    const int          rescales = s->context->options.sampling.cache_miss == GR_MISS_DROP_RESCALED;
+    const struct range range = rescales ? kept_edges(b, i) : drawn_edges(b, i);
+
+    return range.end - range.begin;
+}
+
+/* The neighbours of vertex v over those that its sum counts. */
+static float share_of(const graft_csr *graph, int64_t v, int64_t counted)
+{
+    return counted > 0 ? (float)((double)(graph->row_ptr[v + 1] - graph->row_ptr[v]) / (double)counted) : 0;
+}
+
+/* Values of the edges, where the graph has them; and where sums are not scaled otherwise, their share. */
+static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
+                           const float **values, graft_error *error)
+{
+    const struct gr_config *config = &s->model.config;
+    const graft_csr        *graph = m->graph;
+    const int shared = config->normalization == GR_NORMALIZE_NONE && !config->kind->attends && !config->takes_largest;
+    const int threads = gr_threads_worth(s->run.threads, 4 * b->n_edges);
+    float    *made;
+    int32_t   rc = GRAFT_OK;
+
+    *values = NULL;
+    if (graph->values == NULL && !shared) return GRAFT_OK;
+    GR_ASSERT(graph->values == NULL || graph->value_type == GRAFT_F32);
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, made, b->n_edges, error));
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < b->n_dst; i++) {
+        const float share = shared ? share_of(graph, m->vertex[i], counted_edges(s, b, i)) : 1;
+
+        for (int64_t e = b->row_ptr[i]; e < b->row_ptr[i + 1]; e++)
+            made[e] = (graph->values != NULL ? ((const float *)graph->values)[b->entry[e]] : 1) * share;
+    }
+    *values = made;
+done:
+    return rc;
+}
+
+/* The sum of the values of the edges that a sum counts. */
+static double counted_values(const struct gr_setup *s, const graft_csr *graph, const struct gr_batch_layer *b,
+                             int64_t i)
+{
+    const int          rescales = s->context->options.sampling.cache_miss == GR_MISS_DROP_RESCALED;
+    const struct range range = rescales ? kept_edges(b, i) : drawn_edges(b, i);
+    const int64_t     *entry = rescales ? b->entry : b->from->entry;
+    double             sum = 0;
+
+    for (int64_t e = range.begin; e < range.end; e++) sum += (double)((const float *)graph->values)[entry[e]];
+    return sum;
+}
+
+/* The factors on both sides; see the top. */
+static int32_t make_scales(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
+                           struct gr_block *block, graft_error *error)
+{
+    const enum gr_normalization normalization = s->model.config.normalization;
+    const graft_csr            *graph = m->graph;
+    float                      *left, *right;
+    int32_t                     rc = GRAFT_OK;
+
+    if (normalization == GR_NORMALIZE_NONE) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, left, b->n_dst, error));
+    for (int64_t i = 0; i < b->n_dst; i++) {
+        const int64_t counted = counted_edges(s, b, i), v = m->vertex[i];
+        double        sum;
+
+        if (normalization == GR_NORMALIZE_SYMMETRIC) {
+            left[i] = s->left[v] * share_of(graph, v, counted);
+            continue;
+        }
+        sum = graph->values != NULL ? counted_values(s, graph, b, i) : (double)counted;
+        left[i] = sum > 0 ? (float)(1 / sum) : 0;
+    }
+    block->left = left;
+    if (normalization != GR_NORMALIZE_SYMMETRIC) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, right, b->n_src, error));
+    for (int64_t i = 0; i < b->n_src; i++)
+        right[i] = m->vertex[i] < s->n ? s->right[m->vertex[i]] : m->ranks->right[m->vertex[i] - s->n];
+    block->right = right;
+done:
+    return rc;
+}
+
+/* Features of the edges of attention that are rows of an array. */
+static int32_t take_edge_rows(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
+                              struct gr_block *block, graft_error *error)
+{
+    const int64_t width = s->model.config.edge_features;
+    float        *made;
+    int32_t       rc = GRAFT_OK;
+
+    if (s->edge == NULL) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, made, b->n_edges * width, error));
+    for (int64_t e = 0; e < b->n_edges; e++)
+        memcpy(made + e * width, s->edge + b->entry[e] * width, (uint64_t)width * sizeof *made);
+    block->edge = made;
+done:
+    return rc;
+}
+
+/* Whether the backward pass sums along the edges of this layer: gradients of features are not wanted. */
+static int sums_backward(const struct gr_setup *s, int32_t l)
+{
+    if (s->model.config.kind->attends || s->model.config.takes_largest) return 0;
+    return l > 0 || !s->run.layers[0].aggregate_first;
+}
+
+/* The edges whose columns are begin .. end-1. */
+static int32_t part_of_edges(struct gr_minibatches *m, const graft_csr *all, int64_t begin, int64_t end,
+                             graft_csr *part, graft_error *error)
+{
+    const int32_t *col = all->col_idx;
+    const float   *from = all->values;
+    int64_t       *row_ptr, at = 0;
+    int32_t       *to_col;
+    float         *to = NULL;
+    int32_t        rc = GRAFT_OK;
+
+    for (int64_t e = 0; e < all->row_ptr[all->n_rows]; e++) at += col[e] >= begin && col[e] < end;
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row_ptr, all->n_rows + 1, error));
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, to_col, at, error));
+    if (from != NULL) GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, to, at, error));
+    at = 0;
+    for (int64_t i = 0; i < all->n_rows; i++) {
+        for (int64_t e = all->row_ptr[i]; e < all->row_ptr[i + 1]; e++) {
+            if (col[e] < begin || col[e] >= end) continue;
+            if (to != NULL) to[at] = from[e];
+            to_col[at++] = (int32_t)(col[e] - begin);
+        }
+        row_ptr[i + 1] = at;
+    }
+    *part = *all;
+    part->n_cols = end - begin;
+    part->row_ptr = row_ptr;
+    part->col_idx = to_col;
+    part->values = to;
+done:
+    return rc;
+}
+
+/* Sums read the rows of a cache where they are loaded to, so their edges are a matrix of its own. */
+static int32_t split_cached(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
+                            graft_csr *csr, graft_error *error)
+{
+    graft_csr cached, all = *csr;
+    int32_t   rc = GRAFT_OK;
+
+    GR_TRY(part_of_edges(m, &all, b->n_src, b->n_seen, &cached, error));
+    GR_TRY(part_of_edges(m, &all, 0, b->n_src, csr, error));
+    GR_TRY(
+        GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, b->cached->rows, (b->n_seen - b->n_src) * b->cached->width, error));
+    rc = gr_matrix_create(s->context, &cached, &b->cached->halo, error);
+done:
+    return rc;
+}
+
+/* Attention and maxima read them behind those of this rank. */
+static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
+                           struct gr_block *block, graft_error *error)
+{
+    const struct gr_batch_ranks *r = m->ranks;
+    uint8_t                     *kind;
+    int64_t                     *names;
+    int32_t                      rc = GRAFT_OK;
+
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, kind, b->n_seen, error));
+    memset(kind + b->n_src, GR_ROW_HALO, (uint64_t)(b->n_seen - b->n_src));
+    for (int64_t i = 0; i < b->n_dst; i++)
+        for (int64_t e = b->row_ptr[i]; e < b->row_ptr[i + 1]; e++)
+            if (b->col[e] >= b->n_src) kind[i] = GR_ROW_BOUNDARY;
+    block->kind = kind;
+    block->n_seen = b->n_seen;
+    if (s->model.config.attention_dropout == 0) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, names, b->n_seen, error));
+    memcpy(names, m->names, (uint64_t)b->n_src * sizeof *names);
+    for (int64_t i = b->n_src; i < b->n_seen; i++)
+        names[i] = r->name[b->cached->cache.vertex[b->cached->row[i - b->n_src]]];
+    block->vertex = names;
+done:
+    return rc;
+}
+
+int32_t gr_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *b,
+                       graft_error *error)
+{
+    struct gr_block *block = &m->block[l];
+    const int        reads_halo = s->model.config.kind->attends || s->model.config.takes_largest;
+    graft_csr        csr = { .size = sizeof csr, .index_type = GRAFT_I32, .n_rows = b->n_dst, .n_cols = b->n_seen };
+    struct gr_csr    turned = { 0 };
+    int32_t          rc = GRAFT_OK;
+
+    *block = (struct gr_block){ .n_dst = b->n_dst, .n_src = b->n_src, .n_seen = b->n_src, .vertex = m->names };
+    if (m->graph == &m->no_edges || l < s->model.config.gathers_from) return GRAFT_OK;
+    csr.row_ptr = b->row_ptr;
+    csr.col_idx = b->col;
+    GR_TRY(make_values(s, m, b, (const float **)&csr.values, error));
+    csr.value_type = csr.values != NULL ? GRAFT_F32 : 0;
+    GR_TRY(make_scales(s, m, b, block, error));
+    GR_TRY(take_edge_rows(s, m, b, block, error));
+    block->of_strategy = b->cached;
+    if (b->cached != NULL && reads_halo) GR_TRY(mark_cached(s, m, b, block, error));
+    else if (b->cached != NULL && b->n_seen > b->n_src) GR_TRY(split_cached(s, m, b, &csr, error));
+    GR_TRY(gr_matrix_create(s->context, &csr, &block->a, error));
+    if (!sums_backward(s, l)) goto done;
+    GR_TRY(gr_budget_check(&m->budget, (double)gr_csr_copy_bytes(&csr, csr.n_cols, csr.row_ptr[csr.n_rows]), "graph",
+                           error));
+    GR_TRY(gr_csr_transpose(s->context, &csr, &turned, error));
+    rc = gr_matrix_take(s->context, &turned, &block->a_transpose, error);
+done:
+    gr_csr_fini(s->context, &turned);
+    GR_ASSERT(rc < 0 || gr_block_is_valid(block));
+    return rc;
+}
+
+void gr_batch_blocks_fini(struct gr_setup *s, struct gr_minibatches *m)
+{
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) {
+        struct gr_cached_layer *cached = m->block[l].of_strategy;
+
+        if (cached != NULL) gr_matrix_destroy(cached->halo);
+        if (cached != NULL) cached->halo = NULL;
+        gr_matrix_destroy(m->block[l].a_transpose);
+        gr_matrix_destroy(m->block[l].a);
+        m->block[l] = (struct gr_block){ 0 };
+    }
+}

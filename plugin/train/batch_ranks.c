@@ -1,0 +1,317 @@
+/* Batches over ranks: a rank samples in its part of the graph, where vertices of the halo have no neighbours.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "train/minibatch.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include "comm/collective.h"
+#include "train/train.h"
+
+#include <string.h>
+
+int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
+{
+    const struct gr_config  *config = &s->model.config;
+    const struct gr_options *options = &s->context->options;
+    const char              *what = NULL;
+
+    if (s->partition.columns > 1) what = "parallel=feature or grid";
+    else if (config->norm == GR_NORM_BATCH) what = "norm=batch";
+    else if (options->sampling.weights == GR_SAMPLE_BY_DEGREE) what = "sample.weights=degree";
+    else if (options->halo.staleness > 0) what = "halo.staleness=1";
+    else if (options->halo.codec[GR_FORWARD].adaptive) what = "halo.codec=adaptive";
+    if (what != NULL)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "option 'batch_size' over ranks does not work with %s", what);
+    if (config->takes_largest && options->sampling.cache_miss == GR_MISS_DROP_RESCALED)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'hec.miss' is drop_rescaled, but aggregator=max has no scale; expected drop or last");
+    return GRAFT_OK;
+}
+
+/* -- what lasts --------------------------------------------------------------------------------------------------- */
+
+/* Elements of the owned vertices, `bytes` each, for those of the halo. */
+static int32_t fetch_halo(struct gr_setup *s, struct gr_batch_ranks *r, const void *owned, int64_t bytes, void *halo,
+                          graft_error *error)
+{
+    struct gr_comm *comm = s->over->comm;
+    void           *packed = gr_new(s->context, r->links.send_start[comm->n_ranks], (uint64_t)bytes, "rows", error);
+    int32_t         rc = gr_comm_agree(comm, packed != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM, error);
+
+    if (rc == GRAFT_OK) rc = gr_links_ask(&r->links, comm, owned, packed, halo, bytes, error);
+    gr_free(s->context, packed);
+    return rc;
+}
+
+/* Rows of features, which may have gaps between them. */
+static int32_t fetch_features(struct gr_setup *s, struct gr_batch_ranks *r, graft_error *error)
+{
+    const int64_t width = s->model.config.width[0], stride = s->run.input.stride;
+    float        *copy = NULL;
+    int32_t       rc = GRAFT_OK;
+
+    GR_ASSERT(s->run.input.x != NULL);
+    if (stride != width) {
+        rc = GR_NEW(s->context, copy, s->n * width, error);
+        for (int64_t v = 0; rc == GRAFT_OK && v < s->n; v++)
+            memcpy(copy + v * width, s->run.input.x + v * stride, (uint64_t)width * sizeof *copy);
+    }
+    GR_TRY(gr_comm_agree(s->over->comm, rc, error));
+    rc = fetch_halo(s, r, copy != NULL ? copy : s->run.input.x, width * (int64_t)sizeof(float), r->x, error);
+done:
+    gr_free(s->context, copy);
+    return rc;
+}
+
+static int32_t make_halo_arrays(struct gr_setup *s, struct gr_batch_ranks *r, graft_error *error)
+{
+    const int64_t halo = s->partition.part.halo.count;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->name, halo, error));
+    if (s->right != NULL) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->right, halo, error));
+    rc = GR_BUDGET_NEW(&r->budget, GR_USE_FEATURES, r->x, halo * s->model.config.width[0], error);
+done:
+    return rc;
+}
+
+/* The graph to draw from: the matrix of attention and maxima, or for sums a copy. */
+static int32_t join_graph(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+{
+    struct gr_batch_ranks *r = m->ranks;
+    int32_t                rc = GRAFT_OK;
+
+    if (s->a != NULL || !s->model.config.kind->gathers) return GRAFT_OK;
+    GR_TRY(gr_ranks_join(s, gr_setup_uses_values(s), &r->joined, error));
+    gr_budget_charge(&r->budget, GR_USE_GRAPH, gr_csr_bytes(&r->joined));
+    m->graph = &r->joined.view;
+done:
+    return rc;
+}
+
+static int32_t make_caches(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+{
+    struct gr_batch_ranks      *r = m->ranks;
+    const struct gr_config     *config = &s->model.config;
+    int64_t                     width[GR_LAYERS_MAX];
+    const struct gr_cached_wish wish = {
+        .ranks = s->run.strategy,
+        .comm = s->over->comm,
+        .halo = &s->partition.part.halo,
+        .links = &r->links,
+        .graph = m->graph,
+        .first = config->gathers_from + 1 < config->n_layers ? config->gathers_from + 1 : config->n_layers,
+        .n_layers = config->n_layers,
+        .width = width,
+    };
+
+    for (int32_t l = 0; l < config->n_layers; l++)
+        width[l] = config->kind->attends ? gr_config_wide(config, l) : gr_summed_columns(&s->run.layers[l]);
+    return gr_cached_init(&r->cached, s->context, &wish, &r->budget, error);
+}
+
+int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+{
+    struct gr_batch_ranks *r = NULL;
+    struct gr_comm        *comm = s->over->comm;
+    int32_t                rc = GR_NEW(s->context, r, 1, error);
+
+    m->ranks = r;
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    gr_budget_init(&r->budget, s->context, s->budget.limit);
+    r->budget.limit -= gr_budget_total(&s->budget);
+    GR_TRY(gr_links_init(s->context, comm, &s->partition.part.halo, &r->links, error));
+    rc = make_halo_arrays(s, r, error);
+    if (rc == GRAFT_OK) rc = join_graph(s, m, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(gr_comm_agree(comm, make_caches(s, m, error), error));
+    GR_TRY(fetch_halo(s, r, s->vertex, sizeof *r->name, r->name, error));
+    if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->right, sizeof *r->right, r->right, error));
+    GR_TRY(fetch_features(s, r, error));
+    r->charged = gr_budget_total(&r->budget) + gr_links_bytes(&r->links);
+    gr_budget_charge(&s->budget, GR_USE_MESSAGES, r->charged);
+done:
+    return rc;
+}
+
+void gr_batch_ranks_fini(struct gr_setup *s, struct gr_minibatches *m)
+{
+    struct gr_batch_ranks *r = m->ranks;
+
+    if (r == NULL) return;
+    gr_budget_charge(&s->budget, GR_USE_MESSAGES, -r->charged);
+    gr_cached_fini(&r->cached);
+    gr_csr_fini(s->context, &r->joined);
+    gr_links_fini(s->over->comm, &r->links);
+    gr_free(s->context, r->weight);
+    gr_budget_fini(&r->budget);
+    gr_free(s->context, r);
+    m->ranks = NULL;
+}
+
+/* -- an epoch ----------------------------------------------------------------------------------------------------- */
+
+int32_t gr_batch_ranks_deal(const struct gr_setup *s, struct gr_minibatches *m, int64_t n_seeds, int64_t *n_batches,
+                            graft_error *error)
+{
+    struct gr_batch_ranks *r = m->ranks;
+    const int64_t          size = s->context->options.sampling.batch_size, ranks = s->over->comm->n_ranks;
+    double                 all = (double)n_seeds;
+    int32_t                rc = GRAFT_OK;
+
+    r->n_seeds = r->most_seeds = n_seeds;
+    GR_TRY(gr_strategy_sum(s->run.strategy, &all, 1, error));
+    GR_TRY(gr_comm_max(s->over->comm, &r->most_seeds, 1, error));
+    r->n_all = (int64_t)all;
+    if (size > (r->n_all + ranks - 1) / ranks)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'batch_size' is %lld on each of %lld ranks, but there are %lld training vertices",
+                       (long long)size, (long long)ranks, (long long)r->n_all);
+    *n_batches = (r->n_all + ranks * size - 1) / (ranks * size);
+    gr_free(s->context, r->weight);
+    GR_TRY(gr_comm_agree(s->over->comm, GR_NEW(s->context, r->weight, *n_batches, error), error));
+done:
+    return rc;
+}
+
+int32_t gr_batch_ranks_weigh(const struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+{
+    const struct gr_targets *targets = &s->run.targets;
+    const int64_t           *seeds = gr_sampler_seeds(m->sampler), n_batches = gr_sampler_batches(m->sampler);
+
+    for (int64_t b = 0; b < n_batches; b++) {
+        m->ranks->weight[b] = 0;
+        for (int64_t i = gr_sampler_first_seed(m->sampler, b); i < gr_sampler_first_seed(m->sampler, b + 1); i++)
+            m->ranks->weight[b] += targets->values != NULL ? (double)gr_known_values(targets, seeds[i])
+                                                           : gr_vertex_weight(targets, seeds[i]);
+    }
+    return gr_strategy_sum(s->run.strategy, m->ranks->weight, n_batches, error);
+}
+
+/* -- a batch ------------------------------------------------------------------------------------------------------ */
+
+int32_t gr_batch_ranks_number(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
+                              graft_error *error)
+{
+    struct gr_batch_ranks *r = m->ranks;
+    const int64_t          n = batch->n_vertices;
+    int32_t                l = batch->n_layers - 1, rc = GRAFT_OK;
+
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, r->place, n, error));
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, r->vertex, n, error));
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, r->names, n, error));
+    r->n_owned = r->n_halo = 0;
+    for (int64_t i = 0; i <= n; i++) {
+        for (; l >= 0 && batch->layers[l].n_src == i; l--) {
+            r->owned[l] = r->n_owned;
+            r->halo[l] = r->n_halo;
+        }
+        if (i < n) r->place[i] = (int32_t)(batch->vertex[i] < s->n ? r->n_owned++ : ~r->n_halo++);
+    }
+    GR_ASSERT(l < 0 && r->n_owned + r->n_halo == n);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t v = batch->vertex[i], at = r->place[i] >= 0 ? r->place[i] : r->n_owned + ~r->place[i];
+
+        r->vertex[at] = v;
+        r->names[at] = v < s->n ? s->vertex[v] : r->name[v - s->n];
+    }
+    m->vertex = r->vertex;
+    m->names = r->names;
+    m->n_vertices = n;
+done:
+    return rc;
+}
+
+/* Columns of vertices of the halo: column[h] for number h of the batch, or -1 if the cache does not have it. */
+static int32_t find_cached(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_sampled_layer *from,
+                           int32_t l, struct gr_batch_layer *b, int32_t *column, graft_error *error)
+{
+    struct gr_batch_ranks  *r = m->ranks;
+    struct gr_cached_layer *cached = b->cached;
+    int32_t                *vertex, *row;
+    int64_t                 wanted = 0, found = 0;
+    int32_t                 rc = GRAFT_OK;
+
+    for (int64_t e = 0; e < from->n_edges; e++)
+        if (r->place[from->col[e]] < 0) column[~r->place[from->col[e]]] = 1;
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, vertex, r->halo[l], error));
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row, r->halo[l], error));
+    for (int64_t h = 0; h < r->halo[l]; h++)
+        if (column[h] != 0) vertex[wanted++] = (int32_t)(r->vertex[r->n_owned + h] - s->n);
+    gr_cache_find(&cached->cache, vertex, wanted, &r->cached.life, s->run.threads, row);
+    wanted = 0;
+    for (int64_t h = 0; h < r->halo[l]; h++) {
+        const int is_wanted = column[h] != 0;
+
+        column[h] = -1;
+        if (!is_wanted) continue;
+        if (row[wanted] != GR_NOT_CACHED) {
+            column[h] = (int32_t)(b->n_src + found);
+            row[found++] = row[wanted];
+        }
+        wanted++;
+    }
+    cached->row = row;
+    cached->n_rows = found;
+    b->n_seen = b->n_src + found;
+done:
+    return rc;
+}
+
+/* Copy the edges whose columns are there. */
+static int32_t copy_edges(struct gr_minibatches *m, const struct gr_sampled_layer *from, const int32_t *column,
+                          struct gr_batch_layer *b, graft_error *error)
+{
+    const struct gr_batch_ranks *r = m->ranks;
+    int64_t                     *row_ptr, *entry, *row, at = 0;
+    int32_t                     *col;
+    int32_t                      rc = GRAFT_OK;
+
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row_ptr, b->n_dst + 1, error));
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row, b->n_dst, error));
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, col, from->n_edges, error));
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, entry, from->n_edges, error));
+    for (int64_t i = 0; i < from->n_dst; i++) {
+        if (r->place[i] < 0) continue;
+        for (int64_t e = from->row_ptr[i]; e < from->row_ptr[i + 1]; e++) {
+            const int32_t place = r->place[from->col[e]], to = place >= 0 ? place : column[~place];
+
+            if (to < 0) continue;
+            col[at] = to;
+            entry[at++] = from->entry[e];
+        }
+        row[r->place[i]] = i;
+        row_ptr[r->place[i] + 1] = at;
+    }
+    b->row_ptr = row_ptr;
+    b->row = row;
+    b->col = col;
+    b->entry = entry;
+    b->n_edges = at;
+done:
+    return rc;
+}
+
+int32_t gr_batch_ranks_layer(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
+                             int32_t l, struct gr_batch_layer *b, graft_error *error)
+{
+    struct gr_batch_ranks         *r = m->ranks;
+    const struct gr_sampled_layer *from = &batch->layers[l];
+    const int32_t                  first = s->model.config.gathers_from;
+    int32_t                       *column, rc = GRAFT_OK;
+
+    *b = (struct gr_batch_layer){ .n_dst = l < first                 ? batch->n_vertices
+                                           : l + 1 < batch->n_layers ? r->owned[l + 1]
+                                                                     : batch->n_seeds,
+                                  .n_src = l <= first ? batch->n_vertices : r->owned[l],
+                                  .from = from };
+    b->n_seen = b->n_src;
+    if (l < first) return GRAFT_OK;
+    if (l > first) b->cached = &r->cached.layer[l];
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, column, r->halo[l], error));
+    for (int64_t h = 0; l == first && h < r->halo[l]; h++) column[h] = (int32_t)(r->n_owned + h);
+    if (l > first) GR_TRY(find_cached(s, m, from, l, b, column, error));
+    rc = copy_edges(m, from, column, b, error);
+done:
+    return rc;
+}

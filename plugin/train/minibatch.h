@@ -1,0 +1,88 @@
+/* Training by minibatch: what its files share.
+ *
+ * minibatch.c    a batch of training vertices, with features and targets     batch_block.c  its blocks
+ * batch_ranks.c  over ranks: the halo, and caches of its rows
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_TRAIN_MINIBATCH_H
+#define GR_TRAIN_MINIBATCH_H
+
+#include "parallel/cached.h"
+#include "sample/sample.h"
+#include "setup/setup.h"
+
+/** The edges of a layer as its block has them. Without ranks they are those that were drawn. */
+struct gr_batch_layer {
+    int64_t        n_dst, n_src, n_seen, n_edges; /* n_seen: with the rows of its cache */
+    const int64_t *row_ptr;                       /* [n_dst + 1] */
+    const int32_t *col;                           /* [n_edges] */
+    const int64_t *entry;                         /* [n_edges] of the graph */
+
+    const struct gr_sampled_layer *from;   /* all that were drawn, of which some may be left out, and: */
+    const int64_t                 *row;    /* [n_dst] row of each destination in it; NULL: the same */
+    struct gr_cached_layer        *cached; /* NULL: there is no cache */
+};
+
+/** What a trainer over ranks has for its batches. */
+struct gr_batch_ranks {
+    struct gr_budget budget; /* of all that lasts */
+    int64_t          charged;
+    struct gr_csr    joined; /* for sums: the rows of this rank, whose columns are owned vertices and then the halo */
+    struct gr_links  links;
+    int64_t         *name;   /* [halo] global vertices */
+    float           *x;      /* [halo x width] features */
+    float           *right;  /* [halo] or NULL */
+    double          *weight; /* [n_batches] of the loss, on all ranks, in the present epoch */
+    struct gr_cached cached;
+    int64_t          n_seeds, most_seeds, n_all; /* of this rank, the most of any, and all */
+
+    /* Of the present batch: */
+    int64_t n_owned, n_halo;                           /* of its vertices, and of the sources of each layer: */
+    int64_t owned[GR_LAYERS_MAX], halo[GR_LAYERS_MAX]; /* */
+    int32_t
+        *place; /* [vertices of the batch] its number among the owned ones, or ~ the number among those of the halo */
+    int64_t *vertex; /* [the same] on this rank, owned ones first */
+    int64_t *names;  /* [the same] global */
+};
+
+/** What a batch replaces in the run during a step is kept here. */
+struct gr_minibatches {
+    graft_sampler          *sampler;  /* NULL: a step is on the whole graph */
+    int64_t                 charged;  /* bytes of it in the budget of the trainer */
+    const graft_csr        *graph;    /* that batches are drawn from */
+    graft_csr               no_edges; /* it, for models that use none */
+    struct gr_budget        budget;   /* of the current batch */
+    const int64_t          *vertex;   /* of its sources on this rank, and global: */
+    const int64_t          *names;
+    int64_t                 n_vertices;
+    struct gr_block        *block;    /* [layers] */
+    const struct gr_block **block_of; /* [layers] */
+    struct gr_input         input;
+    struct gr_targets       targets;
+    struct gr_batch_ranks  *ranks; /* NULL: one process */
+};
+
+/** The block of layer l of the batch. \return OK; ERR_NOMEM. */
+int32_t gr_batch_block(struct gr_setup *setup, struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *layer,
+                       graft_error *error);
+void    gr_batch_blocks_fini(struct gr_setup *setup, struct gr_minibatches *m);
+
+/** Whether the model and the options can have batches over ranks. \return OK; ERR_UNSUPPORTED; ERR_OPTION. */
+int32_t gr_batch_ranks_check(const struct gr_setup *setup, graft_error *error);
+/** Make what batches need of other ranks: the features of the halo are fetched. Collective. fini() is due always.
+ *  \return OK; ERR_OPTION, ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_batch_ranks_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
+void    gr_batch_ranks_fini(struct gr_setup *setup, struct gr_minibatches *m);
+/** Deal the training vertices of all ranks, of which this one has n_seeds, to as many batches. Collective.
+ *  \return OK; ERR_OPTION (batch_size): on all ranks; ERR_PEER. */
+int32_t gr_batch_ranks_deal(const struct gr_setup *setup, struct gr_minibatches *m, int64_t n_seeds, int64_t *n_batches,
+                            graft_error *error);
+/** An epoch begins: the weights of the losses of its batches. Collective. \return OK; ERR_PEER. */
+int32_t gr_batch_ranks_weigh(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
+/** Number the vertices of a batch. \return OK; ERR_NOMEM: on this rank alone. */
+int32_t gr_batch_ranks_number(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
+                              graft_error *error);
+/** The edges of layer l, with those rows of the halo that its cache has. \return OK; ERR_NOMEM: on this rank alone. */
+int32_t gr_batch_ranks_layer(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
+                             int32_t l, struct gr_batch_layer *layer, graft_error *error);
+
+#endif

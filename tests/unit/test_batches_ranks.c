@@ -1,0 +1,162 @@
+/* Minibatches over ranks. One layer over features, which ranks fetch, is exact: a batch of all training vertices with
+ * all neighbours has the losses and weights of one process. Later layers read rows of earlier batches; where weights
+ * stay as they are, these are the rows of now, so that losses become those of one process.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/tap.h"
+#include "harness/train_cases.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { VERTICES = 240 };
+
+static const struct shape plain = { VERTICES, 0 }, weighted = { VERTICES, WEIGHTED };
+
+/* All vertices are trained, so that each rank computes all that others have in their halo. */
+static struct job *make_job(const struct shape *shape)
+{
+    struct job   *job = calloc(1, sizeof *job);
+    struct sample sample = { 41 };
+
+    train_job_init(job, &sample, shape);
+    for (int64_t v = 0; v < shape->n; v++) {
+        job->set.split[v] = GRAFT_SPLIT_TRAIN;
+        if (job->set.labels != NULL && job->set.labels[v] < 0) job->set.labels[v] = (int32_t)(v % CLASSES);
+    }
+    return job;
+}
+
+static void free_job(struct job *job)
+{
+    train_job_fini(job);
+    free(job);
+}
+
+/* The last one counts, also of those that a model has by default. */
+static void replace_rate(struct settings *settings, const char *rate)
+{
+    for (int i = 0; settings->at[i] != NULL && rate != NULL; i++)
+        if (strncmp(settings->at[i], "lr=", 3) == 0) settings->at[i] = rate;
+}
+
+/* Train in one process on the whole graph, and over ranks by batches. Returns what is wrong, or NULL. */
+static const char *run_both(struct job *job, int32_t n_ranks, const char *model, const char *partition,
+                            const char *both, const char *batches, const char *rate)
+{
+    static struct hosts hosts;
+    struct settings     one, many;
+    char                more[400];
+
+    train_settings_init(&one, model, partition, "hybrid", both);
+    replace_rate(&one, rate);
+    train_one_process(job, one.at);
+    snprintf(more, sizeof more, "%s batch_size=%d fanout=-1 %s", both, (VERTICES + n_ranks - 1) / n_ranks, batches);
+    train_settings_init(&many, model, partition, "hybrid", more);
+    replace_rate(&many, rate);
+    hosts_run(&hosts, n_ranks, many.at, train_job_body, job);
+    for (int i = 1; i < n_ranks; i++)
+        if (memcmp(job->at[i].loss, job->at[0].loss, sizeof job->at[0].loss) != 0 ||
+            memcmp(job->at[i].weights, job->at[0].weights, sizeof job->at[0].weights) != 0)
+            return "ranks differ";
+    return hosts_fault(&hosts);
+}
+
+static void test_one_layer(const char *model, int32_t n_ranks, const char *partition, const struct shape *shape,
+                           const char *more)
+{
+    struct job *job = make_job(shape);
+    char        both[300];
+    const char *fault;
+    double      worst;
+
+    snprintf(both, sizeof both, "layers=%d propagation=1 dropout=0.3 optimizer=sgd momentum=0.5 lr=0.05 %s",
+             strcmp(model, "appnp") == 0 ? 2 : 1, more);
+    fault = run_both(job, n_ranks, model, partition, both, "", NULL);
+    worst = train_worst_of(job);
+    ok(fault == NULL && worst < 1e-4, "%s on %d ranks, %s, one layer over features, %s: %.1e off one process", model,
+       n_ranks, partition, more, worst);
+    if (fault != NULL) diag("%s", fault);
+    for (int e = 0; e < EPOCHS && worst >= 1e-4; e++)
+        diag("epoch %d: loss %.9g, in one process %.9g", e, job->at[0].loss[e], job->one.loss[e]);
+    free_job(job);
+}
+
+static const char constant[] = "lr=1e-30";
+
+/* With constant weights the losses of one process, from epoch `from` on and not before. */
+static void test_constant_weights(const char *model, int32_t n_ranks, const struct shape *shape, const char *both,
+                                  const char *batches, int from, double most)
+{
+    struct job *job = make_job(shape);
+    char        settings[300];
+    const char *fault;
+    double      first, worst = 0;
+
+    snprintf(settings, sizeof settings, "%s dropout=0 optimizer=sgd lr=1", both);
+    fault = run_both(job, n_ranks, model, "hash", settings, batches, constant);
+    first = train_off(job->at[0].loss[from - 1], job->one.loss[from - 1]);
+    for (int e = from; e < EPOCHS; e++) worst = fmax(worst, train_off(job->at[0].loss[e], job->one.loss[e]));
+    ok(fault == NULL && worst < most && first > 5 * most,
+       "%s on %d ranks, %s %s: losses are %.1e off one process from epoch %d on, and %.1e before", model, n_ranks, both,
+       batches, worst, from, first);
+    if (fault != NULL) diag("%s", fault);
+    for (int e = 0; e < EPOCHS && !(worst < most && first > 5 * most); e++)
+        diag("epoch %d: loss %.9g, in one process %.9g", e, job->at[0].loss[e], job->one.loss[e]);
+    free_job(job);
+}
+
+static void test_caches(void)
+{
+    static const char *const models[] = { "sage", "gcn", "gin", "gat" };
+
+    for (int m = 0; m < 4; m++) {
+        test_constant_weights(models[m], 2, &plain, "", "", 2, 1e-5);
+        test_constant_weights(models[m], 5, &weighted, "edge_features=values hidden=24 heads=4",
+                              "hec.miss=drop_rescaled", 2, 1e-5);
+    }
+    test_constant_weights("sage", 3, &plain, "aggregator=sum recompute=yes", "", 2, 1e-5);
+    test_constant_weights("sage", 3, &plain, "aggregator=max", "", 2, 1e-5);
+    test_constant_weights("sage", 3, &weighted, "aggregator=sum hidden=6,30", "aep.delay=3 hec.life=3", 6, 1e-5);
+    test_constant_weights("gat", 3, &plain, "attention_dropout=0 recompute=yes", "aep.delay=2 hec.life=5", 4, 1e-5);
+    test_constant_weights("sgc", 3, &plain, "propagation=3", "", 2, 1e-5);
+    test_constant_weights("appnp", 4, &plain, "propagation=3", "", 2, 1e-5);
+    test_constant_weights("gcn", 4, &plain, "model.type=bf16", "", 2, 2e-3);
+    test_constant_weights("sage", 3, &plain, "", "hec.codec=bf16", 2, 5e-4);
+    test_constant_weights("sage", 3, &plain, "", "hec.codec=q8 halo.codec=q8", 2, 1e-3);
+    test_constant_weights("sage", 3, &plain, "", "hec.miss=last hec.life=1 aep.delay=2", 4, 1e-5);
+}
+
+/* Rows that are too old, or that were never sent, are not used. */
+static void test_without_rows(const char *batches)
+{
+    struct job *job = make_job(&plain);
+    const char *fault = run_both(job, 3, "sage", "hash", "dropout=0 optimizer=sgd lr=1", batches, constant);
+    double      least = INFINITY;
+
+    for (int e = 0; e < EPOCHS; e++) least = fmin(least, train_off(job->at[0].loss[e], job->one.loss[e]));
+    ok(fault == NULL && least > 1e-4 && job->at[0].loss[0] == job->at[0].loss[EPOCHS - 1],
+       "%s: losses stay those of the first batch, %.1e off", batches, least);
+    if (fault != NULL) diag("%s", fault);
+    free_job(job);
+}
+
+int main(void)
+{
+    static const char *const models[] = { "sage", "gcn", "gin", "gat", "appnp", "sgc" };
+
+    alarm(600); /* under a sanitizer it is slow */
+    for (int m = 0; m < 6; m++) {
+        test_one_layer(models[m], 2, "hash", &plain, "input_dropout=0.2");
+        test_one_layer(models[m], 4, "block", &weighted, "symmetrize=yes order=degree edge_features=values");
+    }
+    test_one_layer("sage", 3, "hash", &plain, "aggregator=max");
+    test_one_layer("gat", 3, "hash", &plain, "edge_features=array attention_dropout=0.4");
+    test_one_layer("sage", 7, "given", &(struct shape){ VERTICES, SPARSE }, "normalize_features=yes");
+    test_one_layer("sage", 3, "hash", &(struct shape){ VERTICES, SEVERAL }, "aggregator=sum lr=0.01");
+    test_caches();
+    test_without_rows("hec.life=1 aep.delay=2");
+    test_without_rows("aep.rows=0");
+    return done();
+}
