@@ -198,6 +198,31 @@ void gr_cached_forget(struct gr_cached *c)
     }
 }
 
+static int is_same_format(const struct gr_row_format *a, const struct gr_row_format *b)
+{
+    return a->bits[GR_FORWARD] == b->bits[GR_FORWARD] && a->code[GR_FORWARD] == b->code[GR_FORWARD] &&
+           a->rounding[GR_FORWARD] == b->rounding[GR_FORWARD] && a->measuring == b->measuring;
+}
+
+int32_t gr_cached_renew(struct gr_cached *c, graft_error *error)
+{
+    const struct gr_row_format format = gr_row_format_of(c->context);
+    int32_t                    rc = GRAFT_OK;
+
+    for (int32_t l = c->first; l < c->n_layers; l++) {
+        for (int64_t d = 0; d < c->delay; d++) {
+            struct gr_push *push = &c->layer[l].push[d];
+
+            if (is_same_format(&push->messages.format, &format)) continue;
+            drop_push(push);
+            push->messages.format = format;
+            GR_TRY(gr_messages_reserve(&push->messages, c->most, c->layer[l].width, GRAFT_F32, error));
+        }
+    }
+done:
+    return rc;
+}
+
 /* -- what other ranks sent ---------------------------------------------------------------------------------------- */
 
 static int32_t receive_push(struct gr_cached *c, struct gr_cached_layer *layer, struct gr_push *push,
@@ -337,7 +362,7 @@ static void list_items(struct gr_cached *c, const struct gr_push *push, int32_t 
     }
 }
 
-/* Capacity for the most that each rank can get: items of rank q begin where those before it would end with all layers. */
+/* Where the items of each rank begin if all get as many as they can. */
 static void begin_items(struct gr_cached *c, int64_t *taken)
 {
     int64_t at = 0;

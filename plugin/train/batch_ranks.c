@@ -174,18 +174,24 @@ done:
     return rc;
 }
 
-int32_t gr_batch_ranks_weigh(const struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     const struct gr_targets *targets = &s->run.targets;
     const int64_t           *seeds = gr_sampler_seeds(m->sampler), n_batches = gr_sampler_batches(m->sampler);
+    int32_t                  rc = GRAFT_OK;
 
+    rc = gr_batch_ranks_check(s, error); /* options of messages may have changed */
+    if (rc == GRAFT_OK) rc = gr_cached_renew(&m->ranks->cached, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     for (int64_t b = 0; b < n_batches; b++) {
         m->ranks->weight[b] = 0;
         for (int64_t i = gr_sampler_first_seed(m->sampler, b); i < gr_sampler_first_seed(m->sampler, b + 1); i++)
             m->ranks->weight[b] += targets->values != NULL ? (double)gr_known_values(targets, seeds[i])
                                                            : gr_vertex_weight(targets, seeds[i]);
     }
-    return gr_strategy_sum(s->run.strategy, m->ranks->weight, n_batches, error);
+    rc = gr_strategy_sum(s->run.strategy, m->ranks->weight, n_batches, error);
+done:
+    return rc;
 }
 
 /* -- a batch ------------------------------------------------------------------------------------------------------ */

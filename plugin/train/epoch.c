@@ -175,7 +175,7 @@ static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *
         return GRAFT_OK;
     }
     GR_TRY(gr_sampler_begin(t->batches->sampler, p->epoch, p->batch, error));
-    if (t->batches->ranks != NULL) GR_TRY(gr_batch_ranks_weigh(&t->setup, t->batches, error));
+    if (t->batches->ranks != NULL) GR_TRY(gr_batch_ranks_begin_epoch(&t->setup, t->batches, error));
     while (p->batch < p->n_batches && found->what[0] == '\0') GR_TRY(train_batch(t, epoch, found, error));
     if (found->what[0] != '\0') return GRAFT_OK;
     epoch->loss = p->loss / p->weight;
