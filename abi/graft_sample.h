@@ -61,7 +61,7 @@ typedef struct graft_sample_batch {
     const int64_t *vertex;     /**< [n_vertices] rows of the graph */
 } graft_sample_batch;
 
-/** Flag of sample(): all in-neighbours, in the place of option `fanout`. */
+/** Flag of sample(): all in-neighbours, instead of option `fanout`. */
 enum { GRAFT_SAMPLE_ALL = 1u };
 
 typedef struct graft_samples {
@@ -70,7 +70,8 @@ typedef struct graft_samples {
 
     /** Create a sampler of a square matrix, whose row v has the in-neighbours of vertex v.
      *
-     * \param[in]  graph    Borrowed until destroy(); it must not be destroyed before. At most 2^31 - 2 rows.
+     * \param[in]  graph    Borrowed until destroy(); it must not be destroyed before nor, with sample.weights=edge, be
+     *                      given other values. At most 2^31 - 2 rows.
      * \param[in]  seeds    [n_seeds] different rows of the graph; copied. NULL with n_seeds 0: batches come from
      *                      sample() alone.
      * \param[out] sampler  Unchanged on failure.
@@ -116,7 +117,7 @@ typedef struct graft_samples {
      * to do. Up to option sample.ahead batches exist, with the one in use.
      *
      * \param[out] made  1 if a batch was made, 0 if there was none to make: it may be tried again after next().
-     * \return OK; ERR_ARG (null); ERR_NOMEM: next() tries it again.
+     * \return OK; ERR_ARG (null); ERR_STATE (the graph was destroyed); ERR_NOMEM: next() tries it again.
      * [any-thread], several at a time, also during any other call but destroy(). Not collective. Since 1. */
     int32_t (*prefetch)(graft_sampler *sampler, int32_t *made, graft_error *error);
 

@@ -204,7 +204,7 @@ int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where
     pid_t               owner = self;
     int                 is_closed = 0, same_thread = 0;
 
-    *held = NULL;
+    if (held != NULL) *held = NULL;
     if (object == NULL) return gr_fail(error, GRAFT_ERR_ARG, "the %s is null", gr_handle_word(kind));
     lock_word(&gr_handles[list].lock, self);
     link = find(object);
@@ -217,7 +217,8 @@ int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where
         if (owner == self) {
             lock_word(&callers->lock, self);
             is_closed = callers->closing != GR_OPEN;
-            if (!is_closed && atomic_load_explicit(&callers->check, memory_order_relaxed) != GR_CHECK_NO) {
+            if (!is_closed && held != NULL &&
+                atomic_load_explicit(&callers->check, memory_order_relaxed) != GR_CHECK_NO) {
                 running = occupy(callers, where, &same_thread);
                 if (running == NULL) *held = context;
             }

@@ -72,7 +72,7 @@ const char *gr_handle_word(enum gr_handle_kind kind);
 int gr_handle_is(const void *object, enum gr_handle_kind kind);
 
 /** Find the context of an object and begin the call `where` in it. *held is the context if gr_leave() is due, else
- *  NULL.
+ *  NULL. `held` NULL: for a call that may be made while another one runs, which is not noted.
  *  \return OK; ERR_ARG (NULL); ERR_FORKED; ERR_STATE (as gr_handle_check(); the context was closed; another call runs
  *          in it) */
 int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where, graft_context **held,

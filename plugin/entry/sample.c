@@ -28,13 +28,22 @@ done:
     return gr_call_end(&call, rc);
 }
 
+/* The matrix at the address of the graph may be another one by now, or have other values. */
+static int32_t check_same(const graft_sampler *sampler, const graft_matrix *graph, graft_error *error)
+{
+    if (gr_sampler_reads(sampler, &graph->csr)) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_STATE,
+                   "the sampler's graph was destroyed, or was given other values: create another sampler");
+}
+
 /* A call that reads the graph. */
 static int32_t begin_reading(struct gr_call *call, graft_sampler *sampler, const char *where, graft_error *error)
 {
-    const int32_t rc = gr_call_begin_on(call, sampler, GR_HANDLE_SAMPLER, where, error);
+    int32_t rc = gr_call_begin_on(call, sampler, GR_HANDLE_SAMPLER, where, error);
 
     if (rc < 0) return rc;
-    return gr_matrix_check(call->context, *gr_sampler_graph(sampler), "the sampler's graph", 1, &call->error);
+    rc = gr_matrix_check(call->context, *gr_sampler_graph(sampler), "the sampler's graph", 1, &call->error);
+    return rc < 0 ? rc : check_same(sampler, *gr_sampler_graph(sampler), &call->error);
 }
 
 static int32_t sample_begin(graft_sampler *sampler, int64_t epoch, int64_t first, int64_t *n_batches,
@@ -46,12 +55,6 @@ static int32_t sample_begin(graft_sampler *sampler, int64_t epoch, int64_t first
     if (rc == GRAFT_OK) rc = gr_sampler_begin(sampler, epoch, first, &call.error);
     if (rc == GRAFT_OK && n_batches != NULL) *n_batches = gr_sampler_batches(sampler);
     return gr_call_end(&call, rc);
-}
-
-static int32_t check_batch(const graft_sample_batch *batch, graft_error *error)
-{
-    if (batch == NULL) return gr_fail(error, GRAFT_ERR_ARG, "batch is null");
-    return GRAFT_OK;
 }
 
 static int32_t give_batch(const graft_sampler *sampler, graft_sample_batch *theirs, graft_error *error)
@@ -75,7 +78,7 @@ static int32_t sample_next(graft_sampler *sampler, graft_sample_batch *batch, gr
     int32_t        rc = begin_reading(&call, sampler, GRAFT_SAMPLE_ID " next", error);
 
     GR_TRY(rc);
-    GR_TRY(check_batch(batch, &call.error));
+    GR_TRY(gr_struct_check_out(batch, "batch", &call.error));
     GR_TRY(gr_sampler_next(sampler, &call.error));
     rc = give_batch(sampler, batch, &call.error);
 done:
@@ -89,7 +92,7 @@ static int32_t sample_sample(graft_sampler *sampler, const int64_t *seeds, int64
     int32_t        rc = begin_reading(&call, sampler, GRAFT_SAMPLE_ID " sample", error);
 
     GR_TRY(rc);
-    GR_TRY(check_batch(batch, &call.error));
+    GR_TRY(gr_struct_check_out(batch, "batch", &call.error));
     if (seeds == NULL || n <= 0)
         rc = gr_fail(&call.error, GRAFT_ERR_ARG, "n is %lld, and seeds %s", (long long)n,
                      seeds == NULL ? "is null" : "is an array");
@@ -127,18 +130,20 @@ done:
     return gr_call_end(&call, rc);
 }
 
-/* Called by any thread, while another call may run: it has no part in the context but the host's allocator. */
+/* Called by any thread, while another call may run: of the context it uses the host's allocator alone, and no option,
+ * which the other call may set. */
 static int32_t sample_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error)
 {
     struct gr_call call = {
         .error = { .size = sizeof call.error }, .out = error, .where = GRAFT_SAMPLE_ID " prefetch", .saved_errno = errno
     };
-    int32_t rc = GRAFT_OK, ours = 0;
+    int32_t rc = gr_enter(sampler, GR_HANDLE_SAMPLER, call.where, NULL, &call.error), ours = 0;
 
-    if (sampler == NULL || made == NULL)
-        rc = gr_fail(&call.error, GRAFT_ERR_ARG, "%s is null", sampler == NULL ? "sampler" : "made");
-    else if (!gr_handle_is(sampler, GR_HANDLE_SAMPLER))
-        rc = gr_fail(&call.error, GRAFT_ERR_STATE, "sampler is no sampler that is alive");
+    GR_TRY(rc);
+    if (made == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "made is null");
+    else if (!gr_handle_is(*gr_sampler_graph(sampler), GR_HANDLE_MATRIX))
+        rc = gr_fail(&call.error, GRAFT_ERR_STATE, "the sampler's graph was destroyed");
+    else rc = check_same(sampler, *gr_sampler_graph(sampler), &call.error);
     GR_TRY(rc);
     GR_TRY(gr_sampler_prefetch(sampler, &ours, &call.error));
     *made = ours;

@@ -224,6 +224,14 @@ graft_matrix **gr_sampler_graph(graft_sampler *s)
     return &s->matrix;
 }
 
+int gr_sampler_reads(const graft_sampler *s, const graft_csr *graph)
+{
+    const graft_csr *mine = &s->graph;
+
+    return graph->n_rows == mine->n_rows && graph->row_ptr == mine->row_ptr && graph->col_idx == mine->col_idx &&
+           (graph->values == mine->values || s->rule.weights != GR_SAMPLE_BY_EDGE);
+}
+
 /* -- an epoch ----------------------------------------------------------------------------------------------------- */
 
 int64_t gr_sampler_batches(const graft_sampler *s)
