@@ -125,6 +125,8 @@ static int32_t check_tensors(const struct loading *l, graft_error *error)
     graft_error              end = { .size = sizeof end };
     int32_t                  count = 0, rc = GRAFT_OK;
 
+    /* How many batches an epoch has is up to the trainer that gets the state. */
+    l->model->progress.n_batches = gr_tensors_find(header, "progress.batch") != NULL;
     for (; gr_state_item(&state, count, &item, &end) == GRAFT_OK; count++) GR_TRY(find_tensor(l, &item, &found, error));
     for (int32_t i = 0; i < header->n_tensors && count < header->n_tensors; i++) {
         const struct gr_tensor *t = &header->tensors[i];

@@ -362,6 +362,7 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++)
         if (gr_trainer_state_find(trainer, &item, &theirs, error) < 0) return error->code = GRAFT_ERR_FORMAT;
     GR_TRY(check_same_options(m, trainer, error));
+    trainer->progress.batch = 0; /* a state without batches is that of whole epochs */
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
         GR_TRY(gr_trainer_state_find(trainer, &item, &theirs, error));
         memcpy((void *)(uintptr_t)theirs.data, item.data, (uint64_t)gr_state_bytes(&item));

@@ -7,19 +7,22 @@
 #include "oracle/sample.h"
 
 #include "graft_load.h"
+#include "graft_model.h"
 #include "graft_train.h"
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { N = 400, FEATURES = 13, CLASSES = 4, EPOCHS = 4 };
 
-static const graft_api   *api;
-static const graft_train *train;
-static graft_error        error;
-static struct strict_host host;
-static int64_t            cancel_at = -1; /* the allocation that asks to cancel the call */
-static struct sample      sample = { 23 };
+static const graft_api    *api;
+static const graft_train  *train;
+static const graft_models *models;
+static graft_error         error;
+static struct strict_host  host;
+static int64_t             cancel_at = -1; /* the allocation that asks to cancel the call */
+static struct sample       sample = { 23 };
 
 static void *cancelling_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
@@ -113,7 +116,7 @@ static void test_one_batch(const struct sample_dataset *set, const char *name, c
 
 static void test_one_batch_of_all(void)
 {
-    static const char *const models[] = { "sage", "gcn", "gin", "gat", "mlp", "sgc", "appnp" };
+    static const char *const kinds[] = { "sage", "gcn", "gin", "gat", "mlp", "sgc", "appnp" };
     struct sample_dataset    dense, sparse, several, floats;
     char                     settings[200];
 
@@ -129,15 +132,15 @@ static void test_one_batch_of_all(void)
 
         for (int i = 0; i < 4; i++) {
             if (m == 4 && i == 2) continue; /* BatchNorm of mlp is over the training vertices then, and not over all */
-            snprintf(settings, sizeof settings, "model=%s%s", models[m], more[i]);
+            snprintf(settings, sizeof settings, "model=%s%s", kinds[m], more[i]);
             test_one_batch(&dense, "dense", settings);
         }
-        snprintf(settings, sizeof settings, "model=%s dropout=0.3", models[m]);
+        snprintf(settings, sizeof settings, "model=%s dropout=0.3", kinds[m]);
         test_one_batch(&floats, "float targets", settings);
         test_one_batch(&several, "several classes", settings);
-        snprintf(settings, sizeof settings, "model=%s sparse_input=yes input_dropout=0.3", models[m]);
+        snprintf(settings, sizeof settings, "model=%s sparse_input=yes input_dropout=0.3", kinds[m]);
         test_one_batch(&sparse, "sparse", settings);
-        snprintf(settings, sizeof settings, "model=%s sparse_input=no order=degree", models[m]);
+        snprintf(settings, sizeof settings, "model=%s sparse_input=no order=degree", kinds[m]);
         test_one_batch(&sparse, "sparse", settings);
     }
     test_one_batch(&dense, "dense", "aggregator=sum hidden=40");
@@ -200,6 +203,30 @@ static graft_trainer *move_state(const struct sample_dataset *set, graft_trainer
     return to;
 }
 
+/* The same by a file. */
+static graft_trainer *move_file(const struct sample_dataset *set, graft_trainer *from)
+{
+    graft_model   *saved = NULL, *loaded = NULL;
+    graft_trainer *to = NULL;
+    char           path[64];
+    int32_t        rc;
+
+    snprintf(path, sizeof path, "/tmp/graft-batches-%d", (int)getpid());
+    rc = models->create(from, GRAFT_MODEL_STATE, &saved, &error);
+    if (rc == GRAFT_OK) rc = models->save(saved, path, &error);
+    if (rc == GRAFT_OK) rc = train->create(api->context, &set->dataset, &to, &error);
+    if (rc == GRAFT_OK) rc = models->load(api->context, NULL, path, &loaded, &error);
+    if (rc == GRAFT_OK) rc = models->apply(loaded, to, &error);
+    models->destroy(saved);
+    models->destroy(loaded);
+    unlink(path);
+    train->destroy(from);
+    if (rc == GRAFT_OK) return to;
+    diag("%s", error.message);
+    train->destroy(to);
+    return NULL;
+}
+
 /* Train to the end. Allocations `step` apart ask for a cancel, or fail; after each the trainer goes on, or another one
  * with its state. Returns how often that was in the middle of an epoch, or -1. */
 static int64_t train_interrupted(const struct sample_dataset *set, graft_trainer **trainer, int cancels, int moves,
@@ -223,7 +250,7 @@ static int64_t train_interrupted(const struct sample_dataset *set, graft_trainer
         times++;
         for (int32_t i = 0; train->state_item(*trainer, i, &item, NULL) == GRAFT_OK; i++)
             if (strcmp(item.name, "progress.batch") == 0) middle += *(const int64_t *)item.data > 0;
-        if (moves) *trainer = move_state(set, *trainer);
+        if (moves) *trainer = moves == 1 ? move_state(set, *trainer) : move_file(set, *trainer);
         if (*trainer == NULL) return -1;
     }
     return times < 500 ? middle : -1;
@@ -234,6 +261,7 @@ static void test_bits(const char *settings, int64_t step)
 {
     static const char *const threads[] = { "threads=1", "threads=2", "threads=3 sample.ahead=1",
                                            "threads=5 sample.ahead=4" };
+    static const char *const how[] = { "and continued", "and continued by others", "and continued from files" };
     static struct results    results[2];
     struct sample_dataset    set;
     graft_trainer           *first, *other;
@@ -244,11 +272,11 @@ static void test_bits(const char *settings, int64_t step)
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
     first = create_trainer(&set, settings);
     for (int e = 0; e < EPOCHS; e++) loss_of_epoch(first);
-    for (int i = 0; i < 2; i++) { /* cancelled, and goes on in the same trainer or in another one */
+    for (int i = 0; i < 3; i++) { /* cancelled, and goes on in the same trainer, or in another one, also by a file */
         if (train->create(api->context, &set.dataset, &other, &error) != GRAFT_OK) break;
         middle = train_interrupted(&set, &other, 1, i, i ? step : 61);
         ok(middle > 2 && host_same_state(train, first, other), "%s: cancelled %lld times inside epochs, %s: same bits",
-           settings, (long long)middle, i ? "and continued by others" : "and continued");
+           settings, (long long)middle, how[i]);
         train->destroy(other);
     }
     if (train->create(api->context, &set.dataset, &other, &error) == GRAFT_OK) {
@@ -330,6 +358,7 @@ int main(void)
         return done();
     }
     train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    models = graft_interface(api, GRAFT_MODEL_ID, sizeof *models);
     if (!ok(train != NULL, "it has " GRAFT_TRAIN_ID)) return done();
     test_one_batch_of_all();
     test_unbiased("model=sage aggregator=sum");
