@@ -368,44 +368,6 @@ done:
     return rc;
 }
 
-/* One message between two ranks of this process, small or large, and all that can be done with a request. */
-static int32_t pass_message(graft_transport *ranks, char *data, char *copy, uint64_t bytes, graft_error *error)
-{
-    graft_request *sent = NULL, *received = NULL;
-    int32_t        done = 0, rc;
-
-    TRY(ranks[0].send(ranks[0].self, 1, 7, data, bytes, &sent, error));
-    rc = ranks[1].receive(ranks[1].self, 0, 7, copy, bytes, &received, error);
-    if (rc < 0 && ranks[0].cancel(ranks[0].self, sent) != 1) watch_blame("a message is out of hand");
-    TRY(rc);
-    TRY(ranks[1].test(ranks[1].self, received, &done, error));
-    if (!done) watch_blame("a message of %llu bytes did not arrive", (unsigned long long)bytes);
-    TRY(ranks[0].test(ranks[0].self, sent, &done, error));
-    if (!done || memcmp(data, copy, bytes) != 0) watch_blame("a message was changed");
-done:
-    return rc;
-}
-
-static int32_t play_transport(const struct scenario *scenario, struct scene *scene, struct subject *s,
-                              graft_error *error)
-{
-    static char     data[4096], copy[4096];
-    graft_transport ranks[2] = { GRAFT_INIT(graft_transport), GRAFT_INIT(graft_transport) }, none = ranks[0];
-    int32_t         rc;
-
-    (void)scenario, (void)scene;
-    for (int i = 0; i < 4096; i++) data[i] = (char)i;
-    TRY(s->transport->threads(s->context, 2, ranks, error));
-    rc = pass_message(ranks, data, copy, 10, error);
-    if (rc == GRAFT_OK) rc = pass_message(ranks, data, copy, sizeof data, error);
-    for (int i = 0; i < 2; i++) ranks[i].close(ranks[i].self);
-    TRY(rc);
-    rc = s->transport->open(s->context, "nowhere", NULL, &none, error);
-    if (rc == GRAFT_ERR_NOT_FOUND) rc = GRAFT_OK;
-done:
-    return rc;
-}
-
 /* All that can be done with a graph, by one rank: it needs no transport. */
 static int32_t use_graph(struct subject *s, graft_graph *graph, graft_plan **plan, graft_error *error)
 {
@@ -499,7 +461,18 @@ const struct scenario scenarios[] = {
     { .name = "edges", .play = play_edges, .settings = { { "threads", "2" } } },
     { .name = "messages of few bits", .play = play_codec, .settings = { { "threads", "2" } } },
     { .name = "data sets", .play = play_data },
-    { .name = "ranks as threads", .play = play_transport },
+    { .name = "ranks as threads", .play = scenario_transport },
+    { .name = "batches, some of them made ahead",
+      .play = scenario_sample_batches,
+      .settings = { { "layers", "2" }, { "fanout", "3,2" }, { "batch_size", "2" }, { "threads", "2" } } },
+    { .name = "batches drawn in proportion to degrees",
+      .play = scenario_sample_batches,
+      .settings = { { "layers", "3" },
+                    { "fanout", "3" },
+                    { "sample.weights", "degree" },
+                    { "sample.replace", "yes" },
+                    { "sample.ahead", "1" },
+                    { "threads", "1" } } },
     { .name = "a graph over one rank",
       .play = play_graph,
       .settings = { { "threads", "2" },
@@ -507,6 +480,9 @@ const struct scenario scenarios[] = {
                     { "halo.cover", "pre" },
                     { "halo.codec", "adaptive" } } },
     { .name = "sage", .play = play_training, .settings = { { "hidden", "6" }, { "threads", "2" } } },
+    { .name = "sage by batches",
+      .play = play_training,
+      .settings = { { "hidden", "6" }, { "batch_size", "3" }, { "fanout", "2" }, { "threads", "2" } } },
     { .name = "gcn over one rank, sparse features",
       .play = play_over_ranks,
       .set = SCENE_SPARSE,

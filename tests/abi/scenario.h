@@ -36,4 +36,11 @@ int32_t scenario_play(const struct scenario *scenario, struct scene *scene, graf
 /** A model out of the trainer, through a file, back into the trainer, and predicting. */
 int32_t scenario_use_model(struct subject *s, graft_trainer *trainer, const graft_dataset *data, graft_error *error);
 
+/** Batches of a graph, in epochs and of seeds that are given. */
+int32_t scenario_sample_batches(const struct scenario *scenario, struct scene *scene, struct subject *s,
+                                graft_error *error);
+
+/** One message between two ranks of this process, small or large, and all that can be done with a request. */
+int32_t scenario_transport(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error);
+
 #endif

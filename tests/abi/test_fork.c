@@ -7,9 +7,10 @@
 static struct strict_host host;
 static struct scene       scene;
 static struct subject     s;
-static graft_matrix      *matrix;
+static graft_matrix      *matrix, *graph;
 static graft_trainer     *trainer;
 static graft_data        *data;
+static graft_sampler     *sampler;
 static graft_error        error = { .size = sizeof error };
 
 static void forked(const char *call, int32_t rc)
@@ -31,6 +32,11 @@ static const char *all_calls(const void *arg)
     graft_matrix      *new_matrix = NULL;
     graft_trainer     *new_trainer = NULL;
     graft_data        *new_data = NULL;
+    graft_sampler     *new_sampler = NULL;
+    graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
+    graft_sample_block block = GRAFT_INIT(graft_sample_block);
+    const int64_t      seed = 1;
+    int32_t            made;
     int64_t            order[64];
     char               text[64];
 
@@ -62,6 +68,14 @@ static const char *all_calls(const void *arg)
     FORKED(s.train->state_item(trainer, 0, &item, &error));
     FORKED(s.train->state_set(trainer, &item, &error));
     FORKED(s.train->explain(trainer, text, sizeof text, &error));
+    FORKED(s.samples->create(s.context, matrix, &seed, 1, &new_sampler, &error));
+    FORKED(s.samples->begin(sampler, 0, 0, NULL, &error));
+    FORKED(s.samples->next(sampler, &batch, &error));
+    FORKED(s.samples->sample(sampler, &seed, 1, 0, &batch, &error));
+    FORKED(s.samples->block(sampler, 0, &block, &error));
+    FORKED(s.samples->prefetch(sampler, &made, &error));
+    FORKED(s.samples->explain(sampler, text, sizeof text, &error));
+    s.samples->destroy(sampler);
     s.train->destroy(trainer);
     s.data->close(s.context, data);
     s.mxm->matrix_destroy(s.context, matrix);
@@ -79,12 +93,15 @@ static const char *own_context(const void *arg)
 
 static int32_t open_all(void)
 {
-    int32_t rc = subject_open(&s, &error);
+    const int64_t seeds[] = { 3, 1, 2 };
+    int32_t       rc = subject_open(&s, &error);
 
     if (rc == GRAFT_OK) rc = s.api.set(s.context, "threads", "2", &error);
     if (rc == GRAFT_OK) rc = s.mxm->matrix_create(s.context, &scene.a.csr, 0, &matrix, &error);
     if (rc == GRAFT_OK) rc = s.data->open(s.context, scene.dense.path, &data, &error);
     if (rc == GRAFT_OK) rc = s.train->create(s.context, &scene.set[0].dataset, &trainer, &error);
+    if (rc == GRAFT_OK) rc = s.mxm->matrix_create(s.context, scene.set[0].dataset.graph, 0, &graph, &error);
+    if (rc == GRAFT_OK) rc = s.samples->create(s.context, graph, seeds, 3, &sampler, &error);
     return rc;
 }
 
@@ -100,6 +117,7 @@ int main(void)
 {
     const struct scenario *two_threads = find_scenario("sage");
     graft_epoch            epoch = GRAFT_INIT(graft_epoch);
+    graft_sample_batch     batch = GRAFT_INIT(graft_sample_batch);
 
     scene_init(&scene);
     strict_host_init(&host);
@@ -112,6 +130,9 @@ int main(void)
     /* The threads of the OpenMP that was used before the fork are missing in the child: it must not wait for them. */
     ok_fault("a context of the child's own trains, asked for two threads", in_child(own_context, two_threads));
     ok(s.train->epoch(trainer, &epoch, &error) == GRAFT_OK && epoch.epoch == 2, "the parent goes on");
+    ok(s.samples->next(sampler, &batch, &error) == GRAFT_OK && batch.n_seeds == 3, "and samples a batch");
+    s.samples->destroy(sampler);
+    s.mxm->matrix_destroy(s.context, graph);
     s.train->destroy(trainer);
     s.data->close(s.context, data);
     s.mxm->matrix_destroy(s.context, matrix);

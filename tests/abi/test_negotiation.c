@@ -152,15 +152,16 @@ static int no_slot_is_null(const void *table, size_t from, uint32_t size)
 
 static void test_tables(void)
 {
-    static const char *const    unknown[] = { "graft.mxm/2",  "graft.mxm/0",  "graft.mxm", "graft.mxm/1 ",
-                                              "GRAFT.MXM/1",  "graft.mxm/10", "",          "/1",
-                                              "graft.codec/2" };
+    static const char *const    unknown[] = { "graft.mxm/2",   "graft.mxm/0",   "graft.mxm", "graft.mxm/1 ",
+                                              "GRAFT.MXM/1",   "graft.mxm/10",  "",          "/1",
+                                              "graft.codec/2", "graft.sample/2" };
     const graft_api            *api = NULL;
     const graft_mxm            *mxm;
     const graft_edge           *edge;
     const graft_data_interface *data;
     const graft_train          *train;
     const graft_codec          *codec;
+    const graft_samples        *samples;
     void (*close_context)(graft_context *);
     int found = 0;
 
@@ -173,9 +174,12 @@ static void test_tables(void)
     train = api->get_interface(api->context, GRAFT_TRAIN_ID);
     edge = api->get_interface(api->context, GRAFT_EDGE_ID);
     codec = api->get_interface(api->context, GRAFT_CODEC_ID);
+    samples = api->get_interface(api->context, GRAFT_SAMPLE_ID);
     ok(mxm && mxm->size >= sizeof *mxm && no_slot_is_null(mxm, 8, sizeof *mxm), GRAFT_MXM_ID " is whole");
     ok(edge && edge->size >= sizeof *edge && no_slot_is_null(edge, 8, sizeof *edge), GRAFT_EDGE_ID " is whole");
     ok(codec && codec->size >= sizeof *codec && no_slot_is_null(codec, 8, sizeof *codec), GRAFT_CODEC_ID " is whole");
+    ok(samples && samples->size >= sizeof *samples && no_slot_is_null(samples, 8, sizeof *samples),
+       GRAFT_SAMPLE_ID " is whole");
     ok(data && data->size >= sizeof *data && no_slot_is_null(data, 8, sizeof *data), GRAFT_DATA_ID " is whole");
     ok(train && train->size >= sizeof *train && no_slot_is_null(train, 8, sizeof *train), GRAFT_TRAIN_ID " is whole");
     ok(graft_interface(api, GRAFT_MXM_ID, sizeof *mxm) == mxm &&

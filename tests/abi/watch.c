@@ -585,6 +585,7 @@ int32_t subject_open(struct subject *subject, graft_error *error)
     subject->train = &watched_train;
     watch_ranks(subject, &api);
     watch_models(subject, &api);
+    watch_samples(subject, &api);
     watch_check_whole(GRAFT_MXM_ID, &watched_mxm, sizeof watched_mxm);
     watch_check_whole(GRAFT_EDGE_ID, &watched_edge, sizeof watched_edge);
     watch_check_whole(GRAFT_DATA_ID, &watched_data, sizeof watched_data);

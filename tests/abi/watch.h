@@ -39,6 +39,7 @@ struct subject {
     const graft_codec          *codec;
     const graft_halos          *halo;
     const graft_models         *model;
+    const graft_samples        *samples;
 };
 
 /** Load the library that GRAFT_LIBRARY names, and open a context with the host of the watch. */

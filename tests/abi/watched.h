@@ -21,6 +21,9 @@ void watch_ranks(struct subject *subject, const graft_api *api);
 /** Fill in the table of graft.model/1. */
 void watch_models(struct subject *subject, const graft_api *api);
 
+/** Fill in the table of graft.sample/1. */
+void watch_samples(struct subject *subject, const graft_api *api);
+
 #define WATCHED(call, error, expression, untouched, flags)                                                             \
     do {                                                                                                               \
         watch_begin(call, error);                                                                                      \
