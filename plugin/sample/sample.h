@@ -161,7 +161,7 @@ const struct gr_batch *gr_sampler_batch(const graft_sampler *sampler);
 void                   gr_sampler_explain(graft_sampler *sampler, char *text, uint64_t capacity);
 void                   gr_sampler_destroy(graft_sampler *sampler);
 /** Whether `graph` has the arrays that create() found, as far as the sampler reads them. */
-int gr_sampler_reads(const graft_sampler *sampler, const graft_csr *graph);
+int                    gr_sampler_reads(const graft_sampler *sampler, const graft_csr *graph);
 /** The matrix that the host gave. */
 graft_matrix         **gr_sampler_graph(graft_sampler *sampler);
 

@@ -25,7 +25,7 @@ done:
 }
 
 /* All batches of an epoch, some of which were made ahead. */
-static int32_t read_epoch(struct subject *s, graft_sampler *sampler, int64_t epoch, graft_error *error)
+static int32_t read_scenario_epoch(struct subject *s, graft_sampler *sampler, int64_t epoch, graft_error *error)
 {
     graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
     int64_t            n_batches = 0;
@@ -58,7 +58,7 @@ int32_t scenario_sample_batches(const struct scenario *scenario, struct scene *s
 
     TRY(s->mxm->matrix_create(s->context, scene->set[scenario->set].dataset.graph, 0, &graph, error));
     TRY(s->samples->create(s->context, graph, seeds, 5, &sampler, error));
-    for (int64_t epoch = 0; epoch < 2; epoch++) TRY(read_epoch(s, sampler, epoch, error));
+    for (int64_t epoch = 0; epoch < 2; epoch++) TRY(read_scenario_epoch(s, sampler, epoch, error));
     TRY(s->samples->sample(sampler, seeds + 1, 3, 0, &batch, error));
     TRY(read_blocks(s, sampler, &batch, error));
     TRY(s->samples->sample(sampler, seeds, 1, GRAFT_SAMPLE_ALL, &batch, error));
