@@ -19,14 +19,13 @@ enum { GR_DRAWS = 128, GR_DRAW_GROUP = WIDE_BYTES / 8 };
 
 /** A word in the lower half of each lane; the upper half is undefined. */
 typedef uint64_t gr_draw_lanes __attribute__((vector_size(WIDE_BYTES)));
+typedef int64_t  gr_draw_signed __attribute__((vector_size(WIDE_BYTES)));
 
-/** Products of words. gcc 12 does not compile the expression to one instruction. */
-static inline gr_draw_lanes gr_draw_product(gr_draw_lanes a, uint32_t b)
+/** Products of the words in two registers. gcc 12 does not compile the expression to one instruction. */
+static inline gr_draw_lanes gr_draw_products(gr_draw_lanes a, gr_draw_lanes factor)
 {
-    const gr_draw_lanes factor = (gr_draw_lanes){ 0 } + b;
-
 #if !defined(__SSE2__)
-    return (a & UINT32_MAX) * factor;
+    return (a & UINT32_MAX) * (factor & UINT32_MAX);
 #elif WIDE_BYTES == 64
     return (gr_draw_lanes)_mm512_mul_epu32((__m512i)a, (__m512i)factor);
 #elif WIDE_BYTES == 32
@@ -34,6 +33,11 @@ static inline gr_draw_lanes gr_draw_product(gr_draw_lanes a, uint32_t b)
 #else
     return (gr_draw_lanes)_mm_mul_epu32((__m128i)a, (__m128i)factor);
 #endif
+}
+
+static inline gr_draw_lanes gr_draw_product(gr_draw_lanes a, uint32_t b)
+{
+    return gr_draw_products(a, (gr_draw_lanes){ 0 } + b);
 }
 
 /** As gr_random_round(). */

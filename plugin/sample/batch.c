@@ -73,9 +73,19 @@ static void count_draws(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-static const char *address_of_column(const graft_csr *graph, int64_t entry)
+/* The vertices that entries come from. */
+static void read_columns(const graft_csr *graph, const int64_t *entry, int32_t *col, int64_t count)
 {
-    return (const char *)graph->col_idx + entry * (graph->index_type == GRAFT_I32 ? 4 : 8);
+    const int32_t *narrow = graph->col_idx;
+    const int64_t *wide = graph->col_idx;
+
+    if (graph->index_type == GRAFT_I32) {
+        for (int64_t e = 0; e < count; e++) __builtin_prefetch(&narrow[entry[e]]);
+        for (int64_t e = 0; e < count; e++) col[e] = narrow[entry[e]];
+    } else {
+        for (int64_t e = 0; e < count; e++) __builtin_prefetch(&wide[entry[e]]);
+        for (int64_t e = 0; e < count; e++) col[e] = (int32_t)wide[entry[e]];
+    }
 }
 
 /* The entries of some rows, and the vertices that they come from. */
@@ -85,50 +95,79 @@ static void draw_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const struct gr_draw_rule *rule = m->request->rule;
     struct gr_sampled_layer   *layer = m->layer;
     struct gr_draw_space      *space = &m->work->space[m->work->threads > 1 ? omp_get_thread_num() : 0];
+    const int64_t              first = layer->row_ptr[begin];
+    int64_t                    begin_alone = begin;
+    const struct gr_draw_rows  rows = { .rule = rule,
+                                        .key = m->key,
+                                        .fanout = m->fanout,
+                                        .vertex = m->batch->vertex,
+                                        .row_ptr = layer->row_ptr,
+                                        .entry = layer->entry };
 
     (void)chunk;
-    for (int64_t i = begin; i < end; i++) {
+    if (rule->draw_rows != NULL && m->fanout >= 0 && m->fanout <= GR_DRAWN_TOGETHER) {
+        rule->draw_rows(&rows, begin, end);
+        begin_alone = end;
+    }
+    for (int64_t i = begin_alone; i < end; i++) {
         int64_t *entry = layer->entry + layer->row_ptr[i];
 
         if (i + LOOK_AHEAD < end) __builtin_prefetch(&rule->graph->row_ptr[m->batch->vertex[i + LOOK_AHEAD]]);
         gr_draw_entries(rule, space, m->key, m->fanout, m->batch->vertex[i], entry);
-        for (int64_t k = 0; k < layer->row_ptr[i + 1] - layer->row_ptr[i]; k++)
-            __builtin_prefetch(address_of_column(rule->graph, entry[k]));
     }
-    for (int64_t e = layer->row_ptr[begin]; e < layer->row_ptr[end]; e++)
-        layer->col[e] = (int32_t)gr_csr_column(rule->graph, layer->entry[e]);
+    read_columns(rule->graph, layer->entry + first, layer->col + first, layer->row_ptr[end] - first);
 }
 
-static void prefetch_place(struct gr_numbering *numbering, int32_t v)
+/* One thread, by the array: numbers in the order of the edges. Whether a vertex is new cannot be predicted, so there is
+ * no jump: one that is not new is written where the next one that is will be. */
+static void number_by_array(struct making *m)
 {
-    const int64_t at = numbering->key != NULL ? gr_numbering_home(numbering, v) : v;
+    struct gr_sampled_layer *layer = m->layer;
+    _Atomic int32_t         *place = m->work->numbering.number;
+    int32_t                 *col = layer->col;
+    int64_t                 *vertex = m->batch->vertex;
+    const int64_t            n_edges = layer->n_edges;
+    int32_t                  next = (int32_t)m->batch->n_vertices;
 
-    if (numbering->key != NULL) __builtin_prefetch((const void *)&numbering->key[at]);
-    __builtin_prefetch((const void *)&numbering->number[at]);
+    for (int64_t e = 0; e < n_edges; e++) {
+        const int32_t v = col[e], there = atomic_load_explicit(&place[v], memory_order_relaxed);
+        const int32_t number = there == GR_NO_NUMBER ? next : there;
+
+        if (e + LOOK_AHEAD < n_edges) __builtin_prefetch((const void *)&place[col[e + LOOK_AHEAD]], 1);
+        vertex[next] = v;
+        atomic_store_explicit(&place[v], number, memory_order_relaxed);
+        col[e] = number;
+        next += there == GR_NO_NUMBER;
+    }
+    m->batch->n_vertices = next;
 }
 
-/* One thread: numbers in the order of the edges. */
-static void number_in_order(struct making *m)
+/* One thread, by the table. */
+static void number_by_table(struct making *m)
 {
     struct gr_numbering     *numbering = &m->work->numbering;
     struct gr_sampled_layer *layer = m->layer;
-    struct gr_batch         *batch = m->batch;
+    const int64_t            n_edges = layer->n_edges;
+    int32_t                  next = (int32_t)m->batch->n_vertices;
 
-    for (int64_t e = 0; e < layer->n_edges; e++) {
+    for (int64_t e = 0; e < n_edges; e++) {
         const int32_t v = layer->col[e];
         int64_t       at;
-        int32_t       number;
+        int32_t       there;
 
-        if (e + LOOK_AHEAD < layer->n_edges) prefetch_place(numbering, layer->col[e + LOOK_AHEAD]);
-        at = gr_numbering_slot(numbering, v);
-        number = atomic_load_explicit(&numbering->number[at], memory_order_relaxed);
-        if (number == GR_NO_NUMBER) {
-            number = (int32_t)batch->n_vertices;
-            atomic_store_explicit(&numbering->number[at], number, memory_order_relaxed);
-            batch->vertex[batch->n_vertices++] = v;
+        if (e + LOOK_AHEAD < n_edges) {
+            at = gr_numbering_home(numbering, layer->col[e + LOOK_AHEAD]);
+            __builtin_prefetch((const void *)&numbering->key[at], 1);
+            __builtin_prefetch((const void *)&numbering->number[at], 1);
         }
-        layer->col[e] = number;
+        at = gr_numbering_slot_alone(numbering, v);
+        there = atomic_load_explicit(&numbering->number[at], memory_order_relaxed);
+        layer->col[e] = there == GR_NO_NUMBER ? next : there;
+        atomic_store_explicit(&numbering->number[at], layer->col[e], memory_order_relaxed);
+        m->batch->vertex[next] = v;
+        next += there == GR_NO_NUMBER;
     }
+    m->batch->n_vertices = next;
 }
 
 /* Edge e as a value of its place: the larger, the earlier, and less than any number. */
@@ -244,7 +283,7 @@ static int32_t count_layer(struct making *m, graft_error *error)
                      (long long)layer->n_edges);
     GR_TRY(rc);
     GR_TRY(grow_pair(m->context, layer, layer->n_edges, error));
-    GR_TRY(grow_array(m->context, (void **)&batch->vertex, &batch->capacity, n_dst + layer->n_edges, n_dst,
+    GR_TRY(grow_array(m->context, (void **)&batch->vertex, &batch->capacity, n_dst + layer->n_edges + 1, n_dst,
                       sizeof *batch->vertex, error));
     GR_TRY(gr_numbering_reserve(m->context, &m->work->numbering, n_dst + layer->n_edges, error));
 done:
@@ -275,7 +314,8 @@ static int32_t make_layer(struct making *m, graft_error *error)
     GR_TRY(grow_spaces(m, error));
     gr_parallel_chunks(m->team, 64 * m->layer->n_edges, n_dst, ROWS_OF_CHUNK, draw_rows, m);
     if (gr_threads_worth(m->team.threads, 8 * m->layer->n_edges) > 1) GR_TRY(number_together(m, error));
-    else number_in_order(m);
+    else if (m->work->numbering.key == NULL) number_by_array(m);
+    else number_by_table(m);
     m->layer->n_src = m->batch->n_vertices;
 done:
     return rc;

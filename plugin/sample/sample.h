@@ -2,13 +2,15 @@
  * folder share.
  *
  * sampler.c  the batches of an epoch, some of them made ahead     draw.c       neighbours of one vertex
- * batch.c    the blocks of one batch                              numbering.c  numbers of vertices in a batch
+ * batch.c    the blocks of one batch                              draw_rows.c  neighbours of several, by lanes
+ * numbering.c  numbers of vertices in a batch
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SAMPLE_SAMPLE_H
 #define GR_SAMPLE_SAMPLE_H
 
 #include "base/memory.h"
 #include "base/option.h"
+#include "base/processor.h"
 #include "base/team.h"
 #include "graft_sample.h"
 #include "graph/csr.h"
@@ -17,11 +19,16 @@
 
 enum { GR_SAMPLE_LAYERS_MAX = 64, GR_ALL_NEIGHBOURS = -1 };
 
+struct gr_draw_rows;
+/** Draw the entries of rows begin .. end-1, as gr_draw_entries() has them. */
+typedef void (*gr_draw_rows_fn)(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
+
 /** How neighbours are drawn. */
 struct gr_draw_rule {
     const graft_csr       *graph;
     enum gr_sample_weights weights;
     int                    replace;
+    gr_draw_rows_fn        draw_rows; /* for all rows of a small fanout, or NULL */
 };
 
 /** Space of a thread for the draws of one vertex: keys or sums of weights, and entries that were drawn. */
@@ -42,6 +49,24 @@ static inline int gr_draw_needs_degrees(const struct gr_draw_rule *rule)
 /** Entries of row v, gr_draw_count() of them. */
 void gr_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_space *space, uint64_t key, int64_t fanout,
                      int64_t v, int64_t *entries);
+
+/** Rows whose entries are drawn at once, where the rule has neither weights nor replacement. */
+struct gr_draw_rows {
+    const struct gr_draw_rule *rule;
+    uint64_t                   key;
+    int64_t                    fanout; /* 0 .. GR_DRAWN_TOGETHER */
+    const int64_t             *vertex; /* of each row */
+    const int64_t             *row_ptr;
+    int64_t                   *entry; /* those of row i from row_ptr[i] on */
+};
+enum { GR_DRAWN_TOGETHER = 48 };
+
+gr_draw_rows_fn gr_draw_rows_for(enum gr_isa isa);
+void            gr_draw_rows_generic(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
+void            gr_draw_rows_avx2(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
+void            gr_draw_rows_avx512(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
+void            gr_draw_rows_sve256(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
+void            gr_draw_rows_sve512(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
 
 /** Numbers of vertices, by an array over all vertices or, where that is larger, a hash table with linear probing.
  *  slot() finds the place of a vertex, and may be called by several threads. A place has the number of its vertex, at
@@ -80,6 +105,17 @@ static inline int64_t gr_numbering_slot(struct gr_numbering *numbering, int32_t 
                                                                    memory_order_relaxed))
             return at;
         if (there == v) return at; /* another thread was first */
+    }
+}
+
+/** As gr_numbering_slot(), of a table that no other thread looks at. */
+static inline int64_t gr_numbering_slot_alone(struct gr_numbering *numbering, int32_t v)
+{
+    for (int64_t at = gr_numbering_home(numbering, v);; at = (at + 1) & (numbering->slots - 1)) {
+        const int32_t there = atomic_load_explicit(&numbering->key[at], memory_order_relaxed);
+
+        if (there == -1) atomic_store_explicit(&numbering->key[at], v, memory_order_relaxed);
+        if (there == -1 || there == v) return at;
     }
 }
 

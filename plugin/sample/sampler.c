@@ -183,6 +183,8 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     s->n_seeds = source->n_seeds;
     s->rule =
         (struct gr_draw_rule){ .graph = &s->graph, .weights = options->weights, .replace = options->replace != 0 };
+    if (s->rule.weights == GR_SAMPLE_UNIFORM && !s->rule.replace)
+        s->rule.draw_rows = gr_draw_rows_for(gr_processor_isa());
     s->request.rule = &s->rule;
     s->request.seed = (uint64_t)context->options.train.seed + 0x9E3779B97F4A7C15u * (uint64_t)source->rank;
     GR_TRY(read_fanout(s, source, error));

@@ -1,0 +1,96 @@
+/* Draws of several rows at once, one in each lane: those of gr_draw_entries(), without weights and replacement.
+ * Compiled once for each instruction set: ISA is part of the name of the function.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "sample/sample.h"
+
+#include "base/draws.h"
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+enum { ROWS = WIDE_BYTES / 8, ROWS_AHEAD = 16 };
+
+/* The rows of a group: vertices, their draws, and how many entries more than draws they have. */
+struct row_group {
+    gr_draw_lanes low, high; /* halves of the numbers of vertices */
+    gr_draw_lanes range;     /* of the next draw */
+    gr_draw_lanes doubtful;  /* all bits, if a draw may need another random word */
+    gr_draw_lanes draw[GR_DRAWN_TOGETHER];
+};
+
+static inline __attribute__((always_inline)) void draw_lanes(struct row_group *g, uint64_t key, int64_t fanout)
+{
+    gr_draw_lanes c[4];
+
+    for (int64_t i = 0; i < fanout; i++) {
+        gr_draw_lanes product, drawn, twice = { 0 };
+
+        if (i % 4 == 0) {
+            uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+
+            c[0] = (gr_draw_lanes){ 0 } + (uint64_t)(i / 4);
+            c[1] = (gr_draw_lanes){ 0 };
+            c[2] = g->low;
+            c[3] = g->high;
+            for (int round = 0; round < GR_RANDOM_ROUNDS; round++) {
+                gr_draw_round(c, k0, k1);
+                gr_random_next_key(&k0, &k1);
+            }
+        }
+        product = gr_draw_products(c[3 - i % 4], g->range);
+        g->doubtful |= (gr_draw_lanes)((gr_draw_signed)(product & UINT32_MAX) < (gr_draw_signed)g->range);
+        drawn = product >> 32;
+        for (int64_t before = 0; before < i; before++) twice |= (gr_draw_lanes)(g->draw[before] == drawn);
+        g->draw[i] = (drawn & ~twice) | ((g->range - 1) & twice);
+        g->range += 1;
+    }
+}
+
+/* Up to ROWS rows that have more than `fanout` entries. */
+static void draw_group(const struct gr_draw_rows *rows, const int64_t *row, int count)
+{
+    const int64_t   *row_ptr = rows->rule->graph->row_ptr;
+    const int64_t    fanout = rows->fanout;
+    struct row_group g;
+
+    g.doubtful = (gr_draw_lanes){ 0 };
+    for (int l = 0; l < ROWS; l++) {
+        const int64_t v = rows->vertex[row[l < count ? l : 0]];
+
+        g.low[l] = (uint32_t)v;
+        g.high[l] = (uint64_t)v >> 32;
+        g.range[l] = (uint64_t)(row_ptr[v + 1] - row_ptr[v] - fanout + 1);
+    }
+    draw_lanes(&g, rows->key, fanout);
+    for (int l = 0; l < count; l++) {
+        const int64_t   v = rows->vertex[row[l]], first = row_ptr[v];
+        int64_t *const  entry = rows->entry + rows->row_ptr[row[l]];
+        const uint64_t *draw = (const uint64_t *)g.draw + l;
+
+        for (int64_t i = 0; i < fanout; i++) entry[i] = first + (int64_t)draw[i * ROWS];
+        if (g.doubtful[l] != 0) gr_draw_entries(rows->rule, NULL, rows->key, fanout, v, entry);
+    }
+}
+
+void JOIN(gr_draw_rows_, ISA)(const struct gr_draw_rows *rows, int64_t begin, int64_t end)
+{
+    const int64_t *row_ptr = rows->rule->graph->row_ptr;
+    int64_t        row[ROWS];
+    int            count = 0;
+
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t first = row_ptr[rows->vertex[i]], d = row_ptr[rows->vertex[i] + 1] - first;
+        int64_t      *entry = rows->entry + rows->row_ptr[i];
+
+        if (i + ROWS_AHEAD < end) __builtin_prefetch(&row_ptr[rows->vertex[i + ROWS_AHEAD]]);
+        if (d <= rows->fanout) {
+            for (int64_t k = 0; k < d; k++) entry[k] = first + k;
+            continue;
+        }
+        row[count++] = i;
+        if (count < ROWS) continue;
+        draw_group(rows, row, count);
+        count = 0;
+    }
+    if (count > 0) draw_group(rows, row, count);
+}
