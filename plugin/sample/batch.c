@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { ROWS_OF_CHUNK = 256, EDGES_OF_CHUNK = 4096, LOOK_AHEAD = 16 };
+enum { ROWS_OF_CHUNK = 256, EDGES_OF_CHUNK = 4096, LOOK_AHEAD = 16, EDGES_AT_A_TIME = 64 };
 
 /* One layer in the making. */
 struct making {
@@ -118,26 +118,35 @@ static void draw_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     read_columns(rule->graph, layer->entry + first, layer->col + first, layer->row_ptr[end] - first);
 }
 
-/* One thread, by the array: numbers in the order of the edges. Whether a vertex is new cannot be predicted, so there is
- * no jump: one that is not new is written where the next one that is will be. */
+/* One thread, by the array: numbers in the order of the edges, some edges at a time. Those whose vertices have none are
+ * found first, without jumps, because they cannot be predicted; a vertex may be among them twice. */
 static void number_by_array(struct making *m)
 {
     struct gr_sampled_layer *layer = m->layer;
     _Atomic int32_t         *place = m->work->numbering.number;
-    int32_t                 *col = layer->col;
     int64_t                 *vertex = m->batch->vertex;
-    const int64_t            n_edges = layer->n_edges;
     int32_t                  next = (int32_t)m->batch->n_vertices;
 
-    for (int64_t e = 0; e < n_edges; e++) {
-        const int32_t v = col[e], there = atomic_load_explicit(&place[v], memory_order_relaxed);
-        const int32_t number = there == GR_NO_NUMBER ? next : there;
+    for (int64_t begin = 0; begin < layer->n_edges; begin += EDGES_AT_A_TIME) {
+        const int64_t  left = layer->n_edges - begin, count = left < EDGES_AT_A_TIME ? left : EDGES_AT_A_TIME;
+        const int64_t  ahead = left - count < EDGES_AT_A_TIME ? left - count : EDGES_AT_A_TIME;
+        int32_t *const col = layer->col + begin;
+        int32_t        without[EDGES_AT_A_TIME];
+        int            n_without = 0;
 
-        if (e + LOOK_AHEAD < n_edges) __builtin_prefetch((const void *)&place[col[e + LOOK_AHEAD]], 1);
-        vertex[next] = v;
-        atomic_store_explicit(&place[v], number, memory_order_relaxed);
-        col[e] = number;
-        next += there == GR_NO_NUMBER;
+        for (int64_t e = 0; e < ahead; e++) __builtin_prefetch((const void *)&place[col[count + e]], 1);
+        for (int64_t e = 0; e < count; e++) {
+            without[n_without] = col[e];
+            n_without += atomic_load_explicit(&place[col[e]], memory_order_relaxed) == GR_NO_NUMBER;
+        }
+        for (int i = 0; i < n_without; i++) {
+            const int32_t v = without[i];
+
+            if (atomic_load_explicit(&place[v], memory_order_relaxed) != GR_NO_NUMBER) continue;
+            vertex[next] = v;
+            atomic_store_explicit(&place[v], next++, memory_order_relaxed);
+        }
+        for (int64_t e = 0; e < count; e++) col[e] = atomic_load_explicit(&place[col[e]], memory_order_relaxed);
     }
     m->batch->n_vertices = next;
 }

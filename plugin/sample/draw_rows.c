@@ -18,7 +18,7 @@ struct row_group {
     gr_draw_lanes draw[GR_DRAWN_TOGETHER];
 };
 
-static inline __attribute__((always_inline)) void draw_lanes(struct row_group *g, uint64_t key, int64_t fanout)
+static inline void draw_lanes(struct row_group *g, uint64_t key, int64_t fanout)
 {
     gr_draw_lanes c[4];
 
