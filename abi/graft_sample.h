@@ -75,10 +75,10 @@ typedef struct graft_samples {
      * \param[in]  seeds    [n_seeds] different rows of the graph; copied. NULL with n_seeds 0: batches come from
      *                      sample() alone.
      * \param[out] sampler  Unchanged on failure.
-     * \return OK; ERR_ARG (null; not square; a seed out of range or given twice: the message has it and its position);
-     *         ERR_OPTION (as many fan-outs as neither 1 nor `layers`; a batch larger than n_seeds; sample.weights=edge
-     *         of a graph without values, or with a negative one); ERR_STATE (graph is no matrix of this context);
-     *         ERR_UNSUPPORTED (more rows); ERR_NOMEM.
+     * \return OK; ERR_ARG (null; not square; more seeds than rows; a seed out of range or given twice, with its
+     *         position); ERR_OPTION (as many fan-outs as neither 1 nor `layers`; a batch larger than n_seeds;
+     *         sample.weights=edge of a graph without values, or with a negative one); ERR_STATE (graph is no matrix of
+     *         this context); ERR_UNSUPPORTED (more rows); ERR_NOMEM.
      * [one-caller] Not collective. Memory: 8 bytes a seed, and one bit a vertex during the call. Each batch that exists
      * at a time takes 12 bytes an edge and 16 a vertex; each thread that makes one 4 bytes a vertex of the graph, or
      * about 24 a vertex of the batch if that is less. Since 1. */
@@ -103,7 +103,7 @@ typedef struct graft_samples {
     /** A batch of these seeds, made now. The epoch continues where it was.
      * \param[in] seeds  [n] different rows of the graph, n > 0. Draws are those of batch -1 in the present epoch.
      * \param[in] flags  0 or GRAFT_SAMPLE_ALL.
-     * \return OK; ERR_ARG (null, out of range, given twice, unknown flags); ERR_STATE; ERR_NOMEM.
+     * \return OK; ERR_ARG (null, more seeds than rows, out of range, given twice, unknown flags); ERR_STATE; ERR_NOMEM.
      * [one-caller] [starts-openmp]. Not collective. Since 1. */
     int32_t (*sample)(graft_sampler *sampler, const int64_t *seeds, int64_t n, uint32_t flags,
                       graft_sample_batch *batch, graft_error *error);

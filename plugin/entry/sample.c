@@ -7,6 +7,14 @@
 
 #include <errno.h>
 
+/* Seeds are different vertices, so there cannot be more. */
+static int32_t check_count(const graft_matrix *graph, int64_t n, const char *name, graft_error *error)
+{
+    if (n <= graph->csr.n_rows) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG, "%s is %lld, but the graph has %lld vertices, of which each is a seed once",
+                   name, (long long)n, (long long)graph->csr.n_rows);
+}
+
 static int32_t sample_create(graft_context *context, graft_matrix *graph, const int64_t *seeds, int64_t n_seeds,
                              graft_sampler **sampler, graft_error *error)
 {
@@ -19,6 +27,7 @@ static int32_t sample_create(graft_context *context, graft_matrix *graph, const 
     GR_TRY(gr_matrix_check(context, graph, "graph", 1, &call.error));
     if (sampler == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "sampler is null");
     GR_TRY(rc);
+    GR_TRY(check_count(graph, n_seeds, "n_seeds", &call.error));
     source.graph = &graph->csr;
     GR_TRY(gr_sampler_create(context, &source, &made, &call.error));
     *gr_sampler_graph(made) = graph;
@@ -98,6 +107,7 @@ static int32_t sample_sample(graft_sampler *sampler, const int64_t *seeds, int64
                      seeds == NULL ? "is null" : "is an array");
     else if ((flags & ~GRAFT_SAMPLE_ALL) != 0) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "flags is 0x%x", flags);
     GR_TRY(rc);
+    GR_TRY(check_count(*gr_sampler_graph(sampler), n, "n", &call.error));
     GR_TRY(gr_sampler_sample(sampler, seeds, n, (flags & GRAFT_SAMPLE_ALL) != 0, &call.error));
     rc = give_batch(sampler, batch, &call.error);
 done:

@@ -11,6 +11,7 @@ enum { N = MISUSE_N, WIDTH = MISUSE_WIDTH, CLASSES = 3 };
 
 static struct sample_dataset set;
 static struct data_folder    folder;
+static const int64_t         seeds[] = { 7, 3, 11 };
 
 const char *misuse_fault(const char *format, ...)
 {
@@ -72,6 +73,9 @@ static int32_t make_objects(struct misuse *m)
     if (rc == GRAFT_OK) rc = m->halos->create(m->handle[GRAPH], (graft_halo **)&m->handle[HALO], &m->error);
     if (rc == GRAFT_OK)
         rc = m->models->create(m->handle[TRAINER], GRAFT_MODEL_LAST, (graft_model **)&m->handle[MODEL], &m->error);
+    if (rc == GRAFT_OK)
+        rc = m->samples->create(m->context, m->handle[MATRIX], seeds, 3, (graft_sampler **)&m->handle[SAMPLER],
+                                &m->error);
     if (rc == GRAFT_OK) rc = m->data->open(m->context, folder.path, (graft_data **)&m->handle[DATA], &m->error);
     return rc;
 }
@@ -107,6 +111,7 @@ const char *misuse_open(struct misuse *m)
     m->aggregate = graft_interface(m->api, GRAFT_AGGREGATE_ID, sizeof *m->aggregate);
     m->data = graft_interface(m->api, GRAFT_DATA_ID, sizeof *m->data);
     m->models = graft_interface(m->api, GRAFT_MODEL_ID, sizeof *m->models);
+    m->samples = graft_interface(m->api, GRAFT_SAMPLE_ID, sizeof *m->samples);
     m->halos = graft_interface(m->api, GRAFT_HALO_ID, sizeof *m->halos);
     m->transports = graft_interface(m->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, threads));
     m->api->set(m->context, "layers", "2", NULL);
@@ -141,6 +146,7 @@ void misuse_destroy(struct misuse *m, void *handle, enum misuse_kind kind)
     case GRAPH: m->graphs->destroy(handle); break;
     case PLAN: m->aggregate->destroy(handle); break;
     case MODEL: m->models->destroy(handle); break;
+    case SAMPLER: m->samples->destroy(handle); break;
     case HALO: m->halos->destroy(handle); break;
     case DATA: m->data->close(m->context, handle); break;
     default: m->api->close(handle);
@@ -389,6 +395,41 @@ static int32_t call_apply_to(struct misuse *m, void *handle)
     return m->models->apply(m->handle[MODEL], handle, &m->error);
 }
 
+static int32_t call_sampler_next(struct misuse *m, void *handle)
+{
+    graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
+
+    return m->samples->next(handle, &batch, &m->error);
+}
+
+static int32_t call_sample(struct misuse *m, void *handle)
+{
+    graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
+
+    return m->samples->sample(handle, seeds, 2, 0, &batch, &m->error);
+}
+
+static int32_t call_sample_block(struct misuse *m, void *handle)
+{
+    graft_sample_block block = GRAFT_INIT(graft_sample_block);
+
+    return m->samples->block(handle, 0, &block, &m->error);
+}
+
+static int32_t call_prefetch(struct misuse *m, void *handle)
+{
+    int32_t made;
+
+    return m->samples->prefetch(handle, &made, &m->error);
+}
+
+static int32_t call_sampler_explain(struct misuse *m, void *handle)
+{
+    char text[64];
+
+    return m->samples->explain(handle, text, sizeof text, &m->error);
+}
+
 static int32_t call_option_info(struct misuse *m, void *handle)
 {
     graft_option option = GRAFT_INIT(graft_option);
@@ -413,6 +454,8 @@ CALL(call_values, MATRIX, m->mxm->matrix_update_values(m->context, handle, m->b,
 CALL(call_sddmm, MATRIX, m->edge->sddmm(m->context, handle, &m->dense_b, &m->dense_b, &m->dense_c, 1, &m->error))
 CALL(call_softmax, MATRIX, m->edge->softmax(m->context, handle, &m->dense_b, &m->dense_c, 1, &m->error))
 CALL(call_edge_mxm, MATRIX, m->edge->mxm(m->context, handle, 0, &m->dense_b, NULL, &m->dense_c, 1, &m->error))
+CALL(call_sampler, MATRIX, m->samples->create(m->context, handle, seeds, 3, (graft_sampler **)&none, &m->error))
+CALL(call_sampler_begin, SAMPLER, m->samples->begin(handle, 1, 0, NULL, &m->error))
 CALL(call_predict, TRAINER, m->train->predict(handle, GRAFT_WEIGHTS_LAST, NULL, NULL, &m->error))
 CALL(call_end, PLAN, m->aggregate->end(handle, &m->error))
 CALL(call_assign_bits, PLAN, m->aggregate->assign_bits(handle, &m->error))
@@ -446,6 +489,13 @@ const struct misuse_call misuse_calls[] = {
     { "sddmm", MATRIX, call_sddmm },
     { "softmax", MATRIX, call_softmax },
     { "edge mxm", MATRIX, call_edge_mxm },
+    { "sampler create", MATRIX, call_sampler },
+    { "sampler begin", SAMPLER, call_sampler_begin },
+    { "sampler next", SAMPLER, call_sampler_next },
+    { "sample", SAMPLER, call_sample },
+    { "sample block", SAMPLER, call_sample_block },
+    { "sampler explain", SAMPLER, call_sampler_explain },
+    { "prefetch", SAMPLER, call_prefetch },
     { "epoch", TRAINER, call_epoch },
     { "evaluate", TRAINER, call_evaluate },
     { "predict", TRAINER, call_predict },
@@ -500,6 +550,7 @@ const char *misuse_works(struct misuse *m, enum misuse_kind kind)
     case GRAPH: rc = call_redistribute(m, m->handle[kind]); break;
     case PLAN: rc = call_pass(m, m->handle[kind]); break;
     case MODEL: rc = call_model_info(m, m->handle[kind]); break;
+    case SAMPLER: rc = call_sample(m, m->handle[kind]); break;
     case HALO: rc = call_halo_info(m, m->handle[kind]); break;
     case DATA: return m->data->view(m->handle[DATA]) != NULL ? NULL : misuse_fault("the data have no view");
     default: rc = call_set(m, m->context);

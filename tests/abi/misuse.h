@@ -7,7 +7,7 @@
 #include "harness/strict_host.h"
 #include "oracle/sample.h"
 
-enum misuse_kind { MATRIX, TRAINER, GRAPH, PLAN, DATA, HALO, MODEL, CONTEXT, MISUSE_KINDS };
+enum misuse_kind { MATRIX, TRAINER, GRAPH, PLAN, DATA, HALO, MODEL, SAMPLER, CONTEXT, MISUSE_KINDS };
 
 enum { MISUSE_N = 37, MISUSE_WIDTH = 5, MISUSE_LOG = 2048 };
 
@@ -25,6 +25,7 @@ struct misuse {
     const graft_aggregate      *aggregate;
     const graft_halos          *halos;
     const graft_models         *models;
+    const graft_samples        *samples;
     const graft_transports     *transports;
     const graft_data_interface *data;
     void                       *handle[CONTEXT];

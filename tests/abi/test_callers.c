@@ -126,6 +126,41 @@ static void act_close(struct within *w)
     w->m->api->close(w->m->context);
 }
 
+static void act_prefetch(struct within *w)
+{
+    int32_t made = 0;
+
+    w->rc = w->m->samples->prefetch(w->m->handle[SAMPLER], &made, &w->error);
+    if (w->rc == GRAFT_OK && made == 0) w->rc = 1;
+}
+
+static void *prefetch_in_thread(void *arg)
+{
+    act_prefetch(arg);
+    return NULL;
+}
+
+static void act_prefetch_in_thread(struct within *w)
+{
+    run_in_thread(w, prefetch_in_thread);
+}
+
+/* A call that any thread may make. */
+static const char *check_any_thread(const void *arg)
+{
+    void (*const *act)(struct within *w) = arg;
+    struct misuse      m;
+    struct within      w;
+    graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
+    const char        *fault = misuse_open(&m);
+
+    if (fault == NULL && run_within(&w, &m, *act) != GRAFT_OK) fault = misuse_fault("%s", m.error.message);
+    if (fault == NULL && w.rc != GRAFT_OK) fault = misuse_fault("%d: %s", w.rc, w.error.message);
+    if (fault == NULL && m.samples->next(m.handle[SAMPLER], &batch, &m.error) != GRAFT_OK)
+        fault = misuse_fault("%s", m.error.message);
+    return fault != NULL ? fault : misuse_close(&m);
+}
+
 /* What is destroyed, also the matrix of the product itself, stays until the product is done. */
 static const char *check_destroy(const void *arg)
 {
@@ -240,12 +275,16 @@ int main(void)
     static void (*const destroy)(struct within *) = act_destroy;
     static void (*const destroy_thread)(struct within *) = act_destroy_in_thread;
     static void (*const closing)(struct within *) = act_close;
+    static void (*const prefetch)(struct within *) = act_prefetch;
+    static void (*const prefetch_thread)(struct within *) = act_prefetch_in_thread;
     static const struct level no_in_turn = { "no", 1 }, args_in_turn = { "args", 1 }, args = { "args", 0 };
     static const struct level full_in_turn = { "full", 1 }, full = { "full", 0 };
 
     misuse_init();
     ok_fault("a call from a callback is refused", in_child(check_within, &call));
     ok_fault("a call from another thread is refused", in_child(check_within, &thread));
+    ok_fault("prefetch() from a callback is not", in_child(check_any_thread, &prefetch));
+    ok_fault("nor from another thread", in_child(check_any_thread, &prefetch_thread));
     ok_fault("destroy() from a callback waits for the end of the call", in_child(check_destroy, &destroy));
     ok_fault("so does one from another thread", in_child(check_destroy, &destroy_thread));
     ok_fault("and close()", in_child(check_destroy, &closing));

@@ -9,8 +9,9 @@
 enum { GARBAGE = 512, KINDS = MISUSE_KINDS, ORDERS = 200 };
 
 static const char *const types[KINDS] = {
-    [MATRIX] = "graft_matrix", [TRAINER] = "graft_trainer", [GRAPH] = "graft_graph", [PLAN] = "graft_plan",
-    [DATA] = "graft_data",     [HALO] = "graft_halo",       [MODEL] = "graft_model", [CONTEXT] = "graft_context",
+    [MATRIX] = "graft_matrix", [TRAINER] = "graft_trainer", [GRAPH] = "graft_graph",
+    [PLAN] = "graft_plan",     [DATA] = "graft_data",       [HALO] = "graft_halo",
+    [MODEL] = "graft_model",   [SAMPLER] = "graft_sampler", [CONTEXT] = "graft_context",
 };
 
 /* The objects behind which a call stands with a handle that it must refuse; of the right ones it uses what it needs. */
@@ -165,7 +166,7 @@ int main(void)
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         ok_fault(groups[i].name, in_child(groups[i].check, NULL));
     for (int order = 0; order < ORDERS && fault == NULL; order++) {
-        const int which = order * 7919 % 5040; /* of all orders of 7 objects */
+        const int which = order * 7919 % 40320; /* of all orders of 8 objects */
 
         fault = in_child(check_close_first, &which);
     }

@@ -3,27 +3,10 @@
  * numbers and options that are wrong, after close(), and with allocations that fail. No call crashes, each failure
  * has a sentence, and all memory comes back.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "abi/misuse.h"
+#include "sequence.h"
+
 #include "graft_codec.h"
-#include "target.h"
 
-enum { N = MISUSE_N, WIDTH = MISUSE_WIDTH, POOL = 96, CALLS = 48, ROOM = 1024 };
-
-struct entry {
-    void            *handle;
-    enum misuse_kind kind;
-    int              of; /* the context that it was made in */
-};
-
-/* What a sequence has: two contexts, and all handles there ever were. */
-struct sequence {
-    struct misuse m[2];
-    int           is_open[2];
-    struct entry  pool[POOL];
-    int           n;
-};
-
-static struct sequence       q;
 static struct sample_dataset sample_set;
 static struct data_folder    folder;
 
@@ -42,60 +25,6 @@ void target_end(void)
     folder_destroy(&folder);
     sample_dataset_fini(&sample_set);
     misuse_fini();
-}
-
-static void add_handle(void *handle, enum misuse_kind kind, int of)
-{
-    if (handle != NULL && q.n < POOL) q.pool[q.n++] = (struct entry){ handle, kind, of };
-}
-
-/* A handle for a call in context `of` that wants one of this kind: mostly such a one. */
-static void *pick(struct supply *s, enum misuse_kind kind, int of)
-{
-    static uint64_t garbage[16] = { 0x4141414141414141u, 1, 2, 3 };
-    const uint8_t   how = supply_byte(s), which = supply_byte(s);
-
-    if (how < 12) return NULL;
-    if (how < 20) return (char *)garbage + which % sizeof garbage;
-    if (how < 24) return (void *)(uintptr_t)which;
-    if (how < 48) return q.pool[which % q.n].handle;
-    if (how < 52) return q.m[which & 1].context;
-    if (kind == CONTEXT) return q.m[of].context;
-    for (int i = 0; i < q.n; i++) {
-        const struct entry *e = &q.pool[(which + i) % q.n];
-
-        if (e->kind == kind && (e->of == of || how < 60)) return e->handle;
-    }
-    return q.m[of].handle[kind];
-}
-
-/* A copy of a struct that says another size: what is behind it are zeros, or are not. */
-static void *resized(struct supply *s, const void *from, size_t size)
-{
-    static _Alignas(16) unsigned char room[4][ROOM];
-    static int                        next;
-    const uint8_t                     how = supply_byte(s);
-    uint32_t                          said = (uint32_t)size;
-    unsigned char                    *to = room[next++ % 4];
-
-    memset(to, how & 1 ? 0xff : 0, ROOM);
-    memcpy(to, from, size);
-    if (how < 16) said = 0;
-    else if (how < 32) said = 4u * supply_byte(s) % (uint32_t)size;
-    else if (how < 48) said = (uint32_t)size + 8u * (supply_byte(s) % 64u);
-    if (said > ROOM) said = ROOM;
-    memcpy(to, &said, sizeof said);
-    return to;
-}
-
-static int64_t odd_number(struct supply *s)
-{
-    static const int64_t numbers[] = {
-        0, 1, -1, 2, 3, N, N - 1, WIDTH, 99, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
-    };
-    const uint8_t how = supply_byte(s);
-
-    return how < 200 ? numbers[how % (sizeof numbers / sizeof *numbers)] : (int8_t)how;
 }
 
 /* -- objects ------------------------------------------------------------------------------------------------------ */
@@ -217,10 +146,22 @@ static int32_t sequence_make_data(struct supply *s, struct misuse *m, int of)
     return rc;
 }
 
+static int32_t sequence_make_sampler(struct supply *s, struct misuse *m, int of)
+{
+    const int64_t  seeds[] = { 3, odd_number(s), 12, 8, 0 };
+    const uint8_t  how = supply_byte(s);
+    graft_sampler *made = NULL;
+    const int32_t  rc = m->samples->create(pick(s, CONTEXT, of), pick(s, MATRIX, of), how % 8 == 1 ? NULL : seeds,
+                                          how % 8 == 2 ? odd_number(s) % 6 : 1 + how % 5, &made, &m->error);
+
+    add_handle(made, SAMPLER, of);
+    return rc;
+}
+
 static int32_t (*const makers[CONTEXT])(struct supply *s, struct misuse *m, int of) = {
     [MATRIX] = sequence_make_matrix, [TRAINER] = sequence_make_trainer, [GRAPH] = sequence_make_graph,
     [PLAN] = sequence_make_plan,     [DATA] = sequence_make_data,       [HALO] = sequence_make_halo,
-    [MODEL] = sequence_make_model,
+    [MODEL] = sequence_make_model,   [SAMPLER] = sequence_make_sampler,
 };
 
 /* -- calls with structs ------------------------------------------------------------------------------------------- */
@@ -471,18 +412,76 @@ static int32_t sequence_group(struct supply *s, struct misuse *m, int of)
     return how % 6 == 0 ? GRAFT_OK : rc; /* the sentence of a rank is what it passes, here none */
 }
 
+static int32_t sequence_sampler(struct supply *s, struct misuse *m, int of)
+{
+    const int64_t            seeds[] = { 5, odd_number(s), 9, 2 };
+    const uint8_t            how = supply_byte(s);
+    const graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
+    const graft_sample_block block = GRAFT_INIT(graft_sample_block);
+    graft_sampler           *sampler = pick(s, SAMPLER, of);
+    int64_t                  n_batches;
+    int32_t                  made;
+
+    switch (how % 8) {
+    case 0: return m->samples->begin(sampler, odd_number(s), odd_number(s), &n_batches, &m->error);
+    case 1:
+    case 2: return m->samples->next(sampler, resized(s, &batch, sizeof batch), &m->error);
+    case 3: return m->samples->prefetch(sampler, &made, &m->error);
+    case 4:
+    case 5: return m->samples->block(sampler, how >> 3, resized(s, &block, sizeof block), &m->error);
+    default:
+        return m->samples->sample(sampler, seeds, how & 128 ? odd_number(s) % 5 : 1 + (how >> 3) % 4, how >> 3 & 3,
+                                  resized(s, &batch, sizeof batch), &m->error);
+    }
+}
+
 static int32_t sequence_option(struct supply *s, struct misuse *m, int of)
 {
     static const char *const settings[][2] = {
-        { "layers", "1" },        { "layers", "3" },         { "hidden", "7" },         { "model", "gcn" },
-        { "model", "gat" },       { "model", "gin" },        { "model", "appnp" },      { "heads", "2" },
-        { "label_rate", "0.5" },  { "recompute", "yes" },    { "order", "rcm" },        { "reuse_input", "no" },
-        { "loss", "sigmoid" },    { "halo.staleness", "1" }, { "halo.codec", "q4" },    { "mxm.kernel", "reference" },
-        { "mxm.kernel", "none" }, { "partition", "hash" },   { "partition", "stream" }, { "profile", "yes" },
-        { "memory.limit", "1" },  { "check", "full" },       { "check", "args" },       { "schedule", "cosine" },
-        { "symmetrize", "yes" },  { "epochs", "3" },         { "lr", "0.5" },           { "lr", "-1" },
-        { "no such", "option" },  { "optimizer", "sgd" },    { "eval_every", "2" },     { "dropout", "0.9" },
-        { "hidden", "4" },        { "model", "sage" },       { "layers", "2" },         { "sparse_input", "yes" },
+        { "layers", "1" },
+        { "layers", "3" },
+        { "hidden", "7" },
+        { "model", "gcn" },
+        { "model", "gat" },
+        { "model", "gin" },
+        { "model", "appnp" },
+        { "heads", "2" },
+        { "label_rate", "0.5" },
+        { "recompute", "yes" },
+        { "order", "rcm" },
+        { "reuse_input", "no" },
+        { "loss", "sigmoid" },
+        { "halo.staleness", "1" },
+        { "halo.codec", "q4" },
+        { "mxm.kernel", "reference" },
+        { "mxm.kernel", "none" },
+        { "partition", "hash" },
+        { "partition", "stream" },
+        { "profile", "yes" },
+        { "memory.limit", "1" },
+        { "check", "full" },
+        { "check", "args" },
+        { "schedule", "cosine" },
+        { "symmetrize", "yes" },
+        { "epochs", "3" },
+        { "lr", "0.5" },
+        { "lr", "-1" },
+        { "no such", "option" },
+        { "optimizer", "sgd" },
+        { "eval_every", "2" },
+        { "dropout", "0.9" },
+        { "hidden", "4" },
+        { "model", "sage" },
+        { "layers", "2" },
+        { "sparse_input", "yes" },
+        { "batch_size", "2" },
+        { "batch_size", "0" },
+        { "fanout", "-1" },
+        { "fanout", "2,1" },
+        { "sample.weights", "degree" },
+        { "sample.weights", "uniform" },
+        { "sample.replace", "yes" },
+        { "sample.ahead", "3" },
     };
     const char *const *setting = settings[supply_byte(s) % (sizeof settings / sizeof *settings)];
 
@@ -531,6 +530,7 @@ static int32_t (*const calls[])(struct supply *s, struct misuse *m, int of) = {
     sequence_destroy, sequence_destroy, sequence_product, sequence_report, sequence_report,       sequence_state,
     sequence_update,  sequence_predict, sequence_pass,    sequence_pass,   sequence_codec,        sequence_edge,
     sequence_group,   sequence_option,  sequence_option,  sequence_save,   sequence_redistribute, sequence_close,
+    sequence_sampler, sequence_sampler,
 };
 
 /* -- the target --------------------------------------------------------------------------------------------------- */
