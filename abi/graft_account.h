@@ -31,7 +31,9 @@ typedef struct graft_span {
                             (label_rate) and the sum of their number; over ranks "reduce": sums of losses and
                             gradients, and "adapt": the choice of adaptive bits. A part is "pack": rows are
                             aggregated, encoded and sent; "local": work that needs no other rank; "wait"; "unpack":
-                            received rows are checked and added */
+                            received rows are checked and added. In training by
+                            minibatch, of the last batch alone: "sample", and "gather": features, labels and blocks;
+                            over ranks "receive", "push" and "cache": rows that are stored, sent and read */
     int64_t     epoch;      /**< epochs completed when the span was recorded */
     double      begin, end; /**< seconds since create() */
     double      bytes;      /**< bytes requested from memory, each access counted; 0 where not counted */
@@ -115,6 +117,27 @@ typedef struct graft_traffic_pair {
     double expected;
     int64_t bytes_unquantized; /**< in the last step */
 } graft_traffic_pair;
+
+/** The cache of rows of other ranks that a layer has in training by minibatch over ranks (options hec.* and aep.*),
+ *  since create(), as of the end of the last epoch. The share of found rows is found / searched. */
+typedef struct graft_cache_item {
+    uint32_t size;
+    int32_t  rank; /**< -1: all ranks */
+    int32_t  layer;
+    int32_t  reserved;
+    int64_t  width;          /**< columns of a row */
+    int64_t  capacity, used; /**< rows */
+    int64_t  searched;       /**< rows of the halo that batches needed */
+    int64_t  found;          /**< those that were used */
+    int64_t  expired;        /**< those of the others that were too old */
+    double   age;            /**< of found rows, in batches: the mean, 0 if there are none; and the largest */
+    int64_t  age_max;
+    int64_t  stored, evicted;  /**< rows received, and rows that had to leave for them */
+    int64_t  candidates;       /**< rows that batches computed and other ranks have in their halo */
+    int64_t  rows_sent;        /**< those of them that were sent */
+    int64_t  bytes_sent;       /**< bytes of these rows with their parameters, without frames of messages */
+    int64_t  bytes_if_fetched; /**< of all rows that were searched, as floats */
+} graft_cache_item;
 
 GRAFT_EXTERN_C_END
 #endif

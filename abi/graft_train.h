@@ -1,4 +1,4 @@
-/* "graft.train/1": full-graph training of graph neural networks.
+/* "graft.train/1": training of graph neural networks, on the whole graph or by minibatch.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_TRAIN_H
 #define GRAFT_TRAIN_H
@@ -25,25 +25,25 @@ GRAFT_EXTERN_C_BEGIN
  *                   those of the last epoch whose losses were finite. restore: the learning rate is halved for good,
  *                   and epochs are repeated from there until this one is completed, or up to 128 times. graft_epoch is
  *                   about this one alone; best weights stay the best, also of an epoch that was undone
- *     clip_norm     0: none. Else the gradients of all weights, summed over ranks, are as one vector g scaled by min(1,
- *                   clip_norm / |g|_2), before weight decay is added (Pascanu et al. 2013, algorithm 1)
- *     patience      early stopping (Prechelt 1998), 0: none. An evaluation N = patience or more epochs after the best
- *                   one (GRAFT_WEIGHTS_BEST) sets graft_epoch.should_stop; the host may stop then. The best epoch is
- *                   part of the state, so resumed training continues the count; update() begins it anew
+ *     clip_norm     0: none. Else the gradients g of all weights are scaled by min(1, clip_norm / |g|_2) before weight
+ *                   decay (Pascanu et al. 2013, algorithm 1)
+ *     patience      early stopping (Prechelt 1998), 0: none. An evaluation so many epochs after the best one sets
+ *                   graft_epoch.should_stop. Resumed training continues the count; update() begins it anew
  *
  * and, over ranks, the `live` options of messages, such as halo.codec, halo.staleness and halo.refresh. If halo.codec,
  * halo.staleness, halo.rounding or halo.nonfinite has changed, other messages replace those in use; the epoch is
  * synchronous, and adaptive bits are assigned anew. If a rank has no memory for both, epoch() returns ERR_NOMEM on all
  * ranks, and nothing has changed: the host can set the options back and go on.
  *
- * The others are read by create(); those of the model, with label_rate, are in graft_model.h:
+ * The others are read by create(); those of the model are in graft_model.h:
  *
  *     order         the trainer keeps copies of graph, features and labels in this order (see matrix_order); the host's
  *                   numbering does not change
- *     row_masks     a step computes only the rows on which the training vertices depend, layer by layer; gradients are
- *                   the same up to rounding
+ *     row_masks     a step computes only the rows on which training vertices depend; gradients are the same
  *     reuse_input   the aggregate of features without dropout is computed once, and again after update()
  *     recompute     layers keep little but outputs, and recompute the rest (Mostafa 2021, SAR), with the same bits
+ *     batch_size    not 0: an epoch has a step for each batch (graft_sample.h). Over ranks these are of owned vertices;
+ *                   of the halo there are features, and rows of earlier batches: graft_cache_item
  *     workers       .sparse: threads for sums over neighbours, in a pipeline with the others (MixGCN); the same bits
  *     sparse_input  whether sparse features are made dense (see graft_model.h)
  *
@@ -52,8 +52,7 @@ GRAFT_EXTERN_C_BEGIN
  * rounding, with the same draws of dropout and labels. Sums over neighbours are distributed products with plans of
  * graft_aggregate.h; gat and maxima exchange raw rows. create(), epoch(), evaluate(), predict() and update() are
  * collective and return the same status on all ranks, see graft_graphs. Options of the model are the same on all ranks;
- * memory.limit is per rank. symmetrize also adds edges between ranks; an order applies to the vertices of each rank;
- * with row_masks a step sends fewer rows than an evaluation, and a layer with fewer rows has a plan of its own. */
+ * memory.limit is per rank. symmetrize also adds edges between ranks; an order applies to the vertices of each rank. */
 
 /** A model in training: weights, state of the optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
@@ -71,9 +70,8 @@ typedef struct graft_epoch {
     int32_t best;      /**< 1 if this is the best validation so far; its weights are stored */
     double  train_accuracy, validation_accuracy, test_accuracy;
     double  validation_loss;
-    double  drift; /**< with halo.staleness, the relative change |new - old| / |new| of the rows received during this
-                           step, over all layers and ranks, which halo.drift_limit limits; 0 without earlier rows. The
-                           same on all ranks */
+    double  drift; /**< with halo.staleness, the relative change |new - old| / |new| of the rows received in this step,
+                        of all layers and ranks; halo.drift_limit limits it; 0 without earlier rows; the same on all */
     int32_t synchronous; /**< with halo.staleness, 1 if the step was synchronous; the same on all ranks */
     int32_t reserved;
     double  learning_rate; /**< of the step, after option schedule */
@@ -151,7 +149,7 @@ typedef struct graft_train {
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                       graft_error *error);
 
-    /** Train for one epoch (one step on all training vertices) and, if due, evaluate and store the best weights.
+    /** Train for one epoch, of one step or option batch_size, and, if due, evaluate and store the best weights.
      * \param[out] epoch  The result.
      * \return OK; ERR_ARG (null); ERR_STATE (all `epochs` are done, or no split); ERR_NONFINITE (option on_nonfinite:
      *         the trainer goes on from the last good epoch); the codes of graft_mxm.run(). After another failure the
@@ -159,8 +157,8 @@ typedef struct graft_train {
      *         work, ERR_ARG if ranks differ in epochs, state or the options that it reads, and ERR_NOMEM if these have
      *         changed and need memory that is not there; and ERR_PEER for all later failures but ERR_NONFINITE, after
      *         which only destroy() is useful.
-     * [one-caller] [starts-openmp]. Collective, over ranks. Numerics: the same bits for any number of threads.
-     * Memory: what kernels prepare at their first run. Since 1. */
+     * [one-caller] [starts-openmp]. Collective, over ranks. The same bits for any number of threads. Memory: what
+     * kernels prepare at their first run. Since 1. */
     int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
 
     /** Measure loss and accuracy on all three splits, without dropout. \param[in] weights GRAFT_WEIGHTS_...
@@ -199,9 +197,8 @@ typedef struct graft_train {
      * [one-caller] Not collective. Memory: none. Since 1. */
     int32_t (*span)(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
 
-    /** Read item number `index` of the memory that create() allocated; option memory.limit bounds the sum. Memory that
-     * kernels and dense modules prepare at their first run is not included: for a dense module of Graft at most 16 MB,
-     * with bf16 about 2 MB more for each thread and the working memory of its library.
+    /** Read item number `index` of the memory that create() allocated; option memory.limit bounds the sum. It does not
+     * include what kernels and dense modules prepare at their first run: 16 MB at most, with bf16 2 MB more a thread.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
     int32_t (*memory_item)(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error);
 
@@ -216,8 +213,7 @@ typedef struct graft_train {
     int32_t (*traffic_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
                             graft_error *error);
 
-    /** Report what this rank sent to rank `peer` in the last step, in the layer and direction of `index` as above, with
-     * its quantization error. Only the sender knows these numbers.
+    /** Report what this rank sent to rank `peer` in the last step, in the layer and direction of `index` as above.
      * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
      * [one-caller] Not collective. Since 1. */
     int32_t (*traffic_pair)(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
@@ -230,20 +226,24 @@ typedef struct graft_train {
      *                     `what` names are read.
      * \return OK; ERR_ARG (null, shapes, other entries of the graph, unknown or no bits); ERR_FORMAT (as create());
      *         ERR_STATE (an array that create() did not have; a training vertex whose row no step computes: see option
-     *         row_masks); ERR_NOMEM; over ranks as create(). After a failure other than ERR_PEER the data are as they
-     *         were.
+     *         row_masks); ERR_NOMEM; over ranks as create(). The data are as they were after any failure but ERR_PEER.
      * Sparse features have new values for the entries of create(), in the same rows and columns, or else ERR_ARG; where
      * they were made dense, any entries. EDGE_VALUES reads dataset->graph, whose row_ptr and col_idx are those of
      * create(); over ranks it has the rows of the slice, is read during the call, and may be null where there are none.
      * The graph over ranks, and what else uses it, keeps its values: the trainer then has values of its own, within
      * memory.limit. Adaptive bits are assigned anew. mlp, maxima, gat but for edge_features=values use none. Weights,
      * moments, running statistics and epochs stay, best weights are forgotten, and the next epoch with halo.staleness
-     * is synchronous. Cost: a check of new values, and a copy where the trainer has copies (option order, row masks,
-     * normalize_features, sparse features, ranks); sums of constant features are computed anew when they are needed;
-     * for what edges have, as create() does to the graph, without finding owners, orders and covers.
-     * Memory during the call, besides memory.limit: copies of labels, targets, split, the graph; and as redistribute().
+     * is synchronous. Cost: a check of new values, and a copy where the trainer has copies; for what edges have, as
+     * create() does to the graph, without finding owners, orders and covers. Memory besides memory.limit: copies of
+     * labels, targets, split, the graph; and as redistribute().
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
+
+    /** Report cache number `index` of training by minibatch over ranks, of rank `rank` or with -1 of all.
+     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last; ERR_STATE (no batches over ranks).
+     * [one-caller] Not collective. Since 1. */
+    int32_t (*cache_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_cache_item *item,
+                          graft_error *error);
 } graft_train;
 
 GRAFT_EXTERN_C_END

@@ -210,6 +210,19 @@ done:
     return gr_call_end(&call, rc);
 }
 
+static int32_t train_cache_item(graft_trainer *trainer, int32_t rank, int32_t index, graft_cache_item *item,
+                                graft_error *error)
+{
+    struct gr_call   call;
+    graft_cache_item ours = { .size = sizeof ours };
+    int32_t          rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " cache_item", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_check_out(item, "item", &call.error);
+    if (rc == GRAFT_OK) rc = gr_trainer_cache_item(trainer, rank, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
+    return gr_call_end(&call, rc);
+}
+
 static void destroy_trainer(void *trainer)
 {
     gr_trainer_destroy(trainer);
@@ -236,4 +249,5 @@ const graft_train gr_interface_train = {
     .traffic_item = train_traffic_item,
     .traffic_pair = train_traffic_pair,
     .update = train_update,
+    .cache_item = train_cache_item,
 };

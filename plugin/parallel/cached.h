@@ -8,11 +8,12 @@
  * rank and layer; they are stored aep.delay batches later. A vertex has three numbers: of the whole graph; on its rank,
  * where owned ones come first and the halo behind them; and in a batch.
  *
- * cached.c  the strategy      push.c  rows on their way between batches
+ * cached.c  the strategy      push.c  rows on their way between batches      cached_report.c  counts of all ranks
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_CACHED_H
 #define GR_PARALLEL_CACHED_H
 
+#include "graft_account.h"
 #include "halo/links.h"
 #include "halo/messages.h"
 #include "model/run.h"
@@ -73,6 +74,8 @@ struct gr_cached {
     double  *key;                  /* [links] of draws by degree */
     int64_t *count[GR_SIDES];      /* [n_ranks x n_layers] rows of a batch */
     int64_t *item_start[GR_SIDES]; /* [n_ranks + 1] the same of all layers, and: */
+    int64_t *numbers; /* [n_ranks x n_layers x GR_CACHE_NUMBERS] at the end of the last epoch; and of this rank: */
+    int64_t *mine;
     int32_t *item[GR_SIDES];       /* places of these rows in the halo of the receiver, among those of the sender */
 };
 
@@ -108,6 +111,29 @@ int32_t gr_cached_push(struct gr_cached *cached, struct gr_run *run, struct gr_c
                        const graft_dense *x, graft_error *error);
 /** Let messages move. */
 void    gr_cached_poll(void *cached);
+
+/** Numbers of a layer and rank by which graft_cache_item is filled. */
+enum gr_cache_number {
+    GR_CACHE_CAPACITY,
+    GR_CACHE_USED,
+    GR_CACHE_SEARCHED,
+    GR_CACHE_FOUND,
+    GR_CACHE_EXPIRED,
+    GR_CACHE_AGES,
+    GR_CACHE_OLDEST,
+    GR_CACHE_STORED,
+    GR_CACHE_EVICTED,
+    GR_CACHE_CANDIDATES,
+    GR_CACHE_ROWS_SENT,
+    GR_CACHE_BYTES_SENT,
+    GR_CACHE_NUMBERS
+};
+
+/** Gather the numbers of all ranks. Collective. \return OK; ERR_PEER. */
+int32_t gr_cached_gather(struct gr_cached *cached, graft_error *error);
+/** Number `index` of the layers that have caches, of one rank or with -1 of all. \return OK; ERR_ARG; ERR_NOT_FOUND. */
+int32_t gr_cached_item(const struct gr_cached *cached, int32_t rank, int32_t index, graft_cache_item *item,
+                       graft_error *error);
 
 extern const struct gr_strategy_ops gr_cached_ops;
 

@@ -68,6 +68,8 @@ static int32_t make_lists(struct gr_cached *c, struct gr_budget *budget, graft_e
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->key, count, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->at, n_ranks + 1, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->begin, n_ranks + 1, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->mine, (int64_t)c->n_layers * GR_CACHE_NUMBERS, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->numbers, n_ranks * c->n_layers * GR_CACHE_NUMBERS, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->buffer, widest * c->widest, error));
     for (int side = 0; side < GR_SIDES; side++) {
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->count[side], n_ranks * c->n_layers, error));

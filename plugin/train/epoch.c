@@ -178,6 +178,7 @@ static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *
     if (t->batches->ranks != NULL) GR_TRY(gr_batch_ranks_begin_epoch(&t->setup, t->batches, error));
     while (p->batch < p->n_batches && found->what[0] == '\0') GR_TRY(train_batch(t, epoch, found, error));
     if (found->what[0] != '\0') return GRAFT_OK;
+    if (t->batches->ranks != NULL) GR_TRY(gr_cached_gather(&t->batches->ranks->cached, error));
     epoch->loss = p->loss / p->weight;
     p->loss = p->weight = 0;
     p->batch = 0;

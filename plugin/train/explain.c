@@ -129,6 +129,41 @@ static void explain_workers(const struct gr_run *run, struct gr_text *text)
     gr_text_add(text, "\n");
 }
 
+/* Of all ranks. */
+static void explain_cache(const graft_cache_item *c, struct gr_text *text)
+{
+    gr_text_add(text, "cache     layer %d: %lld rows of %lld numbers", c->layer, (long long)c->capacity,
+                (long long)c->width);
+    if (c->searched > 0)
+        gr_text_add(text, "; of %lld that batches needed %.1f %% were there, %.1f %% too old; mean age %.1f batches",
+                    (long long)c->searched, 100 * (double)c->found / (double)c->searched,
+                    100 * (double)c->expired / (double)c->searched, c->age);
+    if (c->candidates > 0)
+        gr_text_add(text, "; %lld of %lld rows sent, %.1f MB", (long long)c->rows_sent, (long long)c->candidates,
+                    (double)c->bytes_sent * 1e-6);
+    gr_text_add(text, "\n");
+}
+
+static void explain_batches(const graft_trainer *t, struct gr_text *text)
+{
+    const struct gr_minibatches *m = t->batches;
+    const int64_t                batches = t->progress.n_batches;
+    const struct gr_batch_ranks *r = m->ranks;
+    graft_cache_item             item = { .size = sizeof item };
+    graft_error                  error = { .size = sizeof error };
+
+    gr_text_add(text, "batches   %lld of %lld training vertices in an epoch", (long long)batches,
+                (long long)t->setup.context->options.sampling.batch_size);
+    if (r != NULL)
+        gr_text_add(text, " on each rank; here %.1f, the mean is %.1f and the most %.1f",
+                    (double)r->n_seeds / (double)batches,
+                    (double)r->n_all / (double)(batches * t->setup.over->comm->n_ranks),
+                    (double)r->most_seeds / (double)batches);
+    gr_text_add(text, "\n");
+    for (int32_t i = 0; r != NULL && gr_cached_item(&r->cached, -1, i, &item, &error) == GRAFT_OK; i++)
+        explain_cache(&item, text);
+}
+
 int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, graft_error *error)
 {
     const struct gr_setup *s = &t->setup;
@@ -147,9 +182,7 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     }
     explain_graph(s, &text);
     explain_rows(s, &text);
-    if (t->progress.n_batches > 0)
-        gr_text_add(&text, "batches   %lld of %lld training vertices in an epoch\n", (long long)t->progress.n_batches,
-                    (long long)s->context->options.sampling.batch_size);
+    if (t->batches != NULL) explain_batches(t, &text);
     gr_text_add(&text, "kernel    %s; %d threads%s\n", kernel, s->run.threads,
                 s->run.rounded != NULL ? "; sums over rows of bfloat16" : "");
     gr_text_add(&text, "dense     %s: %s%s\n", s->run.dense->name, s->run.dense->detail,

@@ -97,6 +97,8 @@ int32_t gr_trainer_traffic_item(const graft_trainer *trainer, int32_t rank, int3
                                 graft_error *error);
 int32_t gr_trainer_traffic_pair(const graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
                                 graft_error *error);
+int32_t gr_trainer_cache_item(const graft_trainer *trainer, int32_t rank, int32_t index, graft_cache_item *item,
+                              graft_error *error);
 int32_t gr_trainer_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error);
 
 #endif

@@ -341,6 +341,7 @@ static const char *trainer_calls(const void *arg)
 
     graft_traffic_item layer = GRAFT_INIT(graft_traffic_item);
     graft_traffic_pair pair = GRAFT_INIT(graft_traffic_pair);
+    graft_cache_item   cache = GRAFT_INIT(graft_cache_item);
 
     (void)arg;
     if (s.train->create(s.context, &set.dataset, &trainer, &error) < 0) return error.message;
@@ -378,6 +379,9 @@ static const char *trainer_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.train->traffic_pair(NULL, 0, 0, &pair, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->traffic_pair(trainer, 0, 0, NULL, &error));
     REFUSED(GRAFT_ERR_STATE, s.train->traffic_pair(trainer, 0, 0, &pair, &error)); /* not over ranks */
+    REFUSED(GRAFT_ERR_ARG, s.train->cache_item(NULL, 0, 0, &cache, &error));
+    REFUSED(GRAFT_ERR_ARG, s.train->cache_item(trainer, 0, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.train->cache_item(trainer, 0, 0, &cache, &error)); /* no batches over ranks */
     REFUSED(GRAFT_ERR_ARG, s.train->explain(NULL, text, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, NULL, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, text, 0, &error));

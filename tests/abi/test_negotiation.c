@@ -215,7 +215,7 @@ static void test_older_library(void)
     ok(graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, explain)) == NULL &&
            graft_interface(&api, GRAFT_MXM_ID, sizeof older_mxm) == NULL,
        "and not one that needs what follows");
-    ok(GRAFT_HAS(graft_train, update) == sizeof(graft_train) && GRAFT_HAS(graft_api, size) == 4,
+    ok(GRAFT_HAS(graft_train, cache_item) == sizeof(graft_train) && GRAFT_HAS(graft_api, size) == 4,
        "GRAFT_HAS is where a field ends");
 }
 

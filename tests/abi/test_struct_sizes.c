@@ -276,6 +276,11 @@ static int32_t read_traffic_pair(void *output)
     return train->traffic_pair(trainer, 0, 0, output, &error);
 }
 
+static int32_t read_cache_item(void *output)
+{
+    return train->cache_item(trainer, 0, 0, output, &error);
+}
+
 static void test_local_structs(void)
 {
     static unsigned char   message[N * 16];
@@ -371,6 +376,8 @@ static void test_reports(void)
     graft_epoch            epoch = GRAFT_INIT(graft_epoch);
 
     api->set(api->context, "profile", "yes", &error);
+    api->set(api->context, "layers", "3", &error);
+    api->set(api->context, "batch_size", "1", &error); /* a trainer over ranks has caches then */
     if (!ok(train->create(api->context, &data, &trainer, &error) == GRAFT_OK &&
                 train->epoch(trainer, &epoch, &error) == GRAFT_OK,
             "a trainer over one rank")) {
@@ -382,6 +389,7 @@ static void test_reports(void)
     try_output("graft_traffic", sizeof(graft_traffic), read_traffic);
     try_output("graft_traffic_item", sizeof(graft_traffic_item), read_traffic_item);
     try_output("graft_traffic_pair", sizeof(graft_traffic_pair), read_traffic_pair);
+    try_output("graft_cache_item", sizeof(graft_cache_item), read_cache_item);
     if (!ok(models->create(trainer, GRAFT_MODEL_LAST, &model, &error) == GRAFT_OK, "a model of it")) return;
     try_output("graft_model_info", sizeof(graft_model_info), read_model_info);
     try_input("graft_prediction", &list, sizeof list, offsetof(graft_prediction, probabilities), GRAFT_OK, predict_by);

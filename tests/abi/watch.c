@@ -529,6 +529,17 @@ static int32_t train_update(graft_trainer *trainer, uint32_t what, const graft_d
     return rc;
 }
 
+static int32_t train_cache_item(graft_trainer *trainer, int32_t rank, int32_t index, graft_cache_item *item,
+                                graft_error *error)
+{
+    const graft_cache_item copy = item != NULL ? *item : (graft_cache_item){ 0 };
+    int32_t                rc;
+
+    WATCHED("graft.train/1 cache_item", error, train->cache_item(trainer, rank, index, item, error),
+            watch_same(item, &copy, sizeof copy), 0);
+    return rc;
+}
+
 static const graft_train watched_train = {
     .size = sizeof watched_train,
     .create = train_create,
@@ -545,6 +556,7 @@ static const graft_train watched_train = {
     .traffic_item = train_traffic_item,
     .traffic_pair = train_traffic_pair,
     .update = train_update,
+    .cache_item = train_cache_item,
 };
 
 void watch_check_whole(const char *id, const void *table, size_t size)

@@ -1,0 +1,70 @@
+/* What caches are worth: counts of all ranks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "parallel/cached.h"
+
+#include "comm/collective.h"
+
+static void list_numbers(const struct gr_cached_layer *layer, int64_t *number)
+{
+    const struct gr_cache_counts *c = &layer->cache.counts;
+
+    number[GR_CACHE_CAPACITY] = layer->cache.capacity;
+    number[GR_CACHE_USED] = layer->cache.used;
+    number[GR_CACHE_SEARCHED] = c->searched;
+    number[GR_CACHE_FOUND] = c->found;
+    number[GR_CACHE_EXPIRED] = c->expired;
+    number[GR_CACHE_AGES] = c->ages;
+    number[GR_CACHE_OLDEST] = c->oldest;
+    number[GR_CACHE_STORED] = c->stored;
+    number[GR_CACHE_EVICTED] = c->evicted;
+    number[GR_CACHE_CANDIDATES] = layer->sent.candidates;
+    number[GR_CACHE_ROWS_SENT] = layer->sent.rows;
+    number[GR_CACHE_BYTES_SENT] = layer->sent.bytes;
+}
+
+int32_t gr_cached_gather(struct gr_cached *c, graft_error *error)
+{
+    for (int32_t l = c->first; l < c->n_layers; l++)
+        list_numbers(&c->layer[l], c->mine + (int64_t)l * GR_CACHE_NUMBERS);
+    return gr_comm_allgather(c->comm, c->mine, (uint64_t)c->n_layers * GR_CACHE_NUMBERS * sizeof *c->mine, c->numbers,
+                             error);
+}
+
+static void add_numbers(int64_t *sum, const int64_t *number)
+{
+    for (int i = 0; i < GR_CACHE_NUMBERS; i++) {
+        if (i != GR_CACHE_OLDEST) sum[i] += number[i];
+        else if (number[i] > sum[i]) sum[i] = number[i];
+    }
+}
+
+int32_t gr_cached_item(const struct gr_cached *c, int32_t rank, int32_t index, graft_cache_item *item,
+                       graft_error *error)
+{
+    const int32_t layer = c->first + index;
+    int64_t       sum[GR_CACHE_NUMBERS] = { 0 };
+
+    if (rank < -1 || rank >= c->comm->n_ranks)
+        return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 to %d", rank, c->comm->n_ranks - 1);
+    if (index < 0 || layer >= c->n_layers)
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no cache %d, there are %d", index, c->n_layers - c->first);
+    for (int32_t q = 0; q < c->comm->n_ranks; q++)
+        if (rank < 0 || rank == q) add_numbers(sum, c->numbers + ((int64_t)q * c->n_layers + layer) * GR_CACHE_NUMBERS);
+    item->rank = rank;
+    item->layer = layer;
+    item->width = c->layer[layer].width;
+    item->capacity = sum[GR_CACHE_CAPACITY];
+    item->used = sum[GR_CACHE_USED];
+    item->searched = sum[GR_CACHE_SEARCHED];
+    item->found = sum[GR_CACHE_FOUND];
+    item->expired = sum[GR_CACHE_EXPIRED];
+    item->age = sum[GR_CACHE_FOUND] > 0 ? (double)sum[GR_CACHE_AGES] / (double)sum[GR_CACHE_FOUND] : 0;
+    item->age_max = sum[GR_CACHE_OLDEST];
+    item->stored = sum[GR_CACHE_STORED];
+    item->evicted = sum[GR_CACHE_EVICTED];
+    item->candidates = sum[GR_CACHE_CANDIDATES];
+    item->rows_sent = sum[GR_CACHE_ROWS_SENT];
+    item->bytes_sent = sum[GR_CACHE_BYTES_SENT];
+    item->bytes_if_fetched = 4 * item->width * item->searched;
+    return GRAFT_OK;
+}
