@@ -76,7 +76,7 @@ struct gr_cached {
     int64_t *item_start[GR_SIDES]; /* [n_ranks + 1] the same of all layers, and: */
     int64_t *numbers; /* [n_ranks x n_layers x GR_CACHE_NUMBERS] at the end of the last epoch; and of this rank: */
     int64_t *mine;
-    int32_t *item[GR_SIDES];       /* places of these rows in the halo of the receiver, among those of the sender */
+    int32_t *item[GR_SIDES]; /* places of these rows in the halo of the receiver, among those of the sender */
 };
 
 /** What a strategy is made for. */

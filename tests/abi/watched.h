@@ -21,8 +21,11 @@ void watch_ranks(struct subject *subject, const graft_api *api);
 /** Fill in the table of graft.model/1. */
 void watch_models(struct subject *subject, const graft_api *api);
 
-/** Fill in the table of graft.sample/1. */
-void watch_samples(struct subject *subject, const graft_api *api);
+/** Copy of the elements of a dense matrix, if it has any that can be read; to be freed. */
+void *watch_copy_dense(const graft_dense *dense, size_t *bytes);
+/** Fill in the tables of graft.sample/1 and graft.train/1. */
+void  watch_samples(struct subject *subject, const graft_api *api);
+void  watch_train(struct subject *subject, const graft_api *api);
 
 #define WATCHED(call, error, expression, untouched, flags)                                                             \
     do {                                                                                                               \
