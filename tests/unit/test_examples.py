@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples as their readers meet them: test_examples.py SMALLEST AGGREGATE HALO PREDICT LIBGRAFT GRAFT-TRAIN
-ROOT. TAP."""
+"""The examples as their readers meet them: test_examples.py SMALLEST AGGREGATE BATCHES HALO PREDICT LIBGRAFT
+GRAFT-TRAIN ROOT. TAP."""
 import array
 import ast
 import filecmp
@@ -217,6 +217,19 @@ def test_aggregate():
     fine("aggregate: it ends well", result)
 
 
+def test_batches():
+    line = re.compile(r"epoch (\d): 32 batches, 2000 seeds, (\d+) vertices, error (\d\.\d{3})\n")
+    first, second = run([batches, library]), run([batches, library])
+    found = line.findall(first.stdout)
+    tap.ok(line.sub("", first.stdout) == "" and [int(epoch) for epoch, _, _ in found] == [0, 1, 2] and
+           all(2000 < int(vertices) < 2000 * 40 and 0.5 < float(error) < 4 for _, vertices, error in found),
+           "batches: each vertex is a seed once in an epoch, and means over few neighbours are near those over all",
+           first.stdout, first.stderr)
+    tap.ok(first.stdout == second.stdout and len({vertices for _, vertices, _ in found}) == 3,
+           "batches: other neighbours in each epoch, the same ones in each run", first.stdout, second.stdout)
+    fine("batches: it ends well", first)
+
+
 def test_halo():
     side, heat = 12, [100.0] + [0.0] * 143
     near = [[u for u, there in ((v - side, v >= side), (v - 1, v % side > 0), (v + 1, v % side < side - 1),
@@ -382,13 +395,14 @@ def test_readme():
         tap.ok(worked and "graft_load(" in source, name, said)
 
 
-if len(sys.argv) != 8 or not all(map(os.path.exists, sys.argv[1:])):
-    print("Bail out! expected: smallest, aggregate, halo, predict, libgraft.so, graft-train, root of the source")
+if len(sys.argv) != 9 or not all(map(os.path.exists, sys.argv[1:])):
+    print("Bail out! expected: smallest, aggregate, batches, halo, predict, libgraft.so, graft-train, root of source")
     sys.exit(1)
-smallest, aggregate, halo, predict, library, graft_train, root = map(os.path.abspath, sys.argv[1:])
+smallest, aggregate, batches, halo, predict, library, graft_train, root = map(os.path.abspath, sys.argv[1:])
 with tempfile.TemporaryDirectory(prefix="graft-examples-") as base:
     test_smallest()
     test_aggregate()
+    test_batches()
     test_halo()
     test_no_library()
     if test_make_dataset(f"{base}/data") and test_training(f"{base}/data"):
