@@ -42,8 +42,10 @@ GRAFT_EXTERN_C_BEGIN
  *     row_masks     a step computes only the rows on which training vertices depend; gradients are the same
  *     reuse_input   the aggregate of features without dropout is computed once, and again after update()
  *     recompute     layers keep little but outputs, and recompute the rest (Mostafa 2021, SAR), with the same bits
- *     batch_size    not 0: an epoch has a step for each batch (graft_sample.h). Over ranks these are of owned vertices;
- *                   of the halo there are features, and rows of earlier batches: graft_cache_item
+ *     batch_size    not 0: an epoch has a step for each batch, drawn by option fanout and others (graft_sample.h), and
+ *                   evaluations use all neighbours. Over ranks batches are of owned vertices; of the halo there are
+ *                   features, and rows of earlier batches: graft_cache_item. In one process an epoch() that is
+ *                   cancelled or lacks memory keeps the batches that are completed, and the next call does the others
  *     workers       .sparse: threads for sums over neighbours, in a pipeline with the others (MixGCN); the same bits
  *     sparse_input  whether sparse features are made dense (see graft_model.h)
  *
@@ -132,7 +134,6 @@ typedef struct graft_train {
     uint32_t reserved;
 
     /** Create a trainer with the options of the context.
-     *
      * \param[in]  dataset  Borrowed until destroy(), arrays included. Their contents must not change without update().
      *                      Checked in O(n + edges + features).
      * \param[out] trainer  Unchanged on failure.
@@ -149,7 +150,7 @@ typedef struct graft_train {
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                       graft_error *error);
 
-    /** Train for one epoch, of one step or option batch_size, and, if due, evaluate and store the best weights.
+    /** Train for one epoch (one step; option batch_size: several) and, if due, evaluate and store the best weights.
      * \param[out] epoch  The result.
      * \return OK; ERR_ARG (null); ERR_STATE (all `epochs` are done, or no split); ERR_NONFINITE (option on_nonfinite:
      *         the trainer goes on from the last good epoch); the codes of graft_mxm.run(). After another failure the
@@ -220,7 +221,6 @@ typedef struct graft_train {
                             graft_error *error);
 
     /** Replace arrays of the data set. Arrays that were changed in place count as replaced by themselves.
-     *
      * \param[in] what     One or more of GRAFT_UPDATE_...
      * \param[in] dataset  The new arrays, of the shapes that create() had, and borrowed as those. Only fields that
      *                     `what` names are read.

@@ -33,6 +33,8 @@ SANITIZED = {
     "tests/unit/test_blocks": [],
     "tests/unit/test_edge": [],
     "tests/unit/test_codec": [],
+    "tests/unit/test_sampler": [],
+    "tests/unit/test_batches": [],
     "tests/unit/test_cover": [],
     "tests/unit/test_part": [],
     "tests/unit/test_partition": [],
@@ -54,6 +56,7 @@ SANITIZED = {
     "tests/unit/test_train_adapt": [],
     "tests/abi/test_arguments_mxm": [],
     "tests/abi/test_arguments_ranks": [],
+    "tests/abi/test_arguments_sample": [],
     "tests/abi/test_arguments_train": [],
     "tests/abi/test_sizes": [],
     "tests/abi/test_misuse": [],
@@ -73,6 +76,7 @@ SANITIZED = {
 THREADED = {
     "tests/unit/test_threads": [],
     "tests/unit/test_threads_memory": ["200"],
+    "tests/unit/test_sampler": [],  # prefetch() of several threads
     "tests/unit/test_exchange": [],
     "tests/unit/test_faults": [],
     "tests/unit/test_part": [],
