@@ -79,10 +79,12 @@ void JOIN(gr_draw_rows_, ISA)(const struct gr_draw_rows *rows, int64_t begin, in
     int            count = 0;
 
     for (int64_t i = begin; i < end; i++) {
-        const int64_t first = row_ptr[rows->vertex[i]], d = row_ptr[rows->vertex[i] + 1] - first;
-        int64_t      *entry = rows->entry + rows->row_ptr[i];
+        int64_t *entry = rows->entry + rows->row_ptr[i], first, d;
 
         if (i + ROWS_AHEAD < end) __builtin_prefetch(&row_ptr[rows->vertex[i + ROWS_AHEAD]]);
+        if (rows->row_ptr[i] == rows->row_ptr[i + 1]) continue; /* a vertex of the halo has no row to look at */
+        first = row_ptr[rows->vertex[i]];
+        d = row_ptr[rows->vertex[i] + 1] - first;
         if (d <= rows->fanout) {
             for (int64_t k = 0; k < d; k++) entry[k] = first + k;
             continue;
