@@ -35,6 +35,7 @@ SANITIZED = {
     "tests/unit/test_codec": [],
     "tests/unit/test_sampler": [],
     "tests/unit/test_batches": [],
+    "tests/unit/test_batches_ranks": [],
     "tests/unit/test_cover": [],
     "tests/unit/test_part": [],
     "tests/unit/test_partition": [],
