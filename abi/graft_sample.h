@@ -80,8 +80,8 @@ typedef struct graft_samples {
      *         sample.weights=edge of a graph without values, or with a negative one); ERR_STATE (graph is no matrix of
      *         this context); ERR_UNSUPPORTED (more rows); ERR_NOMEM.
      * [one-caller] Not collective. Memory: 8 bytes a seed, and one bit a vertex during the call. Each batch that exists
-     * at a time takes 12 bytes an edge and 16 a vertex; each thread that makes one 4 bytes a vertex of the graph, or
-     * about 24 a vertex of the batch if that is less. Since 1. */
+     * at a time takes 12 bytes an edge and 16 a vertex; each thread that makes one 4 bytes a vertex of the graph, or if
+     * that is more than 16 MB about 24 a vertex of the batch where this is less. Since 1. */
     int32_t (*create)(graft_context *context, graft_matrix *graph, const int64_t *seeds, int64_t n_seeds,
                       graft_sampler **sampler, graft_error *error);
 

@@ -4,13 +4,15 @@
 
 /* Places for each vertex that may be looked up. */
 enum { SPARSITY = 2 };
+/* An array of so many numbers may be much larger than a table would be: it is read in half the time. */
+enum { SMALL_ARRAY = 4 << 20, SPARSITY_OF_ARRAY = 32 };
 
 static int64_t slots_for(const struct gr_numbering *numbering, int64_t most, int *hashed)
 {
     int64_t slots = 1024;
 
     while (slots < SPARSITY * most) slots *= 2;
-    *hashed = 2 * slots < numbering->n;
+    *hashed = 2 * slots < numbering->n && (numbering->n > SMALL_ARRAY || SPARSITY_OF_ARRAY * slots < numbering->n);
     return *hashed ? slots : numbering->n;
 }
 
