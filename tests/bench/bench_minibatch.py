@@ -33,17 +33,26 @@ def arguments():
                         help="epochs of those that are evaluated (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
                         help="default: all processors")
+    parser.add_argument("--cpu", action="store_true",
+                        help="seconds of the processor of one thread, for a machine that has other work")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="DIR", help="default: %(default)s")
     parser.add_argument("--python-pyg", default=sys.executable, metavar="PATH", help="the Python that has it")
     parser.add_argument("--python-dgl", default=sys.executable, metavar="PATH", help="the Python that has it")
     options = parser.parse_args()
     if options.epochs < 3:
         parser.error("--epochs must be 3 at least: the first and the last one of Graft are not counted")
+    options.threads = 1 if options.cpu else options.threads
     return options
 
 
 def run_graft(options, epochs, seed, is_evaluated, settings):
     """Without evaluations, the last epoch, which has one, is not counted."""
+    if options.cpu and not is_evaluated and epochs > 2:
+        whole, begun = (run_graft(options, count, seed, False, settings) for count in (epochs, 2))
+        if "failed" not in whole:
+            whole["seconds"] = [0, (whole["cpu"] - begun["cpu"]) / (epochs - 2)]
+        return whole
+    before = os.times()
     layers = options.fanout.count(",") + 1
     with tempfile.TemporaryDirectory() as folder:
         told = os.path.join(folder, "told.json")
@@ -59,14 +68,17 @@ def run_graft(options, epochs, seed, is_evaluated, settings):
             return {"failed": error.stderr.strip()}
         with open(told, encoding="utf-8") as file:
             report = json.load(file)
-    return {"version": "graft " + report["version"], "seconds": [one["seconds"] for one in report["history"][:-1]],
+    after = os.times()
+    return {"version": "graft " + report["version"], "cpu": after[2] + after[3] - before[2] - before[3],
+            "seconds": [one["seconds"] for one in report["history"][:-1]],
             "accuracies": [[report["val_accuracy"], report["test_accuracy"]]]}
 
 
 def run_peer(options, system, epochs, seed, is_evaluated):
     command = [getattr(options, "python_" + system), os.path.join(HERE, "minibatch_worker.py"), system,
                options.dataset, options.model, str(options.hidden), options.fanout, str(options.batch), str(epochs),
-               str(options.threads), str(seed), str(int(is_evaluated))]
+               str(options.threads), str(seed), str(int(is_evaluated)),
+               "process_time" if options.cpu else "perf_counter"]
     environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads), DGLBACKEND="pytorch",
                        PYTHONDONTWRITEBYTECODE="1")
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One peer of bench_minibatch.py in a process of its own.
 
-    minibatch_worker.py SYSTEM DATASET MODEL HIDDEN FANOUT BATCH EPOCHS THREADS SEED EVALUATE
+    minibatch_worker.py SYSTEM DATASET MODEL HIDDEN FANOUT BATCH EPOCHS THREADS SEED EVALUATE CLOCK
 
 Trains the network of epoch_worker.py by minibatch, and if EVALUATE is 1 evaluates it over all neighbours after each
-epoch. Prints {"version", "seconds", "accuracies"} as JSON: the time of each epoch without evaluation, and of each the
-accuracies on validation and test vertices.
+epoch. CLOCK is perf_counter, or process_time for seconds of the processor. Prints {"version", "seconds", "accuracies"}
+as JSON: the time of each epoch without evaluation, and of each the accuracies on validation and test vertices.
 """
 import sys
 import time
@@ -79,13 +79,14 @@ def network(layers, model, apply, x, edges, training):
 def train(layers, model, batches, apply):
     """Seconds of one epoch."""
     import torch
-    begin = time.perf_counter()
+    clock = getattr(time, sys.argv[11])
+    begin = clock()
     for x, edges, labels in batches():
         model.optimizer.zero_grad()
         torch.nn.functional.cross_entropy(network(layers, model, apply, x, edges, True)[:len(labels)],
                                           labels).backward()
         model.optimizer.step()
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
 def evaluate(forward, labels, split):

@@ -34,10 +34,14 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="turns of each (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
                         help="default: all processors")
+    parser.add_argument("--cpu", action="store_true",
+                        help="seconds of the processor of one thread, for a machine that has other work")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="DIR", help="default: %(default)s")
     parser.add_argument("--python-pyg", default=sys.executable, metavar="PATH", help="the Python that has it")
     parser.add_argument("--python-dgl", default=sys.executable, metavar="PATH", help="the Python that has it")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.threads = 1 if options.cpu else options.threads
+    return options
 
 
 def program(options, name):
@@ -50,6 +54,7 @@ def program(options, name):
 def run_graft(options):
     command = [program(options, "bench_sampler"), options.graph, str(options.batch), str(options.seeds),
                str(options.epochs), f"fanout={options.fanout}", f"threads={options.threads}"]
+    command += ["clock=cpu"] * options.cpu
     environment = dict(os.environ, GRAFT_LIBRARY=os.path.join(options.build, "libgraft.so"))
     result = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
     if result.returncode != 0:
@@ -63,7 +68,8 @@ def run_graft(options):
 
 def run_peer(options, system, folder):
     command = [getattr(options, "python_" + system), os.path.join(HERE, "sampler_worker.py"), system, folder,
-               str(options.batch), str(options.seeds), options.fanout, str(options.threads), str(options.epochs)]
+               str(options.batch), str(options.seeds), options.fanout, str(options.threads), str(options.epochs),
+               "process_time" if options.cpu else "perf_counter"]
     environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads), DGLBACKEND="pytorch",
                        PYTHONDONTWRITEBYTECODE="1")
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One peer of sampler.py in a process of its own.
 
-    sampler_worker.py SYSTEM FOLDER BATCH SEEDS FANOUT THREADS EPOCHS
+    sampler_worker.py SYSTEM FOLDER BATCH SEEDS FANOUT THREADS EPOCHS CLOCK
+
+CLOCK is perf_counter, or process_time for seconds of the processor.
 
 Samples the graph that bench_mxm has exported to FOLDER, in every way that the system has. Prints {"version", "lines":
 {name: {"seconds": [...], "edges", "first_edges"}}} as JSON: seconds of each epoch after one to warm up, edges of an
@@ -22,15 +24,24 @@ def spread_seeds(n, count):
     return np.random.default_rng(1).permutation(np.arange(min(count, n)) * step % n)
 
 
+def clock():
+    return getattr(time, sys.argv[8])()
+
+
+def numbers_of_workers():
+    """Processes of their own, whose time is not that of this one."""
+    return (0,) if sys.argv[8] == "process_time" else (0, 2)
+
+
 def measure(epoch, epochs):
     """epoch() yields a pair for each batch: its edges, and a function that finds those that lead to seeds."""
     pairs = [(edges, first()) for edges, first in epoch()]
     seconds = []
     for _ in range(epochs):
-        begin = time.perf_counter()
+        begin = clock()
         for _ in epoch():
             pass
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(clock() - begin)
     return {"seconds": seconds, "edges": sum(pair[0] for pair in pairs), "first_edges": sum(pair[1] for pair in pairs)}
 
 
@@ -53,7 +64,7 @@ def dgl_lines(indptr, indices, batch, seeds, fanout, epochs):
                 yield counted(sampler.sample_blocks(graph, mine[begin:begin + batch])[2])
 
         lines[f"dgl sample_blocks, {bits} bits"] = measure(direct, epochs)
-        for workers in (0, 2):
+        for workers in numbers_of_workers():
             loader = DataLoader(graph, mine, sampler, batch_size=batch, num_workers=workers,
                                 persistent_workers=workers > 0)
             lines[f"dgl DataLoader, {bits} bits, {workers} workers"] = measure(
@@ -75,7 +86,7 @@ def pyg_lines(indptr, indices, batch, seeds, fanout, epochs):
         for part in loader:
             yield part.edge_index.shape[1], lambda part=part: int((part.edge_index[1] < part.batch_size).sum())
 
-    for workers in (0, 2):
+    for workers in numbers_of_workers():
         loader = NeighborLoader(data, fanout[::-1], input_nodes=seeds, batch_size=batch, num_workers=workers,
                                 persistent_workers=workers > 0)
         lines[f"pyg NeighborLoader, {workers} workers"] = measure(lambda loader=loader: loaded(loader), epochs)
