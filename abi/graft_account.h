@@ -119,7 +119,8 @@ typedef struct graft_traffic_pair {
 } graft_traffic_pair;
 
 /** The cache of rows of other ranks that a layer has in training by minibatch over ranks (options hec.* and aep.*),
- *  since create(), as of the end of the last epoch. The share of found rows is found / searched. */
+ *  since create(), as of the end of the last epoch. The share of found rows is found / searched. The first item is that
+ *  of the features, which create() fetches once. */
 typedef struct graft_cache_item {
     uint32_t size;
     int32_t  rank; /**< -1: all ranks */

@@ -84,7 +84,7 @@ int32_t library_init(struct library *library, const graft_host *host, graft_erro
     TRY(find_library(NULL, host, &library->api, error));
     TRY(require(library, GRAFT_DATA_ID, GRAFT_HAS(graft_data_interface, open_slice), &table, error));
     library->data = table;
-    TRY(require(library, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, traffic_pair), &table, error));
+    TRY(require(library, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, cache_item), &table, error));
     library->train = table;
     TRY(require(library, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, explain), &table, error));
     library->mxm = table;

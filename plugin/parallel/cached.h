@@ -61,6 +61,8 @@ struct gr_cached {
     int32_t                 first, n_layers; /* layers first .. n_layers-1 have caches */
     struct gr_cached_layer *layer;           /* [n_layers] */
     int64_t                 batch;           /* the present one */
+    int64_t feature_width; /* of the features of the halo, and how many rows of them batches have read */
+    int64_t features_read;
 
     /* The ranks that have an owned vertex in their halo, and which of the vertices from this rank it is there. */
     int64_t *to_start; /* [owned + 1] */
@@ -88,6 +90,7 @@ struct gr_cached_wish {
     const graft_csr       *graph;
     int32_t                first, n_layers;
     const int64_t         *width; /* [n_layers] */
+    int64_t                feature_width;
 };
 
 /** Collective: it takes channels, so all ranks call it. Memory belongs to the budget; fini() is due always, before that
@@ -131,7 +134,7 @@ enum gr_cache_number {
 
 /** Gather the numbers of all ranks. Collective. \return OK; ERR_PEER. */
 int32_t gr_cached_gather(struct gr_cached *cached, graft_error *error);
-/** Number `index` of the layers that have caches, of one rank or with -1 of all. \return OK; ERR_ARG; ERR_NOT_FOUND. */
+/** Number `index` of the layers that have caches, of one rank or with -1 of all; 0 are the features. \return OK; ERR_ARG; ERR_NOT_FOUND. */
 int32_t gr_cached_item(const struct gr_cached *cached, int32_t rank, int32_t index, graft_cache_item *item,
                        graft_error *error);
 

@@ -22,8 +22,20 @@ static void list_numbers(const struct gr_cached_layer *layer, int64_t *number)
     number[GR_CACHE_BYTES_SENT] = layer->sent.bytes;
 }
 
+/* Features of the halo were fetched once, and are all there. */
+static void list_features(const struct gr_cached *c, int64_t *number)
+{
+    const int64_t sent = c->links->send_start[c->comm->n_ranks];
+
+    number[GR_CACHE_CAPACITY] = number[GR_CACHE_USED] = number[GR_CACHE_STORED] = c->halo->count;
+    number[GR_CACHE_SEARCHED] = number[GR_CACHE_FOUND] = c->features_read;
+    number[GR_CACHE_CANDIDATES] = number[GR_CACHE_ROWS_SENT] = sent;
+    number[GR_CACHE_BYTES_SENT] = 4 * c->feature_width * sent;
+}
+
 int32_t gr_cached_gather(struct gr_cached *c, graft_error *error)
 {
+    list_features(c, c->mine + (int64_t)(c->first - 1) * GR_CACHE_NUMBERS);
     for (int32_t l = c->first; l < c->n_layers; l++)
         list_numbers(&c->layer[l], c->mine + (int64_t)l * GR_CACHE_NUMBERS);
     return gr_comm_allgather(c->comm, c->mine, (uint64_t)c->n_layers * GR_CACHE_NUMBERS * sizeof *c->mine, c->numbers,
@@ -41,18 +53,19 @@ static void add_numbers(int64_t *sum, const int64_t *number)
 int32_t gr_cached_item(const struct gr_cached *c, int32_t rank, int32_t index, graft_cache_item *item,
                        graft_error *error)
 {
-    const int32_t layer = c->first + index;
+    const int32_t layer = c->first - 1 + index;
     int64_t       sum[GR_CACHE_NUMBERS] = { 0 };
 
     if (rank < -1 || rank >= c->comm->n_ranks)
         return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 to %d", rank, c->comm->n_ranks - 1);
     if (index < 0 || layer >= c->n_layers)
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no cache %d, there are %d", index, c->n_layers - c->first);
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no cache %d, there are %d", index,
+                       c->n_layers - c->first + 1);
     for (int32_t q = 0; q < c->comm->n_ranks; q++)
         if (rank < 0 || rank == q) add_numbers(sum, c->numbers + ((int64_t)q * c->n_layers + layer) * GR_CACHE_NUMBERS);
     item->rank = rank;
     item->layer = layer;
-    item->width = c->layer[layer].width;
+    item->width = index == 0 ? c->feature_width : c->layer[layer].width;
     item->capacity = sum[GR_CACHE_CAPACITY];
     item->used = sum[GR_CACHE_USED];
     item->searched = sum[GR_CACHE_SEARCHED];

@@ -156,6 +156,7 @@ int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct
                              .rows_most = options->push_rows,
                              .life = { .life = options->cache_life,
                                        .takes_expired = options->cache_miss == GR_MISS_LAST },
+                             .feature_width = wish->feature_width,
                              .first = wish->first,
                              .n_layers = wish->n_layers };
     GR_TRY(make_messages(c, budget, error));

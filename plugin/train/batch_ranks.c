@@ -221,6 +221,7 @@ int32_t gr_batch_ranks_number(const struct gr_setup *s, struct gr_minibatches *m
         r->vertex[at] = v;
         r->names[at] = v < s->n ? s->vertex[v] : r->name[v - s->n];
     }
+    r->cached.features_read += r->n_halo;
     m->vertex = r->vertex;
     m->names = r->names;
     m->n_vertices = n;

@@ -242,6 +242,25 @@ def test_few_bits():
        "and in a table, with the pair of the largest error", result.stdout, worst)
 
 
+def test_batches():
+    many = launch(data, *TRAINED, "batch_size=4", "fanout=4", "hec.life=9", "--json", f"{base}/batches.json")
+    if not ok(many.returncode == 0, f"{n_ranks} ranks train by minibatch", many.stdout, many.stderr):
+        return
+    report = json.loads(read(f"{base}/batches.json"))
+    losses = [epoch["loss"] for epoch in report["history"]]
+    caches, each = report["caches"], report["caches_by_rank"]
+    ok(losses[-1] < 0.9 * losses[0], "losses fall", losses)
+    ok(caches[0]["found"] == caches[0]["searched"] > 0 and
+       all(0 < cache["found"] < cache["searched"] and 1 <= cache["age"] <= 9 and cache["bytes_sent"] > 0
+           for cache in caches[1:]) and [cache["layer"] for cache in caches] == list(range(len(caches))),
+       "caches have all features, and find some rows of later layers", caches)
+    ok(all(sum(cache[key] for cache in each if cache["layer"] == whole["layer"]) == whole[key]
+           for whole in caches for key in ("searched", "found", "stored", "rows_sent")),
+       "numbers of all ranks are the sums of those of each")
+    ok(all(whole["stored"] <= whole["rows_sent"] for whole in caches), "no row is stored that was not sent")
+    ok("were there (mean age" in many.stdout, "a line for each is printed", many.stdout)
+
+
 def test_idle():
     """Options that have no effect with the others are said, once, and those that have one are not."""
     idle = ["halo.refresh=3", "halo.reassign_every=5", "halo.rounding=nearest", "halo.drift_limit=0.5"]
@@ -319,6 +338,7 @@ test_list()
 test_prepared()
 test_profile()
 test_few_bits()
+test_batches()
 test_idle()
 test_async()
 test_adaptive_bits()

@@ -142,6 +142,22 @@ static void test_without_rows(const char *batches)
     free_job(job);
 }
 
+/* Losses by few neighbours of small batches, whose estimates are unbiased, are near those of all. */
+static void test_few_neighbours(const char *model)
+{
+    struct job *job = make_job(&plain);
+    const char *fault =
+        run_both(job, 3, model, "hash", "dropout=0 optimizer=sgd lr=1", "fanout=3 batch_size=20 hec.life=9", constant);
+    double mean = 0, whole = 0;
+
+    for (int e = 2; e < EPOCHS; e++) mean += job->at[0].loss[e];
+    for (int e = 2; e < EPOCHS; e++) whole += job->one.loss[e];
+    ok(fault == NULL && fabs(mean / whole - 1) < 0.05, "%s: batches of 20 with 3 neighbours: %.3f of the loss", model,
+       mean / whole);
+    if (fault != NULL) diag("%s", fault);
+    free_job(job);
+}
+
 int main(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat", "appnp", "sgc" };
@@ -156,6 +172,8 @@ int main(void)
     test_one_layer("sage", 7, "given", &(struct shape){ VERTICES, SPARSE }, "normalize_features=yes");
     test_one_layer("sage", 3, "hash", &(struct shape){ VERTICES, SEVERAL }, "aggregator=sum lr=0.01");
     test_caches();
+    test_few_neighbours("sage");
+    test_few_neighbours("gat");
     test_without_rows("hec.life=1 aep.delay=2");
     test_without_rows("aep.rows=0");
     return done();

@@ -1,0 +1,16 @@
+/* Caches of rows of other ranks, in training by minibatch over ranks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef CACHES_H
+#define CACHES_H
+
+#include "run.h"
+
+#include <jansson.h>
+
+/** Add the caches of all ranks to the JSON report, if there are any. The first failure is stored in *bad. */
+void caches_json(json_t *report, const struct run *run, int *bad);
+
+/** Print a line for each. */
+void caches_print(const struct run *run);
+
+#endif
