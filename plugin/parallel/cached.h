@@ -134,7 +134,8 @@ enum gr_cache_number {
 
 /** Gather the numbers of all ranks. Collective. \return OK; ERR_PEER. */
 int32_t gr_cached_gather(struct gr_cached *cached, graft_error *error);
-/** Number `index` of the layers that have caches, of one rank or with -1 of all; 0 are the features. \return OK; ERR_ARG; ERR_NOT_FOUND. */
+/** Number `index` of the caches, of which the first one has the features, of one rank or with -1 of all. \return OK;
+ *  ERR_ARG; ERR_NOT_FOUND. */
 int32_t gr_cached_item(const struct gr_cached *cached, int32_t rank, int32_t index, graft_cache_item *item,
                        graft_error *error);
 

@@ -49,7 +49,8 @@ int64_t gr_state_bytes(const graft_state_item *item);
 /** The item of the trainer that has this name and shape. \return OK; ERR_NOT_FOUND; ERR_FORMAT. */
 int32_t gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *like, graft_state_item *found,
                               graft_error *error);
-/** Make a sampler of the training vertices, if option batch_size asks for it, which replaces the one that there is. */
+/** Make a sampler of the training vertices, if option batch_size asks for it, which replaces the one that there is.
+ *  Collective; failures are those of all ranks. */
 int32_t gr_minibatches_init(graft_trainer *trainer, graft_error *error);
 void    gr_minibatches_fini(graft_trainer *trainer);
 /** Let the run have the blocks, features and targets of batch progress.batch, until end(), which is due always. */

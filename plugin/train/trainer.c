@@ -21,7 +21,7 @@ int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dat
     t->progress = (struct gr_progress){ .best_accuracy = -1, .rate_factor = 1 };
     GR_TRY(gr_setup_init(&t->setup, context, &data, NULL, error));
     if (t->setup.over != NULL) t->setup.partition.label_bytes = gr_trainer_label_bytes(t, -1);
-    GR_TRY(gr_strategy_agree(t->setup.run.strategy, gr_minibatches_init(t, error), error));
+    GR_TRY(gr_minibatches_init(t, error));
     GR_TRY(gr_strategy_agree(t->setup.run.strategy, gr_options_copy(context, &t->options, error), error));
     *trainer = t;
     t = NULL;
@@ -131,7 +131,7 @@ int32_t gr_trainer_update(graft_trainer *t, int32_t rc, uint32_t what, const gra
     GR_TRY(gr_ranks_compare_state(t, 0, rc, error));
     GR_TRY(gr_setup_check_loans(&t->setup, what, error));
     GR_TRY(gr_setup_update(&t->setup, what, data, error));
-    GR_TRY(gr_strategy_agree(t->setup.run.strategy, gr_minibatches_init(t, error), error));
+    GR_TRY(gr_minibatches_init(t, error));
     /* The best accuracy is of the old data, and so is all that is known of the weights. */
     t->has_previous = t->is_measured = 0;
     t->progress.best_epoch = 0;

@@ -158,6 +158,38 @@ static void test_few_neighbours(const char *model)
     free_job(job);
 }
 
+/* What batches over ranks cannot be together with; the same sentence on all ranks. */
+static void test_refused(const char *more, int32_t status, const char *sentence)
+{
+    static struct hosts hosts;
+    struct job         *job = make_job(&plain);
+    struct settings     settings;
+    char                text[300];
+    int                 right = 0;
+
+    snprintf(text, sizeof text, "batch_size=10 fanout=3 %s", more);
+    train_settings_init(&settings, "sage", "hash", "hybrid", text);
+    hosts_run(&hosts, 3, settings.at, train_job_body, job);
+    for (int i = 0; i < 3; i++)
+        right += hosts.at[i].rc == status && strstr(hosts.at[i].error.message, sentence) != NULL;
+    ok(right == 3, "%s: %s", more, hosts.at[0].error.message);
+    free_job(job);
+}
+
+static void test_refusals(void)
+{
+    test_refused("norm=batch", GRAFT_ERR_UNSUPPORTED, "norm=batch");
+    test_refused("parallel=feature", GRAFT_ERR_UNSUPPORTED, "parallel=feature");
+    test_refused("halo.staleness=1", GRAFT_ERR_UNSUPPORTED, "halo.staleness=1");
+    test_refused("halo.codec=adaptive", GRAFT_ERR_UNSUPPORTED, "halo.codec=adaptive");
+    test_refused("sample.weights=degree", GRAFT_ERR_UNSUPPORTED, "sample.weights=degree");
+    test_refused("aggregator=max hec.miss=drop_rescaled", GRAFT_ERR_OPTION, "hec.miss");
+    test_refused("batch_size=81", GRAFT_ERR_OPTION, "81 on each of 3 ranks, but there are 240 training vertices");
+    test_refused("fanout=1,2", GRAFT_ERR_OPTION, "2 numbers, but 3 layers");
+    test_refused("hec.rows=5", GRAFT_ERR_OPTION, "hec.rows");
+    test_refused("label_rate=0.5", GRAFT_ERR_OPTION, "label_rate");
+}
+
 int main(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat", "appnp", "sgc" };
@@ -176,5 +208,6 @@ int main(void)
     test_few_neighbours("gat");
     test_without_rows("hec.life=1 aep.delay=2");
     test_without_rows("aep.rows=0");
+    test_refusals();
     return done();
 }
