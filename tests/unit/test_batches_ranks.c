@@ -159,7 +159,7 @@ static void test_few_neighbours(const char *model)
 }
 
 /* What batches over ranks cannot be together with; the same sentence on all ranks. */
-static void test_refused(const char *more, int32_t status, const char *sentence)
+static void test_batches_refused(const char *more, int32_t status, const char *sentence)
 {
     static struct hosts hosts;
     struct job         *job = make_job(&plain);
@@ -176,18 +176,19 @@ static void test_refused(const char *more, int32_t status, const char *sentence)
     free_job(job);
 }
 
-static void test_refusals(void)
+static void test_batches_refusals(void)
 {
-    test_refused("norm=batch", GRAFT_ERR_UNSUPPORTED, "norm=batch");
-    test_refused("parallel=feature", GRAFT_ERR_UNSUPPORTED, "parallel=feature");
-    test_refused("halo.staleness=1", GRAFT_ERR_UNSUPPORTED, "halo.staleness=1");
-    test_refused("halo.codec=adaptive", GRAFT_ERR_UNSUPPORTED, "halo.codec=adaptive");
-    test_refused("sample.weights=degree", GRAFT_ERR_UNSUPPORTED, "sample.weights=degree");
-    test_refused("aggregator=max hec.miss=drop_rescaled", GRAFT_ERR_OPTION, "hec.miss");
-    test_refused("batch_size=81", GRAFT_ERR_OPTION, "81 on each of 3 ranks, but there are 240 training vertices");
-    test_refused("fanout=1,2", GRAFT_ERR_OPTION, "2 numbers, but 3 layers");
-    test_refused("hec.rows=5", GRAFT_ERR_OPTION, "hec.rows");
-    test_refused("label_rate=0.5", GRAFT_ERR_OPTION, "label_rate");
+    test_batches_refused("norm=batch", GRAFT_ERR_UNSUPPORTED, "norm=batch");
+    test_batches_refused("parallel=feature", GRAFT_ERR_UNSUPPORTED, "parallel=feature");
+    test_batches_refused("halo.staleness=1", GRAFT_ERR_UNSUPPORTED, "halo.staleness=1");
+    test_batches_refused("halo.codec=adaptive", GRAFT_ERR_UNSUPPORTED, "halo.codec=adaptive");
+    test_batches_refused("sample.weights=degree", GRAFT_ERR_UNSUPPORTED, "sample.weights=degree");
+    test_batches_refused("aggregator=max hec.miss=drop_rescaled", GRAFT_ERR_OPTION, "hec.miss");
+    test_batches_refused("batch_size=81", GRAFT_ERR_OPTION,
+                         "81 on each of 3 ranks, but there are 240 training vertices");
+    test_batches_refused("fanout=1,2", GRAFT_ERR_OPTION, "2 numbers, but 3 layers");
+    test_batches_refused("hec.rows=5", GRAFT_ERR_OPTION, "hec.rows");
+    test_batches_refused("label_rate=0.5", GRAFT_ERR_OPTION, "label_rate");
 }
 
 int main(void)
@@ -208,6 +209,6 @@ int main(void)
     test_few_neighbours("gat");
     test_without_rows("hec.life=1 aep.delay=2");
     test_without_rows("aep.rows=0");
-    test_refusals();
+    test_batches_refusals();
     return done();
 }
