@@ -103,6 +103,7 @@ static int32_t make_caches(struct gr_setup *s, struct gr_minibatches *m, graft_e
         .first = config->gathers_from + 1 < config->n_layers ? config->gathers_from + 1 : config->n_layers,
         .n_layers = config->n_layers,
         .width = width,
+        .feature_width = config->width[0],
     };
 
     for (int32_t l = 0; l < config->n_layers; l++)

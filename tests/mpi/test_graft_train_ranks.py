@@ -250,7 +250,7 @@ def test_batches():
     losses = [epoch["loss"] for epoch in report["history"]]
     caches, each = report["caches"], report["caches_by_rank"]
     ok(losses[-1] < 0.9 * losses[0], "losses fall", losses)
-    ok(caches[0]["found"] == caches[0]["searched"] > 0 and
+    ok(caches[0]["found"] == caches[0]["searched"] > 0 and caches[0]["bytes_sent"] > 0 and
        all(0 < cache["found"] < cache["searched"] and 1 <= cache["age"] <= 9 and cache["bytes_sent"] > 0
            for cache in caches[1:]) and [cache["layer"] for cache in caches] == list(range(len(caches))),
        "caches have all features, and find some rows of later layers", caches)
