@@ -5,8 +5,9 @@
  * owners computed in earlier batches. Cached rows are constants: no gradient goes back to their owners.
  *
  * In each batch a rank sends the rows of solid vertices that others have in their halo, at most option aep.rows to each
- * rank and layer; they are stored aep.delay batches later. A vertex has three numbers: of the whole graph; on its rank,
- * where owned ones come first and the halo behind them; and in a batch.
+ * rank and layer; they are stored aep.delay batches later. What a rank was sent is sent again when half of its life has
+ * passed. A vertex has three numbers: of the whole graph; on its rank, where owned ones come first and the halo behind
+ * them; and in a batch.
  *
  * cached.c  the strategy      push.c  rows on their way between batches      cached_report.c  counts of all ranks
  * SPDX-License-Identifier: Apache-2.0 */
@@ -40,6 +41,7 @@ struct gr_cached_layer {
     struct gr_cache       cache;
     struct gr_push       *push; /* [delay] batch b uses b % delay */
     struct gr_push_counts sent;
+    int64_t              *last_sent; /* [links] the batch that sent each row to a rank, in the order of to_rank */
 
     /* Of the present batch: */
     int64_t        n_rows; /* cached rows that its block reads, and: */
@@ -58,6 +60,7 @@ struct gr_cached {
     const struct gr_links  *links;
     int64_t                 delay, rows_most; /* options aep.delay and aep.rows */
     struct gr_cache_life    life;
+    int64_t                 renewed_after;   /* batches after which a row is sent again */
     int32_t                 first, n_layers; /* layers first .. n_layers-1 have caches */
     struct gr_cached_layer *layer;           /* [n_layers] */
     int64_t                 batch;           /* the present one */
@@ -71,6 +74,7 @@ struct gr_cached {
     int64_t  most[GR_SIDES]; /* rows of one push */
     float   *buffer;         /* [largest of both x widest] rows that are sent or were received */
     int64_t  widest;
+    int64_t *link;                 /* [links] of each candidate, and: */
     int32_t *candidate, *place;    /* [links] of one layer, by rank: */
     int64_t *at, *begin;           /* [n_ranks + 1] */
     double  *key;                  /* [links] of draws by degree */

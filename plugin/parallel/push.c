@@ -63,6 +63,7 @@ static int32_t make_lists(struct gr_cached *c, struct gr_budget *budget, graft_e
     const int64_t widest = c->most[GR_SEND] > c->most[GR_RECEIVE] ? c->most[GR_SEND] : c->most[GR_RECEIVE];
     int32_t       rc = GRAFT_OK;
 
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->link, count, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->candidate, count, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->place, count, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->key, count, error));
@@ -98,6 +99,11 @@ done:
     return rc;
 }
 
+static void forget_sent(const struct gr_cached *c, struct gr_cached_layer *layer)
+{
+    for (int64_t i = 0; i < c->links->send_start[c->comm->n_ranks]; i++) layer->last_sent[i] = -1;
+}
+
 /* By enum gr_cache_codec. */
 static const int32_t cache_bits[] = { 32, 16, 8, 4 };
 
@@ -108,6 +114,9 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_budget *budget, 
     int32_t rc = gr_cache_init(&layer->cache, budget, c->halo->count, options->cache_rows, layer->width,
                                cache_bits[options->cache_codec], c->most[GR_RECEIVE], error);
 
+    if (rc == GRAFT_OK)
+        rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, layer->last_sent, c->links->send_start[c->comm->n_ranks], error);
+    if (rc == GRAFT_OK) forget_sent(c, layer);
     for (int64_t d = 0; d < c->delay && rc == GRAFT_OK; d++) rc = make_push(c, budget, layer, &layer->push[d], error);
     if (rc == GRAFT_OK && layer->cache.capacity < smaller_of(c->most[GR_RECEIVE], c->halo->count))
         rc = gr_fail(error, GRAFT_ERR_OPTION,
@@ -159,6 +168,8 @@ int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct
                              .feature_width = wish->feature_width,
                              .first = wish->first,
                              .n_layers = wish->n_layers };
+    /* Half of its life; but the next row must be there before the last one is too old. */
+    c->renewed_after = smaller_of((c->life.life + 1) / 2, c->life.life - c->delay + 1);
     GR_TRY(make_messages(c, budget, error));
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
         c->most[GR_SEND] += smaller_of(c->rows_most, rows_sent(c, q));
@@ -197,6 +208,7 @@ void gr_cached_forget(struct gr_cached *c)
 {
     for (int32_t l = c->first; l < c->n_layers; l++) {
         gr_cache_forget(&c->layer[l].cache);
+        forget_sent(c, &c->layer[l]);
         for (int64_t d = 0; d < c->delay; d++) drop_push(&c->layer[l].push[d]);
     }
 }
@@ -218,6 +230,7 @@ int32_t gr_cached_renew(struct gr_cached *c, graft_error *error)
 
             if (is_same_format(&push->messages.format, &format)) continue;
             drop_push(push);
+            forget_sent(c, &c->layer[l]);
             push->messages.format = format;
             GR_TRY(gr_messages_reserve(&push->messages, c->most, c->layer[l].width, GRAFT_F32, error));
         }
@@ -261,22 +274,35 @@ done:
 
 /* -- what this rank sends ----------------------------------------------------------------------------------------- */
 
+/* Whether a row is worth sending along a link. */
+static int is_due(const struct gr_cached *c, const struct gr_cached_layer *layer, int64_t link)
+{
+    const int64_t last = layer->last_sent[link];
+
+    return last < 0 || c->batch < last || c->batch - last >= c->renewed_after;
+}
+
 /* The sources that rank q has in its halo are candidate[at[q] .. at[q + 1]-1]. */
-static void find_candidates(struct gr_cached *c, const int64_t *vertex, int64_t n_src)
+static void find_candidates(struct gr_cached *c, const struct gr_cached_layer *layer, const int64_t *vertex,
+                            int64_t n_src)
 {
     const int32_t n_ranks = c->comm->n_ranks;
 
     memset(c->at, 0, (uint64_t)(n_ranks + 1) * sizeof *c->at);
     for (int64_t i = 0; i < n_src; i++)
-        for (int64_t k = c->to_start[vertex[i]]; k < c->to_start[vertex[i] + 1]; k++) c->at[c->to_rank[k] + 1]++;
+        for (int64_t k = c->to_start[vertex[i]]; k < c->to_start[vertex[i] + 1]; k++)
+            c->at[c->to_rank[k] + 1] += is_due(c, layer, k);
     for (int32_t q = 0; q < n_ranks; q++) c->at[q + 1] += c->at[q];
     memcpy(c->begin, c->at, (uint64_t)(n_ranks + 1) * sizeof *c->at);
     for (int64_t i = 0; i < n_src; i++) {
         for (int64_t k = c->to_start[vertex[i]]; k < c->to_start[vertex[i] + 1]; k++) {
-            const int64_t to = c->begin[c->to_rank[k]]++;
+            int64_t to;
 
+            if (!is_due(c, layer, k)) continue;
+            to = c->begin[c->to_rank[k]]++;
             c->candidate[to] = (int32_t)i;
             c->place[to] = c->to_place[k];
+            c->link[to] = k;
         }
     }
 }
@@ -285,11 +311,14 @@ static void swap_candidates(struct gr_cached *c, int64_t i, int64_t j)
 {
     const double  key = c->key[i];
     const int32_t candidate = c->candidate[i], place = c->place[i];
+    const int64_t link = c->link[i];
 
     c->key[i] = c->key[j];
     c->candidate[i] = c->candidate[j];
     c->place[i] = c->place[j];
+    c->link[i] = c->link[j];
     c->key[j] = key;
+    c->link[j] = link;
     c->candidate[j] = candidate;
     c->place[j] = place;
 }
@@ -338,13 +367,14 @@ static void choose_rows(struct gr_cached *c, struct gr_cached_layer *layer, cons
     struct gr_push *push = &layer->push[c->batch % c->delay];
     int64_t         to = 0;
 
-    find_candidates(c, vertex, n_src);
+    find_candidates(c, layer, vertex, n_src);
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
         const int64_t count = smaller_of(c->at[q + 1] - c->at[q], c->rows_most);
 
         if (count < c->at[q + 1] - c->at[q]) draw_candidates(c, vertex, layer->index, q);
         for (int64_t i = 0; i < count; i++) {
             push->row[to] = c->candidate[c->at[q] + i];
+            layer->last_sent[c->link[c->at[q] + i]] = c->batch;
             c->place[to++] = c->place[c->at[q] + i];
         }
         push->start[GR_SEND][q + 1] = to;

@@ -52,7 +52,8 @@ static const char *run_both(struct job *job, int32_t n_ranks, const char *model,
     train_settings_init(&one, model, partition, "hybrid", both);
     replace_rate(&one, rate);
     train_one_process(job, one.at);
-    snprintf(more, sizeof more, "%s batch_size=%d fanout=-1 %s", both, (VERTICES + n_ranks - 1) / n_ranks, batches);
+    snprintf(more, sizeof more, "%s batch_size=%d fanout=-1 hec.life=2 aep.rows=2000 %s", both,
+             (VERTICES + n_ranks - 1) / n_ranks, batches);
     train_settings_init(&many, model, partition, "hybrid", more);
     replace_rate(&many, rate);
     hosts_run(&hosts, n_ranks, many.at, train_job_body, job);
@@ -119,13 +120,14 @@ static void test_caches(void)
     test_constant_weights("sage", 3, &plain, "aggregator=sum recompute=yes", "", 2, 1e-5);
     test_constant_weights("sage", 3, &plain, "aggregator=max", "", 2, 1e-5);
     test_constant_weights("sage", 3, &weighted, "aggregator=sum hidden=6,30", "aep.delay=3 hec.life=3", 6, 1e-5);
-    test_constant_weights("gat", 3, &plain, "attention_dropout=0 recompute=yes", "aep.delay=2 hec.life=5", 4, 1e-5);
+    test_constant_weights("gat", 3, &plain, "attention_dropout=0 recompute=yes", "aep.delay=2 hec.life=2", 4, 1e-5);
     test_constant_weights("sgc", 3, &plain, "propagation=3", "", 2, 1e-5);
     test_constant_weights("appnp", 4, &plain, "propagation=3", "", 2, 1e-5);
     test_constant_weights("gcn", 4, &plain, "model.type=bf16", "", 2, 2e-3);
     test_constant_weights("sage", 3, &plain, "", "hec.codec=bf16", 2, 5e-4);
     test_constant_weights("sage", 3, &plain, "", "hec.codec=q8 halo.codec=q8", 2, 1e-3);
     test_constant_weights("sage", 3, &plain, "", "hec.miss=last hec.life=1 aep.delay=2", 4, 1e-5);
+    test_constant_weights("sage", 3, &plain, "", "hec.life=6", 4, 1e-5); /* rows are sent again after 3 batches */
 }
 
 /* Rows that are too old, or that were never sent, are not used. */
