@@ -47,11 +47,6 @@ def arguments():
 
 def run_graft(options, epochs, seed, is_evaluated, settings):
     """Without evaluations, the last epoch, which has one, is not counted."""
-    if options.cpu and not is_evaluated and epochs > 2:
-        whole, begun = (run_graft(options, count, seed, False, settings) for count in (epochs, 2))
-        if "failed" not in whole:
-            whole["seconds"] = [0, (whole["cpu"] - begun["cpu"]) / (epochs - 2)]
-        return whole
     before = os.times()
     layers = options.fanout.count(",") + 1
     with tempfile.TemporaryDirectory() as folder:
@@ -72,6 +67,15 @@ def run_graft(options, epochs, seed, is_evaluated, settings):
     return {"version": "graft " + report["version"], "cpu": after[2] + after[3] - before[2] - before[3],
             "seconds": [one["seconds"] for one in report["history"][:-1]],
             "accuracies": [[report["val_accuracy"], report["test_accuracy"]]]}
+
+
+def time_graft(options, epochs, seed, is_evaluated, settings):
+    """As run_graft(); seconds of the processor of an epoch by the difference of many epochs and two."""
+    whole = run_graft(options, epochs, seed, is_evaluated, settings)
+    if options.cpu and not is_evaluated and "failed" not in whole:
+        begun = run_graft(options, 2, seed, is_evaluated, settings)
+        whole["seconds"] = [0, (whole["cpu"] - begun["cpu"]) / (epochs - 2)]
+    return whole
 
 
 def run_peer(options, system, epochs, seed, is_evaluated):
@@ -111,8 +115,8 @@ def main():
     options = arguments()
     batches = [f"batch_size={options.batch}", f"fanout={options.fanout}"]
     systems = {
-        "graft": lambda *how: run_graft(options, *how, batches),
-        "graft, whole graph": lambda *how: run_graft(options, *how, []),
+        "graft": lambda *how: time_graft(options, *how, batches),
+        "graft, whole graph": lambda *how: time_graft(options, *how, []),
         "pyg": lambda *how: run_peer(options, "pyg", *how),
         "dgl": lambda *how: run_peer(options, "dgl", *how),
     }
@@ -124,10 +128,13 @@ def main():
         if "failed" in told[name]:
             print(f"{name:20}  {told[name]['failed']}")
             continue
-        median, ours = (statistics.median(seconds[one]) if one in seconds else 0 for one in (name, "graft"))
+        times = "       -        -"
+        if name in seconds:
+            median, ours = (statistics.median(seconds[one]) for one in (name, "graft"))
+            times = f"{median:8.4f}  {median / ours:7.2f}"
         found = tests.get(name, [])
         spread = f"{statistics.mean(found):.2f} ({statistics.stdev(found):.2f})" if len(found) > 1 else "-"
-        print(f"{name:20}  {median:8.4f}  {median / ours if ours else 0:7.2f}  {spread:>21}")
+        print(f"{name:20}  {times}  {spread:>21}")
     print("\n" + "; ".join(sorted({one["version"] for one in told.values() if "version" in one})))
 
 
