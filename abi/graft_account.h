@@ -31,9 +31,9 @@ typedef struct graft_span {
                             (label_rate) and the sum of their number; over ranks "reduce": sums of losses and
                             gradients, and "adapt": the choice of adaptive bits. A part is "pack": rows are
                             aggregated, encoded and sent; "local": work that needs no other rank; "wait"; "unpack":
-                            received rows are checked and added. In training by
-                            minibatch, of the last batch alone: "sample", and "gather": features, labels and blocks;
-                            over ranks "receive", "push" and "cache": rows that are stored, sent and read */
+                            received rows are checked and added. In training by minibatch also "sample", and
+                            "gather": features, labels and blocks of a batch; over ranks "receive", "push" and "cache":
+                            rows that are stored, sent and read */
     int64_t     epoch;      /**< epochs completed when the span was recorded */
     double      begin, end; /**< seconds since create() */
     double      bytes;      /**< bytes requested from memory, each access counted; 0 where not counted */

@@ -121,6 +121,8 @@ int      gr_masks_rows(const struct gr_setup *setup);
 int32_t  gr_first_masked(const struct gr_setup *setup);
 /** Forget all spans, and have space for those of a step on as many threads as the run has now. */
 int32_t  gr_spans_reset(struct gr_setup *setup, graft_error *error);
+/** Have space for those of one more step; in an epoch of batches all are kept. */
+int32_t  gr_spans_reserve(struct gr_setup *setup, graft_error *error);
 /** Notify the others of a failure that this rank has alone while they wait for it. It counts as a collective
  *  call. */
 int32_t  gr_ranks_fail(struct gr_setup *setup, int32_t rc, graft_error *error);

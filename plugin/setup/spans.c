@@ -3,6 +3,8 @@
 #include "base/assert.h"
 #include "setup/setup.h"
 
+#include <string.h>
+
 /* Phases of a step and an evaluation: no layer has more than 18, and some belong to none. Over ranks no layer has more
  * than four exchanges in these, with recompute; the three forward ones of gat are in two phases each. */
 enum { PHASES_OF_LAYER = 24, PHASES_BESIDE = 8, PARTS_OF_LAYER = 5 * GR_PARTS_OF_PHASE };
@@ -11,21 +13,29 @@ enum { PHASES_OF_LAYER = 24, PHASES_BESIDE = 8, PARTS_OF_LAYER = 5 * GR_PARTS_OF
  * step and evaluation each, and 6 in the backward pass; and two exchanges. */
 enum { PHASES_OF_LABELS = 24, PARTS_OF_LABELS = 2 * GR_PARTS_OF_PHASE };
 
-/* Space for more threads, which the host may grant at any time. What it replaces is freed with the setup. */
-static int32_t make_spans(struct gr_setup *s, graft_error *error)
+/* Of a step and an evaluation. */
+static int64_t spans_of_step(const struct gr_setup *s)
+{
+    const int     labels = gr_propagates(&s->run);
+    const int64_t layers = s->model.config.n_layers;
+    const int64_t phases = PHASES_OF_LAYER * layers + PHASES_BESIDE + (labels ? PHASES_OF_LABELS : 0);
+    const int64_t parts = PARTS_OF_LAYER * layers + (labels ? PARTS_OF_LABELS : 0);
+
+    return phases * (1 + s->run.threads) + parts;
+}
+
+/* Space for so many spans, which has those that there are, and for the threads of the run. What it replaces is freed
+ * with the setup. */
+static int32_t make_spans(struct gr_setup *s, int64_t capacity, graft_error *error)
 {
     struct gr_profile *p = &s->run.profile;
-    const int          labels = gr_propagates(&s->run);
-    const int64_t      layers = s->model.config.n_layers;
-    const int64_t      phases = PHASES_OF_LAYER * layers + PHASES_BESIDE + (labels ? PHASES_OF_LABELS : 0);
-    const int64_t      parts = PARTS_OF_LAYER * layers + (labels ? PARTS_OF_LABELS : 0);
-    const int64_t      capacity = phases * (1 + s->run.threads) + parts;
     graft_span        *spans;
     double            *times;
     int32_t            rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRADIENTS, spans, capacity, error));
     GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRADIENTS, times, (int64_t)s->run.threads * GR_TIMES, error));
+    if (p->count > 0) memcpy(spans, p->spans, (uint64_t)p->count * sizeof *spans);
     p->spans = spans;
     p->times = times;
     p->capacity = capacity;
@@ -38,7 +48,16 @@ int32_t gr_spans_init(struct gr_setup *s, graft_error *error)
 {
     if (!s->context->options.resource.profile) return GRAFT_OK;
     s->run.profile.origin = gr_seconds();
-    return make_spans(s, error);
+    return make_spans(s, spans_of_step(s), error);
+}
+
+int32_t gr_spans_reserve(struct gr_setup *s, graft_error *error)
+{
+    struct gr_profile *p = &s->run.profile;
+    const int64_t      wanted = p->count + spans_of_step(s);
+
+    if (p->spans == NULL || (wanted <= p->capacity && s->run.threads <= p->threads)) return GRAFT_OK;
+    return make_spans(s, wanted <= p->capacity ? p->capacity : 2 * wanted, error);
 }
 
 int32_t gr_spans_reset(struct gr_setup *s, graft_error *error)
@@ -47,5 +66,5 @@ int32_t gr_spans_reset(struct gr_setup *s, graft_error *error)
 
     GR_ASSERT(p->spans == NULL || p->threads > 0);
     gr_profile_reset(p);
-    return p->spans != NULL && s->run.threads > p->threads ? make_spans(s, error) : GRAFT_OK;
+    return gr_spans_reserve(s, error);
 }

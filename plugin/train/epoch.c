@@ -149,7 +149,6 @@ static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding 
     int32_t             rc = GRAFT_OK;
 
     if (t->setup.over == NULL) GR_TRY(gr_check_cancel(t->setup.context, error));
-    GR_TRY(gr_spans_reset(&t->setup, error)); /* they are those of the last batch */
     rc = gr_minibatch_begin(t, error);
     if (rc == GRAFT_OK)
         rc = train_blocks(t, t->batches->block_of, p->epoch * p->n_batches + p->batch, epoch, &loss, found, error);

@@ -312,7 +312,10 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     m->input = s->run.input;
     m->targets = s->run.targets;
     gr_budget_init(&m->budget, s->context, 0);
-    rc = gr_sampler_next(m->sampler, error);
+    s->run.profile.pass = GRAFT_PASS_FORWARD;
+    s->run.profile.layer = -1;
+    rc = gr_spans_reserve(s, error);
+    if (rc == GRAFT_OK) rc = gr_sampler_next(m->sampler, error);
     charge_sampler(s, m);
     m->budget.limit = s->budget.limit - gr_budget_total(&s->budget);
     if (rc == GRAFT_OK) rc = name_batch(s, m, gr_sampler_batch(m->sampler), error);

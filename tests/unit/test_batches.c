@@ -315,6 +315,34 @@ static void test_new_split(void)
     sample_dataset_fini(&set);
 }
 
+/* The profile of an epoch has all of its batches, more than it had space for. */
+static void test_all_spans(void)
+{
+    struct sample_dataset set;
+    graft_trainer        *trainer;
+    graft_span            span = GRAFT_INIT(graft_span);
+    int64_t               batches, sampled = 0, forward = 0;
+    double                end = 0;
+    int                   is_ordered = 1;
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    batches = count_trained(&set) / 2;
+    trainer = create_trainer(&set, "batch_size=2 fanout=3 drop_last=yes profile=yes");
+    loss_of_epoch(trainer);
+    loss_of_epoch(trainer);
+    for (int64_t i = 0; train->span(trainer, i, &span, &error) == GRAFT_OK; i++) {
+        if (span.thread > 0 || span.part) continue;
+        sampled += strcmp(span.phase, "sample") == 0;
+        forward += strcmp(span.phase, "sample") == 0 && span.pass == GRAFT_PASS_FORWARD;
+        is_ordered = is_ordered && span.begin >= end;
+        end = span.end;
+    }
+    ok(sampled == batches && forward == batches && is_ordered, "the profile of an epoch has %lld of %lld batches",
+       (long long)sampled, (long long)batches);
+    train->destroy(trainer);
+    sample_dataset_fini(&set);
+}
+
 static void test_batch_refusals(void)
 {
     static const struct {
@@ -369,6 +397,7 @@ int main(void)
     test_bits("model=gat batch_size=50 fanout=5 dropout=0.2 attention_dropout=0.2", 61);
     test_bits("model=gcn batch_size=30 fanout=2 norm=batch order=rcm drop_last=yes", 150);
     test_new_split();
+    test_all_spans();
     test_batch_refusals();
     api->close(api->context);
     ok(host.live_blocks == 0 && host.fault == NULL, "all memory was returned (%lld blocks, %s)",
