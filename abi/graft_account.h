@@ -133,11 +133,12 @@ typedef struct graft_cache_item {
     int64_t  expired;        /**< those of the others that were too old */
     double   age;            /**< of found rows, in batches: the mean, 0 if there are none; and the largest */
     int64_t  age_max;
-    int64_t  stored, evicted;  /**< rows received, and rows that had to leave for them */
-    int64_t  candidates;       /**< rows that batches computed and other ranks have in their halo */
-    int64_t  rows_sent;        /**< those of them that were sent */
-    int64_t  bytes_sent;       /**< bytes of these rows with their parameters, without frames of messages */
-    int64_t  bytes_if_fetched; /**< of all rows that were searched, as floats */
+    int64_t  stored, evicted; /**< rows received, and rows that had to leave for them */
+    int64_t
+        candidates;    /**< rows that batches computed, which other ranks have in their halo and were not sent lately */
+    int64_t rows_sent; /**< those of them that were sent */
+    int64_t bytes_sent;       /**< bytes of these rows with their parameters, without frames of messages */
+    int64_t bytes_if_fetched; /**< of all rows that were searched, as floats */
 } graft_cache_item;
 
 GRAFT_EXTERN_C_END

@@ -82,11 +82,6 @@ static int32_t cached_end_step(struct gr_strategy *strategy, int64_t epoch, doub
     return gr_strategy_end_step(cached_of(strategy)->ranks, epoch, loss, error);
 }
 
-static void cached_forget(struct gr_strategy *strategy)
-{
-    gr_cached_forget(cached_of(strategy));
-}
-
 static int32_t cached_sum(struct gr_strategy *strategy, double *values, int64_t count, graft_error *error)
 {
     return gr_strategy_sum(cached_of(strategy)->ranks, values, count, error);
@@ -104,8 +99,6 @@ static int32_t cached_agree(struct gr_strategy *strategy, int32_t rc, graft_erro
 
 const struct gr_strategy_ops gr_cached_ops = { .name = "cached",
                                                .end_step = cached_end_step,
-                                               .forget = cached_forget,
-                                               .undo_steps = cached_forget,
                                                .aggregate_begin = cached_aggregate,
                                                .boundary_begin = cached_boundary_begin,
                                                .boundary_end = cached_boundary_end,

@@ -53,6 +53,7 @@ struct gr_cached_layer {
 struct gr_cached {
     struct gr_strategy      base;
     struct gr_strategy     *ranks; /* sums, agreement */
+    struct gr_budget       *budget;
     graft_context          *context;
     struct gr_comm         *comm;
     const struct gr_halo   *halo;

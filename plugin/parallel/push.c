@@ -155,6 +155,7 @@ int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct
     int32_t                           rc = GRAFT_OK;
 
     *c = (struct gr_cached){ .base = { &gr_cached_ops },
+                             .budget = budget,
                              .ranks = wish->ranks,
                              .context = context,
                              .comm = wish->comm,
@@ -216,26 +217,51 @@ void gr_cached_forget(struct gr_cached *c)
 static int is_same_format(const struct gr_row_format *a, const struct gr_row_format *b)
 {
     return a->bits[GR_FORWARD] == b->bits[GR_FORWARD] && a->code[GR_FORWARD] == b->code[GR_FORWARD] &&
-           a->rounding[GR_FORWARD] == b->rounding[GR_FORWARD] && a->measuring == b->measuring;
+           a->rounding[GR_FORWARD] == b->rounding[GR_FORWARD] && a->measuring == b->measuring &&
+           a->refuses == b->refuses;
+}
+
+/* Have memory for messages of this format, which is theirs then. */
+static int32_t take_format(struct gr_cached *c, struct gr_messages *messages, int64_t width,
+                           const struct gr_row_format *format, graft_error *error)
+{
+    const struct gr_row_format old = messages->format;
+    const int64_t              before = gr_messages_bytes(messages);
+    int32_t                    rc;
+
+    messages->format = *format;
+    rc = gr_budget_check(c->budget, fmax(0, (double)(gr_messages_need(messages, c->most, width, GRAFT_F32) - before)),
+                         "messages (rows of batches)", error);
+    if (rc == GRAFT_OK) rc = gr_messages_reserve(messages, c->most, width, GRAFT_F32, error);
+    gr_budget_charge(c->budget, GR_USE_MESSAGES, gr_messages_bytes(messages) - before);
+    if (rc < 0) messages->format = old;
+    return rc;
+}
+
+/* After a failure some have the new format already: all go back to the old one, for which there is memory. */
+static void set_formats(struct gr_cached *c, const struct gr_row_format *format)
+{
+    for (int32_t l = c->first; l < c->n_layers; l++)
+        for (int64_t d = 0; d < c->delay; d++) c->layer[l].push[d].messages.format = *format;
 }
 
 int32_t gr_cached_renew(struct gr_cached *c, graft_error *error)
 {
     const struct gr_row_format format = gr_row_format_of(c->context);
+    struct gr_row_format       old;
     int32_t                    rc = GRAFT_OK;
 
+    if (c->first == c->n_layers) return GRAFT_OK;
+    old = c->layer[c->first].push[0].messages.format;
+    if (is_same_format(&old, &format)) return GRAFT_OK;
     for (int32_t l = c->first; l < c->n_layers; l++) {
+        forget_sent(c, &c->layer[l]);
         for (int64_t d = 0; d < c->delay; d++) {
-            struct gr_push *push = &c->layer[l].push[d];
-
-            if (is_same_format(&push->messages.format, &format)) continue;
-            drop_push(push);
-            forget_sent(c, &c->layer[l]);
-            push->messages.format = format;
-            GR_TRY(gr_messages_reserve(&push->messages, c->most, c->layer[l].width, GRAFT_F32, error));
+            drop_push(&c->layer[l].push[d]);
+            if (rc == GRAFT_OK) rc = take_format(c, &c->layer[l].push[d].messages, c->layer[l].width, &format, error);
         }
     }
-done:
+    if (rc < 0) set_formats(c, &old);
     return rc;
 }
 
@@ -279,7 +305,7 @@ static int is_due(const struct gr_cached *c, const struct gr_cached_layer *layer
 {
     const int64_t last = layer->last_sent[link];
 
-    return last < 0 || c->batch < last || c->batch - last >= c->renewed_after;
+    return last < 0 || c->batch <= last || c->batch - last >= c->renewed_after; /* <=: the batch is repeated */
 }
 
 /* The sources that rank q has in its halo are candidate[at[q] .. at[q + 1]-1]. */

@@ -147,7 +147,9 @@ void gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count, co
 
         if (c->row_of[vertex[i]] != row) continue; /* another of these rows has its place */
         c->since[row] = now;
-        if (gr_codec_encode_row(&c->codec, 0, from + i * c->codec.width, NULL, record) != GR_CODEC_DONE)
+        /* A row that had no code in its message was received as NaN. */
+        if (isnan(from[i * c->codec.width]) ||
+            gr_codec_encode_row(&c->codec, 0, from + i * c->codec.width, NULL, record) != GR_CODEC_DONE)
             c->since[row] = NEVER;
     }
 }

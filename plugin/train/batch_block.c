@@ -3,7 +3,8 @@
  * Sums over sampled neighbours estimate those over all: a mean is over those that were drawn, and other sums of a row
  * are multiplied by its neighbours over its draws, which makes them unbiased if draws are uniform. So evaluations, over
  * all neighbours, need no other scale. Maxima and attention are over what was drawn. Over ranks, neighbours whose rows
- * are not there count as zero, or with hec.miss=drop_rescaled as if they had not been drawn.
+ * are not there count as zero in sums, or with hec.miss=drop_rescaled as if they had not been drawn; maxima and
+ * attention leave them out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 

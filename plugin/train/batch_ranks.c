@@ -25,6 +25,10 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
     if (config->takes_largest && options->sampling.cache_miss == GR_MISS_DROP_RESCALED)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'hec.miss' is drop_rescaled, but aggregator=max has no scale; expected drop or last");
+    if (options->sampling.cache_life < options->sampling.push_delay && options->sampling.cache_miss != GR_MISS_LAST)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'hec.life' is %lld, but rows arrive %lld batches after they were sent (aep.delay)",
+                       (long long)options->sampling.cache_life, (long long)options->sampling.push_delay);
     return GRAFT_OK;
 }
 
@@ -35,10 +39,16 @@ static int32_t fetch_halo(struct gr_setup *s, struct gr_batch_ranks *r, const vo
                           graft_error *error)
 {
     struct gr_comm *comm = s->over->comm;
-    void           *packed = gr_new(s->context, r->links.send_start[comm->n_ranks], (uint64_t)bytes, "rows", error);
-    int32_t         rc = gr_comm_agree(comm, packed != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM, error);
+    const int64_t   count = r->links.send_start[comm->n_ranks];
+    void           *packed = NULL;
+    int32_t         rc = gr_budget_borrow(&r->budget, count * bytes, "messages (rows of the halo)", error);
 
-    if (rc == GRAFT_OK) rc = gr_links_ask(&r->links, comm, owned, packed, halo, bytes, error);
+    if (rc == GRAFT_OK) packed = gr_new(s->context, count, (uint64_t)bytes, "rows", error);
+    if (rc == GRAFT_OK && packed == NULL) rc = GRAFT_ERR_NOMEM;
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    rc = gr_links_ask(&r->links, comm, owned, packed, halo, bytes, error);
+    gr_budget_return(&r->budget, count * bytes);
+done:
     gr_free(s->context, packed);
     return rc;
 }
@@ -52,12 +62,14 @@ static int32_t fetch_features(struct gr_setup *s, struct gr_batch_ranks *r, graf
 
     GR_ASSERT(s->run.input.x != NULL);
     if (stride != width) {
-        rc = GR_NEW(s->context, copy, s->n * width, error);
+        rc = gr_budget_borrow(&r->budget, s->n * width * (int64_t)sizeof *copy, "features (without gaps)", error);
+        if (rc == GRAFT_OK) rc = GR_NEW(s->context, copy, s->n * width, error);
         for (int64_t v = 0; rc == GRAFT_OK && v < s->n; v++)
             memcpy(copy + v * width, s->run.input.x + v * stride, (uint64_t)width * sizeof *copy);
     }
     GR_TRY(gr_comm_agree(s->over->comm, rc, error));
     rc = fetch_halo(s, r, copy != NULL ? copy : s->run.input.x, width * (int64_t)sizeof(float), r->x, error);
+    if (copy != NULL) gr_budget_return(&r->budget, s->n * width * (int64_t)sizeof *copy);
 done:
     gr_free(s->context, copy);
     return rc;
@@ -75,6 +87,14 @@ done:
     return rc;
 }
 
+static double joined_bytes(const struct gr_setup *s)
+{
+    const struct gr_part *part = &s->partition.part;
+    const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
+
+    return (double)s->n * sizeof(int64_t) + (double)entries * (gr_setup_uses_values(s) ? 8.0 : 4.0);
+}
+
 /* The graph to draw from: the matrix of attention and maxima, or for sums a copy. */
 static int32_t join_graph(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
@@ -82,6 +102,7 @@ static int32_t join_graph(struct gr_setup *s, struct gr_minibatches *m, graft_er
     int32_t                rc = GRAFT_OK;
 
     if (s->a != NULL || !s->model.config.kind->gathers) return GRAFT_OK;
+    GR_TRY(gr_budget_check(&r->budget, joined_bytes(s), "graph (to draw from)", error));
     GR_TRY(gr_ranks_join(s, gr_setup_uses_values(s), &r->joined, error));
     gr_budget_charge(&r->budget, GR_USE_GRAPH, gr_csr_bytes(&r->joined));
     m->graph = &r->joined.view;
@@ -111,6 +132,17 @@ static int32_t make_caches(struct gr_setup *s, struct gr_minibatches *m, graft_e
     return gr_cached_init(&r->cached, s->context, &wish, &r->budget, error);
 }
 
+/* Let the budget of the trainer have what this one has now, or nothing of it. */
+static void charge_ranks(struct gr_setup *s, struct gr_batch_ranks *r, int exists)
+{
+    for (int use = 0; use < GR_USES; use++) {
+        const int64_t bytes = exists ? gr_budget_bytes(&r->budget, (enum gr_use)use) : 0;
+
+        gr_budget_charge(&s->budget, (enum gr_use)use, bytes - r->charged[use]);
+        r->charged[use] = bytes;
+    }
+}
+
 int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_ranks *r = NULL;
@@ -129,8 +161,8 @@ int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_
     GR_TRY(fetch_halo(s, r, s->vertex, sizeof *r->name, r->name, error));
     if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->right, sizeof *r->right, r->right, error));
     GR_TRY(fetch_features(s, r, error));
-    r->charged = gr_budget_total(&r->budget) + gr_links_bytes(&r->links);
-    gr_budget_charge(&s->budget, GR_USE_MESSAGES, r->charged);
+    gr_budget_charge(&r->budget, GR_USE_MESSAGES, gr_links_bytes(&r->links));
+    charge_ranks(s, r, 1);
 done:
     return rc;
 }
@@ -140,7 +172,7 @@ void gr_batch_ranks_fini(struct gr_setup *s, struct gr_minibatches *m)
     struct gr_batch_ranks *r = m->ranks;
 
     if (r == NULL) return;
-    gr_budget_charge(&s->budget, GR_USE_MESSAGES, -r->charged);
+    charge_ranks(s, r, 0);
     gr_cached_fini(&r->cached);
     gr_csr_fini(s->context, &r->joined);
     gr_links_fini(s->over->comm, &r->links);
@@ -175,24 +207,29 @@ done:
     return rc;
 }
 
+int32_t gr_batch_ranks_prepare(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_batch_ranks_check(s, error));
+    rc = gr_cached_renew(&m->ranks->cached, error);
+    charge_ranks(s, m->ranks, 1);
+done:
+    return rc;
+}
+
 int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     const struct gr_targets *targets = &s->run.targets;
     const int64_t           *seeds = gr_sampler_seeds(m->sampler), n_batches = gr_sampler_batches(m->sampler);
-    int32_t                  rc = GRAFT_OK;
 
-    rc = gr_batch_ranks_check(s, error); /* options of messages may have changed */
-    if (rc == GRAFT_OK) rc = gr_cached_renew(&m->ranks->cached, error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     for (int64_t b = 0; b < n_batches; b++) {
         m->ranks->weight[b] = 0;
         for (int64_t i = gr_sampler_first_seed(m->sampler, b); i < gr_sampler_first_seed(m->sampler, b + 1); i++)
             m->ranks->weight[b] += targets->values != NULL ? (double)gr_known_values(targets, seeds[i])
                                                            : gr_vertex_weight(targets, seeds[i]);
     }
-    rc = gr_strategy_sum(s->run.strategy, m->ranks->weight, n_batches, error);
-done:
-    return rc;
+    return gr_strategy_sum(s->run.strategy, m->ranks->weight, n_batches, error);
 }
 
 /* -- a batch ------------------------------------------------------------------------------------------------------ */

@@ -217,7 +217,7 @@ done:
 static int go_back(graft_trainer *t, const struct finding *found, int restores)
 {
     gr_strategy_undo_steps(t->setup.run.strategy);
-    if (t->batches != NULL && t->batches->ranks != NULL) gr_cached_forget(&t->batches->ranks->cached);
+    gr_minibatches_forget(t);
     if (!found->is_after_step && t->is_measured && !restores) return 1;
     if (!t->has_previous) return 0;
     gr_optimizer_undo(&t->setup.model);
@@ -295,6 +295,8 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
     if (t->progress.n_batches > 0 && t->setup.context->options.train.restores)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'on_nonfinite' is restore, but batch_size is not 0");
+    if (t->progress.n_batches > 0 && t->batches == NULL)
+        return gr_fail(error, GRAFT_ERR_STATE, "there are no batches of the data of the last update(), which failed");
     if (t->progress.batch >= t->progress.n_batches) t->progress.batch = 0; /* the state is of other batches */
     if (t->setup.run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
@@ -316,6 +318,7 @@ static int32_t complete_epoch(graft_trainer *t, int64_t target, graft_epoch *epo
     while (t->progress.epoch < target) {
         const int64_t next = t->progress.epoch + 1;
 
+        if (t->batches != NULL) GR_TRY(gr_minibatches_prepare(t, error));
         GR_TRY(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
         GR_TRY(gr_ranks_fail(&t->setup, try_epoch(t, epoch, &metrics, &found, error), error));
         if (found.what[0] != '\0' && halvings == 0) first = found;

@@ -137,6 +137,19 @@ done:
     return rc;
 }
 
+void gr_minibatches_forget(graft_trainer *t)
+{
+    if (t->batches != NULL && t->batches->ranks != NULL) gr_cached_forget(&t->batches->ranks->cached);
+}
+
+int32_t gr_minibatches_prepare(graft_trainer *t, graft_error *error)
+{
+    struct gr_setup *s = &t->setup;
+
+    if (t->batches->ranks == NULL) return GRAFT_OK;
+    return gr_strategy_agree(s->run.strategy, gr_batch_ranks_prepare(s, t->batches, error), error);
+}
+
 void gr_minibatches_fini(graft_trainer *t)
 {
     free_minibatches(&t->setup, t->batches);

@@ -24,8 +24,8 @@ struct gr_batch_layer {
 
 /** What a trainer over ranks has for its batches. */
 struct gr_batch_ranks {
-    struct gr_budget budget; /* of all that lasts */
-    int64_t          charged;
+    struct gr_budget budget;           /* of all that lasts */
+    int64_t          charged[GR_USES]; /* of it in the budget of the trainer */
     struct gr_csr    joined; /* for sums: the rows of this rank, whose columns are owned vertices and then the halo */
     struct gr_links  links;
     int64_t         *name;   /* [halo] global vertices */
@@ -72,12 +72,13 @@ int32_t gr_batch_ranks_check(const struct gr_setup *setup, graft_error *error);
  *  \return OK; ERR_OPTION, ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_batch_ranks_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 void    gr_batch_ranks_fini(struct gr_setup *setup, struct gr_minibatches *m);
-/** Deal the training vertices of all ranks, of which this one has n_seeds, to as many batches. Collective.
+/** How many batches all ranks have, to which each deals its own training vertices, n_seeds. Collective.
  *  \return OK; ERR_OPTION (batch_size): on all ranks; ERR_PEER. */
 int32_t gr_batch_ranks_deal(const struct gr_setup *setup, struct gr_minibatches *m, int64_t n_seeds, int64_t *n_batches,
                             graft_error *error);
-/** An epoch begins: options of messages, and the weights of the losses of its batches. Collective. \return OK;
- *  ERR_UNSUPPORTED, ERR_NOMEM: on all ranks; ERR_PEER. */
+/** Adopt options of messages that have changed. \return OK; ERR_UNSUPPORTED, ERR_NOMEM: on this rank alone. */
+int32_t gr_batch_ranks_prepare(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
+/** An epoch begins: the weights of the losses of its batches. Collective. \return OK; ERR_PEER. */
 int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** Number the vertices of a batch. \return OK; ERR_NOMEM: on this rank alone. */
 int32_t gr_batch_ranks_number(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,

@@ -47,7 +47,10 @@ int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_e
         *error = differs;
         return same;
     }
-    if (t->state_is_set) gr_strategy_forget(t->setup.run.strategy);
+    if (t->state_is_set) {
+        gr_strategy_forget(t->setup.run.strategy);
+        gr_minibatches_forget(t);
+    }
     t->state_is_set = 0;
 done:
     return rc;

@@ -53,6 +53,11 @@ int32_t gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *li
  *  Collective; failures are those of all ranks. */
 int32_t gr_minibatches_init(graft_trainer *trainer, graft_error *error);
 void    gr_minibatches_fini(graft_trainer *trainer);
+/** Forget rows of other ranks, which were made with other weights. */
+void    gr_minibatches_forget(graft_trainer *trainer);
+/** Before an epoch: adopt options of messages that have changed. Collective. \return OK; ERR_UNSUPPORTED, ERR_NOMEM: on
+ *  all ranks, and nothing has changed; ERR_PEER. */
+int32_t gr_minibatches_prepare(graft_trainer *trainer, graft_error *error);
 /** Let the run have the blocks, features and targets of batch progress.batch, until end(), which is due always. */
 int32_t gr_minibatch_begin(graft_trainer *trainer, graft_error *error);
 void    gr_minibatch_end(graft_trainer *trainer);

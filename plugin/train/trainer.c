@@ -131,7 +131,9 @@ int32_t gr_trainer_update(graft_trainer *t, int32_t rc, uint32_t what, const gra
     GR_TRY(gr_ranks_compare_state(t, 0, rc, error));
     GR_TRY(gr_setup_check_loans(&t->setup, what, error));
     GR_TRY(gr_setup_update(&t->setup, what, data, error));
-    GR_TRY(gr_minibatches_init(t, error));
+    rc = gr_minibatches_init(t, error);
+    if (rc < 0) gr_minibatches_fini(t); /* those of the old data */
+    GR_TRY(rc);
     /* The best accuracy is of the old data, and so is all that is known of the weights. */
     t->has_previous = t->is_measured = 0;
     t->progress.best_epoch = 0;

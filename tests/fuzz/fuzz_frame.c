@@ -126,6 +126,7 @@ static void deliver_frame(struct others *o, struct graft_request *r, uint8_t how
     frame.from = r->peer;
     frame.bytes = payload != NULL ? payload->bytes : 0;
     frame.width = (int64_t)frame.bytes;
+    if (frame.rows < 0) frame.rows = 0; /* the last message was no frame */
     if (payload != NULL) {
         if (how & 2) memcpy(payload->data, o->payload, payload->bytes < PAYLOAD ? payload->bytes : PAYLOAD);
         else supply_bytes(o->s, payload->data, payload->bytes);

@@ -184,7 +184,8 @@ static void test_job(int number, const struct wish *wish)
         if (wish->fault != NULL && strcmp(wish->fault, names[fault]) != 0) continue;
         noticed = series(number, fault, bad, fault == SHIM_DROPPED ? wish->slow : wish->tries, &well, &went_on);
         snprintf(line + strlen(line), sizeof line - strlen(line), " %s %d+%d", names[fault], noticed, went_on);
-        is_found = fault > SHIM_RANDOM || fault == SHIM_ZEROED || noticed > went_on; /* many are of zeros */
+        /* Many bytes are zeros; and rows that are on their way when data change are dropped unread. */
+        is_found = fault > SHIM_RANDOM || fault == SHIM_ZEROED || noticed >= went_on;
         if (!is_found && rank == 0) ok(0, "%s: few notice this fault: %s", job->name, names[fault]);
     }
     if (rank == 0) ok(good && tries < MOST_TRIES, "%s: errors + the same results:%s", job->name, line);

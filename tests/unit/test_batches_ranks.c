@@ -160,6 +160,33 @@ static void test_few_neighbours(const char *model)
     free_job(job);
 }
 
+/* Small caches, few rows sent, few seeds on some ranks, no edges: the same bits on 1 and 3 threads, and losses fall. */
+static void test_threads(const char *model, const struct shape *shape, const char *more)
+{
+    static struct hosts hosts;
+    static double       loss[2][EPOCHS];
+    struct job         *job = make_job(shape);
+    const char         *fault = NULL;
+
+    if (shape->is & FEW)
+        for (int64_t v = 0; v < shape->n; v++) job->set.split[v] = v % 40 < 2 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
+    for (int i = 0; i < 2 && fault == NULL; i++) {
+        struct settings settings;
+        char            text[300];
+
+        snprintf(text, sizeof text, "fanout=4 dropout=0.1 lr=0.02 %s threads=%d", more, i == 0 ? 1 : 3);
+        train_settings_init(&settings, model, "hash", "hybrid", text);
+        hosts_run(&hosts, 4, settings.at, train_job_body, job);
+        fault = hosts_fault(&hosts);
+        memcpy(loss[i], job->at[0].loss, sizeof loss[i]);
+    }
+    ok(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 && loss[0][EPOCHS - 1] < loss[0][0],
+       "%s, %s: the same bits on 1 and 3 threads, and the loss falls from %.3f to %.3f", model, more, loss[0][0],
+       loss[0][EPOCHS - 1]);
+    if (fault != NULL) diag("%s", fault);
+    free_job(job);
+}
+
 /* What batches over ranks cannot be together with; the same sentence on all ranks. */
 static void test_batches_refused(const char *more, int32_t status, const char *sentence)
 {
@@ -189,6 +216,7 @@ static void test_batches_refusals(void)
     test_batches_refused("batch_size=81", GRAFT_ERR_OPTION,
                          "81 on each of 3 ranks, but there are 240 training vertices");
     test_batches_refused("fanout=1,2", GRAFT_ERR_OPTION, "2 numbers, but 3 layers");
+    test_batches_refused("hec.life=1 aep.delay=2", GRAFT_ERR_OPTION, "hec.life");
     test_batches_refused("hec.rows=5", GRAFT_ERR_OPTION, "hec.rows");
     test_batches_refused("label_rate=0.5", GRAFT_ERR_OPTION, "label_rate");
 }
@@ -209,8 +237,11 @@ int main(void)
     test_caches();
     test_few_neighbours("sage");
     test_few_neighbours("gat");
-    test_without_rows("hec.life=1 aep.delay=2");
     test_without_rows("aep.rows=0");
+    test_threads("sage", &plain, "batch_size=15 hec.rows=40 aep.rows=10 halo.codec=q8");
+    test_threads("gat", &weighted, "batch_size=15 hec.rows=60 aep.rows=20 aep.delay=3 hec.codec=q4");
+    test_threads("gcn", &(struct shape){ VERTICES, FEW }, "batch_size=1 hec.miss=drop_rescaled");
+    test_threads("mlp", &plain, "batch_size=20");
     test_batches_refusals();
     return done();
 }
