@@ -9,7 +9,8 @@
  * passed. A vertex has three numbers: of the whole graph; on its rank, where owned ones come first and the halo behind
  * them; and in a batch.
  *
- * cached.c  the strategy      push.c  rows on their way between batches      cached_report.c  counts of all ranks
+ * cached.c  the strategy                          push.c            rows on their way between batches
+ * cached_memory.c  creation, options that change     cached_report.c   counts of all ranks
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_CACHED_H
 #define GR_PARALLEL_CACHED_H
@@ -85,6 +86,22 @@ struct gr_cached {
     int64_t *mine;
     int32_t *item[GR_SIDES]; /* places of these rows in the halo of the receiver, among those of the sender */
 };
+
+static inline int64_t gr_smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/** Rows that rank q has in its halo of this one, and those of rank q in the halo of this one. */
+static inline int64_t gr_rows_sent(const struct gr_cached *cached, int32_t q)
+{
+    return cached->links->send_start[q + 1] - cached->links->send_start[q];
+}
+
+static inline int64_t gr_rows_of_halo(const struct gr_cached *cached, int32_t q)
+{
+    return cached->halo->start[q + 1] - cached->halo->start[q];
+}
 
 /** What a strategy is made for. */
 struct gr_cached_wish {

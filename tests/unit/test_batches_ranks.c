@@ -161,7 +161,7 @@ static void test_few_neighbours(const char *model)
 }
 
 /* Small caches, few rows sent, few seeds on some ranks, no edges: the same bits on 1 and 3 threads, and losses fall. */
-static void test_threads(const char *model, const struct shape *shape, const char *more)
+static void test_batches_threads(const char *model, const struct shape *shape, const char *more)
 {
     static struct hosts hosts;
     static double       loss[2][EPOCHS];
@@ -238,10 +238,10 @@ int main(void)
     test_few_neighbours("sage");
     test_few_neighbours("gat");
     test_without_rows("aep.rows=0");
-    test_threads("sage", &plain, "batch_size=15 hec.rows=40 aep.rows=10 halo.codec=q8");
-    test_threads("gat", &weighted, "batch_size=15 hec.rows=60 aep.rows=20 aep.delay=3 hec.codec=q4");
-    test_threads("gcn", &(struct shape){ VERTICES, FEW }, "batch_size=1 hec.miss=drop_rescaled");
-    test_threads("mlp", &plain, "batch_size=20");
+    test_batches_threads("sage", &plain, "batch_size=15 hec.rows=40 aep.rows=10 halo.codec=q8");
+    test_batches_threads("gat", &weighted, "batch_size=15 hec.rows=60 aep.rows=20 aep.delay=3 hec.codec=q4");
+    test_batches_threads("gcn", &(struct shape){ VERTICES, FEW }, "batch_size=1 hec.miss=drop_rescaled");
+    test_batches_threads("mlp", &plain, "batch_size=20");
     test_batches_refusals();
     return done();
 }

@@ -1,0 +1,243 @@
+/* Caches of layers and messages to fill them: from creation to destruction.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "parallel/cached.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+
+#include <math.h>
+
+/* The ranks that have each owned vertex in their halo. */
+static int32_t turn_links(struct gr_cached *c, struct gr_budget *budget, graft_error *error)
+{
+    const struct gr_links *links = c->links;
+    const int32_t          n_ranks = c->comm->n_ranks;
+    const int64_t          owned = c->graph->n_rows, count = links->send_start[n_ranks];
+    int32_t                rc = GRAFT_OK;
+
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->to_start, owned + 1, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->to_rank, count, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->to_place, count, error));
+    for (int64_t i = 0; i < count; i++) c->to_start[links->place[i] + 1]++;
+    for (int64_t v = 0; v < owned; v++) c->to_start[v + 1] += c->to_start[v];
+    for (int32_t q = n_ranks - 1; q >= 0; q--) {
+        for (int64_t i = links->send_start[q]; i < links->send_start[q + 1]; i++) {
+            const int64_t at = --c->to_start[links->place[i] + 1];
+
+            c->to_rank[at] = q;
+            c->to_place[at] = (int32_t)(i - links->send_start[q]);
+        }
+    }
+    for (int64_t v = 0; v < owned; v++) c->to_start[v] = c->to_start[v + 1];
+    c->to_start[owned] = count;
+done:
+    return rc;
+}
+
+static int32_t make_lists(struct gr_cached *c, struct gr_budget *budget, graft_error *error)
+{
+    const int64_t n_ranks = c->comm->n_ranks, count = c->links->send_start[n_ranks];
+    const int64_t widest = c->most[GR_SEND] > c->most[GR_RECEIVE] ? c->most[GR_SEND] : c->most[GR_RECEIVE];
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->link, count, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->candidate, count, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->place, count, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->key, count, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->at, n_ranks + 1, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->begin, n_ranks + 1, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->mine, (int64_t)c->n_layers * GR_CACHE_NUMBERS, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->numbers, n_ranks * c->n_layers * GR_CACHE_NUMBERS, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->buffer, widest * c->widest, error));
+    for (int side = 0; side < GR_SIDES; side++) {
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->count[side], n_ranks * c->n_layers, error));
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->item_start[side], n_ranks + 1, error));
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->item[side], c->most[side] * c->n_layers, error));
+    }
+done:
+    return rc;
+}
+
+static int32_t make_push(struct gr_cached *c, struct gr_budget *budget, const struct gr_cached_layer *layer,
+                         struct gr_push *push, graft_error *error)
+{
+    const int64_t n_ranks = c->comm->n_ranks;
+    int32_t       rc = GRAFT_OK;
+
+    for (int side = 0; side < GR_SIDES; side++)
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, push->start[side], n_ranks + 1, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, push->row, c->most[GR_SEND], error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, push->vertex, c->most[GR_RECEIVE], error));
+    GR_TRY(gr_budget_check(budget, (double)gr_messages_need(&push->messages, c->most, layer->width, GRAFT_F32),
+                           "messages (rows of batches)", error));
+    rc = gr_messages_reserve(&push->messages, c->most, layer->width, GRAFT_F32, error);
+    gr_budget_charge(budget, GR_USE_MESSAGES, gr_messages_bytes(&push->messages));
+done:
+    return rc;
+}
+
+static void forget_sent(const struct gr_cached *c, struct gr_cached_layer *layer)
+{
+    for (int64_t i = 0; i < c->links->send_start[c->comm->n_ranks]; i++) layer->last_sent[i] = -1;
+}
+
+/* By enum gr_cache_codec. */
+static const int32_t cache_bits[] = { 32, 16, 8, 4 };
+
+static int32_t make_cached_layer(struct gr_cached *c, struct gr_budget *budget, struct gr_cached_layer *layer,
+                                 graft_error *error)
+{
+    const struct gr_sampling_options *options = &c->context->options.sampling;
+    int32_t rc = gr_cache_init(&layer->cache, budget, c->halo->count, options->cache_rows, layer->width,
+                               cache_bits[options->cache_codec], c->most[GR_RECEIVE], error);
+
+    if (rc == GRAFT_OK)
+        rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, layer->last_sent, c->links->send_start[c->comm->n_ranks], error);
+    if (rc == GRAFT_OK) forget_sent(c, layer);
+    for (int64_t d = 0; d < c->delay && rc == GRAFT_OK; d++) rc = make_push(c, budget, layer, &layer->push[d], error);
+    if (rc == GRAFT_OK && layer->cache.capacity < gr_smaller(c->most[GR_RECEIVE], c->halo->count))
+        rc = gr_fail(error, GRAFT_ERR_OPTION,
+                     "option 'hec.rows' is %lld, but up to %lld rows of a layer can arrive with one batch (option "
+                     "'aep.rows' is %lld)",
+                     (long long)options->cache_rows, (long long)c->most[GR_RECEIVE], (long long)c->rows_most);
+    return rc;
+}
+
+/* All messages take their channels, whatever has failed on this rank. */
+static int32_t make_messages(struct gr_cached *c, struct gr_budget *budget, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->layer, c->n_layers, error);
+    for (int32_t l = c->first; l < c->n_layers; l++) {
+        struct gr_push *made = NULL;
+
+        if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, made, c->delay, error);
+        for (int64_t d = 0; d < c->delay; d++) {
+            struct gr_messages none, *messages = made != NULL ? &made[d].messages : &none;
+            const int32_t      here = gr_messages_init(c->context, c->comm, 1, messages, error);
+
+            if (rc == GRAFT_OK) rc = here;
+            if (made == NULL) gr_messages_fini(&none);
+        }
+        if (made != NULL) c->layer[l].push = made;
+    }
+    return rc;
+}
+
+int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct gr_cached_wish *wish,
+                       struct gr_budget *budget, graft_error *error)
+{
+    const struct gr_sampling_options *options = &context->options.sampling;
+    int32_t                           rc = GRAFT_OK;
+
+    *c = (struct gr_cached){ .base = { &gr_cached_ops },
+                             .budget = budget,
+                             .ranks = wish->ranks,
+                             .context = context,
+                             .comm = wish->comm,
+                             .halo = wish->halo,
+                             .graph = wish->graph,
+                             .links = wish->links,
+                             .delay = options->push_delay,
+                             .rows_most = options->push_rows,
+                             .life = { .life = options->cache_life,
+                                       .takes_expired = options->cache_miss == GR_MISS_LAST },
+                             .feature_width = wish->feature_width,
+                             .first = wish->first,
+                             .n_layers = wish->n_layers };
+    /* Half of its life; but the next row must be there before the last one is too old. */
+    c->renewed_after = gr_smaller((c->life.life + 1) / 2, c->life.life - c->delay + 1);
+    GR_TRY(make_messages(c, budget, error));
+    for (int32_t q = 0; q < c->comm->n_ranks; q++) {
+        c->most[GR_SEND] += gr_smaller(c->rows_most, gr_rows_sent(c, q));
+        c->most[GR_RECEIVE] += gr_smaller(c->rows_most, gr_rows_of_halo(c, q));
+    }
+    for (int32_t l = c->first; l < c->n_layers; l++) {
+        c->layer[l].index = l;
+        c->layer[l].width = wish->width[l];
+        if (c->layer[l].width > c->widest) c->widest = c->layer[l].width;
+    }
+    GR_TRY(turn_links(c, budget, error));
+    GR_TRY(make_lists(c, budget, error));
+    for (int32_t l = c->first; l < c->n_layers; l++) GR_TRY(make_cached_layer(c, budget, &c->layer[l], error));
+done:
+    return rc;
+}
+
+static void drop_push(struct gr_push *push)
+{
+    if (push->in_flight) gr_messages_drain(&push->messages);
+    push->in_flight = 0;
+}
+
+void gr_cached_fini(struct gr_cached *c)
+{
+    for (int32_t l = c->first; c->layer != NULL && l < c->n_layers; l++) {
+        for (int64_t d = 0; c->layer[l].push != NULL && d < c->delay; d++) {
+            drop_push(&c->layer[l].push[d]);
+            gr_messages_fini(&c->layer[l].push[d].messages);
+        }
+    }
+    *c = (struct gr_cached){ 0 };
+}
+
+void gr_cached_forget(struct gr_cached *c)
+{
+    for (int32_t l = c->first; l < c->n_layers; l++) {
+        gr_cache_forget(&c->layer[l].cache);
+        forget_sent(c, &c->layer[l]);
+        for (int64_t d = 0; d < c->delay; d++) drop_push(&c->layer[l].push[d]);
+    }
+}
+
+static int is_same_format(const struct gr_row_format *a, const struct gr_row_format *b)
+{
+    return a->bits[GR_FORWARD] == b->bits[GR_FORWARD] && a->code[GR_FORWARD] == b->code[GR_FORWARD] &&
+           a->rounding[GR_FORWARD] == b->rounding[GR_FORWARD] && a->measuring == b->measuring &&
+           a->refuses == b->refuses;
+}
+
+/* Have memory for messages of this format, which is theirs then. */
+static int32_t take_format(struct gr_cached *c, struct gr_messages *messages, int64_t width,
+                           const struct gr_row_format *format, graft_error *error)
+{
+    const struct gr_row_format old = messages->format;
+    const int64_t              before = gr_messages_bytes(messages);
+    int32_t                    rc;
+
+    messages->format = *format;
+    rc = gr_budget_check(c->budget, fmax(0, (double)(gr_messages_need(messages, c->most, width, GRAFT_F32) - before)),
+                         "messages (rows of batches)", error);
+    if (rc == GRAFT_OK) rc = gr_messages_reserve(messages, c->most, width, GRAFT_F32, error);
+    gr_budget_charge(c->budget, GR_USE_MESSAGES, gr_messages_bytes(messages) - before);
+    if (rc < 0) messages->format = old;
+    return rc;
+}
+
+/* After a failure some have the new format already: all go back to the old one, for which there is memory. */
+static void set_formats(struct gr_cached *c, const struct gr_row_format *format)
+{
+    for (int32_t l = c->first; l < c->n_layers; l++)
+        for (int64_t d = 0; d < c->delay; d++) c->layer[l].push[d].messages.format = *format;
+}
+
+int32_t gr_cached_renew(struct gr_cached *c, graft_error *error)
+{
+    const struct gr_row_format format = gr_row_format_of(c->context);
+    struct gr_row_format       old;
+    int32_t                    rc = GRAFT_OK;
+
+    if (c->first == c->n_layers) return GRAFT_OK;
+    old = c->layer[c->first].push[0].messages.format;
+    if (is_same_format(&old, &format)) return GRAFT_OK;
+    for (int32_t l = c->first; l < c->n_layers; l++) {
+        forget_sent(c, &c->layer[l]);
+        for (int64_t d = 0; d < c->delay; d++) {
+            drop_push(&c->layer[l].push[d]);
+            if (rc == GRAFT_OK) rc = take_format(c, &c->layer[l].push[d].messages, c->layer[l].width, &format, error);
+        }
+    }
+    if (rc < 0) set_formats(c, &old);
+    return rc;
+}
