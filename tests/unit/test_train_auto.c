@@ -265,7 +265,8 @@ static int64_t read_halo(const char *explained)
     return line != NULL && sscanf(line, "\nall %*d %*d %*d %lld", &halo) == 1 ? (int64_t)halo : -1;
 }
 
-/* Rows alone send no more than those of the parts that the ranks find by slices, without parallel=auto. */
+/* Rows alone send about as few as those of the parts that the ranks find by slices, without parallel=auto: the parts
+ * that are predicted to be faster may have more rows, where the network is fast and the others are less even. */
 static void test_rows_of_slices(int64_t degree)
 {
     static struct question q;
@@ -279,8 +280,9 @@ static void test_rows_of_slices(int64_t degree)
     ask(&q, &hosts, degree, 0, rows);
     halo = read_halo(q.explained[0]);
     ask(&q, &hosts, degree, 0, ways);
-    if (!ok(halo > 0 && hosts_fault(&hosts) == NULL && read_ways(q.explained[0], way) > 0 && way[0].halo_rows <= halo,
-            "rows alone are at most those of parts by slices, %lld", (long long)halo))
+    if (!ok(halo > 0 && hosts_fault(&hosts) == NULL && read_ways(q.explained[0], way) > 0 &&
+                2 * way[0].halo_rows <= 3 * halo,
+            "rows alone are at most 1.5 times those of parts by slices, %lld", (long long)halo))
         diag("%s", q.explained[0]);
 }
 
