@@ -198,7 +198,7 @@ typedef struct graft_train {
      * [one-caller] Not collective. Memory: none. Since 1. */
     int32_t (*span)(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
 
-    /** Read item number `index` of the memory that create() allocated; option memory.limit bounds the sum. It does not
+    /** Read item number `index` of the memory that the trainer has; option memory.limit bounds the sum. It does not
      * include what kernels and dense modules prepare at their first run: 16 MB at most, with bf16 2 MB more a thread.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
     int32_t (*memory_item)(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error);

@@ -14,7 +14,7 @@
 static void appnp_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
 {
     gr_kind_sgc.count(run, a, capacity);
-    if (a->index == gr_run_config(run)->n_weighted) a->count[GR_ARRAY_INNER] = capacity->rows * a->layer->out;
+    if (a->index == gr_run_config(run)->n_weighted) a->count[GR_ARRAY_INNER] = capacity->seen * a->layer->out;
 }
 
 static float teleport_of(const struct gr_run *run)

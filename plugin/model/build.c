@@ -1,5 +1,6 @@
 /* The arrays of the layers: what the forward pass leaves for the backward pass. With option recompute, arrays that can
- * be recomputed from the layer's input are one set for all layers, as large as the largest.
+ * be recomputed from the layer's input are one set for all layers, as large as the largest. Without a backward pass
+ * outputs of layers are two sets, which layers take in turn.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
@@ -49,15 +50,34 @@ static int is_recomputed(const struct gr_run *run, int32_t l, int which)
     return which != GR_ARRAY_GATHERED || l > 0 || !run->input.is_constant;
 }
 
-/* Elements of the array that the layers share; 0 if there is none. */
-static int64_t shared_count(const struct gr_run *run, int which)
+/* Whether outputs are needed by the next layer alone. */
+static int takes_turns(const struct gr_run *run)
+{
+    const struct gr_config *config = gr_run_config(run);
+
+    return run->predicts && config->jumping == GR_JUMPING_NONE && config->kind != &gr_kind_appnp;
+}
+
+/* The set of layers with which the layer shares this array: 0 all, 1 and 2 every second one; -1: none. */
+enum { SETS = 3 };
+
+static int set_of(const struct gr_run *run, int32_t l, int which)
+{
+    if (is_recomputed(run, l, which)) return 0;
+    if (!takes_turns(run)) return -1;
+    if (which == GR_ARRAY_BITS || which == GR_ARRAY_PER_HEAD) return 0;
+    return which == GR_ARRAY_Z || which == GR_ARRAY_H || which == GR_ARRAY_OUTPUT ? 1 + l % 2 : -1;
+}
+
+/* Elements of the array that a set of layers shares; 0 if there is none. */
+static int64_t shared_count(const struct gr_run *run, int set, int which)
 {
     int64_t most = 0;
 
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
         const int64_t count = run->layers[l].count[which];
 
-        if (is_recomputed(run, l, which) && count > most) most = count;
+        if (set_of(run, l, which) == set && count > most) most = count;
     }
     return most;
 }
@@ -65,45 +85,65 @@ static int64_t shared_count(const struct gr_run *run, int which)
 /* Elements of one array in all layers. */
 static double count_elements(const struct gr_run *run, int which)
 {
-    double count = (double)shared_count(run, which);
+    double count = 0;
 
+    for (int set = 0; set < SETS; set++) count += (double)shared_count(run, set, which);
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++)
-        count += is_recomputed(run, l, which) ? 0 : (double)run->layers[l].count[which];
+        count += set_of(run, l, which) >= 0 ? 0 : (double)run->layers[l].count[which];
     return count;
 }
 
-/* One of the arrays, for each layer or for all. */
+/* One of the arrays, for each layer or for several. */
 static int32_t make_array(struct gr_run *run, struct gr_budget *budget, int which, graft_error *error)
 {
-    const int64_t most = shared_count(run, which);
-    void         *shared = NULL;
+    void *shared[SETS] = { NULL };
 
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
         struct gr_activations *a = &run->layers[l];
-        const int              recomputed = is_recomputed(run, l, which);
-        void                  *made = shared;
+        const int              set = set_of(run, l, which);
+        const int64_t          count = set >= 0 ? shared_count(run, set, which) : a->count[which];
+        void                  *made = set >= 0 ? shared[set] : NULL;
 
         if (a->count[which] == 0) continue;
-        if (made == NULL || !recomputed)
-            made = gr_budget_new(budget, arrays[which].use, recomputed ? most : a->count[which],
-                                 arrays[which].element_bytes, arrays[which].name, error);
+        if (made == NULL)
+            made = gr_budget_new(budget, arrays[which].use, count, arrays[which].element_bytes, arrays[which].name,
+                                 error);
         if (made == NULL) return GRAFT_ERR_NOMEM;
-        if (recomputed) {
-            shared = made;
-            a->shared[which == GR_ARRAY_Z ? GR_STEP_Z : GR_STEP_BEGIN] = 1;
-        }
+        if (set >= 0) shared[set] = made;
+        if (set == 0 && arrays[which].recomputed) a->shared[which == GR_ARRAY_Z ? GR_STEP_Z : GR_STEP_BEGIN] = 1;
         memcpy((char *)a + arrays[which].at, &made, sizeof made);
     }
     return GRAFT_OK;
 }
 
+void gr_run_clear(struct gr_run *run)
+{
+    for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
+        struct gr_activations *a = &run->layers[l];
+        void *const            none = NULL;
+
+        for (int which = 0; which < GR_ARRAYS; which++) memcpy((char *)a + arrays[which].at, &none, sizeof none);
+        for (int end = 0; end < GR_ENDS; end++) a->attention.score_gradient[end] = NULL;
+        a->attention.alpha_gradient = NULL;
+        a->gathered_of = NULL;
+        memset(a->shared, 0, sizeof a->shared);
+    }
+    for (int i = 0; i < 2; i++) {
+        run->gradient[i] = NULL;
+        run->left[i] = NULL;
+    }
+    run->residual = run->jumped = run->scratch = NULL;
+    run->rounded = NULL;
+    run->partial = run->column_sums = NULL;
+}
+
 /* The arrays that layers of every kind have. */
-static void count_common(const struct gr_config *config, struct gr_activations *a, int64_t rows)
+static void count_common(const struct gr_config *config, struct gr_activations *a, int64_t rows, int64_t seen)
 {
     const struct gr_layer *layer = a->layer;
 
     a->count[GR_ARRAY_Z] = rows * layer->out;
-    if (gr_config_jumps(config, a->index)) a->count[GR_ARRAY_JOINED] = rows * layer->in;
+    if (gr_config_jumps(config, a->index)) a->count[GR_ARRAY_JOINED] = seen * layer->in;
     if (!layer->hidden) return;
     a->count[GR_ARRAY_BITS] = rows * ((layer->out + 7) / 8);
     if (layer->adds_input && config->is_elu) a->count[GR_ARRAY_OUTPUT] = rows * layer->out;
@@ -166,14 +206,22 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
 
 static void count_layers(struct gr_run *run, const struct gr_capacity *capacity)
 {
+    run->predicts = capacity->predicts;
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
-        struct gr_activations *a = &run->layers[l];
+        struct gr_activations  *a = &run->layers[l];
+        const struct gr_layer_size *size = &capacity->layer[l];
+        struct gr_capacity      of_layer = *capacity;
 
+        if (size->seen > 0) {
+            of_layer.rows = size->rows;
+            of_layer.seen = size->seen;
+            of_layer.edges = size->edges;
+        }
         memset(a->count, 0, sizeof a->count);
         a->index = l;
         a->layer = &run->model->layers[l];
-        count_common(gr_run_config(run), a, capacity->rows);
-        gr_run_config(run)->kind->count(run, a, capacity);
+        count_common(gr_run_config(run), a, of_layer.rows, of_layer.seen);
+        gr_run_config(run)->kind->count(run, a, &of_layer);
     }
     if (gr_propagates(run) && run->layers[0].count[GR_ARRAY_GATHERED] > 0)
         run->layers[0].count[GR_ARRAY_LABEL_SUMS] = capacity->rows * run->targets.n_classes;

@@ -168,6 +168,9 @@ struct gr_capacity {
     int64_t winner_words;  /* of 32 bits in an index of the edges; 0: the strategy keeps the neighbours of maxima */
     int64_t gradient_rows; /* rows of a step that have gradients */
     int64_t label_rows;    /* gr_labels.rows */
+    struct gr_layer_size {
+        int64_t rows, seen, edges;
+    } layer[GR_LAYERS_MAX]; /* of the blocks of a batch, which differ much; all 0: as above */
 };
 
 struct gr_run {
@@ -184,6 +187,7 @@ struct gr_run {
     struct gr_labels        labels;
 
     struct gr_activations layers[GR_LAYERS_MAX];
+    int                   predicts;         /* the arrays are for passes without a backward pass */
     int32_t               holder[GR_STEPS]; /* the layer whose values are in the arrays that layers share */
     float                *gradient[2];      /* [gradient_rows x widest] of z and of h, alternating */
     float                *residual;         /* [gradient_rows x widest] of the output of a layer that adds its input */
@@ -251,6 +255,8 @@ void         gr_run_plan(struct gr_run *run, struct gr_budget *budget, const str
 /** Make the arrays that were planned. */
 int32_t      gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
                          graft_error *error);
+/** Forget arrays whose budget was freed. */
+void         gr_run_clear(struct gr_run *run);
 /** Run all layers over blocks[n_layers], blocks[0] for the first layer. GRAFT_PASS_FORWARD: a step of training, with
  *  dropout; GRAFT_PASS_EVALUATION: without. The logits are then z of the last layer. */
 int32_t      gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *const *blocks, graft_error *error);

@@ -266,9 +266,9 @@ done:
 
 static int32_t init_dropped(struct gr_setup *s, graft_error *error)
 {
-    if (s->given != NULL || s->model.config.input_dropout == 0 || s->run.input.sparse.whole.x != NULL) return GRAFT_OK;
-    return GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, s->run.input.dropped,
-                         (s->n + gr_setup_halo_of_batches(s)) * s->model.config.width[0], error);
+    if (s->given != NULL || gr_setup_has_batches(s) || s->model.config.input_dropout == 0) return GRAFT_OK;
+    if (s->run.input.sparse.whole.x != NULL) return GRAFT_OK;
+    return GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, s->run.input.dropped, s->n * s->model.config.width[0], error);
 }
 
 int32_t gr_setup_features_init(struct gr_setup *s, graft_error *error)

@@ -45,7 +45,8 @@ static double graph_bytes(const struct gr_setup *s)
 static double feature_bytes(const struct gr_setup *s)
 {
     const double    dense = sizeof(float) * (double)s->n * (double)s->model.config.width[0];
-    const double    dropped = s->given == NULL && s->model.config.input_dropout > 0 ? dense : 0;
+    const int       drops = s->given == NULL && !gr_setup_has_batches(s) && s->model.config.input_dropout > 0;
+    const double    dropped = drops ? dense : 0;
     const float     one = 1;
     const graft_csr like = { .size = sizeof like, .index_type = GRAFT_I32, .values = &one, .value_type = GRAFT_F32 };
     const int       copied = s->model.config.normalize_features || is_ordered(s);
@@ -62,7 +63,7 @@ static double feature_bytes(const struct gr_setup *s)
  * before it. Before the receptive fields are known, as many as are certain. */
 static int64_t gradient_rows(const struct gr_setup *s)
 {
-    if (s->given != NULL) return 0;
+    if (s->given != NULL || gr_setup_has_batches(s)) return 0;
     if (s->reach[0] > 0 || s->over != NULL) return s->reach[s->model.config.kind->wide_gradient ? 0 : 1];
     return gr_masks_rows(s) && s->model.config.norm != GR_NORM_BATCH ? s->run.targets.n_train : s->n;
 }
@@ -79,17 +80,15 @@ static int64_t rows_made(const struct gr_setup *s, int32_t l, int64_t all)
 
 struct gr_capacity gr_capacity_of(const struct gr_setup *s)
 {
-    const int64_t halo = gr_setup_halo_of_batches(s);
-
     GR_ASSERT(s->n_seen >= s->n);
-    return (struct gr_capacity){ .rows = rows_made(s, 1, s->n + halo),
-                                 .seen = rows_made(s, 0, s->n + halo > s->n_seen ? s->n + halo : s->n_seen),
-                                 .predicts = s->given != NULL,
+    return (struct gr_capacity){ .rows = rows_made(s, 1, s->n),
+                                 .seen = rows_made(s, 0, s->n_seen),
+                                 .predicts = s->given != NULL || gr_setup_has_batches(s),
                                  .edges = s->model.config.kind->attends ? edges_of(s) : 0,
                                  .winner_words = s->partition.columns > 1           ? 0
                                                  : s->graph.index_type == GRAFT_I64 ? 2
                                                                                     : 1,
-                                 .gradient_rows = gradient_rows(s) + halo,
+                                 .gradient_rows = gradient_rows(s),
                                  .label_rows = s->reach[s->model.config.n_layers] };
 }
 
@@ -98,6 +97,9 @@ static void plan_layers(struct gr_setup *s)
     const struct gr_capacity capacity = gr_capacity_of(s);
 
     gr_run_plan(&s->run, &s->budget, &capacity);
+    if (!gr_setup_has_batches(s)) return;
+    for (int use = GR_USE_ACTIVATIONS; use <= GR_USE_GRADIENTS; use++) /* They come and go: arrays.c. */
+        gr_budget_plan(&s->budget, (enum gr_use)use, 0);
 }
 
 /* Bytes that are planned if option recompute is set, whatever it is. */

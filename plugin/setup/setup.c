@@ -106,6 +106,7 @@ static int32_t finish_setup(struct gr_setup *s, graft_error *error)
     gr_budget_plan(&s->budget, GR_USE_FEATURES, 0);
     gr_budget_plan(&s->budget, GR_USE_GRAPH, 0);
     GR_TRY(gr_setup_replan(s, error));
+    if (gr_setup_has_batches(s)) return GR_NEW(s->context, s->arrays, 1, error);
     capacity = gr_capacity_of(s);
     GR_TRY(gr_run_init(&s->run, &s->budget, &capacity, error));
     GR_TRY(gr_workers_cut(&s->run, &s->budget, &s->whole, s->whole.n_src, error));
@@ -128,11 +129,6 @@ void gr_setup_report_options(struct gr_setup *s)
 int gr_setup_has_batches(const struct gr_setup *s)
 {
     return s->given == NULL && s->context->options.sampling.batch_size > 0;
-}
-
-int64_t gr_setup_halo_of_batches(const struct gr_setup *s)
-{
-    return s->over != NULL && gr_setup_has_batches(s) ? s->partition.part.halo.count : 0;
 }
 
 uint32_t gr_setup_groups(const struct gr_setup *s)
@@ -183,6 +179,8 @@ void gr_setup_fini(struct gr_setup *s)
     gr_setup_sparse_fini(s);
     gr_setup_graph_fini(s);
     gr_workers_fini(&s->run);
+    gr_arrays_fini(s);
+    gr_free(s->context, s->arrays);
     gr_budget_fini(&s->budget);
     gr_partition_fini(&s->partition);
     if (s->over != NULL) gr_graph_destroy(s->over); /* with the last of the comm; messages used memory of the budget */

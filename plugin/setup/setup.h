@@ -8,6 +8,7 @@
  * edge_features.c  rows of features of edges, brought to their entries
  * features.c, sparse.c  the features likewise        ranks_data.c     over ranks: the data set
  * plan.c       the memory budget, before anything is made    ranks_graph.c, ranks_edges.c  over ranks: the graph
+ * arrays.c     arrays of the layers for batches, and for evaluations between them
  * spans.c      space for the profile                 ranks_compare.c  over ranks: what must be the same on all
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SETUP_SETUP_H
@@ -39,6 +40,13 @@ struct gr_given_model {
     const struct gr_outputs *outputs;
 };
 
+/** Arrays of the layers that come and go in training by minibatch; see arrays.c. */
+struct gr_batch_arrays {
+    struct gr_budget   budget;
+    int64_t            charged[GR_USES]; /* of it in the budget of the setup */
+    struct gr_capacity most;             /* they are large enough for; 0: none */
+};
+
 struct gr_setup {
     graft_context               *context;
     const struct gr_given_model *given;    /* NULL: the setup trains, and has gradients and transposes */
@@ -46,6 +54,7 @@ struct gr_setup {
     int64_t                      reported; /* options.changes when options without effect were reported last */
     struct gr_loans              loans;
     struct gr_budget             budget;
+    struct gr_batch_arrays      *arrays; /* NULL: the budget has the arrays of the layers */
     struct gr_model              model;
     struct gr_run                run;
     struct gr_strategy           serial;
@@ -283,8 +292,13 @@ int32_t gr_setup_sparse_rows(struct gr_setup *setup, struct gr_budget *budget, c
 void    gr_setup_sparse_rows_fini(struct gr_setup *setup);
 /** Whether the setup trains by minibatch. */
 int     gr_setup_has_batches(const struct gr_setup *setup);
-/** Vertices of the halo that blocks of batches over ranks have among those of the first layers; else 0. */
-int64_t gr_setup_halo_of_batches(const struct gr_setup *setup);
+/** Make the arrays of the layers for an evaluation, in the place of those of batches; until fini(). Collective.
+ *  \return OK; ERR_NOMEM. */
+int32_t gr_arrays_for_all(struct gr_setup *setup, graft_error *error);
+/** Have arrays of the layers for the blocks of a batch, where other memory of the batch has `used` bytes.
+ *  \return OK; ERR_NOMEM: on this rank alone, and there are none. */
+int32_t gr_arrays_for_batch(struct gr_setup *setup, const struct gr_block *blocks, int64_t used, graft_error *error);
+void    gr_arrays_fini(struct gr_setup *setup);
 /** The parts of the graph that a step needs, and the blocks of all layers. Collective. */
 int32_t gr_setup_graph_mask(struct gr_setup *setup, graft_error *error);
 int32_t gr_ranks_graph_mask(struct gr_setup *setup, graft_error *error);

@@ -162,6 +162,30 @@ done:
     return rc;
 }
 
+static int32_t train_batches(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
+{
+    struct gr_progress *p = &t->progress;
+    int32_t             rc = GRAFT_OK;
+
+    GR_TRY(gr_sampler_begin(t->batches->sampler, p->epoch, p->batch, error));
+    if (t->batches->ranks != NULL) GR_TRY(gr_batch_ranks_begin_epoch(&t->setup, t->batches, error));
+    while (p->batch < p->n_batches && found->what[0] == '\0') GR_TRY(train_batch(t, epoch, found, error));
+    if (t->batches->ranks != NULL && found->what[0] == '\0')
+        rc = gr_cached_gather(&t->batches->ranks->cached, error);
+done:
+    return rc;
+}
+
+/* The evaluation of an epoch of batches lacked memory: the next call does it, and no batch again. */
+static void await_evaluation(graft_trainer *t, double loss)
+{
+    if (t->batches == NULL) return;
+    t->progress.epoch--;
+    t->progress.batch = t->progress.n_batches;
+    t->progress.loss = loss;
+    t->progress.weight = 1;
+}
+
 /* A step on the whole graph, or the batches of the epoch that are left. */
 static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
 {
@@ -173,11 +197,8 @@ static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *
         p->epoch += has_changed(found);
         return GRAFT_OK;
     }
-    GR_TRY(gr_sampler_begin(t->batches->sampler, p->epoch, p->batch, error));
-    if (t->batches->ranks != NULL) GR_TRY(gr_batch_ranks_begin_epoch(&t->setup, t->batches, error));
-    while (p->batch < p->n_batches && found->what[0] == '\0') GR_TRY(train_batch(t, epoch, found, error));
+    if (p->batch < p->n_batches) GR_TRY(train_batches(t, epoch, found, error));
     if (found->what[0] != '\0') return GRAFT_OK;
-    if (t->batches->ranks != NULL) GR_TRY(gr_cached_gather(&t->batches->ranks->cached, error));
     epoch->loss = p->loss / p->weight;
     p->loss = p->weight = 0;
     p->batch = 0;
@@ -203,8 +224,11 @@ static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *me
     epoch->synchronous = t->setup.partition.was_synchronous;
     epoch->evaluated = evaluation_is_due(t);
     if (found->what[0] != '\0' || !epoch->evaluated) return GRAFT_OK;
-    GR_TRY(gr_trainer_forward(t, error));
-    GR_TRY(gr_trainer_measure(t, metrics, &is_finite, error));
+    rc = gr_trainer_forward(t, error);
+    if (rc == GRAFT_OK) rc = gr_trainer_measure(t, metrics, &is_finite, error);
+    gr_trainer_forward_end(t);
+    if (rc < 0) await_evaluation(t, epoch->loss);
+    GR_TRY(rc);
     t->is_measured = is_finite;
     find_in_losses(is_finite, found);
     if (is_finite) epoch->best = keep_best(t, metrics);
@@ -297,7 +321,7 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'on_nonfinite' is restore, but batch_size is not 0");
     if (t->progress.n_batches > 0 && t->batches == NULL)
         return gr_fail(error, GRAFT_ERR_STATE, "there are no batches of the data of the last update(), which failed");
-    if (t->progress.batch >= t->progress.n_batches) t->progress.batch = 0; /* the state is of other batches */
+    if (t->progress.batch > t->progress.n_batches) t->progress.batch = 0; /* the state is of other batches */
     if (t->setup.run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
     if (t->progress.epoch >= live->epochs)

@@ -196,6 +196,8 @@ static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft
     }
     s->run.input.x = x;
     s->run.input.stride = width;
+    if (s->model.config.input_dropout > 0)
+        rc = GR_BUDGET_NEW(&m->budget, GR_USE_FEATURES, s->run.input.dropped, m->n_vertices * width, error);
 done:
     return rc;
 }
@@ -294,7 +296,8 @@ static int32_t make_batch(struct gr_setup *s, struct gr_minibatches *m, const st
 
     for (int32_t l = 0; l < s->model.config.n_layers; l++) GR_TRY(make_batch_layer(s, m, batch, l, error));
     GR_TRY(take_features(s, m, error));
-    rc = take_targets(s, m, batch, error);
+    GR_TRY(take_targets(s, m, batch, error));
+    rc = gr_arrays_for_batch(s, m->block, gr_budget_total(&m->budget), error);
 done:
     return rc;
 }

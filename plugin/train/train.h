@@ -72,6 +72,7 @@ int32_t gr_ranks_compare_state(graft_trainer *trainer, int trains, int32_t rc, g
 /** A forward pass without dropout; and the metrics of its outputs. *is_finite: whether the losses of training and
  *  validation vertices are. */
 int32_t gr_trainer_forward(graft_trainer *trainer, graft_error *error);
+void    gr_trainer_forward_end(graft_trainer *trainer); /* its outputs are of no more use; also after a failure */
 int32_t gr_trainer_measure(graft_trainer *trainer, graft_metrics *metrics, int *is_finite, graft_error *error);
 /** Bytes of the rows of labels that a rank, or with -1 all, receives in a step. */
 int64_t gr_trainer_label_bytes(const graft_trainer *trainer, int32_t rank);

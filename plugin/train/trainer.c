@@ -57,8 +57,18 @@ static void swap_best(graft_trainer *t)
 
 int32_t gr_trainer_forward(graft_trainer *t, graft_error *error)
 {
+    int32_t rc = GRAFT_OK;
+
     t->setup.run.epoch = t->progress.epoch;
-    return gr_run_forward(&t->setup.run, GRAFT_PASS_EVALUATION, t->setup.whole_of, error);
+    if (t->setup.arrays != NULL) GR_TRY(gr_arrays_for_all(&t->setup, error));
+    rc = gr_run_forward(&t->setup.run, GRAFT_PASS_EVALUATION, t->setup.whole_of, error);
+done:
+    return rc;
+}
+
+void gr_trainer_forward_end(graft_trainer *t)
+{
+    gr_arrays_fini(&t->setup);
 }
 
 int32_t gr_trainer_measure(graft_trainer *t, graft_metrics *metrics, int *is_finite, graft_error *error)
@@ -108,6 +118,7 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t rc, int32_t weights, graft
     metrics->epoch = weights == GRAFT_WEIGHTS_BEST && gr_progress_has_best(&t->progress) ? t->progress.best_epoch
                                                                                          : t->progress.epoch;
 done:
+    gr_trainer_forward_end(t);
     return gr_ranks_fail(&t->setup, rc, error);
 }
 
@@ -123,7 +134,9 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t rc, int32_t weights, int32_
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     rc = gr_ranks_fail(&t->setup, infer(t, weights, error), error);
-    return rc < 0 ? rc : gr_setup_give(&t->setup, &outputs, error);
+    if (rc == GRAFT_OK) rc = gr_setup_give(&t->setup, &outputs, error);
+    gr_trainer_forward_end(t);
+    return rc;
 }
 
 int32_t gr_trainer_update(graft_trainer *t, int32_t rc, uint32_t what, const graft_dataset *data, graft_error *error)

@@ -38,6 +38,7 @@ static void reset_options(void)
                       "class_weights=none sparse_input=auto recompute=no model.type=f32 optimizer=adam label_rate=0 "
                       "workers.sparse=0 on_nonfinite=stop sample.ahead=0 sample.weights=uniform normalize_features=no "
                       "attention_dropout=0");
+    host_set_all(api, "reuse_input=yes row_masks=yes");
 }
 
 static int64_t count_trained(const struct sample_dataset *set)
@@ -274,13 +275,13 @@ static void test_bits(const char *settings, int64_t step)
     for (int e = 0; e < EPOCHS; e++) loss_of_epoch(first);
     for (int i = 0; i < 3; i++) { /* cancelled, and goes on in the same trainer, or in another one, also by a file */
         if (train->create(api->context, &set.dataset, &other, &error) != GRAFT_OK) break;
-        middle = train_interrupted(&set, &other, 1, i, i ? step : 61);
+        middle = train_interrupted(&set, &other, 1, i, i ? step : 97);
         ok(middle > 2 && host_same_state(train, first, other), "%s: cancelled %lld times inside epochs, %s: same bits",
            settings, (long long)middle, how[i]);
         train->destroy(other);
     }
     if (train->create(api->context, &set.dataset, &other, &error) == GRAFT_OK) {
-        middle = train_interrupted(&set, &other, 0, 0, 47);
+        middle = train_interrupted(&set, &other, 0, 0, 97);
         ok(middle > 2 && host_same_state(train, first, other), "%s: %lld lacks of memory inside epochs: same bits",
            settings, (long long)middle);
         train->destroy(other);
@@ -292,6 +293,56 @@ static void test_bits(const char *settings, int64_t step)
         same &= t == 0 || memcmp(&results[0], &results[1], sizeof results[0]) == 0;
     }
     ok(same, "%s: the same bits on 1, 2, 3 and 5 threads", settings);
+    sample_dataset_fini(&set);
+}
+
+/* -- evaluation --------------------------------------------------------------------------------------------------- */
+
+static int64_t bytes_of_layers(graft_trainer *trainer)
+{
+    graft_memory_item item = GRAFT_INIT(graft_memory_item);
+    int64_t           bytes = 0;
+
+    for (int32_t i = 0; train->memory_item(trainer, i, &item, NULL) == GRAFT_OK; i++)
+        if (strcmp(item.name, "activations") == 0 || strcmp(item.name, "masks") == 0) bytes += item.bytes;
+    return bytes;
+}
+
+/* An evaluation between batches has the bits of a trainer that never had any, in arrays that end with it. */
+static void test_evaluation_between(const char *settings)
+{
+    static float          logits[2][N * CLASSES];
+    const graft_dense     none = GRAFT_INIT(graft_dense);
+    struct sample_dataset set;
+    graft_trainer        *trainer, *whole = NULL;
+    graft_model          *weights = NULL;
+    int64_t               before, between, after = -1;
+    graft_dense           to = none;
+    int32_t               rc;
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    to = graft_dense_in(GRAFT_F32, N, CLASSES, logits[0]);
+    trainer = create_trainer(&set, settings);
+    before = bytes_of_layers(trainer);
+    loss_of_epoch(trainer); /* without an evaluation: eval_every=2 */
+    between = bytes_of_layers(trainer);
+    rc = train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &to, &error);
+    if (rc == GRAFT_OK) after = bytes_of_layers(trainer);
+    if (rc == GRAFT_OK) rc = models->create(trainer, 0, &weights, &error);
+    train->destroy(trainer);
+    host_set_all(api, "batch_size=0 reuse_input=no row_masks=no"); /* orders of sums, as with batches */
+    if (rc == GRAFT_OK) rc = train->create(api->context, &set.dataset, &whole, &error);
+    if (rc == GRAFT_OK) rc = models->apply(weights, whole, &error);
+    to.data = logits[1];
+    if (rc == GRAFT_OK) rc = train->predict(whole, GRAFT_WEIGHTS_LAST, NULL, &to, &error);
+    if (!ok(rc == GRAFT_OK && memcmp(logits[0], logits[1], sizeof logits[0]) == 0,
+            "%s: an evaluation between batches has the bits of one without any", settings))
+        diag("%s", error.message);
+    ok(before == 0 && between > 0 && after == 0 && between < bytes_of_layers(whole),
+       "%s: layers have %lld bytes before batches, %lld for them, %lld after an evaluation; %lld for whole graphs",
+       settings, (long long)before, (long long)between, (long long)after, (long long)bytes_of_layers(whole));
+    models->destroy(weights);
+    train->destroy(whole);
     sample_dataset_fini(&set);
 }
 
@@ -394,8 +445,15 @@ int main(void)
     test_unbiased("model=gcn");
     test_unbiased("model=sgc propagation=1");
     test_bits("batch_size=30 fanout=3,4,-1 dropout=0.4", 150);
-    test_bits("model=gat batch_size=50 fanout=5 dropout=0.2 attention_dropout=0.2", 61);
+    test_bits("model=gat batch_size=50 fanout=5 dropout=0.2 attention_dropout=0.2", 150);
     test_bits("model=gcn batch_size=30 fanout=2 norm=batch order=rcm drop_last=yes", 150);
+    test_evaluation_between("batch_size=10 fanout=2 layers=4");
+    test_evaluation_between("batch_size=10 fanout=2 layers=4 residual=yes activation=elu order=rcm");
+    test_evaluation_between("model=gat batch_size=10 fanout=2 layers=4 jumping=cat");
+    test_evaluation_between("model=gat batch_size=10 fanout=2 layers=3");
+    test_evaluation_between("model=gin batch_size=10 fanout=2 norm=batch");
+    test_evaluation_between("model=appnp batch_size=10 fanout=2 norm=none");
+    test_evaluation_between("model=sage aggregator=max batch_size=10 fanout=2 norm=none");
     test_new_split();
     test_all_spans();
     test_batch_refusals();

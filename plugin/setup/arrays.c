@@ -1,0 +1,100 @@
+/* The arrays of the layers in training by minibatch. A batch has those of the largest batch so far; an evaluation has
+ * its own, of all rows but without what a backward pass needs, and only one of both is there at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "graph/csr.h"
+#include "setup/setup.h"
+
+#include <string.h>
+
+/* They have a budget of their own, which ends with them, and count as the setup's. */
+static void charge(struct gr_setup *s, int exists)
+{
+    for (int use = 0; use < GR_USES; use++) {
+        const int64_t bytes = exists ? gr_budget_bytes(&s->arrays->budget, (enum gr_use)use) : 0;
+
+        gr_budget_charge(&s->budget, (enum gr_use)use, bytes - s->arrays->charged[use]);
+        s->arrays->charged[use] = bytes;
+    }
+}
+
+void gr_arrays_fini(struct gr_setup *s)
+{
+    if (s->arrays == NULL) return;
+    gr_run_clear(&s->run);
+    charge(s, 0);
+    gr_budget_fini(&s->arrays->budget);
+    memset(s->arrays, 0, sizeof *s->arrays);
+}
+
+/* `used`: bytes that are neither of the setup nor of these arrays. */
+static int32_t make_arrays(struct gr_setup *s, const struct gr_capacity *capacity, int64_t used, graft_error *error)
+{
+    struct gr_budget *budget = &s->arrays->budget;
+    int32_t           rc = GRAFT_OK;
+
+    gr_arrays_fini(s);
+    gr_budget_init(budget, s->context, s->budget.limit);
+    budget->limit -= gr_budget_total(&s->budget) + used;
+    gr_run_plan(&s->run, budget, capacity);
+    GR_TRY(gr_budget_check_plan(budget, "", error));
+    rc = gr_run_init(&s->run, budget, capacity, error);
+    charge(s, 1);
+done:
+    if (rc < 0) gr_arrays_fini(s);
+    return rc;
+}
+
+int32_t gr_arrays_for_all(struct gr_setup *s, graft_error *error)
+{
+    const struct gr_capacity capacity = gr_capacity_of(s);
+    const int                recompute = s->model.config.recompute;
+    int32_t                  rc;
+
+    s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
+    rc = make_arrays(s, &capacity, 0, error);
+    s->model.config.recompute = recompute;
+    return gr_strategy_agree(s->run.strategy, rc, error);
+}
+
+static int raise_to(int64_t *now, int64_t wanted)
+{
+    if (*now >= wanted) return 0;
+    *now = wanted;
+    return 1;
+}
+
+/* A layer without rows has arrays of one row. */
+static int grow_layer(const struct gr_setup *s, const struct gr_block *block, struct gr_layer_size *size)
+{
+    int64_t edges = 0;
+    int     grew = 0;
+
+    if (s->model.config.kind->attends && block->a != NULL) edges = gr_csr_entries(&block->a->csr);
+    grew |= raise_to(&size->rows, block->n_dst > 0 ? block->n_dst : 1);
+    grew |= raise_to(&size->seen, block->n_seen > 0 ? block->n_seen : 1);
+    return grew | raise_to(&size->edges, edges);
+}
+
+int32_t gr_arrays_for_batch(struct gr_setup *s, const struct gr_block *blocks, int64_t used, graft_error *error)
+{
+    struct gr_capacity *most = &s->arrays->most, wanted = *most;
+    int                 grew = 0;
+    int32_t             rc = GRAFT_OK;
+
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) {
+        const int has_gradient = l > 0 || s->model.config.kind->wide_gradient;
+
+        grew |= grow_layer(s, &blocks[l], &wanted.layer[l]);
+        raise_to(&wanted.rows, wanted.layer[l].rows);
+        raise_to(&wanted.seen, wanted.layer[l].seen);
+        raise_to(&wanted.edges, wanted.layer[l].edges);
+        raise_to(&wanted.gradient_rows, has_gradient ? wanted.layer[l].seen : wanted.layer[l].rows);
+    }
+    if (!grew) return GRAFT_OK;
+    wanted.winner_words = 1;
+    GR_TRY(make_arrays(s, &wanted, used, error));
+    *most = wanted;
+done:
+    return rc;
+}
