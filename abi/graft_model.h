@@ -50,14 +50,14 @@ GRAFT_EXTERN_C_BEGIN
  * layer, and row v of L has a 1 for each class of v if v is drawn, else 0. In a step each training vertex is drawn with
  * probability r, from seed, epoch and vertex; the loss is the mean over the others, and 0 if there are none.
  * Evaluations and predictions use the labels of all training vertices, so only validation and test accuracy are
- * meaningful. With reuse_input a pass aggregates L only, A (X + L E) = A X + (A L) E. mlp learns nothing from labels,
- * because it sees no neighbours.
+ * meaningful. With reuse_input a pass aggregates L only, A (X + L E) = A X + (A L) E. mlp learns nothing from labels.
  *
  * gat has K = `heads` heads: H_l W = (U_1 | ... | U_K) concatenated, each of 1/K of the output width; in the last layer
  * each has the full output width, and the output is their mean. P_k is the softmax over each row of A of the scores of
  * its edges: the score of (v, u) is s = target_k . U_k(v) + source_k . U_k(u) if positive, else s/5. A vertex without
  * edges gathers 0. With attention_dropout p a step sets each element of P_k to 0 with probability p and divides the
- * others by 1 - p; draws depend on seed, epoch, layer, v, u and k only.
+ * others by 1 - p; draws depend on seed, epoch, layer, v, u and k only. With attention_input=relu ReLU(H_l W + c) takes
+ * the place of H_l W, for a bias c, "inner_bias" (DistGNN-MB, eq. 2, which has no bias b).
  *
  * gat uses the values of A with edge_features=values alone: then a (W_e,k . edge_k) is added to the sum above, for the
  * value a of (v, u) and weights W_e = (W_e,1 | ... | W_e,K), as in GATConv of PyTorch Geometric with edge_dim=1; with

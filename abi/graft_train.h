@@ -116,9 +116,9 @@ enum {
  *  "halo.staleness" the next epoch after state_set() is synchronous; bits are the same if it would have been anyway
  *  ("halo.refresh"). Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are weights (gat:
  *  weight [in x K*d], attention_source and attention_target [K x d], bias, for K heads of d columns; with
- *  edge_features weight_edge [e x K*d], e of an edge, attention_edge [K x d]), "label_embedding" with label_rate;
- *  "layers.0.norm.mean", ".variance" of BatchNorm; "best.NAME" are those of the best epoch; "optimizer.m.NAME" and
- *  "optimizer.v.NAME" moments of weights; "progress.epoch" and others counters. */
+ *  edge_features weight_edge [e x K*d], e of an edge, attention_edge [K x d]; inner_bias [K*d] with attention_input),
+ *  "label_embedding" with label_rate; "layers.0.norm.mean", ".variance" of BatchNorm; "best.NAME" are those of the best
+ *  epoch; "optimizer.m.NAME", "optimizer.v.NAME" moments of weights; "progress.epoch" and others counters. */
 typedef struct graft_state_item {
     uint32_t    size;
     graft_dtype dtype; /**< GRAFT_F32, GRAFT_F64 or GRAFT_I64 */

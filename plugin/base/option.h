@@ -79,7 +79,7 @@ struct gr_model_options {
     enum gr_jumping       jumping;
     enum gr_edge_features edge_features;
     enum gr_norm          norm;
-    int32_t               is_elu, drops_first, adds_input;
+    int32_t               is_elu, drops_first, adds_input, attends_to_relu;
     int64_t               layers, propagation, heads;
     struct gr_widths      hidden;
     double                gin_eps, teleport, dropout, input_dropout, attention_dropout;

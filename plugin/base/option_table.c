@@ -95,6 +95,8 @@ const struct gr_option_row gr_option_table[] = {
       "attention heads; they divide the hidden widths" },
     { "edge_features", CHOICE(model.edge_features), "none|values|array", "none", MODEL, SAME, USUAL, "model=gat",
       "what the attention of gat knows of an edge beside its ends: nothing, its value, or a row of the data set" },
+    { "attention_input", CHOICE(model.attends_to_relu), "linear|relu", "linear", MODEL, SAME, USUAL, "model=gat",
+      "what the attention of gat scores and sums: H W, or ReLU(H W + b)" },
     { "dropout", NUMBER(model.dropout), "[0..1)", "0.5", MODEL, SAME, USUAL | TRAINS, "layers!=1",
       "share of hidden values dropped in training" },
     { "input_dropout", NUMBER(model.input_dropout), "[0..1)", "0", MODEL, SAME, USUAL | TRAINS, "",

@@ -196,6 +196,7 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
                                   .heads = model->heads,
                                   .edge_features = edge_features_of(model, kind, data),
                                   .edge_array = kind->attends && model->edge_features == GR_EDGE_FEATURES_ARRAY,
+                                  .attends_to_relu = kind->attends && model->attends_to_relu,
                                   .is_elu = model->is_elu,
                                   .drops_first = model->drops_first,
                                   .adds_input = model->adds_input,

@@ -1,6 +1,7 @@
 /* Layers of gat (Velickovic et al. 2018): every entry (v, u) of A has in each head a weight alpha, the softmax over the
  * entries of row v of LeakyReLU(target(v) + source(u)), two scores that are products of Z = H W with vectors. In a step
- * alpha may have dropout.
+ * alpha may have dropout. With attention_input=relu Z is ReLU(H W + b) (Md Vasimuddin et al. 2022,
+ * "DistGNN-MB", eq. 2).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
@@ -74,6 +75,7 @@ static void gat_count(struct gr_run *run, struct gr_activations *a, const struct
     /* A rank without vertices has no arrays to share, but takes part in the exchanges of recomputed passes. */
     a->shared[GR_STEP_BEGIN] = gr_run_config(run)->recompute;
     a->count[GR_ARRAY_PROJECTED] = capacity->seen * layer->wide;
+    if (layer->inner_bias != NULL) a->count[GR_ARRAY_INNER_BITS] = capacity->seen * ((layer->wide + 7) / 8);
     a->count[GR_ARRAY_ALPHA] = capacity->edges * heads;
     if (gr_run_config(run)->attention_dropout > 0 && !capacity->predicts)
         a->count[GR_ARRAY_DROPPED] = capacity->edges * heads;
@@ -265,6 +267,44 @@ static int32_t begin_boundary(struct gr_run *run, const struct gr_activations *a
     return run->strategy->ops->boundary_begin(run->strategy, run, &rows, error);
 }
 
+/* The passes over the rows of H W with attention_input=relu: bias and ReLU. */
+static struct gr_rows projected_rows(const struct gr_run *run, const struct gr_activations *a)
+{
+    return (struct gr_rows){ .n = a->block->n_src,
+                             .width = a->layer->wide,
+                             .team = gr_run_team(run),
+                             .isa = run->isa,
+                             .bias = a->layer->inner_bias->value,
+                             .z = a->attention.projected,
+                             .h = a->attention.projected,
+                             .bits = a->inner_bits };
+}
+
+/* Z of the vertices of this rank. */
+static int32_t project(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
+{
+    struct gr_rows rows;
+
+    if (a->layer->inner_bias == NULL)
+        return gr_product(run, x, a->layer->neigh, 0, NULL, a->attention.projected, error);
+    rows = projected_rows(run, a);
+    return gr_product_rows(run, x, a->layer->neigh, 0, &rows, error);
+}
+
+/* From run->scratch, the gradient of Z, to that of H W; and the gradient of the bias. */
+static void project_backward(struct gr_run *run, const struct gr_activations *a)
+{
+    struct gr_rows_backward pass;
+
+    if (a->layer->inner_bias == NULL) return;
+    pass = (struct gr_rows_backward){ .rows = projected_rows(run, a), .left = run->left[1] };
+    pass.gradient = (struct gr_rows_gradient){
+        .g = run->scratch, .bias = a->layer->inner_bias->gradient, .partial = run->partial
+    };
+    gr_rows_backward_begin(&pass);
+    gr_layer_rows_backward(run, &pass);
+}
+
 static int32_t gat_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
     const struct pass         pass = pass_of(run, a, NULL, NULL, 0);
@@ -272,7 +312,7 @@ static int32_t gat_begin(struct gr_run *run, struct gr_activations *a, struct gr
     double                    begin;
     int32_t                   rc = GRAFT_OK;
 
-    GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, a->attention.projected, error));
+    GR_TRY(project(run, a, x, error));
     begin = gr_profile_begin(&run->profile);
     make_edge_factor(&pass);
     if (gr_block_has_halo(a->block)) GR_TRY(begin_boundary(run, a, GR_FORWARD, a->attention.projected, begin, error));
@@ -457,6 +497,7 @@ static int32_t gat_backward(struct gr_run *run, struct gr_activations *a, struct
     if (per_head != NULL) over_vertices(&pass, a->block->n_dst, average_heads_backward);
     GR_TRY(attention_backward(run, a, &gradient, begin, error));
     end_attention(run, a, begin, 2, 4 * (double)gat_edges(a) * (double)a->layer->wide);
+    project_backward(run, a);
     GR_TRY(gr_product_weight_gradient(run, x, run->scratch, 0, a->layer->neigh, error));
     if (dx != NULL)
         rc = gr_product_input_gradient_with(run, run->scratch, a->block->n_src, a->layer->neigh, 0, dx, run->below,

@@ -26,7 +26,11 @@ static const struct gr_parameter_shape edge_shapes[] = {
     { 0 }
 };
 
-enum { PARAMETERS_OF_LAYER = 10 };
+/* With option attention_input=relu. */
+static const struct gr_parameter_shape relu_shapes[] = { { "inner_bias", '1', 'w', GR_SLOT(inner_bias), GR_FIRST_ZERO },
+                                                         { 0 } };
+
+enum { PARAMETERS_OF_LAYER = 11 };
 
 static int64_t extent(const struct gr_config *config, int32_t layer, char letter)
 {
@@ -77,6 +81,8 @@ static void describe_layer(struct gr_model *model, int32_t l)
     if (l >= config->n_weighted) return;
     for (const struct gr_parameter_shape *s = config->kind->shapes; s->name != NULL; s++) add_parameter(model, l, s);
     for (const struct gr_parameter_shape *s = edge_shapes; s->name != NULL && config->edge_features > 0; s++)
+        add_parameter(model, l, s);
+    for (const struct gr_parameter_shape *s = relu_shapes; s->name != NULL && config->attends_to_relu; s++)
         add_parameter(model, l, s);
     for (const struct gr_parameter_shape *s = norm_shapes;
          s->name != NULL && config->norm != GR_NORM_NONE && layer->hidden; s++)

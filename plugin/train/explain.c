@@ -17,6 +17,7 @@ static void explain_model(const struct gr_setup *s, struct gr_text *text)
         weights += s->model.parameters[i].rows * s->model.parameters[i].cols;
     gr_text_add(text, "model     %s", s->model.config.kind->name);
     if (s->model.config.kind->attends) gr_text_add(text, " of %lld heads", (long long)s->model.config.heads);
+    if (s->model.config.attends_to_relu) gr_text_add(text, " after ReLU");
     if (s->model.config.edge_array)
         gr_text_add(text, " with %lld features of edges", (long long)s->model.config.edge_features);
     else if (s->model.config.edge_features > 0) gr_text_add(text, " with values of edges");

@@ -224,7 +224,7 @@ const struct setup train_setups[TRAIN_SETUPS] = {
     { "label_rate=0.62 dropout=0.3 seed=3 class_weights=balanced", { 300, WEIGHTED } },
     { "label_rate=0.4 hidden=40,10 input_dropout=0.2 recompute=yes norm=batch", { 211, SEVERAL } },
     { "label_rate=0.5 dropout=0 sparse_input=yes norm=none", { 300, SPARSE | SEVERAL } },
-    { "dropout=0.2 edge_features=array recompute=yes", { 300, REPEATS } },
+    { "dropout=0.2 edge_features=array attention_input=relu recompute=yes", { 300, REPEATS } },
 };
 
 /* Adam would make steps of gradients that are 0 but for rounding. */

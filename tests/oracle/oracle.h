@@ -96,6 +96,7 @@ struct oracle_options {
     int64_t          heads;         /* of gat; they divide the hidden widths */
     int              edge_features; /* of gat: edge_features=values; entries of the graph do not repeat then */
     int              edge_array;    /* of gat: edge_features=array; likewise */
+    int              inner_relu;    /* of gat: attention_input=relu */
     int32_t          propagation;   /* of sgc and appnp: steps */
     double           teleport;      /* of appnp */
     uint64_t         seed;

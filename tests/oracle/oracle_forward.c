@@ -172,6 +172,10 @@ static void attend_all(const struct oracle_model *model, int32_t l, int training
     double       *u = oracle_new(n * wide, sizeof *u), *edge = oracle_new(model->edge_width, sizeof *edge);
 
     add_product(n, oracle_model_in(model, l), wide, h, oracle_forward_weight_of(model, l, ".weight"), u);
+    if (model->options.inner_relu) {
+        add_bias(n, wide, oracle_forward_weight_of(model, l, ".inner_bias"), u);
+        relu(n * wide, u, kinks);
+    }
     for (int64_t v = 0; v < n; v++) {
         for (int64_t k = 0; k < heads; k++) {
             const double *target = oracle_forward_weight_of(model, l, ".attention_target") + k * columns;

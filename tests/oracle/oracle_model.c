@@ -178,9 +178,11 @@ static void add_layer(struct oracle_model *model, int32_t layer)
         add_tensor(model, layer, "attention_source", heads, columns);
         add_tensor(model, layer, "attention_target", heads, columns);
         add_tensor(model, layer, "bias", 1, out);
-        if (model->edge_width == 0) break;
-        add_tensor(model, layer, "weight_edge", model->edge_width, heads * columns);
-        add_tensor(model, layer, "attention_edge", heads, columns);
+        if (model->edge_width > 0) {
+            add_tensor(model, layer, "weight_edge", model->edge_width, heads * columns);
+            add_tensor(model, layer, "attention_edge", heads, columns);
+        }
+        if (model->options.inner_relu) add_tensor(model, layer, "inner_bias", 1, heads * columns);
         break;
     default: add_tensor(model, layer, "weight", in, out); add_tensor(model, layer, "bias", 1, out);
     }

@@ -29,7 +29,7 @@ const char *training_name(const struct training_case *what)
     static char       text[512];
 
     snprintf(text, sizeof text,
-             "%s %s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
+             "%s %s%s, %d layers%s, %s, %s%s features%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s",
              what->aggregator != NULL ? what->aggregator : "", kind_name[what->kind],
              what->heads > 1 ? " of several heads" : "", what->layers, what->layers < 2 ? "" : widths[what->growing],
              loss_name[training_loss(what)], norm_name[what->norm], what->sparse ? "sparse" : "dense",
@@ -43,9 +43,9 @@ const char *training_name(const struct training_case *what)
              entries_name[what->entries], what->scarce ? ", few trained" : "", what->label_rate > 0 ? ", labels" : "",
              what->balanced ? ", balanced" : "", what->smoothing > 0 ? ", smoothed" : "", what->elu ? ", ELU" : "",
              what->drops_first ? ", dropout first" : "", what->attention_dropout > 0 ? ", attention dropped" : "",
-             what->edge_features ? ", edge features" : "", what->edge_array ? ", edge array" : "",
-             what->residual ? ", residual" : "", what->jumping != NULL ? ", jumping " : "",
-             what->jumping != NULL ? what->jumping : "");
+             what->inner_relu ? ", inner ReLU" : "", what->edge_features ? ", edge features" : "",
+             what->edge_array ? ", edge array" : "", what->residual ? ", residual" : "",
+             what->jumping != NULL ? ", jumping " : "", what->jumping != NULL ? what->jumping : "");
     return text;
 }
 
@@ -61,6 +61,7 @@ static struct oracle_options options_of(const struct training_case *what, uint64
                                       .attention_dropout = what->attention_dropout,
                                       .edge_features = what->edge_features,
                                       .edge_array = what->edge_array,
+                                      .inner_relu = what->inner_relu,
                                       .elu = what->elu,
                                       .drops_first = what->drops_first,
                                       .residual = what->residual,
@@ -295,6 +296,7 @@ static int32_t set_texts(const graft_api *api, const struct training_case *what,
         { "edge_features", what->edge_array      ? "array"
                            : what->edge_features ? "values"
                                                  : "none" },
+        { "attention_input", what->inner_relu ? "relu" : "linear" },
         { "order", what->order != NULL ? what->order : "given" },
     };
     int32_t rc = GRAFT_OK;

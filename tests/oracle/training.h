@@ -31,6 +31,7 @@ struct training_case {
     double                  attention_dropout; /* of gat */
     int                     edge_features;     /* of gat, whose graph is weighted then: edge_features=values */
     int                     edge_array;        /* of gat: edge_features=array */
+    int                     inner_relu;        /* of gat: attention_input=relu */
     int                     elu;               /* activation=elu */
     int                     drops_first;       /* norm_order=after_dropout */
     int                     residual;          /* all hidden layers are as wide */

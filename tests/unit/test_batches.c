@@ -148,6 +148,7 @@ static void test_one_batch_of_all(void)
     test_one_batch(&dense, "dense", "aggregator=max dropout=0.3");
     test_one_batch(&dense, "dense", "class_weights=balanced jumping=cat recompute=yes");
     test_one_batch(&dense, "dense", "model=gat edge_features=array attention_dropout=0.2 dropout=0.2");
+    test_one_batch(&dense, "dense", "model=gat attention_input=relu edge_features=array recompute=yes");
     test_one_batch(&dense, "dense", "model=gcn jumping=max normalize_features=yes model.type=bf16");
     sample_dataset_fini(&dense);
     sample_dataset_fini(&sparse);

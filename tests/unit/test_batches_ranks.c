@@ -121,6 +121,7 @@ static void test_caches(void)
     test_constant_weights("sage", 3, &plain, "aggregator=max", "", 2, 1e-5);
     test_constant_weights("sage", 3, &weighted, "aggregator=sum hidden=6,30", "aep.delay=3 hec.life=3", 6, 1e-5);
     test_constant_weights("gat", 3, &plain, "attention_dropout=0 recompute=yes", "aep.delay=2 hec.life=2", 4, 1e-5);
+    test_constant_weights("gat", 3, &plain, "attention_input=relu recompute=yes", "", 2, 1e-5);
     test_constant_weights("sgc", 3, &plain, "propagation=3", "", 2, 1e-5);
     test_constant_weights("appnp", 4, &plain, "propagation=3", "", 2, 1e-5);
     test_constant_weights("gcn", 4, &plain, "model.type=bf16", "", 2, 2e-3);
@@ -232,6 +233,7 @@ int main(void)
     }
     test_one_layer("sage", 3, "hash", &plain, "aggregator=max");
     test_one_layer("gat", 3, "hash", &plain, "edge_features=array attention_dropout=0.4");
+    test_one_layer("gat", 3, "hash", &plain, "attention_input=relu attention_dropout=0.4");
     test_one_layer("sage", 7, "given", &(struct shape){ VERTICES, SPARSE }, "normalize_features=yes");
     test_one_layer("sage", 3, "hash", &(struct shape){ VERTICES, SEVERAL }, "aggregator=sum lr=0.01");
     test_caches();

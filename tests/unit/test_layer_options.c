@@ -178,6 +178,30 @@ static void test_edge_features(int array)
     }
 }
 
+/** ReLU and a bias before the attention of gat. */
+static void test_attention_input(void)
+{
+    for (int which = 0; which < 6; which += case_step()) {
+        const struct training_case what = { .kind = ORACLE_GAT,
+                                            .layers = 1 + which % 3,
+                                            .heads = which == 5 ? 5 : 1 + which % 2,
+                                            .growing = which == 5,
+                                            .inner_relu = 1,
+                                            .edge_array = which == 4,
+                                            .sparse = which == 3,
+                                            .attention_dropout = which % 4 == 1 ? 0.4 : 0,
+                                            .norm = which / 2 % 2,
+                                            .dropout = which % 3 == 1 ? 0.5 : 0,
+                                            .prepare = which % 3 == 2,
+                                            .order = which == 1 ? "degree" : NULL,
+                                            .recompute = which % 2,
+                                            .threads = 1 + which % 3,
+                                            .optimizer = { .lr = GRADIENT_RATE } };
+
+        gradient_check(api, &what);
+    }
+}
+
 /** Save the model of a trainer, give the context other options, and load it. */
 static int32_t load_again(const graft_models *models, graft_trainer *trainer, graft_model **model, graft_error *error)
 {
@@ -191,6 +215,7 @@ static int32_t load_again(const graft_models *models, graft_trainer *trainer, gr
     api->set(api->context, "activation", "relu", NULL);
     api->set(api->context, "norm_order", "before_dropout", NULL);
     api->set(api->context, "edge_features", "none", NULL);
+    api->set(api->context, "attention_input", "linear", NULL);
     api->set(api->context, "residual", "no", NULL);
     api->set(api->context, "jumping", "none", NULL);
     if (rc == GRAFT_OK) rc = models->load(api->context, NULL, path, model, error);
@@ -280,6 +305,7 @@ int main(void)
         { .kind = ORACLE_GAT, .layers = 2, .heads = 2, .edge_features = 1, .prepare = 1, .order = "rcm" },
         { .kind = ORACLE_GAT, .layers = 2, .heads = 2, .edge_array = 1, .prepare = 1, .order = "rcm" },
         { .kind = ORACLE_GAT, .layers = 2, .heads = 3, .edge_array = 1 },
+        { .kind = ORACLE_GAT, .layers = 2, .heads = 2, .inner_relu = 1, .dropout = 0.5 },
         { .kind = ORACLE_SAGE, .layers = 3, .norm = 1, .elu = 1, .drops_first = 1, .dropout = 0.5 },
         { .kind = ORACLE_GIN, .layers = 4, .residual = 1, .jumping = "cat", .dropout = 0.5 },
         { .kind = ORACLE_GCN, .layers = 3, .jumping = "max", .dropout = 0.5 },
@@ -298,6 +324,7 @@ int main(void)
     test_refused(0);
     test_refused(1);
     test_attention();
+    test_attention_input();
     test_edge_features(0);
     test_edge_features(1);
     test_values_missing();
