@@ -27,6 +27,7 @@ struct gr_grid_choice {
     int32_t method;     /* enum gr_partition_method of the parts */
     int32_t is_limited; /* the edges of a group need more memory than memory.limit allows */
     int64_t halo_rows;  /* sent between all groups in one direction of one sum */
+    int64_t n_linked;   /* vertices of the graph that have neighbours, the rows of transposes */
     int64_t streamed;   /* bytes of edges that all ranks send in one sum; 0: ranks hold those of their group */
     double  seconds;    /* of an epoch */
 };

@@ -213,18 +213,20 @@ static int64_t streamed_bytes(const graft_graph *g, const struct gr_slice *whole
 
 /* The transposes of an epoch. In each of the two of a sum, a rank sends its rows but for its own columns, and a message
  * to each other rank of its group. The price of a row is for both directions of all layers. */
-static double transpose_seconds(const graft_context *context, const struct gr_partition_measure *measure,
-                                const struct gr_grid_costs *costs, int32_t columns)
+static double transpose_seconds(const graft_graph *g, const struct gr_partition_measure *measure,
+                                const struct gr_grid_costs *costs, const struct gr_grid_choice *choice)
 {
-    int64_t vertices = 0;
+    const int32_t columns = choice->columns;
+    const double  share = g->n_vertices > 0 ? (double)choice->n_linked / (double)g->n_vertices : 0;
+    int64_t       vertices = 0;
 
     for (int32_t p = 0; p < measure->parts; p++) {
         const int64_t here = measure->part[p].has[GR_SHARE_VERTICES];
 
         vertices = here > vertices ? here : vertices;
     }
-    return 2 * (double)vertices / columns * (columns - 1) / columns * costs->of_rank.row +
-           4 * (double)context->options.model.layers * (columns - 1) * costs->latency;
+    return 2 * share * (double)vertices / columns * (columns - 1) / columns * costs->of_rank.row +
+           4 * (double)g->context->options.model.layers * (columns - 1) * costs->latency;
 }
 
 /* Of a group the ranks share the edges and the halo by columns, and the vertices by rows. */
@@ -261,13 +263,33 @@ static int32_t measure_choice(const graft_graph *g, const struct gr_slice *whole
         gr_partition_seconds(&measure, &cost) +
         2 * (double)g->context->options.model.layers *
             ((parts - 1) * costs->latency + (double)choice->streamed / choice->columns / costs->bytes_per_second) +
-        transpose_seconds(g->context, &measure, costs, choice->columns);
+        transpose_seconds(g, &measure, costs, choice);
 done:
     gr_partition_measure_fini(g->context, &measure);
     return rc;
 }
 
 /* -- the choice --------------------------------------------------------------------------------------------------- */
+
+/* Vertices that have an edge from or to another one. */
+static int32_t count_linked(const graft_graph *g, const struct gr_slice *whole, int64_t *n_linked, graft_error *error)
+{
+    uint8_t *is_linked = NULL;
+    int32_t  rc = GR_NEW(g->context, is_linked, g->n_vertices, error);
+
+    if (rc < 0) return rc;
+    for (int64_t v = 0; v < g->n_vertices; v++) {
+        for (int64_t e = whole->rows->row_ptr[v]; e < whole->rows->row_ptr[v + 1]; e++) {
+            const int64_t column = gr_csr_column(whole->rows, e);
+
+            if (column != v) is_linked[v] = is_linked[column] = 1;
+        }
+    }
+    *n_linked = 0;
+    for (int64_t v = 0; v < g->n_vertices; v++) *n_linked += is_linked[v];
+    gr_free(g->context, is_linked);
+    return GRAFT_OK;
+}
 
 /* The parts of groups of `columns` ranks, by the method or from the given owners. */
 static int32_t make_parts(graft_graph *g, const struct gr_grid_question *question, struct gr_grid_choice *choice,
@@ -319,9 +341,11 @@ int32_t gr_grids_choose(graft_graph *g, const struct gr_grid_question *question,
     struct gr_grid_choice     *best = NULL;
     struct gr_partition_choice made = { .why = "" };
     int32_t                   *parts = NULL;
+    int64_t                    n_linked;
     int32_t                    rc = GR_NEW(g->context, parts, g->n_vertices, error);
 
     GR_TRY(rc);
+    GR_TRY(count_linked(g, question->whole, &n_linked, error));
     for (int32_t c = 1, i = 0; c <= g->comm->n_ranks; c++) {
         struct gr_grid_choice *choice = &g->choices[i];
 
@@ -329,6 +353,7 @@ int32_t gr_grids_choose(graft_graph *g, const struct gr_grid_question *question,
         GR_ASSERT(i < g->n_choices);
         i++;
         choice->columns = c;
+        choice->n_linked = n_linked;
         GR_TRY(predict_choice(g, question, choice, parts, &made, error));
         if (choice->is_limited || (best != NULL && choice->seconds >= best->seconds)) continue;
         best = choice;

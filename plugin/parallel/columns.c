@@ -8,9 +8,12 @@
 static struct gr_transposed transposed_of(const struct gr_partition *p, const struct gr_run *run,
                                           const struct gr_sum *sum, int of_result)
 {
-    const int sources = (sum->direction == GR_FORWARD) == !of_result;
+    const int sources = (sum->direction == GR_FORWARD) == !of_result, reads_sources = sum->direction == GR_FORWARD;
 
     return (struct gr_transposed){ .prefix = gr_partition_prefix(p, sum->block->of_strategy, run->layer, sources),
+                                   .given = gr_partition_prefix(p, sum->block->of_strategy, run->layer, reads_sources),
+                                   .local = &p->part.local,
+                                   .is_largest = p->takes_largest,
                                    .width = sum->width,
                                    .of_result = !sources,
                                    .stateless = gr_partition_is_stateless(p, run, sum),

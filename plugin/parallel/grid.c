@@ -36,12 +36,13 @@ int64_t gr_grid_row(const struct gr_grid *grid, int32_t rank, int64_t row)
     return grid->place[(int64_t)rank * grid->n_levels + level] + row - gr_grid_rows_of(grid, rank, level);
 }
 
-int32_t gr_grid_init(const graft_context *context, struct gr_comm *comm, int32_t columns, int32_t n_levels,
-                     const int64_t *reach, struct gr_grid *grid, graft_error *error)
+int32_t gr_grid_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part, int32_t columns,
+                     int32_t n_levels, const int64_t *reach, struct gr_grid *grid, graft_error *error)
 {
-    const int64_t n_ranks = comm->n_ranks;
-    int64_t       most = 0;
-    int32_t       rc = GRAFT_OK;
+    const graft_context *context = budget->context;
+    const int64_t        n_ranks = comm->n_ranks;
+    int64_t              most = 0, *mine;
+    int32_t              rc = GRAFT_OK;
 
     GR_ASSERT(columns > 0 && comm->n_ranks % columns == 0 && reach[0] == 0);
     *grid = (struct gr_grid){ .columns = columns, .n_groups = comm->n_ranks / columns, .n_levels = n_levels };
@@ -49,8 +50,13 @@ int32_t gr_grid_init(const graft_context *context, struct gr_comm *comm, int32_t
     grid->first = comm->rank - grid->column;
     rc = GR_NEW(context, grid->reach, n_ranks * (n_levels + 1), error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, grid->place, n_ranks * n_levels, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, grid->owned, n_levels + 1, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gr_comm_allgather(comm, reach, (uint64_t)(n_levels + 1) * sizeof *reach, grid->reach, error));
+    GR_TRY(gr_linked_rows_init(budget, comm, part, &grid->linked, error));
+    memcpy(grid->owned, reach, (uint64_t)(n_levels + 1) * sizeof *reach);
+    mine = grid->reach + comm->rank * (int64_t)(n_levels + 1);
+    for (int32_t level = 0; level <= n_levels; level++) mine[level] = gr_linked_rows_among(&grid->linked, reach[level]);
+    GR_TRY(gr_comm_allgather(comm, mine, (uint64_t)(n_levels + 1) * sizeof *mine, grid->reach, error));
     for (int32_t g = 0; g < grid->n_groups; g++) {
         const int64_t rows = place_group(grid, g);
 
@@ -67,6 +73,8 @@ void gr_grid_fini(const graft_context *context, struct gr_grid *grid)
 {
     gr_free(context, grid->reach);
     gr_free(context, grid->place);
+    gr_free(context, grid->owned);
+    gr_linked_rows_fini(context, &grid->linked);
     gr_made_part_fini(context, &grid->made);
     *grid = (struct gr_grid){ 0 };
 }
@@ -74,7 +82,8 @@ void gr_grid_fini(const graft_context *context, struct gr_grid *grid)
 int64_t gr_grid_bytes(const struct gr_grid *grid, int32_t n_ranks)
 {
     if (grid->reach == NULL) return 0;
-    return n_ranks * (2 * (int64_t)grid->n_levels + 1) * (int64_t)sizeof *grid->reach + gr_made_part_bytes(&grid->made);
+    return (n_ranks * (2 * (int64_t)grid->n_levels + 1) + grid->n_levels + 1) * (int64_t)sizeof *grid->reach +
+           gr_linked_rows_bytes(&grid->linked) + gr_made_part_bytes(&grid->made);
 }
 
 /* -- edges -------------------------------------------------------------------------------------------------------- */

@@ -3,37 +3,41 @@
  * else it has all columns of the vertices that it owns. One column is partition parallelism; one group is the feature
  * parallelism of MixGCN (section 3.1.2, Algorithm 2). Between groups, ranks of equal column exchange boundary rows.
  *
+ * A group has the linked rows of its ranks alone, and rows of a rank are these here; linked.h says what they are.
+ *
  * grid.c       the vertices and the edges of a group      transpose.c  from rows to slices of columns, and back
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_GRID_H
 #define GR_PARALLEL_GRID_H
 
-#include "base/budget.h"
-#include "dgraph/part.h"
+#include "parallel/linked.h"
 
 /** A rank orders its vertices by levels: those that the last layer of a step needs first, then those that the layer
  *  before it needs, and so on. A group has all vertices of a level, rank by rank, before those of the next one, so what
  *  a layer needs are its first rows too. A prefix is a number of levels; n_levels: all vertices. */
 struct gr_grid {
-    int32_t             columns, n_groups;
-    int32_t             first, column; /* the first rank of this group, and this rank among those of it */
-    int32_t             n_levels;
-    int64_t            *reach; /* [n_ranks x (n_levels + 1)] rows of a rank in the first levels */
-    int64_t            *place; /* [n_ranks x n_levels] the row in its group where a level of a rank begins */
-    struct gr_made_part made;  /* the graph of the group: its owners are the ranks of this column */
+    int32_t               columns, n_groups;
+    int32_t               first, column; /* the first rank of this group, and this rank among those of it */
+    int32_t               n_levels;
+    int64_t              *reach; /* [n_ranks x (n_levels + 1)] rows of a rank in the first levels */
+    int64_t              *place; /* [n_ranks x n_levels] the row in its group where a level of a rank begins */
+    int64_t              *owned; /* [n_levels + 1] as reach, of this rank, with its lone rows */
+    struct gr_linked_rows linked;
+    struct gr_made_part   made; /* the graph of the group: its owners are the ranks of this column */
 };
 
-/** Agree on the rows of all ranks. Collective. gr_grid_fini() is due always.
+/** Find the linked rows of all ranks. Collective. gr_grid_fini() is due always.
+ *  \param[in] part   All rows of this rank.
  *  \param[in] reach  [n_levels + 1] of this rank, from 0 to the rows that it has.
  *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (a group has more than INT32_MAX vertices): the same on all ranks;
  *  ERR_PEER. */
-int32_t gr_grid_init(const graft_context *context, struct gr_comm *comm, int32_t columns, int32_t n_levels,
-                     const int64_t *reach, struct gr_grid *grid, graft_error *error);
+int32_t gr_grid_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part, int32_t columns,
+                     int32_t n_levels, const int64_t *reach, struct gr_grid *grid, graft_error *error);
 void    gr_grid_fini(const graft_context *context, struct gr_grid *grid);
 /** Bytes that it holds. */
 int64_t gr_grid_bytes(const struct gr_grid *grid, int32_t n_ranks);
 
-/** The graph of the group from the part of each of its ranks, in the order of the levels. Collective.
+/** The graph of the group from the part of the linked rows of each rank, in the order of the levels. Collective.
  *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (its halo has more than INT32_MAX vertices): the same on all ranks;
  *  ERR_PEER. */
 int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,

@@ -253,7 +253,8 @@ static void split_slice(void *arg, int64_t chunk, int64_t begin, int64_t end)
     float *const      to = records_of(job, GR_SEND, job->peer);
 
     (void)chunk;
-    for (int64_t row = begin; row < end; row++) copy_part(job->sum, row, first, n, to + row * n);
+    for (int64_t i = begin; i < end; i++)
+        copy_part(job->sum, gr_linked_row(&job->t->grid->linked, i), first, n, to + i * n);
 }
 
 /* The slice of rows of x that stays here. */
@@ -267,8 +268,9 @@ static void keep_slice(void *arg, int64_t chunk, int64_t begin, int64_t end)
     for (int32_t level = 0; level < grid->n_levels; level++) {
         const struct stretch s = stretch_of(grid, job->rank, level, begin, end);
 
-        for (int64_t row = s.begin; row < s.end; row++)
-            copy_part(job->sum, row, first, job->columns, job->t->slice[0] + (row + s.shift) * job->columns);
+        for (int64_t i = s.begin; i < s.end; i++)
+            copy_part(job->sum, gr_linked_row(&grid->linked, i), first, job->columns,
+                      job->t->slice[0] + (i + s.shift) * job->columns);
     }
 }
 
@@ -328,16 +330,60 @@ static void join_columns(void *arg, int64_t chunk, int64_t begin, int64_t end)
         const float *from = records_of(job, GR_RECEIVE, grid->first + k);
 
         if (k != grid->column)
-            for (int64_t row = begin; row < end; row++) put_part(job->sum, row, first, n, from + row * n);
+            for (int64_t i = begin; i < end; i++)
+                put_part(job->sum, gr_linked_row(&grid->linked, i), first, n, from + i * n);
     }
     for (int32_t level = 0; level < grid->n_levels; level++) {
         struct stretch s = stretch_of(grid, job->rank, level, begin, end);
 
         if (job->what->make != NULL) s.shift = 0;
-        for (int64_t row = s.begin; row < s.end; row++)
-            put_part(job->sum, row, gr_grid_slice(grid, job->what->width, grid->column), job->columns,
-                     job->t->slice[1] + (row + s.shift) * job->columns);
+        for (int64_t i = s.begin; i < s.end; i++)
+            put_part(job->sum, gr_linked_row(&grid->linked, i), gr_grid_slice(grid, job->what->width, grid->column),
+                     job->columns, job->t->slice[1] + (i + s.shift) * job->columns);
     }
+}
+
+/* What a row of x is multiplied with by the loops of its vertex. \return Whether it has any. */
+static int find_loops(const struct gr_transposed *what, int64_t row, float *factor)
+{
+    const float  *values = what->is_largest ? NULL : what->local->values;
+    const int64_t begin = what->local->row_ptr[row], end = what->local->row_ptr[row + 1];
+
+    *factor = what->is_largest && begin < end;
+    for (int64_t e = begin; e < end && !what->is_largest; e++) *factor += values != NULL ? values[e] : 1;
+    return begin < end;
+}
+
+/* Results of the lone rows begin to end - 1. */
+static void join_lone(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    enum { AT_ONCE = 64 };
+    const struct job     *job = arg;
+    const struct gr_grid *grid = job->t->grid;
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t row = grid->linked.lone[i], width = job->what->width;
+        float         factor = 0, some[AT_ONCE] = { 0 };
+        const int     loops = row < grid->owned[job->what->given] && find_loops(job->what, row, &factor);
+
+        for (int64_t j = 0; j < width; j += AT_ONCE) {
+            const int64_t n = width - j < AT_ONCE ? width - j : AT_ONCE;
+
+            if (loops) copy_part(job->sum, row, j, n, some);
+            for (int64_t k = 0; k < n && loops; k++) some[k] *= factor;
+            put_part(job->sum, row, j, n, some);
+        }
+    }
+}
+
+static void join_lone_rows(struct job *job, struct gr_team team)
+{
+    const struct gr_linked_rows *linked = &job->t->grid->linked;
+    const int32_t                prefix = job->what->prefix;
+    const int64_t lone = job->t->grid->owned[prefix] - gr_grid_rows_of(job->t->grid, job->rank, prefix);
+
+    if (linked->lone != NULL) gr_parallel_chunks(team, lone * job->what->width, lone, GR_ROWS_AT_ONCE, join_lone, job);
 }
 
 /* -- exchange ----------------------------------------------------------------------------------------------------- */
@@ -462,6 +508,7 @@ int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed 
     GR_TRY(gr_exchange_end(&t->exchange, team, &received, error));
     job.received = (float *)(uintptr_t)received;
     gr_parallel_chunks(team, rows * what->width, rows, GR_ROWS_AT_ONCE, join_columns, &job);
+    join_lone_rows(&job, team);
 done:
     return rc;
 }

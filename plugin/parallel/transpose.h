@@ -48,6 +48,11 @@ struct gr_transposed {
     int                     synchronous; /* it waits for its own records */
     struct gr_exchange_args args;        /* without width and type */
 
+    /* To rows, for lone rows, whose results are no sums but those of their loops: */
+    int32_t          given;      /* prefix of the rows that have a row of sum->x */
+    const graft_csr *local;      /* all rows of this rank, from its own */
+    int              is_largest; /* of maxima, which take no values */
+
     /* Of one group, to rows: make the rows of a rank in the columns of this one. Of this rank it is called last, also
      * if there are none. */
     int32_t (*make)(void *arg, int32_t rank, float *out, graft_error *error);

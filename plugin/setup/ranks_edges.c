@@ -40,19 +40,37 @@ static int32_t join_values(const struct gr_setup *s, struct gr_new_edges *e, gra
 }
 
 /* The edges of all ranks in blocks, with the new values. */
-static int32_t make_new_blocks(struct gr_setup *s, struct gr_new_edges *e, graft_error *error)
+static int32_t make_new_blocks(struct gr_setup *s, const struct gr_part *part, struct gr_new_edges *e,
+                               graft_error *error)
 {
     const struct gr_partition *r = &s->partition;
     const struct gr_grid      *grid = &r->shared->grid;
     int32_t                    rc = GR_NEW(s->context, e->blocks, 1, error);
 
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY(gr_edge_sets_init(&s->budget, r->comm, grid, &e->part, 1, e->blocks, error));
+    GR_TRY(gr_edge_sets_init(&s->budget, r->comm, grid, part, 1, e->blocks, error));
     if (!r->shared->blocks.streams) GR_TRY(gr_edge_sets_gather(&s->budget, r->comm, grid, e->blocks, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
         if (r->masked[l].plan != NULL)
             GR_TRY(gr_edge_sets_mask(&s->budget, r->comm, grid, l, s->model.config.n_layers - l, e->blocks, error));
 done:
+    return rc;
+}
+
+/* The edges that are summed where ranks share columns. */
+static int32_t make_new_group(struct gr_setup *s, struct gr_new_edges *e, graft_error *error)
+{
+    const struct gr_partition *r = &s->partition;
+    const struct gr_grid      *grid = &r->shared->grid;
+    struct gr_linked_part      linked;
+    int32_t rc = gr_linked_part_init(&s->budget, r->comm, &grid->linked, &e->part, &linked, error);
+
+    GR_TRY(rc);
+    rc = gr_partition_has_blocks(r)
+             ? make_new_blocks(s, &linked.made.part, e, error)
+             : gr_grid_gather(&s->budget, r->comm, grid, &linked.made.part, &e->group, error);
+done:
+    gr_linked_part_fini(&s->budget, &linked);
     return rc;
 }
 
@@ -68,8 +86,8 @@ int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_e
     e->part = e->made.part;
     GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
     if (s->model.config.kind->attends) return join_values(s, e, error);
-    if (gr_partition_has_blocks(r)) return make_new_blocks(s, e, error);
-    if (r->columns > 1) GR_TRY(gr_grid_gather(&s->budget, r->comm, &r->shared->grid, &e->part, &e->group, error));
+    if (r->columns > 1) GR_TRY(make_new_group(s, e, error));
+    if (gr_partition_has_blocks(r)) return GRAFT_OK;
     summed = r->columns > 1 ? &e->group.part : &e->part;
     GR_TRY(gr_plan_values_begin(r->plan, summed, &e->whole, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++)

@@ -317,7 +317,7 @@ done:
 }
 
 /* The edges of all ranks in blocks, where all of them share columns. */
-static int32_t make_blocks(struct gr_setup *s, graft_error *error)
+static int32_t make_blocks(struct gr_setup *s, const struct gr_part *linked, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
     struct gr_blocks    *b = &r->shared->blocks;
@@ -327,7 +327,7 @@ static int32_t make_blocks(struct gr_setup *s, graft_error *error)
     r->shared->transpose.by_blocks = 1;
     gr_blocks_init(s->context, r->comm, &r->shared->grid, b);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY(gr_edge_sets_init(&s->budget, r->comm, &r->shared->grid, &r->part, s->given == NULL, &b->sets, error));
+    GR_TRY(gr_edge_sets_init(&s->budget, r->comm, &r->shared->grid, linked, s->given == NULL, &b->sets, error));
     gr_partition_charge(r, &s->budget);
     GR_TRY(choose_blocks(s, &streams, error));
     rc = gr_blocks_choose(&s->budget, b, streams, error);
@@ -338,26 +338,31 @@ done:
 /* The graph of the ranks that share columns with this one. Its levels are the prefixes of rows that layers need. */
 static int32_t make_grid(struct gr_setup *s, graft_error *error)
 {
-    struct gr_partition *r = &s->partition;
-    const int32_t        layers = s->model.config.n_layers;
-    const int64_t        slots = GR_DIRECTIONS * (int64_t)layers;
-    int64_t              reach[GR_LAYERS_MAX + 3] = { 0 };
-    int32_t              rc = GRAFT_OK;
+    struct gr_partition  *r = &s->partition;
+    const int32_t         layers = s->model.config.n_layers;
+    const int64_t         slots = GR_DIRECTIONS * (int64_t)layers;
+    int64_t               reach[GR_LAYERS_MAX + 3] = { 0 };
+    struct gr_linked_part linked = { .borrowed = 0 };
+    struct gr_grid       *grid;
+    int32_t               rc = GRAFT_OK;
 
     for (int32_t l = 0; l <= layers; l++) reach[layers - l + 1] = s->reach[l];
     reach[layers + 2] = s->n;
     rc = GR_NEW(s->context, r->shared, 1, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY(gr_grid_init(s->context, r->comm, r->columns, layers + 2, reach, &r->shared->grid, error));
+    grid = &r->shared->grid;
+    GR_TRY(gr_grid_init(&s->budget, r->comm, &r->part, r->columns, layers + 2, reach, grid, error));
+    GR_TRY(gr_linked_part_init(&s->budget, r->comm, &grid->linked, &r->part, &linked, error));
     if (!gr_partition_has_blocks(r))
-        GR_TRY(gr_grid_gather(&s->budget, r->comm, &r->shared->grid, &r->part, &r->shared->grid.made, error));
-    rc = gr_transpose_init(s->context, r->comm, &r->shared->grid, layers, &r->shared->transpose, error);
+        GR_TRY(gr_grid_gather(&s->budget, r->comm, grid, &linked.made.part, &grid->made, error));
+    rc = gr_transpose_init(s->context, r->comm, grid, layers, &r->shared->transpose, error);
     if (rc == GRAFT_OK)
         rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->shared->turned, slots * r->comm->n_ranks, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    if (gr_partition_has_blocks(r)) GR_TRY(make_blocks(s, error));
+    if (gr_partition_has_blocks(r)) GR_TRY(make_blocks(s, &linked.made.part, error));
     gr_partition_charge(r, &s->budget);
 done:
+    gr_linked_part_fini(&s->budget, &linked);
     return rc;
 }
 

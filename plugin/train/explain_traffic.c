@@ -268,9 +268,10 @@ static double predicted_exchange(const struct gr_setup *s, const struct gr_grid_
     const double element = (double)row_bytes(s, pass, GR_RECORD) / GR_RECORD;
 
     const double share = sqrt(of_input * of_result) / (double)s->data.n_vertices;
+    const double linked = (double)choice->n_linked / (double)s->data.n_vertices;
 
     return (double)choice->halo_rows * share * (double)row_bytes(s, pass, width) +
-           elsewhere * (of_input + of_result) * (double)width * element + predicted_stream(s, choice) * share;
+           elsewhere * linked * (of_input + of_result) * (double)width * element + predicted_stream(s, choice) * share;
 }
 
 /* Bytes of a step. */

@@ -158,6 +158,13 @@ static const char *train_ranks_check_bits(const struct job *job, int32_t n_ranks
     return NULL;
 }
 
+/* A lone vertex has the loop only, as often as it had edges. Others gather from the vertex before it. */
+static int32_t without_lone(int64_t v, int32_t column)
+{
+    if (v % 4 == 1) return (int32_t)v;
+    return column % 4 == 1 ? column - 1 : column;
+}
+
 /* Fewer are trained, and every third row with two entries has the first one twice. */
 static void change(struct job *job, const struct shape *shape)
 {
@@ -167,6 +174,8 @@ static void change(struct job *job, const struct shape *shape)
     for (int64_t v = 0; v < shape->n; v++) {
         const int64_t first = graph->row_ptr[v];
 
+        for (int64_t e = first; e < graph->row_ptr[v + 1] && (shape->is & LONE); e++)
+            column[e] = without_lone(v, column[e]);
         for (int64_t j = 0; j < FEATURES && (shape->is & ALIKE); j++)
             ((float *)job->set.features.data)[v * job->set.features.stride + j] = 0.1f * (float)(j - 4);
         if ((shape->is & FEW) && v % 37 != 2 && job->set.split[v] == GRAFT_SPLIT_TRAIN)

@@ -30,8 +30,9 @@ struct job {
 };
 
 /* What a data set is made of: sparse features; several classes at once; edges with values; few trained vertices, the
- * one that gathers from all not among them; rows that have a column twice; vertices with the same features. */
-enum { SPARSE = 1, SEVERAL = 2, WEIGHTED = 4, FEW = 8, REPEATS = 16, ALIKE = 32 };
+ * one that gathers from all not among them; rows that have a column twice; vertices with the same features; every
+ * fourth vertex with no other edges than loops, if any. */
+enum { SPARSE = 1, SEVERAL = 2, WEIGHTED = 4, FEW = 8, REPEATS = 16, ALIKE = 32, LONE = 64 };
 
 struct shape {
     int64_t n;

@@ -33,6 +33,54 @@ static void test_encoded(const char *model, int32_t n_ranks)
     free(job);
 }
 
+/* Vertices without neighbours have the results of one process. \return Bytes of a step. */
+static double test_lone(const char *model, int32_t n_ranks, const struct shape *shape, const char *more)
+{
+    struct job     *job = calloc(1, sizeof *job);
+    struct sample   sample = { 31 };
+    struct settings settings;
+    const char     *words;
+    double          worst, bytes;
+
+    train_job_init(job, &sample, shape);
+    train_settings_init(&settings, model, "hash", "hybrid", more);
+    words = train_run_case(job, n_ranks, &settings);
+    worst = train_worst_of(job);
+    bytes = (double)job->at[0].traffic.halo_bytes_per_epoch;
+    ok(words == NULL && worst <= 1e-4, "%s on %d ranks, %s %s, %d: %.2g off", model, n_ranks, train_shared, more,
+       shape->is, worst);
+    if (words != NULL) diag("%s", words);
+    train_job_fini(job);
+    free(job);
+    return bytes;
+}
+
+static void test_all_lone(void)
+{
+    static const char *const shared[] = { "parallel=feature", "parallel=feature feature.graph=stream",
+                                          "parallel=grid" };
+
+    static const struct shape lone = { 300, LONE }, few = { 300, LONE | FEW }, weighted = { 300, LONE | WEIGHTED };
+    static const char *const  all_rows = "dropout=0 row_masks=no reuse_input=no";
+    double                    bytes[2];
+
+    for (int i = 0; i < 3; i++) {
+        train_shared = shared[i];
+        test_lone("gcn", 4, &weighted, "dropout=0.2 edge_features=values");
+        test_lone("sage", 4, &weighted, "dropout=0 edge_features=values row_masks=no reuse_input=no");
+        test_lone("gin", 6, &few, "dropout=0.1 row_masks=yes");
+        test_lone("sage", 8, &lone, "dropout=0.2 self_loops=yes recompute=yes reuse_input=no");
+    }
+    train_shared = "parallel=feature";
+    test_lone("sage", 3, &lone, "dropout=0.2 aggregator=max reuse_input=no row_masks=no");
+    test_lone("sage", 3, &few, "dropout=0 aggregator=max row_masks=yes");
+    /* A quarter of the vertices is in no message. */
+    bytes[0] = test_lone("sage", 4, &(struct shape){ 4000, LONE }, all_rows);
+    bytes[1] = test_lone("sage", 4, &(struct shape){ 4000, 0 }, all_rows);
+    ok(bytes[0] > 0.74 * bytes[1] && bytes[0] < 0.77 * bytes[1], "lone vertices are not sent: %.0f of %.0f bytes",
+       bytes[0], bytes[1]);
+}
+
 int main(void)
 {
     /* On 7 and 8 ranks some slices of 4 classes have no columns. 5 ranks are no grid of several columns. */
@@ -60,5 +108,6 @@ int main(void)
     train_test_all(models, 1, train_prepared, TRAIN_PREPARED, (const int32_t[]){ 4, 8, 4, 8, 8 });
     train_shared = "parallel=grid partition.refine=2"; /* also of slices, which are not dealt */
     train_test_all(models, 1, train_setups, 4, grid);
+    test_all_lone();
     return done();
 }

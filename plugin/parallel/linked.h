@@ -1,0 +1,43 @@
+/* The rows of a rank that have neighbours. A vertex without any needs nothing of others, so transposes leave it out: of
+ * an R-MAT graph that is often half of the vertices.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_PARALLEL_LINKED_H
+#define GR_PARALLEL_LINKED_H
+
+#include "base/budget.h"
+#include "dgraph/part.h"
+
+/** A vertex is linked if it has an edge from or to another vertex, else lone. */
+struct gr_linked_rows {
+    int64_t  n, n_lone;
+    int32_t *row, *lone; /* [n] and [n_lone], ascending; NULL: no rank has lone rows */
+};
+
+/** Find those of a part with all rows. Collective. gr_linked_rows_fini() is due always. \return OK; ERR_NOMEM: the same
+ *  on all ranks; ERR_PEER. */
+int32_t gr_linked_rows_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part,
+                            struct gr_linked_rows *rows, graft_error *error);
+void    gr_linked_rows_fini(const graft_context *context, struct gr_linked_rows *rows);
+int64_t gr_linked_rows_bytes(const struct gr_linked_rows *rows);
+
+/** Which row of the rank is linked row `i`. */
+static inline int64_t gr_linked_row(const struct gr_linked_rows *rows, int64_t i)
+{
+    return rows->row != NULL ? rows->row[i] : i;
+}
+
+/** How many of the first `n_rows` rows are linked. */
+int64_t gr_linked_rows_among(const struct gr_linked_rows *rows, int64_t n_rows);
+
+/** The part of the linked rows, numbered from 0 on all ranks; where no rank has lone rows, all of the part. */
+struct gr_linked_part {
+    struct gr_made_part made;
+    int64_t             borrowed; /* of the budget */
+};
+
+/** Collective. gr_linked_part_fini() is due always. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_linked_part_init(struct gr_budget *budget, struct gr_comm *comm, const struct gr_linked_rows *rows,
+                            const struct gr_part *part, struct gr_linked_part *linked, graft_error *error);
+void    gr_linked_part_fini(struct gr_budget *budget, struct gr_linked_part *linked);
+
+#endif
