@@ -118,18 +118,25 @@ int32_t gr_edge_features_check(const graft_dense *f, int64_t rows, int threads, 
     return gr_fail(error, GRAFT_ERR_FORMAT, "edge_features: row %lld has a value that is not finite", (long long)bad);
 }
 
-int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graft_error *error)
+int32_t gr_features_check_type(const graft_dense *f, graft_error *error)
 {
     const int32_t rc = gr_dense_check(f, "features", error);
-    int64_t       bad;
 
-    if (rc < 0) return rc;
-    if (f->dtype != GRAFT_F32) {
-        return gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d, expected GRAFT_F32 (1)", f->dtype);
-    }
+    if (rc < 0 || f->dtype == GRAFT_F32) return rc;
+    return gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d, expected GRAFT_F32 (1)", f->dtype);
+}
+
+int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graft_error *error)
+{
+    int64_t bad;
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_features_check_type(f, error));
     bad = find_bad_row(f, threads);
     if (bad == f->n_rows) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: a value is not finite", (long long)(first + bad));
+    rc = gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: a value is not finite", (long long)(first + bad));
+done:
+    return rc;
 }
 
 static int32_t check_dataset_graph(const struct gr_setup *s, graft_error *error)
@@ -331,7 +338,8 @@ int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
     GR_TRY(read_edge_features(s, error));
     if (s->data.float_targets != NULL)
         GR_TRY(gr_float_targets_check(&s->float_targets, s->n, s->data.n_classes, error));
-    if (s->data.features != NULL) GR_TRY(gr_features_check(&s->features, s->first, s->run.threads, error));
+    if (s->data.features != NULL && gr_setup_reads_rows(s)) GR_TRY(gr_features_check_type(&s->features, error));
+    else if (s->data.features != NULL) GR_TRY(gr_features_check(&s->features, s->first, s->run.threads, error));
     else {
         GR_TRY(gr_csr_widen(s->context, &s->sparse_features, "sparse_features", &s->row_ptr[1], error));
         gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_bytes(s->row_ptr[1]));

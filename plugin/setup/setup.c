@@ -131,6 +131,11 @@ int gr_setup_has_batches(const struct gr_setup *s)
     return s->given == NULL && s->context->options.sampling.batch_size > 0;
 }
 
+int gr_setup_reads_rows(const struct gr_setup *s)
+{
+    return gr_setup_has_batches(s) && s->over == NULL && s->run.targets.split != NULL;
+}
+
 uint32_t gr_setup_groups(const struct gr_setup *s)
 {
     return s->given == NULL

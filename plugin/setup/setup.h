@@ -149,6 +149,7 @@ void    gr_setup_lend_targets(struct gr_setup *setup, uint32_t what, const graft
                               const graft_dense *float_targets);
 /** Whether all values of dense features, and of labels, targets and split, are legal. `first` is the vertex of the
  *  first row, for the message. */
+int32_t gr_features_check_type(const graft_dense *features, graft_error *error);
 int32_t gr_features_check(const graft_dense *features, int64_t first, int threads, graft_error *error);
 int32_t gr_targets_check(const struct gr_targets *targets, int64_t first, graft_error *error);
 /** Features of edges, whose rows are counted later over ranks; elsewhere `rows` are expected. */
@@ -290,6 +291,9 @@ void    gr_setup_sparse_fini(struct gr_setup *setup);
 int32_t gr_setup_sparse_rows(struct gr_setup *setup, struct gr_budget *budget, const int64_t *vertex, int64_t n_src,
                              int64_t n_dst, graft_error *error);
 void    gr_setup_sparse_rows_fini(struct gr_setup *setup);
+/** Whether batches read rows of the host's dense features, and check those that they read: the array may be a mapped
+ *  file that is larger than memory. */
+int     gr_setup_reads_rows(const struct gr_setup *setup);
 /** Whether the setup trains by minibatch. */
 int     gr_setup_has_batches(const struct gr_setup *setup);
 /** Make the arrays of the layers for an evaluation, in the place of those of batches; until fini(). Collective.

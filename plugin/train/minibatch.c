@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/dense_view.h"
+#include "base/finite.h"
 #include "edge/edge.h"
 #include "train/train.h"
 
@@ -178,6 +179,18 @@ done:
     return rc;
 }
 
+/* Rows that create() has not read. */
+static int32_t check_taken_rows(const struct gr_setup *s, const struct gr_minibatches *m, const float *x,
+                                graft_error *error)
+{
+    const int64_t width = s->model.config.width[0], count = m->n_vertices * width;
+    const int64_t at = gr_setup_reads_rows(s) ? gr_first_not_finite(x, count) : count;
+
+    if (at == count) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: a value is not finite",
+                   (long long)m->names[at / width]);
+}
+
 static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     const int64_t     width = s->model.config.width[0], owned = m->ranks != NULL ? m->ranks->n_owned : m->n_vertices;
@@ -194,6 +207,7 @@ static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft
         halo = gr_dense_view(m->ranks->x, GRAFT_F32, s->partition.part.halo.count, width, width);
         GR_TRY(take_rows(s, m, &halo, m->vertex + owned, s->n, m->n_vertices - owned, x + owned * width, error));
     }
+    GR_TRY(check_taken_rows(s, m, x, error));
     s->run.input.x = x;
     s->run.input.stride = width;
     if (s->model.config.input_dropout > 0)

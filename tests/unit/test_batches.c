@@ -347,6 +347,35 @@ static void test_evaluation_between(const char *settings)
     sample_dataset_fini(&set);
 }
 
+/* Rows are checked when a batch reads them, and no others. */
+static void test_rows_read(void)
+{
+    static int32_t        labels[N];
+    struct sample_dataset set;
+    graft_trainer        *trainer;
+    graft_epoch           epoch = GRAFT_INIT(graft_epoch);
+    float                *x;
+    int64_t               trained = 0;
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    x = (float *)set.features.data;
+    while (set.split[trained] != GRAFT_SPLIT_TRAIN || set.labels[trained] < 0) trained++;
+    trainer = create_trainer(&set, "model=mlp batch_size=10 order=rcm");
+    x[trained * set.features.stride] = (float)NAN;
+    ok(trainer != NULL && train->epoch(trainer, &epoch, &error) == GRAFT_ERR_FORMAT &&
+           strstr(error.message, "a value is not finite") != NULL,
+       "a row that is not finite is found by the batch that reads it: %s", error.message);
+    train->destroy(trainer);
+    trainer = create_trainer(&set, "model=mlp batch_size=10");
+    ok(trainer != NULL, "create() does not read it");
+    x[trained * set.features.stride] = 1;
+    ok(trainer != NULL && train->epoch(trainer, &epoch, &error) == GRAFT_OK &&
+           train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, NULL, &error) == GRAFT_OK,
+       "and with another value in its place it trains");
+    train->destroy(trainer);
+    sample_dataset_fini(&set);
+}
+
 /* -- updates, and what is refused --------------------------------------------------------------------------------- */
 
 static void test_new_split(void)
@@ -455,6 +484,7 @@ int main(void)
     test_evaluation_between("model=gin batch_size=10 fanout=2 norm=batch");
     test_evaluation_between("model=appnp batch_size=10 fanout=2 norm=none");
     test_evaluation_between("model=sage aggregator=max batch_size=10 fanout=2 norm=none");
+    test_rows_read();
     test_new_split();
     test_all_spans();
     test_batch_refusals();
