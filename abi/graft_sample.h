@@ -20,6 +20,7 @@ GRAFT_EXTERN_C_BEGIN
  * Options, read by create() where nothing else is said:
  *
  *     batch_size      seeds of a batch; 0: all of them in one
+ *     sampler         neighbour: as above, with the six options that follow. cluster, saint: a batch is a subgraph
  *     layers, fanout  in-neighbours that a destination gets in each layer, the first number for the first layer, which
  *                     reads the features; one number is for all layers. -1: all in-neighbours
  *     sample.weights  which neighbours are drawn. uniform: each entry of a row is as likely as the others. edge: in
@@ -32,6 +33,20 @@ GRAFT_EXTERN_C_BEGIN
  *                     on one
  *     drop_last       a batch of fewer than batch_size seeds at the end of an epoch is left out
  *     seed            of draws and of the order of the seeds
+ *
+ * A subgraph has all edges of the graph between its vertices, and every block has these edges; the last one those of
+ * the seeds alone, which are the first vertices. Its vertices are:
+ *
+ *     cluster  of some parts of a partition (Chiang et al. 2019). `cluster.parts`, 0: ten for each batch, are made by
+ *              METIS if graft-metis is found, else by streaming. Those that have seeds are shuffled and dealt
+ *              evenly to ceil(n_seeds / batch_size) batches, so batch_size is the mean of their seeds
+ *     saint    of random walks of `saint.walk` steps along in-edges (Zeng et al. 2020). Each seed is a root once in an
+ *              epoch; roots are dealt evenly to ceil(n_seeds / batch_size) batches. All seeds that walks find are seeds
+ *              of the batch. In create(), `saint.coverage` epochs of batches are drawn: if C of these N batches have a
+ *              vertex v, or an edge e to it, 1 / p_v = (N + 1) / (C_v + 1) and 1 / alpha_e = (C_v + 1) / (C_e + 1). A
+ *              sum over a row with weights 1 / alpha_e estimates that over all edges of v, and a sum over the seeds of
+ *              a batch with weights 1 / p_v that over all seeds. Edges that no walk of so many steps can reach are not
+ *              estimated
  *
  * What is drawn for a destination is a function of (seed, epoch, batch, layer, vertex), so batches have the same bits
  * for any number of threads, and in any order of calls. A vertex without in-neighbours is a destination without edges.
@@ -48,6 +63,7 @@ typedef struct graft_sample_block {
     const int64_t *row_ptr; /**< [n_dst + 1] from 0 to n_edges */
     const int32_t *col_idx; /**< [n_edges] each in 0 .. n_src-1 */
     const int64_t *entry;   /**< [n_edges] which entry of the graph the edge is */
+    const float   *weight;  /**< [n_edges] 1 / alpha of sampler=saint and next(); else NULL. */
 } graft_sample_block;
 
 /** A batch, valid as long as its blocks. */
@@ -59,6 +75,7 @@ typedef struct graft_sample_batch {
     int64_t        n_vertices; /**< n_src of block 0 */
     int64_t        n_edges;    /**< of all blocks */
     const int64_t *vertex;     /**< [n_vertices] rows of the graph */
+    const float   *weight;     /**< [n_vertices] 1 / p of sampler=saint and next(); else NULL. */
 } graft_sample_batch;
 
 /** Flag of sample(): all in-neighbours, instead of option `fanout`. */
@@ -77,7 +94,8 @@ typedef struct graft_samples {
      * \param[out] sampler  Unchanged on failure.
      * \return OK; ERR_ARG (null; not square; more seeds than rows; a seed out of range or given twice, with its
      *         position); ERR_OPTION (as many fan-outs as neither 1 nor `layers`; a batch larger than n_seeds;
-     *         sample.weights=edge of a graph without values, or with a negative one); ERR_STATE (graph is no matrix of
+     *         sample.weights=edge of a graph without values, or with a negative one); ERR_MODULE, ERR_IO (METIS fails,
+     *         sampler=cluster); ERR_STATE (graph is no matrix of
      *         this context); ERR_UNSUPPORTED (more rows); ERR_NOMEM.
      * [one-caller] Not collective. Memory: 8 bytes a seed, and one bit a vertex during the call. Each batch that exists
      * at a time takes 12 bytes an edge and 16 a vertex; each thread that makes one 4 bytes a vertex of the graph, or if
@@ -100,7 +118,8 @@ typedef struct graft_samples {
      * [one-caller] [starts-openmp]. Not collective. Since 1. */
     int32_t (*next)(graft_sampler *sampler, graft_sample_batch *batch, graft_error *error);
 
-    /** A batch of these seeds, made now. The epoch continues where it was.
+    /** A batch of these seeds, made now. The epoch continues where it was. With sampler=cluster it has the parts of the
+     * seeds, with saint walks from them; without GRAFT_SAMPLE_ALL.
      * \param[in] seeds  [n] different rows of the graph, n > 0. Draws are those of batch -1 in the present epoch.
      * \param[in] flags  0 or GRAFT_SAMPLE_ALL.
      * \return OK; ERR_ARG (null, more seeds than rows, out of range, given twice, unknown flags); ERR_STATE; ERR_NOMEM.

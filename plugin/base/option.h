@@ -144,6 +144,7 @@ struct gr_halo_options {
     double                  smoothing, drift_limit, timeout;
 };
 
+enum gr_sampler { GR_SAMPLER_NEIGHBOUR, GR_SAMPLER_CLUSTER, GR_SAMPLER_SAINT };
 enum gr_sample_weights { GR_SAMPLE_UNIFORM, GR_SAMPLE_BY_EDGE, GR_SAMPLE_BY_DEGREE };
 
 /** What happens to a row of the halo that is not in a cache: it is left out of sums; the same, and they are scaled to
@@ -155,7 +156,9 @@ struct gr_sampling_options {
     int64_t                batch_size, ahead; /* 0: all seeds; as many as threads */
     struct gr_widths       fanout;
     enum gr_sample_weights weights;
+    enum gr_sampler        sampler;
     int32_t                replace, drop_last;
+    int64_t                cluster_parts, saint_walk, saint_coverage;
     int64_t                cache_rows, cache_life, push_rows, push_delay;
     enum gr_cache_miss     cache_miss;
     enum gr_cache_codec    cache_codec;

@@ -45,6 +45,7 @@
 #define STALE EXCHANGE " and halo.staleness=1"
 #define ADAPTIVE EXCHANGE " and halo.codec=adaptive"
 
+#define DRAWN "batch_size!=0 and sampler=neighbour"
 #define CACHED EXCHANGE " and batch_size!=0"
 
 #define MODEL_WORD(constant, word) "|" #word
@@ -248,16 +249,25 @@ const struct gr_option_row gr_option_table[] = {
 
     { "batch_size", INTEGER(sampling.batch_size), "0..", "0", SAMPLING, SAME, USUAL, "",
       "training vertices, or other seeds, of a minibatch; 0: all" },
-    { "fanout", WIDTHS(sampling.fanout), "-1..1000000", "10", SAMPLING, SAME, USUAL, "batch_size!=0",
+    { "sampler", CHOICE(sampling.sampler), "neighbour|cluster|saint", "neighbour", SAMPLING, SAME, USUAL,
+      "batch_size!=0 and model!=mlp",
+      "batches: drawn neighbours of seeds, or the subgraph of parts of a partition, or of random walks (saint)" },
+    { "cluster.parts", INTEGER(sampling.cluster_parts), "0..1000000000", "0", SAMPLING, SAME, USUAL,
+      "batch_size!=0 and sampler=cluster", "parts of the partition; 0: ten for each batch" },
+    { "saint.walk", INTEGER(sampling.saint_walk), "1..1000", "2", SAMPLING, SAME, USUAL,
+      "batch_size!=0 and sampler=saint", "steps of a random walk" },
+    { "saint.coverage", INTEGER(sampling.saint_coverage), "1..10000", "20", SAMPLING, SAME, EXPERT,
+      "batch_size!=0 and sampler=saint", "epochs of batches that are drawn first, to estimate the weights" },
+    { "fanout", WIDTHS(sampling.fanout), "-1..1000000", "10", SAMPLING, SAME, USUAL, DRAWN,
       "neighbours that a vertex of a batch gets: one number, or one per layer from the first; -1: all" },
     { "sample.weights", CHOICE(sampling.weights), "uniform|edge|degree", "uniform", SAMPLING, SAME, USUAL,
-      "batch_size!=0",
+      DRAWN,
       "which neighbours are drawn: all alike, or in proportion to the value of the edge or to their degree" },
-    { "sample.replace", CHOICE(sampling.replace), "no|yes", "no", SAMPLING, SAME, EXPERT, "batch_size!=0",
+    { "sample.replace", CHOICE(sampling.replace), "no|yes", "no", SAMPLING, SAME, EXPERT, DRAWN,
       "whether an edge may be drawn more than once" },
     { "sample.ahead", INTEGER(sampling.ahead), "0..4096", "0", SAMPLING, EACH, EXPERT, "batch_size!=0",
       "batches that are made at once, one on each thread; 0: as many as threads" },
-    { "drop_last", CHOICE(sampling.drop_last), "no|yes", "no", SAMPLING, SAME, USUAL, "batch_size!=0",
+    { "drop_last", CHOICE(sampling.drop_last), "no|yes", "no", SAMPLING, SAME, USUAL, DRAWN,
       "leave out a smaller batch at the end of an epoch" },
     { "hec.rows", INTEGER(sampling.cache_rows), "1..2147483647", "1000000", SAMPLING, SAME, USUAL, CACHED,
       "rows of other ranks that a layer keeps; with hec.codec, more rows in as many bytes" },

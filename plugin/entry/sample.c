@@ -76,7 +76,8 @@ static int32_t give_batch(const graft_sampler *sampler, graft_sample_batch *thei
                                       .n_seeds = batch->n_seeds,
                                       .n_vertices = batch->n_vertices,
                                       .n_edges = gr_batch_edges(batch),
-                                      .vertex = batch->vertex };
+                                      .vertex = batch->vertex,
+                                      .weight = batch->is_weighted ? batch->weight : NULL };
 
     return gr_struct_write(theirs, &ours, sizeof ours, "batch", error);
 }
@@ -119,7 +120,7 @@ static int32_t sample_block(graft_sampler *sampler, int32_t layer, graft_sample_
     struct gr_call                 call;
     graft_sample_block             ours = { .size = sizeof ours };
     const struct gr_batch         *batch;
-    const struct gr_sampled_layer *of;
+    struct gr_sampled_layer        of;
     int32_t rc = gr_call_begin_on(&call, sampler, GR_HANDLE_SAMPLER, GRAFT_SAMPLE_ID " block", error);
 
     GR_TRY(rc);
@@ -128,13 +129,14 @@ static int32_t sample_block(graft_sampler *sampler, int32_t layer, graft_sample_
     else if (layer < 0 || layer >= batch->n_layers)
         rc = gr_fail(&call.error, GRAFT_ERR_ARG, "layer is %d, but a batch has %d", layer, batch->n_layers);
     GR_TRY(rc);
-    of = &batch->layers[layer];
-    ours.n_dst = of->n_dst;
-    ours.n_src = of->n_src;
-    ours.n_edges = of->n_edges;
-    ours.row_ptr = of->row_ptr;
-    ours.col_idx = of->col;
-    ours.entry = of->entry;
+    of = gr_batch_layer(batch, layer);
+    ours.n_dst = of.n_dst;
+    ours.n_src = of.n_src;
+    ours.n_edges = of.n_edges;
+    ours.row_ptr = of.row_ptr;
+    ours.col_idx = of.col;
+    ours.entry = of.entry;
+    ours.weight = batch->is_weighted ? batch->edge_weight : NULL;
     rc = gr_struct_write(block, &ours, sizeof ours, "block", &call.error);
 done:
     return gr_call_end(&call, rc);

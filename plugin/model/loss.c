@@ -182,7 +182,10 @@ static void gradient_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
         float *g = p->gradient + v * classes;
 
         if (!gr_is_in_loss(run, v)) memset(g, 0, (uint64_t)classes * sizeof *g);
-        else loss += vertex_loss(run, p->logits + v * classes, v, factor, g);
+        else {
+            const float share = run->targets.vertex_weight != NULL ? run->targets.vertex_weight[v] : 1;
+            loss += (double)share * vertex_loss(run, p->logits + v * classes, v, factor * share, g);
+        }
     }
     run->partial[chunk] = loss;
 }

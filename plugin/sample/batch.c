@@ -2,7 +2,7 @@
  * vertices that are new. A number is the order of the first edge that needs the vertex, also where several threads
  * look: each place keeps the first of the edges that need it, and the vertices of these edges are numbered in order.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "sample/sample.h"
+#include "sample/subgraph.h"
 
 #include "base/parallel.h"
 #include "base/random.h"
@@ -58,6 +58,36 @@ done:
         layer->edges = 0;
     }
     return rc;
+}
+
+int32_t gr_batch_reserve(const graft_context *context, struct gr_batch *batch, int64_t vertices, graft_error *error)
+{
+    return grow_array(context, (void **)&batch->vertex, &batch->capacity, vertices, batch->n_vertices,
+                      sizeof *batch->vertex, error);
+}
+
+int32_t gr_batch_reserve_rows(const graft_context *context, struct gr_sampled_layer *layer, int64_t rows,
+                              graft_error *error)
+{
+    return grow_array(context, (void **)&layer->row_ptr, &layer->rows, rows + 1, 0, sizeof *layer->row_ptr, error);
+}
+
+int32_t gr_batch_reserve_edges(const graft_context *context, struct gr_sampled_layer *layer, graft_error *error)
+{
+    if (layer->n_edges >= INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_NOMEM, "a batch would have %lld edges in a layer, more than 2147483646",
+                       (long long)layer->n_edges);
+    return grow_pair(context, layer, layer->n_edges, error);
+}
+
+int32_t gr_batch_reserve_weights(const graft_context *context, struct gr_batch *batch, graft_error *error)
+{
+    const int32_t rc = grow_array(context, (void **)&batch->weight, &batch->weights, batch->n_vertices, 0,
+                                  sizeof *batch->weight, error);
+
+    if (rc < 0) return rc;
+    return grow_array(context, (void **)&batch->edge_weight, &batch->edge_weights, batch->layers[0].n_edges, 0,
+                      sizeof *batch->edge_weight, error);
 }
 
 static void count_draws(void *arg, int64_t chunk, int64_t begin, int64_t end)
@@ -278,7 +308,7 @@ static int32_t count_layer(struct making *m, graft_error *error)
     int32_t                  rc = GRAFT_OK;
 
     layer->n_dst = n_dst;
-    GR_TRY(grow_array(m->context, (void **)&layer->row_ptr, &layer->rows, n_dst + 1, 0, sizeof *layer->row_ptr, error));
+    GR_TRY(gr_batch_reserve_rows(m->context, layer, n_dst, error));
     layer->row_ptr[0] = 0;
     gr_parallel_chunks(m->team, 16 * n_dst, n_dst, ROWS_OF_CHUNK, count_draws, m);
     for (int64_t i = 0; i < n_dst; i++) {
@@ -287,11 +317,7 @@ static int32_t count_layer(struct making *m, graft_error *error)
     }
     if (!each) m->needs = gr_draw_needs(m->request->rule, m->fanout, 0);
     layer->n_edges = layer->row_ptr[n_dst];
-    if (layer->n_edges >= INT32_MAX)
-        rc = gr_fail(error, GRAFT_ERR_NOMEM, "a batch would have %lld edges in a layer, more than 2147483646",
-                     (long long)layer->n_edges);
-    GR_TRY(rc);
-    GR_TRY(grow_pair(m->context, layer, layer->n_edges, error));
+    GR_TRY(gr_batch_reserve_edges(m->context, layer, error));
     GR_TRY(grow_array(m->context, (void **)&batch->vertex, &batch->capacity, n_dst + layer->n_edges + 1, n_dst,
                       sizeof *batch->vertex, error));
     GR_TRY(gr_numbering_reserve(m->context, &m->work->numbering, n_dst + layer->n_edges, error));
@@ -371,7 +397,15 @@ int32_t gr_batch_make(const graft_context *context, struct gr_batch *batch, stru
     batch->n_layers = request->n_layers;
     batch->n_seeds = request->n_seeds;
     batch->n_vertices = 0;
+    batch->is_subgraph = request->subgraphs != NULL;
+    batch->is_weighted = 0;
     GR_TRY(take_seeds(&m, error));
+    if (batch->is_subgraph) {
+        const struct gr_subgraph subgraph = { context, request, batch, work };
+
+        rc = gr_subgraph_make(&subgraph, error);
+        goto done;
+    }
     for (int32_t l = request->n_layers - 1; l >= 0; l--) {
         m.layer = &batch->layers[l];
         m.fanout = request->fanout[l];
@@ -389,7 +423,7 @@ int64_t gr_batch_edges(const struct gr_batch *batch)
 {
     int64_t edges = 0;
 
-    for (int32_t l = 0; l < batch->n_layers; l++) edges += batch->layers[l].n_edges;
+    for (int32_t l = 0; l < batch->n_layers; l++) edges += gr_batch_layer(batch, l).n_edges;
     return edges;
 }
 
@@ -401,11 +435,13 @@ void gr_batch_fini(const graft_context *context, struct gr_batch *batch)
         gr_free(context, batch->layers[l].entry);
     }
     gr_free(context, batch->vertex);
+    gr_free(context, batch->weight);
+    gr_free(context, batch->edge_weight);
 }
 
 int64_t gr_batch_bytes(const struct gr_batch *batch)
 {
-    int64_t bytes = gr_bytes(batch->vertex);
+    int64_t bytes = gr_bytes(batch->vertex) + gr_bytes(batch->weight) + gr_bytes(batch->edge_weight);
 
     for (int32_t l = 0; l < GR_SAMPLE_LAYERS_MAX; l++)
         bytes += gr_bytes(batch->layers[l].row_ptr) + gr_bytes(batch->layers[l].col) + gr_bytes(batch->layers[l].entry);

@@ -3,7 +3,7 @@
  *
  * sampler.c  the batches of an epoch, some of them made ahead     draw.c       neighbours of one vertex
  * batch.c    the blocks of one batch                              draw_rows.c  neighbours of several, by lanes
- * numbering.c  numbers of vertices in a batch
+ * numbering.c  numbers of vertices in a batch                      subgraph.h   batches that are subgraphs
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SAMPLE_SAMPLE_H
 #define GR_SAMPLE_SAMPLE_H
@@ -119,6 +119,22 @@ static inline int64_t gr_numbering_slot_alone(struct gr_numbering *numbering, in
     }
 }
 
+/** The number of a vertex, or GR_NO_NUMBER. Vertices that are not there get no place. */
+static inline int32_t gr_numbering_find(const struct gr_numbering *numbering, int32_t v)
+{
+    int64_t at = v;
+
+    if (numbering->key == NULL) return atomic_load_explicit(&numbering->number[at], memory_order_relaxed);
+    for (at = gr_numbering_home(numbering, v);; at = (at + 1) & (numbering->slots - 1)) {
+        const int32_t there = atomic_load_explicit(&numbering->key[at], memory_order_relaxed);
+
+        if (there == v) return atomic_load_explicit(&numbering->number[at], memory_order_relaxed);
+        if (there == -1) return GR_NO_NUMBER;
+    }
+}
+
+struct gr_subgraphs;
+
 /** What a batch is of. */
 struct gr_batch_request {
     const struct gr_draw_rule *rule;
@@ -128,6 +144,8 @@ struct gr_batch_request {
     int64_t                    epoch, index;
     const int64_t             *seeds;
     int64_t                    n_seeds;
+    const struct gr_subgraphs *subgraphs; /* NULL: neighbours are drawn */
+    int                        weighs;    /* such a batch has weights, if the sampler knows any */
 };
 
 struct gr_sampled_layer {
@@ -145,7 +163,35 @@ struct gr_batch {
     int64_t                 n_seeds, n_vertices, capacity;
     int64_t                *vertex;
     struct gr_sampled_layer layers[GR_SAMPLE_LAYERS_MAX];
+
+    int     is_subgraph, is_weighted; /* layers[0] has the edges of all layers; there are weights: */
+    float  *weight;                   /* [n_vertices] */
+    float  *edge_weight;              /* [edges of layers[0]] */
+    int64_t weights, edge_weights;    /* capacities */
 };
+
+/** Layer l of a batch. The last one of a subgraph has the rows of the seeds, which are its first ones. */
+static inline struct gr_sampled_layer gr_batch_layer(const struct gr_batch *batch, int32_t l)
+{
+    struct gr_sampled_layer layer = batch->layers[batch->is_subgraph ? 0 : l];
+
+    if (batch->is_subgraph && l == batch->n_layers - 1) {
+        layer.n_dst = batch->n_seeds;
+        layer.n_edges = layer.row_ptr[layer.n_dst];
+    }
+    return layer;
+}
+
+/** Have memory for so many vertices, of which those that there are stay; for the rows and the edges of a layer; for the
+ *  weights of all vertices and edges of a subgraph. \return OK; ERR_NOMEM. */
+int32_t gr_batch_reserve(const graft_context *context, struct gr_batch *batch, int64_t vertices, graft_error *error);
+int32_t gr_batch_reserve_rows(const graft_context *context, struct gr_sampled_layer *layer, int64_t rows,
+                              graft_error *error);
+int32_t gr_batch_reserve_edges(const graft_context *context, struct gr_sampled_layer *layer, graft_error *error);
+int32_t gr_batch_reserve_weights(const graft_context *context, struct gr_batch *batch, graft_error *error);
+
+/** Fisher and Yates' shuffle; 64 bits for each, so that its bias is below n / 2^64. */
+void gr_sample_shuffle(int64_t *values, int64_t n, uint64_t key);
 
 /** What one batch in the making needs beside its own memory. */
 struct gr_sample_work {
@@ -179,6 +225,7 @@ struct gr_sampler_source {
     const int64_t   *fanout;    /* [n_layers] */
     int64_t          n_batches; /* seeds are dealt to so many batches, which differ by one seed; 0: option batch_size */
     int32_t          rank;      /* ranks draw other numbers */
+    int              neighbours; /* whatever option sampler says */
 };
 /** As graft_samples.create() and the others say; `graph` stays the caller's. */
 int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,

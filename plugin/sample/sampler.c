@@ -4,7 +4,7 @@
  * lock, and marked as ready. A batch that could not be made is made again by next(), which returns the error if it
  * fails once more.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "sample/sample.h"
+#include "sample/subgraph.h"
 
 #include "base/handle.h"
 #include "base/random.h"
@@ -33,6 +33,8 @@ struct graft_sampler {
     struct gr_batch_request request; /* of a batch of the epoch, without its seeds */
     int64_t                *seeds, *shuffled;
     int64_t                 n_seeds, batch_size, n_batches;
+    struct gr_subgraphs    *subgraphs; /* NULL: neighbours are drawn */
+    int64_t                *first_of;  /* [n_batches + 1] first seed of each batch of it */
     int                     is_dealt; /* batches differ by one seed; else they have batch_size but for the last */
 
     pthread_mutex_t   lock; /* of all that follows */
@@ -62,6 +64,7 @@ static int32_t read_fanout(graft_sampler *s, const struct gr_sampler_source *sou
     for (int32_t l = 0; l < source->n_layers; l++) s->request.fanout[l] = source->fanout[l];
     if (source->n_layers > 0) return GRAFT_OK;
     s->request.n_layers = (int32_t)options->model.layers;
+    if (options->sampling.sampler != GR_SAMPLER_NEIGHBOUR) return GRAFT_OK;
     if (fanout->count != 1 && fanout->count != s->request.n_layers)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'fanout' is a list of %d numbers, but there are %d layers",
                        fanout->count, s->request.n_layers);
@@ -133,22 +136,47 @@ done:
     return rc;
 }
 
-/* Fisher and Yates' shuffle of the seeds; 64 bits for each, so that its bias is below n / 2^64. */
-static void shuffle_seeds(graft_sampler *s)
+void gr_sample_shuffle(int64_t *values, int64_t n, uint64_t key)
 {
-    const uint64_t key = gr_random_key(s->request.seed, GR_RANDOM_SHUFFLE, (uint64_t)s->epoch, 0);
-
-    for (int64_t i = 0; i < s->n_seeds; i++) s->shuffled[i] = s->seeds[i];
-    for (int64_t i = s->n_seeds - 1; i > 0; i--) {
+    for (int64_t i = n - 1; i > 0; i--) {
         uint32_t word[4];
         int64_t  other, v;
 
         gr_random_block(key, (uint64_t)i, 0, word);
         other = (int64_t)((unsigned __int128)((uint64_t)word[0] << 32 | word[1]) * (uint64_t)(i + 1) >> 64);
-        v = s->shuffled[i];
-        s->shuffled[i] = s->shuffled[other];
-        s->shuffled[other] = v;
+        v = values[i];
+        values[i] = values[other];
+        values[other] = v;
     }
+}
+
+static void shuffle_seeds(graft_sampler *s)
+{
+    const uint64_t seed = s->request.seed;
+
+    for (int64_t i = 0; i < s->n_seeds; i++) s->shuffled[i] = s->seeds[i];
+    if (s->subgraphs != NULL) gr_subgraphs_order(s->subgraphs, seed, s->epoch, s->shuffled, s->n_seeds, s->first_of);
+    else gr_sample_shuffle(s->shuffled, s->n_seeds, gr_random_key(seed, GR_RANDOM_SHUFFLE, (uint64_t)s->epoch, 0));
+}
+
+/* Option sampler, where it is not neighbour. */
+static int32_t create_subgraphs(graft_sampler *s, graft_error *error)
+{
+    const int64_t asked = s->context->options.sampling.batch_size, n = s->n_seeds > 0 ? s->n_seeds : s->graph.n_rows;
+    const struct gr_subgraph_source source = { .context = s->context,
+                                               .graph = &s->graph,
+                                               .seeds = s->seeds,
+                                               .n_seeds = s->n_seeds,
+                                               .seed = s->request.seed,
+                                               .n_batches = asked > 0 && n > 0 ? (n + asked - 1) / asked : 1 };
+    int32_t                         rc = GRAFT_OK;
+
+    GR_TRY(gr_subgraphs_create(&source, &s->subgraphs, error));
+    s->n_batches = s->subgraphs->n_batches;
+    s->request.subgraphs = s->subgraphs;
+    GR_TRY(GR_NEW(s->context, s->first_of, s->n_batches + 1, error));
+done:
+    return rc;
 }
 
 static int32_t check_source(const struct gr_sampler_source *source, graft_error *error)
@@ -171,6 +199,7 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
                           graft_error *error)
 {
     const struct gr_sampling_options *options = &context->options.sampling;
+    const int                         draws = options->sampler == GR_SAMPLER_NEIGHBOUR || source->neighbours;
     graft_sampler                    *s = NULL;
     int32_t                           rc = GRAFT_OK;
 
@@ -181,8 +210,9 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     s->context = context;
     s->graph = *source->graph;
     s->n_seeds = source->n_seeds;
-    s->rule =
-        (struct gr_draw_rule){ .graph = &s->graph, .weights = options->weights, .replace = options->replace != 0 };
+    s->rule = (struct gr_draw_rule){ .graph = &s->graph };
+    if (draws) s->rule.weights = options->weights;
+    if (draws) s->rule.replace = options->replace != 0;
     if (s->rule.weights == GR_SAMPLE_UNIFORM && !s->rule.replace)
         s->rule.draw_rows = gr_draw_rows_for(gr_processor_isa());
     s->request.rule = &s->rule;
@@ -191,6 +221,7 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     GR_TRY(read_batch_sizes(s, source, error));
     GR_TRY(check_edge_weights(s, error));
     GR_TRY(copy_seeds(s, source->seeds, error));
+    if (!draws) GR_TRY(create_subgraphs(s, error));
     GR_TRY(GR_NEW(context, s->slots, s->n_slots, error));
     GR_TRY(gr_sampler_begin(s, 0, 0, error));
     *sampler = s;
@@ -216,6 +247,8 @@ void gr_sampler_destroy(graft_sampler *s)
     gr_free(s->context, s->slots);
     gr_free(s->context, s->seeds);
     gr_free(s->context, s->shuffled);
+    gr_free(s->context, s->first_of);
+    gr_subgraphs_destroy(s->context, s->subgraphs);
     pthread_cond_destroy(&s->done);
     pthread_mutex_destroy(&s->lock);
     gr_free(s->context, s);
@@ -243,6 +276,7 @@ int64_t gr_sampler_batches(const graft_sampler *s)
 
 int64_t gr_sampler_first_seed(const graft_sampler *s, int64_t batch)
 {
+    if (s->first_of != NULL) return s->first_of[batch];
     if (s->is_dealt) return (int64_t)((__int128)s->n_seeds * batch / s->n_batches);
     return batch * s->batch_size < s->n_seeds ? batch * s->batch_size : s->n_seeds;
 }
@@ -284,6 +318,7 @@ static struct gr_batch_request request_of_batch(const graft_sampler *s, int64_t 
 
     request.epoch = s->epoch;
     request.index = batch;
+    request.weighs = 1;
     request.seeds = s->shuffled + begin;
     request.n_seeds = gr_sampler_first_seed(s, batch + 1) - begin;
     return request;
@@ -453,6 +488,7 @@ int32_t gr_sampler_sample(graft_sampler *s, const int64_t *seeds, int64_t n, int
     request.index = -1;
     request.seeds = seeds;
     request.n_seeds = n;
+    if (all) request.subgraphs = NULL;
     for (int32_t l = 0; all && l < request.n_layers; l++) request.fanout[l] = GR_ALL_NEIGHBOURS;
     rc = gr_batch_make(s->context, &s->single, &s->team_work, &request, error);
     if (rc == GRAFT_OK) s->given = &s->single;
@@ -469,6 +505,7 @@ const struct gr_batch *gr_sampler_batch(const graft_sampler *s)
 int64_t gr_sampler_bytes(graft_sampler *s)
 {
     int64_t bytes = gr_bytes(s->seeds) + gr_bytes(s->shuffled) + gr_batch_bytes(&s->single) +
+                    (s->subgraphs != NULL ? gr_subgraphs_bytes(s->subgraphs) : 0) +
                     (s->team_work.space != NULL ? gr_sample_work_bytes(&s->team_work) : 0);
 
     pthread_mutex_lock(&s->lock);
@@ -480,19 +517,26 @@ int64_t gr_sampler_bytes(graft_sampler *s)
     return bytes;
 }
 
-void gr_sampler_explain(graft_sampler *s, char *text, uint64_t capacity)
+static void explain_draws(const graft_sampler *s, struct gr_text *out)
 {
     static const char *const weights[] = { "uniform", "edge", "degree" };
-    struct gr_text           out = { text, capacity };
+
+    gr_text_add(out, "fanout    ");
+    for (int32_t l = 0; l < s->request.n_layers; l++)
+        gr_text_add(out, "%s%lld", l > 0 ? "," : "", (long long)s->request.fanout[l]);
+    gr_text_add(out, ", %s, %s replacement\n", weights[s->rule.weights], s->rule.replace ? "with" : "without");
+}
+
+void gr_sampler_explain(graft_sampler *s, char *text, uint64_t capacity)
+{
+    struct gr_text out = { text, capacity };
 
     text[0] = '\0';
     gr_text_add(&out, "graph     %lld vertices, %lld edges\n", (long long)s->graph.n_rows,
                 (long long)gr_csr_entries(&s->graph));
     gr_text_add(&out, "batches   %lld of %lld seeds in an epoch, at most %lld ahead\n", (long long)s->n_batches,
                 (long long)s->batch_size, (long long)s->n_slots);
-    gr_text_add(&out, "fanout    ");
-    for (int32_t l = 0; l < s->request.n_layers; l++)
-        gr_text_add(&out, "%s%lld", l > 0 ? "," : "", (long long)s->request.fanout[l]);
-    gr_text_add(&out, ", %s, %s replacement\n", weights[s->rule.weights], s->rule.replace ? "with" : "without");
+    if (s->subgraphs != NULL) s->subgraphs->kind->explain(s->subgraphs->state, &out);
+    else explain_draws(s, &out);
     gr_text_add(&out, "memory    %.1f MB beside the graph\n", (double)gr_sampler_bytes(s) / 1e6);
 }

@@ -2,9 +2,9 @@
  *
  * Sums over sampled neighbours estimate those over all: a mean is over those that were drawn, and other sums of a row
  * are multiplied by its neighbours over its draws, which makes them unbiased if draws are uniform. So evaluations, over
- * all neighbours, need no other scale. Maxima and attention are over what was drawn. Over ranks, neighbours whose rows
- * are not there count as zero in sums, or with hec.miss=drop_rescaled as if they had not been drawn; maxima and
- * attention leave them out.
+ * all neighbours, need no other scale. Subgraphs of random walks have weights for this. Maxima and attention are over
+ * what was drawn. Over ranks, neighbours whose rows are not there count as zero in sums, or with hec.miss=drop_rescaled
+ * as if they had not been drawn; maxima and attention leave them out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 
@@ -52,20 +52,22 @@ static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, c
     const struct gr_config *config = &s->model.config;
     const graft_csr        *graph = m->graph;
     const int shared = config->normalization == GR_NORMALIZE_NONE && !config->kind->attends && !config->takes_largest;
+    const int weighs = b->weight != NULL && !config->kind->attends && !config->takes_largest;
     const int threads = gr_threads_worth(s->run.threads, 4 * b->n_edges);
     float    *made;
     int32_t   rc = GRAFT_OK;
 
     *values = NULL;
-    if (graph->values == NULL && !shared) return GRAFT_OK;
+    if (graph->values == NULL && !shared && !weighs) return GRAFT_OK;
     GR_ASSERT(graph->values == NULL || graph->value_type == GRAFT_F32);
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, made, b->n_edges, error));
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < b->n_dst; i++) {
-        const float share = shared ? share_of(graph, m->vertex[i], counted_edges(s, b, i)) : 1;
+        const float share = shared && !weighs ? share_of(graph, m->vertex[i], counted_edges(s, b, i)) : 1;
 
         for (int64_t e = b->row_ptr[i]; e < b->row_ptr[i + 1]; e++)
-            made[e] = (graph->values != NULL ? ((const float *)graph->values)[b->entry[e]] : 1) * share;
+            made[e] = (graph->values != NULL ? ((const float *)graph->values)[b->entry[e]] : 1) *
+                      (weighs ? b->weight[e] : share);
     }
     *values = made;
 done:
@@ -100,6 +102,10 @@ static int32_t make_scales(const struct gr_setup *s, struct gr_minibatches *m, c
         const int64_t counted = counted_edges(s, b, i), v = m->vertex[i];
         double        sum;
 
+        if (b->weight != NULL) {
+            left[i] = s->left[v];
+            continue;
+        }
         if (normalization == GR_NORMALIZE_SYMMETRIC) {
             left[i] = s->left[v] * share_of(graph, v, counted);
             continue;

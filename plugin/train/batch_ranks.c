@@ -17,6 +17,8 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
 
     if (s->partition.columns > 1) what = "parallel=feature or grid";
     else if (config->norm == GR_NORM_BATCH) what = "norm=batch";
+    else if (config->kind->gathers && options->sampling.sampler != GR_SAMPLER_NEIGHBOUR)
+        what = "sampler=cluster or saint";
     else if (options->sampling.weights == GR_SAMPLE_BY_DEGREE) what = "sample.weights=degree";
     else if (options->halo.staleness > 0) what = "halo.staleness=1";
     else if (options->halo.codec[GR_FORWARD].adaptive) what = "halo.codec=adaptive";

@@ -23,7 +23,7 @@ static int32_t check_options(const struct gr_setup *s, graft_error *error)
         return gr_fail(error, GRAFT_ERR_OPTION, "options 'batch_size' and 'label_rate' cannot be set together");
     if (options->resource.workers_sparse != 0)
         return gr_fail(error, GRAFT_ERR_OPTION, "options 'batch_size' and 'workers.sparse' cannot be set together");
-    if (config->kind->attends && options->sampling.replace)
+    if (config->kind->attends && options->sampling.replace && options->sampling.sampler == GR_SAMPLER_NEIGHBOUR)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'sample.replace' is yes, but attention needs each neighbour at most once");
     return s->over != NULL ? gr_batch_ranks_check(s, error) : GRAFT_OK;
@@ -36,12 +36,13 @@ static int32_t read_fanouts(const struct gr_setup *s, int64_t *fanout, graft_err
     const struct gr_widths *given = &s->context->options.sampling.fanout;
     const int32_t           first = config->kind->gathers ? config->gathers_from : config->n_layers;
 
-    if (given->count != 1 && given->count != config->n_layers - first)
+    if (given->count != 1 && given->count != config->n_layers - first &&
+        s->context->options.sampling.sampler == GR_SAMPLER_NEIGHBOUR)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'fanout' is a list of %d numbers, but %d layers gather from neighbours", given->count,
                        config->n_layers - first);
     for (int32_t l = 0; l < config->n_layers; l++)
-        fanout[l] = l < first ? 0 : given->width[given->count == 1 ? 0 : l - first];
+        fanout[l] = l < first ? 0 : given->width[l - first < given->count ? l - first : 0];
     return GRAFT_OK;
 }
 
@@ -102,6 +103,7 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
     source.graph = m->graph;
     source.seeds = seeds;
     source.fanout = fanout;
+    source.neighbours = m->graph == &m->no_edges;
     rc = gr_strategy_agree(s->run.strategy, gr_sampler_create(s->context, &source, &m->sampler, error), error);
 done:
     gr_free(s->context, seeds);
@@ -248,6 +250,10 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
     now->stride = from->n_classes;
     now->split = split;
     now->n = now->n_train = batch->n_seeds;
+    if (batch->is_weighted) { /* the loss of all training vertices is estimated */
+        now->vertex_weight = batch->weight;
+        goto done;
+    }
     now->loss_weight = m->ranks != NULL ? m->ranks->weight[batch->index] : 0;
     for (int64_t i = 0; m->ranks == NULL && i < batch->n_seeds; i++)
         now->loss_weight += values != NULL ? (double)gr_known_values(now, i) : gr_vertex_weight(now, i);
@@ -285,7 +291,7 @@ static void charge_sampler(struct gr_setup *s, struct gr_minibatches *m)
 static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int32_t l,
                                 graft_error *error)
 {
-    const struct gr_sampled_layer *from = &batch->layers[l];
+    const struct gr_sampled_layer  sampled = gr_batch_layer(batch, l), *from = &sampled;
     struct gr_batch_layer          layer = { .n_dst = from->n_dst,
                                              .n_src = from->n_src,
                                              .n_seen = from->n_src,
@@ -293,6 +299,7 @@ static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, co
                                              .row_ptr = from->row_ptr,
                                              .col = from->col,
                                              .entry = from->entry,
+                                             .weight = batch->is_weighted ? batch->edge_weight : NULL,
                                              .from = from };
     int32_t                        rc = GRAFT_OK;
 

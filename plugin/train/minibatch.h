@@ -16,6 +16,7 @@ struct gr_batch_layer {
     const int64_t *row_ptr;                       /* [n_dst + 1] */
     const int32_t *col;                           /* [n_edges] */
     const int64_t *entry;                         /* [n_edges] of the graph */
+    const float   *weight; /* [n_edges] with which sums over all edges are estimated; NULL: by their number */
 
     const struct gr_sampled_layer *from;   /* all that were drawn, of which some may be left out, and: */
     const int64_t                 *row;    /* [n_dst] row of each destination in it; NULL: the same */

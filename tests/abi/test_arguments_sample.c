@@ -56,6 +56,11 @@ static const char *sampler_create_calls(const void *arg)
     set_to("fanout", "3,2");
     set_to("batch_size", "5");
     REFUSED(GRAFT_ERR_OPTION, s.samples->create(s.context, graph, good_seeds, 4, &made, &error));
+    set_to("sampler", "saint");
+    REFUSED(GRAFT_ERR_OPTION, s.samples->create(s.context, graph, good_seeds, 4, &made, &error));
+    set_to("sampler", "cluster");
+    REFUSED(GRAFT_ERR_OPTION, s.samples->create(s.context, graph, good_seeds, 4, &made, &error));
+    set_to("sampler", "neighbour");
     set_to("batch_size", "0");
     set_to("sample.weights", "edge");
     if (set.dataset.graph->values == NULL)

@@ -34,6 +34,7 @@ SANITIZED = {
     "tests/unit/test_edge": [],
     "tests/unit/test_codec": [],
     "tests/unit/test_sampler": [],
+    "tests/unit/test_subgraphs": [],
     "tests/unit/test_batches": [],
     "tests/unit/test_batches_ranks": [],
     "tests/unit/test_cover": [],
@@ -78,6 +79,7 @@ THREADED = {
     "tests/unit/test_threads": [],
     "tests/unit/test_threads_memory": ["200"],
     "tests/unit/test_sampler": [],  # prefetch() of several threads
+    "tests/unit/test_subgraphs": [],
     "tests/unit/test_exchange": [],
     "tests/unit/test_faults": [],
     "tests/unit/test_part": [],

@@ -212,6 +212,8 @@ static void test_batches_refusals(void)
     test_batches_refused("parallel=feature", GRAFT_ERR_UNSUPPORTED, "parallel=feature");
     test_batches_refused("halo.staleness=1", GRAFT_ERR_UNSUPPORTED, "halo.staleness=1");
     test_batches_refused("halo.codec=adaptive", GRAFT_ERR_UNSUPPORTED, "halo.codec=adaptive");
+    test_batches_refused("sampler=cluster", GRAFT_ERR_UNSUPPORTED, "sampler=cluster");
+    test_batches_refused("sampler=saint", GRAFT_ERR_UNSUPPORTED, "sampler=cluster or saint");
     test_batches_refused("sample.weights=degree", GRAFT_ERR_UNSUPPORTED, "sample.weights=degree");
     test_batches_refused("aggregator=max hec.miss=drop_rescaled", GRAFT_ERR_OPTION, "hec.miss");
     test_batches_refused("batch_size=81", GRAFT_ERR_OPTION,

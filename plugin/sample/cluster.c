@@ -1,0 +1,170 @@
+/* Batches of parts of a partition (Chiang et al. 2019, algorithm 1): the parts that have seeds are shuffled and dealt
+ * to the batches of an epoch, and a batch is the subgraph of its parts, edges between them included.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "sample/subgraph.h"
+
+#include "base/random.h"
+#include "partition/choose.h"
+
+enum { PARTS_OF_BATCH = 10 };
+
+struct clusters {
+    int64_t  n_parts, n_drawn, n_batches; /* n_drawn: parts that have seeds */
+    int32_t *part;                        /* of each vertex */
+    int64_t *first, *member;              /* vertices of each part */
+    int64_t *first_seed, *seed;           /* likewise */
+    int64_t *drawn;                       /* the parts that have seeds */
+    int64_t *order;                       /* of an epoch */
+    int      is_metis;
+};
+
+static void destroy_clusters(const graft_context *context, void *state)
+{
+    struct clusters *c = state;
+
+    if (c == NULL) return;
+    gr_free(context, c->part);
+    gr_free(context, c->first);
+    gr_free(context, c->member);
+    gr_free(context, c->first_seed);
+    gr_free(context, c->seed);
+    gr_free(context, c->drawn);
+    gr_free(context, c->order);
+    gr_free(context, c);
+}
+
+static int64_t clusters_bytes(const void *state)
+{
+    const struct clusters *c = state;
+
+    return gr_bytes(c) + gr_bytes(c->part) + gr_bytes(c->first) + gr_bytes(c->member) + gr_bytes(c->first_seed) +
+           gr_bytes(c->seed) + gr_bytes(c->drawn) + gr_bytes(c->order);
+}
+
+/* METIS if its program is there, else the method that needs none. */
+static int32_t partition(const struct gr_subgraph_source *source, struct clusters *c, graft_error *error)
+{
+    const struct gr_slice           slice = { .rows = source->graph };
+    const struct gr_partition_input input = { .context = source->context,
+                                              .slice = &slice,
+                                              .parts = (int32_t)c->n_parts };
+    int32_t                         rc;
+
+    if (c->n_parts == 1) return GRAFT_OK;
+    rc = gr_partition_run(GR_PARTITION_METIS, &input, c->part, error);
+    c->is_metis = rc == GRAFT_OK;
+    if (!gr_partition_goes_on(rc)) return rc;
+    return gr_partition_run(GR_PARTITION_STREAM, &input, c->part, error);
+}
+
+/* The vertices of `list`, or all of them, by part and in their order. */
+static void sort_by_part(const struct clusters *c, const int64_t *list, int64_t count, int64_t *first, int64_t *sorted)
+{
+    for (int64_t p = 0; p <= c->n_parts; p++) first[p] = 0;
+    for (int64_t i = 0; i < count; i++) first[c->part[list != NULL ? list[i] : i] + 1]++;
+    for (int64_t p = 0; p < c->n_parts; p++) first[p + 1] += first[p];
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t v = list != NULL ? list[i] : i;
+        sorted[first[c->part[v]]++] = v;
+    }
+    for (int64_t p = c->n_parts; p > 0; p--) first[p] = first[p - 1];
+    first[0] = 0;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int32_t create_clusters(const struct gr_subgraph_source *source, const struct gr_subgraphs *subgraphs,
+                               void **state, graft_error *error)
+{
+    graft_context *const context = source->context;
+    const int64_t        n = source->graph->n_rows, wanted = context->options.sampling.cluster_parts;
+    struct clusters     *c = NULL;
+    int32_t              rc = GRAFT_OK;
+
+    (void)subgraphs;
+    GR_TRY(GR_NEW(context, c, 1, error));
+    c->n_parts = smaller(wanted > 0 ? wanted : PARTS_OF_BATCH * source->n_batches, n > 0 ? n : 1);
+    c->n_parts = smaller(c->n_parts, INT32_MAX - 1);
+    GR_TRY(GR_NEW(context, c->part, n, error));
+    GR_TRY(GR_NEW(context, c->first, c->n_parts + 1, error));
+    GR_TRY(GR_NEW(context, c->member, n, error));
+    GR_TRY(GR_NEW(context, c->first_seed, c->n_parts + 1, error));
+    GR_TRY(GR_NEW(context, c->seed, source->n_seeds, error));
+    GR_TRY(GR_NEW(context, c->drawn, c->n_parts, error));
+    GR_TRY(GR_NEW(context, c->order, c->n_parts, error));
+    GR_TRY(partition(source, c, error));
+    sort_by_part(c, NULL, n, c->first, c->member);
+    sort_by_part(c, source->seeds, source->n_seeds, c->first_seed, c->seed);
+    for (int64_t p = 0; p < c->n_parts; p++)
+        if (c->first_seed[p + 1] > c->first_seed[p]) c->drawn[c->n_drawn++] = p;
+    c->n_batches = smaller(source->n_batches, c->n_drawn);
+    *state = c;
+    c = NULL;
+done:
+    destroy_clusters(context, c);
+    return rc;
+}
+
+static int64_t cluster_batches(const void *state)
+{
+    return ((const struct clusters *)state)->n_batches;
+}
+
+static void order_clusters(const void *state, uint64_t seed, int64_t epoch, int64_t *seeds, int64_t *first)
+{
+    const struct clusters *c = state;
+    int64_t                at = 0;
+
+    for (int64_t i = 0; i < c->n_drawn; i++) c->order[i] = c->drawn[i];
+    gr_sample_shuffle(c->order, c->n_drawn, gr_random_key(seed, GR_RANDOM_SHUFFLE, (uint64_t)epoch, 0));
+    first[0] = 0;
+    for (int64_t b = 0; b < c->n_batches; b++) {
+        const int64_t end = (int64_t)((__int128)c->n_drawn * (b + 1) / c->n_batches);
+
+        for (int64_t i = (int64_t)((__int128)c->n_drawn * b / c->n_batches); i < end; i++)
+            for (int64_t j = c->first_seed[c->order[i]]; j < c->first_seed[c->order[i] + 1]; j++)
+                seeds[at++] = c->seed[j];
+        first[b + 1] = at;
+    }
+}
+
+/* The parts of the seeds, in the order of the first seed of each. */
+static int32_t gather_parts(const void *state, const struct gr_subgraph *g, graft_error *error)
+{
+    const struct clusters         *c = state;
+    const struct gr_batch_request *request = g->request;
+    int32_t                        rc = GRAFT_OK;
+
+    for (int64_t i = 0; i < request->n_seeds; i++) {
+        const int32_t p = c->part[request->seeds[i]];
+        int64_t       begin = c->first[p], end = c->first[p + 1];
+
+        if (i > 0 && p == c->part[request->seeds[i - 1]]) continue;
+        GR_TRY(gr_subgraph_reserve(g, end - begin, error));
+        for (; begin < end; begin++) gr_subgraph_add(g, c->member[begin]);
+    }
+done:
+    return rc;
+}
+
+static void explain_clusters(const void *state, struct gr_text *text)
+{
+    const struct clusters *c = state;
+
+    gr_text_add(text, "cluster   %lld parts by %s, %lld of them with seeds, %.1f in a batch\n", (long long)c->n_parts,
+                c->is_metis ? "metis" : "stream", (long long)c->n_drawn,
+                c->n_batches > 0 ? (double)c->n_drawn / (double)c->n_batches : 0.0);
+}
+
+const struct gr_subgraph_kind gr_cluster_kind = {
+    .create = create_clusters,
+    .destroy = destroy_clusters,
+    .bytes = clusters_bytes,
+    .batches = cluster_batches,
+    .order = order_clusters,
+    .gather = gather_parts,
+    .explain = explain_clusters,
+};

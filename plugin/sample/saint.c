@@ -1,0 +1,219 @@
+/* Batches of the vertices of random walks (GraphSAINT, Zeng et al. 2020, section 3.4), with the normalisation of
+ * section 3.2. Roots are the seeds of the batch; a walk goes from a vertex to one of its in-neighbours, all as likely.
+ *
+ * N batches are drawn in create(). With C_v and C_e, how many of them have vertex v and edge e from u to v, and the
+ * batch itself as one more, the estimates are p_v = (C_v + 1) / (N + 1) and alpha_e = p_e / p_v, which is
+ * (C_e + 1) / (C_v + 1). A sum over the edges of a batch with weights 1 / alpha_e then has the expectation of the sum
+ * over all edges, and a sum over seeds with weights 1 / p_v that of the sum over all seeds.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "sample/subgraph.h"
+
+#include "base/random.h"
+
+struct saint {
+    const graft_csr *graph;
+    int64_t          walk;
+    int64_t          n_drawn; /* N */
+    _Atomic uint32_t *of_vertex, *of_edge; /* C */
+};
+
+static void destroy_saint(const graft_context *context, void *state)
+{
+    struct saint *s = state;
+
+    if (s == NULL) return;
+    gr_free(context, (void *)s->of_vertex);
+    gr_free(context, (void *)s->of_edge);
+    gr_free(context, s);
+}
+
+static int64_t saint_bytes(const void *state)
+{
+    const struct saint *s = state;
+
+    return gr_bytes(s) + gr_bytes((const void *)s->of_vertex) + gr_bytes((const void *)s->of_edge);
+}
+
+/* -- a batch ------------------------------------------------------------------------------------------------------ */
+
+static int64_t step_from(const graft_csr *graph, int64_t v, uint64_t key, int64_t root, int64_t step)
+{
+    const int64_t begin = graph->row_ptr[v], degree = graph->row_ptr[v + 1] - begin;
+    uint32_t      word[4];
+    int64_t       e;
+
+    if (degree == 0) return v;
+    gr_random_block(key, (uint64_t)root, (uint64_t)step, word);
+    e = begin + (int64_t)((unsigned __int128)((uint64_t)word[0] << 32 | word[1]) * (uint64_t)degree >> 64);
+    return graph->index_type == GRAFT_I32 ? ((const int32_t *)graph->col_idx)[e] : ((const int64_t *)graph->col_idx)[e];
+}
+
+/* Walk from each root, and add the vertices that are seeds, or those that are none. */
+static void walk(const struct saint *s, const struct gr_subgraph *g, uint64_t key, int adds_seeds)
+{
+    const struct gr_batch_request *request = g->request;
+
+    for (int64_t i = 0; i < request->n_seeds; i++) {
+        int64_t v = request->seeds[i];
+
+        for (int64_t step = 0; step < s->walk; step++) {
+            v = step_from(s->graph, v, key, request->seeds[i], step);
+            if (adds_seeds == gr_subgraphs_has_seed(request->subgraphs, v)) gr_subgraph_add(g, v);
+        }
+    }
+}
+
+static int32_t gather_walks(const void *state, const struct gr_subgraph *g, graft_error *error)
+{
+    const struct saint            *s = state;
+    const struct gr_batch_request *request = g->request;
+    const int64_t  most = request->n_seeds < s->graph->n_rows / s->walk ? request->n_seeds * s->walk : s->graph->n_rows;
+    const uint64_t key = gr_random_key(request->seed, GR_RANDOM_SAMPLE, (uint64_t)request->epoch,
+                                       (uint64_t)request->index * GR_SAMPLE_LAYERS_MAX);
+    const int32_t  rc = gr_subgraph_reserve(g, most, error);
+
+    if (rc < 0) return rc;
+    walk(s, g, key, 1);
+    if (request->index >= 0) g->batch->n_seeds = g->batch->n_vertices;
+    walk(s, g, key, 0);
+    return GRAFT_OK;
+}
+
+static uint32_t count_of(const _Atomic uint32_t *count, int64_t i)
+{
+    return atomic_load_explicit(&count[i], memory_order_relaxed);
+}
+
+static void weigh_saint(const void *state, struct gr_batch *batch)
+{
+    const struct saint            *s = state;
+    const struct gr_sampled_layer *layer = &batch->layers[0];
+
+    for (int64_t i = 0; i < batch->n_vertices; i++) {
+        const double of_vertex = (double)count_of(s->of_vertex, batch->vertex[i]) + 1;
+
+        batch->weight[i] = (float)((double)(s->n_drawn + 1) / of_vertex);
+        for (int64_t e = layer->row_ptr[i]; e < layer->row_ptr[i + 1]; e++)
+            batch->edge_weight[e] = (float)(of_vertex / ((double)count_of(s->of_edge, layer->entry[e]) + 1));
+    }
+}
+
+/* -- creation ----------------------------------------------------------------------------------------------------- */
+
+static void count_batch(struct saint *s, const struct gr_batch *batch)
+{
+    const struct gr_sampled_layer *layer = &batch->layers[0];
+
+    for (int64_t i = 0; i < batch->n_vertices; i++)
+        atomic_fetch_add_explicit(&s->of_vertex[batch->vertex[i]], 1, memory_order_relaxed);
+    for (int64_t e = 0; e < layer->n_edges; e++)
+        atomic_fetch_add_explicit(&s->of_edge[layer->entry[e]], 1, memory_order_relaxed);
+}
+
+/* What the threads that count have. */
+struct counting {
+    int                    threads;
+    struct gr_batch       *batch; /* [threads] */
+    struct gr_sample_work *work;  /* [threads] */
+    int64_t               *seeds, *first;
+};
+
+/* The batches of epoch -1 - number, which no epoch of the host has. */
+static int32_t count_epoch(const struct gr_subgraph_source *source, const struct gr_subgraphs *subgraphs,
+                           struct saint *s, struct counting *c, int64_t number, graft_error *error)
+{
+    const struct gr_draw_rule rule = { .graph = source->graph };
+    const int                 threads = gr_pool_team(c->threads);
+    _Atomic int32_t           failed = GRAFT_OK;
+
+    for (int64_t i = 0; i < source->n_seeds; i++) c->seeds[i] = source->seeds[i];
+    gr_subgraphs_order(subgraphs, source->seed, -1 - number, c->seeds, source->n_seeds, c->first);
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) if (threads > 1)
+    for (int64_t b = 0; b < subgraphs->n_batches; b++) {
+        const int                     t = threads > 1 ? omp_get_thread_num() : 0;
+        const struct gr_batch_request request = { .rule = &rule,
+                                                  .n_layers = 1,
+                                                  .seed = source->seed,
+                                                  .epoch = -1 - number,
+                                                  .index = b,
+                                                  .seeds = c->seeds + c->first[b],
+                                                  .n_seeds = c->first[b + 1] - c->first[b],
+                                                  .subgraphs = subgraphs };
+        graft_error                   mine = { .size = sizeof mine };
+        const int32_t rc = gr_batch_make(source->context, &c->batch[t], &c->work[t], &request, &mine);
+
+        if (rc < 0) atomic_store(&failed, rc);
+        else count_batch(s, &c->batch[t]);
+    }
+    if (failed == GRAFT_OK) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for a subgraph of those that option 'saint.coverage' counts");
+}
+
+static void counting_fini(const graft_context *context, struct counting *c)
+{
+    for (int t = 0; c->batch != NULL && t < c->threads; t++) gr_batch_fini(context, &c->batch[t]);
+    for (int t = 0; c->work != NULL && t < c->threads; t++) gr_sample_work_fini(context, &c->work[t]);
+    gr_free(context, c->batch);
+    gr_free(context, c->work);
+    gr_free(context, c->seeds);
+    gr_free(context, c->first);
+}
+
+static int32_t count_batches(const struct gr_subgraph_source *source, const struct gr_subgraphs *subgraphs,
+                             struct saint *s, graft_error *error)
+{
+    graft_context *const context = source->context;
+    const int64_t        epochs = context->options.sampling.saint_coverage;
+    struct gr_subgraphs  counted = *subgraphs;
+    struct counting      c = { .threads = gr_threads(context, 0) };
+    int32_t              rc = GRAFT_OK;
+
+    counted.state = s;
+    GR_TRY(GR_NEW(context, c.batch, c.threads, error));
+    GR_TRY(GR_NEW(context, c.work, c.threads, error));
+    for (int t = 0; t < c.threads; t++)
+        GR_TRY(gr_sample_work_init(context, &c.work[t], source->graph->n_rows, 1, error));
+    GR_TRY(GR_NEW(context, c.seeds, source->n_seeds, error));
+    GR_TRY(GR_NEW(context, c.first, subgraphs->n_batches + 1, error));
+    for (int64_t i = 0; i < epochs; i++) GR_TRY(count_epoch(source, &counted, s, &c, i, error));
+    s->n_drawn = epochs * subgraphs->n_batches;
+done:
+    counting_fini(context, &c);
+    return rc;
+}
+
+static int32_t create_saint(const struct gr_subgraph_source *source, const struct gr_subgraphs *subgraphs, void **state,
+                            graft_error *error)
+{
+    struct saint *s = NULL;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(source->context, s, 1, error));
+    s->graph = source->graph;
+    s->walk = source->context->options.sampling.saint_walk;
+    GR_TRY(GR_NEW(source->context, s->of_vertex, source->graph->n_rows, error));
+    GR_TRY(GR_NEW(source->context, s->of_edge, gr_csr_entries(source->graph), error));
+    if (source->n_seeds > 0) GR_TRY(count_batches(source, subgraphs, s, error));
+    *state = s;
+    s = NULL;
+done:
+    destroy_saint(source->context, s);
+    return rc;
+}
+
+static void explain_saint(const void *state, struct gr_text *text)
+{
+    const struct saint *s = state;
+
+    gr_text_add(text, "saint     walks of %lld steps; weights from %lld batches\n", (long long)s->walk,
+                (long long)s->n_drawn);
+}
+
+const struct gr_subgraph_kind gr_saint_kind = {
+    .create = create_saint,
+    .destroy = destroy_saint,
+    .bytes = saint_bytes,
+    .gather = gather_walks,
+    .weigh = weigh_saint,
+    .explain = explain_saint,
+};

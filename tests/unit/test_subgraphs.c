@@ -1,0 +1,323 @@
+/* graft.sample/1 with sampler=cluster and saint: blocks against the induced subgraph by plain loops, the batches of an
+ * epoch, any number of threads, and sums with the weights of saint, which have no bias.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graft.h"
+#include "graft_load.h"
+#include "graft_sample.h"
+#include "harness/hosts.h"
+#include "harness/strict_host.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const graft_api     *api;
+static const graft_mxm     *mxm;
+static const graft_samples *samples;
+static graft_error          error;
+static struct strict_host   host;
+
+/* A graph, a third of whose vertices are seeds. */
+struct scene {
+    struct sample_csr a;
+    graft_matrix     *matrix;
+    int64_t           n, n_seeds, *seeds;
+    uint8_t          *is_seed;
+};
+
+static void scene_init(struct scene *s, int64_t n, graft_dtype index_type)
+{
+    struct sample                 sample = { 31 };
+    const struct sample_csr_shape shape = { .n_rows = n, .n_cols = n, .index_type = index_type, .repeats = 1 };
+
+    *s = (struct scene){ .n = n, .seeds = calloc((size_t)n, sizeof *s->seeds), .is_seed = calloc((size_t)n, 1) };
+    sample_csr_init_shape(&s->a, &sample, &shape);
+    for (int64_t v = n - 1; v >= 0; v -= 3) s->seeds[s->n_seeds++] = v;
+    for (int64_t i = 0; i < s->n_seeds; i++) s->is_seed[s->seeds[i]] = 1;
+    if (mxm->matrix_create(api->context, &s->a.csr, 0, &s->matrix, &error) != GRAFT_OK) abort();
+}
+
+static void scene_fini(struct scene *s)
+{
+    mxm->matrix_destroy(api->context, s->matrix);
+    sample_csr_fini(&s->a);
+    free(s->seeds);
+    free(s->is_seed);
+}
+
+static graft_sampler *make_subgraphs(const struct scene *s, const char *settings)
+{
+    graft_sampler *sampler = NULL;
+
+    host_set_all(api, "layers=2 batch_size=0 sampler=cluster cluster.parts=0 saint.walk=2 saint.coverage=20 threads=2 "
+                      "sample.ahead=0 seed=5");
+    host_set_all(api, settings);
+    if (samples->create(api->context, s->matrix, s->seeds, s->n_seeds, &sampler, &error) == GRAFT_OK) return sampler;
+    diag("%s: %s", settings, error.message);
+    return NULL;
+}
+
+/* -- a batch is the subgraph -------------------------------------------------------------------------------------- */
+
+static int64_t column(const struct scene *s, int64_t e)
+{
+    return (int64_t)sample_at(s->a.col_idx, s->a.csr.index_type, e);
+}
+
+/* NULL, or what is wrong. number[n] is -1 before and after. */
+static const char *check_induced(const struct scene *s, const graft_sample_batch *batch, const graft_sample_block *b,
+                               int64_t rows, const int64_t *number)
+{
+    int64_t at = 0;
+
+    if (b->n_dst != rows || b->n_src != batch->n_vertices) return "the size of a block";
+    for (int64_t i = 0; i < b->n_dst; i++) {
+        const int64_t v = batch->vertex[i];
+
+        if (b->row_ptr[i] != at) return "a row pointer";
+        for (int64_t e = s->a.row_ptr[v]; e < s->a.row_ptr[v + 1]; e++) {
+            if (number[column(s, e)] < 0) continue;
+            if (at >= b->n_edges || b->entry[at] != e || b->col_idx[at] != number[column(s, e)]) return "an edge";
+            at++;
+        }
+    }
+    return b->row_ptr[b->n_dst] == at && b->n_edges == at ? NULL : "the number of edges";
+}
+
+static const char *check_batch(const struct scene *s, graft_sampler *sampler, const graft_sample_batch *batch,
+                               int by_next)
+{
+    graft_sample_block first = GRAFT_INIT(graft_sample_block), last = GRAFT_INIT(graft_sample_block);
+    int64_t           *number = malloc((size_t)s->n * sizeof *number);
+    const char        *fault = NULL;
+
+    for (int64_t v = 0; v < s->n; v++) number[v] = -1;
+    for (int64_t i = 0; i < batch->n_vertices && fault == NULL; i++) {
+        if (number[batch->vertex[i]] >= 0) fault = "a vertex twice";
+        number[batch->vertex[i]] = i;
+        if (by_next && s->is_seed[batch->vertex[i]] != (i < batch->n_seeds)) fault = "seeds are not the first vertices";
+    }
+    if (samples->block(sampler, 0, &first, &error) != GRAFT_OK) fault = error.message;
+    if (samples->block(sampler, 1, &last, &error) != GRAFT_OK) fault = error.message;
+    if (fault == NULL) fault = check_induced(s, batch, &first, batch->n_vertices, number);
+    if (fault == NULL) fault = check_induced(s, batch, &last, batch->n_seeds, number);
+    if (fault == NULL && batch->n_edges != first.n_edges + last.n_edges) fault = "the edges of all blocks";
+    free(number);
+    return fault;
+}
+
+/* A sum over all that an epoch gives. */
+static uint64_t mix(uint64_t sum, const void *data, int64_t bytes)
+{
+    for (int64_t i = 0; data != NULL && i < bytes; i++) sum = (sum ^ ((const uint8_t *)data)[i]) * 0x100000001B3u;
+    return sum;
+}
+
+/* One epoch from batch `first` on. seen[n]: how often each vertex was a seed; fingerprint[] of each batch. */
+static const char *read_subgraphs(const struct scene *s, graft_sampler *sampler, int64_t epoch, int64_t first,
+                              int64_t *n_batches, int *seen, uint64_t *fingerprint)
+{
+    graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
+    graft_sample_block block = GRAFT_INIT(graft_sample_block);
+
+    if (samples->begin(sampler, epoch, first, n_batches, &error) != GRAFT_OK) return error.message;
+    for (int64_t i = first; i < *n_batches; i++) {
+        const char *fault;
+
+        if (samples->next(sampler, &batch, &error) != GRAFT_OK) return error.message;
+        fault = check_batch(s, sampler, &batch, 1);
+        if (fault != NULL) return fault;
+        for (int64_t j = 0; j < batch.n_seeds; j++) seen[batch.vertex[j]]++;
+        if (samples->block(sampler, 0, &block, &error) != GRAFT_OK) return error.message;
+        fingerprint[i] = mix(17, batch.vertex, batch.n_vertices * 8);
+        fingerprint[i] = mix(fingerprint[i], batch.weight, batch.n_vertices * 4);
+        fingerprint[i] = mix(fingerprint[i], block.weight, block.n_edges * 4);
+    }
+    return samples->next(sampler, &batch, &error) == GRAFT_ERR_NOT_FOUND ? NULL : "a batch behind the last";
+}
+
+/* `most`: how often a seed may be in an epoch. */
+static void test_subgraph_epochs(const struct scene *s, const char *settings, int64_t expected, int most)
+{
+    static const char *const more[] = { "threads=1", "threads=2", "threads=5", "threads=3 sample.ahead=1" };
+    enum { BATCHES = 2000 };
+    static uint64_t print[4][BATCHES], again[BATCHES], other[BATCHES];
+    int            *seen = calloc((size_t)s->n, sizeof *seen), least = 1, largest = 0, same = 1;
+    const char     *fault = NULL;
+    int64_t         n_batches = 0;
+    char            all[300];
+
+    for (int t = 0; t < 4 && fault == NULL; t++) {
+        graft_sampler *sampler;
+
+        snprintf(all, sizeof all, "%s %s", settings, more[t]);
+        sampler = make_subgraphs(s, all);
+        memset(seen, 0, (size_t)s->n * sizeof *seen);
+        fault = sampler == NULL ? "no sampler" : read_subgraphs(s, sampler, 1, 0, &n_batches, seen, print[t]);
+        for (int64_t i = 0; i < s->n_seeds; i++) {
+            if (seen[s->seeds[i]] < least) least = seen[s->seeds[i]];
+            if (seen[s->seeds[i]] > largest) largest = seen[s->seeds[i]];
+        }
+        if (fault == NULL) fault = read_subgraphs(s, sampler, 2, 0, &n_batches, seen, other);
+        memcpy(again, print[t], sizeof again);
+        if (fault == NULL) fault = read_subgraphs(s, sampler, 1, n_batches / 2, &n_batches, seen, again);
+        same &= memcmp(print[0], print[t], sizeof again) == 0 && memcmp(again, print[t], sizeof again) == 0;
+        same &= memcmp(other, print[t], sizeof again) != 0;
+        samples->destroy(sampler);
+    }
+    ok(fault == NULL && n_batches == expected, "%s: %lld batches are subgraphs (%s)", settings, (long long)n_batches,
+       fault != NULL ? fault : "right");
+    ok(least == 1 && largest <= most, "%s: all seeds are in an epoch", settings);
+    ok(same, "%s: the same on 1, 2, 3, 5 threads and from the middle; another epoch is another one", settings);
+    free(seen);
+}
+
+/* -- the weights of saint ----------------------------------------------------------------------------------------- */
+
+static double feature(int64_t v)
+{
+    return 1 + (double)(v % 7);
+}
+
+/* The mean over many batches of sums with weights, against the sums over the graph. */
+static void test_saint_weights(const struct scene *s)
+{
+    enum { EPOCHS_READ = 400 };
+    graft_sampler     *sampler = make_subgraphs(s, "sampler=saint batch_size=9 saint.walk=3 saint.coverage=4000");
+    graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
+    graft_sample_block block = GRAFT_INIT(graft_sample_block);
+    double            *sum = calloc((size_t)s->n, sizeof *sum), *square = calloc((size_t)s->n, sizeof *square);
+    double             expected = 0, loss = 0, losses = 0, worst = 0, chi = 0;
+    int64_t           *times = calloc((size_t)s->n, sizeof *times), n_batches, read = 0, tested = 0;
+    int                is_one = 1;
+
+    for (int64_t epoch = 0; epoch < EPOCHS_READ; epoch++) {
+        samples->begin(sampler, epoch, 0, &n_batches, &error);
+        while (samples->next(sampler, &batch, &error) == GRAFT_OK) {
+            double one = 0;
+
+            if (samples->block(sampler, 0, &block, &error) != GRAFT_OK) abort();
+            for (int64_t i = 0; i < batch.n_vertices; i++) {
+                const int64_t v = batch.vertex[i];
+                double        row = 0;
+
+                for (int64_t e = block.row_ptr[i]; e < block.row_ptr[i + 1]; e++) {
+                    row += (double)block.weight[e] * feature(batch.vertex[block.col_idx[e]]);
+                    is_one &= block.col_idx[e] != i || block.weight[e] == 1;
+                }
+                if (i < batch.n_seeds) one += (double)batch.weight[i] * feature(v);
+                sum[v] += row;
+                square[v] += row * row;
+                times[v]++;
+            }
+            loss += one;
+            losses += one * one;
+            read++;
+        }
+    }
+    for (int64_t i = 0; i < s->n_seeds; i++) expected += feature(s->seeds[i]);
+    loss /= (double)read;
+    losses = sqrt((losses / (double)read - loss * loss) / (double)read);
+    ok(fabs(loss - expected) < 4.5 * losses, "sums over seeds have no bias: %.2f, expected %.2f, deviation %.2f", loss,
+       expected, losses);
+    for (int64_t v = 0; v < s->n; v++) {
+        const double n = (double)times[v], mean = sum[v] / n;
+        double       all = 0, deviation;
+
+        for (int64_t e = s->a.row_ptr[v]; e < s->a.row_ptr[v + 1]; e++) all += feature(column(s, e));
+        /* At vertices where a walk may end, no in-neighbour may be there ever. */
+        if (n < 200 || s->a.row_ptr[v + 1] == s->a.row_ptr[v] || !s->is_seed[v]) continue;
+        deviation = sqrt((square[v] / n - mean * mean) / n) + 0.004 * all;
+        chi += (mean - all) * (mean - all) / (deviation * deviation);
+        worst = fmax(worst, fabs(mean - all) / deviation);
+        tested++;
+    }
+    ok(tested > 20 && worst < 5 && chi < 2 * (double)tested,
+       "sums over in-neighbours of %lld seeds have no bias: %.2f deviations at most, %.2f squared in the mean",
+       (long long)tested, worst, chi / (double)tested);
+    ok(is_one, "an edge of a vertex to itself has weight 1");
+    samples->destroy(sampler);
+    free(sum);
+    free(square);
+    free(times);
+}
+
+/* -- sample(), explain(), and lack of memory ---------------------------------------------------------------------- */
+
+static void test_given_seeds(const struct scene *s)
+{
+    static const char *const kinds[] = { "sampler=cluster cluster.parts=12 batch_size=20",
+                                            "sampler=saint batch_size=20" };
+    graft_sample_batch       batch = GRAFT_INIT(graft_sample_batch);
+    const int64_t            seeds[] = { 4, 2, 11, 3 };
+    char                     text[600] = "";
+
+    for (int k = 0; k < 2; k++) {
+        graft_sampler *sampler = make_subgraphs(s, kinds[k]);
+        const char    *fault = "sample() fails";
+
+        if (samples->sample(sampler, seeds, 4, 0, &batch, &error) == GRAFT_OK)
+            fault = check_batch(s, sampler, &batch, 0);
+        ok(fault == NULL && batch.n_seeds == 4 && memcmp(batch.vertex, seeds, sizeof seeds) == 0 &&
+               batch.weight == NULL,
+           "%s: given seeds (%s)", kinds[k], fault != NULL ? fault : "right");
+        ok(samples->sample(sampler, seeds, 4, GRAFT_SAMPLE_ALL, &batch, &error) == GRAFT_OK && batch.n_seeds == 4,
+           "%s: all neighbours of given seeds", kinds[k]);
+        samples->explain(sampler, text, sizeof text, &error);
+        ok(strstr(text, k ? "saint     walks of 2 steps" : "cluster   12 parts by ") != NULL, "%s: explain()",
+           kinds[k]);
+        samples->destroy(sampler);
+    }
+}
+
+/* Each allocation of create() and of a batch fails once. */
+static void test_subgraphs_no_memory(const struct scene *s, const char *settings)
+{
+    graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
+    graft_sampler     *sampler = NULL;
+    int64_t            failures = 0;
+    int32_t            rc = GRAFT_ERR_NOMEM;
+    int                good = 1;
+
+    samples->destroy(make_subgraphs(s, settings));
+    for (; rc == GRAFT_ERR_NOMEM && failures < 500; failures++) {
+        host.fail_at = host.calls + failures;
+        rc = samples->create(api->context, s->matrix, s->seeds, s->n_seeds, &sampler, &error);
+        if (rc == GRAFT_OK) rc = samples->next(sampler, &batch, &error);
+        host.fail_at = -1;
+        good &= rc == GRAFT_OK || rc == GRAFT_ERR_NOMEM;
+        samples->destroy(sampler);
+        sampler = NULL;
+    }
+    ok(good && rc == GRAFT_OK && failures > 10, "%s: %lld lacks of memory", settings, (long long)failures);
+}
+
+int main(void)
+{
+    struct scene small, large;
+
+    error = GRAFT_INIT(graft_error);
+    strict_host_init(&host);
+    if (!ok(graft_load(getenv("GRAFT_LIBRARY"), &host.table, &api, &error) == GRAFT_OK, "the library opens"))
+        return done();
+    mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
+    samples = graft_interface(api, GRAFT_SAMPLE_ID, sizeof *samples);
+    scene_init(&small, 120, GRAFT_I64);
+    scene_init(&large, 40000, GRAFT_I32); /* so large that vertices of a batch have a table */
+    test_subgraph_epochs(&small, "sampler=cluster batch_size=7", 6, 1);
+    test_subgraph_epochs(&small, "sampler=cluster batch_size=10 cluster.parts=3", 3, 1);
+    test_subgraph_epochs(&small, "sampler=saint batch_size=7", 6, 6);
+    test_subgraph_epochs(&large, "sampler=cluster batch_size=1000 cluster.parts=900", 14, 1);
+    test_subgraph_epochs(&large, "sampler=saint batch_size=100 saint.coverage=1", 134, 134);
+    test_saint_weights(&small);
+    test_given_seeds(&small);
+    test_subgraphs_no_memory(&small, "sampler=cluster cluster.parts=1 threads=1 batch_size=20");
+    test_subgraphs_no_memory(&small, "sampler=saint saint.coverage=1 threads=1 batch_size=20");
+    scene_fini(&small);
+    scene_fini(&large);
+    api->close(api->context);
+    ok(host.live_blocks == 0 && host.fault == NULL, "all memory was returned");
+    return done();
+}
