@@ -120,7 +120,9 @@ typedef struct graft_traffic_pair {
 
 /** The cache of rows of other ranks that a layer has in training by minibatch over ranks (options hec.* and aep.*),
  *  since create(), as of the end of the last epoch. The share of found rows is found / searched. The first item is that
- *  of the features, which create() fetches once. */
+ *  of the features, which create() fetches once. With option history=full, in one process, each layer behind the first
+ *  one that gathers has a cache with a row of every vertex: rank is 0, searched are rows of vertices of other batches,
+ *  and nothing is sent. */
 typedef struct graft_cache_item {
     uint32_t size;
     int32_t  rank; /**< -1: all ranks */

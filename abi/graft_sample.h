@@ -32,6 +32,14 @@ GRAFT_EXTERN_C_BEGIN
  *     sample.ahead    batches that next() makes at once, one on each thread; 0: as many as threads. 1: all threads work
  *                     on one
  *     drop_last       a batch of fewer than batch_size seeds at the end of an epoch is left out
+ *     history         of graft.train/1 alone. full: batches are of all vertices, not of training vertices alone, and
+ *                     gather from all of their in-neighbours, or from `fanout` of them if that is set. Layers behind
+ *                     the first one that gathers read rows of vertices of other batches as the last batch with them
+ *                     computed them, as constants (Fey et al. 2021, GNNAutoScale). The loss is that of the training
+ *                     vertices of the batch; one without any makes no step. Tables with a row of each vertex and
+ *                     layer, in option hec.codec, are filled by an exact forward pass without dropout: before the
+ *                     first batch, and after update(), state_set() and steps that are undone. They are no part of the
+ *                     state, so resumed training has other bits than an uninterrupted one. Not over ranks
  *     seed            of draws and of the order of the seeds
  *
  * A subgraph has all edges of the graph between its vertices, and every block has these edges; the last one those of

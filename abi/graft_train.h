@@ -239,8 +239,8 @@ typedef struct graft_train {
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
 
-    /** Report cache number `index` of training by minibatch over ranks, of rank `rank` or with -1 of all.
-     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last; ERR_STATE (no batches over ranks).
+    /** Report cache number `index` of minibatches over ranks, or with option history, of rank `rank` or -1: all.
+     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last; ERR_STATE (there are none).
      * [one-caller] Not collective. Since 1. */
     int32_t (*cache_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_cache_item *item,
                           graft_error *error);

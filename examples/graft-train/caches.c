@@ -1,4 +1,4 @@
-/* Caches of rows of other ranks.
+/* Caches of rows of other ranks, or of other batches.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "caches.h"
 
@@ -62,7 +62,8 @@ void caches_print(const struct run *run)
     graft_cache_item item;
 
     for (int32_t i = 0; next_cache(run, -1, i, &item); i++) {
-        printf("cache           layer %d: %" PRId64 " rows of the halo were needed, ", item.layer, item.searched);
+        printf("cache           layer %d: %" PRId64 " rows of %s were needed, ", item.layer, item.searched,
+               run->ranks.n_ranks > 1 ? "the halo" : "other batches");
         if (item.searched > 0)
             printf("%.1f %% were there (mean age %.1f batches), ", 100 * (double)item.found / (double)item.searched,
                    item.age);

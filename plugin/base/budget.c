@@ -17,7 +17,7 @@ static const struct {
     [GR_USE_ACTIVATIONS] = { "activations", "results of the forward pass that the backward pass needs" },
     [GR_USE_MASKS] = { "masks", "bits of the elements that ReLU and dropout keep" },
     [GR_USE_GRADIENTS] = { "gradients", "work space of the backward pass; the spans of a profile" },
-    [GR_USE_MESSAGES] = { "messages", "over ranks: send lists and message buffers" },
+    [GR_USE_MESSAGES] = { "messages", "over ranks: send lists and message buffers; rows of earlier batches" },
 };
 
 void gr_budget_init(struct gr_budget *budget, const graft_context *context, int64_t limit)

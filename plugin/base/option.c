@@ -207,6 +207,14 @@ int32_t gr_option_set(graft_context *context, const char *key, const char *value
     return gr_fail(error, GRAFT_ERR_OPTION, "there is no option '%.80s'; did you mean '%s'?", key, near);
 }
 
+int gr_option_is_default(const graft_context *context, const char *key)
+{
+    int32_t index = 0;
+
+    while (strcmp(gr_option_table[index].key, key) != 0) index++;
+    return context->options.source[index] == GR_SOURCE_DEFAULT;
+}
+
 int32_t gr_option_describe(const graft_context *context, int32_t index, graft_option *option, graft_error *error)
 {
     static const char *const sources[] = {

@@ -162,6 +162,7 @@ struct gr_sampling_options {
     int64_t                cache_rows, cache_life, push_rows, push_delay;
     enum gr_cache_miss     cache_miss;
     enum gr_cache_codec    cache_codec;
+    int32_t                history; /* tables of rows of all vertices */
 };
 
 enum gr_check { GR_CHECK_NO, GR_CHECK_ARGS, GR_CHECK_FULL };
@@ -198,6 +199,9 @@ void    gr_options_fini(graft_context *context);
 
 /** Set one option. \return OK; ERR_OPTION: no such option, or not a legal value; ERR_NOMEM. */
 int32_t gr_option_set(graft_context *context, const char *key, const char *value, graft_error *error);
+
+/** Whether the option of this name, which exists, has its default because it was not set. */
+int gr_option_is_default(const graft_context *context, const char *key);
 
 /** Describe row `index` of the table. \return OK; ERR_NOT_FOUND past the last. */
 int32_t gr_option_describe(const graft_context *context, int32_t index, graft_option *option, graft_error *error);

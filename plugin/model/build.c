@@ -175,7 +175,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     const int64_t           chunks = gr_chunk_count(capacity->seen, GR_CHUNK_ROWS);
     const int64_t           sums =
         gr_is_regression(config) ? gr_regression_sums(config->width[config->n_layers]) : 0; /* of each split */
-    const int exchanges = run->strategy->ops->boundary_begin != NULL;
+    const int exchanges = capacity->reads_history || run->strategy->ops->boundary_begin != NULL;
     int64_t   widest = 4, scratch = 0, rounded = 0, residual = 0, jumped = 0; /* 4: the sums of a loss, see loss.c */
 
     GR_ASSERT(capacity->rows <= capacity->seen);

@@ -165,6 +165,7 @@ struct gr_capacity {
     int64_t rows;          /* destinations of a layer */
     int64_t seen;          /* columns of the edges: sources and halo */
     int     predicts;      /* no pass goes backward */
+    int     reads_history; /* blocks of batches have rows of earlier ones behind their own */
     int64_t edges;         /* for attention */
     int64_t winner_words;  /* of 32 bits in an index of the edges; 0: the strategy keeps the neighbours of maxima */
     int64_t gradient_rows; /* rows of a step that have gradients */

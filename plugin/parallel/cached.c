@@ -11,6 +11,15 @@ static struct gr_cached *cached_of(struct gr_strategy *strategy)
     return (struct gr_cached *)strategy;
 }
 
+/* Rows that this batch has computed, for later ones. */
+static int32_t keep_computed(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer,
+                             const graft_dense *x, graft_error *error)
+{
+    if (c->comm != NULL) return gr_cached_push(c, run, layer, x, error);
+    gr_cached_store(c, run, layer, x);
+    return GRAFT_OK;
+}
+
 /* Cached rows, in the order of the columns of their edges. */
 static void load_rows(struct gr_run *run, const struct gr_cached_layer *layer, float *to)
 {
@@ -31,7 +40,7 @@ static int32_t cached_aggregate(struct gr_strategy *strategy, struct gr_run *run
 
     if (sum->direction == GR_FORWARD && layer != NULL) {
         x = gr_dense_view(sum->x, sum->x_type, sum->block->n_src, sum->width, sum->stride);
-        GR_TRY(gr_cached_push(cached_of(strategy), run, layer, &x, error));
+        GR_TRY(keep_computed(cached_of(strategy), run, layer, &x, error));
         if (layer->n_rows > 0) {
             load_rows(run, layer, layer->rows);
             GR_TRY(gr_product_sparse(
@@ -62,7 +71,7 @@ static int32_t cached_boundary_begin(struct gr_strategy *strategy, struct gr_run
 
     GR_ASSERT(layer != NULL && b->block->n_seen == b->block->n_src + layer->n_rows);
     if (b->direction == GR_BACKWARD) return GRAFT_OK;
-    GR_TRY(gr_cached_push(cached_of(strategy), run, layer, &x, error));
+    GR_TRY(keep_computed(cached_of(strategy), run, layer, &x, error));
     load_rows(run, layer, b->x + b->block->n_src * b->width);
 done:
     return rc;

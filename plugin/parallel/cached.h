@@ -9,8 +9,12 @@
  * passed. A vertex has three numbers: of the whole graph; on its rank, where owned ones come first and the halo behind
  * them; and in a batch.
  *
+ * In one process (Fey et al. 2021, "GNNAutoScale") the caches have rows of all vertices. Each batch stores those of its
+ * own vertices, and reads those of their other neighbours. There is no comm then, and nothing is sent.
+ *
  * cached.c  the strategy                          push.c            rows on their way between batches
  * cached_memory.c  creation, options that change     cached_report.c   counts of all ranks
+ * cached_full.c  the caches of one process
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_CACHED_H
 #define GR_PARALLEL_CACHED_H
@@ -56,7 +60,7 @@ struct gr_cached {
     struct gr_strategy     *ranks; /* sums, agreement */
     struct gr_budget       *budget;
     graft_context          *context;
-    struct gr_comm         *comm;
+    struct gr_comm         *comm; /* NULL: one process, which needs none of these: */
     const struct gr_halo   *halo;
     const graft_csr        *graph; /* [owned x owned and halo] whose rows have the degrees */
     const struct gr_links  *links;
@@ -68,6 +72,11 @@ struct gr_cached {
     int64_t                 batch;           /* the present one */
     int64_t feature_width; /* of the features of the halo, and how many rows of them batches have read */
     int64_t features_read;
+
+    /* In one process: */
+    int            is_filled; /* all caches have rows of all vertices */
+    int64_t        n_own;     /* vertices of the present batch, and which: */
+    const int32_t *own;
 
     /* The ranks that have an owned vertex in their halo, and which of the vertices from this rank it is there. */
     int64_t *to_start; /* [owned + 1] */
@@ -119,6 +128,13 @@ struct gr_cached_wish {
  *  of the budget. \return OK; ERR_OPTION (hec.rows); ERR_NOMEM: on this rank alone. */
 int32_t gr_cached_init(struct gr_cached *cached, graft_context *context, const struct gr_cached_wish *wish,
                        struct gr_budget *budget, graft_error *error);
+/** The same in one process with n vertices, of `ranks`, `first`, `n_layers` and `width` alone.
+ *  \return OK; ERR_NOMEM. */
+int32_t gr_cached_init_full(struct gr_cached *cached, graft_context *context, const struct gr_cached_wish *wish,
+                            int64_t n, struct gr_budget *budget, graft_error *error);
+/** Store the rows of the vertices of the present batch. */
+void    gr_cached_store(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
+                        const graft_dense *x);
 void    gr_cached_fini(struct gr_cached *cached);
 /** Forget all rows, also those that are on their way. Not collective. */
 void    gr_cached_forget(struct gr_cached *cached);
@@ -134,6 +150,8 @@ int32_t gr_cached_post(struct gr_cached *cached, const int64_t *vertex, const in
 /** Send the rows of a layer, once in a batch. \return OK; ERR_PEER. */
 int32_t gr_cached_push(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
                        const graft_dense *x, graft_error *error);
+/** A row of floats or bfloat16, as floats. */
+void    gr_copy_source_row(const graft_dense *x, int64_t row, float *to);
 /** Let messages move. */
 void    gr_cached_poll(void *cached);
 
@@ -160,6 +178,9 @@ int32_t gr_cached_gather(struct gr_cached *cached, graft_error *error);
  *  ERR_ARG; ERR_NOT_FOUND. */
 int32_t gr_cached_item(const struct gr_cached *cached, int32_t rank, int32_t index, graft_cache_item *item,
                        graft_error *error);
+
+/** By enum gr_cache_codec. */
+extern const int32_t gr_cache_bits[];
 
 extern const struct gr_strategy_ops gr_cached_ops;
 

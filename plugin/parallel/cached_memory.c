@@ -81,15 +81,14 @@ static void forget_sent(const struct gr_cached *c, struct gr_cached_layer *layer
     for (int64_t i = 0; i < c->links->send_start[c->comm->n_ranks]; i++) layer->last_sent[i] = -1;
 }
 
-/* By enum gr_cache_codec. */
-static const int32_t cache_bits[] = { 32, 16, 8, 4 };
+const int32_t gr_cache_bits[] = { 32, 16, 8, 4 };
 
 static int32_t make_cached_layer(struct gr_cached *c, struct gr_budget *budget, struct gr_cached_layer *layer,
                                  graft_error *error)
 {
     const struct gr_sampling_options *options = &c->context->options.sampling;
     int32_t rc = gr_cache_init(&layer->cache, budget, c->halo->count, options->cache_rows, layer->width,
-                               cache_bits[options->cache_codec], c->most[GR_RECEIVE], error);
+                               gr_cache_bits[options->cache_codec], c->most[GR_RECEIVE], error);
 
     if (rc == GRAFT_OK)
         rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, layer->last_sent, c->links->send_start[c->comm->n_ranks], error);
@@ -184,9 +183,10 @@ void gr_cached_fini(struct gr_cached *c)
 
 void gr_cached_forget(struct gr_cached *c)
 {
+    c->is_filled = 0;
     for (int32_t l = c->first; l < c->n_layers; l++) {
         gr_cache_forget(&c->layer[l].cache);
-        forget_sent(c, &c->layer[l]);
+        if (c->comm != NULL) forget_sent(c, &c->layer[l]);
         for (int64_t d = 0; d < c->delay; d++) drop_push(&c->layer[l].push[d]);
     }
 }

@@ -35,9 +35,10 @@ static void list_features(const struct gr_cached *c, int64_t *number)
 
 int32_t gr_cached_gather(struct gr_cached *c, graft_error *error)
 {
-    list_features(c, c->mine + (int64_t)(c->first - 1) * GR_CACHE_NUMBERS);
+    if (c->comm != NULL) list_features(c, c->mine + (int64_t)(c->first - 1) * GR_CACHE_NUMBERS);
     for (int32_t l = c->first; l < c->n_layers; l++)
         list_numbers(&c->layer[l], c->mine + (int64_t)l * GR_CACHE_NUMBERS);
+    if (c->comm == NULL) return GRAFT_OK;
     return gr_comm_allgather(c->comm, c->mine, (uint64_t)c->n_layers * GR_CACHE_NUMBERS * sizeof *c->mine, c->numbers,
                              error);
 }
@@ -53,19 +54,20 @@ static void add_numbers(int64_t *sum, const int64_t *number)
 int32_t gr_cached_item(const struct gr_cached *c, int32_t rank, int32_t index, graft_cache_item *item,
                        graft_error *error)
 {
-    const int32_t layer = c->first - 1 + index;
+    const int32_t n_ranks = c->comm != NULL ? c->comm->n_ranks : 1, features = c->comm != NULL; /* an item of them */
+    const int32_t layer = c->first - features + index;
     int64_t       sum[GR_CACHE_NUMBERS] = { 0 };
 
-    if (rank < -1 || rank >= c->comm->n_ranks)
-        return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 to %d", rank, c->comm->n_ranks - 1);
+    if (rank < -1 || rank >= n_ranks)
+        return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 to %d", rank, n_ranks - 1);
     if (index < 0 || layer >= c->n_layers)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no cache %d, there are %d", index,
-                       c->n_layers - c->first + 1);
-    for (int32_t q = 0; q < c->comm->n_ranks; q++)
+                       c->n_layers - c->first + features);
+    for (int32_t q = 0; q < n_ranks; q++)
         if (rank < 0 || rank == q) add_numbers(sum, c->numbers + ((int64_t)q * c->n_layers + layer) * GR_CACHE_NUMBERS);
     item->rank = rank;
     item->layer = layer;
-    item->width = index == 0 ? c->feature_width : c->layer[layer].width;
+    item->width = index < features ? c->feature_width : c->layer[layer].width;
     item->capacity = sum[GR_CACHE_CAPACITY];
     item->used = sum[GR_CACHE_USED];
     item->searched = sum[GR_CACHE_SEARCHED];

@@ -8,6 +8,7 @@
 #include "base/team.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The batch of a row that must not be used. */
 enum { NEVER = -1 };
@@ -83,10 +84,14 @@ void gr_cache_load(const struct gr_cache *c, const int32_t *rows, int64_t count,
     threads = gr_threads_worth(threads, count * c->codec.width);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
-        float *const               row = to + i * c->codec.width;
-        const enum gr_codec_result result =
-            gr_codec_decode_row(&c->codec, 0, c->bytes + rows[i] * c->row_bytes, row, row);
+        float *const         row = to + i * c->codec.width;
+        enum gr_codec_result result;
 
+        if (rows[i] == GR_NOT_CACHED) {
+            memset(row, 0, (uint64_t)c->codec.width * sizeof *row);
+            continue;
+        }
+        result = gr_codec_decode_row(&c->codec, 0, c->bytes + rows[i] * c->row_bytes, row, row);
         GR_ASSERT(result == GR_CODEC_DONE);
         (void)result;
     }

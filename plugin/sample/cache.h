@@ -53,7 +53,7 @@ void    gr_cache_forget(struct gr_cache *cache);
 /** rows[i] = where the row of vertex[i] is, or GR_NOT_CACHED. Returns how many are there. */
 int64_t gr_cache_find(struct gr_cache *cache, const int32_t *vertex, int64_t count, const struct gr_cache_life *life,
                       int threads, int32_t *rows);
-/** to[count x width] = the rows. */
+/** to[count x width] = the rows, or zeros for GR_NOT_CACHED. */
 void    gr_cache_load(const struct gr_cache *cache, const int32_t *rows, int64_t count, int threads, float *to);
 /** Store from[count x width], the rows of `vertex`, each of which is given once. A row that fits no code is not. */
 void    gr_cache_store(struct gr_cache *cache, const int32_t *vertex, int64_t count, const float *from, int64_t now,

@@ -93,6 +93,7 @@ int32_t gr_arrays_for_batch(struct gr_setup *s, const struct gr_block *blocks, i
     }
     if (!grew) return GRAFT_OK;
     wanted.winner_words = 1;
+    wanted.reads_history = gr_setup_has_history(s);
     GR_TRY(make_arrays(s, &wanted, used, error));
     *most = wanted;
 done:

@@ -84,6 +84,7 @@ struct gr_capacity gr_capacity_of(const struct gr_setup *s)
     return (struct gr_capacity){ .rows = rows_made(s, 1, s->n),
                                  .seen = rows_made(s, 0, s->n_seen),
                                  .predicts = s->given != NULL || gr_setup_has_batches(s),
+                                 .reads_history = gr_setup_has_history(s),
                                  .edges = s->model.config.kind->attends ? edges_of(s) : 0,
                                  .winner_words = s->partition.columns > 1           ? 0
                                                  : s->graph.index_type == GRAFT_I64 ? 2

@@ -136,6 +136,11 @@ int gr_setup_reads_rows(const struct gr_setup *s)
     return gr_setup_has_batches(s) && s->over == NULL && s->run.targets.split != NULL;
 }
 
+int gr_setup_has_history(const struct gr_setup *s)
+{
+    return gr_setup_has_batches(s) && s->context->options.sampling.history && s->model.config.kind->gathers;
+}
+
 uint32_t gr_setup_groups(const struct gr_setup *s)
 {
     return s->given == NULL

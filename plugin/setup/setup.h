@@ -296,6 +296,8 @@ void    gr_setup_sparse_rows_fini(struct gr_setup *setup);
 int     gr_setup_reads_rows(const struct gr_setup *setup);
 /** Whether the setup trains by minibatch. */
 int     gr_setup_has_batches(const struct gr_setup *setup);
+/** Whether its batches read rows of earlier ones (option history). */
+int     gr_setup_has_history(const struct gr_setup *setup);
 /** Make the arrays of the layers for an evaluation, in the place of those of batches; until fini(). Collective.
  *  \return OK; ERR_NOMEM. */
 int32_t gr_arrays_for_all(struct gr_setup *setup, graft_error *error);

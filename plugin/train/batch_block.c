@@ -184,13 +184,13 @@ done:
 static int32_t split_cached(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                             graft_csr *csr, graft_error *error)
 {
-    graft_csr cached, all = *csr;
-    int32_t   rc = GRAFT_OK;
+    const int64_t width = m->history != NULL ? m->cached->widest : b->cached->width; /* its layers share the space */
+    graft_csr     cached, all = *csr;
+    int32_t       rc = GRAFT_OK;
 
     GR_TRY(part_of_edges(m, &all, b->n_src, b->n_seen, &cached, error));
     GR_TRY(part_of_edges(m, &all, 0, b->n_src, csr, error));
-    GR_TRY(
-        GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, b->cached->rows, (b->n_seen - b->n_src) * b->cached->width, error));
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, b->cached->rows, (b->n_seen - b->n_src) * width, error));
     rc = gr_matrix_create(s->context, &cached, &b->cached->halo, error);
 done:
     return rc;
@@ -212,7 +212,7 @@ static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, c
             if (b->col[e] >= b->n_src) kind[i] = GR_ROW_BOUNDARY;
     block->kind = kind;
     block->n_seen = b->n_seen;
-    if (s->model.config.attention_dropout == 0) return GRAFT_OK;
+    if (r == NULL || s->model.config.attention_dropout == 0) return GRAFT_OK; /* m->names has them */
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, names, b->n_seen, error));
     memcpy(names, m->names, (uint64_t)b->n_src * sizeof *names);
     for (int64_t i = b->n_src; i < b->n_seen; i++)
@@ -256,13 +256,15 @@ done:
 
 void gr_batch_blocks_fini(struct gr_setup *s, struct gr_minibatches *m)
 {
-    for (int32_t l = 0; l < s->model.config.n_layers; l++) {
-        struct gr_cached_layer *cached = m->block[l].of_strategy;
+    for (int32_t l = s->model.config.n_layers - 1; l >= 0; l--) {
+        struct gr_block        *block = &m->block[l];
+        struct gr_cached_layer *cached = block->of_strategy;
+        const int               is_shared = l > 0 && block->a != NULL && block->a == m->block[l - 1].a;
 
-        if (cached != NULL) gr_matrix_destroy(cached->halo);
+        if (cached != NULL && !is_shared) gr_matrix_destroy(cached->halo);
         if (cached != NULL) cached->halo = NULL;
-        gr_matrix_destroy(m->block[l].a_transpose);
-        gr_matrix_destroy(m->block[l].a);
-        m->block[l] = (struct gr_block){ 0 };
+        if (!is_shared) gr_matrix_destroy(block->a_transpose);
+        if (!is_shared) gr_matrix_destroy(block->a);
+        *block = (struct gr_block){ 0 };
     }
 }

@@ -20,6 +20,7 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
     else if (config->kind->gathers && options->sampling.sampler != GR_SAMPLER_NEIGHBOUR)
         what = "sampler=cluster or saint";
     else if (options->sampling.weights == GR_SAMPLE_BY_DEGREE) what = "sample.weights=degree";
+    else if (options->sampling.history) what = "history=full";
     else if (options->halo.staleness > 0) what = "halo.staleness=1";
     else if (options->halo.codec[GR_FORWARD].adaptive) what = "halo.codec=adaptive";
     if (what != NULL)
@@ -134,17 +135,6 @@ static int32_t make_caches(struct gr_setup *s, struct gr_minibatches *m, graft_e
     return gr_cached_init(&r->cached, s->context, &wish, &r->budget, error);
 }
 
-/* Let the budget of the trainer have what this one has now, or nothing of it. */
-static void charge_ranks(struct gr_setup *s, struct gr_batch_ranks *r, int exists)
-{
-    for (int use = 0; use < GR_USES; use++) {
-        const int64_t bytes = exists ? gr_budget_bytes(&r->budget, (enum gr_use)use) : 0;
-
-        gr_budget_charge(&s->budget, (enum gr_use)use, bytes - r->charged[use]);
-        r->charged[use] = bytes;
-    }
-}
-
 int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_ranks *r = NULL;
@@ -152,6 +142,7 @@ int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_
     int32_t                rc = GR_NEW(s->context, r, 1, error);
 
     m->ranks = r;
+    if (r != NULL) m->cached = &r->cached;
     GR_TRY(gr_comm_agree(comm, rc, error));
     gr_budget_init(&r->budget, s->context, s->budget.limit);
     r->budget.limit -= gr_budget_total(&s->budget);
@@ -164,7 +155,7 @@ int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_
     if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->right, sizeof *r->right, r->right, error));
     GR_TRY(fetch_features(s, r, error));
     gr_budget_charge(&r->budget, GR_USE_MESSAGES, gr_links_bytes(&r->links));
-    charge_ranks(s, r, 1);
+    gr_batches_charge(s, &r->budget, r->charged, 1);
 done:
     return rc;
 }
@@ -174,7 +165,7 @@ void gr_batch_ranks_fini(struct gr_setup *s, struct gr_minibatches *m)
     struct gr_batch_ranks *r = m->ranks;
 
     if (r == NULL) return;
-    charge_ranks(s, r, 0);
+    gr_batches_charge(s, &r->budget, r->charged, 0);
     gr_cached_fini(&r->cached);
     gr_csr_fini(s->context, &r->joined);
     gr_links_fini(s->over->comm, &r->links);
@@ -182,6 +173,7 @@ void gr_batch_ranks_fini(struct gr_setup *s, struct gr_minibatches *m)
     gr_budget_fini(&r->budget);
     gr_free(s->context, r);
     m->ranks = NULL;
+    m->cached = NULL;
 }
 
 /* -- an epoch ----------------------------------------------------------------------------------------------------- */
@@ -215,7 +207,7 @@ int32_t gr_batch_ranks_prepare(struct gr_setup *s, struct gr_minibatches *m, gra
 
     GR_TRY(gr_batch_ranks_check(s, error));
     rc = gr_cached_renew(&m->ranks->cached, error);
-    charge_ranks(s, m->ranks, 1);
+    gr_batches_charge(s, &m->ranks->budget, m->ranks->charged, 1);
 done:
     return rc;
 }

@@ -141,21 +141,36 @@ static int has_changed(const struct finding *found)
     return found->what[0] == '\0' || found->is_after_step;
 }
 
+/* With option history a batch may have no training vertex: it renews the rows of its vertices, and makes no step. */
+static int renews_only(const graft_trainer *t)
+{
+    return t->batches->history != NULL && t->setup.run.targets.n_train == 0;
+}
+
+static int32_t renew_rows(graft_trainer *t, int64_t step, graft_error *error)
+{
+    t->setup.run.epoch = step;
+    t->batches->history->idle++;
+    return gr_run_forward(&t->setup.run, GRAFT_PASS_FORWARD, t->batches->block_of, error);
+}
+
 /* The next batch of the epoch: as a step on the whole graph. */
 static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
 {
     struct gr_progress *p = &t->progress;
+    const int64_t       step = p->epoch * p->n_batches + p->batch;
     double              loss = 0;
     int32_t             rc = GRAFT_OK;
 
     if (t->setup.over == NULL) GR_TRY(gr_check_cancel(t->setup.context, error));
     rc = gr_minibatch_begin(t, error);
-    if (rc == GRAFT_OK)
-        rc = train_blocks(t, t->batches->block_of, p->epoch * p->n_batches + p->batch, epoch, &loss, found, error);
+    if (rc == GRAFT_OK && renews_only(t)) rc = renew_rows(t, step, error);
+    else if (rc == GRAFT_OK) rc = train_blocks(t, t->batches->block_of, step, epoch, &loss, found, error);
     if (rc == GRAFT_OK && has_changed(found)) {
         p->loss += loss * t->setup.run.targets.loss_weight;
         p->weight += t->setup.run.targets.loss_weight;
         p->batch++;
+        if (t->batches->history != NULL && !renews_only(t)) t->batches->history->idle = 0;
     }
     gr_minibatch_end(t);
 done:
@@ -170,8 +185,7 @@ static int32_t train_batches(graft_trainer *t, graft_epoch *epoch, struct findin
     GR_TRY(gr_sampler_begin(t->batches->sampler, p->epoch, p->batch, error));
     if (t->batches->ranks != NULL) GR_TRY(gr_batch_ranks_begin_epoch(&t->setup, t->batches, error));
     while (p->batch < p->n_batches && found->what[0] == '\0') GR_TRY(train_batch(t, epoch, found, error));
-    if (t->batches->ranks != NULL && found->what[0] == '\0')
-        rc = gr_cached_gather(&t->batches->ranks->cached, error);
+    if (t->batches->cached != NULL && found->what[0] == '\0') rc = gr_cached_gather(t->batches->cached, error);
 done:
     return rc;
 }
@@ -240,13 +254,16 @@ done:
  * last step, unless the present ones were measured and may stay. Returns whether there are such weights. */
 static int go_back(graft_trainer *t, const struct finding *found, int restores)
 {
+    const int64_t idle = t->batches != NULL && t->batches->history != NULL ? t->batches->history->idle : 0;
+
     gr_strategy_undo_steps(t->setup.run.strategy);
     gr_minibatches_forget(t);
     if (!found->is_after_step && t->is_measured && !restores) return 1;
     if (!t->has_previous) return 0;
     gr_optimizer_undo(&t->setup.model);
     t->has_previous = t->is_measured = 0;
-    if (t->progress.batch > 0) t->progress.batch--;
+    if (t->progress.batch > idle) t->progress.batch -= 1 + idle;
+    else if (t->progress.batch > 0) t->progress.batch = 0;
     else t->progress.epoch--;
     return 1;
 }
@@ -315,6 +332,8 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     rc = gr_ranks_compare_state(t, 1, rc, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
+    if (t->batches != NULL && t->batches->history != NULL && t->state_is_set) gr_minibatches_forget(t);
+    if (t->setup.over == NULL) t->state_is_set = 0;
     gr_setup_report_options(&t->setup);
     t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
     if (t->progress.n_batches > 0 && t->setup.context->options.train.restores)

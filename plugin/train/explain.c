@@ -153,15 +153,16 @@ static void explain_batches(const graft_trainer *t, struct gr_text *text)
     graft_cache_item             item = { .size = sizeof item };
     graft_error                  error = { .size = sizeof error };
 
-    gr_text_add(text, "batches   %lld of %lld training vertices in an epoch", (long long)batches,
-                (long long)t->setup.context->options.sampling.batch_size);
+    gr_text_add(text, "batches   %lld of %lld %s in an epoch", (long long)batches,
+                (long long)t->setup.context->options.sampling.batch_size,
+                m->history != NULL ? "vertices, which read rows of earlier batches," : "training vertices");
     if (r != NULL)
         gr_text_add(text, " on each rank; here %.1f, the mean is %.1f and the most %.1f",
                     (double)r->n_seeds / (double)batches,
                     (double)r->n_all / (double)(batches * t->setup.over->comm->n_ranks),
                     (double)r->most_seeds / (double)batches);
     gr_text_add(text, "\n");
-    for (int32_t i = 0; r != NULL && gr_cached_item(&r->cached, -1, i, &item, &error) == GRAFT_OK; i++)
+    for (int32_t i = 0; m->cached != NULL && gr_cached_item(m->cached, -1, i, &item, &error) == GRAFT_OK; i++)
         explain_cache(&item, text);
 }
 

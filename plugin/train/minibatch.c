@@ -46,19 +46,20 @@ static int32_t read_fanouts(const struct gr_setup *s, int64_t *fanout, graft_err
     return GRAFT_OK;
 }
 
-/* The training vertices of this rank, in the order of the setup. */
+/* The training vertices of this rank, or with option history all, in the order of the setup. */
 static int32_t find_seeds(const struct gr_setup *s, int64_t **seeds, int64_t *n_seeds, graft_error *error)
 {
     const struct gr_targets *targets = &s->run.targets;
+    const int                all = gr_setup_has_history(s);
     int64_t                  count = 0;
     int32_t                  rc = GRAFT_OK;
 
-    for (int64_t v = 0; v < targets->n; v++) count += gr_is_trained(targets, v);
+    for (int64_t v = 0; v < targets->n; v++) count += all || gr_is_trained(targets, v);
     GR_TRY(GR_NEW(s->context, *seeds, count, error));
     *n_seeds = count;
     count = 0;
     for (int64_t v = 0; v < targets->n; v++)
-        if (gr_is_trained(targets, v)) (*seeds)[count++] = v;
+        if (all || gr_is_trained(targets, v)) (*seeds)[count++] = v;
 done:
     return rc;
 }
@@ -89,7 +90,14 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
     int32_t                  rc = GRAFT_OK;
 
     GR_TRY(check_options(s, error));
-    GR_TRY(read_fanouts(s, fanout, error));
+    if (s->over == NULL && gr_setup_has_history(s)) {
+        GR_TRY(gr_batch_history_init(s, m, error));
+        source.n_layers = 1; /* which all layers share */
+        fanout[0] = gr_option_is_default(s->context, "fanout") ? GR_ALL_NEIGHBOURS
+                                                               : s->context->options.sampling.fanout.width[0];
+    } else {
+        GR_TRY(read_fanouts(s, fanout, error));
+    }
     rc = make_places(s, m, error);
     if (rc == GRAFT_OK) rc = find_seeds(s, &seeds, &source.n_seeds, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
@@ -115,6 +123,7 @@ static void free_minibatches(struct gr_setup *s, struct gr_minibatches *m)
     if (m == NULL) return;
     gr_sampler_destroy(m->sampler);
     gr_batch_ranks_fini(s, m);
+    gr_batch_history_fini(s, m);
     gr_free(s->context, m->block);
     gr_free(s->context, m->block_of);
     gr_free(s->context, (void *)(uintptr_t)m->no_edges.row_ptr);
@@ -140,9 +149,19 @@ done:
     return rc;
 }
 
+void gr_batches_charge(struct gr_setup *s, const struct gr_budget *lasting, int64_t *charged, int exists)
+{
+    for (int use = 0; use < GR_USES; use++) {
+        const int64_t bytes = exists ? gr_budget_bytes(lasting, (enum gr_use)use) : 0;
+
+        gr_budget_charge(&s->budget, (enum gr_use)use, bytes - charged[use]);
+        charged[use] = bytes;
+    }
+}
+
 void gr_minibatches_forget(graft_trainer *t)
 {
-    if (t->batches != NULL && t->batches->ranks != NULL) gr_cached_forget(&t->batches->ranks->cached);
+    if (t->batches != NULL && t->batches->cached != NULL) gr_cached_forget(t->batches->cached);
 }
 
 int32_t gr_minibatches_prepare(graft_trainer *t, graft_error *error)
@@ -218,7 +237,7 @@ done:
     return rc;
 }
 
-/* Labels, targets or float targets of the seeds, which are all of training. */
+/* Labels, targets or float targets of the seeds, and which of them are of training: without option history all. */
 static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                             graft_error *error)
 {
@@ -239,7 +258,7 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
     for (int64_t i = 0; i < batch->n_seeds; i++) {
         const uint64_t v = (uint64_t)batch->vertex[i], to = (uint64_t)i * classes;
 
-        split[i] = GRAFT_SPLIT_TRAIN;
+        split[i] = from->split[v];
         if (labels != NULL) labels[i] = from->labels[v];
         if (targets != NULL) memcpy(targets + to, from->targets + v * classes, classes);
         if (values != NULL) memcpy(values + to, from->values + v * (uint64_t)from->stride, classes * sizeof *values);
@@ -249,14 +268,19 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
     now->values = values;
     now->stride = from->n_classes;
     now->split = split;
-    now->n = now->n_train = batch->n_seeds;
+    now->n = batch->n_seeds;
+    now->n_train = batch->is_weighted ? batch->n_seeds : 0;
     if (batch->is_weighted) { /* the loss of all training vertices is estimated */
         now->vertex_weight = batch->weight;
         goto done;
     }
     now->loss_weight = m->ranks != NULL ? m->ranks->weight[batch->index] : 0;
-    for (int64_t i = 0; m->ranks == NULL && i < batch->n_seeds; i++)
-        now->loss_weight += values != NULL ? (double)gr_known_values(now, i) : gr_vertex_weight(now, i);
+    for (int64_t i = 0; i < batch->n_seeds; i++) {
+        if (!gr_is_trained(now, i)) continue;
+        now->n_train++;
+        if (m->ranks == NULL)
+            now->loss_weight += values != NULL ? (double)gr_known_values(now, i) : gr_vertex_weight(now, i);
+    }
 done:
     return rc;
 }
@@ -315,7 +339,10 @@ static int32_t make_batch(struct gr_setup *s, struct gr_minibatches *m, const st
 {
     int32_t rc = GRAFT_OK;
 
-    for (int32_t l = 0; l < s->model.config.n_layers; l++) GR_TRY(make_batch_layer(s, m, batch, l, error));
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) {
+        if (m->history != NULL) GR_TRY(gr_batch_history_block(s, m, batch, l, error));
+        else GR_TRY(make_batch_layer(s, m, batch, l, error));
+    }
     GR_TRY(take_features(s, m, error));
     GR_TRY(take_targets(s, m, batch, error));
     rc = gr_arrays_for_batch(s, m->block, gr_budget_total(&m->budget), error);
@@ -343,12 +370,16 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     struct gr_minibatches *m = t->batches;
     const int64_t          number = t->progress.epoch * t->progress.n_batches + t->progress.batch;
     const struct gr_batch *batch;
-    double                 begin = gr_profile_begin(&s->run.profile);
+    double                 begin;
     int32_t                rc = GRAFT_OK;
 
     m->input = s->run.input;
     m->targets = s->run.targets;
+    m->strategy = s->run.strategy;
     gr_budget_init(&m->budget, s->context, 0);
+    m->budget.limit = s->budget.limit - gr_budget_total(&s->budget);
+    if (m->history != NULL) GR_TRY(gr_batch_history_fill(s, m, number, error));
+    begin = gr_profile_begin(&s->run.profile);
     s->run.profile.pass = GRAFT_PASS_FORWARD;
     s->run.profile.layer = -1;
     rc = gr_spans_reserve(s, error);
@@ -362,11 +393,11 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     gr_profile_end_alone(&s->run.profile, "sample", begin);
     if (m->ranks != NULL) GR_TRY(begin_over_ranks(s, m, number, error));
     begin = gr_profile_begin(&s->run.profile);
+    if (m->history != NULL) GR_TRY(gr_batch_history_begin(s, m, batch, number, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, make_batch(s, m, batch, error), error));
     gr_profile_end_alone(&s->run.profile, "gather", begin);
-    if (m->ranks == NULL) return GRAFT_OK;
-    GR_TRY(gr_cached_post(&m->ranks->cached, m->vertex, m->ranks->owned, error));
-    s->run.strategy = &m->ranks->cached.base;
+    if (m->ranks != NULL) GR_TRY(gr_cached_post(m->cached, m->vertex, m->ranks->owned, error));
+    if (m->cached != NULL) s->run.strategy = &m->cached->base;
 done:
     return rc;
 }
@@ -376,7 +407,7 @@ void gr_minibatch_end(graft_trainer *t)
     struct gr_minibatches *m = t->batches;
     struct gr_setup       *s = &t->setup;
 
-    if (m->ranks != NULL) s->run.strategy = &s->partition.base;
+    s->run.strategy = m->strategy;
     if (s->run.input.sparse.whole.x != m->input.sparse.whole.x) gr_setup_sparse_rows_fini(s);
     s->run.input = m->input;
     s->run.targets = m->targets;

@@ -1,7 +1,7 @@
 /* Training by minibatch: what its files share.
  *
  * minibatch.c    a batch of training vertices, with features and targets     batch_block.c  its blocks
- * batch_ranks.c  over ranks: the halo, and caches of its rows
+ * batch_ranks.c  over ranks: the halo, and caches of its rows            batch_history.c  option history
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_TRAIN_MINIBATCH_H
 #define GR_TRAIN_MINIBATCH_H
@@ -45,6 +45,15 @@ struct gr_batch_ranks {
     int64_t *names;  /* [the same] global */
 };
 
+/** What a trainer in one process has for option history. The sampled layer of a batch is that of all layers. */
+struct gr_batch_history {
+    struct gr_budget budget;           /* of all that lasts */
+    int64_t          charged[GR_USES]; /* of it in the budget of the trainer */
+    struct gr_cached cached;
+    int64_t          idle;   /* batches without a training vertex since the last step */
+    int32_t         *vertex; /* [vertices of the present batch] */
+};
+
 /** What a batch replaces in the run during a step is kept here. */
 struct gr_minibatches {
     graft_sampler          *sampler;  /* NULL: a step is on the whole graph */
@@ -59,13 +68,32 @@ struct gr_minibatches {
     const struct gr_block **block_of; /* [layers] */
     struct gr_input         input;
     struct gr_targets       targets;
-    struct gr_batch_ranks  *ranks; /* NULL: one process */
+    struct gr_strategy     *strategy;
+    struct gr_cached       *cached;  /* rows of earlier batches; NULL: none are read */
+    struct gr_batch_ranks  *ranks;   /* NULL: one process */
+    struct gr_batch_history *history; /* NULL: layers sample deeper */
 };
 
 /** The block of layer l of the batch. \return OK; ERR_NOMEM. */
 int32_t gr_batch_block(struct gr_setup *setup, struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *layer,
                        graft_error *error);
 void    gr_batch_blocks_fini(struct gr_setup *setup, struct gr_minibatches *m);
+
+/** Let the budget of the trainer have what `lasting` has now, or nothing of it. */
+void    gr_batches_charge(struct gr_setup *setup, const struct gr_budget *lasting, int64_t *charged, int exists);
+
+/** Make what option history needs. fini() is due always. \return OK; ERR_OPTION; ERR_NOMEM. */
+int32_t gr_batch_history_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
+void    gr_batch_history_fini(struct gr_setup *setup, struct gr_minibatches *m);
+/** Before batch `number`: a forward pass over all vertices, without dropout, fills the tables if they are empty.
+ *  \return OK; ERR_NOMEM; ERR_CANCELLED. */
+int32_t gr_batch_history_fill(struct gr_setup *setup, struct gr_minibatches *m, int64_t number, graft_error *error);
+/** Take a batch for the present one. \return OK; ERR_NOMEM. */
+int32_t gr_batch_history_begin(struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
+                               int64_t number, graft_error *error);
+/** The block of layer l. \return OK; ERR_NOMEM. */
+int32_t gr_batch_history_block(struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
+                               int32_t l, graft_error *error);
 
 /** Whether the model and the options can have batches over ranks. \return OK; ERR_UNSUPPORTED; ERR_OPTION. */
 int32_t gr_batch_ranks_check(const struct gr_setup *setup, graft_error *error);
