@@ -117,11 +117,11 @@ done:
 
 static int32_t sample_block(graft_sampler *sampler, int32_t layer, graft_sample_block *block, graft_error *error)
 {
-    struct gr_call                 call;
-    graft_sample_block             ours = { .size = sizeof ours };
-    const struct gr_batch         *batch;
-    struct gr_sampled_layer        of;
-    int32_t rc = gr_call_begin_on(&call, sampler, GR_HANDLE_SAMPLER, GRAFT_SAMPLE_ID " block", error);
+    struct gr_call          call;
+    graft_sample_block      ours = { .size = sizeof ours };
+    const struct gr_batch  *batch;
+    struct gr_sampled_layer of;
+    int32_t                 rc = gr_call_begin_on(&call, sampler, GR_HANDLE_SAMPLER, GRAFT_SAMPLE_ID " block", error);
 
     GR_TRY(rc);
     batch = gr_sampler_batch(sampler);

@@ -106,8 +106,8 @@ static int32_t make_array(struct gr_run *run, struct gr_budget *budget, int whic
 
         if (a->count[which] == 0) continue;
         if (made == NULL)
-            made = gr_budget_new(budget, arrays[which].use, count, arrays[which].element_bytes, arrays[which].name,
-                                 error);
+            made =
+                gr_budget_new(budget, arrays[which].use, count, arrays[which].element_bytes, arrays[which].name, error);
         if (made == NULL) return GRAFT_ERR_NOMEM;
         if (set >= 0) shared[set] = made;
         if (set == 0 && arrays[which].recomputed) a->shared[which == GR_ARRAY_Z ? GR_STEP_Z : GR_STEP_BEGIN] = 1;
@@ -208,9 +208,9 @@ static void count_layers(struct gr_run *run, const struct gr_capacity *capacity)
 {
     run->predicts = capacity->predicts;
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
-        struct gr_activations  *a = &run->layers[l];
+        struct gr_activations      *a = &run->layers[l];
         const struct gr_layer_size *size = &capacity->layer[l];
-        struct gr_capacity      of_layer = *capacity;
+        struct gr_capacity          of_layer = *capacity;
 
         if (size->seen > 0) {
             of_layer.rows = size->rows;

@@ -298,9 +298,8 @@ static void project_backward(struct gr_run *run, const struct gr_activations *a)
 
     if (a->layer->inner_bias == NULL) return;
     pass = (struct gr_rows_backward){ .rows = projected_rows(run, a), .left = run->left[1] };
-    pass.gradient = (struct gr_rows_gradient){
-        .g = run->scratch, .bias = a->layer->inner_bias->gradient, .partial = run->partial
-    };
+    pass.gradient =
+        (struct gr_rows_gradient){ .g = run->scratch, .bias = a->layer->inner_bias->gradient, .partial = run->partial };
     gr_rows_backward_begin(&pass);
     gr_layer_rows_backward(run, &pass);
 }

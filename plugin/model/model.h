@@ -34,10 +34,10 @@ struct gr_config {
     int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */
     int64_t      width[GR_LAYERS_MAX + 1];    /* width[l] enters layer l; width[n_layers] is the number of classes */
     int64_t      heads;
-    int64_t      edge_features; /* of each edge, in the scores of attention; 0: none */
+    int64_t      edge_features;   /* of each edge, in the scores of attention; 0: none */
     int          attends_to_relu; /* option attention_input=relu */
-    int          edge_array;    /* they are an array of the data set; else the value of the edge */
-    enum gr_loss loss;          /* not GR_LOSS_AUTO */
+    int          edge_array;      /* they are an array of the data set; else the value of the edge */
+    enum gr_loss loss;            /* not GR_LOSS_AUTO */
     double       dropout, input_dropout, attention_dropout, label_rate, gin_eps, teleport, huber_delta;
     double       label_smoothing;              /* of the softmax loss */
     int          balances;                     /* class weights of the softmax loss */

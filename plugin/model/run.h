@@ -145,10 +145,10 @@ struct gr_targets {
     int64_t        stride;  /* of values */
     const uint8_t *split;   /* [n] GRAFT_SPLIT_..., or NULL */
     int64_t        n, n_classes;
-    int64_t        n_train;      /* training vertices with a label or a known value, of all ranks */
+    int64_t        n_train;       /* training vertices with a label or a known value, of all ranks */
     const float   *vertex_weight; /* [n] of each in a sampled loss, or NULL: 1 */
-    double        *class_weight; /* [n_classes] of option class_weights, or NULL: 1 */
-    double         loss_weight;  /* what the sum of the losses of the current step is divided by, on all ranks: the
+    double        *class_weight;  /* [n_classes] of option class_weights, or NULL: 1 */
+    double         loss_weight;   /* what the sum of the losses of the current step is divided by, on all ranks: the
                                     weights of vertices, or known values of them */
 };
 

@@ -133,11 +133,10 @@ int32_t gr_cached_init(struct gr_cached *cached, graft_context *context, const s
 int32_t gr_cached_init_full(struct gr_cached *cached, graft_context *context, const struct gr_cached_wish *wish,
                             int64_t n, struct gr_budget *budget, graft_error *error);
 /** Store the rows of the vertices of the present batch. */
-void    gr_cached_store(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
-                        const graft_dense *x);
-void    gr_cached_fini(struct gr_cached *cached);
+void gr_cached_store(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x);
+void gr_cached_fini(struct gr_cached *cached);
 /** Forget all rows, also those that are on their way. Not collective. */
-void    gr_cached_forget(struct gr_cached *cached);
+void gr_cached_forget(struct gr_cached *cached);
 
 /** Adopt options of messages that have changed, to the same values on all ranks: what is on its way is dropped. Not
  *  collective. \return OK; ERR_NOMEM: on this rank alone. */

@@ -99,13 +99,12 @@ int64_t gr_linked_rows_among(const struct gr_linked_rows *rows, int64_t n_rows)
 /* Keep the linked rows; with `number`, columns are rows of this rank and get these numbers. In a remote matrix lone
  * rows are empty. */
 static int32_t keep_linked_rows(const graft_context *context, const struct gr_linked_rows *rows, const graft_csr *from,
-                         const int32_t *number, struct gr_csr *csr, graft_error *error)
+                                const int32_t *number, struct gr_csr *csr, graft_error *error)
 {
     int64_t entries = 0, to = 0;
     int32_t rc = GRAFT_OK;
 
-    for (int64_t i = 0; i < rows->n; i++)
-        entries += from->row_ptr[rows->row[i] + 1] - from->row_ptr[rows->row[i]];
+    for (int64_t i = 0; i < rows->n; i++) entries += from->row_ptr[rows->row[i] + 1] - from->row_ptr[rows->row[i]];
     GR_TRY(gr_csr_init(context, csr, from, rows->n, number != NULL ? rows->n : from->n_cols, entries, error));
     for (int64_t i = 0; i < rows->n; i++) {
         for (int64_t e = from->row_ptr[rows->row[i]]; e < from->row_ptr[rows->row[i] + 1]; e++) {
@@ -121,7 +120,7 @@ done:
 
 /* The number of each row of this rank among the linked ones. */
 static int32_t number_linked_rows(const graft_context *context, const struct gr_linked_rows *rows, int32_t **number,
-                           graft_error *error)
+                                  graft_error *error)
 {
     int32_t rc = GR_NEW(context, *number, rows->n + rows->n_lone, error);
 

@@ -381,7 +381,7 @@ static void join_lone_rows(struct job *job, struct gr_team team)
 {
     const struct gr_linked_rows *linked = &job->t->grid->linked;
     const int32_t                prefix = job->what->prefix;
-    const int64_t lone = job->t->grid->owned[prefix] - gr_grid_rows_of(job->t->grid, job->rank, prefix);
+    const int64_t                lone = job->t->grid->owned[prefix] - gr_grid_rows_of(job->t->grid, job->rank, prefix);
 
     if (linked->lone != NULL) gr_parallel_chunks(team, lone * job->what->width, lone, GR_ROWS_AT_ONCE, join_lone, job);
 }

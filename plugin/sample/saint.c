@@ -11,9 +11,9 @@
 #include "base/random.h"
 
 struct saint {
-    const graft_csr *graph;
-    int64_t          walk;
-    int64_t          n_drawn; /* N */
+    const graft_csr  *graph;
+    int64_t           walk;
+    int64_t           n_drawn;             /* N */
     _Atomic uint32_t *of_vertex, *of_edge; /* C */
 };
 
@@ -140,7 +140,7 @@ static int32_t count_epoch(const struct gr_subgraph_source *source, const struct
                                                   .n_seeds = c->first[b + 1] - c->first[b],
                                                   .subgraphs = subgraphs };
         graft_error                   mine = { .size = sizeof mine };
-        const int32_t rc = gr_batch_make(source->context, &c->batch[t], &c->work[t], &request, &mine);
+        const int32_t                 rc = gr_batch_make(source->context, &c->batch[t], &c->work[t], &request, &mine);
 
         if (rc < 0) atomic_store(&failed, rc);
         else count_batch(s, &c->batch[t]);

@@ -35,7 +35,7 @@ struct graft_sampler {
     int64_t                 n_seeds, batch_size, n_batches;
     struct gr_subgraphs    *subgraphs; /* NULL: neighbours are drawn */
     int64_t                *first_of;  /* [n_batches + 1] first seed of each batch of it */
-    int                     is_dealt; /* batches differ by one seed; else they have batch_size but for the last */
+    int                     is_dealt;  /* batches differ by one seed; else they have batch_size but for the last */
 
     pthread_mutex_t   lock; /* of all that follows */
     pthread_cond_t    done; /* a batch that was claimed is ready or failed */

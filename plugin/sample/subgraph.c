@@ -86,8 +86,7 @@ void gr_subgraph_add(const struct gr_subgraph *g, int64_t v)
 
 static int64_t subgraph_column(const graft_csr *graph, int64_t e)
 {
-    return graph->index_type == GRAFT_I32 ? ((const int32_t *)graph->col_idx)[e]
-                                          : ((const int64_t *)graph->col_idx)[e];
+    return graph->index_type == GRAFT_I32 ? ((const int32_t *)graph->col_idx)[e] : ((const int64_t *)graph->col_idx)[e];
 }
 
 static void count_subgraph(void *arg, int64_t chunk, int64_t begin, int64_t end)

@@ -11,7 +11,7 @@
 
 /** What a sampler is created from; all of it but `seeds` lasts as long as the sampler. */
 struct gr_subgraph_source {
-    graft_context  *context;
+    graft_context   *context;
     const graft_csr *graph; /* square */
     const int64_t   *seeds; /* different vertices */
     int64_t          n_seeds;

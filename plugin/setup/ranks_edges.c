@@ -63,12 +63,11 @@ static int32_t make_new_group(struct gr_setup *s, struct gr_new_edges *e, graft_
     const struct gr_partition *r = &s->partition;
     const struct gr_grid      *grid = &r->shared->grid;
     struct gr_linked_part      linked;
-    int32_t rc = gr_linked_part_init(&s->budget, r->comm, &grid->linked, &e->part, &linked, error);
+    int32_t                    rc = gr_linked_part_init(&s->budget, r->comm, &grid->linked, &e->part, &linked, error);
 
     GR_TRY(rc);
-    rc = gr_partition_has_blocks(r)
-             ? make_new_blocks(s, &linked.made.part, e, error)
-             : gr_grid_gather(&s->budget, r->comm, grid, &linked.made.part, &e->group, error);
+    rc = gr_partition_has_blocks(r) ? make_new_blocks(s, &linked.made.part, e, error)
+                                    : gr_grid_gather(&s->budget, r->comm, grid, &linked.made.part, &e->group, error);
 done:
     gr_linked_part_fini(&s->budget, &linked);
     return rc;

@@ -315,17 +315,17 @@ static void charge_sampler(struct gr_setup *s, struct gr_minibatches *m)
 static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int32_t l,
                                 graft_error *error)
 {
-    const struct gr_sampled_layer  sampled = gr_batch_layer(batch, l), *from = &sampled;
-    struct gr_batch_layer          layer = { .n_dst = from->n_dst,
-                                             .n_src = from->n_src,
-                                             .n_seen = from->n_src,
-                                             .n_edges = from->n_edges,
-                                             .row_ptr = from->row_ptr,
-                                             .col = from->col,
-                                             .entry = from->entry,
-                                             .weight = batch->is_weighted ? batch->edge_weight : NULL,
-                                             .from = from };
-    int32_t                        rc = GRAFT_OK;
+    const struct gr_sampled_layer sampled = gr_batch_layer(batch, l), *from = &sampled;
+    struct gr_batch_layer         layer = { .n_dst = from->n_dst,
+                                            .n_src = from->n_src,
+                                            .n_seen = from->n_src,
+                                            .n_edges = from->n_edges,
+                                            .row_ptr = from->row_ptr,
+                                            .col = from->col,
+                                            .entry = from->entry,
+                                            .weight = batch->is_weighted ? batch->edge_weight : NULL,
+                                            .from = from };
+    int32_t                       rc = GRAFT_OK;
 
     if (m->ranks != NULL) GR_TRY(gr_batch_ranks_layer(s, m, batch, l, &layer, error));
     rc = gr_batch_block(s, m, l, &layer, error);

@@ -56,21 +56,21 @@ struct gr_batch_history {
 
 /** What a batch replaces in the run during a step is kept here. */
 struct gr_minibatches {
-    graft_sampler          *sampler;  /* NULL: a step is on the whole graph */
-    int64_t                 charged;  /* bytes of it in the budget of the trainer */
-    const graft_csr        *graph;    /* that batches are drawn from */
-    graft_csr               no_edges; /* it, for models that use none */
-    struct gr_budget        budget;   /* of the current batch */
-    const int64_t          *vertex;   /* of its sources on this rank, and global: */
-    const int64_t          *names;
-    int64_t                 n_vertices;
-    struct gr_block        *block;    /* [layers] */
-    const struct gr_block **block_of; /* [layers] */
-    struct gr_input         input;
-    struct gr_targets       targets;
-    struct gr_strategy     *strategy;
-    struct gr_cached       *cached;  /* rows of earlier batches; NULL: none are read */
-    struct gr_batch_ranks  *ranks;   /* NULL: one process */
+    graft_sampler           *sampler;  /* NULL: a step is on the whole graph */
+    int64_t                  charged;  /* bytes of it in the budget of the trainer */
+    const graft_csr         *graph;    /* that batches are drawn from */
+    graft_csr                no_edges; /* it, for models that use none */
+    struct gr_budget         budget;   /* of the current batch */
+    const int64_t           *vertex;   /* of its sources on this rank, and global: */
+    const int64_t           *names;
+    int64_t                  n_vertices;
+    struct gr_block         *block;    /* [layers] */
+    const struct gr_block  **block_of; /* [layers] */
+    struct gr_input          input;
+    struct gr_targets        targets;
+    struct gr_strategy      *strategy;
+    struct gr_cached        *cached;  /* rows of earlier batches; NULL: none are read */
+    struct gr_batch_ranks   *ranks;   /* NULL: one process */
     struct gr_batch_history *history; /* NULL: layers sample deeper */
 };
 
@@ -80,7 +80,7 @@ int32_t gr_batch_block(struct gr_setup *setup, struct gr_minibatches *m, int32_t
 void    gr_batch_blocks_fini(struct gr_setup *setup, struct gr_minibatches *m);
 
 /** Let the budget of the trainer have what `lasting` has now, or nothing of it. */
-void    gr_batches_charge(struct gr_setup *setup, const struct gr_budget *lasting, int64_t *charged, int exists);
+void gr_batches_charge(struct gr_setup *setup, const struct gr_budget *lasting, int64_t *charged, int exists);
 
 /** Make what option history needs. fini() is due always. \return OK; ERR_OPTION; ERR_NOMEM. */
 int32_t gr_batch_history_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);

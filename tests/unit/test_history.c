@@ -26,11 +26,13 @@ static struct sample        sample = { 29 };
 
 static void set_history_options(const char *settings)
 {
-    host_set_all(api, "model=sage aggregator=mean layers=3 hidden=16 heads=2 propagation=3 dropout=0 input_dropout=0 "
-                      "norm=none jumping=none residual=no epochs=4 eval_every=0 threads=2 order=given symmetrize=no "
-                      "batch_size=0 fanout=-1 drop_last=no lr=0.01 sparse_input=auto recompute=no optimizer=adam "
-                      "model.type=f32 attention_dropout=0 hec.codec=f32 history=no edge_features=none momentum=0 "
-                      "weight_decay=0");
+    host_set_all(
+        api,
+        "model=sage aggregator=mean layers=3 hidden=16 heads=2 propagation=3 dropout=0 input_dropout=0 "
+        "norm=none jumping=none residual=no epochs=4 eval_every=0 threads=2 order=given symmetrize=no "
+        "batch_size=0 fanout=-1 drop_last=no sampler=neighbour lr=0.01 sparse_input=auto recompute=no optimizer=adam "
+        "model.type=f32 attention_dropout=0 hec.codec=f32 history=no edge_features=none momentum=0 "
+        "weight_decay=0");
     host_set_all(api, settings);
 }
 
@@ -77,10 +79,19 @@ static double loss_difference(const graft_dataset *set, const char *settings, co
 
 static void test_exact_history(void)
 {
-    static const char *const models[] = { "model=sage", "model=sage aggregator=sum", "model=sage aggregator=max",
-                                          "model=gcn", "model=gcn hidden=3", "model=gin", "model=gat", "model=sgc",
-                                          "model=appnp", "model=sage layers=1", "model=sage jumping=cat recompute=yes",
-                                          "model=gat edge_features=array", "model=gcn norm=layer order=rcm" };
+    static const char *const models[] = { "model=sage",
+                                          "model=sage aggregator=sum",
+                                          "model=sage aggregator=max",
+                                          "model=gcn",
+                                          "model=gcn hidden=3",
+                                          "model=gin",
+                                          "model=gat",
+                                          "model=sgc",
+                                          "model=appnp",
+                                          "model=sage layers=1",
+                                          "model=sage jumping=cat recompute=yes",
+                                          "model=gat edge_features=array",
+                                          "model=gcn norm=layer order=rcm" };
     struct sample_dataset    dense, sparse;
     char                     settings[200];
 
@@ -176,8 +187,7 @@ static double plain_softmax(const struct sample_dataset *set, int64_t v, double 
 
     for (int j = 1; j < CLASSES; j++) largest = fmax(largest, z[j]);
     for (int j = 0; j < CLASSES; j++) sum += exp(z[j] - largest);
-    for (int j = 0; j < CLASSES; j++)
-        gradient[j] = (exp(z[j] - largest) / sum - (j == set->labels[v])) / count;
+    for (int j = 0; j < CLASSES; j++) gradient[j] = (exp(z[j] - largest) / sum - (j == set->labels[v])) / count;
     return log(sum) + largest - z[set->labels[v]];
 }
 
@@ -249,9 +259,7 @@ static double plain_weights(graft_trainer *trainer, int reads)
         for (int i = 0; i < rows; i++)
             for (int j = 0; j < width[l + 1]; j++) {
                 const double value = (double)((const float *)item.data)[i * width[l + 1] + j];
-                double *to = k % 3 == 0   ? &plain.self[l][i][j]
-                             : k % 3 == 1 ? &plain.neigh[l][i][j]
-                                          : &plain.bias[l][j];
+                double *to = k % 3 == 0 ? &plain.self[l][i][j] : k % 3 == 1 ? &plain.neigh[l][i][j] : &plain.bias[l][j];
 
                 if (reads) *to = value;
                 most = fmax(most, fabs(*to - value));
@@ -395,8 +403,8 @@ static void test_history_state(void)
     history_loss(third);
     history_loss(third);
     for (int32_t i = 0; good && train->state_item(first, i, &item, NULL) == GRAFT_OK; i++)
-        good = train->state_set(second, &item, &error) == GRAFT_OK &&
-               train->state_set(third, &item, &error) == GRAFT_OK;
+        good =
+            train->state_set(second, &item, &error) == GRAFT_OK && train->state_set(third, &item, &error) == GRAFT_OK;
     good = good && history_loss(second) == history_loss(third);
     ok(good && host_same_state(train, second, third), "state_set() fills the tables anew");
     good = train->update(third, GRAFT_UPDATE_FEATURES, &set.dataset, &error) == GRAFT_OK;

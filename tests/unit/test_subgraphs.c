@@ -68,7 +68,7 @@ static int64_t column(const struct scene *s, int64_t e)
 
 /* NULL, or what is wrong. number[n] is -1 before and after. */
 static const char *check_induced(const struct scene *s, const graft_sample_batch *batch, const graft_sample_block *b,
-                               int64_t rows, const int64_t *number)
+                                 int64_t rows, const int64_t *number)
 {
     int64_t at = 0;
 
@@ -117,7 +117,7 @@ static uint64_t mix(uint64_t sum, const void *data, int64_t bytes)
 
 /* One epoch from batch `first` on. seen[n]: how often each vertex was a seed; fingerprint[] of each batch. */
 static const char *read_subgraphs(const struct scene *s, graft_sampler *sampler, int64_t epoch, int64_t first,
-                              int64_t *n_batches, int *seen, uint64_t *fingerprint)
+                                  int64_t *n_batches, int *seen, uint64_t *fingerprint)
 {
     graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
     graft_sample_block block = GRAFT_INIT(graft_sample_block);
@@ -249,7 +249,7 @@ static void test_saint_weights(const struct scene *s)
 static void test_given_seeds(const struct scene *s)
 {
     static const char *const kinds[] = { "sampler=cluster cluster.parts=12 batch_size=20",
-                                            "sampler=saint batch_size=20" };
+                                         "sampler=saint batch_size=20" };
     graft_sample_batch       batch = GRAFT_INIT(graft_sample_batch);
     const int64_t            seeds[] = { 4, 2, 11, 3 };
     char                     text[600] = "";
