@@ -223,7 +223,23 @@ int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *s, struct gr_minibatch
             m->ranks->weight[b] += targets->values != NULL ? (double)gr_known_values(targets, seeds[i])
                                                            : gr_vertex_weight(targets, seeds[i]);
     }
+    m->ranks->n_edges = 0;
     return gr_strategy_sum(s->run.strategy, m->ranks->weight, n_batches, error);
+}
+
+int32_t gr_batch_ranks_end_epoch(const struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+{
+    struct gr_batch_ranks *r = m->ranks;
+    double                 all = (double)r->n_edges;
+    int64_t                most = r->n_edges;
+    int32_t                rc = GRAFT_OK;
+
+    GR_TRY(gr_strategy_sum(s->run.strategy, &all, 1, error));
+    GR_TRY(gr_comm_max(s->over->comm, &most, 1, error));
+    r->all_edges = all;
+    r->most_edges = most;
+done:
+    return rc;
 }
 
 /* -- a batch ------------------------------------------------------------------------------------------------------ */
@@ -254,6 +270,7 @@ int32_t gr_batch_ranks_number(const struct gr_setup *s, struct gr_minibatches *m
         r->names[at] = v < s->n ? s->vertex[v] : r->name[v - s->n];
     }
     r->cached.features_read += r->n_halo;
+    r->n_edges += gr_batch_edges(batch);
     m->vertex = r->vertex;
     m->names = r->names;
     m->n_vertices = n;

@@ -185,7 +185,9 @@ static int32_t train_batches(graft_trainer *t, graft_epoch *epoch, struct findin
     GR_TRY(gr_sampler_begin(t->batches->sampler, p->epoch, p->batch, error));
     if (t->batches->ranks != NULL) GR_TRY(gr_batch_ranks_begin_epoch(&t->setup, t->batches, error));
     while (p->batch < p->n_batches && found->what[0] == '\0') GR_TRY(train_batch(t, epoch, found, error));
-    if (t->batches->cached != NULL && found->what[0] == '\0') rc = gr_cached_gather(t->batches->cached, error);
+    if (found->what[0] != '\0') goto done;
+    if (t->batches->ranks != NULL) GR_TRY(gr_batch_ranks_end_epoch(&t->setup, t->batches, error));
+    if (t->batches->cached != NULL) rc = gr_cached_gather(t->batches->cached, error);
 done:
     return rc;
 }

@@ -35,6 +35,9 @@ struct gr_batch_ranks {
     double          *weight; /* [n_batches] of the loss, on all ranks, in the present epoch */
     struct gr_cached cached;
     int64_t          n_seeds, most_seeds, n_all; /* of this rank, the most of any, and all */
+    int64_t          n_edges;                    /* of the batches since the present epoch began; of the last one: */
+    double           all_edges;                  /* those of all ranks, and the most of any */
+    int64_t          most_edges;
 
     /* Of the present batch: */
     int64_t n_owned, n_halo;                           /* of its vertices, and of the sources of each layer: */
@@ -109,6 +112,8 @@ int32_t gr_batch_ranks_deal(const struct gr_setup *setup, struct gr_minibatches 
 int32_t gr_batch_ranks_prepare(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** An epoch begins: the weights of the losses of its batches. Collective. \return OK; ERR_PEER. */
 int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
+/** All its batches are trained: how many edges those of each rank had. Collective. \return OK; ERR_PEER. */
+int32_t gr_batch_ranks_end_epoch(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** Number the vertices of a batch. \return OK; ERR_NOMEM: on this rank alone. */
 int32_t gr_batch_ranks_number(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
                               graft_error *error);
