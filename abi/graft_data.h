@@ -25,8 +25,10 @@ typedef struct graft_dataset {
     int64_t            n_classes;       /**< outputs of a model: classes, or columns of float_targets */
     const graft_csr   *graph;           /**< [n x n_vertices], row v holds the vertices from which v gathers */
     const graft_dense *features;        /**< [n x n_features] F32; NULL if features are sparse. With option
-                                             batch_size, in one process and with order=given, batches read only the
-                                             rows that they need, in place: it may be a mapped file */
+                                             batch_size, in one process, with order=given and without
+                                             normalize_features, batches read only the rows that they need, in
+                                             place: it may be a mapped file. Evaluations, predictions and update()
+                                             read all rows */
     const graft_csr   *sparse_features; /**< [n x n_features] F32 values; NULL if features are dense */
     const int32_t     *labels;          /**< [n] 0 .. n_classes-1, or -1 for unlabelled vertices; or NULL */
     const uint8_t     *targets;         /**< [n x n_classes] 0 or 1, for several classes per vertex; or NULL. If both

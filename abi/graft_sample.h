@@ -20,7 +20,8 @@ GRAFT_EXTERN_C_BEGIN
  * Options, read by create() where nothing else is said:
  *
  *     batch_size      seeds of a batch; 0: all of them in one
- *     sampler         neighbour: as above, with the six options that follow. cluster, saint: a batch is a subgraph
+ *     sampler         neighbour: as above, with fanout, sample.weights, sample.replace and drop_last. cluster, saint: a
+ *                     batch is a subgraph
  *     layers, fanout  in-neighbours that a destination gets in each layer, the first number for the first layer, which
  *                     reads the features; one number is for all layers. -1: all in-neighbours
  *     sample.weights  which neighbours are drawn. uniform: each entry of a row is as likely as the others. edge: in
@@ -39,15 +40,18 @@ GRAFT_EXTERN_C_BEGIN
  *                     vertices of the batch; one without any makes no step. Tables with a row of each vertex and
  *                     layer, in option hec.codec, are filled by an exact forward pass without dropout: before the
  *                     first batch, and after update(), state_set() and steps that are undone. They are no part of the
- *                     state, so resumed training has other bits than an uninterrupted one. Not over ranks
+ *                     state, so resumed training has other bits than an uninterrupted one. ERR_OPTION with drop_last,
+ *                     another sampler than neighbour, or a list in fanout; ERR_UNSUPPORTED over ranks
  *     seed            of draws and of the order of the seeds
  *
  * A subgraph has all edges of the graph between its vertices, and every block has these edges; the last one those of
  * the seeds alone, which are the first vertices. Its vertices are:
  *
  *     cluster  of some parts of a partition (Chiang et al. 2019). `cluster.parts`, 0: ten for each batch, are made by
- *              METIS if graft-metis is found, else by streaming. Those that have seeds are shuffled and dealt
- *              evenly to ceil(n_seeds / batch_size) batches, so batch_size is the mean of their seeds
+ *              METIS, or by streaming where METIS is missing or fails; explain() says by which. An epoch that is
+ *              continued elsewhere needs the same parts. Those that have seeds are shuffled and dealt evenly to
+ *              ceil(n_seeds / batch_size) batches, or to as many as there are such parts if these are fewer, so
+ *              batch_size is the mean of their seeds
  *     saint    of random walks of `saint.walk` steps along in-edges (Zeng et al. 2020). Each seed is a root once in an
  *              epoch; roots are dealt evenly to ceil(n_seeds / batch_size) batches. All seeds that walks find are seeds
  *              of the batch. In create(), `saint.coverage` epochs of batches are drawn: if C of these N batches have a
@@ -102,12 +106,12 @@ typedef struct graft_samples {
      * \param[out] sampler  Unchanged on failure.
      * \return OK; ERR_ARG (null; not square; more seeds than rows; a seed out of range or given twice, with its
      *         position); ERR_OPTION (as many fan-outs as neither 1 nor `layers`; a batch larger than n_seeds;
-     *         sample.weights=edge of a graph without values, or with a negative one); ERR_MODULE, ERR_IO (METIS fails,
-     *         sampler=cluster); ERR_STATE (graph is no matrix of
-     *         this context); ERR_UNSUPPORTED (more rows); ERR_NOMEM.
-     * [one-caller] Not collective. Memory: 8 bytes a seed, and one bit a vertex during the call. Each batch that exists
-     * at a time takes 12 bytes an edge and 16 a vertex; each thread that makes one 4 bytes a vertex of the graph, or if
-     * that is more than 16 MB about 24 a vertex of the batch where this is less. Since 1. */
+     *         sample.weights=edge of a graph without values, or with a negative one); ERR_STATE (graph is no matrix of
+     *         this context); ERR_UNSUPPORTED (more rows); ERR_IO (no file for METIS can be written); ERR_NOMEM.
+     * [one-caller] Not collective. Memory: 8 bytes a seed, and one bit a vertex during the call; with sampler=cluster
+     * 12 a vertex and 8 a seed more, with saint 4 a vertex and 4 an entry of the graph. Each batch that exists at a
+     * time takes 12 bytes an edge and 16 a vertex; each thread that makes one 4 bytes a vertex of the graph, or if that
+     * is more than 16 MB about 24 a vertex of the batch where this is less. Since 1. */
     int32_t (*create)(graft_context *context, graft_matrix *graph, const int64_t *seeds, int64_t n_seeds,
                       graft_sampler **sampler, graft_error *error);
 

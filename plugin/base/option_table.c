@@ -270,7 +270,8 @@ const struct gr_option_row gr_option_table[] = {
     { "drop_last", CHOICE(sampling.drop_last), "no|yes", "no", SAMPLING, SAME, USUAL, DRAWN,
       "leave out a smaller batch at the end of an epoch" },
     { "history", CHOICE(sampling.history), "no|full", "no", SAMPLING, SAME, USUAL, "model!=mlp and batch_size!=0",
-      "full: batches are of all vertices, and read rows of earlier batches for other neighbours; fanout is -1 then" },
+      "full: batches are of all vertices, and read rows of earlier batches for other neighbours; "
+      "fanout is -1 unless it is set" },
     { "hec.rows", INTEGER(sampling.cache_rows), "1..2147483647", "1000000", SAMPLING, SAME, USUAL, CACHED,
       "rows of other ranks that a layer keeps; with hec.codec, more rows in as many bytes" },
     { "hec.life", INTEGER(sampling.cache_life), "1..1000000000", "10", SAMPLING, SAME, USUAL, CACHED,

@@ -69,8 +69,8 @@ static void explain_break_even(const graft_graph *g, struct gr_text *text)
     const int32_t                n = g->comm->n_ranks;
 
     gr_text_add(text,
-                "%lld of %lld vertices have neighbours; columns by all ranks send fewer rows than none where there are "
-                "more than %.0f halo rows (2 N (m - 1) / m): here are %lld\n",
+                "%lld of %lld vertices have neighbours: with columns shared by all ranks a sum sends %.0f rows "
+                "(2 N (m - 1) / m), with rows shared %lld\n",
                 (long long)rows->n_linked, (long long)g->n_vertices, 2.0 * (double)rows->n_linked * (n - 1) / n,
                 (long long)rows->halo_rows);
 }

@@ -2,6 +2,7 @@
  * its own, of all rows but without what a backward pass needs, and only one of both is there at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/dense_view.h"
 #include "graph/csr.h"
 #include "setup/setup.h"
 
@@ -45,6 +46,20 @@ done:
     return rc;
 }
 
+/* Rows that create() did not read, before a pass over all of them. */
+static int32_t check_all_rows(struct gr_setup *s, graft_error *error)
+{
+    const struct gr_input *input = &s->run.input;
+    const graft_dense      x = gr_dense_view(input->x, GRAFT_F32, s->n, s->model.config.width[0], input->stride);
+    int32_t                rc = GRAFT_OK;
+
+    if (s->features_checked || input->x == NULL || !gr_setup_reads_rows(s)) return GRAFT_OK;
+    GR_TRY(gr_features_check(&x, s->first, s->run.threads, error));
+    s->features_checked = 1;
+done:
+    return rc;
+}
+
 int32_t gr_arrays_for_all(struct gr_setup *s, graft_error *error)
 {
     const struct gr_capacity capacity = gr_capacity_of(s);
@@ -52,7 +67,8 @@ int32_t gr_arrays_for_all(struct gr_setup *s, graft_error *error)
     int32_t                  rc;
 
     s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
-    rc = make_arrays(s, &capacity, 0, error);
+    rc = check_all_rows(s, error);
+    if (rc == GRAFT_OK) rc = make_arrays(s, &capacity, 0, error);
     s->model.config.recompute = recompute;
     return gr_strategy_agree(s->run.strategy, rc, error);
 }

@@ -133,7 +133,10 @@ int gr_setup_has_batches(const struct gr_setup *s)
 
 int gr_setup_reads_rows(const struct gr_setup *s)
 {
-    return gr_setup_has_batches(s) && s->over == NULL && s->run.targets.split != NULL;
+    const struct gr_options *options = &s->context->options;
+    const int                copied = options->data.normalize_features || options->resource.order != GR_ORDER_GIVEN;
+
+    return gr_setup_has_batches(s) && s->over == NULL && s->run.targets.split != NULL && !copied;
 }
 
 int gr_setup_has_history(const struct gr_setup *s)

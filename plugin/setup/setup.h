@@ -66,10 +66,11 @@ struct gr_setup {
     graft_dense    features, float_targets, edge_features;
     graft_graph   *over; /* the graph over ranks, or NULL; then n, and all arrays, are of what this rank owns */
     int64_t        n;
-    int64_t        n_seen; /* of attention over ranks, n and the vertices of the halo behind them; else n */
-    int64_t        first;  /* vertex of the first row of the host's arrays, while they are checked */
-    const int64_t *vertex; /* [n] what the host calls vertex v; NULL: v */
-    const int64_t *row;    /* [n] row of the host's arrays that vertex v has; NULL: v */
+    int64_t        n_seen;           /* of attention over ranks, n and the vertices of the halo behind them; else n */
+    int64_t        first;            /* vertex of the first row of the host's arrays, while they are checked */
+    int            features_checked; /* all of them, where batches check those that they read */
+    const int64_t *vertex;           /* [n] what the host calls vertex v; NULL: v */
+    const int64_t *row;              /* [n] row of the host's arrays that vertex v has; NULL: v */
 
     /* Receptive fields: a step needs the first reach[l] rows of the input of layer l, and of the logits the first
      * reach[n_layers]. Labelled training vertices, or those to predict, come first, then what these gather from, and so
@@ -291,8 +292,8 @@ void    gr_setup_sparse_fini(struct gr_setup *setup);
 int32_t gr_setup_sparse_rows(struct gr_setup *setup, struct gr_budget *budget, const int64_t *vertex, int64_t n_src,
                              int64_t n_dst, graft_error *error);
 void    gr_setup_sparse_rows_fini(struct gr_setup *setup);
-/** Whether batches read rows of the host's dense features, and check those that they read: the array may be a mapped
- *  file that is larger than memory. */
+/** Whether batches read rows of the host's dense features in place, and check those that they read: the array may be a
+ *  mapped file that is larger than memory. The first pass over all vertices checks all rows. */
 int     gr_setup_reads_rows(const struct gr_setup *setup);
 /** Whether the setup trains by minibatch. */
 int     gr_setup_has_batches(const struct gr_setup *setup);

@@ -20,7 +20,7 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
     else if (config->kind->gathers && options->sampling.sampler != GR_SAMPLER_NEIGHBOUR)
         what = "sampler=cluster or saint";
     else if (options->sampling.weights == GR_SAMPLE_BY_DEGREE) what = "sample.weights=degree";
-    else if (options->sampling.history) what = "history=full";
+    else if (config->kind->gathers && options->sampling.history) what = "history=full";
     else if (options->halo.staleness > 0) what = "halo.staleness=1";
     else if (options->halo.codec[GR_FORWARD].adaptive) what = "halo.codec=adaptive";
     if (what != NULL)

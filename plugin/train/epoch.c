@@ -150,7 +150,6 @@ static int renews_only(const graft_trainer *t)
 static int32_t renew_rows(graft_trainer *t, int64_t step, graft_error *error)
 {
     t->setup.run.epoch = step;
-    t->batches->history->idle++;
     return gr_run_forward(&t->setup.run, GRAFT_PASS_FORWARD, t->batches->block_of, error);
 }
 
@@ -170,7 +169,7 @@ static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding 
         p->loss += loss * t->setup.run.targets.loss_weight;
         p->weight += t->setup.run.targets.loss_weight;
         p->batch++;
-        if (t->batches->history != NULL && !renews_only(t)) t->batches->history->idle = 0;
+        if (t->batches->history != NULL) t->batches->history->idle = renews_only(t) ? t->batches->history->idle + 1 : 0;
     }
     gr_minibatch_end(t);
 done:

@@ -162,9 +162,10 @@ static void explain_batches(const graft_trainer *t, struct gr_text *text)
                     (double)r->n_all / (double)(batches * t->setup.over->comm->n_ranks),
                     (double)r->most_seeds / (double)batches);
     if (r != NULL && r->all_edges > 0)
-        gr_text_add(text, "; those of the last epoch had %.0f edges on a rank, and at most %.2f times as many",
-                    r->all_edges / t->setup.over->comm->n_ranks,
-                    (double)r->most_edges * t->setup.over->comm->n_ranks / r->all_edges);
+        gr_text_add(
+            text, "; those of the last epoch had %.0f edges on a rank in the mean, the largest rank %.2f times as many",
+            r->all_edges / t->setup.over->comm->n_ranks,
+            (double)r->most_edges * t->setup.over->comm->n_ranks / r->all_edges);
     gr_text_add(text, "\n");
     for (int32_t i = 0; m->cached != NULL && gr_cached_item(m->cached, -1, i, &item, &error) == GRAFT_OK; i++)
         explain_cache(&item, text);

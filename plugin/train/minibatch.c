@@ -131,6 +131,15 @@ static void free_minibatches(struct gr_setup *s, struct gr_minibatches *m)
     gr_free(s->context, m);
 }
 
+/* The memory of the sampler counts as the trainer's. */
+static void charge_sampler(struct gr_setup *s, struct gr_minibatches *m)
+{
+    const int64_t bytes = gr_sampler_bytes(m->sampler) + gr_bytes(m->no_edges.row_ptr);
+
+    gr_budget_charge(&s->budget, GR_USE_GRAPH, bytes - m->charged);
+    m->charged = bytes;
+}
+
 int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
 {
     struct gr_setup       *s = &t->setup;
@@ -143,6 +152,7 @@ int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
     gr_minibatches_fini(t);
     t->batches = made;
     made = NULL;
+    charge_sampler(s, t->batches);
     t->progress.n_batches = gr_sampler_batches(t->batches->sampler);
 done:
     free_minibatches(s, made);
@@ -301,15 +311,6 @@ static int32_t name_batch(const struct gr_setup *s, struct gr_minibatches *m, co
     m->names = names;
 done:
     return rc;
-}
-
-/* The memory of the sampler counts as the trainer's. */
-static void charge_sampler(struct gr_setup *s, struct gr_minibatches *m)
-{
-    const int64_t bytes = gr_sampler_bytes(m->sampler) + gr_bytes(m->no_edges.row_ptr);
-
-    gr_budget_charge(&s->budget, GR_USE_GRAPH, bytes - m->charged);
-    m->charged = bytes;
 }
 
 static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int32_t l,

@@ -4,8 +4,8 @@
 from those of one process: columns.py [options] DATASET ...
 
 Prints a Markdown table for each data set. Column "of theory" is the volume divided by 8 n d (m-1)/m bytes for each sum
-of d columns over m ranks, where all ranks share them (MixGCN, section 3.1.2). n counts the vertices with neighbours: the
-others are in no message."""
+of d columns over m ranks, where all ranks share them (MixGCN, section 3.1.2). n counts the vertices with neighbours:
+the others are in no message."""
 import argparse
 import json
 import os

@@ -6,7 +6,7 @@
 #include "graft_model.h"
 #include "target.h"
 
-enum { MODEL_OVERHEAD = 256 * 1024 };
+enum { MODEL_OVERHEAD = 288 * 1024 };
 
 static struct memory       memory = MEMORY_INIT;
 static const graft_api    *api;

@@ -365,7 +365,7 @@ static void test_rows_read(void)
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
     x = (float *)set.features.data;
     while (set.split[trained] != GRAFT_SPLIT_TRAIN || set.labels[trained] < 0) trained++;
-    trainer = create_trainer(&set, "model=mlp batch_size=10 order=rcm");
+    trainer = create_trainer(&set, "model=mlp batch_size=10");
     x[trained * set.features.stride] = (float)NAN;
     ok(trainer != NULL && train->epoch(trainer, &epoch, &error) == GRAFT_ERR_FORMAT &&
            strstr(error.message, "a value is not finite") != NULL,
@@ -378,6 +378,14 @@ static void test_rows_read(void)
            train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, NULL, &error) == GRAFT_OK,
        "and with another value in its place it trains");
     train->destroy(trainer);
+    for (trained = 0; set.split[trained] != GRAFT_SPLIT_TEST; trained++) continue;
+    trainer = create_trainer(&set, "batch_size=10 layers=1 fanout=1");
+    x[trained * set.features.stride] = (float)INFINITY;
+    ok(trainer != NULL && train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, NULL, &error) == GRAFT_ERR_FORMAT &&
+           strstr(error.message, "a value is not finite") != NULL,
+       "and one that no batch reads by a pass over all vertices: %s", error.message);
+    train->destroy(trainer);
+    x[trained * set.features.stride] = 1;
     sample_dataset_fini(&set);
 }
 
