@@ -135,7 +135,7 @@ typedef struct graft_train {
 
     /** Create a trainer with the options of the context.
      * \param[in]  dataset  Borrowed until destroy(), arrays included. Their contents must not change without update().
-     *                      Checked in O(n + edges + features).
+     *                      Checked in O(n + edges + features); see graft_dataset.features.
      * \param[out] trainer  Unchanged on failure.
      * \return OK; ERR_ARG (null, shapes that do not fit, no classes, no features); ERR_FORMAT (the graph, as
      *         matrix_create(); a label or split out of range; a feature, or sum of repeated sparse ones, that is not
@@ -146,7 +146,7 @@ typedef struct graft_train {
      *         vertices of others) and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given; a dataset that is null or has
      * no size, and an `over` that is no graph, are errors of this rank alone, for which the others wait. Memory: all
-     * but that of kernels; see explain(). Sparse features are copied, with repeated entries summed. Since 1. */
+     * but that of kernels and, with batch_size, of layers. Sparse features are copied, repeated ones summed. Since 1. */
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                       graft_error *error);
 
