@@ -146,7 +146,7 @@ typedef struct graft_train {
      *         vertices of others) and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given; a dataset that is null or has
      * no size, and an `over` that is no graph, are errors of this rank alone, for which the others wait. Memory: all
-     * but that of kernels and, with batch_size, of layers. Sparse features are copied, repeated ones summed. Since 1. */
+     * but that of kernels and, with batch_size, of layers. Sparse features are copied, repeats summed. Since 1. */
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                       graft_error *error);
 
