@@ -36,13 +36,13 @@ static void *strict_allocate(void *self, uint64_t bytes, uint64_t alignment)
     struct strict_host *host = self;
     const int64_t       call = __atomic_fetch_add(&host->calls, 1, __ATOMIC_RELAXED);
     uint64_t            front;
-    int64_t             live;
+    int64_t             live, most;
     struct strict_block block = { bytes, alignment, STRICT_MAGIC, NULL };
     char               *at;
 
     if (bytes == 0 || alignment == 0 || (alignment & (alignment - 1)) != 0) host->fault = "allocate: odd numbers";
     if (host->fail_at >= 0 && (call == host->fail_at || (host->fail_on && call > host->fail_at))) {
-        host->failed++;
+        __atomic_fetch_add(&host->failed, 1, __ATOMIC_RELAXED);
         return NULL;
     }
     if (bytes > (uint64_t)1 << 32) return NULL;
@@ -54,7 +54,10 @@ static void *strict_allocate(void *self, uint64_t bytes, uint64_t alignment)
     memset(at, 0xA5, bytes);
     memset(at + bytes, 0xC3, STRICT_GUARD);
     live = __atomic_add_fetch(&host->live_bytes, (int64_t)bytes, __ATOMIC_RELAXED);
-    if (live > host->most_bytes) host->most_bytes = live;
+    most = __atomic_load_n(&host->most_bytes, __ATOMIC_RELAXED);
+    while (live > most &&
+           !__atomic_compare_exchange_n(&host->most_bytes, &most, live, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
     __atomic_fetch_add(&host->live_blocks, 1, __ATOMIC_RELAXED);
     return at;
 }
