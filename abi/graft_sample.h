@@ -54,11 +54,11 @@ GRAFT_EXTERN_C_BEGIN
  *              batch_size is the mean of their seeds
  *     saint    of random walks of `saint.walk` steps along in-edges (Zeng et al. 2020). Each seed is a root once in an
  *              epoch; roots are dealt evenly to ceil(n_seeds / batch_size) batches. All seeds that walks find are seeds
- *              of the batch. In create(), `saint.coverage` epochs of batches are drawn: if C of these N batches have a
- *              vertex v, or an edge e to it, 1 / p_v = (N + 1) / (C_v + 1) and 1 / alpha_e = (C_v + 1) / (C_e + 1). A
- *              sum over a row with weights 1 / alpha_e estimates that over all edges of v, and a sum over the seeds of
- *              a batch with weights 1 / p_v that over all seeds. Edges that no walk of so many steps can reach are not
- *              estimated
+ *              of the batch. create() samples `saint.coverage` epochs, N batches, to estimate probabilities. Of these,
+ *              C_v batches have vertex v, and C_e have edge e to v. Then 1 / p_v = (N + 1) / (C_v + 1) and
+ *              1 / alpha_e = (C_v + 1) / (C_e + 1). A sum over a row with weights 1 / alpha_e is an unbiased estimate
+ *              of the sum over all edges of v, and a sum over the seeds of a batch with weights 1 / p_v one of the sum
+ *              over all seeds. Edges that no walk of this length can reach have no estimate
  *
  * What is drawn for a destination is a function of (seed, epoch, batch, layer, vertex), so batches have the same bits
  * for any number of threads, and in any order of calls. A vertex without in-neighbours is a destination without edges.
@@ -130,8 +130,9 @@ typedef struct graft_samples {
      * [one-caller] [starts-openmp]. Not collective. Since 1. */
     int32_t (*next)(graft_sampler *sampler, graft_sample_batch *batch, graft_error *error);
 
-    /** A batch of these seeds, made now. The epoch continues where it was. With sampler=cluster it has the parts of the
-     * seeds, with saint walks from them; without GRAFT_SAMPLE_ALL.
+    /** A batch of these seeds, made now. The epoch continues where it was. With sampler=cluster the
+     * batch is the subgraph of the parts that have the seeds; with saint, of random walks from the seeds. With
+     * GRAFT_SAMPLE_ALL the option has no effect.
      * \param[in] seeds  [n] different rows of the graph, n > 0. Draws are those of batch -1 in the present epoch.
      * \param[in] flags  0 or GRAFT_SAMPLE_ALL.
      * \return OK; ERR_ARG (null, more seeds than rows, out of range, given twice, unknown flags); ERR_STATE; ERR_NOMEM.

@@ -60,7 +60,7 @@ struct gr_cached {
     struct gr_strategy     *ranks; /* sums, agreement */
     struct gr_budget       *budget;
     graft_context          *context;
-    struct gr_comm         *comm; /* NULL: one process, which needs none of these: */
+    struct gr_comm         *comm; /* NULL in one process. Over ranks also: */
     const struct gr_halo   *halo;
     const graft_csr        *graph; /* [owned x owned and halo] whose rows have the degrees */
     const struct gr_links  *links;
@@ -150,7 +150,7 @@ int32_t gr_cached_post(struct gr_cached *cached, const int64_t *vertex, const in
 int32_t gr_cached_push(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
                        const graft_dense *x, graft_error *error);
 /** A row of floats or bfloat16, as floats. */
-void    gr_copy_source_row(const graft_dense *x, int64_t row, float *to);
+void    gr_cached_copy_row(const graft_dense *x, int64_t row, float *to);
 /** Let messages move. */
 void    gr_cached_poll(void *cached);
 

@@ -47,7 +47,7 @@ void gr_cached_store(struct gr_cached *c, struct gr_run *run, struct gr_cached_l
         const int64_t count = gr_smaller(c->n_own - at, ROWS_AT_ONCE);
         const float  *from = has_gaps ? c->buffer : (const float *)x->data + at * x->stride;
 
-        for (int64_t i = 0; has_gaps && i < count; i++) gr_copy_source_row(x, at + i, c->buffer + i * x->n_cols);
+        for (int64_t i = 0; has_gaps && i < count; i++) gr_cached_copy_row(x, at + i, c->buffer + i * x->n_cols);
         gr_cache_store(&layer->cache, c->own + at, count, from, c->life.now, run->threads);
     }
     gr_profile_end_alone(&run->profile, "push", begin);

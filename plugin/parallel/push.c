@@ -293,7 +293,7 @@ struct packing_rows {
     const graft_dense *x;
 };
 
-void gr_copy_source_row(const graft_dense *x, int64_t row, float *to)
+void gr_cached_copy_row(const graft_dense *x, int64_t row, float *to)
 {
     const int64_t at = row * x->stride;
 
@@ -314,7 +314,7 @@ static void pack_sources(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
     (void)chunk;
     for (int64_t i = begin; i < end; i++)
-        gr_copy_source_row(p->x, p->push->row[i], p->cached->buffer + i * p->x->n_cols);
+        gr_cached_copy_row(p->x, p->push->row[i], p->cached->buffer + i * p->x->n_cols);
     gr_messages_encode(&p->push->messages, omp_get_thread_num(), begin, end);
 }
 

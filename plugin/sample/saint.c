@@ -45,7 +45,7 @@ static int64_t step_from(const graft_csr *graph, int64_t v, uint64_t key, int64_
     if (degree == 0) return v;
     gr_random_block(key, (uint64_t)root, (uint64_t)step, word);
     e = begin + (int64_t)((unsigned __int128)((uint64_t)word[0] << 32 | word[1]) * (uint64_t)degree >> 64);
-    return graph->index_type == GRAFT_I32 ? ((const int32_t *)graph->col_idx)[e] : ((const int64_t *)graph->col_idx)[e];
+    return gr_csr_column(graph, e);
 }
 
 /* Walk from each root, and add the vertices that are seeds, or those that are none. */

@@ -84,11 +84,6 @@ void gr_subgraph_add(const struct gr_subgraph *g, int64_t v)
 
 /* -- edges -------------------------------------------------------------------------------------------------------- */
 
-static int64_t subgraph_column(const graft_csr *graph, int64_t e)
-{
-    return graph->index_type == GRAFT_I32 ? ((const int32_t *)graph->col_idx)[e] : ((const int64_t *)graph->col_idx)[e];
-}
-
 static void count_subgraph(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct gr_subgraph *g = arg;
@@ -100,7 +95,7 @@ static void count_subgraph(void *arg, int64_t chunk, int64_t begin, int64_t end)
         int64_t       count = 0;
 
         for (int64_t e = graph->row_ptr[v]; e < graph->row_ptr[v + 1]; e++)
-            count += gr_numbering_find(&g->work->numbering, (int32_t)subgraph_column(graph, e)) != GR_NO_NUMBER;
+            count += gr_numbering_find(&g->work->numbering, (int32_t)gr_csr_column(graph, e)) != GR_NO_NUMBER;
         g->batch->layers[0].row_ptr[i + 1] = count;
     }
 }
@@ -117,7 +112,7 @@ static void fill_subgraph(void *arg, int64_t chunk, int64_t begin, int64_t end)
         int64_t       at = layer->row_ptr[i];
 
         for (int64_t e = graph->row_ptr[v]; e < graph->row_ptr[v + 1]; e++) {
-            const int32_t number = gr_numbering_find(&g->work->numbering, (int32_t)subgraph_column(graph, e));
+            const int32_t number = gr_numbering_find(&g->work->numbering, (int32_t)gr_csr_column(graph, e));
 
             if (number == GR_NO_NUMBER) continue;
             layer->col[at] = number;

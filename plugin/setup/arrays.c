@@ -28,7 +28,7 @@ void gr_arrays_fini(struct gr_setup *s)
     memset(s->arrays, 0, sizeof *s->arrays);
 }
 
-/* `used`: bytes that are neither of the setup nor of these arrays. */
+/* `used`: bytes of the batch, which has a budget of its own; they count towards memory.limit too. */
 static int32_t make_arrays(struct gr_setup *s, const struct gr_capacity *capacity, int64_t used, graft_error *error)
 {
     struct gr_budget *budget = &s->arrays->budget;
