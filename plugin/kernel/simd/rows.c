@@ -25,6 +25,14 @@ enum op { SUM, MAX, MIN, MAX_WINNER, MIN_WINNER, MAX_OF_NUMBERS, MIN_OF_NUMBERS 
 #define OF_NUMBERS(op) ((op) == MAX_OF_NUMBERS || (op) == MIN_OF_NUMBERS)
 #define KEEPS_WINNER(op) ((op) == MAX_WINNER || (op) == MIN_WINNER)
 
+INLINE int64_t column_of(const struct gr_simd_job *job, int64_t e)
+{
+    int32_t column;
+
+    memcpy(&column, job->col + (e << job->col_shift), sizeof column);
+    return column;
+}
+
 static void store_winner(const struct gr_simd_job *job, int64_t at, int32_t winner)
 {
     if (job->a->index_type == GRAFT_I32) ((int32_t *)job->args->winner)[at] = winner;

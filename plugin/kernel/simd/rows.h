@@ -12,7 +12,8 @@
 struct gr_simd_job {
     const graft_mxm_args *args;
     const graft_csr      *a;
-    const int32_t        *col; /* the columns of a */
+    const char           *col;       /* the columns of a; the lower half of each, which comes first, has all its bits */
+    int                   col_shift; /* log2 of the bytes from one column to the next */
     int64_t               entries;
     int                   sum, times, rows_masked; /* rows_masked: a mask of rows forbids most rows */
     int                   stream;    /* non-temporal stores for C and winners, where the instruction set has them */

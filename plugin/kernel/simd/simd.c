@@ -28,8 +28,6 @@ struct partials {
 };
 
 struct simd_prepared {
-    const int32_t      *col;
-    int32_t            *own_col; /* a copy, if the matrix has 64-bit columns */
     struct gr_task_list list;
     struct partials     partials;
 };
@@ -66,7 +64,6 @@ static void simd_release(void *state, void *prepared)
     struct simd_prepared *p = prepared;
 
     if (p == NULL) return;
-    gr_host_free(host, p->own_col);
     gr_host_free(host, p->list.tasks);
     gr_host_free(host, p->list.hubs);
     gr_host_free(host, p->partials.z);
@@ -77,7 +74,6 @@ static void simd_release(void *state, void *prepared)
 static int32_t simd_prepare(void *state, const graft_csr *a, void **prepared, int64_t *bytes, graft_error *error)
 {
     const graft_host     *host = ((struct simd_state *)state)->host;
-    const int64_t         entries = a->row_ptr[a->n_rows];
     struct simd_prepared *p = NULL;
     int32_t               rc = GRAFT_OK;
 
@@ -87,13 +83,6 @@ static int32_t simd_prepare(void *state, const graft_csr *a, void **prepared, in
     GR_TRY(GR_HOST_NEW(host, p->list.hubs, p->list.n_hubs, error));
     gr_tasks_list(a, &p->list);
     *bytes += p->list.n_tasks * (int64_t)sizeof *p->list.tasks + p->list.n_hubs * (int64_t)sizeof *p->list.hubs;
-    p->col = a->col_idx;
-    if (a->index_type == GRAFT_I64) {
-        GR_TRY(GR_HOST_NEW(host, p->own_col, entries, error));
-        for (int64_t e = 0; e < entries; e++) p->own_col[e] = (int32_t)((const int64_t *)a->col_idx)[e];
-        p->col = p->own_col;
-        *bytes += entries * (int64_t)sizeof *p->own_col;
-    }
     *prepared = p;
     p = NULL;
 done:
@@ -294,14 +283,15 @@ static int streams(const graft_mxm_args *args)
     return (double)c->n_rows * (double)c->n_cols * (double)gr_dtype_bytes(c->dtype) > large;
 }
 
-static struct gr_simd_job job_of(const struct simd_prepared *p, const graft_csr *a, const graft_mxm_args *args)
+static struct gr_simd_job job_of(const graft_csr *a, const graft_mxm_args *args)
 {
     const graft_semiring s = args->semiring;
 
     return (struct gr_simd_job){
         .args = args,
         .a = a,
-        .col = p->col,
+        .col = a->col_idx,
+        .col_shift = a->index_type == GRAFT_I64 ? 3 : 2,
         .entries = a->row_ptr[a->n_rows],
         .sum = s == GRAFT_PLUS_TIMES || s == GRAFT_PLUS_SECOND,
         .times = a->values != NULL && (s == GRAFT_PLUS_TIMES || s == GRAFT_MAX_TIMES || s == GRAFT_MIN_TIMES),
@@ -317,7 +307,7 @@ static int32_t simd_run(void *state, void *prepared, const graft_csr *a, const g
     const struct simd_state *s = state;
     struct simd_prepared    *p = prepared;
     const int                is_double = args->c->dtype == GRAFT_F64;
-    struct simd_run          r = { job_of(p, a, args), &s->loops[is_double], p, is_double ? 8 : 4, GR_SIMD_STRIP };
+    struct simd_run          r = { job_of(a, args), &s->loops[is_double], p, is_double ? 8 : 4, GR_SIMD_STRIP };
     const int64_t            width = args->c->n_cols;
     const int                reports = args->rows_done != NULL;
     int64_t                  n_strips, n_parts;

@@ -32,21 +32,32 @@ static void add_hub(const graft_csr *a, struct gr_task_list *list, int64_t row)
     list->n_hubs++;
 }
 
+/* The row with which a task that begins at `begin` has GR_TASK_ENTRIES entries or GR_TASK_ROWS rows; else the last. */
+static int64_t last_row(const graft_csr *a, int64_t begin)
+{
+    int64_t low = begin, high = begin + GR_TASK_ROWS - 1;
+
+    if (high > a->n_rows - 1) high = a->n_rows - 1;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+
+        if (a->row_ptr[middle + 1] - a->row_ptr[begin] >= GR_TASK_ENTRIES) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
 void gr_tasks_list(const graft_csr *a, struct gr_task_list *list)
 {
-    int64_t begin = 0;
-
     list->n_tasks = list->n_hubs = list->n_segments = 0;
-    for (int64_t row = 0; row < a->n_rows; row++) {
+    for (int64_t begin = 0, row; begin < a->n_rows; begin = row + 1) {
+        row = last_row(a, begin); /* rows before it are too short to be hubs */
         if (a->row_ptr[row + 1] - a->row_ptr[row] > 2 * GR_TASK_ENTRIES) {
             add_rows(list, begin, row);
             add_hub(a, list, row);
-            begin = row + 1;
-        } else if (a->row_ptr[row + 1] - a->row_ptr[begin] >= GR_TASK_ENTRIES || row + 1 - begin == GR_TASK_ROWS) {
+        } else {
             add_rows(list, begin, row + 1);
-            begin = row + 1;
         }
     }
-    add_rows(list, begin, a->n_rows);
     GR_ASSERT(list->n_tasks >= list->n_segments && list->n_segments >= 2 * list->n_hubs);
 }

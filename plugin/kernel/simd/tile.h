@@ -77,7 +77,7 @@ INLINE NAME(truth) NAME(apply_entry)(const struct gr_simd_job *job, int64_t e, c
             acc[i] += v;
         } else if (first) {
             acc[i] = v;
-            if (KEEPS_WINNER(op)) won[i] = (NAME(lanes)){ 0 } + (INDEX)job->col[e];
+            if (KEEPS_WINNER(op)) won[i] = (NAME(lanes)){ 0 } + (INDEX)column_of(job, e);
 #ifdef INTRINSICS
         } else if (OF_NUMBERS(op)) {
             acc[i] = NAME(extreme)(v, acc[i], IS_MAX(op));
@@ -85,7 +85,7 @@ INLINE NAME(truth) NAME(apply_entry)(const struct gr_simd_job *job, int64_t e, c
             before = v;
 #endif
         } else {
-            NAME(replace)(v, (INDEX)job->col[e], op, &acc[i], &won[i]);
+            NAME(replace)(v, (INDEX)column_of(job, e), op, &acc[i], &won[i]);
         }
     }
     (void)before;
@@ -105,12 +105,11 @@ INLINE void NAME(prefetch_row)(const char *row, int64_t last, const int n, const
 INLINE int NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int64_t begin, int64_t last, const int n,
                       const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
-    const int64_t  element = bf16 ? 2 : (int64_t)sizeof(REAL);
-    const int32_t *col = job->col;
-    const int      crosses = job->b_crosses;
-    const char    *b = (const char *)job->args->b->data + begin * element;
-    const int64_t  stride = job->args->b->stride * element;
-    const int64_t  ahead_end = job->rows_masked ? e1 : job->entries;
+    const int64_t element = bf16 ? 2 : (int64_t)sizeof(REAL);
+    const int     crosses = job->b_crosses;
+    const char   *b = (const char *)job->args->b->data + begin * element;
+    const int64_t stride = job->args->b->stride * element;
+    const int64_t ahead_end = job->rows_masked ? e1 : job->entries;
     NAME(vector) acc[TILE_REGISTERS] = { { 0 } };
     NAME(lanes) won[TILE_REGISTERS] = { { 0 } };
     NAME(truth) unordered = { 0 };
@@ -119,13 +118,13 @@ INLINE int NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int
         /* The entries of the next rows follow in the same array, so this also prefetches for the rows after this one,
          * unless these are likely to be masked out. */
         if (e + PREFETCH_ENTRIES < ahead_end) {
-            NAME(prefetch_row)(b + (int64_t)col[e + PREFETCH_ENTRIES] * stride, last, n, element, crosses);
+            NAME(prefetch_row)(b + column_of(job, e + PREFETCH_ENTRIES) * stride, last, n, element, crosses);
         }
         if (op != SUM && e == e0)
-            NAME(apply_entry)(job, e, b + (int64_t)col[e] * stride, last, n, op, times, bf16, 1, unordered, acc, won);
+            NAME(apply_entry)(job, e, b + column_of(job, e) * stride, last, n, op, times, bf16, 1, unordered, acc, won);
         else
-            unordered = NAME(apply_entry)(job, e, b + (int64_t)col[e] * stride, last, n, op, times, bf16, 0, unordered,
-                                          acc, won);
+            unordered = NAME(apply_entry)(job, e, b + column_of(job, e) * stride, last, n, op, times, bf16, 0,
+                                          unordered, acc, won);
     }
 #ifdef INTRINSICS
     if (OF_NUMBERS(op) && NAME(any)(unordered)) return 1;
