@@ -1,0 +1,25 @@
+/* Finds the GraphBLAS that a call was meant for.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_GRB_DROPIN_BIND_H
+#define GRAFT_GRB_DROPIN_BIND_H
+
+#include "version.h"
+
+typedef void *(*grb_malloc)(size_t);
+
+/** A GraphBLAS of this process. */
+struct grb_binding {
+    struct grb_calls          calls;
+    int                       complete; /**< whether it has all that the drop-in uses */
+    const struct grb_version *version;  /**< NULL while GraphBLAS has not been started */
+    _Atomic(grb_malloc)       allocate; /**< the function malloc that it was started with; NULL: not known */
+};
+
+/** The GraphBLAS that the code at `caller` is linked with; NULL: there is none in this process. A process may have
+ *  several, such as one that a Python package brings. [any-thread] */
+const struct grb_binding *grb_bind(void *caller);
+
+/** The same, without the memory of earlier calls: for what happens once. [any-thread] */
+struct grb_binding *grb_find(void *caller);
+
+#endif

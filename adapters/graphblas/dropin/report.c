@@ -1,0 +1,154 @@
+/* Counts of calls, and the lines on standard error that GRAFT_GRB asks for.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { KINDS = 12, REASONS = 24, TRIES = 5 };
+
+static struct {
+    pthread_mutex_t lock;
+    struct {
+        int       tries;        /* of comparing a call; those that are left to GraphBLAS cannot be compared */
+        double    graft, plain; /* seconds of the call that was compared */
+        double    seconds;      /* of all that were taken */
+        long long taken;
+    } kinds[KINDS];
+    struct {
+        char      text[120];
+        long long calls;
+    } reasons[REASONS]; /* the last one counts what has no place */
+} counts = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static struct grb_wishes wishes = { .work = -1 };
+static pthread_once_t    once = PTHREAD_ONCE_INIT;
+
+static void read_word(const char *word)
+{
+    char *end;
+
+    if (strcmp(word, "on") == 0 || word[0] == '\0') return;
+    if (strcmp(word, "off") == 0) wishes.off = 1;
+    else if (strcmp(word, "exact") == 0) wishes.exact = 1;
+    else if (strcmp(word, "verbose") == 0) wishes.verbose = 1;
+    else if (strcmp(word, "summary") == 0) wishes.summary = 1;
+    else if (strncmp(word, "work=", 5) == 0) {
+        wishes.work = strtoll(word + 5, &end, 10);
+        if (*end == '\0' && end != word + 5 && wishes.work >= 0) return;
+        wishes.work = -1;
+        fprintf(stderr, "graft-grb: GRAFT_GRB has '%s', expected work= and a number\n", word);
+    } else {
+        fprintf(stderr, "graft-grb: GRAFT_GRB has '%s', expected on, off, exact, verbose, summary or work=N\n", word);
+    }
+}
+
+static void report(void);
+
+static void read_wishes(void)
+{
+    const char *text = secure_getenv("GRAFT_GRB");
+    char        words[200], *rest = words, *word;
+
+    if (text == NULL) return;
+    snprintf(words, sizeof words, "%s", text);
+    while ((word = strsep(&rest, ",")) != NULL) read_word(word);
+    if (wishes.summary) atexit(report);
+}
+
+const struct grb_wishes *grb_wishes(void)
+{
+    pthread_once(&once, read_wishes);
+    return &wishes;
+}
+
+double grb_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static int number_of(const struct grb_kind *kind)
+{
+    return (kind->name[4] == 'v' ? 2 : kind->name[6] == 'v') * 4 + kind->masked * 2 + kind->accumulates;
+}
+
+int grb_compare_first(const struct grb_kind *kind)
+{
+    int first;
+
+    if (!wishes.summary) return 0;
+    pthread_mutex_lock(&counts.lock);
+    first = counts.kinds[number_of(kind)].plain == 0 && counts.kinds[number_of(kind)].tries++ < TRIES;
+    pthread_mutex_unlock(&counts.lock);
+    return first;
+}
+
+void grb_note_comparison(const struct grb_kind *kind, double graft, double plain)
+{
+    pthread_mutex_lock(&counts.lock);
+    counts.kinds[number_of(kind)].graft = graft;
+    counts.kinds[number_of(kind)].plain = plain;
+    pthread_mutex_unlock(&counts.lock);
+}
+
+static void count_reason(const char *why)
+{
+    int i = 0;
+
+    while (i < REASONS - 1 && counts.reasons[i].calls > 0 &&
+           strncmp(counts.reasons[i].text, why, sizeof counts.reasons[i].text - 1) != 0)
+        i++;
+    if (i == REASONS - 1) why = "other reasons";
+    if (counts.reasons[i].calls++ == 0) snprintf(counts.reasons[i].text, sizeof counts.reasons[i].text, "%s", why);
+}
+
+void grb_note_call(const struct grb_kind *kind, const char *why, double seconds)
+{
+    if (wishes.verbose && why == NULL)
+        fprintf(stderr, "graft-grb: %s%s%s taken: %.6f s\n", kind->name, kind->masked ? ", masked" : "",
+                kind->accumulates ? ", accumulated" : "", seconds);
+    if (wishes.verbose && why != NULL)
+        fprintf(stderr, "graft-grb: %s%s%s left to GraphBLAS: %s\n", kind->name, kind->masked ? ", masked" : "",
+                kind->accumulates ? ", accumulated" : "", why);
+    if (!wishes.summary) return;
+    pthread_mutex_lock(&counts.lock);
+    if (why != NULL) {
+        count_reason(why);
+    } else {
+        counts.kinds[number_of(kind)].taken++;
+        counts.kinds[number_of(kind)].seconds += seconds;
+    }
+    pthread_mutex_unlock(&counts.lock);
+}
+
+/* Seconds saved are those of Graft times the ratio of the call that both computed. */
+static void report(void)
+{
+    long long taken = 0, left = 0;
+    double    seconds = 0, saved = 0;
+
+    pthread_mutex_lock(&counts.lock);
+    for (int i = 0; i < KINDS; i++) {
+        taken += counts.kinds[i].taken;
+        seconds += counts.kinds[i].seconds;
+        if (counts.kinds[i].graft > 0)
+            saved += counts.kinds[i].seconds * (counts.kinds[i].plain / counts.kinds[i].graft - 1);
+    }
+    for (int i = 0; i < REASONS; i++) left += counts.reasons[i].calls;
+    fprintf(stderr,
+            "graft-grb: %lld products taken in %.3f s, about %.3f s saved (from one call of each kind that GraphBLAS "
+            "computed too)\n",
+            taken, seconds, saved);
+    fprintf(stderr, "graft-grb: %lld left to GraphBLAS\n", left);
+    for (int i = 0; i < REASONS; i++) {
+        if (counts.reasons[i].calls > 0)
+            fprintf(stderr, "graft-grb: %10lld: %s\n", counts.reasons[i].calls, counts.reasons[i].text);
+    }
+    pthread_mutex_unlock(&counts.lock);
+}

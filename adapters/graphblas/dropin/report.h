@@ -1,0 +1,38 @@
+/* What the drop-in did, for people who ask for it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_GRB_DROPIN_REPORT_H
+#define GRAFT_GRB_DROPIN_REPORT_H
+
+struct graft_grb;
+
+/** The words of the variable GRAFT_GRB, which are separated by commas. */
+struct grb_wishes {
+    int       off;     /**< "off": pass everything on */
+    int       exact;   /**< "exact": compute nothing that may differ in rounding */
+    int       verbose; /**< "verbose": a line on standard error for each call */
+    int       summary; /**< "summary": some lines on standard error when the program ends */
+    long long work;    /**< "work=N": the fewest entries times columns of a product that is taken; -1: as usual */
+};
+
+/** Read once. [any-thread] */
+const struct grb_wishes *grb_wishes(void);
+
+/** A kind of call, of which one is also computed by GraphBLAS where a summary is asked for. */
+struct grb_kind {
+    const char *name; /**< "GrB_mxm", "GrB_mxv" or "GrB_vxm" */
+    int         masked, accumulates;
+};
+
+/** Seconds of CLOCK_MONOTONIC. */
+double grb_seconds(void);
+
+/** Whether a call of this kind has to be compared: none has been so far. [any-thread] */
+int grb_compare_first(const struct grb_kind *kind);
+
+/** Note that Graft took `graft` seconds for the call that was compared, and GraphBLAS `plain`. */
+void grb_note_comparison(const struct grb_kind *kind, double graft, double plain);
+
+/** Note one call. `why` is NULL if it was taken. [any-thread] */
+void grb_note_call(const struct grb_kind *kind, const char *why, double seconds);
+
+#endif

@@ -1,0 +1,24 @@
+/* One major version of GraphBLAS as the drop-in knows it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_GRB_DROPIN_VERSION_H
+#define GRAFT_GRB_DROPIN_VERSION_H
+
+#include "calls.h"
+
+struct graft_grb;
+
+/** mxm, mxv and vxm of graft_grb.h, which call grb_calls. */
+struct grb_version {
+    int major;
+    GrB_Info (*mxm)(struct graft_grb *, GrB_Matrix, GrB_Matrix, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Matrix,
+                    GrB_Descriptor);
+    GrB_Info (*mxv)(struct graft_grb *, GrB_Vector, GrB_Vector, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Vector,
+                    GrB_Descriptor);
+    GrB_Info (*vxm)(struct graft_grb *, GrB_Vector, GrB_Vector, GrB_BinaryOp, GrB_Semiring, GrB_Vector, GrB_Matrix,
+                    GrB_Descriptor);
+};
+
+/** The last one stands for all others, whose calls are passed on. */
+extern const struct grb_version grb_version_7, grb_version_8, grb_version_9, grb_version_10, grb_version_unknown;
+
+#endif

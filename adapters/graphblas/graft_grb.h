@@ -1,0 +1,448 @@
+/* Graft for hosts of SuiteSparse:GraphBLAS, versions 7 to 10: lends matrices to Graft, and computes GrB_mxm with it.
+ * Compiled in the host's own unit against its own GraphBLAS, so that both use the same library; with OpenMP where the
+ * host has it. See README.md beside this file.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_GRB_H
+#define GRAFT_GRB_H
+
+#include "graft_grb_lend.h"
+#include "graft_grb_state.h"
+#include "graft_grb_store.h"
+
+enum { GRAFT_GRB_TIMES = 0, GRAFT_GRB_SECOND = 1, GRAFT_GRB_FIRST = 2 };
+
+/* A semiring that Graft has: monoid and multiplication of one type. */
+struct graft_grb_ring {
+    GrB_Type     type;
+    GrB_BinaryOp add;
+    int          monoid;   /* 0: plus, 1: max, 2: min, as in graft_semiring */
+    int          multiply; /* GRAFT_GRB_... */
+};
+
+GRAFT_GRB_FN int graft_grb_find_op(GrB_BinaryOp op, const GrB_BinaryOp *ops, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (ops[i] == op) return i;
+    }
+    return -1;
+}
+
+/* Take a semiring apart. \return 1 if Graft has it */
+GRAFT_GRB_FN int graft_grb_read_ring(GrB_Semiring semiring, struct graft_grb_ring *ring)
+{
+    const GrB_BinaryOp adds[6] = {
+        GrB_PLUS_FP32, GrB_MAX_FP32, GrB_MIN_FP32, GrB_PLUS_FP64, GrB_MAX_FP64, GrB_MIN_FP64
+    };
+    const GrB_BinaryOp multiplies[6] = { GrB_TIMES_FP32, GrB_SECOND_FP32, GrB_FIRST_FP32,
+                                         GrB_TIMES_FP64, GrB_SECOND_FP64, GrB_FIRST_FP64 };
+    GrB_Monoid         monoid = NULL;
+    GrB_BinaryOp       multiply = NULL;
+    int                i, j;
+
+    if (GxB_Semiring_add(&monoid, semiring) != GrB_SUCCESS) return 0;
+    if (GxB_Monoid_operator(&ring->add, monoid) != GrB_SUCCESS) return 0;
+    if (GxB_Semiring_multiply(&multiply, semiring) != GrB_SUCCESS) return 0;
+    i = graft_grb_find_op(ring->add, adds, 6);
+    j = graft_grb_find_op(multiply, multiplies, 6);
+    if (i < 0 || j < 0 || i / 3 != j / 3) return 0;
+    ring->type = i < 3 ? GrB_FP32 : GrB_FP64;
+    ring->monoid = i % 3;
+    ring->multiply = j % 3;
+    return 1;
+}
+
+struct graft_grb_flags {
+    int      replace, transpose0, transpose1;
+    uint32_t mask; /* GRAFT_MASK_... */
+};
+
+GRAFT_GRB_FN int graft_grb_read_descriptor(GrB_Descriptor descriptor, struct graft_grb_flags *flags)
+{
+    int32_t out = 0, mask = 0, in0 = 0, in1 = 0;
+
+    memset(flags, 0, sizeof *flags);
+    if (descriptor == NULL) return 1;
+    if (GxB_Desc_get_INT32(descriptor, GrB_OUTP, &out) != GrB_SUCCESS) return 0;
+    if (GxB_Desc_get_INT32(descriptor, GrB_MASK, &mask) != GrB_SUCCESS) return 0;
+    if (GxB_Desc_get_INT32(descriptor, GrB_INP0, &in0) != GrB_SUCCESS) return 0;
+    if (GxB_Desc_get_INT32(descriptor, GrB_INP1, &in1) != GrB_SUCCESS) return 0;
+    flags->replace = out == GrB_REPLACE;
+    flags->transpose0 = in0 == GrB_TRAN;
+    flags->transpose1 = in1 == GrB_TRAN;
+    flags->mask = (mask & GrB_STRUCTURE ? GRAFT_MASK_STRUCTURE : 0) | (mask & GrB_COMP ? GRAFT_MASK_COMPLEMENT : 0);
+    return 1;
+}
+
+/* The descriptor of an assignment with the same mask and replacement, which transposes nothing. */
+GRAFT_GRB_FN GrB_Descriptor graft_grb_assignment(const struct graft_grb_flags *flags)
+{
+    const GrB_Descriptor of[2][4] = { { NULL, GrB_DESC_S, GrB_DESC_C, GrB_DESC_SC },
+                                      { GrB_DESC_R, GrB_DESC_RS, GrB_DESC_RC, GrB_DESC_RSC } };
+
+    return of[flags->replace != 0][flags->mask & (GRAFT_MASK_STRUCTURE | GRAFT_MASK_COMPLEMENT)];
+}
+
+/* A product Z = P D, and C<M> accum= Z. P is `sparse`, or its transpose, and D is `dense`, or its transpose. With
+ * `by_col` C gets the transpose of Z: that is how D P is computed where D is dense and held by column. With `flipped`
+ * the dense operand is the first of the multiplication. */
+struct graft_grb_product {
+    GrB_Matrix             c, m, sparse, dense;
+    GrB_BinaryOp           accum;
+    struct graft_grb_ring  ring;
+    struct graft_grb_flags flags;
+    int                    sparse_transpose, dense_transpose, by_col, flipped;
+    graft_grb_loan         a, b, mask;
+    graft_grb_view         old;  /* C before the product */
+    int                    gaps; /* Z has rows without entries */
+};
+
+/* \return the number of rows that have entries */
+GRAFT_GRB_FN int64_t graft_grb_count_rows(const graft_csr *csr)
+{
+    int64_t rows = 0;
+
+    for (int64_t row = 0; row < csr->n_rows; row++) rows += graft_grb_row(csr, row + 1) > graft_grb_row(csr, row);
+    return rows;
+}
+
+/* Whether C has an array of all elements, of the type of the product and in its order, which may be written. */
+GRAFT_GRB_FN int graft_grb_fits(const struct graft_grb_product *p)
+{
+    const graft_grb_view *old = &p->old;
+    int32_t               read_only = 0;
+
+    if (graft_grb_is_sparse(old) || old->iso || old->type != p->ring.type) return 0;
+    if (!graft_grb_is_held(old, p->by_col) || p->c == p->sparse || p->c == p->dense || p->c == p->m) return 0;
+#if GxB_IMPLEMENTATION_MAJOR >= 10
+    if (GrB_Matrix_get_INT32(p->c, &read_only, GxB_IS_READONLY) != GrB_SUCCESS) return 0;
+#endif
+    return !read_only;
+}
+
+/* Max and min of GraphBLAS ignore a NaN, and Graft's do not. */
+GRAFT_GRB_FN int graft_grb_has_nan(const void *array, int wide, int64_t count, int infinite)
+{
+    int found = 0;
+
+    GRAFT_GRB_PARALLEL(reduction(| : found) if (count > 100000))
+    for (int64_t i = 0; i < count; i++) {
+        const double x = wide ? ((const double *)array)[i] : (double)((const float *)array)[i];
+
+        found |= x != x || (infinite && x - x != 0);
+    }
+    return found;
+}
+
+GRAFT_GRB_FN int graft_grb_may_give_nan(const struct graft_grb_product *p)
+{
+    const int wide = p->ring.type == GrB_FP64, times = p->ring.multiply == GRAFT_GRB_TIMES && p->a.csr.values != NULL;
+    const int64_t elements = p->b.dense.n_rows * p->b.dense.n_cols;
+
+    if (p->ring.monoid == 0) return 0;
+    if (graft_grb_has_nan(p->b.dense.data, wide, elements, times)) return 1;
+    return times && graft_grb_has_nan(p->a.csr.values, wide, p->a.view.entries, 1);
+}
+
+/* Lend the operands. \return NULL, or why GraphBLAS has to compute the product */
+GRAFT_GRB_FN const char *graft_grb_lend_operands(graft_grb *grb, struct graft_grb_product *p)
+{
+    GrB_Type values = p->ring.multiply == GRAFT_GRB_SECOND ? NULL : p->ring.type;
+    int64_t  rows;
+
+    if (graft_grb_lend_dense(p->dense, p->dense_transpose, p->ring.type, &p->b) != GrB_SUCCESS)
+        return "the dense operand has elements without entries, or cannot be lent";
+    if (graft_grb_lend_csr(p->sparse, p->sparse_transpose, values, &p->a) != GrB_SUCCESS)
+        return "the sparse operand cannot be lent";
+    grb->copied = p->a.copied + p->b.copied;
+    if (p->a.csr.n_cols != p->b.dense.n_rows) return "the dimensions do not match";
+    if (p->a.view.entries * p->b.dense.n_cols < grb->least_work) return "it is small";
+    rows = graft_grb_count_rows(&p->a.csr);
+    if (rows < p->a.csr.n_rows / 8) return "the result would be sparse";
+    p->gaps = rows < p->a.csr.n_rows;
+    if (graft_grb_may_give_nan(p)) return "max and min differ where there is a NaN";
+    return NULL;
+}
+
+/* Lend the mask. \return NULL, or why GraphBLAS has to compute the product */
+GRAFT_GRB_FN const char *graft_grb_lend_given_mask(graft_grb *grb, struct graft_grb_product *p)
+{
+    graft_grb_view view;
+
+    if (p->m == NULL) return p->flags.mask & GRAFT_MASK_COMPLEMENT ? "its mask is the complement of none" : NULL;
+    if (graft_grb_look(p->m, &view) != GrB_SUCCESS) return "the mask cannot be lent";
+    if (view.n_rows != p->old.n_rows || view.n_cols != p->old.n_cols) return "the dimensions do not match";
+    if (graft_grb_is_sparse(&view) && !(p->flags.mask & GRAFT_MASK_COMPLEMENT) &&
+        view.entries < view.n_rows * view.n_cols / 32)
+        return "the mask allows few elements";
+    if (graft_grb_lend_mask(p->m, p->by_col, p->flags.mask, &p->mask) != GrB_SUCCESS) return "the mask cannot be lent";
+    grb->copied += p->mask.copied;
+    return NULL;
+}
+
+/* Run one product of Graft with the sparse operand. */
+GRAFT_GRB_FN const char *graft_grb_run(graft_grb *grb, const struct graft_grb_product *p, graft_semiring semiring,
+                                       uint32_t flags, const graft_dense *b, const graft_dense *c)
+{
+    graft_mxm_args args = GRAFT_INIT(graft_mxm_args);
+    int32_t        rc;
+
+    args.semiring = semiring;
+    args.flags = flags;
+    args.b = b;
+    args.c = c;
+    args.mask = p->m != NULL && c->n_cols == p->b.dense.n_cols ? &p->mask.mask : NULL;
+    if (GxB_Global_Option_get_INT32(GxB_GLOBAL_NTHREADS, &args.threads) != GrB_SUCCESS) args.threads = 0;
+    rc = grb->mxm->matrix_create(grb->api->context, &p->a.csr, 1, &args.a, &grb->error);
+    if (rc >= 0) rc = grb->mxm->run(grb->api->context, &args, &grb->error);
+    grb->mxm->matrix_destroy(grb->api->context, args.a);
+    return rc >= 0 ? NULL : grb->error.message;
+}
+
+/* With multiplication "first" all elements of a row of Z are equal: the sum or extreme over the row of A. So one
+ * column is computed, of A times a vector of ones, and copied. */
+GRAFT_GRB_FN const char *graft_grb_run_first(graft_grb *grb, const struct graft_grb_product *p, char *x)
+{
+    const int64_t bytes = p->ring.type == GrB_FP64 ? 8 : 4, n_cols = p->b.dense.n_cols;
+    const int64_t rows = p->a.csr.n_rows, inner = p->a.csr.n_cols;
+    char         *arrays = malloc((size_t)((rows + inner + 1) * bytes)), *column = arrays + inner * bytes;
+    const char   *why = "there is no memory for a column";
+    graft_dense   b = graft_dense_in(p->b.dense.dtype, inner, 1, arrays);
+    graft_dense   c = graft_dense_in(p->b.dense.dtype, rows, 1, column);
+
+    for (int64_t k = 0; arrays != NULL && k < inner; k++) {
+        if (bytes == 8) ((double *)(void *)arrays)[k] = 1;
+        else ((float *)(void *)arrays)[k] = 1;
+    }
+    if (arrays != NULL) why = graft_grb_run(grb, p, GRAFT_PLUS_TIMES + 2 * p->ring.monoid, 0, &b, &c);
+    for (int64_t i = 0; why == NULL && i < rows; i++) {
+        for (int64_t j = 0; j < n_cols; j++) memcpy(x + (i * n_cols + j) * bytes, column + i * bytes, (size_t)bytes);
+    }
+    free(arrays);
+    return why;
+}
+
+/* Compute Z, or with GRAFT_MXM_ACCUMULATE C (+)= Z, into an array of all its elements. */
+GRAFT_GRB_FN const char *graft_grb_compute(graft_grb *grb, const struct graft_grb_product *p, uint32_t flags, void *x)
+{
+    const graft_dense    c = graft_dense_in(p->b.dense.dtype, p->a.csr.n_rows, p->b.dense.n_cols, x);
+    const graft_semiring semiring = GRAFT_PLUS_TIMES + 2 * p->ring.monoid + (p->ring.multiply == GRAFT_GRB_SECOND);
+
+    if (p->ring.multiply == GRAFT_GRB_FIRST) return graft_grb_run_first(grb, p, x);
+    return graft_grb_run(grb, p, semiring, flags, &p->b.dense, &c);
+}
+
+/* Whether a result can be given to C as it is. */
+GRAFT_GRB_FN int graft_grb_replaces(const struct graft_grb_product *p, const graft_grb_result *result)
+{
+    int32_t allowed = 0;
+
+    if (p->accum != NULL || (p->m != NULL && !p->flags.replace && p->old.entries > 0)) return 0;
+    if (p->old.type != result->type) return 0;
+    if (p->old.by_col != result->by_col && p->old.n_cols != 1) return 0;
+    if (GxB_Matrix_Option_get_INT32(p->c, GxB_SPARSITY_CONTROL, &allowed) != GrB_SUCCESS) return 0;
+    return (allowed & (result->b != NULL ? GxB_BITMAP : GxB_FULL)) != 0;
+}
+
+/* C<M> accum= Z for a Z that is made. */
+GRAFT_GRB_FN GrB_Info graft_grb_finish(const struct graft_grb_product *p, graft_grb_result *result)
+{
+    const GrB_Index m = (GrB_Index)p->old.n_rows, n = (GrB_Index)p->old.n_cols;
+    GrB_Matrix      made = NULL;
+    GrB_Info        info;
+
+    if (graft_grb_replaces(p, result)) return graft_grb_pack(p->c, p->old.by_col, result);
+    info = graft_grb_new_matrix(result, &made);
+    if (info == GrB_SUCCESS)
+        info = GrB_Matrix_assign(p->c, p->m, p->accum, made, GrB_ALL, m, GrB_ALL, n, graft_grb_assignment(&p->flags));
+    GrB_Matrix_free(&made);
+    return info;
+}
+
+/* Make Z beside C, then finish. */
+GRAFT_GRB_FN const char *graft_grb_multiply_apart(graft_grb *grb, const struct graft_grb_product *p, GrB_Info *info)
+{
+    graft_grb_result  result = { p->a.csr.n_rows, p->b.dense.n_cols, p->by_col, p->ring.type, NULL, NULL, 0 };
+    const graft_mask *mask = p->m != NULL ? &p->mask.mask : NULL;
+    const char       *why = "GraphBLAS has no memory for the result";
+
+    if (graft_grb_new_result(grb, &result, p->gaps || mask != NULL) == GrB_SUCCESS)
+        why = graft_grb_compute(grb, p, mask != NULL ? GRAFT_MXM_REPLACE : 0, result.x);
+    if (why == NULL && result.b != NULL) graft_grb_find_entries(&result, &p->a.csr, mask, 0);
+    if (why == NULL) *info = graft_grb_finish(p, &result);
+    graft_grb_drop_result(&result);
+    return why;
+}
+
+/* Write Z into the arrays that C has, and what becomes an entry into its bitmap, which a full C gets. */
+GRAFT_GRB_FN const char *graft_grb_multiply_within(graft_grb *grb, const struct graft_grb_product *p, GrB_Info *info)
+{
+    graft_grb_result  result = { p->a.csr.n_rows, p->b.dense.n_cols, p->by_col, p->ring.type, NULL, NULL, 0 };
+    const graft_mask *mask = p->m != NULL ? &p->mask.mask : NULL;
+    const int         was_full = p->old.sparsity == GxB_FULL, keep = mask != NULL && !p->flags.replace;
+    const char       *why = "GraphBLAS has no memory for the result";
+    void             *b = NULL;
+
+    if (was_full && graft_grb_allocate(grb, GrB_INT8, result.n_rows, result.n_cols, &b) != GrB_SUCCESS) return why;
+    *info = graft_grb_unpack(p->c, &p->old, &result);
+    if (*info == GrB_SUCCESS) why = graft_grb_compute(grb, p, 0, result.x);
+    if (was_full && why == NULL) {
+        result.b = b;
+        if (keep) memset(b, 1, (size_t)(result.n_rows * result.n_cols));
+    }
+    result.entries = p->old.entries;
+    if (why == NULL) graft_grb_find_entries(&result, &p->a.csr, mask, keep);
+    if (*info == GrB_SUCCESS) *info = graft_grb_pack(p->c, p->old.by_col, &result);
+    if (b != NULL && result.b != b && why != NULL) {
+        result.x = b;
+        result.b = NULL;
+        result.type = GrB_INT8;
+        graft_grb_drop_result(&result);
+    }
+    return why;
+}
+
+/* Whether C can keep its arrays and get the bitmap of the result. */
+GRAFT_GRB_FN int graft_grb_may_have_gaps(const struct graft_grb_product *p)
+{
+    int32_t allowed = 0;
+
+    if (p->accum != NULL || p->ring.multiply == GRAFT_GRB_FIRST) return 0;
+    if (GxB_Matrix_Option_get_INT32(p->c, GxB_SPARSITY_CONTROL, &allowed) != GrB_SUCCESS) return 0;
+    return (allowed & GxB_BITMAP) != 0;
+}
+
+/* \return NULL, or why GraphBLAS has to compute the product; C is unchanged then */
+GRAFT_GRB_FN const char *graft_grb_multiply(graft_grb *grb, struct graft_grb_product *p, GrB_Info *info)
+{
+    const graft_csr *csr = &p->a.csr;
+    const char      *why = graft_grb_lend_operands(grb, p);
+    const int        overwrites = p->m != NULL && p->flags.replace;
+    int              fits, in_place;
+
+    if (why == NULL && ((p->by_col ? p->old.n_cols : p->old.n_rows) != csr->n_rows ||
+                        (p->by_col ? p->old.n_rows : p->old.n_cols) != p->b.dense.n_cols))
+        why = "the dimensions do not match";
+    if (why == NULL) why = graft_grb_lend_given_mask(grb, p);
+    if (why != NULL) return why;
+    fits = graft_grb_fits(p);
+    in_place = fits && graft_grb_is_full(&p->old) && p->ring.multiply != GRAFT_GRB_FIRST && !overwrites;
+    if (in_place && p->accum == p->ring.add)
+        return graft_grb_compute(grb, p, GRAFT_MXM_ACCUMULATE, (void *)(uintptr_t)p->old.x);
+    if (in_place && p->accum == NULL && !p->gaps) return graft_grb_compute(grb, p, 0, (void *)(uintptr_t)p->old.x);
+    if (fits && graft_grb_may_have_gaps(p)) return graft_grb_multiply_within(grb, p, info);
+    return graft_grb_multiply_apart(grb, p, info);
+}
+
+/* Complete what mxm, mxv and vxm have in common, and compute it. \return 1 if Graft did, and *info is the result */
+GRAFT_GRB_FN int graft_grb_try(graft_grb *grb, GrB_Semiring semiring, struct graft_grb_product *p, GrB_Info *info)
+{
+    grb->taken = 0;
+    grb->copied = 0;
+    grb->why = NULL;
+    *info = GrB_SUCCESS;
+    if (!graft_grb_read_ring(semiring, &p->ring)) grb->why = "Graft does not have the semiring";
+    else if (grb->exact && p->ring.monoid == 0) grb->why = "sums may be rounded differently";
+    else if (graft_grb_look(p->c, &p->old) != GrB_SUCCESS) grb->why = "the output cannot be used";
+    if (grb->why == NULL) {
+        if (p->flipped && p->ring.multiply != GRAFT_GRB_TIMES)
+            p->ring.multiply = GRAFT_GRB_SECOND + GRAFT_GRB_FIRST - p->ring.multiply;
+        grb->why = graft_grb_multiply(grb, p, info);
+    }
+    grb->taken = grb->why == NULL;
+    graft_grb_return(&p->a);
+    graft_grb_return(&p->b);
+    graft_grb_return(&p->mask);
+    return grb->taken;
+}
+
+/* Find the sparse and the dense operand of A B. \return NULL, or why GraphBLAS has to compute the product */
+GRAFT_GRB_FN const char *graft_grb_choose(struct graft_grb_product *p, GrB_Matrix a, GrB_Matrix b)
+{
+    graft_grb_view left, right;
+
+    if (graft_grb_look(a, &left) != GrB_SUCCESS || graft_grb_look(b, &right) != GrB_SUCCESS)
+        return "an operand cannot be used";
+    if (graft_grb_is_sparse(&left) == graft_grb_is_sparse(&right)) return "it has no sparse and no dense operand";
+    if (graft_grb_is_sparse(&left)) {
+        p->sparse = a;
+        p->dense = b;
+        p->sparse_transpose = p->flags.transpose0;
+        p->dense_transpose = p->flags.transpose1;
+        return NULL;
+    }
+    if (!graft_grb_is_held(&left, !p->flags.transpose0)) return "its left operand is dense and held by row";
+    p->sparse = b;
+    p->dense = a;
+    p->sparse_transpose = !p->flags.transpose1;
+    p->dense_transpose = !p->flags.transpose0;
+    p->by_col = p->flipped = 1;
+    return NULL;
+}
+
+/** Compute C<M> accum= A B as GrB_mxm does, with Graft where that is possible: one of A and B is sparse or
+ *  hypersparse, the other has an entry for each element (full, or a bitmap without gaps), and the semiring is plus, max
+ *  or min of times, first or second, in FP32 or FP64. If the dense operand is the left one, it is held by column.
+ *  Masks, accumulators, types of C and M, iso values and descriptors are free. All else is left to GrB_mxm, so this is
+ *  always a complete GrB_mxm: the codes and GrB_error() are those of GraphBLAS. The fields taken, why and copied of
+ *  `grb` tell what happened.
+ *
+ *  Results are those of the specification (section 4.3.1), within rounding: an element of C without a product has no
+ *  entry. The product is computed before the function returns, also in non-blocking mode. Nothing is copied of operands
+ *  that graft_grb_lend_csr() and graft_grb_lend_dense() lend in place. C is written in place if it is full, of the type
+ *  of the semiring and another object than the operands, and either accum is the operation of the monoid, or there is
+ *  no accum and A has no empty row.
+ *
+ * \return the codes of GrB_mxm. Several threads may call it at once, each with a graft_grb and context of its own.
+ *         Memory: for a C that is not written in place, that of the result. */
+GRAFT_GRB_FN GrB_Info graft_grb_mxm(graft_grb *grb, GrB_Matrix c, GrB_Matrix mask, GrB_BinaryOp accum,
+                                    GrB_Semiring semiring, GrB_Matrix a, GrB_Matrix b, GrB_Descriptor descriptor)
+{
+    struct graft_grb_product p = { .c = c, .m = mask, .accum = accum };
+    GrB_Info                 info = GrB_SUCCESS;
+
+    grb->taken = 0;
+    grb->why = NULL;
+    if (c == NULL || a == NULL || b == NULL || semiring == NULL) grb->why = "an argument is null";
+    else if (!graft_grb_read_descriptor(descriptor, &p.flags)) grb->why = "the descriptor cannot be used";
+    else grb->why = graft_grb_choose(&p, a, b);
+    if (grb->why == NULL && graft_grb_try(grb, semiring, &p, &info)) return info;
+    return GrB_mxm(c, mask, accum, semiring, a, b, descriptor);
+}
+
+/** Compute w<m> accum= A u as GrB_mxv does; see graft_grb_mxm(). */
+GRAFT_GRB_FN GrB_Info graft_grb_mxv(graft_grb *grb, GrB_Vector w, GrB_Vector mask, GrB_BinaryOp accum,
+                                    GrB_Semiring semiring, GrB_Matrix a, GrB_Vector u, GrB_Descriptor descriptor)
+{
+    struct graft_grb_product p = { .c = (GrB_Matrix)w, .m = (GrB_Matrix)mask, .accum = accum };
+    GrB_Info                 info = GrB_SUCCESS;
+
+    grb->taken = 0;
+    grb->why = NULL;
+    p.sparse = a;
+    p.dense = (GrB_Matrix)u;
+    if (w == NULL || a == NULL || u == NULL || semiring == NULL) grb->why = "an argument is null";
+    else if (!graft_grb_read_descriptor(descriptor, &p.flags)) grb->why = "the descriptor cannot be used";
+    p.sparse_transpose = p.flags.transpose0;
+    if (grb->why == NULL && graft_grb_try(grb, semiring, &p, &info)) return info;
+    return GrB_mxv(w, mask, accum, semiring, a, u, descriptor);
+}
+
+/** Compute w'<m'> accum= u' A as GrB_vxm does; see graft_grb_mxm(). */
+GRAFT_GRB_FN GrB_Info graft_grb_vxm(graft_grb *grb, GrB_Vector w, GrB_Vector mask, GrB_BinaryOp accum,
+                                    GrB_Semiring semiring, GrB_Vector u, GrB_Matrix a, GrB_Descriptor descriptor)
+{
+    struct graft_grb_product p = { .c = (GrB_Matrix)w, .m = (GrB_Matrix)mask, .accum = accum, .flipped = 1 };
+    GrB_Info                 info = GrB_SUCCESS;
+
+    grb->taken = 0;
+    grb->why = NULL;
+    p.sparse = a;
+    p.dense = (GrB_Matrix)u;
+    if (w == NULL || a == NULL || u == NULL || semiring == NULL) grb->why = "an argument is null";
+    else if (!graft_grb_read_descriptor(descriptor, &p.flags)) grb->why = "the descriptor cannot be used";
+    p.sparse_transpose = !p.flags.transpose1;
+    if (grb->why == NULL && graft_grb_try(grb, semiring, &p, &info)) return info;
+    return GrB_vxm(w, mask, accum, semiring, u, a, descriptor);
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* What products of GraphBLAS through Graft need from call to call.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_GRB_STATE_H
+#define GRAFT_GRB_STATE_H
+
+#include "graft_load.h"
+#include "graft_mxm.h"
+
+/** What calls of GraphBLAS through Graft need, and what the last one did. One for each thread that calls. */
+typedef struct graft_grb {
+    const graft_api *api;
+    const graft_mxm *mxm;
+    int64_t          least_work; /**< products of fewer entries times columns are left to GraphBLAS */
+    int32_t          exact;      /**< leave to GraphBLAS what may differ in rounding: all sums */
+    void *(*allocate)(size_t); /**< malloc, or the function in its place that the host gave to GxB_init(); NULL: results
+                                    are allocated by GraphBLAS itself, at the cost of writing them once more */
+    int32_t     taken;         /**< whether the last product was computed by Graft */
+    int64_t     copied;        /**< bytes of operands that the last product copied or expanded */
+    const char *why;           /**< why the last product was left to GraphBLAS, or NULL */
+    graft_error error;         /**< of the last call of Graft that failed */
+} graft_grb;
+
+/** Begin to use a context of Graft. It stays the host's, which closes it after the last call.
+ * \return GrB_SUCCESS; GrB_NULL_POINTER; GrB_NOT_IMPLEMENTED (the library has no graft.mxm/1). [one-caller] */
+static inline __attribute__((unused)) GrB_Info graft_grb_begin(graft_grb *grb, const graft_api *api)
+{
+    if (grb == NULL || api == NULL) return GrB_NULL_POINTER;
+    memset(grb, 0, sizeof *grb);
+    grb->error = (graft_error)GRAFT_INIT(graft_error);
+    grb->api = api;
+    grb->mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, run));
+    grb->least_work = 1 << 16;
+    return grb->mxm != NULL ? GrB_SUCCESS : GrB_NOT_IMPLEMENTED;
+}
+
+#endif

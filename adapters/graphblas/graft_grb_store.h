@@ -1,0 +1,178 @@
+/* The result of a product as an object of GraphBLAS: written in place where C can take it, else made beside C, in
+ * memory that GraphBLAS has allocated, and then moved or assigned to C.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_GRB_STORE_H
+#define GRAFT_GRB_STORE_H
+
+#include "graft_grb_lend.h"
+#include "graft_grb_state.h"
+
+/** A result of n_rows x n_cols elements, row by row. As an object of GraphBLAS it is held by column with `by_col`, and
+ *  then has n_cols rows. */
+typedef struct graft_grb_result {
+    int64_t  n_rows, n_cols;
+    int      by_col;
+    GrB_Type type;
+    void    *x;
+    int8_t  *b; /**< NULL: every element is an entry */
+    int64_t  entries;
+} graft_grb_result;
+
+/* An array that GraphBLAS may own: from the function malloc that it was started with; or, if that is not known, from
+ * GraphBLAS itself. A matrix that gets one value and then another has an array of all elements, written once. */
+GRAFT_GRB_FN GrB_Info graft_grb_allocate(const graft_grb *grb, GrB_Type type, int64_t n_rows, int64_t n_cols,
+                                         void **array)
+{
+    GrB_Matrix      matrix = NULL;
+    GrB_Index       bytes = 0;
+    const GrB_Index m = (GrB_Index)n_rows, n = (GrB_Index)n_cols, needed = m * n * (GrB_Index)graft_grb_bytes_of(type);
+    GrB_Info        info;
+
+    if (grb->allocate != NULL) return (*array = grb->allocate(needed)) != NULL ? GrB_SUCCESS : GrB_OUT_OF_MEMORY;
+    info = GrB_Matrix_new(&matrix, type, m, n);
+    if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set_INT32(matrix, GxB_FORMAT, GxB_BY_ROW);
+    if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set_INT32(matrix, GxB_SPARSITY_CONTROL, GxB_FULL);
+    if (info == GrB_SUCCESS) info = GrB_Matrix_assign_FP64(matrix, NULL, NULL, 0, GrB_ALL, m, GrB_ALL, n, NULL);
+    if (info == GrB_SUCCESS) info = GrB_Matrix_setElement_FP64(matrix, 1, 0, 0);
+    if (info == GrB_SUCCESS) info = GxB_Matrix_unpack_FullR(matrix, array, &bytes, NULL, NULL);
+    if (info == GrB_SUCCESS && bytes < needed) info = GrB_PANIC;
+    GrB_Matrix_free(&matrix);
+    return info;
+}
+
+/* Pass the arrays of a result to a matrix of its shape and type, which then owns them. */
+GRAFT_GRB_FN GrB_Info graft_grb_pack(GrB_Matrix matrix, int by_col, graft_grb_result *result)
+{
+    const GrB_Index elements = (GrB_Index)(result->n_rows * result->n_cols);
+    const GrB_Index bytes = elements * (GrB_Index)graft_grb_bytes_of(result->type);
+    const GrB_Index entries = (GrB_Index)result->entries;
+
+    if (result->b == NULL && by_col) return GxB_Matrix_pack_FullC(matrix, &result->x, bytes, 0, NULL);
+    if (result->b == NULL) return GxB_Matrix_pack_FullR(matrix, &result->x, bytes, 0, NULL);
+    if (by_col) return GxB_Matrix_pack_BitmapC(matrix, &result->b, &result->x, elements, bytes, 0, entries, NULL);
+    return GxB_Matrix_pack_BitmapR(matrix, &result->b, &result->x, elements, bytes, 0, entries, NULL);
+}
+
+/* Make a matrix of a result whose arrays it then owns. */
+GRAFT_GRB_FN GrB_Info graft_grb_new_matrix(graft_grb_result *result, GrB_Matrix *matrix)
+{
+    const GrB_Index rows = (GrB_Index)(result->by_col ? result->n_cols : result->n_rows);
+    const GrB_Index columns = (GrB_Index)(result->by_col ? result->n_rows : result->n_cols);
+    GrB_Info        info = GrB_Matrix_new(matrix, result->type, rows, columns);
+
+    return info == GrB_SUCCESS ? graft_grb_pack(*matrix, result->by_col, result) : info;
+}
+
+/* Allocate the arrays of a result; a bitmap too where some elements are no entries. */
+GRAFT_GRB_FN GrB_Info graft_grb_new_result(const graft_grb *grb, graft_grb_result *result, int gaps)
+{
+    GrB_Info info = graft_grb_allocate(grb, result->type, result->n_rows, result->n_cols, &result->x);
+    void    *b = NULL;
+
+    if (info == GrB_SUCCESS && gaps) info = graft_grb_allocate(grb, GrB_INT8, result->n_rows, result->n_cols, &b);
+    result->b = b;
+    return info;
+}
+
+/* Give the arrays of a result that was not used back to GraphBLAS. */
+GRAFT_GRB_FN void graft_grb_drop_result(graft_grb_result *result)
+{
+    GrB_Matrix       matrix = NULL;
+    graft_grb_result bytes = *result;
+
+    if (result->b != NULL) {
+        bytes.type = GrB_INT8;
+        bytes.x = result->b;
+        bytes.b = NULL;
+        graft_grb_new_matrix(&bytes, &matrix);
+        GrB_Matrix_free(&matrix);
+    }
+    result->b = NULL;
+    if (result->x != NULL) graft_grb_new_matrix(result, &matrix);
+    GrB_Matrix_free(&matrix);
+    result->x = NULL;
+}
+
+/* Take the arrays of a full or bitmap matrix, which has no entries then. A full one has no bitmap. */
+GRAFT_GRB_FN GrB_Info graft_grb_unpack(GrB_Matrix matrix, const graft_grb_view *view, graft_grb_result *result)
+{
+    GrB_Index b_bytes = 0, x_bytes = 0, entries = 0;
+    bool      iso = 0;
+
+    if (view->sparsity == GxB_FULL && view->by_col)
+        return GxB_Matrix_unpack_FullC(matrix, &result->x, &x_bytes, &iso, NULL);
+    if (view->sparsity == GxB_FULL) return GxB_Matrix_unpack_FullR(matrix, &result->x, &x_bytes, &iso, NULL);
+    if (view->by_col)
+        return GxB_Matrix_unpack_BitmapC(matrix, &result->b, &result->x, &b_bytes, &x_bytes, &iso, &entries, NULL);
+    return GxB_Matrix_unpack_BitmapR(matrix, &result->b, &result->x, &b_bytes, &x_bytes, &iso, &entries, NULL);
+}
+
+/* Write 1 where the mask allows an element of a row, else 0. */
+GRAFT_GRB_FN void graft_grb_expand_row(const graft_mask *mask, int64_t row, int64_t n_cols, int8_t *allowed)
+{
+    const int      flip = (mask->flags & GRAFT_MASK_COMPLEMENT) != 0;
+    const uint8_t *present = mask->present != NULL ? mask->present + row * mask->stride : NULL;
+    const uint8_t *values = mask->values != NULL ? mask->values + row * mask->stride : NULL;
+
+    if (mask->kind == GRAFT_MASK_BITS) {
+        for (int64_t j = 0; j < n_cols; j++) allowed[j] = (int8_t)((present[j / 8] >> j % 8 & 1) ^ flip);
+    } else if (present != NULL && values != NULL) {
+        for (int64_t j = 0; j < n_cols; j++) allowed[j] = (int8_t)(((present[j] != 0) & (values[j] != 0)) ^ flip);
+    } else if (present != NULL || values != NULL) {
+        const uint8_t *only = present != NULL ? present : values;
+
+        for (int64_t j = 0; j < n_cols; j++) allowed[j] = (int8_t)((only[j] != 0) ^ flip);
+    } else {
+        memset(allowed, !flip, (size_t)n_cols);
+    }
+}
+
+/* Write one row of a bitmap, of which `kept` is what it was before, or NULL. \return its entries */
+GRAFT_GRB_FN int64_t graft_grb_find_row(const graft_mask *mask, int64_t row, int64_t n_cols, int empty,
+                                        const int8_t *kept, int8_t *b)
+{
+    enum { AT_ONCE = 256 };
+    int64_t entries = 0;
+
+    if (mask == NULL || (empty && kept == NULL)) {
+        memset(b, !empty, (size_t)n_cols);
+        return empty ? 0 : n_cols;
+    }
+    if (kept == NULL) {
+        graft_grb_expand_row(mask, row, n_cols, b);
+        for (int64_t j = 0; j < n_cols; j++) entries += b[j];
+        return entries;
+    }
+    for (int64_t begin = 0; begin < n_cols; begin += AT_ONCE) {
+        const int64_t count = n_cols - begin < AT_ONCE ? n_cols - begin : AT_ONCE;
+        graft_mask    part = *mask;
+        int8_t        allowed[AT_ONCE];
+
+        part.present = part.present == NULL ? NULL : part.present + (part.kind == GRAFT_MASK_BITS ? begin / 8 : begin);
+        part.values = part.values == NULL ? NULL : part.values + begin;
+        graft_grb_expand_row(&part, row, count, allowed);
+        for (int64_t j = 0; j < count; j++) b[begin + j] = allowed[j] ? (int8_t)!empty : kept[begin + j];
+        for (int64_t j = 0; j < count; j++) entries += b[begin + j];
+    }
+    return entries;
+}
+
+/* Write the bitmap of a result: an element that the mask allows is an entry if its row of the sparse operand is not
+ * empty; one that it forbids stays what it was with `keep`, else it is no entry. */
+GRAFT_GRB_FN void graft_grb_find_entries(graft_grb_result *result, const graft_csr *csr, const graft_mask *mask,
+                                         int keep)
+{
+    const int64_t n_cols = result->n_cols;
+    int64_t       entries = 0;
+
+    GRAFT_GRB_PARALLEL(reduction(+ : entries) if (result->n_rows * n_cols > 100000))
+    for (int64_t row = 0; row < result->n_rows; row++) {
+        int8_t *b = result->b + row * n_cols;
+
+        entries += graft_grb_find_row(mask, row, n_cols, graft_grb_row(csr, row) == graft_grb_row(csr, row + 1),
+                                      keep ? b : NULL, b);
+    }
+    result->entries = entries;
+}
+
+#endif

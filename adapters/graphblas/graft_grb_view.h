@@ -1,0 +1,139 @@
+/* What a GrB_Matrix has in memory, read through GxB_Iterator, the one struct with pointers to it that GraphBLAS makes
+ * public. Attaching an iterator finishes pending work, as any use of the matrix does, and changes nothing else, so a
+ * matrix may be viewed by several threads at once.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_GRB_VIEW_H
+#define GRAFT_GRB_VIEW_H
+
+#ifndef GRAFT_GRB_CALLS /* set where the calls of GraphBLAS are found at run time */
+#if __has_include(<GraphBLAS.h>)
+#include <GraphBLAS.h>
+#else
+#include <suitesparse/GraphBLAS.h>
+#endif
+#endif
+
+#include "graft_matrix.h"
+
+#include <string.h>
+
+#define GRAFT_GRB_FN static inline __attribute__((unused))
+
+/* Loops over rows run in parallel where the host's unit is compiled with OpenMP. */
+#ifdef _OPENMP
+#define GRAFT_GRB_PRAGMA(text) _Pragma(#text)
+#define GRAFT_GRB_PARALLEL(when) GRAFT_GRB_PRAGMA(omp parallel for when)
+#else
+#define GRAFT_GRB_PARALLEL(when)
+#endif
+
+/** The arrays of a matrix, which belong to GraphBLAS and are valid until the matrix changes. A "vector" is a row of a
+ *  matrix held by row, or a column of one held by column. */
+typedef struct graft_grb_view {
+    int64_t       n_rows, n_cols;
+    int64_t       length;    /**< of a vector */
+    int64_t       n_vectors; /**< that have a pointer: all, or fewer where hypersparse */
+    int64_t       entries;   /**< that are present */
+    int32_t       sparsity;  /**< GxB_HYPERSPARSE, GxB_SPARSE, GxB_BITMAP or GxB_FULL */
+    int32_t       by_col;
+    int32_t       iso;                    /**< all entries have the value x[0] */
+    int32_t       wide_p, wide_h, wide_i; /**< whether the integers have 64 bits */
+    GrB_Type      type;
+    const void   *p, *h, *i, *x;
+    const int8_t *b;
+} graft_grb_view;
+
+GRAFT_GRB_FN int64_t graft_grb_at(const void *array, int wide, int64_t index)
+{
+    return wide ? ((const int64_t *)array)[index] : (int64_t)((const uint32_t *)array)[index];
+}
+
+GRAFT_GRB_FN void graft_grb_read_iterator(const struct GB_Iterator_opaque *iterator, graft_grb_view *view)
+{
+    view->length = iterator->avlen;
+    view->n_vectors = iterator->anvec;
+    view->sparsity = iterator->A_sparsity;
+    view->iso = iterator->iso;
+    view->by_col = iterator->by_col;
+    view->x = iterator->Ax;
+    view->b = iterator->Ab;
+#if GxB_IMPLEMENTATION_MAJOR >= 10
+    view->wide_p = iterator->Ap32 == NULL;
+    view->wide_h = iterator->Ah32 == NULL;
+    view->wide_i = iterator->Ai32 == NULL;
+    view->p = view->wide_p ? (const void *)iterator->Ap64 : iterator->Ap32;
+    view->h = view->wide_h ? (const void *)iterator->Ah64 : iterator->Ah32;
+    view->i = view->wide_i ? (const void *)iterator->Ai64 : iterator->Ai32;
+#else
+    view->wide_p = view->wide_h = view->wide_i = 1;
+    view->p = iterator->Ap;
+    view->h = iterator->Ah;
+    view->i = iterator->Ai;
+#endif
+}
+
+/** View a matrix, or a vector that was cast to one, as SuiteSparse:GraphBLAS allows.
+ * \return the code of GraphBLAS. [any-thread] */
+GRAFT_GRB_FN GrB_Info graft_grb_look(GrB_Matrix matrix, graft_grb_view *view)
+{
+    GxB_Iterator iterator = NULL;
+    GrB_Index    n_rows = 0, n_cols = 0, entries = 0;
+    GrB_Info     info = GxB_Iterator_new(&iterator);
+
+    memset(view, 0, sizeof *view);
+    if (info == GrB_SUCCESS) info = GxB_Matrix_Iterator_attach(iterator, matrix, NULL);
+    if (info == GrB_SUCCESS) graft_grb_read_iterator(iterator, view);
+    GxB_Iterator_free(&iterator);
+    if (info == GrB_SUCCESS) info = GrB_Matrix_nrows(&n_rows, matrix);
+    if (info == GrB_SUCCESS) info = GrB_Matrix_ncols(&n_cols, matrix);
+    if (info == GrB_SUCCESS) info = GrB_Matrix_nvals(&entries, matrix);
+    if (info == GrB_SUCCESS) info = GxB_Matrix_type(&view->type, matrix);
+    view->n_rows = (int64_t)n_rows;
+    view->n_cols = (int64_t)n_cols;
+    view->entries = (int64_t)entries;
+    return info;
+}
+
+GRAFT_GRB_FN int graft_grb_is_sparse(const graft_grb_view *view)
+{
+    return view->sparsity == GxB_SPARSE || view->sparsity == GxB_HYPERSPARSE;
+}
+
+/** Whether every element is an entry: full, or a bitmap without a gap. */
+GRAFT_GRB_FN int graft_grb_is_full(const graft_grb_view *view)
+{
+    return !graft_grb_is_sparse(view) && view->entries == view->n_rows * view->n_cols;
+}
+
+/** Whether the vectors of a matrix are columns, or rows, as asked. A full or bitmap matrix of one row or column is
+ *  both. */
+GRAFT_GRB_FN int graft_grb_is_held(const graft_grb_view *view, int by_col)
+{
+    return view->by_col == by_col || (!graft_grb_is_sparse(view) && (view->n_rows == 1 || view->n_cols == 1));
+}
+
+GRAFT_GRB_FN int graft_grb_bytes_of(GrB_Type type)
+{
+    if (type == GrB_BOOL || type == GrB_INT8 || type == GrB_UINT8) return 1;
+    if (type == GrB_INT16 || type == GrB_UINT16) return 2;
+    if (type == GrB_INT32 || type == GrB_UINT32 || type == GrB_FP32) return 4;
+    if (type == GrB_INT64 || type == GrB_UINT64 || type == GrB_FP64) return 8;
+    return 0; /* a type that is not built in */
+}
+
+/** Whether value number `index` is not zero, as a mask reads it. For built-in types. */
+GRAFT_GRB_FN int graft_grb_is_true(const graft_grb_view *view, int64_t index)
+{
+    const int64_t at = view->iso ? 0 : index;
+
+    if (view->type == GrB_FP32) return ((const float *)view->x)[at] != 0;
+    if (view->type == GrB_FP64) return ((const double *)view->x)[at] != 0;
+    switch (graft_grb_bytes_of(view->type)) {
+    case 1: return ((const int8_t *)view->x)[at] != 0;
+    case 2: return ((const int16_t *)view->x)[at] != 0;
+    case 4: return ((const int32_t *)view->x)[at] != 0;
+    default: return ((const int64_t *)view->x)[at] != 0;
+    }
+}
+
+#endif

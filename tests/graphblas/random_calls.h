@@ -1,0 +1,29 @@
+/* Random calls of GrB_mxm, GrB_mxv and GrB_vxm, each computed twice: by the function under test and by GraphBLAS.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RANDOM_CALLS_H
+#define RANDOM_CALLS_H
+
+#include <GraphBLAS.h>
+
+#include <stdint.h>
+
+/* Built with the header of version 7, the program also runs with later libraries, whose options have other numbers. */
+#ifdef OPTIONS_OF_VERSION_8
+#define GxB_FORMAT 7002
+#define GxB_SPARSITY_CONTROL 7036
+#endif
+
+/** The functions that are compared. */
+struct products {
+    GrB_Info (*mxm)(GrB_Matrix, GrB_Matrix, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Matrix, GrB_Descriptor);
+    GrB_Info (*mxv)(GrB_Vector, GrB_Vector, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Vector, GrB_Descriptor);
+    GrB_Info (*vxm)(GrB_Vector, GrB_Vector, GrB_BinaryOp, GrB_Semiring, GrB_Vector, GrB_Matrix, GrB_Descriptor);
+};
+
+/** Make call number `number`, by `tested` and by `plain` on equal objects, and compare codes and results. All values
+ *  are small integers, so that sums are exact in any order.
+ * \param[out] fault  what differed
+ * \return 1 if nothing did */
+int random_call(uint64_t number, const struct products *tested, const struct products *plain, char *fault, size_t size);
+
+#endif

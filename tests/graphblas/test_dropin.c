@@ -1,0 +1,88 @@
+/* A program that calls GrB_mxm, GrB_mxv and GrB_vxm, and has the drop-in before GraphBLAS: random calls against those
+ * of the library itself, from several threads too.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "random_calls.h"
+
+#include "harness/tap.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+static struct products       plain;
+static const struct products tested = { GrB_mxm, GrB_mxv, GrB_vxm };
+
+/* The functions of the library, past those of the drop-in. */
+static int find_plain(void)
+{
+    Dl_info library, first;
+    void   *handle;
+
+    if (dladdr(dlsym(RTLD_DEFAULT, "GrB_Matrix_new"), &library) == 0) return 0;
+    handle = dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == NULL) return 0;
+    *(void **)&plain.mxm = dlsym(handle, "GrB_mxm");
+    *(void **)&plain.mxv = dlsym(handle, "GrB_mxv");
+    *(void **)&plain.vxm = dlsym(handle, "GrB_vxm");
+    return dladdr(dlsym(RTLD_DEFAULT, "GrB_mxm"), &first) != 0 && strstr(first.dli_fname, "graft-grb") != NULL;
+}
+
+struct range {
+    int  begin, end, wrong;
+    char fault[300];
+};
+
+static void *run_range(void *arg)
+{
+    struct range *range = arg;
+    char          fault[300];
+
+    for (int number = range->begin; number < range->end; number++) {
+        if (random_call((uint64_t)number, &tested, &plain, fault, sizeof fault)) continue;
+        if (range->wrong++ == 0) snprintf(range->fault, sizeof range->fault, "call %d: %.250s", number, fault);
+    }
+    return NULL;
+}
+
+static void test_calls(int calls)
+{
+    struct range all = { 0, calls, 0, "" };
+
+    run_range(&all);
+    if (!ok(all.wrong == 0, "%d random calls give what the library gives", calls)) diag("%s", all.fault);
+}
+
+static void test_calls_of_threads(int calls)
+{
+    enum { THREADS = 4 };
+    struct range ranges[THREADS];
+    pthread_t    threads[THREADS];
+    int          wrong = 0;
+
+    memset(ranges, 0, sizeof ranges);
+    for (int i = 0; i < THREADS; i++) {
+        ranges[i].begin = calls * i;
+        ranges[i].end = calls * (i + 1);
+        pthread_create(&threads[i], NULL, run_range, &ranges[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        wrong += ranges[i].wrong;
+        if (ranges[i].wrong > 0) diag("%s", ranges[i].fault);
+    }
+    ok(wrong == 0, "so do %d in each of %d threads", calls, THREADS);
+}
+
+int main(int argc, char **argv)
+{
+    const int calls = argc > 1 ? atoi(argv[1]) : 4000;
+
+    setenv("GRAFT_GRB", "work=0", 0);
+    GrB_init(GrB_NONBLOCKING);
+    if (ok(find_plain(), "the drop-in stands before the library")) {
+        test_calls(calls);
+        test_calls_of_threads(calls / 4);
+    }
+    GrB_finalize();
+    return done();
+}
