@@ -40,8 +40,10 @@ GRAFT_EXTERN_C_BEGIN
  *                     vertices of the batch; one without any makes no step. Tables with a row of each vertex and
  *                     layer, in option hec.codec, are filled by an exact forward pass without dropout: before the
  *                     first batch, and after update(), state_set() and steps that are undone. They are no part of the
- *                     state, so resumed training has other bits than an uninterrupted one. ERR_OPTION with drop_last,
- *                     another sampler than neighbour, or a list in fanout; ERR_UNSUPPORTED over ranks
+ *                     state, so resumed training has other bits than an uninterrupted one. A row that fits no code of
+ *                     hec.codec is ERR_NONFINITE of epoch(). With sampler=cluster the vertices of a batch are those
+ *                     of parts, so that fewer of their neighbours are in other batches. ERR_OPTION with drop_last,
+ *                     sampler=saint, or a list in fanout; ERR_UNSUPPORTED over ranks
  *     seed            of draws and of the order of the seeds
  *
  * A subgraph has all edges of the graph between its vertices, and every block has these edges; the last one those of
@@ -107,7 +109,8 @@ typedef struct graft_samples {
      * \return OK; ERR_ARG (null; not square; more seeds than rows; a seed out of range or given twice, with its
      *         position); ERR_OPTION (as many fan-outs as neither 1 nor `layers`; a batch larger than n_seeds;
      *         sample.weights=edge of a graph without values, or with a negative one); ERR_STATE (graph is no matrix of
-     *         this context); ERR_UNSUPPORTED (more rows); ERR_IO (no file for METIS can be written); ERR_NOMEM.
+     *         this context); ERR_UNSUPPORTED (more rows); ERR_IO (no file for METIS can be written); ERR_NOMEM;
+     *         ERR_CANCELLED (graft_api.cancel(), while METIS runs or batches of saint are counted).
      * [one-caller] Not collective. Memory: 8 bytes a seed, and one bit a vertex during the call; with sampler=cluster
      * 12 a vertex and 8 a seed more, with saint 4 a vertex and 4 an entry of the graph. Each batch that exists at a
      * time takes 12 bytes an edge and 16 a vertex; each thread that makes one 4 bytes a vertex of the graph, or if that

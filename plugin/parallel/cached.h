@@ -77,6 +77,7 @@ struct gr_cached {
     int            is_filled; /* all caches have rows of all vertices */
     int64_t        n_own;     /* vertices of the present batch, and which: */
     const int32_t *own;
+    int64_t        unfit; /* rows of it that fit no code of option hec.codec */
 
     /* The ranks that have an owned vertex in their halo, and which of the vertices from this rank it is there. */
     int64_t *to_start; /* [owned + 1] */

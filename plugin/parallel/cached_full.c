@@ -31,6 +31,7 @@ int32_t gr_cached_init_full(struct gr_cached *c, graft_context *context, const s
         if (layer->width > c->widest) c->widest = layer->width;
         GR_TRY(gr_cache_init(&layer->cache, budget, n, ROWS_ROOM * n, layer->width, bits, ROWS_AT_ONCE, error));
         GR_ASSERT(layer->cache.capacity == n);
+        layer->cache.has_no_messages = 1;
     }
     rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->buffer, ROWS_AT_ONCE * c->widest, error);
 done:
@@ -48,7 +49,7 @@ void gr_cached_store(struct gr_cached *c, struct gr_run *run, struct gr_cached_l
         const float  *from = has_gaps ? c->buffer : (const float *)x->data + at * x->stride;
 
         for (int64_t i = 0; has_gaps && i < count; i++) gr_cached_copy_row(x, at + i, c->buffer + i * x->n_cols);
-        gr_cache_store(&layer->cache, c->own + at, count, from, c->life.now, run->threads);
+        c->unfit += gr_cache_store(&layer->cache, c->own + at, count, from, c->life.now, run->threads);
     }
     gr_profile_end_alone(&run->profile, "push", begin);
 }

@@ -22,8 +22,8 @@ static int32_t receive_push(struct gr_cached *c, struct gr_cached_layer *layer, 
     GR_TRY(gr_messages_wait(&push->messages, team, error));
     GR_TRY(gr_messages_decode(&push->messages, c->buffer, team, error));
     if (push->batch != c->batch) /* else the batch is repeated, and sends them again */
-        gr_cache_store(&layer->cache, push->vertex, push->start[GR_RECEIVE][c->comm->n_ranks], c->buffer, push->batch,
-                       team.threads);
+        (void)gr_cache_store(&layer->cache, push->vertex, push->start[GR_RECEIVE][c->comm->n_ranks], c->buffer,
+                             push->batch, team.threads);
 done:
     return rc;
 }

@@ -137,15 +137,17 @@ static int32_t place_row(struct gr_cache *c, int32_t vertex)
     return row;
 }
 
-void gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count, const float *from, int64_t now,
-                    int threads)
+int64_t gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count, const float *from, int64_t now,
+                       int threads)
 {
+    int64_t unfit = 0;
+
     GR_ASSERT(count <= c->most);
-    if (c->capacity == 0) return;
+    if (c->capacity == 0) return 0;
     for (int64_t i = 0; i < count; i++) c->assigned[i] = place_row(c, vertex[i]);
     c->counts.stored += count;
     threads = gr_threads_worth(threads, count * c->codec.width);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
+#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : unfit)
     for (int64_t i = 0; i < count; i++) {
         const int32_t row = c->assigned[i];
         uint8_t      *record = c->bytes + row * c->row_bytes;
@@ -153,8 +155,11 @@ void gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count, co
         if (c->row_of[vertex[i]] != row) continue; /* another of these rows has its place */
         c->since[row] = now;
         /* A row that had no code in its message was received as NaN. */
-        if (isnan(from[i * c->codec.width]) ||
-            gr_codec_encode_row(&c->codec, 0, from + i * c->codec.width, NULL, record) != GR_CODEC_DONE)
-            c->since[row] = NEVER;
+        if ((c->has_no_messages || !isnan(from[i * c->codec.width])) &&
+            gr_codec_encode_row(&c->codec, 0, from + i * c->codec.width, NULL, record) == GR_CODEC_DONE)
+            continue;
+        c->since[row] = NEVER;
+        unfit++;
     }
+    return unfit;
 }

@@ -32,7 +32,8 @@ struct gr_cache {
     uint8_t        *bytes;    /* [capacity x row_bytes] */
     int32_t        *assigned; /* [most] rows of the vertices of one gr_cache_store() */
     int64_t         most;
-    int32_t         first, last; /* the oldest row and the newest, or -1 */
+    int32_t         first, last;     /* the oldest row and the newest, or -1 */
+    int             has_no_messages; /* rows are those that this rank computed */
 
     struct gr_cache_counts counts;
 };
@@ -55,8 +56,9 @@ int64_t gr_cache_find(struct gr_cache *cache, const int32_t *vertex, int64_t cou
                       int threads, int32_t *rows);
 /** to[count x width] = the rows, or zeros for GR_NOT_CACHED. */
 void    gr_cache_load(const struct gr_cache *cache, const int32_t *rows, int64_t count, int threads, float *to);
-/** Store from[count x width], the rows of `vertex`, each of which is given once. A row that fits no code is not. */
-void    gr_cache_store(struct gr_cache *cache, const int32_t *vertex, int64_t count, const float *from, int64_t now,
+/** Store from[count x width], the rows of `vertex`, each of which is given once. Rows that fit no code are not stored,
+ *  and no rows of messages whose first element is NaN. Returns how many these are. */
+int64_t gr_cache_store(struct gr_cache *cache, const int32_t *vertex, int64_t count, const float *from, int64_t now,
                        int threads);
 
 #endif

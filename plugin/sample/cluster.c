@@ -3,8 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/subgraph.h"
 
+#include "base/context.h"
 #include "base/random.h"
 #include "partition/choose.h"
+
+#include <string.h>
 
 enum { PARTS_OF_BATCH = 10 };
 
@@ -41,20 +44,40 @@ static int64_t clusters_bytes(const void *state)
            gr_bytes(c->seed) + gr_bytes(c->drawn) + gr_bytes(c->order);
 }
 
+static int32_t listen_for_cancel(void *context, graft_error *error)
+{
+    return gr_check_cancel(context, error);
+}
+
 /* METIS if its program is there, else the method that needs none. */
 static int32_t partition(const struct gr_subgraph_source *source, struct clusters *c, graft_error *error)
 {
     const struct gr_slice           slice = { .rows = source->graph };
-    const struct gr_partition_input input = { .context = source->context,
-                                              .slice = &slice,
-                                              .parts = (int32_t)c->n_parts };
-    int32_t                         rc;
+    const struct gr_meanwhile       meanwhile = { listen_for_cancel, source->context };
+    const struct gr_partition_input input = {
+        .context = source->context, .slice = &slice, .parts = (int32_t)c->n_parts, .meanwhile = &meanwhile
+    };
+    int32_t rc = GRAFT_OK;
 
     if (c->n_parts == 1) return GRAFT_OK;
     rc = gr_partition_run(GR_PARTITION_METIS, &input, c->part, error);
     c->is_metis = rc == GRAFT_OK;
     if (!gr_partition_goes_on(rc)) return rc;
-    return gr_partition_run(GR_PARTITION_STREAM, &input, c->part, error);
+    GR_TRY(gr_check_cancel(source->context, error));
+    rc = gr_partition_run(GR_PARTITION_STREAM, &input, c->part, error);
+done:
+    return rc;
+}
+
+/* The partition of the same graph into as many parts, if there is one. */
+static int copy_partition(const struct gr_subgraph_source *source, struct clusters *c)
+{
+    const struct clusters *like = source->like != NULL ? source->like->state : NULL;
+
+    if (like == NULL || like->n_parts != c->n_parts) return 0;
+    memcpy(c->part, like->part, (uint64_t)source->graph->n_rows * sizeof *c->part);
+    c->is_metis = like->is_metis;
+    return 1;
 }
 
 /* The vertices of `list`, or all of them, by part and in their order. */
@@ -95,7 +118,7 @@ static int32_t create_clusters(const struct gr_subgraph_source *source, const st
     GR_TRY(GR_NEW(context, c->seed, source->n_seeds, error));
     GR_TRY(GR_NEW(context, c->drawn, c->n_parts, error));
     GR_TRY(GR_NEW(context, c->order, c->n_parts, error));
-    GR_TRY(partition(source, c, error));
+    if (!copy_partition(source, c)) GR_TRY(partition(source, c, error));
     sort_by_part(c, NULL, n, c->first, c->member);
     sort_by_part(c, source->seeds, source->n_seeds, c->first_seed, c->seed);
     for (int64_t p = 0; p < c->n_parts; p++)
@@ -136,17 +159,21 @@ static int32_t gather_parts(const void *state, const struct gr_subgraph *g, graf
 {
     const struct clusters         *c = state;
     const struct gr_batch_request *request = g->request;
+    uint8_t                       *is_there = NULL; /* a bit for each part */
     int32_t                        rc = GRAFT_OK;
 
+    GR_TRY(GR_NEW(g->context, is_there, c->n_parts / 8 + 1, error));
     for (int64_t i = 0; i < request->n_seeds; i++) {
         const int32_t p = c->part[request->seeds[i]];
         int64_t       begin = c->first[p], end = c->first[p + 1];
 
-        if (i > 0 && p == c->part[request->seeds[i - 1]]) continue;
+        if (is_there[p / 8] >> p % 8 & 1) continue;
+        is_there[p / 8] |= (uint8_t)(1u << p % 8);
         GR_TRY(gr_subgraph_reserve(g, end - begin, error));
         for (; begin < end; begin++) gr_subgraph_add(g, c->member[begin]);
     }
 done:
+    gr_free(g->context, is_there);
     return rc;
 }
 

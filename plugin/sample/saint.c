@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/subgraph.h"
 
+#include "base/context.h"
 #include "base/random.h"
 
 struct saint {
@@ -140,12 +141,14 @@ static int32_t count_epoch(const struct gr_subgraph_source *source, const struct
                                                   .n_seeds = c->first[b + 1] - c->first[b],
                                                   .subgraphs = subgraphs };
         graft_error                   mine = { .size = sizeof mine };
-        const int32_t                 rc = gr_batch_make(source->context, &c->batch[t], &c->work[t], &request, &mine);
+        int32_t                       rc = gr_check_cancel(source->context, &mine);
 
+        if (rc == GRAFT_OK) rc = gr_batch_make(source->context, &c->batch[t], &c->work[t], &request, &mine);
         if (rc < 0) atomic_store(&failed, rc);
         else count_batch(s, &c->batch[t]);
     }
     if (failed == GRAFT_OK) return GRAFT_OK;
+    if (failed == GRAFT_ERR_CANCELLED) return gr_check_cancel(source->context, error);
     return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for a subgraph of those that option 'saint.coverage' counts");
 }
 

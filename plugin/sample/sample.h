@@ -12,6 +12,7 @@
 #include "base/option.h"
 #include "base/processor.h"
 #include "base/team.h"
+#include "base/text.h"
 #include "graft_sample.h"
 #include "graph/csr.h"
 
@@ -225,7 +226,10 @@ struct gr_sampler_source {
     const int64_t   *fanout;    /* [n_layers] */
     int64_t          n_batches; /* seeds are dealt to so many batches, which differ by one seed; 0: option batch_size */
     int32_t          rank;      /* ranks draw other numbers */
-    int              neighbours; /* whatever option sampler says */
+    int              neighbours; /* batches are of drawn neighbours, whatever option sampler says, and: */
+    int              by_parts;   /* their seeds are those of parts, as sampler=cluster has them */
+
+    const graft_sampler *like; /* of the same graph and options, whose partition may be copied; or NULL */
 };
 /** As graft_samples.create() and the others say; `graph` stays the caller's. */
 int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,
@@ -243,6 +247,14 @@ int32_t        gr_sampler_prefetch(graft_sampler *sampler, int32_t *made, graft_
 const struct gr_batch *gr_sampler_batch(const graft_sampler *sampler);
 void                   gr_sampler_explain(graft_sampler *sampler, char *text, uint64_t capacity);
 void                   gr_sampler_destroy(graft_sampler *sampler);
+/** Whether its draws depend on values of the graph. */
+int                    gr_sampler_reads_values(const graft_sampler *sampler);
+/** Whether these are its seeds. */
+int                    gr_sampler_has_seeds(const graft_sampler *sampler, const int64_t *seeds, int64_t n_seeds);
+/** The same graph, whose arrays are now elsewhere. No batch is in the making. */
+void                   gr_sampler_set_graph(graft_sampler *sampler, const graft_csr *graph);
+/** A line on the parts or walks that batches are of, if they are. */
+void                   gr_sampler_explain_kind(const graft_sampler *sampler, struct gr_text *text);
 /** Whether `graph` has the arrays that create() found, as far as the sampler reads them. */
 int                    gr_sampler_reads(const graft_sampler *sampler, const graft_csr *graph);
 /** The matrix that the host gave. */

@@ -6,11 +6,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/subgraph.h"
 
+#include "base/assert.h"
 #include "base/handle.h"
 #include "base/random.h"
 #include "base/text.h"
 
 #include <pthread.h>
+#include <string.h>
 
 enum slot_state { SLOT_EMPTY, SLOT_CLAIMED, SLOT_READY, SLOT_FAILED };
 
@@ -159,8 +161,8 @@ static void shuffle_seeds(graft_sampler *s)
     else gr_sample_shuffle(s->shuffled, s->n_seeds, gr_random_key(seed, GR_RANDOM_SHUFFLE, (uint64_t)s->epoch, 0));
 }
 
-/* Option sampler, where it is not neighbour. */
-static int32_t create_subgraphs(graft_sampler *s, graft_error *error)
+/* Option sampler, where it is not neighbour, or only the order of the seeds. */
+static int32_t create_subgraphs(graft_sampler *s, const struct gr_sampler_source *from, graft_error *error)
 {
     const int64_t asked = s->context->options.sampling.batch_size, n = s->n_seeds > 0 ? s->n_seeds : s->graph.n_rows;
     const struct gr_subgraph_source source = { .context = s->context,
@@ -168,12 +170,13 @@ static int32_t create_subgraphs(graft_sampler *s, graft_error *error)
                                                .seeds = s->seeds,
                                                .n_seeds = s->n_seeds,
                                                .seed = s->request.seed,
-                                               .n_batches = asked > 0 && n > 0 ? (n + asked - 1) / asked : 1 };
+                                               .n_batches = asked > 0 && n > 0 ? (n + asked - 1) / asked : 1,
+                                               .like = from->like != NULL ? from->like->subgraphs : NULL };
     int32_t                         rc = GRAFT_OK;
 
     GR_TRY(gr_subgraphs_create(&source, &s->subgraphs, error));
     s->n_batches = s->subgraphs->n_batches;
-    s->request.subgraphs = s->subgraphs;
+    if (!from->neighbours) s->request.subgraphs = s->subgraphs;
     GR_TRY(GR_NEW(s->context, s->first_of, s->n_batches + 1, error));
 done:
     return rc;
@@ -199,7 +202,7 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
                           graft_error *error)
 {
     const struct gr_sampling_options *options = &context->options.sampling;
-    const int                         draws = options->sampler == GR_SAMPLER_NEIGHBOUR || source->neighbours;
+    const int                         has_subgraphs = options->sampler != GR_SAMPLER_NEIGHBOUR && !source->neighbours;
     graft_sampler                    *s = NULL;
     int32_t                           rc = GRAFT_OK;
 
@@ -211,8 +214,10 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     s->graph = *source->graph;
     s->n_seeds = source->n_seeds;
     s->rule = (struct gr_draw_rule){ .graph = &s->graph };
-    if (draws) s->rule.weights = options->weights;
-    if (draws) s->rule.replace = options->replace != 0;
+    if (options->sampler == GR_SAMPLER_NEIGHBOUR) {
+        s->rule.weights = options->weights;
+        s->rule.replace = options->replace != 0;
+    }
     if (s->rule.weights == GR_SAMPLE_UNIFORM && !s->rule.replace)
         s->rule.draw_rows = gr_draw_rows_for(gr_processor_isa());
     s->request.rule = &s->rule;
@@ -221,7 +226,7 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     GR_TRY(read_batch_sizes(s, source, error));
     GR_TRY(check_edge_weights(s, error));
     GR_TRY(copy_seeds(s, source->seeds, error));
-    if (!draws) GR_TRY(create_subgraphs(s, error));
+    if (has_subgraphs || source->by_parts) GR_TRY(create_subgraphs(s, source, error));
     GR_TRY(GR_NEW(context, s->slots, s->n_slots, error));
     GR_TRY(gr_sampler_begin(s, 0, 0, error));
     *sampler = s;
@@ -264,7 +269,23 @@ int gr_sampler_reads(const graft_sampler *s, const graft_csr *graph)
     const graft_csr *mine = &s->graph;
 
     return graph->n_rows == mine->n_rows && graph->row_ptr == mine->row_ptr && graph->col_idx == mine->col_idx &&
-           (graph->values == mine->values || s->rule.weights != GR_SAMPLE_BY_EDGE);
+           (graph->values == mine->values || !gr_sampler_reads_values(s));
+}
+
+int gr_sampler_reads_values(const graft_sampler *s)
+{
+    return s->rule.weights == GR_SAMPLE_BY_EDGE;
+}
+
+int gr_sampler_has_seeds(const graft_sampler *s, const int64_t *seeds, int64_t n_seeds)
+{
+    return n_seeds == s->n_seeds && (n_seeds == 0 || memcmp(seeds, s->seeds, (uint64_t)n_seeds * sizeof *seeds) == 0);
+}
+
+void gr_sampler_set_graph(graft_sampler *s, const graft_csr *graph)
+{
+    GR_ASSERT(s->in_making == 0 && graph->n_rows == s->graph.n_rows && graph->n_cols == s->graph.n_cols);
+    s->graph = *graph;
 }
 
 /* -- an epoch ----------------------------------------------------------------------------------------------------- */
@@ -527,6 +548,11 @@ static void explain_draws(const graft_sampler *s, struct gr_text *out)
     gr_text_add(out, ", %s, %s replacement\n", weights[s->rule.weights], s->rule.replace ? "with" : "without");
 }
 
+void gr_sampler_explain_kind(const graft_sampler *s, struct gr_text *text)
+{
+    if (s->subgraphs != NULL) s->subgraphs->kind->explain(s->subgraphs->state, text);
+}
+
 void gr_sampler_explain(graft_sampler *s, char *text, uint64_t capacity)
 {
     struct gr_text out = { text, capacity };
@@ -536,7 +562,7 @@ void gr_sampler_explain(graft_sampler *s, char *text, uint64_t capacity)
                 (long long)gr_csr_entries(&s->graph));
     gr_text_add(&out, "batches   %lld of %lld seeds in an epoch, at most %lld ahead\n", (long long)s->n_batches,
                 (long long)s->batch_size, (long long)s->n_slots);
-    if (s->subgraphs != NULL) s->subgraphs->kind->explain(s->subgraphs->state, &out);
-    else explain_draws(s, &out);
+    gr_sampler_explain_kind(s, &out);
+    if (s->request.subgraphs == NULL) explain_draws(s, &out);
     gr_text_add(&out, "memory    %.1f MB beside the graph\n", (double)gr_sampler_bytes(s) / 1e6);
 }

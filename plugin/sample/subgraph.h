@@ -17,6 +17,8 @@ struct gr_subgraph_source {
     int64_t          n_seeds;
     uint64_t         seed;
     int64_t          n_batches; /* that option batch_size makes of the seeds; at least 1 */
+
+    const struct gr_subgraphs *like; /* of the same graph, whose partition may be copied; or NULL */
 };
 
 /** The vertices of a batch in the making. */
@@ -62,7 +64,8 @@ static inline int gr_subgraphs_has_seed(const struct gr_subgraphs *subgraphs, in
     return subgraphs->is_seed[v / 8] >> v % 8 & 1;
 }
 
-/** Create the sampler of option sampler, which is not neighbour. \return OK; ERR_NOMEM; errors of the partitioner. */
+/** Create the sampler of option sampler, which is not neighbour.
+ *  \return OK; ERR_NOMEM; ERR_CANCELLED; errors of the partitioner. */
 int32_t gr_subgraphs_create(const struct gr_subgraph_source *source, struct gr_subgraphs **subgraphs,
                             graft_error *error);
 void    gr_subgraphs_destroy(const graft_context *context, struct gr_subgraphs *subgraphs);

@@ -115,8 +115,15 @@ void gr_setup_put_row(const struct gr_setup *setup, const struct gr_outputs *out
 
 /** With check=full, whether no array of the data set has changed but those of `what` (GRAFT_UPDATE_...). Collective. */
 int32_t gr_setup_check_loans(struct gr_setup *setup, uint32_t what, graft_error *error);
-/** Replace arrays of the data set, as graft_train.update() says. Collective. */
-int32_t gr_setup_update(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset, graft_error *error);
+/** What depends on the arrays that update() replaces and is not of the setup: prepare() makes it anew before anything
+ *  has changed, from the targets and the graph to be. The update may fail later. */
+struct gr_update_dependent {
+    int32_t (*prepare)(void *arg, const struct gr_targets *targets, const graft_csr *graph, graft_error *error);
+    void *arg;
+};
+/** Replace arrays of the data set, as graft_train.update() says. Collective. Over ranks `dependent` is NULL. */
+int32_t gr_setup_update(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset,
+                        const struct gr_update_dependent *dependent, graft_error *error);
 
 /** Warn of options that have no effect and have not been warned of; over ranks rank 0 alone does. */
 void gr_setup_report_options(struct gr_setup *setup);
@@ -261,6 +268,9 @@ void    gr_ranks_edges_end(struct gr_setup *setup, struct gr_new_edges *edges);
 int32_t gr_ranks_join(const struct gr_setup *setup, int with_values, struct gr_csr *joined, graft_error *error);
 /** The values of the matrix of attention, whose rows have the local entries first. */
 void    gr_ranks_join_values(const struct gr_part *part, void *values);
+
+/** In one process: the matrix of the setup with the new values, before end(). */
+graft_csr gr_new_edges_graph(const struct gr_setup *setup, const struct gr_new_edges *edges);
 
 /** The value of loops that are added; `remote`, the edges to other ranks, may be NULL. */
 struct gr_loop_value gr_setup_loop_value(const struct gr_setup *setup, const graft_csr *remote);

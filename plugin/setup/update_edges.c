@@ -105,7 +105,7 @@ static int32_t derive_edges(struct gr_setup *s, struct gr_new_edges *e, graft_er
     GR_TRY(gr_setup_graph_derive(s, &e->copy, 0, error));
     GR_ASSERT(gr_csr_entries(e->copy.csr) == gr_csr_entries(&s->a->csr));
     GR_TRY(gr_csr_is_symmetric(s->context, e->copy.csr, &e->symmetric, error));
-    if (s->model.config.kind->attends) return GRAFT_OK; /* it has no transpose */
+    if (s->a_transpose == NULL) return GRAFT_OK; /* of attention, and of training by minibatch */
     if (s->a_transpose != s->a) GR_TRY(turn_values(s, e->copy.csr, s->a_transpose, &e->turned, error));
     else if (!e->symmetric) GR_TRY(make_transpose(s, e->copy.csr, e, error));
     part = *e->copy.csr;
@@ -142,6 +142,15 @@ int32_t gr_new_edges_begin(struct gr_setup *s, const graft_dataset *data, struct
 done:
     if (*edges == NULL) gr_free(s->context, e);
     return rc;
+}
+
+graft_csr gr_new_edges_graph(const struct gr_setup *s, const struct gr_new_edges *e)
+{
+    graft_csr graph = s->a->csr;
+
+    if (gr_setup_uses_values(s)) return *e->copy.csr;
+    if (s->a->owned[GR_OWNED_VALUES] == NULL) graph.values = e->graph.values;
+    return graph;
 }
 
 /* In one process: put the new values into use. */

@@ -18,13 +18,11 @@ static int32_t check_history_options(const struct gr_setup *s, graft_error *erro
     if (options->drop_last)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'drop_last' is yes, but with history=full each epoch renews the rows of all vertices");
-    if (options->sampler != GR_SAMPLER_NEIGHBOUR)
-        return gr_fail(
-            error, GRAFT_ERR_OPTION,
-            "options 'history' and 'sampler=%s' cannot be set together: a batch of a subgraph has no vertices "
-            "of other batches",
-            options->sampler == GR_SAMPLER_CLUSTER ? "cluster" : "saint");
-    if (options->fanout.count > 1)
+    if (options->sampler == GR_SAMPLER_SAINT)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "options 'history' and 'sampler=saint' cannot be set together: an epoch of random walks leaves "
+                       "out some vertices, and rows of all are renewed; expected neighbour or cluster");
+    if (options->fanout.count > 1 && options->sampler == GR_SAMPLER_NEIGHBOUR)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'fanout' is a list of %d numbers, but with history=full all layers gather from the same "
                        "neighbours; expected one number",

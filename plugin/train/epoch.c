@@ -102,6 +102,16 @@ static void find_in_losses(int is_finite, struct finding *found)
     found->is_after_step = 1;
 }
 
+/* Other batches would read such rows as zeros. */
+static void find_in_history(const graft_trainer *t, struct finding *found)
+{
+    const struct gr_minibatches *m = t->batches;
+
+    if (m == NULL || m->cached == NULL || m->cached->unfit == 0 || found->what[0] != '\0') return;
+    snprintf(found->what, sizeof found->what, "%lld rows that history=full keeps fit no code of option 'hec.codec'",
+             (long long)m->cached->unfit);
+}
+
 /* Step number `step`, on these blocks, up to the weights; none of these change if the loss or a gradient is found not
  * to be finite. */
 static int32_t train_blocks(graft_trainer *t, const struct gr_block *const *blocks, int64_t step, graft_epoch *epoch,
@@ -121,6 +131,7 @@ static int32_t train_blocks(graft_trainer *t, const struct gr_block *const *bloc
     if (run->strategy->ops->sum_gradients != NULL) gr_profile_end_alone(&run->profile, "reduce", begin);
     begin = gr_profile_begin(&run->profile);
     find_in_gradients(t, *loss, found);
+    find_in_history(t, found);
     if (found->what[0] != '\0') return GRAFT_OK;
     epoch->learning_rate = gr_learning_rate(&t->setup.model.config.live, t->progress.epoch) * t->progress.rate_factor;
     epoch->gradient_norm = (double)NAN;
@@ -147,10 +158,14 @@ static int renews_only(const graft_trainer *t)
     return t->batches->history != NULL && t->setup.run.targets.n_train == 0;
 }
 
-static int32_t renew_rows(graft_trainer *t, int64_t step, graft_error *error)
+static int32_t renew_rows(graft_trainer *t, int64_t step, struct finding *found, graft_error *error)
 {
+    int32_t rc;
+
     t->setup.run.epoch = step;
-    return gr_run_forward(&t->setup.run, GRAFT_PASS_FORWARD, t->batches->block_of, error);
+    rc = gr_run_forward(&t->setup.run, GRAFT_PASS_FORWARD, t->batches->block_of, error);
+    if (rc == GRAFT_OK) find_in_history(t, found);
+    return rc;
 }
 
 /* The next batch of the epoch: as a step on the whole graph. */
@@ -163,7 +178,7 @@ static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding 
 
     if (t->setup.over == NULL) GR_TRY(gr_check_cancel(t->setup.context, error));
     rc = gr_minibatch_begin(t, error);
-    if (rc == GRAFT_OK && renews_only(t)) rc = renew_rows(t, step, error);
+    if (rc == GRAFT_OK && renews_only(t)) rc = renew_rows(t, step, found, error);
     else if (rc == GRAFT_OK) rc = train_blocks(t, t->batches->block_of, step, epoch, &loss, found, error);
     if (rc == GRAFT_OK && has_changed(found)) {
         p->loss += loss * t->setup.run.targets.loss_weight;

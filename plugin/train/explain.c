@@ -167,6 +167,7 @@ static void explain_batches(const graft_trainer *t, struct gr_text *text)
             r->all_edges / t->setup.over->comm->n_ranks,
             (double)r->most_edges * t->setup.over->comm->n_ranks / r->all_edges);
     gr_text_add(text, "\n");
+    gr_sampler_explain_kind(m->sampler, text);
     for (int32_t i = 0; m->cached != NULL && gr_cached_item(m->cached, -1, i, &item, &error) == GRAFT_OK; i++)
         explain_cache(&item, text);
 }

@@ -47,12 +47,12 @@ static int32_t read_fanouts(const struct gr_setup *s, int64_t *fanout, graft_err
 }
 
 /* The training vertices of this rank, or with option history all, in the order of the setup. */
-static int32_t find_seeds(const struct gr_setup *s, int64_t **seeds, int64_t *n_seeds, graft_error *error)
+static int32_t find_seeds(const struct gr_setup *s, const struct gr_targets *targets, int64_t **seeds, int64_t *n_seeds,
+                          graft_error *error)
 {
-    const struct gr_targets *targets = &s->run.targets;
-    const int                all = gr_setup_has_history(s);
-    int64_t                  count = 0;
-    int32_t                  rc = GRAFT_OK;
+    const int all = gr_setup_has_history(s);
+    int64_t   count = 0;
+    int32_t   rc = GRAFT_OK;
 
     for (int64_t v = 0; v < targets->n; v++) count += all || gr_is_trained(targets, v);
     GR_TRY(GR_NEW(s->context, *seeds, count, error));
@@ -82,24 +82,35 @@ done:
     return rc;
 }
 
+/* What a sampler of the batches is made from, but its graph and seeds. */
+static int32_t describe_sampler(const struct gr_setup *s, int64_t *fanout, struct gr_sampler_source *source,
+                                graft_error *error)
+{
+    const struct gr_sampling_options *options = &s->context->options.sampling;
+
+    *source = (struct gr_sampler_source){ .n_layers = s->model.config.n_layers,
+                                          .fanout = fanout,
+                                          .neighbours = !s->model.config.kind->gathers || gr_setup_has_history(s) };
+    if (!gr_setup_has_history(s)) return read_fanouts(s, fanout, error);
+    source->n_layers = 1; /* which all layers share */
+    source->by_parts = options->sampler == GR_SAMPLER_CLUSTER;
+    fanout[0] =
+        source->by_parts || gr_option_is_default(s->context, "fanout") ? GR_ALL_NEIGHBOURS : options->fanout.width[0];
+    return GRAFT_OK;
+}
+
 /* All but the agreement on what this rank alone has failed in. */
 static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
-    struct gr_sampler_source source = { .n_layers = s->model.config.n_layers };
+    struct gr_sampler_source source;
     int64_t                  fanout[GR_LAYERS_MAX], *seeds = NULL;
     int32_t                  rc = GRAFT_OK;
 
     GR_TRY(check_options(s, error));
-    if (s->over == NULL && gr_setup_has_history(s)) {
-        GR_TRY(gr_batch_history_init(s, m, error));
-        source.n_layers = 1; /* which all layers share */
-        fanout[0] = gr_option_is_default(s->context, "fanout") ? GR_ALL_NEIGHBOURS
-                                                               : s->context->options.sampling.fanout.width[0];
-    } else {
-        GR_TRY(read_fanouts(s, fanout, error));
-    }
+    if (gr_setup_has_history(s)) GR_TRY(gr_batch_history_init(s, m, error));
+    GR_TRY(describe_sampler(s, fanout, &source, error));
     rc = make_places(s, m, error);
-    if (rc == GRAFT_OK) rc = find_seeds(s, &seeds, &source.n_seeds, error);
+    if (rc == GRAFT_OK) rc = find_seeds(s, &s->run.targets, &seeds, &source.n_seeds, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     m->graph = &m->no_edges;
     if (s->model.config.kind->gathers && s->a != NULL) m->graph = &s->a->csr;
@@ -110,8 +121,6 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
     }
     source.graph = m->graph;
     source.seeds = seeds;
-    source.fanout = fanout;
-    source.neighbours = m->graph == &m->no_edges;
     rc = gr_strategy_agree(s->run.strategy, gr_sampler_create(s->context, &source, &m->sampler, error), error);
 done:
     gr_free(s->context, seeds);
@@ -156,6 +165,52 @@ int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
     t->progress.n_batches = gr_sampler_batches(t->batches->sampler);
 done:
     free_minibatches(s, made);
+    return rc;
+}
+
+/* The sampler of other targets or another graph, if the present one cannot stay. */
+static int32_t prepare_sampler(void *arg, const struct gr_targets *targets, const graft_csr *graph, graft_error *error)
+{
+    struct gr_batch_update      *update = arg;
+    const struct gr_setup       *s = &update->trainer->setup;
+    const struct gr_minibatches *m = update->trainer->batches;
+    const int reads_values = (update->what & GRAFT_UPDATE_EDGE_VALUES) != 0 && gr_sampler_reads_values(m->sampler);
+    struct gr_sampler_source source;
+    int64_t                  fanout[GR_LAYERS_MAX], n_seeds, *seeds = NULL;
+    int32_t                  rc = GRAFT_OK;
+
+    GR_TRY(find_seeds(s, targets, &seeds, &n_seeds, error));
+    if (!reads_values && gr_sampler_has_seeds(m->sampler, seeds, n_seeds)) goto done;
+    GR_TRY(describe_sampler(s, fanout, &source, error));
+    source.graph = m->graph == &m->no_edges ? m->graph : graph;
+    source.seeds = seeds;
+    source.n_seeds = n_seeds;
+    source.like = m->sampler;
+    rc = gr_sampler_create(s->context, &source, &update->sampler, error);
+done:
+    gr_free(s->context, seeds);
+    return rc;
+}
+
+int32_t gr_minibatches_update(struct gr_batch_update *update, const graft_dataset *data, graft_error *error)
+{
+    graft_trainer                   *t = update->trainer;
+    struct gr_minibatches           *m = t->batches;
+    const struct gr_update_dependent dependent = { prepare_sampler, update };
+    int32_t                          rc = GRAFT_OK;
+
+    GR_TRY(gr_setup_update(&t->setup, update->what, data, &dependent, error));
+    if (update->sampler != NULL) {
+        gr_sampler_destroy(m->sampler);
+        m->sampler = update->sampler;
+        update->sampler = NULL;
+        t->progress.n_batches = gr_sampler_batches(m->sampler);
+    }
+    gr_sampler_set_graph(m->sampler, m->graph);
+    charge_sampler(&t->setup, m);
+    gr_minibatches_forget(t);
+done:
+    gr_sampler_destroy(update->sampler);
     return rc;
 }
 
@@ -379,6 +434,7 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     m->strategy = s->run.strategy;
     gr_budget_init(&m->budget, s->context, 0);
     m->budget.limit = s->budget.limit - gr_budget_total(&s->budget);
+    if (m->cached != NULL) m->cached->unfit = 0;
     if (m->history != NULL) GR_TRY(gr_batch_history_fill(s, m, number, error));
     begin = gr_profile_begin(&s->run.profile);
     s->run.profile.pass = GRAFT_PASS_FORWARD;

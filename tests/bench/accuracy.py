@@ -60,24 +60,29 @@ def arguments(root):
     return options
 
 
-def train(options, dataset, settings, alone, seed):
-    """The report of one run."""
+def train(options, dataset, settings, alone, seed, traced=False):
+    """The report of one run; "trace" has the spans of its profile where one is wanted."""
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                        OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
                        OMPI_MCA_btl_vader_single_copy_mechanism="none", UCX_LOG_LEVEL="fatal")
     cores = len(os.sched_getaffinity(0))
     threads = cores if alone else max(1, cores // options.ranks)
     with tempfile.TemporaryDirectory() as scratch:
-        report = os.path.join(scratch, "report.json")
+        report, trace = os.path.join(scratch, "report.json"), os.path.join(scratch, "trace.json")
         command = [] if alone else [options.launcher, "-n", str(options.ranks)]
         command += [os.path.join(options.build, "graft-train"), dataset, "--set", *MODEL, f"threads={threads}",
                     *options.set, *settings.split(), f"seed={seed}", "--json", report]
+        command += ["--profile", trace] if traced else []
         result = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                 stdin=subprocess.DEVNULL, env=environment)
         if result.returncode != 0:
             sys.exit(f"accuracy.sh: {' '.join(command)}\n{result.stderr}")
         with open(report, encoding="utf-8") as stream:
-            return json.load(stream)
+            result = json.load(stream)
+        if traced:
+            with open(trace, encoding="utf-8") as stream:
+                result["trace"] = json.load(stream)
+        return result
 
 
 def line(name, reports, whole, post):

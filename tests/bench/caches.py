@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training by minibatch over ranks with caches of historical embeddings (DistGNN-MB) beside one process and the whole
-graph: caches.py --help. Accuracy, epochs until it is within one point of that of one process, rows found by layer,
-bytes, and bytes if every row had been fetched."""
+"""Training by minibatch over ranks with caches of historical embeddings (DistGNN-MB) beside one process: caches.py
+--help. Accuracy, epochs until it is within one point of that of one process, rows found by layer, bytes, and bytes if
+every row had been fetched; then where the first rank spends an epoch."""
 import argparse
 import os
+import re
 import statistics
 import sys
 
@@ -13,12 +14,17 @@ import accuracy
 SETTINGS = ["", "hec.miss=drop_rescaled", "hec.miss=last", "aep.rows=200 halo.codec=q8 hec.codec=q8",
             "hec.life=2 aep.rows=2000"]
 BATCHES = {"debian-archive": 1000, "dblp": 200, "tolokers": 1000}
+# Phases of the profile outside evaluations, in the columns of the second table.
+PHASES = {"sample": ["sample"], "gather": ["gather", "cache"], "aggregate": ["aggregate"],
+          "update": ["update", "rows", "loss", "optimizer"], "push": ["push", "receive", "prepare"],
+          "reduce, with waiting": ["reduce"]}
 
 
 def arguments(root):
     parser = argparse.ArgumentParser(prog="caches.py", description=__doc__)
     parser.add_argument("datasets", nargs="*", metavar="DATASET",
                         help="default: the Debian graph of the quickstart; dblp and tolokers of GRAFT_TEST_DATA")
+    parser.add_argument("--batch", type=int, help="vertices of a batch of all ranks; default: 200 on dblp, else 1000")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="options of graft-train for all")
@@ -57,24 +63,42 @@ def line(name, reports, whole):
           f" | {statistics.median(report['seconds_per_epoch'] for report in reports):.2f} |", flush=True)
 
 
+def shares(name, report):
+    """A line of the second table: shares of the phases of the first rank, and how uneven the edges of batches are."""
+    seconds = {}
+    for span in report["trace"]:
+        # Thread 1 of the trace has the phases; their parts have a number.
+        if span["ph"] == "X" and span["tid"] == 1 and span["cat"] != "evaluation" and not span["args"]["part"]:
+            seconds[span["name"]] = seconds.get(span["name"], 0) + span["dur"]
+    whole = sum(seconds.values())
+    parts = [100 * sum(seconds.pop(phase, 0) for phase in phases) / whole for phases in PHASES.values()]
+    uneven = re.search(r"the largest rank ([0-9.]+) times", report["explain"])
+    parts.append(100 * sum(seconds.values()) / whole)
+    return f"| {name} | " + " | ".join(f"{part:.1f}" for part in parts) + f" | {uneven.group(1) if uneven else ''} |"
+
+
 def main():
     options = arguments(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     for dataset in options.datasets:
         name = os.path.basename(os.path.normpath(dataset))
-        size = BATCHES.get(name, 1000)
+        size = options.batch or BATCHES.get(name, 1000)
         print(f"\n{name}, {options.ranks} ranks, batches of {size}, {options.seeds} seeds\n")
         print("| | test accuracy, % | sd | epochs to within 1 point | found, % | MB per epoch | times fewer than "
               "fetched | s per epoch |\n|---|---|---|---|---|---|---|---|", flush=True)
+        times = []
 
-        def train(settings, alone):
-            return [accuracy.train(options, dataset, settings, alone, seed) for seed in range(options.seeds)]
+        def train(name, settings, alone, whole):
+            reports = [accuracy.train(options, dataset, settings, alone, seed, traced=seed == 0)
+                       for seed in range(options.seeds)]
+            line(name, reports, whole)
+            times.append(shares(name, reports[0]))
+            return statistics.mean(100 * report["test_accuracy"] for report in reports)
 
-        one = train(f"batch_size={size}", True)
-        whole = statistics.mean(100 * report["test_accuracy"] for report in one)
-        line("one process", one, whole)
+        whole = train("one process", f"batch_size={size}", True, None)
         for settings in options.compare:
-            line(settings or "ranks", train(f"partition=metis batch_size={size // options.ranks} {settings}", False),
-                 whole)
+            train(settings or "ranks", f"partition=metis batch_size={size // options.ranks} {settings}", False, whole)
+        print("\n| share of an epoch of the first rank, % | " + " | ".join(PHASES) +
+              " | other | most edges / mean |\n|" + "---|" * (len(PHASES) + 3) + "\n" + "\n".join(times), flush=True)
 
 
 if __name__ == "__main__":

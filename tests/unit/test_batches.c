@@ -39,6 +39,7 @@ static void reset_options(void)
                       "workers.sparse=0 on_nonfinite=stop sample.ahead=0 sample.weights=uniform normalize_features=no "
                       "attention_dropout=0");
     host_set_all(api, "reuse_input=yes row_masks=yes");
+    host_set_all(api, "history=no partition.program=auto");
     host_set_all(api, "sampler=neighbour cluster.parts=0 saint.walk=2 saint.coverage=20");
 }
 
@@ -409,6 +410,74 @@ static void test_new_split(void)
     sample_dataset_fini(&set);
 }
 
+/* update() that lacks memory changes nothing; one that has it, all, as a new trainer with the same state shows. */
+static void test_update_without_memory(const char *settings)
+{
+    const uint32_t        what = GRAFT_UPDATE_SPLIT | GRAFT_UPDATE_LABELS | GRAFT_UPDATE_FEATURES;
+    struct sample_dataset set, other;
+    graft_trainer        *trainers[3];
+    graft_state_item      item = GRAFT_INIT(graft_state_item);
+    int64_t               failures = 0;
+    int                   same = 1;
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    sample_dataset_init(&other, &sample, N, FEATURES, CLASSES, 0, 0);
+    other.dataset.graph = set.dataset.graph;
+    for (int64_t v = 0; v < N; v++) other.split[v] = v % 3 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
+    trainers[0] = create_trainer(&set, settings);
+    if (train->create(api->context, &set.dataset, &trainers[1], &error) != GRAFT_OK) return;
+    for (int i = 0; i < 2; i++) loss_of_epoch(trainers[i]);
+    for (;; failures++) {
+        host.fail_at = host.calls + failures;
+        if (train->update(trainers[0], what, &other.dataset, &error) != GRAFT_ERR_NOMEM || failures == 300) break;
+        if (failures % 32) continue;
+        host.fail_at = -1;
+        loss_of_epoch(trainers[0]);
+        loss_of_epoch(trainers[1]);
+        same &= host_same_state(train, trainers[0], trainers[1]);
+    }
+    host.fail_at = -1;
+    ok(same && failures > 0 && failures < 300, "%s: %lld updates without memory change nothing", settings,
+       (long long)failures);
+    same = train->create(api->context, &other.dataset, &trainers[2], &error) == GRAFT_OK;
+    for (int32_t i = 0; same && train->state_item(trainers[0], i, &item, NULL) == GRAFT_OK; i++)
+        same = train->state_set(trainers[2], &item, &error) == GRAFT_OK;
+    same = same && loss_of_epoch(trainers[0]) == loss_of_epoch(trainers[2]);
+    ok(same && host_same_state(train, trainers[0], trainers[2]), "%s: then it goes on as a new trainer", settings);
+    for (int i = 0; i < 3; i++) train->destroy(trainers[i]);
+    sample_dataset_fini(&set);
+    sample_dataset_fini(&other);
+}
+
+/* Other seeds are of the same parts, which METIS made: its program is not there any more. */
+static void test_parts_stay(void)
+{
+    struct sample_dataset set;
+    graft_trainer        *trainer = NULL;
+    char                  text[2][2000] = { "", "" }, program[1000], link[] = "parts-stay.XXXXXX", settings[200];
+    int                   good;
+
+    snprintf(program, sizeof program, "%.900s", getenv("GRAFT_LIBRARY"));
+    snprintf(strrchr(program, '/') + 1, 20, "graft-metis");
+    if (access(program, X_OK) != 0 || mkdtemp(link) == NULL || rmdir(link) != 0 || symlink(program, link) != 0) {
+        skip(1, "there is no %s", program);
+        return;
+    }
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    snprintf(settings, sizeof settings, "batch_size=20 sampler=cluster cluster.parts=40 partition.program=./%s", link);
+    trainer = create_trainer(&set, settings);
+    good = unlink(link) == 0 && train->explain(trainer, text[0], sizeof text[0], &error) == GRAFT_OK;
+    set.split[0] = set.split[0] == GRAFT_SPLIT_TRAIN ? GRAFT_SPLIT_TEST : GRAFT_SPLIT_TRAIN;
+    good = good && train->update(trainer, GRAFT_UPDATE_SPLIT, &set.dataset, &error) == GRAFT_OK;
+    good = good && isfinite(loss_of_epoch(trainer)) &&
+           train->explain(trainer, text[1], sizeof text[1], &error) == GRAFT_OK;
+    for (int i = 0; i < 2; i++)
+        ok(good && strstr(text[i], "cluster   40 parts by metis") != NULL, "%s is of parts by METIS",
+           i ? "another split" : "a trainer");
+    train->destroy(trainer);
+    sample_dataset_fini(&set);
+}
+
 /* The profile of an epoch has all of its batches, more than it had space for. */
 static void test_all_spans(void)
 {
@@ -505,6 +574,11 @@ int main(void)
     test_bits("model=gcn batch_size=30 sampler=cluster cluster.parts=40 dropout=0.2 partition.program=none", 150);
     test_bits("model=gat batch_size=50 sampler=saint saint.walk=3 saint.coverage=5", 100);
     test_new_split();
+    test_update_without_memory("epochs=99 row_masks=no batch_size=30 fanout=3");
+    test_update_without_memory("epochs=99 row_masks=no batch_size=30 sampler=cluster partition.program=none");
+    test_update_without_memory("epochs=99 row_masks=no batch_size=30 sampler=saint saint.coverage=2 threads=1");
+    test_update_without_memory("epochs=99 row_masks=no batch_size=60 history=full hidden=8");
+    test_parts_stay();
     test_all_spans();
     test_batch_refusals();
     api->close(api->context);

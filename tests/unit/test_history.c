@@ -32,7 +32,7 @@ static void set_history_options(const char *settings)
         "norm=none jumping=none residual=no epochs=4 eval_every=0 threads=2 order=given symmetrize=no "
         "batch_size=0 fanout=-1 drop_last=no sampler=neighbour lr=0.01 sparse_input=auto recompute=no optimizer=adam "
         "model.type=f32 attention_dropout=0 hec.codec=f32 history=no edge_features=none momentum=0 "
-        "weight_decay=0");
+        "weight_decay=0 row_masks=yes cluster.parts=0 partition.program=auto");
     host_set_all(api, settings);
 }
 
@@ -109,6 +109,8 @@ static void test_exact_history(void)
         off = loss_difference(&dense.dataset, settings, "batch_size=11 history=full sample.ahead=1 recompute=yes");
         ok(off < 1e-5, "%s: and those of 11 vertices, with recompute (%.1e off)", settings, off);
     }
+    ok(loss_difference(&dense.dataset, "model=sage norm=batch row_masks=no", "batch_size=300 history=full") < 1e-3,
+       "norm=batch: a batch of all vertices is a step");
     ok(loss_difference(&sparse.dataset, "model=gcn lr=0 sparse_input=yes", "batch_size=37 history=full") < 1e-5,
        "sparse");
     ok(loss_difference(&dense.dataset, "model=gcn lr=0", "batch_size=37 history=full hec.codec=bf16") < 1e-2, "bf16");
@@ -422,11 +424,73 @@ static void test_history_state(void)
     sample_dataset_fini(&set);
 }
 
+/* Unless the host sets option fanout, batches gather from all neighbours. */
+static void test_default_fanout(void)
+{
+    static const char     settings[] = "model=gcn layers=2 hidden=8 dropout=0 norm=none lr=0 eval_every=0";
+    const graft_api      *other = NULL;
+    struct sample_dataset set;
+    graft_trainer        *trainer = NULL;
+    graft_epoch           epochs[2];
+    int64_t               most = 0;
+    int                   good;
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    for (int64_t v = 0; v < N; v++)
+        most = set.graph.csr.row_ptr[v + 1] - set.graph.csr.row_ptr[v] > most
+                   ? set.graph.csr.row_ptr[v + 1] - set.graph.csr.row_ptr[v]
+                   : most;
+    good = graft_load(getenv("GRAFT_LIBRARY"), &host.table, &other, &error) == GRAFT_OK;
+    for (int i = 0; good && i < 2; i++) {
+        epochs[i] = GRAFT_INIT(graft_epoch);
+        host_set_all(other, settings);
+        if (i) host_set_all(other, "batch_size=30 history=full");
+        good = train->create(other->context, &set.dataset, &trainer, &error) == GRAFT_OK &&
+               train->epoch(trainer, &epochs[i], &error) == GRAFT_OK;
+        train->destroy(trainer);
+        trainer = NULL;
+    }
+    ok(good && most > 10 && fabs(epochs[1].loss - epochs[0].loss) < 1e-5 * epochs[0].loss,
+       "without option fanout batches gather from all neighbours, %lld of one vertex", (long long)most);
+    if (other != NULL) other->close(other->context);
+    sample_dataset_fini(&set);
+}
+
+/* Put vertex 1 in the place of vertex 0 in all rows. */
+static void hide_vertex(struct sample_dataset *set)
+{
+    const graft_csr *a = &set->graph.csr;
+
+    for (int64_t e = 0; e < a->row_ptr[N]; e++) {
+        if (sample_at(a->col_idx, a->index_type, e) != 0) continue;
+        if (a->index_type == GRAFT_I32) ((int32_t *)(uintptr_t)a->col_idx)[e] = 1;
+        else ((int64_t *)(uintptr_t)a->col_idx)[e] = 1;
+    }
+}
+
+/* A row that fits no code, of a vertex that no loss depends on. */
+static void test_unfit_rows(void)
+{
+    struct sample_dataset set;
+    graft_trainer        *trainer;
+    graft_epoch           epoch = GRAFT_INIT(graft_epoch);
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    hide_vertex(&set);
+    set.split[0] = GRAFT_SPLIT_TEST;
+    for (int j = 0; j < FEATURES; j++) ((float *)set.features.data)[j] = 3.4e38f;
+    trainer = create_for_history(&set.dataset, "batch_size=7 history=full hec.codec=q8 epochs=9");
+    ok(train->epoch(trainer, &epoch, &error) == GRAFT_ERR_NONFINITE && strstr(error.message, "'hec.codec'") != NULL,
+       "a row without a code: %s", error.message);
+    train->destroy(trainer);
+    sample_dataset_fini(&set);
+}
+
 static void test_history_refusals(void)
 {
     static const char *const wrong[][2] = {
         { "batch_size=40 history=full drop_last=yes", "'drop_last'" },
-        { "batch_size=40 history=full drop_last=no sampler=cluster", "'sampler=cluster'" },
+        { "batch_size=40 history=full drop_last=no sampler=saint", "'sampler=saint'" },
         { "batch_size=40 history=full fanout=1,2,3", "list of 3 numbers" },
         { "batch_size=301 history=full", "'batch_size' is 301" },
     };
@@ -459,9 +523,14 @@ int main(void)
     if (!ok(train != NULL && samples != NULL && mxm != NULL, "it has the interfaces")) return done();
     test_exact_history();
     test_plain_loops("hidden=3,6 batch_size=7 history=full optimizer=sgd lr=0.5 hec.codec=f32");
+    test_plain_loops("hidden=3,6 batch_size=7 history=full sampler=cluster cluster.parts=90 partition.program=none "
+                     "optimizer=sgd lr=0.5");
     test_history_bits("batch_size=60 history=full dropout=0.4");
+    test_history_bits("batch_size=60 history=full sampler=cluster dropout=0.4");
     test_history_bits("model=gat batch_size=60 history=full dropout=0.2 attention_dropout=0.2 fanout=5");
     test_history_state();
+    test_default_fanout();
+    test_unfit_rows();
     test_history_refusals();
     api->close(api->context);
     ok(host.live_blocks == 0 && host.fault == NULL, "all memory was returned (%lld blocks, %s)",

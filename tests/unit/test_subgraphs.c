@@ -12,12 +12,20 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const graft_api     *api;
 static const graft_mxm     *mxm;
 static const graft_samples *samples;
 static graft_error          error;
 static struct strict_host   host;
+static int64_t              cancel_at = -1; /* the allocation that asks to cancel the call */
+
+static void *allocate_and_cancel(void *self, uint64_t bytes, uint64_t alignment)
+{
+    if (cancel_at >= 0 && host.calls == cancel_at) api->cancel(api->context);
+    return strict_allocate(self, bytes, alignment);
+}
 
 /* A graph, a third of whose vertices are seeds. */
 struct scene {
@@ -272,6 +280,64 @@ static void test_given_seeds(const struct scene *s)
     }
 }
 
+static double seconds_of_sample(graft_sampler *sampler, const int64_t *seeds, int64_t n)
+{
+    graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
+    struct timespec    begin, end;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    if (samples->sample(sampler, seeds, n, 0, &batch, &error) != GRAFT_OK || batch.n_seeds != n) return (double)NAN;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+}
+
+/* Seeds of few parts, first one part after the other, and then in an order in which parts alternate. */
+static void test_alternating_seeds(const struct scene *s)
+{
+    graft_sampler     *sampler = make_subgraphs(s, "sampler=cluster cluster.parts=2 threads=1 partition.program=none");
+    graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
+    const int64_t      one = s->seeds[0];
+    int64_t           *sorted = calloc((size_t)s->n, sizeof *sorted), *mixed = calloc((size_t)s->n, sizeof *mixed);
+    int64_t            count = 0;
+    double             seconds[2];
+
+    if (samples->sample(sampler, &one, 1, 0, &batch, &error) != GRAFT_OK) abort();
+    for (int64_t i = 0; i < batch.n_vertices; i++) sorted[count++] = batch.vertex[i];
+    for (int64_t v = 0; v < s->n; v++) mixed[v] = -1;
+    for (int64_t i = 0; i < count; i++) mixed[sorted[i]] = 0;
+    for (int64_t v = 0, at = count; v < s->n; v++)
+        if (mixed[v] < 0) sorted[at++] = v;
+    for (int64_t i = 0; i < s->n; i++) mixed[i] = sorted[i % 2 ? s->n - 1 - i / 2 : i / 2];
+    seconds_of_sample(sampler, sorted, s->n);
+    seconds[0] = seconds_of_sample(sampler, sorted, s->n);
+    seconds[1] = seconds_of_sample(sampler, mixed, s->n);
+    ok(count > s->n / 4 && count < s->n && seconds[1] < 20 * seconds[0] + 0.05,
+       "seeds whose parts alternate: %.4f s, sorted ones %.4f s", seconds[1], seconds[0]);
+    samples->destroy(sampler);
+    free(sorted);
+    free(mixed);
+}
+
+/* create() is asked to stop while it partitions or counts. */
+static void test_subgraphs_cancel(const struct scene *s, const char *settings)
+{
+    graft_sampler *sampler = NULL;
+    int64_t        cancelled = 0, others = 0;
+
+    samples->destroy(make_subgraphs(s, settings));
+    for (int64_t at = 0; at < 6; at++) {
+        int32_t rc;
+
+        cancel_at = host.calls + at;
+        rc = samples->create(api->context, s->matrix, s->seeds, s->n_seeds, &sampler, &error);
+        cancel_at = -1;
+        if (rc == GRAFT_ERR_CANCELLED) cancelled++;
+        else others++;
+    }
+    ok(cancelled == 6 && sampler == NULL, "%s: %lld of 6 calls of create() end early", settings, (long long)cancelled);
+    samples->destroy(sampler);
+}
+
 /* Each allocation of create() and of a batch fails once. */
 static void test_subgraphs_no_memory(const struct scene *s, const char *settings)
 {
@@ -300,6 +366,7 @@ int main(void)
 
     error = GRAFT_INIT(graft_error);
     strict_host_init(&host);
+    host.table.allocate = allocate_and_cancel;
     if (!ok(graft_load(getenv("GRAFT_LIBRARY"), &host.table, &api, &error) == GRAFT_OK, "the library opens"))
         return done();
     mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
@@ -313,6 +380,10 @@ int main(void)
     test_subgraph_epochs(&large, "sampler=saint batch_size=100 saint.coverage=1", 134, 134);
     test_saint_weights(&small);
     test_given_seeds(&small);
+    test_alternating_seeds(&large);
+    test_subgraphs_cancel(&small, "sampler=cluster cluster.parts=7");
+    test_subgraphs_cancel(&small, "sampler=cluster cluster.parts=7 partition.program=none");
+    test_subgraphs_cancel(&small, "sampler=saint threads=3");
     test_subgraphs_no_memory(&small, "sampler=cluster cluster.parts=1 threads=1 batch_size=20");
     test_subgraphs_no_memory(&small, "sampler=saint saint.coverage=1 threads=1 batch_size=20");
     scene_fini(&small);

@@ -14,8 +14,9 @@
 enum { N = 83, FEATURES = 5, CLASSES = 3, EPOCHS = 2, EDGE_FEATURES = 2 };
 
 /* What the graph is: rows in no order with repeated entries; or the same in both directions, and so are the values that
- * the trainer is created with. FEW of either: short row masks, because few vertices are trained. */
-enum { MIXED = 0, MIRRORED = 1, FEW = 2 };
+ * the trainer is created with. FEW of either: short row masks, because few vertices are trained. ALONE: every third
+ * vertex has no neighbours. */
+enum { MIXED = 0, MIRRORED = 1, FEW = 2, ALONE = 4 };
 
 struct edges_job {
     const graft_dataset *old, *new;
@@ -259,6 +260,7 @@ static int64_t put_entries(struct edges_data *d, int kind)
         for (int64_t i = 0; i < N; i++) {
             const int64_t u = kind & MIRRORED ? i : N - 1 - i;
 
+            if ((kind & ALONE) && (v % 3 == 1 || u % 3 == 1)) continue;
             if (!is_entry(csr, v, u) && !((kind & MIRRORED) && is_entry(csr, u, v))) continue;
             d->col_idx[put++] = (int32_t)u;
             if (!(kind & MIRRORED) && put % 3 == 0) d->col_idx[put++] = (int32_t)u;
@@ -336,8 +338,8 @@ static void edges_run(int32_t n_ranks, const char *more, int kind, int bare, int
     hosts_run(&hosts, job.serial ? 1 : n_ranks, settings, body, &job);
     if (hosts_fault(&hosts) != NULL && strstr(hosts_fault(&hosts), "there is no kernel module") != NULL)
         skip(1, "%s", hosts_fault(&hosts));
-    else if (!ok(hosts_fault(&hosts) == NULL, "%s, %s%s on %d ranks", more, kind & MIRRORED ? "mirrored" : "mixed",
-                 kind & FEW ? ", few are trained" : "", n_ranks))
+    else if (!ok(hosts_fault(&hosts) == NULL, "%s, %s%s%s on %d ranks", more, kind & MIRRORED ? "mirrored" : "mixed",
+                 kind & FEW ? ", few are trained" : "", kind & ALONE ? ", some without neighbours" : "", n_ranks))
         diag("%s", hosts_fault(&hosts));
     for (int i = 0; i < 2; i++) free(job.logits[i]);
     edges_data_fini(&d);
@@ -377,6 +379,9 @@ int main(void)
                                               "model=gat heads=2 edge_features=array halo.codec=q8",
                                               "model=gat heads=2 edge_features=values halo.codec=adaptive "
                                               "halo.reassign_every=1 halo.budget=error:0.01" };
+    static const char *const batches[] = { "model=gcn batch_size=9 fanout=2 dropout=0.2",
+                                           "model=sage batch_size=20 sampler=cluster partition.program=none",
+                                           "model=gcn batch_size=20 history=full" };
 
     alarm(170);
     for (int32_t ranks = 0; ranks < 4; ranks++) {
@@ -385,6 +390,9 @@ int main(void)
                 edges_run(ranks, settings[s], kind, 0, edges_body);
         for (size_t s = 0; s < sizeof over_ranks / sizeof *over_ranks && ranks > 1; s++)
             for (int kind = 0; kind <= FEW; kind += FEW) edges_run(ranks, over_ranks[s], kind, 0, edges_body);
+        for (size_t s = 0; s < 3 && ranks > 1; s++) edges_run(ranks, over_ranks[s], MIXED | ALONE, 0, edges_body);
+        for (size_t s = 0; s < sizeof batches / sizeof *batches; s++)
+            if (ranks == 0 || s == 0) edges_run(ranks, batches[s], MIXED, 0, edges_body);
         edges_run(ranks, "model=gcn", MIXED, 1, bare_body);
     }
     return done();
