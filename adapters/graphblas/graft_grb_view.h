@@ -83,7 +83,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_look(GrB_Matrix matrix, graft_grb_view *view)
     memset(view, 0, sizeof *view);
     if (info == GrB_SUCCESS) info = GxB_Matrix_Iterator_attach(iterator, matrix, NULL);
     if (info == GrB_SUCCESS) graft_grb_read_iterator(iterator, view);
-    GxB_Iterator_free(&iterator);
+    if (iterator != NULL) GxB_Iterator_free(&iterator); /* version 7 does not expect NULL */
     if (info == GrB_SUCCESS) info = GrB_Matrix_nrows(&n_rows, matrix);
     if (info == GrB_SUCCESS) info = GrB_Matrix_ncols(&n_cols, matrix);
     if (info == GrB_SUCCESS) info = GrB_Matrix_nvals(&entries, matrix);

@@ -1,6 +1,8 @@
 /* graft_grb.h in a host of GraphBLAS: random products against GrB_mxm, what is copied, and what is left to it.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "graft_train.h"
 #include "graphblas/graft_grb.h"
+#include "graphblas/graft_grb_train.h"
 #include "random_calls.h"
 
 #include "harness/tap.h"
@@ -52,6 +54,184 @@ static void test_random(int calls)
     ok(taken > calls / 5, "Graft computed %d of them", taken);
 }
 
+enum { N = 60, WIDTH = 9, CLASSES = 3 };
+
+/* A graph in which v gathers from three others, with weights, by row. */
+static GrB_Matrix three_each(GrB_Type type)
+{
+    GrB_Matrix a = NULL;
+
+    GrB_Matrix_new(&a, type, N, N);
+    GxB_Matrix_Option_set(a, GxB_SPARSITY_CONTROL, GxB_SPARSE);
+    for (GrB_Index v = 0; v < N; v++) {
+        for (GrB_Index k = 1; k <= 3; k++) GrB_Matrix_setElement_FP64(a, 0.25 * (double)k, v, (v * k + 5 * k) % N);
+    }
+    GrB_Matrix_wait(a, GrB_MATERIALIZE);
+    return a;
+}
+
+static GrB_Matrix all_elements(GrB_Index n, GrB_Index width)
+{
+    GrB_Matrix h = NULL;
+
+    GrB_Matrix_new(&h, GrB_FP32, n, width);
+    for (GrB_Index i = 0; i < n; i++) {
+        for (GrB_Index j = 0; j < width; j++) GrB_Matrix_setElement_FP64(h, (double)((i * 7 + j * 3) % 13) / 8, i, j);
+    }
+    GrB_Matrix_wait(h, GrB_MATERIALIZE);
+    return h;
+}
+
+/* What is lent without a copy, and what is not. */
+static void test_loans(void)
+{
+    GrB_Matrix     a = three_each(GrB_FP32), h = all_elements(N, WIDTH), c = NULL;
+    graft_grb_loan loan;
+    graft_grb_view view;
+    const void    *x;
+
+    graft_grb_look(a, &view);
+    ok(graft_grb_lend_csr(a, 0, GrB_FP32, &loan) == GrB_SUCCESS && loan.copied == 0 && loan.csr.values == view.x &&
+           loan.csr.col_idx == view.i && loan.csr.row_ptr == view.p,
+       "a sparse matrix by row is lent where it is");
+    graft_grb_return(&loan);
+    ok(graft_grb_lend_csr(a, 0, NULL, &loan) == GrB_SUCCESS && loan.copied == 0 && loan.csr.values == NULL,
+       "without values if they are not needed");
+    graft_grb_return(&loan);
+    ok(graft_grb_lend_csr(a, 1, GrB_FP32, &loan) == GrB_SUCCESS && loan.copied > 0 && loan.csr.n_rows == N,
+       "a transpose is a copy, and says so");
+    graft_grb_return(&loan);
+    ok(graft_grb_lend_csr(a, 0, GrB_FP64, &loan) == GrB_SUCCESS && loan.copied > 0 &&
+           loan.csr.value_type == GRAFT_F64 && ((const double *)loan.csr.values)[0] == ((const float *)view.x)[0],
+       "so is another type");
+    graft_grb_return(&loan);
+    graft_grb_look(h, &view);
+    x = view.x;
+    ok(graft_grb_lend_dense(h, 0, GrB_FP32, &loan) == GrB_SUCCESS && loan.copied == 0 && loan.dense.data == view.x,
+       "a full matrix by row is lent where it is");
+    graft_grb_return(&loan);
+    ok(graft_grb_lend_dense(a, 0, GrB_FP32, &loan) == GrB_NO_VALUE, "a matrix with gaps is no dense one");
+    graft_grb_return(&loan);
+    ok(graft_grb_lend_dense(NULL, 0, GrB_FP32, &loan) != GrB_SUCCESS, "nothing is lent of NULL");
+    graft_grb_return(&loan);
+    GrB_Matrix_dup(&c, h);
+    ok(graft_grb_mxm(&grb, c, NULL, GrB_PLUS_FP32, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL) == GrB_SUCCESS &&
+           grb.taken && grb.copied == 0,
+       "a product of both copies nothing");
+    graft_grb_look(h, &view);
+    ok(view.x == x, "and the operands stay where they are");
+    GrB_Matrix_free(&a);
+    GrB_Matrix_free(&h);
+    GrB_Matrix_free(&c);
+}
+
+static void test_mistakes(void)
+{
+    GrB_Matrix  a = three_each(GrB_FP32), h = all_elements(N + 1, WIDTH), c = NULL;
+    const char *text = NULL;
+
+    GrB_Matrix_new(&c, GrB_FP32, N, WIDTH);
+    ok(graft_grb_mxm(&grb, c, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL) == GrB_DIMENSION_MISMATCH,
+       "a wrong shape is GrB_DIMENSION_MISMATCH");
+    ok(GrB_error(&text, c) == GrB_SUCCESS && text != NULL && text[0] != '\0',
+       "GrB_error has the sentence of GraphBLAS");
+    ok(graft_grb_mxm(&grb, c, NULL, NULL, NULL, a, h, NULL) == GrB_NULL_POINTER, "no semiring is GrB_NULL_POINTER");
+    ok(graft_grb_mxm(&grb, NULL, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL) == GrB_NULL_POINTER,
+       "so is no output");
+    ok(graft_grb_begin(&grb, NULL) == GrB_NULL_POINTER, "so is no library");
+    GrB_Matrix_free(&a);
+    GrB_Matrix_free(&h);
+    GrB_Matrix_free(&c);
+}
+
+/* Classes, of which some are missing, and a split, of which a third is. */
+static GrB_Vector some_labels(void)
+{
+    GrB_Vector labels = NULL;
+
+    GrB_Vector_new(&labels, GrB_INT64, N);
+    for (GrB_Index v = 0; v < N; v++) {
+        if (v % 5 != 4) GrB_Vector_setElement_INT64(labels, (int64_t)(v % CLASSES), v);
+    }
+    return labels;
+}
+
+static GrB_Vector some_split(void)
+{
+    GrB_Vector split = NULL;
+
+    GrB_Vector_new(&split, GrB_UINT8, N);
+    for (GrB_Index v = 0; v < N; v++) {
+        if (v % 3 != 2)
+            GrB_Vector_setElement_UINT8(split, (uint8_t)(v % 3 == 0 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST), v);
+    }
+    return split;
+}
+
+/* The loss after three epochs, or -1. */
+static double train_three(const graft_api *api, const graft_dataset *dataset, graft_error *error)
+{
+    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, destroy));
+    graft_trainer     *trainer = NULL;
+    graft_epoch        epoch = GRAFT_INIT(graft_epoch);
+    int32_t            rc = train->create(api->context, dataset, &trainer, error);
+
+    for (int i = 0; rc >= 0 && i < 3; i++) rc = train->epoch(trainer, &epoch, error);
+    train->destroy(trainer);
+    return rc >= 0 ? epoch.loss : -1;
+}
+
+/* A data set of GraphBLAS gives the loss of the same arrays; so does it over a distributed graph of one rank. */
+static void test_lent_dataset(const graft_api *api)
+{
+    const graft_graphs *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
+    GrB_Matrix          a = three_each(GrB_FP32), h = all_elements(N, WIDTH), wrong = all_elements(N + 1, WIDTH);
+    GrB_Vector          labels = some_labels(), split = some_split();
+    graft_error         error = GRAFT_INIT(graft_error);
+    graft_grb_dataset   lent;
+    graft_dataset       arrays;
+    graft_graph        *graph = NULL;
+    int32_t             classes[N];
+    uint8_t             sets[N];
+    double              loss;
+
+    for (int v = 0; v < N; v++) {
+        classes[v] = v % 5 != 4 ? v % CLASSES : -1;
+        sets[v] = v % 3 == 0 ? GRAFT_SPLIT_TRAIN : v % 3 == 1 ? GRAFT_SPLIT_TEST : GRAFT_SPLIT_NONE;
+    }
+    ok(graft_grb_lend_dataset(a, h, labels, split, &lent) == GrB_SUCCESS && lent.graph.copied == 0 &&
+           lent.features.copied == 0 && lent.labels.copied == 4 * N && lent.split.copied == N,
+       "a data set is lent: graph and features where they are");
+    ok(lent.data.n_classes == CLASSES && memcmp(lent.data.labels, classes, sizeof classes) == 0 &&
+           memcmp(lent.data.split, sets, sizeof sets) == 0,
+       "labels and split that are missing are -1 and none");
+    arrays = lent.data;
+    arrays.labels = classes;
+    arrays.split = sets;
+    loss = train_three(api, &lent.data, &error);
+    if (!ok(loss > 0 && loss == train_three(api, &arrays, &error), "it trains, and gives the loss of its arrays"))
+        diag("%s", error.message);
+    ok(graft_grb_graph(graphs, api->context, NULL, a, 0, &graph, &error) == GRAFT_OK, "a distributed graph is created");
+    lent.data.over = graph;
+    if (!ok(train_three(api, &lent.data, &error) > 0, "and trained over")) diag("%s", error.message);
+    graphs->destroy(graph);
+    graph = NULL;
+    ok(graft_grb_graph(graphs, api->context, NULL, NULL, 0, &graph, &error) == GRAFT_ERR_ARG && graph == NULL &&
+           error.native_code == GrB_NULL_POINTER,
+       "no matrix is refused, with the code of GraphBLAS");
+    graft_grb_return_dataset(&lent);
+    ok(graft_grb_lend_dataset(a, wrong, labels, split, &lent) == GrB_DIMENSION_MISMATCH,
+       "features of other rows are refused");
+    graft_grb_return_dataset(&lent);
+    ok(graft_grb_lend_dataset(a, NULL, labels, split, &lent) == GrB_NULL_POINTER, "so are none");
+    graft_grb_return_dataset(&lent);
+    GrB_Matrix_free(&a);
+    GrB_Matrix_free(&h);
+    GrB_Matrix_free(&wrong);
+    GrB_Vector_free(&labels);
+    GrB_Vector_free(&split);
+}
+
 int main(int argc, char **argv)
 {
     const graft_api *api = NULL;
@@ -61,6 +241,11 @@ int main(int argc, char **argv)
     ok(graft_grb_begin(&grb, api) == GrB_SUCCESS, "a host of GraphBLAS begins");
     grb.least_work = 0;
     test_random(argc > 1 ? atoi(argv[1]) : 5000);
+    grb.allocate = malloc;
+    test_random(argc > 1 ? atoi(argv[1]) : 2000);
+    test_loans();
+    test_lent_dataset(api);
+    test_mistakes();
     api->close(api->context);
     GrB_finalize();
     return done();
