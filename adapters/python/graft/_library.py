@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where libgraft.so is found, and how it is loaded."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ._abi import ffi
+from .errors import NotFoundError, VersionError
+
+_HERE = os.path.dirname(os.path.realpath(__file__))
+_SONAME = "libgraft.so.1"
+_loaded: dict[str, Any] = {}
+
+
+def _places() -> list[tuple[str, str]]:
+    """(path, what it is) in the order in which they are tried. The package lies in a wheel, which has a copy, in
+    build/adapters/python of a build, or in adapters/python of the source, whose build is usually beside it."""
+    root = os.path.join(_HERE, *[os.pardir] * 3)
+    return [(os.path.join(_HERE, "lib", _SONAME), "in this package"),
+            (os.path.normpath(os.path.join(root, "libgraft.so")), "in a build folder around this package"),
+            (os.path.normpath(os.path.join(root, "build", "libgraft.so")), "in a build beside the source")]
+
+
+def find() -> str:
+    """The file: variable GRAFT_LIBRARY, a copy in the package, a build, or what the dynamic linker finds."""
+    named = os.environ.get("GRAFT_LIBRARY")
+    if named:
+        return named
+    return next((path for path, _ in _places() if os.path.exists(path)), _SONAME)
+
+
+def _refuse(path: str, why: str) -> None:
+    looked = "" if path != _SONAME else "; looked for it in variable GRAFT_LIBRARY (not set), " + ", ".join(
+        f"{place} ({what})" for place, what in _places()) + f", and as {_SONAME} with the dynamic linker"
+    raise NotFoundError(f"cannot load the Graft library '{path}': {why}{looked}")
+
+
+def load(path: str | os.PathLike[str] | None = None) -> Any:
+    """Load the library once and return it; cffi calls its functions without the GIL."""
+    file = os.fspath(path) if path is not None else find()
+    if file not in _loaded:
+        try:
+            library = ffi.dlopen(file, ffi.RTLD_NOW | ffi.RTLD_LOCAL)
+        except OSError as error:
+            _refuse(file, str(error))
+        try:
+            library.graft_open
+        except AttributeError:
+            raise VersionError(f"'{file}' exports no graft_open: it is not a Graft library") from None
+        _loaded[file] = library
+    return _loaded[file]

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of Python as the views that the library takes: without copies where types and strides allow it.
+
+What is read is converted where it must be, with one warning (CopyWarning) for each reason; what is written is never
+converted, but refused with a sentence. NumPy is imported when the first array comes."""
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from ._abi import ffi
+from .context import new
+from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_F32, _F64, _I32, _I64, _BF16 = (ffi.integer_const("GRAFT_" + name) for name in ("F32", "F64", "I32", "I64", "BF16"))
+_FLOATS = {"float32": _F32, "float64": _F64, "bfloat16": _BF16}
+_INTEGERS = {"int32": _I32, "int64": _I64}
+
+
+class CopyWarning(UserWarning):
+    """An array was converted, because the library cannot read it as it is."""
+
+
+_warned: set[str] = set()
+
+
+def warn_once(reason: str) -> None:
+    if reason not in _warned:
+        _warned.add(reason)
+        depth, frame = 1, sys._getframe(0)
+        while frame is not None and frame.f_globals.get("__name__", "").startswith(__package__ + "."):
+            depth, frame = depth + 1, frame.f_back
+        warnings.warn(reason, CopyWarning, stacklevel=depth)
+
+
+def is_row_major(x: np.ndarray) -> bool:
+    """Whether rows are contiguous and follow each other at a fixed distance of whole elements."""
+    size = x.itemsize
+    columns_fine = x.shape[1] <= 1 or x.strides[1] == size
+    rows_fine = x.shape[0] <= 1 or (x.strides[0] % size == 0 and x.strides[0] >= x.shape[1] * size)
+    return columns_fine and rows_fine and x.flags.aligned
+
+
+def pointer(x: np.ndarray) -> Any:
+    return ffi.cast("void *", x.ctypes.data)
+
+
+def view_dense(x: np.ndarray, dtype: int | None = None) -> Any:
+    """A graft_dense of an array with is_row_major(). The caller keeps the array alive."""
+    stride = x.strides[0] // x.itemsize if x.shape[0] > 1 else x.shape[1]
+    return new("graft_dense", dtype=dtype or _FLOATS[x.dtype.name], n_rows=x.shape[0], n_cols=x.shape[1],
+               stride=max(stride, x.shape[1]), data=pointer(x))
+
+
+def _native(x: np.ndarray, name: str) -> np.ndarray:
+    if x.dtype.isnative:
+        return x
+    warn_once(f"{name} is big-endian and is copied")
+    return x.astype(x.dtype.newbyteorder("="))
+
+
+def read_dense(x: Any, name: str, columns: bool = True) -> np.ndarray:
+    """A matrix of float32, float64 or bfloat16 that the library can read, with no copy where `x` is one already. A
+    vector is a matrix of one column."""
+    import numpy as np
+    x = np.asarray(x)
+    if columns and x.ndim == 1:
+        x = x[:, None]
+    if x.ndim != 2:
+        raise ArgumentError(f"{name} has {x.ndim} dimensions, expected 2, or 1 for a single column")
+    x = _native(x, name)
+    if x.dtype.name == "float16":
+        warn_once(f"{name} has type float16 and is copied to float32")
+        x = x.astype(np.float32)
+    if x.dtype.name not in _FLOATS:
+        raise ArgumentError(f"{name} has type {x.dtype.name}, expected float32 or float64: convert it, for example "
+                            "with .astype('float32')")
+    if not is_row_major(x):
+        warn_once(f"{name} has rows that are not contiguous and is copied")
+        x = np.ascontiguousarray(x)
+    return x
+
+
+def check_output(x: Any, name: str, shape: tuple[int, ...], dtypes: tuple[str, ...]) -> np.ndarray:
+    """An array that the library may write: it is refused if it is anything else than asked for."""
+    import numpy as np
+    if not isinstance(x, np.ndarray):
+        raise ArgumentError(f"{name} is a {type(x).__name__}, expected a numpy.ndarray that can be written")
+    if x.shape != shape:
+        raise ArgumentError(f"{name} has shape {x.shape}, expected {shape}")
+    if x.dtype.name not in dtypes:
+        raise ArgumentError(f"{name} has type {x.dtype.name}, expected {' or '.join(dtypes)}")
+    if not x.dtype.isnative:
+        raise ArgumentError(f"{name} is big-endian, expected the byte order of this processor")
+    if not x.flags.writeable:
+        raise ArgumentError(f"{name} is read-only, expected an array that can be written")
+    if not is_row_major(x if x.ndim == 2 else x[:, None] if x.ndim == 1 and x.strides == (x.itemsize,) else x[None]):
+        raise ArgumentError(f"{name} is not contiguous: expected rows without gaps between their elements")
+    return x
+
+
+def new_matrix(n_rows: int, n_cols: int, dtype: Any, zeros: bool = False) -> np.ndarray:
+    """An array that begins at a cache line, as rows of 16 or more floats then do too."""
+    import numpy as np
+    dtype = np.dtype(dtype)
+    bytes = n_rows * n_cols * dtype.itemsize
+    memory = (np.zeros if zeros else np.empty)(bytes + 64, np.uint8)
+    begin = -memory.ctypes.data % 64
+    return memory[begin:begin + bytes].view(dtype).reshape(n_rows, n_cols)
+
+
+def read_vector(x: Any, name: str, length: int, dtype: Any) -> np.ndarray:
+    """A contiguous vector of the given type and length; other numbers are converted to it."""
+    import numpy as np
+    x = np.asarray(x)
+    if x.shape != (length,):
+        raise ArgumentError(f"{name} has shape {x.shape}, expected ({length},)")
+    return np.ascontiguousarray(x, dtype)
+
+
+class Csr:
+    """A sparse matrix as arrays; `values` is None if every value is 1."""
+
+    def __init__(self, indptr: Any, indices: Any, values: Any, shape: tuple[int, int]) -> None:
+        self.indptr, self.indices, self.values, self.shape = indptr, indices, values, shape
+
+    @property
+    def dtype_name(self) -> str | None:
+        return None if self.values is None else self.values.dtype.name
+
+    def view(self) -> Any:
+        """A graft_csr. The caller keeps this object alive."""
+        short = self.indptr.dtype.name == "int32"
+        return new("graft_csr", index_type=_INTEGERS[self.indices.dtype.name],
+                   value_type=0 if self.values is None else _FLOATS[self.values.dtype.name],
+                   n_rows=self.shape[0], n_cols=self.shape[1], col_idx=pointer(self.indices),
+                   values=ffi.NULL if self.values is None else pointer(self.values),
+                   row_ptr=ffi.NULL if short else ffi.cast("int64_t *", pointer(self.indptr)),
+                   row_ptr_32=ffi.cast("int32_t *", pointer(self.indptr)) if short else ffi.NULL)
+
+
+def _read_indices(x: Any, name: str) -> np.ndarray:
+    import numpy as np
+    x = _native(np.asarray(x), name)
+    if x.dtype.name in ("uint32", "uint64"):
+        x = x.view(x.dtype.name[1:])  # the library checks that none is negative
+    if x.dtype.name not in _INTEGERS or x.ndim != 1:
+        raise ArgumentError(f"{name} has type {x.dtype.name} and {x.ndim} dimensions, expected a vector of int32 or "
+                            "int64")
+    if not x.flags.c_contiguous or not x.flags.aligned:
+        warn_once(f"{name} is not contiguous and is copied")
+        x = np.ascontiguousarray(x)
+    return x
+
+
+def _read_values(x: Any, name: str, dtype: str | None) -> np.ndarray:
+    import numpy as np
+    x = _native(np.asarray(x), name)
+    wanted = dtype or ("float64" if x.dtype.name == "float64" else "float32")
+    if x.dtype.kind not in "fiub":
+        raise ArgumentError(f"{name} has type {x.dtype.name}, expected float32 or float64")
+    if x.dtype.name != wanted:
+        warn_once(f"{name} has type {x.dtype.name} and is copied to {wanted}")
+        x = x.astype(wanted)
+    if not x.flags.c_contiguous or not x.flags.aligned:
+        warn_once(f"{name} is not contiguous and is copied")
+        x = np.ascontiguousarray(x)
+    return x
+
+
+def csr_of(indptr: Any, indices: Any, values: Any, shape: Any, name: str, dtype: str | None = None) -> Csr:
+    """Check lengths, which the library cannot see; it checks the contents."""
+    shape = (int(shape[0]), int(shape[1]))
+    indptr, indices = _read_indices(indptr, name + ".indptr"), _read_indices(indices, name + ".indices")
+    if values is not None:
+        values = _read_values(values, name + ".data", dtype)
+    if len(indptr) != shape[0] + 1:
+        raise ArgumentError(f"{name}.indptr has {len(indptr)} elements, expected {shape[0] + 1} for {shape[0]} rows")
+    entries = int(indptr[-1])
+    if entries > len(indices) or (values is not None and entries > len(values)):
+        raise ArgumentError(f"{name} has {len(indices)} indices and {len(indices if values is None else values)} "
+                            f"values, but indptr ends with {entries}")
+    return Csr(indptr, indices, values, shape)
+
+
+def read_csr(a: Any, name: str, dtype: str | None = None) -> Csr:
+    """A sparse matrix of scipy or torch, or a tuple (indptr, indices, values or None, shape), as arrays of the library.
+    Values are converted to `dtype` if that is given."""
+    if isinstance(a, Csr):
+        return a
+    if isinstance(a, tuple) and len(a) == 4:
+        return csr_of(*a, name=name, dtype=dtype)
+    if hasattr(a, "crow_indices") and str(getattr(a, "layout", "")) == "torch.sparse_csr":
+        a = a.detach()
+        return csr_of(a.crow_indices().numpy(), a.col_indices().numpy(), a.values().numpy(), a.shape, name, dtype)
+    if getattr(a, "format", None) in ("csc", "coo", "bsr", "lil", "dok", "dia"):
+        warn_once(f"{name} has format {a.format} and is converted to csr")
+        a = a.tocsr()
+    if getattr(a, "format", None) == "csr" and hasattr(a, "indptr"):
+        return csr_of(a.indptr, a.indices, a.data, a.shape, name, dtype)
+    raise ArgumentError(f"{name} is a {type(a).__module__}.{type(a).__name__}, expected a scipy.sparse matrix, a torch "
+                        "tensor of layout sparse_csr, or a tuple (indptr, indices, values or None, shape)")

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contexts: one instance of the library, with its options and modules."""
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any, Callable, Iterator
+
+from . import _library
+from ._abi import ABI_VERSION, IDS, ffi
+from .errors import StateError, VersionError, new_error, raise_error, text_of
+
+_INTERFACES = {"graft_mxm": IDS["GRAFT_MXM_ID"], "graft_data_interface": IDS["GRAFT_DATA_ID"],
+               "graft_train": IDS["GRAFT_TRAIN_ID"], "graft_models": IDS["GRAFT_MODEL_ID"],
+               "graft_transports": IDS["GRAFT_TRANSPORT_ID"], "graft_graphs": IDS["GRAFT_GRAPH_ID"]}
+_LOG_LEVELS = (10, 20, 30, 40)  # of the module logging, for the levels of the library
+
+Log = Callable[[int, str], None]
+
+
+def new(kind: str, /, **fields: Any) -> Any:
+    """A struct of the contract with its size set, and the other fields zero."""
+    return ffi.new(kind + " *", {"size": ffi.sizeof(kind), **fields})
+
+
+def text_or_none(chars: Any) -> str | None:
+    return text_of(chars) if chars else None
+
+
+def to_dict(struct: Any) -> dict[str, Any]:
+    """The numbers and texts of a struct by name."""
+    found: dict[str, Any] = {}
+    for name, field in ffi.typeof(struct).item.fields:
+        value = getattr(struct, name)
+        if field.type.kind == "primitive" and name != "size" and not name.startswith("reserved"):
+            found[name] = value
+        elif field.type.kind == "pointer" and field.type.item.cname == "char":
+            found[name] = text_or_none(value)
+    return found
+
+
+def option_text(value: object) -> str:
+    """The text of a Python value, as options have it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ",".join(option_text(one) for one in value)
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def _log_to_logging(level: int, message: str) -> None:
+    import logging
+    logging.getLogger("graft").log(level, "%s", message)
+
+
+class Context:
+    """One instance of the library. Contexts share nothing.
+
+    Options are keyword arguments, those with a point in their name a dict: ``Context({"mxm.kernel": "simd"},
+    threads=2)``. `log` receives (level, message), with the levels of the module logging; without it, messages go to the
+    logger "graft". A context runs one call at a time: calls from several threads wait for each other, without the GIL.
+    """
+
+    def __init__(self, options: dict[str, object] | None = None, *, library: str | os.PathLike[str] | None = None,
+                 log: Log | None = None, **more: object) -> None:
+        self._library = _library.load(library)
+        self._lock = threading.RLock()
+        self._tables: dict[str, Any] = {}
+        self._host = self._new_host(log or _log_to_logging)
+        opened, error = ffi.new("graft_api **"), new_error()
+        status = self._library.graft_open(ABI_VERSION, ABI_VERSION, self._host, opened, error)
+        if status < 0:
+            raise_error(status, error)
+        self._api = opened[0]
+        self._handle = self._api.context
+        self._close = weakref.finalize(self, self._api.close, self._handle)
+        self._close.atexit = False
+        try:
+            for key, value in {**(options or {}), **more}.items():
+                self[key] = value
+        except BaseException:
+            self.close()
+            raise
+
+    def _new_host(self, log: Log) -> Any:
+        @ffi.callback("void(void *, graft_log_level, const char *)")
+        def receive(_: Any, level: int, message: Any) -> None:
+            log(_LOG_LEVELS[level], text_of(message))
+
+        self._receive = receive  # must live as long as the context
+        return new("graft_host", log=receive)
+
+    # ---- calls ----
+
+    def interface(self, table: str) -> Any:
+        """The table of an interface by its type, such as "graft_mxm"."""
+        if table not in self._tables:
+            found = ffi.cast(table + " *", self._api.get_interface(self.handle, _INTERFACES[table].encode()))
+            if not found or found.size < ffi.sizeof(table):
+                raise VersionError(f"{_INTERFACES[table]} of Graft {self.version} is older than this package, or "
+                                   "missing")
+            self._tables[table] = found
+        return self._tables[table]
+
+    def call(self, function: Any, *arguments: Any) -> int:
+        """Call a function of the library, which takes an error at its end, and raise what it reports."""
+        error = new_error()
+        with self._lock:
+            status = function(*arguments, error)
+        if status < 0:
+            raise_error(status, error)
+        return status
+
+    def enumerate(self, function: Any, kind: str, *first: Any) -> Iterator[Any]:
+        """The structs that a function gives by their number, until it has no more."""
+        from .errors import NotFoundError
+        index = 0
+        while True:
+            item = new(kind)
+            try:
+                self.call(function, *first, index, item)
+            except NotFoundError:
+                return
+            yield item
+            index += 1
+
+    @property
+    def handle(self) -> Any:
+        if not self._close.alive:
+            raise StateError("the context was closed")
+        return self._handle
+
+    # ---- options and modules ----
+
+    @property
+    def version(self) -> str:
+        """The release of the library."""
+        return text_of(self._api.version)
+
+    def options(self) -> dict[str, dict[str, Any]]:
+        """All options: {key: {"value", "default", "type", "range", "group", "help", "needs", "source", "live"}}."""
+        found = {}
+        for one in self.enumerate(self._api.option_info, "graft_option", self.handle):
+            texts = {name: text_or_none(getattr(one, name))
+                     for name in ("value", "type", "range", "group", "help", "needs", "source")}
+            found[text_of(one.key)] = {**texts, "default": text_of(one.default_value), "live": bool(one.live)}
+        return found
+
+    def __getitem__(self, key: str) -> str:
+        options = self.options()
+        if key not in options:
+            self._set(key, "")  # which names the nearest one
+        return options[key]["value"]
+
+    def _set(self, key: str, value: str) -> None:
+        self.call(self._api.set, self.handle, key.encode(), value.encode())
+
+    def __setitem__(self, key: str, value: object) -> None:
+        self._set(key, option_text(value))
+
+    def modules(self) -> list[dict[str, Any]]:
+        """Kernels, dense modules and transports: built in, loaded, found, or unusable for a reason."""
+        return [{"kind": text_of(one.kind), "name": text_of(one.name), "path": text_or_none(one.path),
+                 "state": one.state, "detail": text_or_none(one.detail)}
+                for one in self.enumerate(self._api.module_info, "graft_module_entry", self.handle)]
+
+    def cancel(self) -> None:
+        """Ask the call that runs in this context, or the next one, to end with CancelledError. From any thread."""
+        self._api.cancel(self.handle)
+
+    # ---- end ----
+
+    def close(self) -> None:
+        """Free the context. Its objects are freed with it, as soon as Python has no more use for them."""
+        self._close()
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<graft.Context of Graft {self.version}{'' if self._close.alive else ', closed'}>"
+
+
+_default: Context | None = None
+_default_process = -1
+_default_lock = threading.Lock()
+
+
+def default_context() -> Context:
+    """The context of calls that are given none. A child process after fork() gets its own."""
+    global _default, _default_process
+    with _default_lock:
+        if _default is None or not _default._close.alive or _default_process != os.getpid():
+            _default, _default_process = Context(), os.getpid()
+        return _default
+

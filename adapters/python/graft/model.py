@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models without a trainer: in files, and for predictions."""
+from __future__ import annotations
+
+import os
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from . import arrays
+from ._abi import ffi
+from .context import Context, default_context, new, text_of
+from .data import as_dataset
+from .errors import ArgumentError, NotFoundError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .ranks import Ranks
+    from .training import Trainer
+
+_WHAT = {name: ffi.integer_const("GRAFT_MODEL_" + name.upper()) for name in ("last", "best", "state")}
+_GIVES = ("labels", "logits", "probabilities")
+
+
+class Model:
+    """Kind, options and weights of a trained model, and maybe the whole state of its training. Made by
+    Trainer.model() or Model.load()."""
+
+    def __init__(self, context: Context, handle: Any) -> None:
+        self.context, self._handle = context, handle
+        self._models = context.interface("graft_models")
+        self._destroy = weakref.finalize(self, self._models.destroy, handle)
+        self._destroy.atexit = False
+        info = new("graft_model_info")
+        context.call(self._models.info, handle, info)
+        self.kind: str = text_of(info.kind)
+        self.widths: list[int] = list(info.widths[0:info.n_layers + 1])
+        self.n_features, self.n_classes, self.epoch = info.n_features, info.n_classes, info.epoch
+        self.has_state = bool(info.has_state)
+
+    @classmethod
+    def _of_trainer(cls, trainer: Trainer, what: str) -> Model:
+        if what not in _WHAT:
+            raise ArgumentError(f"model is given '{what}', expected one of {', '.join(_WHAT)}")
+        out = ffi.new("graft_model **")
+        trainer.context.call(trainer.context.interface("graft_models").create, trainer._handle, _WHAT[what], out)
+        return cls(trainer.context, out[0])
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, context: Context | None = None, ranks: Ranks | None = None) -> Model:
+        """Read a model from a safetensors file. Over ranks, rank 0 reads it for all."""
+        context = ranks.context if ranks is not None else context or default_context()
+        out = ffi.new("graft_model **")
+        context.call(context.interface("graft_models").load, context.handle,
+                     ranks.transport if ranks is not None else ffi.NULL, os.fspath(path).encode(), out)
+        return cls(context, out[0])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a safetensors file, whole or not at all; a file that was there stays as PATH.previous. Over ranks one
+        rank does it."""
+        self.context.call(self._models.save, self._handle, os.fspath(path).encode())
+
+    def predict(self, dataset: Any, gives: str = "labels", *, vertices: Any = None, best: bool = True,
+                ranks: Ranks | None = None) -> np.ndarray:
+        """Predict the vertices of a data set, which needs a graph and features: [n] classes, or [n, n_classes] "logits"
+        (the outputs of the model, which is what a regression has) or "probabilities".
+
+        `vertices` is a list of vertices, in any order. In one process only its receptive field is computed. `best`
+        chooses among the weights of a model with a whole state. Over ranks each has its slice and its list."""
+        import numpy as np
+        if gives not in _GIVES:
+            raise ArgumentError(f"predict is asked for '{gives}', expected one of {', '.join(_GIVES)}")
+        data, graph = as_dataset(dataset, self.context, ranks), None
+        struct = data._struct
+        if ranks is not None:
+            struct, graph = ranks.distribute(data)
+        n, chosen = data.n_rows, ffi.NULL
+        if vertices is not None:
+            vertices = np.ascontiguousarray(vertices, np.int64).reshape(-1)
+            n, chosen = len(vertices), ffi.cast("int64_t *", arrays.pointer(vertices))
+        asked = new("graft_prediction", weights=int(best), dataset=struct, vertices=chosen, n=n)
+        if gives == "labels":
+            out = np.empty(n, np.int32)
+            asked.labels = ffi.cast("int32_t *", arrays.pointer(out))
+        else:
+            out = arrays.new_matrix(n, self.n_classes, "float32")
+            view = arrays.view_dense(out)
+            setattr(asked, gives, view)
+        try:
+            self.context.call(self._models.predict_vertices, self._handle, asked)
+        finally:
+            if graph is not None:
+                graph.close()
+        return out
+
+    def apply(self, trainer: Trainer) -> None:
+        """Copy weights, or the whole state, into a trainer, which may have another graph."""
+        self.context.call(self._models.apply, self._handle, trainer._handle)
+
+    def metadata(self) -> dict[str, str]:
+        """The texts of the file: options of the model, epoch, shapes."""
+        found: dict[str, str] = {}
+        key, value = ffi.new("const char **"), ffi.new("const char **")
+        while True:
+            try:
+                self.context.call(self._models.metadata, self._handle, len(found), key, value)
+            except NotFoundError:
+                return found
+            found[text_of(key[0])] = text_of(value[0])
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Copies of the arrays of the model by name."""
+        from .training import read_item
+        return {text_of(item.name): read_item(item)
+                for item in self.context.enumerate(self._models.item, "graft_state_item", self._handle)}
+
+    def close(self) -> None:
+        """Free the model now."""
+        self._destroy()
+
+    def __repr__(self) -> str:
+        return f"<graft.Model {self.kind} {'-'.join(map(str, self.widths))}, epoch {self.epoch}>"

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums, maxima and minima over neighbours: masked products of a sparse and a dense matrix."""
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from . import arrays
+from ._abi import ffi
+from .context import Context, default_context, new, text_of
+from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SEMIRINGS = {name: ffi.integer_const("GRAFT_" + name.upper())
+             for name in ("plus_times", "plus_second", "max_times", "max_second", "min_times", "min_second")}
+_ACCUMULATE, _REPLACE = ffi.integer_const("GRAFT_MXM_ACCUMULATE"), ffi.integer_const("GRAFT_MXM_REPLACE")
+_ROWS, _BITS, _BYTES = (ffi.integer_const("GRAFT_MASK_" + name) for name in ("ROWS", "BITS", "BYTES"))
+_COMPLEMENT = ffi.integer_const("GRAFT_MASK_COMPLEMENT")
+_RELU = ffi.integer_const("GRAFT_EPILOGUE_RELU")
+
+
+class Matrix:
+    """A sparse matrix that is checked and prepared once, for many products. Row v holds the vertices from which v
+    gathers: an edge u -> v is the entry (v, u).
+
+    `a` is a scipy.sparse matrix, a torch tensor of layout sparse_csr, a graphblas.Matrix, or a tuple (indptr, indices,
+    values or None, shape). Its arrays are borrowed, not copied, and must not change while the matrix lives; see
+    update_values(). Without values (None) each is 1. `dtype`, "float32" or "float64", is what values are converted to.
+    """
+
+    def __init__(self, a: Any, *, context: Context | None = None, dtype: str | None = None) -> None:
+        self.context = context or default_context()
+        self._arrays: arrays.Csr | None = arrays.read_csr(a, "A", dtype)
+        self.shape: tuple[int, int] = self._arrays.shape
+        self.dtype: str | None = self._arrays.dtype_name
+        """The type of the values, or None without values."""
+        self.index_dtype: str = self._arrays.indices.dtype.name
+        self._degrees: np.ndarray | None = None
+        self._transpose: Matrix | None = None
+        self._mxm = self.context.interface("graft_mxm")
+        out = ffi.new("graft_matrix **")
+        self.context.call(self._mxm.matrix_create, self.context.handle, self._arrays.view(), 0, out)
+        self._own(out[0])
+
+    def _own(self, handle: Any) -> None:
+        self._handle = handle
+        self._destroy = weakref.finalize(self, self._mxm.matrix_destroy, self.context.handle, handle)
+        self._destroy.atexit = False
+
+    @classmethod
+    def from_edges(cls, sources: Any, targets: Any, shape: tuple[int, int], values: Any = None, *,
+                   context: Context | None = None) -> Matrix:
+        """The matrix of edges sources[e] -> targets[e]: the entries (targets[e], sources[e]), in the order of the edges
+        in each row. Repeated edges stay. `shape` is (number of targets, number of sources)."""
+        import numpy as np
+        sources, targets = np.asarray(sources), np.asarray(targets)
+        if sources.ndim != 1 or sources.shape != targets.shape:
+            raise ArgumentError(f"sources have shape {sources.shape} and targets {targets.shape}, expected two vectors "
+                                "of the same length")
+        if len(targets) and not 0 <= targets.min() <= targets.max() < shape[0]:
+            raise ArgumentError(f"targets are from {targets.min()} to {targets.max()}, expected 0 to {shape[0] - 1}")
+        order = np.argsort(targets, kind="stable")
+        indptr = np.zeros(shape[0] + 1, np.int64)
+        np.cumsum(np.bincount(targets, minlength=shape[0]), out=indptr[1:])
+        small = shape[1] <= np.iinfo(np.int32).max
+        indices = sources[order].astype(np.int32 if small else np.int64)
+        if small and len(sources) and not 0 <= sources.min() <= sources.max() < shape[1]:
+            raise ArgumentError(f"sources are from {sources.min()} to {sources.max()}, expected 0 to {shape[1] - 1}")
+        if values is not None:
+            values = np.asarray(values)[order]
+        return cls((indptr, indices, values, shape), context=context)
+
+    @property
+    def T(self) -> Matrix:
+        """The transpose, made at first use and kept."""
+        if self._transpose is None:
+            other = object.__new__(Matrix)
+            other.context, other._mxm, other._arrays, other._degrees = self.context, self._mxm, None, None
+            other.shape, other.dtype, other.index_dtype = self.shape[::-1], self.dtype, self.index_dtype
+            out = ffi.new("graft_matrix **")
+            self.context.call(self._mxm.matrix_transpose, self.context.handle, self._handle, out)
+            other._own(out[0])
+            other._transpose, self._transpose = self, other
+        return self._transpose
+
+    def degrees(self) -> np.ndarray:
+        """The number of entries of each row."""
+        import numpy as np
+        if self._degrees is None:
+            if self._arrays is not None:
+                self._degrees = np.diff(self._arrays.indptr)
+            else:
+                self._degrees = np.bincount(self.T._arrays.indices, minlength=self.shape[0])
+        return self._degrees
+
+    def update_values(self, values: Any = None) -> None:
+        """Take other values for the same entries; without an argument those that were changed in place. The transpose
+        takes them too."""
+        if self._arrays is None:
+            raise ArgumentError("this matrix is a transpose: update the values of the matrix that it was made from")
+        import numpy as np
+        new_values = self._arrays.values if values is None else np.ascontiguousarray(values, self.dtype)
+        if new_values is None or new_values.shape != self._arrays.indices.shape:
+            raise ArgumentError(f"values have shape {getattr(new_values, 'shape', None)}, expected "
+                                f"{self._arrays.indices.shape}; a matrix without values takes none")
+        self.context.call(self._mxm.matrix_update_values, self.context.handle, self._handle,
+                          arrays.pointer(new_values), ffi.NULL)
+        self._arrays.values = new_values
+        if self._transpose is not None:
+            self.context.call(self._mxm.matrix_update_values, self.context.handle, self._transpose._handle, ffi.NULL,
+                              self._handle)
+
+    @property
+    def bytes(self) -> int:
+        """What kernels have prepared for the matrix, and what it owns itself."""
+        return self._mxm.matrix_bytes(self._handle)
+
+    def explain(self) -> str:
+        """Which kernel ran last, and why."""
+        text = ffi.new("char[]", 4096)
+        self.context.call(self._mxm.explain, self.context.handle, ffi.NULL, text, 4096)
+        return text_of(text)
+
+    def close(self) -> None:
+        """Free the matrix now."""
+        self._destroy()
+
+    def __repr__(self) -> str:
+        return f"<graft.Matrix {self.shape[0]} x {self.shape[1]}, values {self.dtype or 'none'}>"
+
+
+def _view_mask(args: Any, mask: Any, shape: tuple[int, int], complement: bool) -> Any:
+    if mask is None:
+        return None
+    import numpy as np
+    mask = np.asarray(mask)
+    if mask.dtype == bool and mask.shape == shape[:1]:
+        kind, field, mask, stride = _ROWS, "present", np.packbits(mask, bitorder="little"), 0
+    elif mask.dtype == bool and mask.shape == shape:
+        kind, field, stride = _BYTES, "values", shape[1]
+    elif mask.dtype == np.uint8 and mask.shape == (shape[0], (shape[1] + 7) // 8):
+        kind, field, stride = _BITS, "present", mask.shape[1]
+    else:
+        bits = (shape[0], (shape[1] + 7) // 8)
+        raise ArgumentError(f"mask has type {mask.dtype.name} and shape {mask.shape}, expected bool and {shape[:1]} "
+                            f"for rows, bool and {shape} for elements, or uint8 and {bits} for bits")
+    if mask.ndim == 2 and not arrays.is_row_major(mask):
+        arrays.warn_once("mask is not contiguous and is copied")
+        mask = np.ascontiguousarray(mask)
+    if mask.ndim == 2 and shape[0] > 1:
+        stride = max(mask.strides[0], stride)
+    view = new("graft_mask", kind=kind, flags=_COMPLEMENT if complement else 0, stride=stride,
+               **{field: ffi.cast("uint8_t *", arrays.pointer(mask))})
+    args.mask = view
+    return view, mask
+
+
+def _view_scale(args: Any, scale: Any, a: Matrix, dtype: str) -> Any:
+    import numpy as np
+    if scale is None:
+        return None
+    if isinstance(scale, str) and scale != "mean":
+        raise ArgumentError(f"row_scale is '{scale}', expected 'mean', or a factor for each row")
+    if isinstance(scale, str):
+        scale = 1 / np.maximum(a.degrees(), 1)
+    factors = arrays.read_vector(scale, "row_scale", a.shape[0], dtype)
+    args.row_scale = arrays.pointer(factors)
+    return factors
+
+
+def _view_epilogue(args: Any, bias: Any, relu: bool, width: int, dtype: str) -> Any:
+    if bias is None and not relu:
+        return None
+    view = new("graft_epilogue", flags=_RELU if relu else 0)
+    if bias is not None:
+        bias = arrays.read_vector(bias, "bias", width, dtype)
+        view.bias = arrays.pointer(bias)
+    args.epilogue = view
+    return view, bias
+
+
+def _view_winner(args: Any, winner: Any, shape: tuple[int, int], dtype: str) -> Any:
+    if winner is not None:
+        arrays.check_output(winner, "winner", shape, (dtype,))
+        args.winner = arrays.pointer(winner)
+        args.winner_stride = max(winner.strides[0] // winner.itemsize, shape[1]) if shape[0] > 1 else shape[1]
+    return winner
+
+
+def _output(out: Any, shape: tuple[int, int], is_vector: bool, dtype: str, zeros: bool) -> tuple[Any, Any]:
+    """The matrix that is written, and what the caller gets of it."""
+    if out is None:
+        c = arrays.new_matrix(*shape, dtype, zeros=zeros)
+        return c, c[:, 0] if is_vector else c
+    arrays.check_output(out, "out", shape[:1] if is_vector else shape, (dtype,))
+    return out[:, None] if is_vector else out, out
+
+
+def aggregate(A: Any, X: Any, semiring: str = "plus_times", *, mask: Any = None, complement: bool = False,
+              out: Any = None, accumulate: bool = False, replace: bool = False, row_scale: Any = None, bias: Any = None,
+              relu: bool = False, winner: Any = None, threads: int = 0, context: Context | None = None) -> Any:
+    """Gather from neighbours: ``C<M> (+)= diag(row_scale) (A (+.x) X)``, as GrB_mxm of the GraphBLAS.
+
+    A           a Matrix, or anything of which one can be made; a Matrix is prepared once, so use it for many products
+    X           [k, n] or [k] of float32 or float64; rows may have gaps between them. A graphblas.Matrix is lent
+                without a copy, and then the result is one too
+    semiring    plus, max or min, and times (the values of A) or second (no values): "plus_times", "max_second", ...
+    mask        what may be written: bool [m] for rows, bool [m, n] for elements, uint8 [m, (n + 7) // 8] for elements
+                as bits (numpy.packbits with bitorder="little"). `complement` turns it around
+    out         the array that is written and returned; without it a new one. It is never converted
+    accumulate  out (+)= the result, with the first operation of the semiring
+    replace     what the mask forbids becomes 0; else it keeps its value
+    row_scale   a factor for each row, or "mean": one over its number of entries
+    bias, relu  ... + bias [n], and then the maximum with 0
+    winner      an array [m, n] of the index type of A that is written: the column that gave a maximum or minimum, or -1
+    threads     at most so many; 0: option "threads"
+
+    Returns C, [m, n] or [m], of the type of X (float32 for bfloat16). The results have the same bits for any number of
+    threads. Raises graft.Error; `out` is as before then.
+    """
+    if semiring not in SEMIRINGS:
+        raise ArgumentError(f"semiring is '{semiring}', expected one of {', '.join(SEMIRINGS)}")
+    x = arrays.read_dense(X, "X")
+    dtype = "float32" if x.dtype.name == "bfloat16" else x.dtype.name
+    a = A if isinstance(A, Matrix) else Matrix(A, context=context, dtype=dtype)
+    if a.dtype not in (None, dtype):
+        raise ArgumentError(f"the values of A have type {a.dtype} and X has {dtype}, expected the same: make the "
+                            f"Matrix with dtype='{dtype}', or convert X")
+    shape = (a.shape[0], x.shape[1])
+    if accumulate and out is None:
+        raise ArgumentError("accumulate needs an array `out` to add to")
+    c, result = _output(out, shape, getattr(X, "ndim", 2) == 1, dtype, mask is not None)
+    args = new("graft_mxm_args", semiring=SEMIRINGS[semiring], threads=threads, a=a._handle,
+               flags=(_ACCUMULATE if accumulate else 0) | (_REPLACE if replace else 0))
+    views = [arrays.view_dense(x), arrays.view_dense(c)]
+    args.b, args.c = views
+    keep = [_view_mask(args, mask, shape, complement), _view_scale(args, row_scale, a, dtype),
+            _view_epilogue(args, bias, relu, shape[1], dtype), _view_winner(args, winner, shape, a.index_dtype)]
+    a.context.call(a._mxm.run, a.context.handle, args)
+    del keep  # what the arguments point to lives until here
+    return result

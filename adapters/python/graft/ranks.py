@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks: processes of MPI, or threads of this process, that hold a graph together."""
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from ._abi import ffi
+from .context import Context, new, text_of, to_dict
+from .data import TRAIN, Dataset
+from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_C = ffi.integer_const("GRAFT_MPI_C")
+
+
+class Ranks:
+    """The ranks of an MPI communicator, for Trainer, train(), Dataset.open() and Model.load().
+
+    `comm` is a communicator of mpi4py, which is duplicated, whatever MPI mpi4py is built with: Open MPI or MPICH. The
+    library needs the transport module of that MPI. All calls with ranks are collective: all ranks make them in the same
+    order. A failure of one rank is the same exception on all, which names it in `rank`.
+
+    close() is collective too. It is not called by the garbage collector, which runs at another time on each rank."""
+
+    def __init__(self, comm: Any, *, context: Context | None = None) -> None:
+        from mpi4py import MPI
+        if not isinstance(comm, MPI.Comm):
+            raise ArgumentError(f"comm is a {type(comm).__name__}, expected a communicator of mpi4py")
+        self.context = context or Context()
+        table, out = self.context.interface("graft_transports"), new("graft_transport")
+        communicator = new("graft_communicator", bytes=MPI._sizeof(comm), kind=_C,
+                           handle=ffi.cast("void *", MPI._addressof(comm)))
+        self.context.call(table.open, self.context.handle, b"auto", communicator, out)
+        self._begin(out)
+
+    @classmethod
+    def threads(cls, n_ranks: int) -> list[Ranks]:
+        """Ranks that are threads of this process, each with a context of its own: one for each thread."""
+        context = Context()
+        all_of_them = ffi.new("graft_transport[]", n_ranks)
+        for one in all_of_them:
+            one.size = ffi.sizeof("graft_transport")
+        context.call(context.interface("graft_transports").threads, context.handle, n_ranks, all_of_them)
+        found = []
+        for i in range(n_ranks):
+            self, transport = object.__new__(cls), new("graft_transport")
+            ffi.memmove(transport, all_of_them + i, ffi.sizeof("graft_transport"))
+            self.context = Context()
+            self._begin(transport)
+            found.append(self)
+        return found
+
+    def _begin(self, transport: Any) -> None:
+        self.transport = transport
+        self.rank: int = transport.rank
+        self.n_ranks: int = transport.n_ranks
+
+    def distribute(self, dataset: Dataset) -> tuple[Any, Graph]:
+        """The struct of a data set over these ranks, and the distributed graph that it names."""
+        graph = Graph(self, dataset)
+        struct = new("graft_dataset")
+        ffi.memmove(struct, dataset._struct, ffi.sizeof("graft_dataset"))
+        struct.over = graph._handle
+        return struct, graph
+
+    def close(self) -> None:
+        """Close the transport, after everything that was made with it. Collective."""
+        if self.transport is not None:
+            self.transport.close(self.transport.self)
+            self.transport = None
+
+    def __repr__(self) -> str:
+        return f"<graft.Ranks: rank {self.rank} of {self.n_ranks}>"
+
+
+class Graph:
+    """A graph in which each vertex has an owner, made of the slices of all ranks. Collective."""
+
+    def __init__(self, ranks: Ranks, dataset: Dataset) -> None:
+        self.context, self._graphs = ranks.context, ranks.context.interface("graft_graphs")
+        rows = dataset._struct
+        part = new("graft_slice", n_vertices=rows.n_vertices, first_row=rows.first_vertex, rows=rows.graph)
+        mask = self._training(dataset)
+        if mask is not None:
+            part.train_mask = ffi.from_buffer("uint8_t[]", mask)
+        out = ffi.new("graft_graph **")
+        self.context.call(self._graphs.create, self.context.handle, ranks.transport, part, out)
+        self._handle, self.ranks = out[0], ranks
+        self._destroy = weakref.finalize(self, self._graphs.destroy, self._handle)
+        self._destroy.atexit = False
+
+    @staticmethod
+    def _training(dataset: Dataset) -> np.ndarray | None:
+        split = dataset.split
+        return None if split is None else (split == TRAIN).view("uint8")
+
+    def info(self, rank: int = -1) -> dict[str, Any]:
+        """Vertices, edges and cut edges of a rank, or of all."""
+        out = new("graft_graph_info")
+        self.context.call(self._graphs.info, self._handle, rank, out)
+        return to_dict(out)
+
+    def explain(self) -> str:
+        text = ffi.new("char[]", 16384)
+        self.context.call(self._graphs.explain, self._handle, text, 16384)
+        return text_of(text)
+
+    def close(self) -> None:
+        self._destroy()

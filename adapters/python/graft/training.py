@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of graph neural networks on the whole graph or by minibatch."""
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Iterable
+
+from . import arrays
+from ._abi import ffi
+from .context import Context, new, text_of, to_dict
+from .data import Dataset, as_dataset
+from .errors import ArgumentError
+from .history import History
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .model import Model
+    from .ranks import Ranks
+
+_DTYPES = {ffi.integer_const("GRAFT_" + code): name for code, name in
+           (("F32", "float32"), ("F64", "float64"), ("I64", "int64"))}
+_UPDATES = {name: ffi.integer_const("GRAFT_UPDATE_" + name.upper()) for name in
+            ("features", "labels", "targets", "split", "edge_values", "edge_features")}
+_BOOLEANS = ("done", "evaluated", "best", "should_stop", "synchronous")
+
+Callback = Callable[["Trainer", dict[str, Any]], object]
+
+
+def read_item(item: Any) -> np.ndarray:
+    """A copy of a graft_state_item."""
+    import numpy as np
+    shape = tuple(item.shape[0:item.n_dims])
+    dtype = np.dtype(_DTYPES[item.dtype])
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    return np.frombuffer(ffi.buffer(item.data, size), dtype).reshape(shape).copy()
+
+
+class Trainer:
+    """A model in training. Options are those of the library (see Context.options()), the same way as in Context; the
+    data set is a Dataset, a path or a torch_geometric.data.Data.
+
+    A trainer has a context of its own unless it is given one, because options that it has read cannot change while it
+    lives. With `ranks` (see Ranks) all ranks make the same calls in the same order, each with its slice of the data."""
+
+    def __init__(self, dataset: Any, options: dict[str, object] | None = None, *, context: Context | None = None,
+                 ranks: Ranks | None = None, **more: object) -> None:
+        if ranks is not None and context not in (None, ranks.context):
+            raise ArgumentError("context is not that of ranks")
+        self.context = ranks.context if ranks is not None else context or Context()
+        for key, value in {**(options or {}), **more}.items():
+            self.context[key] = value
+        self.ranks = ranks
+        self.dataset: Dataset = as_dataset(dataset, self.context, ranks)
+        self.history = History()
+        self._stops = False
+        self._train = self.context.interface("graft_train")
+        self._struct, self._graph = self.dataset._struct, None
+        if ranks is not None:
+            self._struct, self._graph = ranks.distribute(self.dataset)
+        out = ffi.new("graft_trainer **")
+        self.context.call(self._train.create, self.context.handle, self._struct, out)
+        self._handle = out[0]
+        self._destroy = weakref.finalize(self, self._train.destroy, self._handle)
+        self._destroy.atexit = False
+
+    # ---- training ----
+
+    def epoch(self) -> dict[str, Any]:
+        """Train for one epoch, and return what it reports, which also is the last line of `history`."""
+        out = new("graft_epoch")
+        self.context.call(self._train.epoch, self._handle, out)
+        record = to_dict(out)
+        record.update({name: bool(record[name]) for name in _BOOLEANS})
+        self.history.append(record)
+        return record
+
+    def stop(self) -> None:
+        """End fit() after this epoch; for callbacks. Over ranks all must call it."""
+        self._stops = True
+
+    def fit(self, callbacks: Iterable[Callback] = (), progress: bool | None = None) -> Trainer:
+        """Train until all epochs of option "epochs" are done, option "patience" says so, or stop() was called.
+
+        callbacks  called with (trainer, record) after each epoch
+        progress   a bar of tqdm; None: if tqdm is there and standard error is a terminal
+        """
+        callbacks = list(callbacks)
+        self._stops = False
+        bar = _progress_bar(progress, int(self.context["epochs"]), len(self.history))
+        try:
+            while not self._stops:
+                record = self.epoch()
+                self._stops = record["done"] or record["should_stop"]
+                for callback in callbacks:
+                    callback(self, record)
+                if bar is not None:
+                    _advance(bar, record)
+        finally:
+            if bar is not None:
+                bar.close()
+        return self
+
+    def evaluate(self, best: bool = True) -> dict[str, Any]:
+        """Losses and accuracies on the three parts of the split, with the best weights or the last ones."""
+        out = new("graft_metrics")
+        self.context.call(self._train.evaluate, self._handle, int(best), out)
+        return to_dict(out)
+
+    def predict(self, best: bool = True, logits: bool = False) -> np.ndarray:
+        """[n] the class of each vertex; or [n, n_classes] the outputs of the model, with `logits` and in a
+        regression. Over ranks n are the vertices of the slice."""
+        import numpy as np
+        if logits or self._struct.float_targets:
+            out = arrays.new_matrix(self.dataset.n_rows, self.dataset.n_classes, "float32")
+            self.context.call(self._train.predict, self._handle, int(best), ffi.NULL, arrays.view_dense(out))
+            return out
+        labels = np.empty(self.dataset.n_rows, np.int32)
+        self.context.call(self._train.predict, self._handle, int(best), ffi.cast("int32_t *", arrays.pointer(labels)),
+                          ffi.NULL)
+        return labels
+
+    def update(self, dataset: Dataset, *what: str) -> None:
+        """Take other arrays of the same shapes: `what` names some of "features", "labels", "targets", "split",
+        "edge_values" and "edge_features". Also after arrays of the same data set were changed in place."""
+        flags = 0
+        for name in what:
+            if name not in _UPDATES:
+                raise ArgumentError(f"update is given '{name}', expected some of {', '.join(_UPDATES)}")
+            flags |= _UPDATES[name]
+        self.context.call(self._train.update, self._handle, flags, dataset._struct)
+        self._updated = dataset  # its arrays are borrowed from now on
+
+    # ---- the state, and reports ----
+
+    def model(self, what: str = "best") -> Model:
+        """The model without the trainer: the weights of the "best" epoch or of the "last" one, or the whole "state",
+        from which a new trainer goes on with the same bits."""
+        from .model import Model
+        return Model._of_trainer(self, what)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Copies of weights, moments and counters by name."""
+        return {text_of(item.name): read_item(item)
+                for item in self.context.enumerate(self._train.state_item, "graft_state_item", self._handle)}
+
+    def set_state(self, items: dict[str, Any]) -> None:
+        """Overwrite weights, moments or counters, as state() names them."""
+        import numpy as np
+        codes = {name: code for code, name in _DTYPES.items()}
+        for name, value in items.items():
+            value = np.ascontiguousarray(value)
+            if value.dtype.name not in codes:
+                raise ArgumentError(f"{name} has type {value.dtype.name}, expected one of {', '.join(codes)}")
+            text = ffi.new("char[]", name.encode())
+            item = new("graft_state_item", dtype=codes[value.dtype.name], name=text, n_dims=value.ndim,
+                       shape=list(value.shape), data=arrays.pointer(value))
+            self.context.call(self._train.state_set, self._handle, item)
+
+    def explain(self) -> str:
+        """The trainer in a few lines: model, widths, graph, kernels, memory."""
+        text = ffi.new("char[]", 16384)
+        self.context.call(self._train.explain, self._handle, text, 16384)
+        return text_of(text)
+
+    def memory(self) -> list[dict[str, Any]]:
+        """Bytes by purpose."""
+        return [to_dict(item) for item in
+                self.context.enumerate(self._train.memory_item, "graft_memory_item", self._handle)]
+
+    def spans(self) -> list[dict[str, Any]]:
+        """Intervals of time of the last call, with option "profile"."""
+        return [to_dict(item) for item in self.context.enumerate(self._train.span, "graft_span", self._handle)]
+
+    def traffic(self, rank: int = -1) -> dict[str, Any]:
+        """Messages that a rank receives, or all ranks do."""
+        out = new("graft_traffic")
+        self.context.call(self._train.traffic, self._handle, rank, out)
+        return to_dict(out)
+
+    def close(self) -> None:
+        """Free the trainer now, and over ranks the graph."""
+        self._destroy()
+        if self._graph is not None:
+            self._graph.close()
+
+    def __enter__(self) -> Trainer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<graft.Trainer of {self.context['model']}, {len(self.history)} epochs>"
+
+
+def _progress_bar(progress: bool | None, epochs: int, done: int) -> Any:
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        return None
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        if progress:
+            raise
+        return None
+    return tqdm(total=epochs, initial=done, unit="epoch", desc="graft")
+
+
+def _advance(bar: Any, record: dict[str, Any]) -> None:
+    shown = {"loss": f"{record['loss']:.4f}"}
+    if record["evaluated"] and record["validation_accuracy"] == record["validation_accuracy"]:
+        shown["validation"] = f"{record['validation_accuracy']:.4f}"
+    bar.set_postfix(shown)
+    bar.update()
+
+
+def train(dataset: Any, options: dict[str, object] | None = None, *, callbacks: Iterable[Callback] = (),
+          progress: bool | None = None, resume: Model | None = None, context: Context | None = None,
+          ranks: Ranks | None = None, **more: object) -> Trainer:
+    """Make a Trainer and train to the end: ``graft.train(data, model="sage", epochs=60, callbacks=[print])``.
+
+    `dataset`, `options`, `context`, `ranks` and other keywords are those of Trainer; `callbacks` and `progress` those
+    of Trainer.fit(). `resume` is a Model with a whole state, or with weights, to go on from.
+
+    Returns the trainer: its history, evaluate(), predict() and model()."""
+    trainer = Trainer(dataset, options, context=context, ranks=ranks, **more)
+    if resume is not None:
+        resume.apply(trainer)
+    return trainer.fit(callbacks, progress)

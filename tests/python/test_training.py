@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets, training and models from Python. Losses are compared with plain NumPy."""
+import os
+import threading
+
+import graft
+import numpy as np
+import pytest
+
+N, WIDTH, CLASSES = 240, 6, 3
+OPTIONS = {"model": "sage", "layers": 2, "hidden": 8, "lr": 0.02, "dropout": 0.0, "epochs": 12}
+
+
+def arrays_of(seed=2, index="int32"):
+    """Communities: the graph as (indptr, indices, None, shape), features, labels and split."""
+    draw = np.random.default_rng(seed)
+    labels = np.arange(N) % CLASSES
+    near = draw.integers(0, N // CLASSES, (N, 4)) * CLASSES + labels[:, None]
+    indices = np.where(draw.random((N, 4)) < 0.9, near, draw.integers(0, N, (N, 4))).reshape(-1).astype(index)
+    features = (draw.normal(size=(N, WIDTH)) + 1.5 * (labels[:, None] == np.arange(WIDTH))).astype(np.float32)
+    split = draw.permutation(np.repeat([1, 2, 3], N // 3)).astype(np.uint8)
+    return (np.arange(0, 4 * N + 1, 4).astype(index), indices, None, (N, N)), features, labels, split
+
+
+@pytest.fixture
+def data():
+    return graft.Dataset(*arrays_of())
+
+
+def logits_of(state, graph, features, prefix=""):
+    """What a model of two layers, sage with LayerNorm and means, computes."""
+    h, means = features.astype(float), np.zeros((N, N))
+    np.add.at(means, (np.repeat(np.arange(N), 4), graph[1]), 0.25)
+    for layer in (0, 1):
+        w = {name.split(".")[-1]: value for name, value in state.items()
+             if name.startswith(f"{prefix}layers.{layer}.") and ".norm." not in name}
+        h = h @ w["weight_self"] + means @ h @ w["weight_neigh"] + w["bias"]
+        if layer == 0:
+            h = (h - h.mean(1, keepdims=True)) / np.sqrt(h.var(1, keepdims=True) + 1e-5)
+            h = np.maximum(h * state[f"{prefix}layers.0.norm.gain"] + state[f"{prefix}layers.0.norm.shift"], 0)
+    return h
+
+
+def loss_of(logits, labels, chosen):
+    z = logits[chosen] - logits[chosen].max(1, keepdims=True)
+    return np.mean(np.log(np.exp(z).sum(1)) - z[np.arange(len(z)), labels[chosen]])
+
+
+def test_losses_and_predictions_are_those_of_numpy(data):
+    graph, features, labels, split = arrays_of()
+    trainer = graft.Trainer(data, OPTIONS, norm="layer")
+    for _ in range(3):
+        expected = loss_of(logits_of(trainer.state(), graph, features), labels, split == 1)
+        assert trainer.epoch()["loss"] == pytest.approx(expected, rel=1e-4)
+    logits = logits_of(trainer.state(), graph, features)
+    np.testing.assert_allclose(trainer.predict(best=False, logits=True), logits, rtol=1e-3, atol=1e-4)
+    predicted = trainer.predict(best=False)
+    np.testing.assert_array_equal(predicted, logits.argmax(1))
+    assert trainer.evaluate(best=False)["test_accuracy"] == pytest.approx((predicted == labels)[split == 3].mean())
+
+
+def test_train_with_callbacks_and_history(data):
+    seen = []
+    run = graft.train(data, OPTIONS, progress=False, callbacks=[lambda trainer, record: seen.append(record["epoch"])])
+    assert seen == run.history.column("epoch") == list(range(1, 13))
+    assert run.history[-1]["done"] is True and run.history[-1]["loss"] < run.history[0]["loss"]
+    assert run.evaluate()["test_accuracy"] > 0.8
+    assert "sage" in run.explain() and sum(item["bytes"] for item in run.memory()) > 0
+
+    def stop_at_three(trainer, record):
+        if record["epoch"] == 3:
+            trainer.stop()
+
+    assert len(graft.train(data, OPTIONS, progress=False, callbacks=[stop_at_three]).history) == 3
+
+
+def test_a_callback_that_raises_ends_the_training(data):
+    def fail(trainer, record):
+        raise KeyError("mine")
+    trainer = graft.Trainer(data, OPTIONS)
+    with pytest.raises(KeyError, match="mine"):
+        trainer.fit([fail])
+    assert len(trainer.fit(progress=False).history) == 12
+
+
+def test_models_in_files(data, tmp_path):
+    run = graft.train(data, OPTIONS, progress=False)
+    path = tmp_path / "model.safetensors"
+    run.model().save(path)
+    model = graft.Model.load(path)
+    assert (model.kind, model.widths, model.has_state) == ("sage", [WIDTH, 8, CLASSES], False)
+    assert model.metadata()["model.hidden"] == "8"
+    np.testing.assert_array_equal(model.predict(data), run.predict())
+    logits = model.predict(data, "logits")
+    np.testing.assert_allclose(logits, run.predict(logits=True), rtol=1e-5, atol=1e-6)
+    exp = np.exp(logits - logits.max(1, keepdims=True))
+    np.testing.assert_allclose(model.predict(data, "probabilities", vertices=[5, 200, 5]),
+                               (exp / exp.sum(1, keepdims=True))[[5, 200, 5]], rtol=1e-4, atol=1e-5)
+    without = graft.Dataset(*arrays_of()[:2])
+    np.testing.assert_array_equal(model.predict(without), run.predict())
+    state = run.state()
+    for name, value in model.weights().items():
+        np.testing.assert_array_equal(value, state["best." + name] if "best." + name in state else state[name])
+    with pytest.raises(graft.NotFoundError):
+        graft.Model.load(tmp_path / "none")
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(graft.FormatError):
+        graft.Model.load(path)
+
+
+def test_a_state_goes_on_with_the_same_bits(data, tmp_path):
+    whole = graft.train(data, OPTIONS, progress=False).history
+    half = graft.Trainer(data, OPTIONS)
+    for _ in range(6):
+        half.epoch()
+    half.model("state").save(tmp_path / "state")
+    second = graft.Trainer(data, OPTIONS)
+    context_model = graft.Model.load(tmp_path / "state", context=second.context)
+    context_model.apply(second)
+    second.fit(progress=False)
+    assert second.history.column("loss") == whole.column("loss")[6:]
+    third = graft.Trainer(data, OPTIONS)
+    third.set_state(half.state())
+    assert third.epoch()["loss"] == whole[6]["loss"]
+    with pytest.raises(graft.NotFoundError):
+        third.set_state({"layers.9.bias": np.zeros(3, np.float32)})
+
+
+def test_sparse_features_targets_and_new_arrays():
+    graph, features, labels, split = arrays_of(index="int64")
+    sparse = pytest.importorskip("scipy.sparse", reason="there is no SciPy (python3-scipy)")
+    dense = np.where(features > 0, features, 0)
+    losses = [graft.train(graft.Dataset(graph, x, labels, split), OPTIONS, progress=False).history.column("loss")
+              for x in (dense, sparse.csr_matrix(dense))]
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+    wanted = features @ np.ones((WIDTH, 1), np.float32)
+    wanted[::5] = np.nan
+    run = graft.train(graft.Dataset(graph, features, targets=wanted, split=split), OPTIONS, loss="mse", progress=False)
+    assert run.predict().shape == (N, 1) and run.history[-1]["train_rmse"] < run.history[0]["train_rmse"]
+    several = np.stack([labels == 0, labels != 1], 1)
+    run = graft.train(graft.Dataset(graph, features, targets=several, split=split), OPTIONS, progress=False)
+    assert run.predict(logits=True).shape == (N, 2)
+    run.update(graft.Dataset(graph, -features, targets=several, split=split), "features")
+    assert np.isfinite(run.evaluate(best=False)["test_loss"])
+
+
+def test_a_split_of_three_masks():
+    graph, features, labels, split = arrays_of()
+    masks = graft.Dataset(graph, features, labels, (split == 1, split == 2, split == 3))
+    np.testing.assert_array_equal(masks.split, split)
+    np.testing.assert_array_equal(masks.labels, labels)
+
+
+def test_a_folder_of_files(tmp_path):
+    graph, features, labels, split = arrays_of()
+    np.save(tmp_path / "edges.npy", np.stack([graph[1], np.repeat(np.arange(N), 4).astype(np.int32)]))
+    for name, array in (("features", features), ("labels", labels.astype(np.int32)), ("split", split)):
+        np.save(tmp_path / f"{name}.npy", array)
+    data = graft.Dataset.open(tmp_path)
+    assert (data.n_vertices, data.n_features, data.n_classes) == (N, WIDTH, CLASSES)
+    np.testing.assert_array_equal(data.labels, labels)
+    assert len(graft.train(tmp_path, OPTIONS, progress=False).history) == 12
+    with pytest.raises(graft.NotFoundError, match="no_such_folder"):
+        graft.Dataset.open(tmp_path / "no_such_folder")
+
+
+def test_what_is_refused(data):
+    graph, features, labels, split = arrays_of()
+    with pytest.raises(graft.ArgumentError, match="features has 239 rows, expected 240"):
+        graft.Dataset(graph, features[:-1])
+    with pytest.raises(graft.ArgumentError, match="labels has shape"):
+        graft.Dataset(graph, features, labels[:-1])
+    with pytest.raises(graft.OptionError, match="model"):
+        graft.train(data, model="transformer")
+    with pytest.raises(graft.ArgumentError, match="no data set"):
+        graft.train(3)
+    with pytest.raises(graft.Error):
+        graft.train(graft.Dataset(graph, features, labels), OPTIONS, progress=False)  # no split
+    trainer = graft.Trainer(data, OPTIONS)
+    with pytest.raises(graft.StateError):
+        trainer.context["hidden"] = 16
+    broken = features.copy()
+    broken[17, 2] = np.nan
+    with pytest.raises(graft.FormatError, match="17"):
+        graft.Trainer(graft.Dataset(graph, broken, labels, split), OPTIONS)
+
+
+def test_tables_plots_and_progress(data, tmp_path, capsys):
+    run = graft.train(data, OPTIONS, progress=False)
+    pandas = pytest.importorskip("pandas", reason="there is no pandas")
+    frame = run.history.frame()
+    assert list(frame.index) == list(range(1, 13)) and list(frame["loss"]) == run.history.column("loss")
+    assert len(pandas.DataFrame(run.history)) == 12
+    pytest.importorskip("matplotlib", reason="there is no matplotlib")
+    run.history.plot(tmp_path / "curve.png")
+    assert os.path.getsize(tmp_path / "curve.png") > 1000
+    pytest.importorskip("tqdm", reason="there is no tqdm")
+    capsys.readouterr()
+    graft.train(data, OPTIONS, progress=True)
+    assert "12/12" in capsys.readouterr().err
+
+
+def test_ranks_that_are_threads(data):
+    graph, features, labels, split = arrays_of()
+    alone = graft.train(data, OPTIONS, progress=False)
+    cuts, results = [0, 100, 150, N], [None] * 3
+
+    def work(ranks):
+        rows = slice(cuts[ranks.rank], cuts[ranks.rank + 1])
+        part = graft.Dataset((np.arange(0, 4 * (rows.stop - rows.start) + 1, 4), graph[1][4 * rows.start:4 * rows.stop],
+                              None, (rows.stop - rows.start, N)), features[rows], labels[rows], split[rows],
+                             first_vertex=rows.start, n_classes=CLASSES)
+        with graft.Trainer(part, OPTIONS, ranks=ranks, threads=1, partition="hash") as trainer:
+            trainer.fit(progress=False)
+            results[ranks.rank] = trainer.history.column("loss"), trainer.predict(best=False, logits=True), \
+                trainer.traffic()["halo_rows"]
+        ranks.close()
+
+    workers = [threading.Thread(target=work, args=[ranks]) for ranks in graft.Ranks.threads(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    for losses, _, halo in results:
+        np.testing.assert_allclose(losses, alone.history.column("loss"), rtol=1e-3)
+        assert halo > 0
+    np.testing.assert_allclose(np.concatenate([logits for _, logits, _ in results]),
+                               alone.predict(best=False, logits=True), rtol=1e-2, atol=1e-2)

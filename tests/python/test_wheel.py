@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wheel of this build: its record is right, and what it has runs without the build."""
+import base64
+import csv
+import hashlib
+import os
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+BACKEND = os.path.join(os.path.dirname(__file__), *[os.pardir] * 2, "adapters", "python", "build_backend.py")
+BUILD = os.path.dirname(os.environ.get("GRAFT_LIBRARY", ""))
+
+USE = """
+import os, graft, numpy
+from graft import _library
+with graft.Context() as context:
+    a = (numpy.array([0, 2, 3]), numpy.array([0, 1, 1]), None, (2, 2))
+    print(_library.find(), graft.aggregate(a, numpy.eye(2, dtype="float32"), context=context).tolist())
+    print(sorted(os.path.dirname(one["path"]) for one in context.modules() if one["path"]))
+"""
+
+
+def test_a_wheel_is_whole_and_works(tmp_path):
+    if not os.path.exists(os.path.join(BUILD, "libgraft.so.1")):
+        pytest.skip("GRAFT_LIBRARY names no build")
+    name = subprocess.run([sys.executable, BACKEND, str(tmp_path), BUILD], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout.strip()
+    assert name.startswith("graft_gnn-") and "-py3-none-linux_" in name
+    with zipfile.ZipFile(tmp_path / name) as archive:
+        files = archive.namelist()
+        record = next(one for one in files if one.endswith("/RECORD"))
+        for path, digest, size in csv.reader(archive.read(record).decode().splitlines()):
+            data = archive.read(path)
+            if path != record:
+                hashed = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+                assert (digest, int(size)) == ("sha256=" + hashed, len(data)), path
+            files.remove(path)
+        assert not files, "every file has a line in the record"
+        archive.extractall(tmp_path / "site")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GRAFT_")}
+    environment["PYTHONPATH"] = str(tmp_path / "site")
+    told = subprocess.run([sys.executable, "-c", USE], check=True, stdout=subprocess.PIPE, text=True, env=environment,
+                          cwd=tmp_path).stdout.splitlines()
+    lib = str(tmp_path / "site" / "graft" / "lib")
+    assert told[0] == f"{lib}/libgraft.so.1 [[1.0, 1.0], [0.0, 1.0]]"
+    assert set(eval(told[1])) <= {lib}
