@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests of the Python package as TAP: run.py FILE... Each test of pytest is a line; what is not installed is a skip
 with its reason."""
+import importlib
 import sys
 
 import tap
 
 try:
-    import cffi  # noqa: F401
-    import numpy  # noqa: F401
+    for needed in ("cffi", "numpy", "pytest"):
+        importlib.import_module(needed)
     import pytest
 except ImportError as error:
     tap.skip("the Python package", f"there is no {error.name} (python3-cffi, python3-numpy, python3-pytest)")

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over neighbours for PyTorch, with gradients, and in the layers of PyTorch Geometric.
+
+>>> graft.torch.replace(model)                  # its SAGEConv, GCNConv, ... now aggregate with Graft
+>>> h = graft.torch.aggregate(A, x)             # A: a graft.Matrix, x: a tensor on the CPU"""
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .errors import ArgumentError
+from .product import Matrix
+from .product import aggregate as _aggregate
+
+_FLOATS = (torch.float32, torch.float64)
+
+
+def _readable(x: Tensor, name: str) -> Tensor:
+    """The tensor as the library reads it: a matrix with contiguous rows."""
+    if x.device.type != "cpu" or x.dtype not in _FLOATS or x.ndim != 2:
+        raise ArgumentError(f"{name} is a {x.dtype} tensor of shape {tuple(x.shape)} on {x.device}, expected two "
+                            "dimensions of float32 or float64 on the CPU")
+    fine = x.shape[1] <= 1 or x.stride(1) == 1
+    return x if fine and (x.shape[0] <= 1 or x.stride(0) >= x.shape[1]) else x.contiguous()
+
+
+def _product(matrix: Matrix, x: Tensor, semiring: str, scale: Tensor | None = None, winner: Any = None) -> Tensor:
+    x = _readable(x.detach(), "x")
+    out = torch.empty((matrix.shape[0], x.shape[1]), dtype=x.dtype)
+    _aggregate(matrix, x.numpy(), semiring, out=out.numpy(), winner=winner, threads=torch.get_num_threads(),
+               row_scale=None if scale is None else scale.numpy())
+    return out
+
+
+class _Sum(torch.autograd.Function):
+    """diag(scale) A x, whose gradient is A^T (diag(scale) g): the same function of the transpose."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: Matrix, semiring: str, scale: Tensor | None) -> Tensor:
+        ctx.matrix, ctx.semiring, ctx.scale = matrix, semiring, scale
+        return _product(matrix, x, semiring, scale)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        if ctx.scale is not None:
+            gradient = gradient * ctx.scale[:, None]
+        return _Sum.apply(gradient, ctx.matrix.T, ctx.semiring, None), None, None, None
+
+
+class _Extreme(torch.autograd.Function):
+    """The maximum or minimum of each column over neighbours; the gradient goes to the one that gave it, of equal ones
+    to the first."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: Matrix, semiring: str) -> Tensor:
+        winner = torch.empty((matrix.shape[0], x.shape[1]), dtype=getattr(torch, matrix.index_dtype))
+        out = _product(matrix, x, semiring, winner=winner.numpy())
+        ctx.save_for_backward(winner)
+        ctx.n = x.shape[0]
+        ctx.mark_non_differentiable(winner)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        winner, = ctx.saved_tensors
+        target = gradient.new_zeros(ctx.n + 1, gradient.shape[1])  # the last row is for those without a neighbour
+        index = winner.long()
+        target.scatter_add_(0, torch.where(index < 0, ctx.n, index), gradient)
+        return target[:-1], None, None
+
+
+def aggregate(A: Matrix, x: Tensor, semiring: str = "plus_times", *, row_scale: Any = None) -> Tensor:
+    """graft.aggregate for tensors, with a gradient for `x`. For sums it can be differentiated again. The gradients of
+    sums need the transpose of `A`, which is made at the first backward pass and kept.
+
+    `row_scale` is "mean" or a factor for each row. Maxima and minima take "max_second" and "min_second" only."""
+    if not isinstance(A, Matrix):
+        raise ArgumentError(f"A is a {type(A).__name__}, expected a graft.Matrix, which is prepared once")
+    if semiring.startswith("plus"):
+        if isinstance(row_scale, str):
+            if row_scale != "mean":
+                raise ArgumentError(f"row_scale is '{row_scale}', expected 'mean', or a factor for each row")
+            row_scale = _one_over_degrees(A, x.dtype)
+        elif row_scale is not None:
+            row_scale = torch.as_tensor(row_scale, dtype=x.dtype).detach()
+        return _Sum.apply(x, A, semiring, row_scale)
+    if row_scale is not None or semiring.endswith("times"):
+        raise ArgumentError(f"semiring {semiring} with row_scale={row_scale}: the gradient is known for sums, and for "
+                            "max_second and min_second without row_scale")
+    return _Extreme.apply(x, A, semiring)
+
+
+def _one_over_degrees(matrix: Matrix, dtype: torch.dtype) -> Tensor:
+    kept = matrix.__dict__.setdefault("_torch_scale", {})
+    if dtype not in kept:
+        kept[dtype] = 1 / torch.from_numpy(matrix.degrees()).clamp(min=1).to(dtype)
+    return kept[dtype]
+
+
+# ---- layers of PyTorch Geometric ----
+
+class _Prepared:
+    """What was made from tensors, kept as long as they live and are not changed."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, tuple[Any, ...]] = {}
+
+    def get(self, tensors: tuple[Tensor | None, ...], more: tuple[Any, ...], make: Any) -> Any:
+        key = (*(id(one) for one in tensors), *more)
+        versions = tuple(None if one is None else one._version for one in tensors)
+        found = self._kept.get(key)
+        if found is not None and found[1] == versions:
+            return found[2]
+        made = make()
+        watched = [weakref.ref(one, lambda _: self._kept.pop(key, None)) for one in tensors if one is not None]
+        self._kept[key] = watched, versions, made
+        return made
+
+
+_matrices, _norms = _Prepared(), _Prepared()
+_REDUCE = {"sum": ("plus_times", None), "add": ("plus_times", None), "mean": ("plus_times", "mean"),
+           "max": ("max_second", None), "min": ("min_second", None)}
+_HOOKS = [f"_{name}_forward_{when}" for name in ("propagate", "message", "aggregate", "message_and_aggregate")
+          for when in ("pre_hooks", "hooks")]
+
+
+def _make_matrix(edges: Tensor, weights: Tensor | None, shape: tuple[int, int], flow: str) -> Matrix:
+    if edges.layout == torch.sparse_csr:
+        values = edges.values()
+        return Matrix((edges.crow_indices().numpy(), edges.col_indices().numpy(),
+                       None if bool((values == 1).all()) else values.detach().numpy(), shape))
+    ends = edges.detach().numpy() if flow == "source_to_target" else edges.detach().numpy()[::-1]
+    return Matrix.from_edges(ends[0], ends[1], shape, None if weights is None else weights.detach().numpy())
+
+
+class _Propagate:
+    """In the place of MessagePassing.propagate() of one layer, whose message is x_j or edge_weight * x_j."""
+
+    def __init__(self, conv: Any) -> None:
+        self.conv = conv
+
+    def __call__(self, edge_index: Any, size: Any = None, **arguments: Any) -> Tensor:
+        known = self._understand(edge_index, size, arguments)
+        if known is None:
+            return type(self.conv).propagate(self.conv, edge_index, size=size, **arguments)
+        x, weights, shape = known
+        matrix = _matrices.get((edge_index, weights), (shape, self.conv.flow, x.dtype),
+                               lambda: _make_matrix(edge_index, weights, shape, self.conv.flow))
+        semiring, scale = _REDUCE[self.conv.aggr]
+        return aggregate(matrix, x, semiring, row_scale=scale)
+
+    def _understand(self, edges: Any, size: Any, arguments: dict[str, Any]) -> Any:
+        """(features, weights, shape of the matrix), or None for what PyTorch Geometric does itself."""
+        x, weights = arguments.get("x"), arguments.get("edge_weight")
+        source, target = (x, x) if isinstance(x, Tensor) else x if isinstance(x, tuple) else (None, None)
+        if not isinstance(edges, Tensor) or not isinstance(source, Tensor) or set(arguments) - {"x", "edge_weight"}:
+            return None
+        if source.device.type != "cpu" or source.dtype not in _FLOATS or source.ndim != 2 or \
+                source.layout != torch.strided:
+            return None
+        if edges.layout not in (torch.strided, torch.sparse_csr) or edges.device.type != "cpu":
+            return None
+        if weights is not None and (weights.requires_grad or weights.dtype != source.dtype or weights.ndim != 1 or
+                                    edges.layout != torch.strided or self.conv.aggr not in ("sum", "add", "mean")):
+            return None
+        if self.conv.explain or self.conv.node_dim != -2 or any(getattr(self.conv, name, None) for name in _HOOKS):
+            return None
+        if edges.layout == torch.sparse_csr:
+            values = edges.values()
+            if values.requires_grad or values.dtype != source.dtype or self.conv.flow != "source_to_target" or \
+                    edges.shape[1] != source.shape[0] or (self.conv.aggr in ("max", "min")):
+                return None
+            return source, None, tuple(edges.shape)
+        n_targets = target.shape[0] if isinstance(target, Tensor) else None
+        if size is not None:
+            n_targets = size[1] if self.conv.flow == "source_to_target" else size[0]
+        return None if n_targets is None else (source, weights, (n_targets, source.shape[0]))
+
+
+def _normalize_before(conv: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Before forward() of a GCNConv: let it use the normalized edges of the same tensors, which do not change."""
+    from torch_geometric.nn.conv.gcn_conv import gcn_norm
+    names = ("x", "edge_index", "edge_weight")
+    x, edges, weights = [*arguments, *(named.get(name) for name in names[len(arguments):])]
+    conv._cached_edge_index = None
+    if not isinstance(edges, Tensor) or edges.layout != torch.strided or not isinstance(x, Tensor) or \
+            (weights is not None and weights.requires_grad):
+        return
+    how = (x.size(conv.node_dim), conv.improved, conv.add_self_loops, conv.flow, x.dtype)
+    conv._cached_edge_index = _norms.get((edges, weights), how, lambda: gcn_norm(edges, weights, *how))
+
+
+def _normalize_after(conv: Any, _: Any, result: Tensor) -> None:
+    conv._cached_edge_index = None
+
+
+def _kinds() -> dict[str, Any]:
+    """The layers that can be replaced: their messages are x_j or edge_weight * x_j."""
+    from torch_geometric import nn
+    return {name: getattr(nn, name) for name in ("SAGEConv", "GCNConv", "GINConv", "GraphConv", "SimpleConv",
+                                                 "ClusterGCNConv") if hasattr(nn, name)}
+
+
+def _can_replace(module: Any, kinds: tuple[Any, ...]) -> bool:
+    kind = next((one for one in kinds if isinstance(module, one)), None)
+    if kind is None or module.aggr not in _REDUCE:
+        return False
+    return all(getattr(type(module), name) is getattr(kind, name)
+               for name in ("message", "aggregate", "update", "message_and_aggregate"))
+
+
+def replace(model: torch.nn.Module) -> list[str]:
+    """Let the layers of a model of PyTorch Geometric aggregate with Graft, in place: SAGEConv, GCNConv, GINConv,
+    GraphConv, SimpleConv and ClusterGCNConv with aggr sum, mean, max or min. Results and gradients are the same up to
+    rounding; of equal maxima the first one gets the gradient. Weights, state_dict() and calls stay as they are.
+
+    Edges may be an `edge_index` or a CSR tensor. A graph is prepared at its first use, and kept as long as the tensor
+    lives and is not changed. What Graft cannot do goes the usual way: other layers and subclasses with messages of
+    their own, other devices and types, gradients for weights of edges, hooks, explanations.
+
+    Returns the names of the layers that were replaced; restore() undoes it."""
+    kinds = tuple(_kinds().values())
+    replaced = []
+    for name, module in model.named_modules():
+        if not _can_replace(module, kinds) or isinstance(module.__dict__.get("propagate"), _Propagate):
+            continue
+        module.propagate = _Propagate(module)
+        if hasattr(module, "_cached_edge_index") and module.normalize and not module.cached:
+            module._graft_hooks = [module.register_forward_pre_hook(_normalize_before, with_kwargs=True),
+                                   module.register_forward_hook(_normalize_after)]
+        replaced.append(name)
+    return replaced
+
+
+def restore(model: torch.nn.Module) -> None:
+    """Undo replace()."""
+    for module in model.modules():
+        if isinstance(module.__dict__.get("propagate"), _Propagate):
+            del module.propagate
+            for hook in module.__dict__.pop("_graft_hooks", ()):
+                hook.remove()
