@@ -122,6 +122,11 @@ def read_vector(x: Any, name: str, length: int, dtype: Any) -> np.ndarray:
     return np.ascontiguousarray(x, dtype)
 
 
+def is_graphblas(x: Any) -> bool:
+    """Whether it is a graphblas.Matrix."""
+    return type(x).__name__ == "Matrix" and type(x).__module__.startswith("graphblas.")
+
+
 class Csr:
     """A sparse matrix as arrays; `values` is None if every value is 1."""
 
@@ -188,10 +193,13 @@ def csr_of(indptr: Any, indices: Any, values: Any, shape: Any, name: str, dtype:
 
 
 def read_csr(a: Any, name: str, dtype: str | None = None) -> Csr:
-    """A sparse matrix of scipy or torch, or a tuple (indptr, indices, values or None, shape), as arrays of the library.
+    """A sparse matrix of scipy, torch or graphblas, or a tuple (indptr, indices, values or None, shape), as arrays of the library.
     Values are converted to `dtype` if that is given."""
     if isinstance(a, Csr):
         return a
+    if is_graphblas(a):
+        from .grb import copy_csr
+        return copy_csr(a, name, dtype)
     if isinstance(a, tuple) and len(a) == 4:
         return csr_of(*a, name=name, dtype=dtype)
     if hasattr(a, "crow_indices") and str(getattr(a, "layout", "")) == "torch.sparse_csr":

@@ -27,7 +27,7 @@ class Matrix:
 
     `a` is a scipy.sparse matrix, a torch tensor of layout sparse_csr, a graphblas.Matrix, or a tuple (indptr, indices,
     values or None, shape). Its arrays are borrowed, not copied, and must not change while the matrix lives; see
-    update_values(). Without values (None) each is 1. `dtype`, "float32" or "float64", is what values are converted to.
+    update_values(). Those of a graphblas.Matrix are copied. Without values (None) each is 1. `dtype`, "float32" or "float64", is what values are converted to.
     """
 
     def __init__(self, a: Any, *, context: Context | None = None, dtype: str | None = None) -> None:
@@ -203,9 +203,10 @@ def aggregate(A: Any, X: Any, semiring: str = "plus_times", *, mask: Any = None,
               relu: bool = False, winner: Any = None, threads: int = 0, context: Context | None = None) -> Any:
     """Gather from neighbours: ``C<M> (+)= diag(row_scale) (A (+.x) X)``, as GrB_mxm of the GraphBLAS.
 
-    A           a Matrix, or anything of which one can be made; a Matrix is prepared once, so use it for many products
-    X           [k, n] or [k] of float32 or float64; rows may have gaps between them. A graphblas.Matrix is lent
-                without a copy, and then the result is one too
+    A           a Matrix, or anything of which one can be made; a Matrix is prepared once, so use it for many products.
+                A graphblas.Matrix is lent without a copy: it is empty during the call, and whole again after it
+    X           [k, n] or [k] of float32 or float64; rows may have gaps between them. Or a full graphblas.Matrix, which
+                is lent too; without `out` the result is one then
     semiring    plus, max or min, and times (the values of A) or second (no values): "plus_times", "max_second", ...
     mask        what may be written: bool [m] for rows, bool [m, n] for elements, uint8 [m, (n + 7) // 8] for elements
                 as bits (numpy.packbits with bitorder="little"). `complement` turns it around
@@ -222,6 +223,11 @@ def aggregate(A: Any, X: Any, semiring: str = "plus_times", *, mask: Any = None,
     """
     if semiring not in SEMIRINGS:
         raise ArgumentError(f"semiring is '{semiring}', expected one of {', '.join(SEMIRINGS)}")
+    if arrays.is_graphblas(A) or arrays.is_graphblas(X):
+        from .grb import aggregate_lent
+        return aggregate_lent(A, X, semiring, context, out, mask=mask, complement=complement, accumulate=accumulate,
+                              replace=replace, row_scale=row_scale, bias=bias, relu=relu, winner=winner,
+                              threads=threads)
     x = arrays.read_dense(X, "X")
     dtype = "float32" if x.dtype.name == "bfloat16" else x.dtype.name
     a = A if isinstance(A, Matrix) else Matrix(A, context=context, dtype=dtype)
