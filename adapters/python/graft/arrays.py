@@ -193,8 +193,8 @@ def csr_of(indptr: Any, indices: Any, values: Any, shape: Any, name: str, dtype:
 
 
 def read_csr(a: Any, name: str, dtype: str | None = None) -> Csr:
-    """A sparse matrix of scipy, torch or graphblas, or a tuple (indptr, indices, values or None, shape), as arrays of the library.
-    Values are converted to `dtype` if that is given."""
+    """A sparse matrix of scipy, torch or graphblas, or a tuple (indptr, indices, values or None, shape), as arrays of
+    the library. Values are converted to `dtype` if that is given."""
     if isinstance(a, Csr):
         return a
     if is_graphblas(a):

@@ -27,7 +27,8 @@ class Matrix:
 
     `a` is a scipy.sparse matrix, a torch tensor of layout sparse_csr, a graphblas.Matrix, or a tuple (indptr, indices,
     values or None, shape). Its arrays are borrowed, not copied, and must not change while the matrix lives; see
-    update_values(). Those of a graphblas.Matrix are copied. Without values (None) each is 1. `dtype`, "float32" or "float64", is what values are converted to.
+    update_values(). Those of a graphblas.Matrix are copied. Without values (None) each is 1. `dtype`, "float32" or
+    "float64", is what values are converted to.
     """
 
     def __init__(self, a: Any, *, context: Context | None = None, dtype: str | None = None) -> None:
