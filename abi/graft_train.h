@@ -44,8 +44,8 @@ GRAFT_EXTERN_C_BEGIN
  *     recompute     layers keep little but outputs, and recompute the rest (Mostafa 2021, SAR), with the same bits
  *     batch_size    not 0: an epoch has a step for each batch, drawn by option fanout and others (graft_sample.h), and
  *                   evaluations use all neighbours. Over ranks batches are of owned vertices; of the halo there are
- *                   features, and rows of earlier batches: graft_cache_item. In one process an epoch() that is
- *                   cancelled or lacks memory keeps the batches that are completed, and the next call does the others
+ *                   features, and rows of earlier batches (graft_cache_item) or, with hec.miss=fetch, of this one, with
+ *                   gradients. If an epoch() of one process is cancelled or lacks memory, the next call does the rest
  *     workers       .sparse: threads for sums over neighbours, in a pipeline with the others (MixGCN); the same bits
  *     sparse_input  whether sparse features are made dense (see graft_model.h)
  *

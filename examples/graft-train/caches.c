@@ -34,6 +34,8 @@ static json_t *build_cache(const graft_cache_item *item, int *bad)
     json_add(cache, "rows_sent", json_integer(item->rows_sent), bad);
     json_add(cache, "bytes_sent", json_integer(item->bytes_sent), bad);
     json_add(cache, "bytes_if_fetched", json_integer(item->bytes_if_fetched), bad);
+    json_add(cache, "rows_fetched", json_integer(item->rows_fetched), bad);
+    json_add(cache, "bytes_fetched", json_integer(item->bytes_fetched), bad);
     return cache;
 }
 
@@ -67,6 +69,9 @@ void caches_print(const struct run *run)
         if (item.searched > 0)
             printf("%.1f %% were there (mean age %.1f batches), ", 100 * (double)item.found / (double)item.searched,
                    item.age);
+        if (item.rows_fetched > 0)
+            printf("%" PRId64 " came from their owners (%.3f MB with gradients), ", item.rows_fetched,
+                   (double)item.bytes_fetched * 1e-6);
         printf("%.3f MB sent in all epochs\n", (double)item.bytes_sent * 1e-6);
     }
 }

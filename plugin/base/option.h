@@ -149,7 +149,7 @@ enum gr_sample_weights { GR_SAMPLE_UNIFORM, GR_SAMPLE_BY_EDGE, GR_SAMPLE_BY_DEGR
 
 /** What happens to a row of the halo that is not in a cache: it is left out of sums; the same, and they are scaled to
  *  the rows that are there; or a row is taken that is too old, if there is one. */
-enum gr_cache_miss { GR_MISS_DROP, GR_MISS_DROP_RESCALED, GR_MISS_LAST };
+enum gr_cache_miss { GR_MISS_DROP, GR_MISS_DROP_RESCALED, GR_MISS_LAST, GR_MISS_FETCH };
 enum gr_cache_codec { GR_CACHE_F32, GR_CACHE_BF16, GR_CACHE_Q8, GR_CACHE_Q4 };
 
 struct gr_sampling_options {

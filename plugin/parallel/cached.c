@@ -29,60 +29,123 @@ static void load_rows(struct gr_run *run, const struct gr_cached_layer *layer, f
     gr_profile_end_alone(&run->profile, "cache", begin);
 }
 
-/* Cached rows first, and the rows of this rank added to their sum. */
-static int32_t cached_aggregate(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
-                                graft_error *error)
+/* The rows of the halo, to[n_rows and fetch.count x width]: cached ones, and behind them those that are fetched. */
+static int32_t have_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x,
+                         float *to, graft_error *error)
 {
-    struct gr_cached_layer *layer = sum->block->of_strategy;
-    struct gr_sum           own = *sum;
-    graft_dense             x;
-    int32_t                 rc = GRAFT_OK;
+    float *const fetched = layer->fetch.count > 0 ? to + layer->n_rows * x->n_cols : NULL;
+    double       begin;
+    int32_t      rc = GRAFT_OK;
 
-    if (sum->direction == GR_FORWARD && layer != NULL) {
-        x = gr_dense_view(sum->x, sum->x_type, sum->block->n_src, sum->width, sum->stride);
-        GR_TRY(keep_computed(cached_of(strategy), run, layer, &x, error));
-        if (layer->n_rows > 0) {
-            load_rows(run, layer, layer->rows);
-            GR_TRY(gr_product_sparse(
-                run,
-                &(struct gr_sparse_product){ .phase = "aggregate",
-                                             .a = layer->halo,
-                                             .scale = sum->scale,
-                                             .x = gr_dense_operand(layer->rows, sum->width, layer->n_rows),
-                                             .width = sum->width,
-                                             .add = sum->add,
-                                             .out = sum->out },
-                error));
-            own.add = 1;
-        }
-    }
-    rc = gr_serial_ops.aggregate_begin(strategy, run, &own, error);
+    GR_TRY(keep_computed(c, run, layer, x, error));
+    if (layer->n_rows > 0) load_rows(run, layer, to);
+    if (!c->fetches) return GRAFT_OK;
+    begin = gr_profile_begin(&run->profile);
+    GR_TRY(gr_fetch_rows(c, run, layer, x, fetched, error));
+    gr_profile_end_alone(&run->profile, "fetch", begin);
 done:
     return rc;
 }
 
-/* Rows of the halo are there at once; and gradients stay on this rank. */
+/* The sum of the rows of the halo first, and the rows of this rank added to it. */
+static int32_t forward_sum(struct gr_cached *c, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+{
+    struct gr_cached_layer *layer = sum->block->of_strategy;
+    const graft_dense       x = gr_dense_view(sum->x, sum->x_type, sum->block->n_src, sum->width, sum->stride);
+    struct gr_sum           own = *sum;
+    int32_t                 rc = GRAFT_OK;
+
+    GR_TRY(have_rows(c, run, layer, &x, layer->rows, error));
+    if (layer->halo != NULL) {
+        const struct gr_operand rows = gr_dense_operand(layer->rows, sum->width, layer->n_rows + layer->fetch.count);
+
+        GR_TRY(gr_product_sparse(run,
+                                 &(struct gr_sparse_product){ .phase = "aggregate",
+                                                              .a = layer->halo,
+                                                              .scale = sum->scale,
+                                                              .x = rows,
+                                                              .width = sum->width,
+                                                              .add = sum->add,
+                                                              .out = sum->out },
+                                 error));
+        own.add = 1;
+    }
+    rc = gr_serial_ops.aggregate_begin(&c->base, run, &own, error);
+done:
+    return rc;
+}
+
+/* Gradients of fetched rows go to their owners first, and are added when those of this rank are there. */
+static int32_t return_gradients(struct gr_cached *c, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+{
+    struct gr_cached_layer *layer = sum->block->of_strategy;
+    struct gr_sum           own = *sum;
+    double                  begin;
+    int32_t                 rc = GRAFT_OK;
+
+    if (layer->halo_transpose != NULL)
+        GR_TRY(gr_product_sparse(
+            run,
+            &(struct gr_sparse_product){ .phase = "aggregate",
+                                         .a = layer->halo_transpose,
+                                         .x = gr_dense_operand(sum->x, sum->stride, sum->block->n_dst),
+                                         .x_type = sum->x_type,
+                                         .width = sum->width,
+                                         .out = layer->rows },
+            error));
+    begin = gr_profile_begin(&run->profile);
+    GR_TRY(gr_fetch_return(c, layer, layer->rows, sum->width, error));
+    gr_profile_end_alone(&run->profile, "fetch", begin);
+    own.epilogue = NULL;
+    GR_TRY(gr_serial_ops.aggregate_begin(&c->base, run, &own, error));
+    gr_fetch_add(c, layer, sum->scale, sum->out);
+done:
+    return rc;
+}
+
+static int32_t cached_aggregate(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                                graft_error *error)
+{
+    struct gr_cached *c = cached_of(strategy);
+
+    if (sum->block->of_strategy != NULL && sum->direction == GR_FORWARD) return forward_sum(c, run, sum, error);
+    if (sum->block->of_strategy != NULL && c->fetches) return return_gradients(c, run, sum, error);
+    return gr_serial_ops.aggregate_begin(strategy, run, sum, error);
+}
+
+/* Rows of the halo are there at once. Gradients of cached ones stay on this rank. */
 static int32_t cached_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *b,
                                      graft_error *error)
 {
+    struct gr_cached       *c = cached_of(strategy);
     struct gr_cached_layer *layer = b->block->of_strategy;
     const graft_dense       x = gr_dense_view(b->x, GRAFT_F32, b->block->n_src, b->width, b->width);
+    float *const            halo = b->x + b->block->n_src * b->width;
+    double                  begin;
     int32_t                 rc = GRAFT_OK;
 
-    GR_ASSERT(layer != NULL && b->block->n_seen == b->block->n_src + layer->n_rows);
-    if (b->direction == GR_BACKWARD) return GRAFT_OK;
-    GR_TRY(keep_computed(cached_of(strategy), run, layer, &x, error));
-    load_rows(run, layer, b->x + b->block->n_src * b->width);
+    GR_ASSERT(layer != NULL && b->block->n_seen == b->block->n_src + layer->n_rows + layer->fetch.count);
+    c->pending = NULL;
+    if (b->direction == GR_FORWARD) return have_rows(c, run, layer, &x, halo, error);
+    if (!c->fetches) return GRAFT_OK;
+    begin = gr_profile_begin(&run->profile);
+    GR_TRY(gr_fetch_return(c, layer, halo + layer->n_rows * b->width, b->width, error));
+    gr_profile_end_alone(&run->profile, "fetch", begin);
+    c->pending = layer;
+    c->gradient = b->x;
 done:
     return rc;
 }
 
 static int32_t cached_boundary_end(struct gr_strategy *strategy, struct gr_run *run, double local, graft_error *error)
 {
-    (void)strategy;
+    struct gr_cached *c = cached_of(strategy);
+
     (void)run;
     (void)local;
     (void)error;
+    if (c->pending != NULL) gr_fetch_add(c, c->pending, NULL, c->gradient);
+    c->pending = NULL;
     return GRAFT_OK;
 }
 

@@ -9,12 +9,15 @@
  * passed. A vertex has three numbers: of the whole graph; on its rank, where owned ones come first and the halo behind
  * them; and in a batch.
  *
+ * With hec.miss=fetch the owners compute, in the same batch, the rows that a cache does not have. Gradients of these go
+ * back: with empty caches a batch over ranks is one of all their seeds in one process.
+ *
  * In one process (Fey et al. 2021, "GNNAutoScale") the caches have rows of all vertices. Each batch stores those of its
  * own vertices, and reads those of their other neighbours. There is no comm then, and nothing is sent.
  *
  * cached.c  the strategy                          push.c            rows on their way between batches
  * cached_memory.c  creation, options that change     cached_report.c   counts of all ranks
- * cached_full.c  the caches of one process
+ * cached_full.c  the caches of one process            fetch.c           rows that owners compute
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_CACHED_H
 #define GR_PARALLEL_CACHED_H
@@ -40,6 +43,15 @@ struct gr_push_counts {
     int64_t candidates, rows, bytes; /* candidates: rows that others have in their halo */
 };
 
+/** With hec.miss=fetch, the rows of a layer that the owners of vertices of the halo compute in the present batch. */
+struct gr_fetch {
+    int64_t  count;           /* of those that this rank fetches: */
+    int64_t *vertex;          /* [count] of the halo, rising */
+    int32_t *place;           /* [count] among the vertices of their owners */
+    int64_t *start[GR_SIDES]; /* [n_ranks + 1] rows by the rank that they go to or come from */
+    int32_t *row;             /* [rows sent] of the sources of the block */
+};
+
 struct gr_cached_layer {
     int32_t               index;
     int64_t               width; /* columns of its rows */
@@ -52,7 +64,12 @@ struct gr_cached_layer {
     int64_t        n_rows; /* cached rows that its block reads, and: */
     const int32_t *row;    /* [n_rows] of the cache */
     graft_matrix  *halo;   /* [n_dst x n_rows] edges from them, of sums; NULL: none */
-    float         *rows;   /* [n_rows x width] space for them, of sums */
+    float         *rows;   /* [n_rows and fetched rows x width] space for them, of sums */
+
+    /* With hec.miss=fetch: */
+    struct gr_fetch fetch;
+    graft_matrix   *halo_transpose;              /* [fetched rows x n_dst] of the edges from them, of sums; or NULL */
+    int64_t         fetched_rows, fetched_bytes; /* since the trainer was made; bytes also of gradients */
 };
 
 struct gr_cached {
@@ -72,6 +89,13 @@ struct gr_cached {
     int64_t                 batch;           /* the present one */
     int64_t feature_width; /* of the features of the halo, and how many rows of them batches have read */
     int64_t features_read;
+
+    /* With hec.miss=fetch: */
+    int    fetches;
+    float *asked; /* [most rows sent x width] of the present batch, and their gradients */
+    struct gr_cached_layer
+          *pending;  /* whose gradients are in `asked`, to be added at the end of an exchange; or NULL */
+    float *gradient; /* to these */
 
     /* In one process: */
     int            is_filled; /* all caches have rows of all vertices */
@@ -152,8 +176,25 @@ int32_t gr_cached_push(struct gr_cached *cached, struct gr_run *run, struct gr_c
                        const graft_dense *x, graft_error *error);
 /** A row of floats or bfloat16, as floats. */
 void    gr_cached_copy_row(const graft_dense *x, int64_t row, float *to);
+
+/** Tell the owners of fetch->vertex[count] that this rank needs their rows: fetch->row[] become the owned vertices that
+ *  others need of it, by rank. Memory belongs to `budget`. Collective; `rc` is what this rank has failed in before.
+ *  \return OK; ERR_NOMEM or the error of a rank: the same on all ranks; ERR_PEER. */
+int32_t gr_fetch_ask(struct gr_cached *cached, struct gr_budget *budget, struct gr_fetch *fetch, int32_t rc,
+                     graft_error *error);
+/** Have space for the rows of all layers. \return OK; ERR_NOMEM: on this rank alone. */
+int32_t gr_fetch_reserve(struct gr_cached *cached, struct gr_budget *budget, graft_error *error);
+/** to[fetch.count x width] = rows of the owners; x are those of this rank. Collective. \return OK; ERR_PEER. */
+int32_t gr_fetch_rows(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x,
+                      float *to, graft_error *error);
+/** Return gradients of fetched rows to their owners; and add those that were received, times scale[row] or 1, to the
+ *  rows of this rank, to[n_src x width]. The first is collective. \return OK; ERR_PEER. */
+int32_t gr_fetch_return(struct gr_cached *cached, struct gr_cached_layer *layer, const float *gradient, int64_t width,
+                        graft_error *error);
+void gr_fetch_add(const struct gr_cached *cached, const struct gr_cached_layer *layer, const float *scale, float *to);
+
 /** Let messages move. */
-void    gr_cached_poll(void *cached);
+void gr_cached_poll(void *cached);
 
 /** Numbers of a layer and rank by which graft_cache_item is filled. */
 enum gr_cache_number {
@@ -169,6 +210,8 @@ enum gr_cache_number {
     GR_CACHE_CANDIDATES,
     GR_CACHE_ROWS_SENT,
     GR_CACHE_BYTES_SENT,
+    GR_CACHE_ROWS_FETCHED,
+    GR_CACHE_BYTES_FETCHED,
     GR_CACHE_NUMBERS
 };
 

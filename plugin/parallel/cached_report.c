@@ -20,6 +20,8 @@ static void list_numbers(const struct gr_cached_layer *layer, int64_t *number)
     number[GR_CACHE_CANDIDATES] = layer->sent.candidates;
     number[GR_CACHE_ROWS_SENT] = layer->sent.rows;
     number[GR_CACHE_BYTES_SENT] = layer->sent.bytes;
+    number[GR_CACHE_ROWS_FETCHED] = layer->fetched_rows;
+    number[GR_CACHE_BYTES_FETCHED] = layer->fetched_bytes;
 }
 
 /* Features of the halo were fetched once, and are all there. */
@@ -81,5 +83,7 @@ int32_t gr_cached_item(const struct gr_cached *c, int32_t rank, int32_t index, g
     item->rows_sent = sum[GR_CACHE_ROWS_SENT];
     item->bytes_sent = sum[GR_CACHE_BYTES_SENT];
     item->bytes_if_fetched = 4 * item->width * item->searched;
+    item->rows_fetched = sum[GR_CACHE_ROWS_FETCHED];
+    item->bytes_fetched = sum[GR_CACHE_BYTES_FETCHED];
     return GRAFT_OK;
 }

@@ -390,7 +390,8 @@ int32_t gr_batch_make(const graft_context *context, struct gr_batch *batch, stru
     struct making m = {
         .context = context, .request = request, .batch = batch, .work = work, .team = { .threads = work->threads }
     };
-    int32_t rc = GRAFT_OK;
+    const struct gr_subgraph made = { context, request, batch, work };
+    int32_t                  rc;
 
     batch->epoch = request->epoch;
     batch->index = request->index;
@@ -399,11 +400,9 @@ int32_t gr_batch_make(const graft_context *context, struct gr_batch *batch, stru
     batch->n_vertices = 0;
     batch->is_subgraph = request->subgraphs != NULL;
     batch->is_weighted = 0;
-    GR_TRY(take_seeds(&m, error));
+    rc = take_seeds(&m, error);
     if (batch->is_subgraph) {
-        const struct gr_subgraph subgraph = { context, request, batch, work };
-
-        rc = gr_subgraph_make(&subgraph, error);
+        if (rc == GRAFT_OK) rc = gr_subgraph_make(&made, error);
         goto done;
     }
     for (int32_t l = request->n_layers - 1; l >= 0; l--) {
@@ -411,7 +410,10 @@ int32_t gr_batch_make(const graft_context *context, struct gr_batch *batch, stru
         m.fanout = request->fanout[l];
         m.key = gr_random_key(request->seed, GR_RANDOM_SAMPLE, (uint64_t)request->epoch,
                               (uint64_t)request->index * GR_SAMPLE_LAYERS_MAX + (uint64_t)l);
-        GR_TRY(make_layer(&m, error));
+        if (rc == GRAFT_OK) rc = make_layer(&m, error);
+        if (request->extension != NULL && l > request->extension->first)
+            rc = request->extension->extend(request->extension->arg, &made, l, rc, error);
+        GR_TRY(rc);
     }
 done:
     gr_numbering_clear(&work->numbering, batch->vertex, batch->n_vertices);

@@ -53,6 +53,11 @@ static int is_of_use(const struct gr_cache *c, int32_t row, const struct gr_cach
     return life->takes_expired || life->now - c->since[row] <= life->life;
 }
 
+int gr_cache_has(const struct gr_cache *c, int64_t vertex, const struct gr_cache_life *life)
+{
+    return is_of_use(c, c->row_of[vertex], life);
+}
+
 int64_t gr_cache_find(struct gr_cache *c, const int32_t *vertex, int64_t count, const struct gr_cache_life *life,
                       int threads, int32_t *rows)
 {

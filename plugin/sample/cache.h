@@ -51,6 +51,8 @@ int32_t gr_cache_init(struct gr_cache *cache, struct gr_budget *budget, int64_t 
 /** Forget all rows. */
 void    gr_cache_forget(struct gr_cache *cache);
 
+/** Whether the row of a vertex is there, which counts as no search. */
+int     gr_cache_has(const struct gr_cache *cache, int64_t vertex, const struct gr_cache_life *life);
 /** rows[i] = where the row of vertex[i] is, or GR_NOT_CACHED. Returns how many are there. */
 int64_t gr_cache_find(struct gr_cache *cache, const int32_t *vertex, int64_t count, const struct gr_cache_life *life,
                       int threads, int32_t *rows);

@@ -68,11 +68,18 @@ static int64_t degree_of(const graft_csr *graph, int64_t v)
     return v < graph->n_rows ? graph->row_ptr[v + 1] - graph->row_ptr[v] : 0;
 }
 
+static int64_t weight_by_degree(const struct gr_draw_rule *rule, int64_t v)
+{
+    const graft_csr *graph = rule->graph;
+
+    return v >= graph->n_rows && rule->degree != NULL ? rule->degree[v - graph->n_rows] : degree_of(graph, v);
+}
+
 static double weight_of(const struct gr_draw_rule *rule, int64_t entry)
 {
     const graft_csr *graph = rule->graph;
 
-    if (rule->weights == GR_SAMPLE_BY_DEGREE) return (double)degree_of(graph, gr_csr_column(graph, entry));
+    if (rule->weights == GR_SAMPLE_BY_DEGREE) return (double)weight_by_degree(rule, gr_csr_column(graph, entry));
     return graph->value_type == GRAFT_F32 ? (double)((const float *)graph->values)[entry]
                                           : ((const double *)graph->values)[entry];
 }

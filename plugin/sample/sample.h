@@ -30,6 +30,7 @@ struct gr_draw_rule {
     enum gr_sample_weights weights;
     int                    replace;
     gr_draw_rows_fn        draw_rows; /* for all rows of a small fanout, or NULL */
+    const int64_t         *degree;    /* of the columns that have no row here; NULL: 0 */
 };
 
 /** Space of a thread for the draws of one vertex: keys or sums of weights, and entries that were drawn. */
@@ -135,6 +136,15 @@ static inline int32_t gr_numbering_find(const struct gr_numbering *numbering, in
 }
 
 struct gr_subgraphs;
+struct gr_subgraph;
+
+/** Adds destinations to the layer below, which other ranks need; see gr_subgraph_add(). It is collective: each rank
+ *  calls it once for each layer above the first, with what it failed in before or GRAFT_OK. */
+struct gr_extension {
+    int32_t (*extend)(void *arg, const struct gr_subgraph *made, int32_t layer, int32_t rc, graft_error *error);
+    void   *arg;
+    int32_t first; /* layers above this one are extended */
+};
 
 /** What a batch is of. */
 struct gr_batch_request {
@@ -147,6 +157,7 @@ struct gr_batch_request {
     int64_t                    n_seeds;
     const struct gr_subgraphs *subgraphs; /* NULL: neighbours are drawn */
     int                        weighs;    /* such a batch has weights, if the sampler knows any */
+    const struct gr_extension *extension; /* NULL: none */
 };
 
 struct gr_sampled_layer {
@@ -226,10 +237,12 @@ struct gr_sampler_source {
     const int64_t   *fanout;    /* [n_layers] */
     int64_t          n_batches; /* seeds are dealt to so many batches, which differ by one seed; 0: option batch_size */
     int32_t          rank;      /* ranks draw other numbers */
+    const int64_t   *degree;    /* of the vertices without in-neighbours, on the ranks that have theirs; or NULL */
     int              neighbours; /* batches are of drawn neighbours, whatever option sampler says, and: */
     int              by_parts;   /* their seeds are those of parts, as sampler=cluster has them */
 
-    const graft_sampler *like; /* of the same graph and options, whose partition may be copied; or NULL */
+    const graft_sampler       *like;      /* of the same graph and options, whose partition may be copied; or NULL */
+    const struct gr_extension *extension; /* NULL: none. With it next() is collective, and makes one batch */
 };
 /** As graft_samples.create() and the others say; `graph` stays the caller's. */
 int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,
@@ -241,6 +254,8 @@ const int64_t *gr_sampler_seeds(const graft_sampler *sampler);
 int64_t        gr_sampler_first_seed(const graft_sampler *sampler, int64_t batch);
 int64_t        gr_sampler_bytes(graft_sampler *sampler);
 int32_t        gr_sampler_next(graft_sampler *sampler, graft_error *error);
+/** Have the memory without which next() cannot begin. \return OK; ERR_NOMEM. */
+int32_t        gr_sampler_prepare(graft_sampler *sampler, graft_error *error);
 int32_t        gr_sampler_sample(graft_sampler *sampler, const int64_t *seeds, int64_t n, int all, graft_error *error);
 int32_t        gr_sampler_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error);
 /** The batch that next() or sample() gave last, or NULL. */

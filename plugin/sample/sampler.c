@@ -79,6 +79,7 @@ static int32_t read_batch_sizes(graft_sampler *s, const struct gr_sampler_source
     const struct gr_sampling_options *options = &s->context->options.sampling;
 
     s->n_slots = options->ahead > 0 ? options->ahead : gr_threads(s->context, 0);
+    if (source->extension != NULL) s->n_slots = 1;
     s->is_dealt = source->n_batches > 0;
     if (s->is_dealt) {
         s->n_batches = source->n_batches;
@@ -213,7 +214,7 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     s->context = context;
     s->graph = *source->graph;
     s->n_seeds = source->n_seeds;
-    s->rule = (struct gr_draw_rule){ .graph = &s->graph };
+    s->rule = (struct gr_draw_rule){ .graph = &s->graph, .degree = source->degree };
     if (options->sampler == GR_SAMPLER_NEIGHBOUR) {
         s->rule.weights = options->weights;
         s->rule.replace = options->replace != 0;
@@ -221,6 +222,7 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     if (s->rule.weights == GR_SAMPLE_UNIFORM && !s->rule.replace)
         s->rule.draw_rows = gr_draw_rows_for(gr_processor_isa());
     s->request.rule = &s->rule;
+    s->request.extension = source->extension;
     s->request.seed = (uint64_t)context->options.train.seed + 0x9E3779B97F4A7C15u * (uint64_t)source->rank;
     GR_TRY(read_fanout(s, source, error));
     GR_TRY(read_batch_sizes(s, source, error));
@@ -411,6 +413,11 @@ static int32_t team_work(graft_sampler *s, graft_error *error)
     return gr_sample_work_init(s->context, &s->team_work, s->graph.n_cols, threads, error);
 }
 
+int32_t gr_sampler_prepare(graft_sampler *s, graft_error *error)
+{
+    return team_work(s, error);
+}
+
 /* Make a claimed batch with the team. */
 static int32_t make_together(graft_sampler *s, int64_t batch, graft_error *error)
 {
@@ -471,7 +478,8 @@ int32_t gr_sampler_next(graft_sampler *s, graft_error *error)
     slot = slot_of_batch(s, s->current);
     if (s->claimed == s->current) count = claim(s, threads > 1 ? s->n_slots : 1, &begin);
     pthread_mutex_unlock(&s->lock);
-    if (count > 0) make_claimed(s, begin, count, gr_pool_team(threads));
+    if (count > 0 && s->request.extension == NULL) make_claimed(s, begin, count, gr_pool_team(threads));
+    if (count > 0 && s->request.extension != NULL) release_claimed(s, begin, GRAFT_ERR_STATE); /* it is made below */
     pthread_mutex_lock(&s->lock);
     while (slot->state == SLOT_CLAIMED) pthread_cond_wait(&s->done, &s->lock);
     if (slot->state == SLOT_FAILED) {

@@ -180,6 +180,21 @@ done:
     return rc;
 }
 
+static int32_t transpose_edges(struct gr_setup *s, struct gr_minibatches *m, const graft_csr *csr, graft_matrix **made,
+                               graft_error *error)
+{
+    struct gr_csr turned = { 0 };
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_budget_check(&m->budget, (double)gr_csr_copy_bytes(csr, csr->n_cols, csr->row_ptr[csr->n_rows]), "graph",
+                           error));
+    GR_TRY(gr_csr_transpose(s->context, csr, &turned, error));
+    rc = gr_matrix_take(s->context, &turned, made, error);
+done:
+    gr_csr_fini(s->context, &turned);
+    return rc;
+}
+
 /* Sums read the rows of a cache where they are loaded to, so their edges are a matrix of its own. */
 static int32_t split_cached(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                             graft_csr *csr, graft_error *error)
@@ -191,7 +206,10 @@ static int32_t split_cached(struct gr_setup *s, struct gr_minibatches *m, const 
     GR_TRY(part_of_edges(m, &all, b->n_src, b->n_seen, &cached, error));
     GR_TRY(part_of_edges(m, &all, 0, b->n_src, csr, error));
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, b->cached->rows, (b->n_seen - b->n_src) * width, error));
-    rc = gr_matrix_create(s->context, &cached, &b->cached->halo, error);
+    GR_TRY(gr_matrix_create(s->context, &cached, &b->cached->halo, error));
+    if (b->cached->fetch.count == 0) return GRAFT_OK;
+    GR_TRY(part_of_edges(m, &all, b->n_src + b->cached->n_rows, b->n_seen, &cached, error));
+    rc = transpose_edges(s, m, &cached, &b->cached->halo_transpose, error);
 done:
     return rc;
 }
@@ -200,10 +218,11 @@ done:
 static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                            struct gr_block *block, graft_error *error)
 {
-    const struct gr_batch_ranks *r = m->ranks;
-    uint8_t                     *kind;
-    int64_t                     *names;
-    int32_t                      rc = GRAFT_OK;
+    const struct gr_batch_ranks  *r = m->ranks;
+    const struct gr_cached_layer *c = b->cached;
+    uint8_t                      *kind;
+    int64_t                      *names;
+    int32_t                       rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, kind, b->n_seen, error));
     memset(kind + b->n_src, GR_ROW_HALO, (uint64_t)(b->n_seen - b->n_src));
@@ -215,8 +234,8 @@ static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, c
     if (r == NULL || s->model.config.attention_dropout == 0) return GRAFT_OK; /* m->names has them */
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, names, b->n_seen, error));
     memcpy(names, m->names, (uint64_t)b->n_src * sizeof *names);
-    for (int64_t i = b->n_src; i < b->n_seen; i++)
-        names[i] = r->name[b->cached->cache.vertex[b->cached->row[i - b->n_src]]];
+    for (int64_t i = 0; i < c->n_rows; i++) names[b->n_src + i] = r->name[c->cache.vertex[c->row[i]]];
+    for (int64_t i = 0; i < c->fetch.count; i++) names[b->n_src + c->n_rows + i] = r->name[c->fetch.vertex[i]];
     block->vertex = names;
 done:
     return rc;
@@ -228,7 +247,6 @@ int32_t gr_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32_t l, 
     struct gr_block *block = &m->block[l];
     const int        reads_halo = s->model.config.kind->attends || s->model.config.takes_largest;
     graft_csr        csr = { .size = sizeof csr, .index_type = GRAFT_I32, .n_rows = b->n_dst, .n_cols = b->n_seen };
-    struct gr_csr    turned = { 0 };
     int32_t          rc = GRAFT_OK;
 
     *block = (struct gr_block){ .n_dst = b->n_dst, .n_src = b->n_src, .n_seen = b->n_src, .vertex = m->names };
@@ -243,13 +261,8 @@ int32_t gr_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32_t l, 
     if (b->cached != NULL && reads_halo) GR_TRY(mark_cached(s, m, b, block, error));
     else if (b->cached != NULL && b->n_seen > b->n_src) GR_TRY(split_cached(s, m, b, &csr, error));
     GR_TRY(gr_matrix_create(s->context, &csr, &block->a, error));
-    if (!sums_backward(s, l)) goto done;
-    GR_TRY(gr_budget_check(&m->budget, (double)gr_csr_copy_bytes(&csr, csr.n_cols, csr.row_ptr[csr.n_rows]), "graph",
-                           error));
-    GR_TRY(gr_csr_transpose(s->context, &csr, &turned, error));
-    rc = gr_matrix_take(s->context, &turned, &block->a_transpose, error);
+    if (sums_backward(s, l)) rc = transpose_edges(s, m, &csr, &block->a_transpose, error);
 done:
-    gr_csr_fini(s->context, &turned);
     GR_ASSERT(rc < 0 || gr_block_is_valid(block));
     return rc;
 }
@@ -262,7 +275,8 @@ void gr_batch_blocks_fini(struct gr_setup *s, struct gr_minibatches *m)
         const int               is_shared = l > 0 && block->a != NULL && block->a == m->block[l - 1].a;
 
         if (cached != NULL && !is_shared) gr_matrix_destroy(cached->halo);
-        if (cached != NULL) cached->halo = NULL;
+        if (cached != NULL && !is_shared) gr_matrix_destroy(cached->halo_transpose);
+        if (cached != NULL) cached->halo = cached->halo_transpose = NULL;
         if (!is_shared) gr_matrix_destroy(block->a_transpose);
         if (!is_shared) gr_matrix_destroy(block->a);
         *block = (struct gr_block){ 0 };

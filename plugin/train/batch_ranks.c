@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "comm/collective.h"
 #include "train/train.h"
 
@@ -19,15 +20,15 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
     else if (config->norm == GR_NORM_BATCH) what = "norm=batch";
     else if (config->kind->gathers && options->sampling.sampler != GR_SAMPLER_NEIGHBOUR)
         what = "sampler=cluster or saint";
-    else if (options->sampling.weights == GR_SAMPLE_BY_DEGREE) what = "sample.weights=degree";
     else if (config->kind->gathers && options->sampling.history) what = "history=full";
     else if (options->halo.staleness > 0) what = "halo.staleness=1";
     else if (options->halo.codec[GR_FORWARD].adaptive) what = "halo.codec=adaptive";
     if (what != NULL)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "option 'batch_size' over ranks does not work with %s", what);
     if (config->takes_largest && options->sampling.cache_miss == GR_MISS_DROP_RESCALED)
-        return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'hec.miss' is drop_rescaled, but aggregator=max has no scale; expected drop or last");
+        return gr_fail(
+            error, GRAFT_ERR_OPTION,
+            "option 'hec.miss' is drop_rescaled, but aggregator=max has no scale; expected drop, last or fetch");
     if (options->sampling.cache_life < options->sampling.push_delay && options->sampling.cache_miss != GR_MISS_LAST)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'hec.life' is %lld, but rows arrive %lld batches after they were sent (aep.delay)",
@@ -78,13 +79,32 @@ done:
     return rc;
 }
 
+static int32_t fetch_degrees(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+{
+    struct gr_batch_ranks *r = m->ranks;
+    const int64_t          bytes = s->n * (int64_t)sizeof(int64_t);
+    int64_t               *owned = NULL;
+    int32_t                rc = gr_budget_borrow(&r->budget, bytes, "messages (degrees)", error);
+
+    if (rc == GRAFT_OK) rc = GR_NEW(s->context, owned, s->n, error);
+    GR_TRY(gr_comm_agree(s->over->comm, rc, error));
+    for (int64_t v = 0; v < s->n; v++) owned[v] = m->graph->row_ptr[v + 1] - m->graph->row_ptr[v];
+    rc = fetch_halo(s, r, owned, sizeof *owned, r->degree, error);
+    gr_budget_return(&r->budget, bytes);
+done:
+    gr_free(s->context, owned);
+    return rc;
+}
+
 static int32_t make_halo_arrays(struct gr_setup *s, struct gr_batch_ranks *r, graft_error *error)
 {
+    const int     by_degree = s->context->options.sampling.weights == GR_SAMPLE_BY_DEGREE;
     const int64_t halo = s->partition.part.halo.count;
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->name, halo, error));
     if (s->right != NULL) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->right, halo, error));
+    if (by_degree) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->degree, halo, error));
     rc = GR_BUDGET_NEW(&r->budget, GR_USE_FEATURES, r->x, halo * s->model.config.width[0], error);
 done:
     return rc;
@@ -153,6 +173,7 @@ int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_
     GR_TRY(gr_comm_agree(comm, make_caches(s, m, error), error));
     GR_TRY(fetch_halo(s, r, s->vertex, sizeof *r->name, r->name, error));
     if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->right, sizeof *r->right, r->right, error));
+    if (r->degree != NULL) GR_TRY(fetch_degrees(s, m, error));
     GR_TRY(fetch_features(s, r, error));
     gr_budget_charge(&r->budget, GR_USE_MESSAGES, gr_links_bytes(&r->links));
     gr_batches_charge(s, &r->budget, r->charged, 1);
@@ -256,7 +277,8 @@ int32_t gr_batch_ranks_number(const struct gr_setup *s, struct gr_minibatches *m
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, r->names, n, error));
     r->n_owned = r->n_halo = 0;
     for (int64_t i = 0; i <= n; i++) {
-        for (; l >= 0 && batch->layers[l].n_src == i; l--) {
+        /* With the vertices that other ranks need of the layer below, which are destinations there. */
+        for (; l >= 0 && (l > 0 ? batch->layers[l - 1].n_dst : batch->layers[0].n_src) == i; l--) {
             r->owned[l] = r->n_owned;
             r->halo[l] = r->n_halo;
         }
@@ -274,17 +296,20 @@ int32_t gr_batch_ranks_number(const struct gr_setup *s, struct gr_minibatches *m
     m->vertex = r->vertex;
     m->names = r->names;
     m->n_vertices = n;
+    rc = gr_batch_fetch_number(m, error);
 done:
     return rc;
 }
 
-/* Columns of vertices of the halo: column[h] for number h of the batch, or -1 if the cache does not have it. */
+/* Columns of vertices of the halo: column[h] for number h of the batch, or -1 if there is no row of it. Those of
+ * fetched rows are behind those of cached ones. */
 static int32_t find_cached(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_sampled_layer *from,
                            int32_t l, struct gr_batch_layer *b, int32_t *column, graft_error *error)
 {
     struct gr_batch_ranks  *r = m->ranks;
     struct gr_cached_layer *cached = b->cached;
     int32_t                *vertex, *row;
+    const struct gr_fetch  *fetch = &cached->fetch;
     int64_t                 wanted = 0, found = 0;
     int32_t                 rc = GRAFT_OK;
 
@@ -294,7 +319,7 @@ static int32_t find_cached(const struct gr_setup *s, struct gr_minibatches *m, c
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row, r->halo[l], error));
     for (int64_t h = 0; h < r->halo[l]; h++)
         if (column[h] != 0) vertex[wanted++] = (int32_t)(r->vertex[r->n_owned + h] - s->n);
-    gr_cache_find(&cached->cache, vertex, wanted, &r->cached.life, s->run.threads, row);
+    cached->n_rows = gr_cache_find(&cached->cache, vertex, wanted, &r->cached.life, s->run.threads, row);
     wanted = 0;
     for (int64_t h = 0; h < r->halo[l]; h++) {
         const int is_wanted = column[h] != 0;
@@ -304,12 +329,15 @@ static int32_t find_cached(const struct gr_setup *s, struct gr_minibatches *m, c
         if (row[wanted] != GR_NOT_CACHED) {
             column[h] = (int32_t)(b->n_src + found);
             row[found++] = row[wanted];
+        } else if (fetch->count > 0) {
+            column[h] =
+                (int32_t)(b->n_src + cached->n_rows + gr_sorted_index(fetch->vertex, fetch->count, vertex[wanted]));
         }
         wanted++;
     }
+    GR_ASSERT(found == cached->n_rows);
     cached->row = row;
-    cached->n_rows = found;
-    b->n_seen = b->n_src + found;
+    b->n_seen = b->n_src + found + fetch->count;
 done:
     return rc;
 }

@@ -139,6 +139,9 @@ static void explain_cache(const graft_cache_item *c, struct gr_text *text)
         gr_text_add(text, "; of %lld that batches needed %.1f %% were there, %.1f %% too old; mean age %.1f batches",
                     (long long)c->searched, 100 * (double)c->found / (double)c->searched,
                     100 * (double)c->expired / (double)c->searched, c->age);
+    if (c->rows_fetched > 0)
+        gr_text_add(text, "; %lld came from their owners, %.1f MB with gradients", (long long)c->rows_fetched,
+                    (double)c->bytes_fetched * 1e-6);
     if (c->candidates > 0)
         gr_text_add(text, "; %lld of %lld rows sent, %.1f MB", (long long)c->rows_sent, (long long)c->candidates,
                     (double)c->bytes_sent * 1e-6);

@@ -118,6 +118,8 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
         source.rank = s->over->comm->rank;
         GR_TRY(gr_batch_ranks_init(s, m, error));
         GR_TRY(gr_batch_ranks_deal(s, m, source.n_seeds, &source.n_batches, error));
+        source.degree = m->ranks->degree;
+        source.extension = gr_batch_fetch_extension(s, m);
     }
     source.graph = m->graph;
     source.seeds = seeds;
@@ -425,6 +427,7 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     struct gr_setup       *s = &t->setup;
     struct gr_minibatches *m = t->batches;
     const int64_t          number = t->progress.epoch * t->progress.n_batches + t->progress.batch;
+    const int              fetches = m->ranks != NULL && m->ranks->cached.fetches;
     const struct gr_batch *batch;
     double                 begin;
     int32_t                rc = GRAFT_OK;
@@ -436,10 +439,13 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     m->budget.limit = s->budget.limit - gr_budget_total(&s->budget);
     if (m->cached != NULL) m->cached->unfit = 0;
     if (m->history != NULL) GR_TRY(gr_batch_history_fill(s, m, number, error));
+    if (fetches) GR_TRY(begin_over_ranks(s, m, number, error)); /* what there is decides what is fetched */
     begin = gr_profile_begin(&s->run.profile);
     s->run.profile.pass = GRAFT_PASS_FORWARD;
     s->run.profile.layer = -1;
     rc = gr_spans_reserve(s, error);
+    if (fetches && rc == GRAFT_OK) rc = gr_sampler_prepare(m->sampler, error);
+    if (fetches) GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     if (rc == GRAFT_OK) rc = gr_sampler_next(m->sampler, error);
     charge_sampler(s, m);
     m->budget.limit = s->budget.limit - gr_budget_total(&s->budget);
@@ -448,7 +454,7 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     batch = gr_sampler_batch(m->sampler);
     GR_ASSERT(batch->index == t->progress.batch);
     gr_profile_end_alone(&s->run.profile, "sample", begin);
-    if (m->ranks != NULL) GR_TRY(begin_over_ranks(s, m, number, error));
+    if (m->ranks != NULL && !fetches) GR_TRY(begin_over_ranks(s, m, number, error));
     begin = gr_profile_begin(&s->run.profile);
     if (m->history != NULL) GR_TRY(gr_batch_history_begin(s, m, batch, number, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, make_batch(s, m, batch, error), error));

@@ -2,6 +2,7 @@
  *
  * minibatch.c    a batch of training vertices, with features and targets     batch_block.c  its blocks
  * batch_ranks.c  over ranks: the halo, and caches of its rows            batch_history.c  option history
+ * batch_fetch.c  option hec.miss=fetch
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_TRAIN_MINIBATCH_H
 #define GR_TRAIN_MINIBATCH_H
@@ -32,12 +33,17 @@ struct gr_batch_ranks {
     int64_t         *name;   /* [halo] global vertices */
     float           *x;      /* [halo x width] features */
     float           *right;  /* [halo] or NULL */
+    int64_t         *degree; /* [halo] in-neighbours, with sample.weights=degree; else NULL */
     double          *weight; /* [n_batches] of the loss, on all ranks, in the present epoch */
     struct gr_cached cached;
     int64_t          n_seeds, most_seeds, n_all; /* of this rank, the most of any, and all */
     int64_t          n_edges;                    /* of the batches since the present epoch began; of the last one: */
     double           all_edges;                  /* those of all ranks, and the most of any */
     int64_t          most_edges;
+
+    struct gr_extension    extension; /* with hec.miss=fetch, of: */
+    struct gr_setup       *setup;
+    struct gr_minibatches *batches;
 
     /* Of the present batch: */
     int64_t n_owned, n_halo;                           /* of its vertices, and of the sources of each layer: */
@@ -120,5 +126,11 @@ int32_t gr_batch_ranks_number(const struct gr_setup *setup, struct gr_minibatche
 /** The edges of layer l, with those rows of the halo that its cache has. \return OK; ERR_NOMEM: on this rank alone. */
 int32_t gr_batch_ranks_layer(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
                              int32_t l, struct gr_batch_layer *layer, graft_error *error);
+
+/** What the sampler calls with hec.miss=fetch, or NULL. */
+const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *setup, struct gr_minibatches *m);
+/** Once the vertices of a batch are numbered: the rows that are sent, and space for them. \return OK; ERR_NOMEM: on
+ *  this rank alone. */
+int32_t                    gr_batch_fetch_number(struct gr_minibatches *m, graft_error *error);
 
 #endif

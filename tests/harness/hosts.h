@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-enum { HOSTS_MOST = 8, HOST_SETTINGS = 24 };
+enum { HOSTS_MOST = 8, HOST_SETTINGS = 40 };
 
 struct hosts;
 

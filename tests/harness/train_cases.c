@@ -265,7 +265,8 @@ const char *train_shared = "";
 void train_settings_init(struct settings *s, const char *model, const char *partition, const char *cover,
                          const char *more)
 {
-    int count = 0;
+    char *rest = s->text, *word;
+    int   count = 0;
 
     snprintf(s->text, sizeof s->text,
              "layers=3 hidden=16 heads=2 epochs=%d eval_every=4 threads=1 halo.timeout=60 "
@@ -278,9 +279,12 @@ void train_settings_init(struct settings *s, const char *model, const char *part
     /* BatchNorm divides by the deviations of those units, and so multiplies rounding errors. */
     if (strcmp(model, "gin") == 0 && strstr(more, "norm=batch") != NULL)
         snprintf(s->text + strlen(s->text), sizeof s->text - strlen(s->text), " lr=0.001");
-    for (char *rest = s->text, *word; (word = strtok_r(rest, " ", &rest)) != NULL && count + 1 < HOST_SETTINGS;)
-        s->at[count++] = word;
+    while (count + 1 < HOST_SETTINGS && (word = strtok_r(rest, " ", &rest)) != NULL) s->at[count++] = word;
     s->at[count] = NULL;
+    if (count + 1 == HOST_SETTINGS || strlen(more) > sizeof s->text / 2) {
+        printf("Bail out! too many settings\n");
+        exit(2);
+    }
 }
 
 /* Train in one process and over ranks; what is wrong with the latter, or NULL. */

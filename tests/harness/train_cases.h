@@ -56,7 +56,7 @@ extern const char *train_shared;
 /* All settings of a case, of which the last ones count. */
 struct settings {
     const char *at[HOST_SETTINGS];
-    char        text[512];
+    char        text[1024];
 };
 
 void        train_job_init(struct job *job, struct sample *sample, const struct shape *shape);

@@ -265,6 +265,32 @@ def test_batches():
        report["explain"])
 
 
+def test_fetched():
+    many = launch(data, *TRAINED, "batch_size=4", "fanout=4", "aep.rows=3", "hec.miss=fetch", "--json",
+                  f"{base}/fetched.json")
+    if not ok(many.returncode == 0, f"{n_ranks} ranks train by minibatch with fetched rows", many.stdout, many.stderr):
+        return
+    report = json.loads(read(f"{base}/fetched.json"))
+    caches = report["caches"][1:]
+    ok(len(caches) > 0 and
+       all(cache["rows_fetched"] == cache["searched"] - cache["found"] > 0 and
+           cache["bytes_fetched"] == 8 * cache["width"] * cache["rows_fetched"] for cache in caches),
+       "rows that caches do not have are fetched, and their gradients sent back", caches)
+    ok("came from their owners" in many.stdout and "came from their owners" in report["explain"],
+       "which is printed and explained", many.stdout, report["explain"])
+
+    # Without rows of earlier batches nothing is lost when a run ends.
+    fetched = [*TRAINED, "batch_size=4", "fanout=4", "aep.rows=0", "hec.miss=fetch"]
+    last, again = f"{base}/fetched_last.json", f"{base}/fetched_again.json"
+    results = [launch(data, *fetched, "epochs=4", "--json", last),
+               launch(data, *fetched, "epochs=2", "--save", f"{base}/fetched"),
+               launch(data, *fetched, "epochs=4", "--resume", f"{base}/fetched", "--json", again)]
+    ok(all(result.returncode == 0 for result in results) and
+       [epoch["loss"] for epoch in json.loads(read(last))["history"][2:]] ==
+       [epoch["loss"] for epoch in json.loads(read(again))["history"]],
+       "with aep.rows=0 a resumed run has the same bits", *[result.stderr for result in results])
+
+
 def test_idle():
     """Options that have no effect with the others are said, once, and those that have one are not."""
     idle = ["halo.refresh=3", "halo.reassign_every=5", "halo.rounding=nearest", "halo.drift_limit=0.5"]
@@ -343,6 +369,7 @@ test_prepared()
 test_profile()
 test_few_bits()
 test_batches()
+test_fetched()
 test_idle()
 test_async()
 test_adaptive_bits()

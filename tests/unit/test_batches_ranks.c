@@ -84,6 +84,63 @@ static void test_one_layer(const char *model, int32_t n_ranks, const char *parti
     free_job(job);
 }
 
+/* Losses, weights and logits of one process after all epochs, and other ones without `batches`. */
+static void test_same_batch(const char *model, int32_t n_ranks, const char *partition, const struct shape *shape,
+                            const char *more, const char *batches)
+{
+    struct job *job = make_job(shape);
+    char        both[400];
+    const char *fault;
+    double      worst;
+
+    snprintf(both, sizeof both, "dropout=0.3 optimizer=sgd momentum=0.5 lr=0.05 %s", more);
+    fault = run_both(job, n_ranks, model, partition, both, batches, NULL);
+    worst = train_worst_of(job);
+    ok(fault == NULL && worst < 1e-5, "%s on %d ranks, %s, %s %s: %.1e off one process", model, n_ranks, partition,
+       more, batches, worst);
+    if (fault != NULL) diag("%s", fault);
+    for (int e = 0; e < EPOCHS && worst >= 1e-5; e++)
+        diag("epoch %d: loss %.9g, in one process %.9g", e, job->at[0].loss[e], job->one.loss[e]);
+    free_job(job);
+}
+
+static const char fetched[] = "hec.miss=fetch aep.rows=0";
+
+/* Rows of other ranks that batches need come from their owners, and gradients go back: a batch is one of all ranks. */
+static void test_fetch(void)
+{
+    static const char *const models[] = { "sage", "gcn", "gin", "gat", "sgc", "appnp" };
+
+    for (int m = 0; m < 6; m++) {
+        test_same_batch(models[m], 2, "hash", &plain, "propagation=2", fetched);
+        test_same_batch(models[m], 5, "block", &weighted, "edge_features=values input_dropout=0.2 hidden=24 heads=4",
+                        fetched);
+    }
+    test_same_batch("sage", 3, "hash", &plain, "aggregator=max recompute=yes", fetched);
+    test_same_batch("sage", 3, "hash", &plain, "layers=4 hidden=24,24,30 norm=layer residual=yes recompute=yes",
+                    fetched);
+    test_same_batch("gat", 3, "hash", &plain, "attention_dropout=0.4 recompute=yes edge_features=array", fetched);
+    test_same_batch("gat", 3, "hash", &plain, "attention_input=relu symmetrize=yes", fetched);
+    test_same_batch("sage", 7, "given", &(struct shape){ VERTICES, SPARSE }, "jumping=cat threads=3", fetched);
+    test_same_batch("gcn", 3, "hash", &(struct shape){ VERTICES, LONE }, "", fetched);
+}
+
+/* Neighbours of weight 0 are not drawn, and `fanout` is more than there are others: so the same ones are drawn in one
+ * process and over ranks. Some vertices gather from none, and so have degree 0. */
+static void test_equal_draws(void)
+{
+    static const char by_degree[] = "batch_size=240 fanout=1000 sample.weights=degree";
+
+    for (int32_t n = 2; n <= 5; n += 3) {
+        char one_layer[100];
+
+        snprintf(one_layer, sizeof one_layer, "layers=1 %s", by_degree);
+        test_same_batch("sage", n, "hash", &plain, one_layer, "fanout=1000");
+        test_same_batch("sage", n, "hash", &plain, by_degree, "fanout=1000 hec.miss=fetch aep.rows=0");
+        test_same_batch("gin", n, "block", &plain, by_degree, "fanout=1000 hec.miss=fetch aep.rows=0");
+    }
+}
+
 static const char constant[] = "lr=1e-30";
 
 /* With constant weights the losses of one process, from epoch `from` on and not before. */
@@ -145,18 +202,35 @@ static void test_without_rows(const char *batches)
     free_job(job);
 }
 
-/* Losses by few neighbours of small batches, whose estimates are unbiased, are near those of all. */
-static void test_few_neighbours(const char *model)
+/* With constant weights, small batches of all neighbours have the losses of one process in each epoch: rows are there,
+ * from caches or from their owners. */
+static void test_fetched_losses(const char *model, int32_t n_ranks, const struct shape *shape, const char *batches)
 {
+    struct job *job = make_job(shape);
+    const char *fault = run_both(job, n_ranks, model, "hash", "dropout=0 optimizer=sgd lr=1", batches, constant);
+    double      worst = 0;
+
+    for (int e = 0; e < EPOCHS; e++) worst = fmax(worst, train_off(job->at[0].loss[e], job->one.loss[e]));
+    ok(fault == NULL && worst < 1e-5, "%s on %d ranks, %s: losses are %.1e off one process", model, n_ranks, batches,
+       worst);
+    if (fault != NULL) diag("%s", fault);
+    free_job(job);
+}
+
+/* Losses by few neighbours of small batches, whose estimates are unbiased, are near those of all. */
+static void test_few_neighbours(const char *model, const char *more)
+{
+    char        batches[100];
     struct job *job = make_job(&plain);
-    const char *fault =
-        run_both(job, 3, model, "hash", "dropout=0 optimizer=sgd lr=1", "fanout=3 batch_size=20 hec.life=9", constant);
-    double mean = 0, whole = 0;
+    const char *fault;
+    double      mean = 0, whole = 0;
+
+    snprintf(batches, sizeof batches, "fanout=3 batch_size=20 hec.life=9 %s", more);
+    fault = run_both(job, 3, model, "hash", "dropout=0 optimizer=sgd lr=1", batches, constant);
 
     for (int e = 2; e < EPOCHS; e++) mean += job->at[0].loss[e];
     for (int e = 2; e < EPOCHS; e++) whole += job->one.loss[e];
-    ok(fault == NULL && fabs(mean / whole - 1) < 0.05, "%s: batches of 20 with 3 neighbours: %.3f of the loss", model,
-       mean / whole);
+    ok(fault == NULL && fabs(mean / whole - 1) < 0.05, "%s: %s: %.3f of the loss", model, batches, mean / whole);
     if (fault != NULL) diag("%s", fault);
     free_job(job);
 }
@@ -214,7 +288,6 @@ static void test_batches_refusals(void)
     test_batches_refused("halo.codec=adaptive", GRAFT_ERR_UNSUPPORTED, "halo.codec=adaptive");
     test_batches_refused("sampler=cluster", GRAFT_ERR_UNSUPPORTED, "sampler=cluster");
     test_batches_refused("sampler=saint", GRAFT_ERR_UNSUPPORTED, "sampler=cluster or saint");
-    test_batches_refused("sample.weights=degree", GRAFT_ERR_UNSUPPORTED, "sample.weights=degree");
     test_batches_refused("aggregator=max hec.miss=drop_rescaled", GRAFT_ERR_OPTION, "hec.miss");
     test_batches_refused("batch_size=81", GRAFT_ERR_OPTION,
                          "81 on each of 3 ranks, but there are 240 training vertices");
@@ -238,13 +311,22 @@ int main(void)
     test_one_layer("gat", 3, "hash", &plain, "attention_input=relu attention_dropout=0.4");
     test_one_layer("sage", 7, "given", &(struct shape){ VERTICES, SPARSE }, "normalize_features=yes");
     test_one_layer("sage", 3, "hash", &(struct shape){ VERTICES, SEVERAL }, "aggregator=sum lr=0.01");
+    test_fetch();
+    test_equal_draws();
     test_caches();
-    test_few_neighbours("sage");
-    test_few_neighbours("gat");
+    test_few_neighbours("sage", "");
+    test_few_neighbours("sage", fetched);
+    test_few_neighbours("gat", "");
+    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch aep.rows=0");
+    test_fetched_losses("gat", 5, &weighted, "batch_size=17 hec.miss=fetch aep.rows=5");
+    test_fetched_losses("gin", 4, &plain, "batch_size=21 hec.miss=fetch aep.rows=500 hec.rows=500 aep.delay=2");
     test_without_rows("aep.rows=0");
     test_batches_threads("sage", &plain, "batch_size=15 hec.rows=40 aep.rows=10 halo.codec=q8");
     test_batches_threads("gat", &weighted, "batch_size=15 hec.rows=60 aep.rows=20 aep.delay=3 hec.codec=q4");
     test_batches_threads("gcn", &(struct shape){ VERTICES, FEW }, "batch_size=1 hec.miss=drop_rescaled");
+    test_batches_threads("gcn", &plain, "batch_size=15 hec.miss=fetch aep.rows=3");
+    test_batches_threads("gat", &(struct shape){ VERTICES, FEW }, "batch_size=2 hec.miss=fetch");
+    test_batches_threads("mlp", &plain, "batch_size=20 hec.miss=fetch");
     test_batches_threads("mlp", &plain, "batch_size=20");
     test_batches_refusals();
     return done();

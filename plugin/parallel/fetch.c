@@ -1,0 +1,163 @@
+/* Rows of the halo that a batch has their owners compute.
+ *
+ * While the blocks of a batch are made, layer by layer from the last one, each rank tells the owners which vertices of
+ * its halo it needs of a layer; these are destinations of the layer below there. Forward, their rows are sent to who
+ * asked; backward, the gradients of these rows are sent back, and added to those of the owner in the order of ranks.
+ * All ranks take part, also those without rows. Messages are collective calls of the comm, and all wait for them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/parallel.h"
+#include "comm/collective.h"
+#include "parallel/cached.h"
+
+#include <string.h>
+
+/* -- who needs what ----------------------------------------------------------------------------------------------- */
+
+static int32_t make_starts(const struct gr_cached *c, struct gr_budget *budget, struct gr_fetch *fetch,
+                           graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int side = 0; side < GR_SIDES; side++)
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, fetch->start[side], c->comm->n_ranks + 1, error));
+    rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, fetch->place, fetch->count, error);
+done:
+    return rc;
+}
+
+/* The places that the vertices have on their owners, and how many there are of each rank. */
+static void list_places(const struct gr_cached *c, struct gr_fetch *fetch)
+{
+    int64_t *start = fetch->start[GR_RECEIVE], i = 0;
+
+    for (int32_t q = 0; q < c->comm->n_ranks; q++) {
+        for (; i < fetch->count && fetch->vertex[i] < c->halo->start[q + 1]; i++)
+            fetch->place[i] = c->halo->place[fetch->vertex[i]];
+        start[q + 1] = i;
+    }
+}
+
+/* How many rows each rank asks for. What is wrong with it is of another rank, and this rank alone has seen it. */
+static int32_t tell_counts(struct gr_cached *c, const struct gr_fetch *fetch, graft_error *error)
+{
+    const int64_t *mine = fetch->start[GR_RECEIVE];
+    int64_t       *start = fetch->start[GR_SEND];
+    int32_t        rc = GRAFT_OK;
+
+    for (int32_t q = 0; q < c->comm->n_ranks; q++) c->begin[q] = mine[q + 1] - mine[q];
+    GR_TRY(gr_comm_alltoall(c->comm, c->begin, sizeof *c->begin, start + 1, error));
+    for (int32_t q = 0; q < c->comm->n_ranks; q++) {
+        const int64_t count = start[q + 1];
+
+        if (count < 0 || count > gr_rows_sent(c, q)) {
+            (void)gr_fail(error, GRAFT_ERR_FORMAT, "rank %d asks for %lld rows, but has %lld in its halo", q,
+                          (long long)count, (long long)gr_rows_sent(c, q));
+            return gr_comm_fail(c->comm, error);
+        }
+        start[q + 1] += start[q];
+    }
+done:
+    return rc;
+}
+
+int32_t gr_fetch_ask(struct gr_cached *c, struct gr_budget *budget, struct gr_fetch *fetch, int32_t rc,
+                     graft_error *error)
+{
+    int64_t asked;
+
+    if (rc == GRAFT_OK) rc = make_starts(c, budget, fetch, error);
+    GR_TRY(gr_comm_agree(c->comm, rc, error));
+    list_places(c, fetch);
+    GR_TRY(tell_counts(c, fetch, error));
+    asked = fetch->start[GR_SEND][c->comm->n_ranks];
+    GR_TRY(gr_comm_agree(c->comm, GR_BUDGET_NEW(budget, GR_USE_MESSAGES, fetch->row, asked, error), error));
+    GR_TRY(gr_comm_alltoallv(c->comm, fetch->place, fetch->start[GR_RECEIVE], fetch->row, fetch->start[GR_SEND],
+                             sizeof *fetch->row, error));
+    for (int64_t i = 0; i < asked; i++) {
+        if (fetch->row[i] >= 0 && fetch->row[i] < c->graph->n_rows) continue;
+        (void)gr_fail(error, GRAFT_ERR_FORMAT, "another rank asks for vertex %d, but this one has %lld",
+                      (int)fetch->row[i], (long long)c->graph->n_rows);
+        return gr_comm_fail(c->comm, error);
+    }
+done:
+    return rc;
+}
+
+int32_t gr_fetch_reserve(struct gr_cached *c, struct gr_budget *budget, graft_error *error)
+{
+    int64_t most = 0;
+
+    for (int32_t l = c->first; l < c->n_layers; l++) {
+        const int64_t elements = c->layer[l].fetch.start[GR_SEND][c->comm->n_ranks] * c->layer[l].width;
+
+        if (elements > most) most = elements;
+    }
+    return GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->asked, most, error);
+}
+
+/* -- a step ------------------------------------------------------------------------------------------------------- */
+
+struct copying_rows {
+    const struct gr_fetch *fetch;
+    const graft_dense     *x;
+    float                 *to;
+};
+
+static void copy_sources(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct copying_rows *p = arg;
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++) gr_cached_copy_row(p->x, p->fetch->row[i], p->to + i * p->x->n_cols);
+}
+
+/* Rows and bytes that this rank receives or sends back. */
+static void count_fetched(struct gr_cached_layer *layer, int64_t width)
+{
+    layer->fetched_bytes += (int64_t)sizeof(float) * layer->fetch.count * width;
+}
+
+int32_t gr_fetch_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x,
+                      float *to, graft_error *error)
+{
+    const struct gr_fetch *fetch = &layer->fetch;
+    const int64_t          count = fetch->start[GR_SEND][c->comm->n_ranks];
+    struct copying_rows    copying = { fetch, x, c->asked };
+    struct gr_team         team = gr_run_team(run);
+    int32_t                rc = GRAFT_OK;
+
+    GR_ASSERT(x->n_cols == layer->width);
+    team.poll = NULL;
+    gr_parallel_chunks(team, count * x->n_cols, count, GR_ROWS_AT_ONCE, copy_sources, &copying);
+    GR_TRY(gr_comm_alltoallv(c->comm, c->asked, fetch->start[GR_SEND], to, fetch->start[GR_RECEIVE],
+                             x->n_cols * (int64_t)sizeof *to, error));
+    layer->fetched_rows += fetch->count;
+    count_fetched(layer, x->n_cols);
+done:
+    return rc;
+}
+
+int32_t gr_fetch_return(struct gr_cached *c, struct gr_cached_layer *layer, const float *gradient, int64_t width,
+                        graft_error *error)
+{
+    const struct gr_fetch *fetch = &layer->fetch;
+
+    GR_ASSERT(width == layer->width);
+    count_fetched(layer, width);
+    return gr_comm_alltoallv(c->comm, gradient, fetch->start[GR_RECEIVE], c->asked, fetch->start[GR_SEND],
+                             width * (int64_t)sizeof *gradient, error);
+}
+
+void gr_fetch_add(const struct gr_cached *c, const struct gr_cached_layer *layer, const float *scale, float *to)
+{
+    const int64_t width = layer->width;
+
+    for (int64_t i = 0; i < layer->fetch.start[GR_SEND][c->comm->n_ranks]; i++) {
+        const int32_t row = layer->fetch.row[i];
+        const float   factor = scale != NULL ? scale[row] : 1;
+
+        for (int64_t j = 0; j < width; j++) to[row * width + j] += factor * c->asked[i * width + j];
+    }
+}

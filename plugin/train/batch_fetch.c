@@ -1,0 +1,89 @@
+/* Batches over ranks with hec.miss=fetch: what one rank needs of a layer and its cache does not have, the owners
+ * compute in the same batch. So the destinations of a layer are the sources of the one above and what other ranks need
+ * of it. Each vertex is drawn for once, by its owner.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/sort.h"
+#include "comm/collective.h"
+#include "sample/subgraph.h"
+#include "train/minibatch.h"
+
+/* The vertex of the halo that an edge of layer l comes from, if its row is to be fetched; else -1. */
+static int64_t missing_vertex(const struct gr_setup *s, const struct gr_batch_ranks *r, const struct gr_batch *batch,
+                              int32_t l, int64_t edge)
+{
+    const int64_t v = batch->vertex[batch->layers[l].col[edge]] - s->n;
+
+    return v < 0 || gr_cache_has(&r->cached.layer[l].cache, v, &r->cached.life) ? -1 : v;
+}
+
+/* The vertices of the halo whose rows layer l fetches. */
+static int32_t find_missing(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int32_t l,
+                            graft_error *error)
+{
+    struct gr_fetch *fetch = &m->ranks->cached.layer[l].fetch;
+    int64_t          edges = 0;
+    int32_t          rc = GRAFT_OK;
+
+    for (int64_t e = 0; e < batch->layers[l].n_edges; e++) edges += missing_vertex(s, m->ranks, batch, l, e) >= 0;
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, fetch->vertex, edges, error));
+    for (int64_t e = 0; e < batch->layers[l].n_edges; e++) {
+        const int64_t v = missing_vertex(s, m->ranks, batch, l, e);
+
+        if (v >= 0) fetch->vertex[fetch->count++] = v;
+    }
+    if (edges > 0)
+        rc = gr_sort_unique(s->context, fetch->vertex, s->partition.part.halo.count - 1, &fetch->count, error);
+done:
+    return rc;
+}
+
+/* Destinations of layer l - 1 for other ranks, if they are not there yet; their numbers take the places of vertices. */
+static int32_t add_asked(const struct gr_subgraph *made, struct gr_fetch *fetch, int64_t count, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_subgraph_reserve(made, count, error));
+    for (int64_t i = 0; i < count; i++) gr_subgraph_add(made, fetch->row[i]);
+    for (int64_t i = 0; i < count; i++) fetch->row[i] = gr_numbering_find(&made->work->numbering, fetch->row[i]);
+done:
+    return rc;
+}
+
+static int32_t extend_batch(void *arg, const struct gr_subgraph *made, int32_t l, int32_t rc, graft_error *error)
+{
+    struct gr_batch_ranks *r = arg;
+    struct gr_comm        *comm = r->setup->over->comm;
+    struct gr_fetch       *fetch = &r->cached.layer[l].fetch;
+
+    *fetch = (struct gr_fetch){ 0 };
+    if (rc == GRAFT_OK) rc = find_missing(r->setup, r->batches, made->batch, l, error);
+    GR_TRY(gr_fetch_ask(&r->cached, &r->batches->budget, fetch, rc, error));
+    rc = gr_comm_agree(comm, add_asked(made, fetch, fetch->start[GR_SEND][comm->n_ranks], error), error);
+done:
+    return rc;
+}
+
+const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *s, struct gr_minibatches *m)
+{
+    struct gr_batch_ranks *r = m->ranks;
+
+    if (!r->cached.fetches) return NULL;
+    r->setup = s;
+    r->batches = m;
+    r->extension = (struct gr_extension){ extend_batch, r, r->cached.first - 1 };
+    return &r->extension;
+}
+
+int32_t gr_batch_fetch_number(struct gr_minibatches *m, graft_error *error)
+{
+    struct gr_batch_ranks *r = m->ranks;
+    const int32_t          n_ranks = r->cached.comm->n_ranks;
+
+    if (!r->cached.fetches) return GRAFT_OK;
+    for (int32_t l = r->cached.first; l < r->cached.n_layers; l++) {
+        struct gr_fetch *fetch = &r->cached.layer[l].fetch;
+
+        for (int64_t i = 0; i < fetch->start[GR_SEND][n_ranks]; i++) fetch->row[i] = r->place[fetch->row[i]];
+    }
+    return gr_fetch_reserve(&r->cached, &m->budget, error);
+}

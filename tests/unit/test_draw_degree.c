@@ -1,0 +1,73 @@
+/* Draws by degree, where a row has neighbours of other ranks: in proportion to the degrees that they have there.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/random.h"
+#include "harness/tap.h"
+#include "sample/sample.h"
+
+#include <math.h>
+
+enum { OWNED = 3, HALO = 4, ENTRIES = OWNED + HALO, DRAWS = 200000 };
+
+/* Row 0 has all vertices, and the other rows have 2 and 0 entries. */
+static const int64_t row_ptr[] = { 0, 7, 9, 9 }, halo_degree[] = { 1, 0, 12, 5 };
+static const int32_t col_idx[] = { 0, 1, 2, 3, 4, 5, 6, 0, 4 };
+static const double  degree[] = { 7, 2, 0, 1, 0, 12, 5 };
+
+static const graft_csr graph = { .size = sizeof graph,
+                                 .index_type = GRAFT_I32,
+                                 .n_rows = OWNED,
+                                 .n_cols = OWNED + HALO,
+                                 .row_ptr = row_ptr,
+                                 .col_idx = col_idx };
+
+/* How often each entry of row 0 is the first one of `fanout` draws, which then is the only one, or one of several. */
+static void count_entries(int replace, int64_t fanout, int64_t *count)
+{
+    const struct gr_draw_rule rule = {
+        .graph = &graph, .weights = GR_SAMPLE_BY_DEGREE, .replace = replace, .degree = halo_degree
+    };
+    double               weight[ENTRIES];
+    int64_t              entry[ENTRIES], entries[ENTRIES];
+    struct gr_draw_space space = { weight, entry, ENTRIES };
+
+    for (int64_t i = 0; i < DRAWS; i++) {
+        const int64_t drawn = gr_draw_count(&rule, fanout, 0);
+
+        gr_draw_entries(&rule, &space, gr_random_key(7, GR_RANDOM_SAMPLE, (uint64_t)i, 0), fanout, 0, entries);
+        for (int64_t k = 0; k < drawn; k++) count[entries[k]]++;
+    }
+}
+
+/* Pearson's statistic of counts with these probabilities, in standard deviations off its mean. */
+static double deviation_of(const int64_t *count, double draws)
+{
+    double sum = 0, all = 0;
+    int    used = 0;
+
+    for (int e = 0; e < ENTRIES; e++) all += degree[e];
+    for (int e = 0; e < ENTRIES; e++) {
+        const double expected = draws * degree[e] / all;
+
+        if (expected == 0 && count[e] > 0) return INFINITY;
+        if (expected == 0) continue;
+        sum += ((double)count[e] - expected) * ((double)count[e] - expected) / expected;
+        used++;
+    }
+    return (sum - (used - 1)) / sqrt(2.0 * (used - 1));
+}
+
+int main(void)
+{
+    const struct gr_draw_rule rule = { .graph = &graph, .weights = GR_SAMPLE_BY_DEGREE, .degree = halo_degree };
+    int64_t                   one[ENTRIES] = { 0 }, several[ENTRIES] = { 0 };
+
+    count_entries(0, 1, one);
+    ok(fabs(deviation_of(one, DRAWS)) < 4.5, "one of row 0: in proportion to degrees (%.2f)", deviation_of(one, DRAWS));
+    count_entries(1, 4, several);
+    ok(fabs(deviation_of(several, 4.0 * DRAWS)) < 4.5, "with replacement: the same (%.2f)",
+       deviation_of(several, 4.0 * DRAWS));
+    ok(gr_draw_count(&rule, 100, 0) == 5, "vertices of degree 0 are not drawn");
+    ok(gr_draw_count(&rule, 100, 1) == 1, "nor if they belong to another rank");
+    ok(gr_draw_count(&rule, 3, 5) == 0, "a vertex of another rank has no neighbours here");
+    return done();
+}
