@@ -95,12 +95,12 @@ typedef struct graft_graphs {
      *  ranks that follow each other has a part and shares its columns, and the groups exchange boundary rows. For all
      *  else each rank owns rows, those of a group being dealt to its ranks, unless `partition` is given. A trainer then
      *  sends 4 n d (m-1)/m bytes in each of two transposes of a sum, n being the vertices that have neighbours, and a
-     *  rank has the edges of all vertices of its group; with feature and option "feature.graph" = stream, those of its
-     *  own vertices, while blocks of others travel in each sum: 4 bytes a row and an edge, and 4 a value, to each
-     *  other rank. With option
-     *  "halo.staleness" each transpose is of the epoch before, so a sum adds up rows that are two epochs old.
-     *  ERR_OPTION if the columns do not divide the ranks; trainers of gat, of maxima over several groups, and with
-     *  adaptive widths are refused. With auto rank 0 compares all numbers of columns that divide the ranks, by the
+     *  rank has the edges of all vertices of its group; with option "feature.graph" = stream, of those inside the group
+     *  only the ones of its own vertices, while blocks of others travel in each sum: 4 bytes a row and an edge, and 4 a
+     *  value, to each other rank of the group. Between groups maxima exchange the rows of the halo, without row masks.
+     *  With option "halo.staleness" each transpose is of the epoch before, so a sum adds up rows that are two epochs
+     *  old. ERR_OPTION if the columns do not divide the ranks; trainers of gat, and with adaptive widths, are refused.
+     *  With auto rank 0 compares all numbers of columns that divide the ranks, by the
      *  prediction of `partition`=auto with measured rates of network, sums and dense products, and the minimum vertex
      *  covers between the parts, and takes the fastest whose edges memory.limit allows; explain() has a table. It
      *  shares rows for gat, maxima, stale rows and adaptive widths, with fewer than 8 bits, and for a graph too large

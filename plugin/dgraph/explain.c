@@ -65,14 +65,13 @@ static void add_line(struct gr_text *text, const char *name, const graft_graph_i
 /* Where sharing columns sends as many rows as sharing rows does; MixGCN, section 3.1.2. */
 static void explain_break_even(const graft_graph *g, struct gr_text *text)
 {
-    const struct gr_grid_choice *rows = &g->choices[0];
-    const int32_t                n = g->comm->n_ranks;
+    const int32_t n = g->comm->n_ranks;
 
     gr_text_add(text,
                 "%lld of %lld vertices have neighbours: with columns shared by all ranks a sum sends %.0f rows "
                 "(2 N (m - 1) / m), with rows shared %lld\n",
-                (long long)rows->n_linked, (long long)g->n_vertices, 2.0 * (double)rows->n_linked * (n - 1) / n,
-                (long long)rows->halo_rows);
+                (long long)g->n_linked, (long long)g->n_vertices, 2.0 * (double)g->n_linked * (n - 1) / n,
+                (long long)g->choices[0].halo_rows);
 }
 
 /* What parallel=auto has compared. Transposes send each row of a vertex with neighbours to the other ranks of its group
@@ -87,7 +86,7 @@ static void explain_grids(const graft_graph *g, struct gr_text *text)
         "columns by", "partition", "halo rows", "transposed rows", "epoch (s)");
     for (int32_t i = 0; i < g->n_choices; i++) {
         const struct gr_grid_choice *c = &g->choices[i];
-        const double                 transposed = 2.0 * (double)c->n_linked * (c->columns - 1) / c->columns;
+        const double                 transposed = 2.0 * (double)g->n_linked * (c->columns - 1) / c->columns;
 
         gr_text_add(text, "%-10d %-9s %12lld %15.0f %12.3g%s\n", c->columns,
                     c->columns == g->comm->n_ranks ? "-" : gr_partition_name((enum gr_partition_method)c->method),

@@ -27,7 +27,6 @@ struct gr_grid_choice {
     int32_t method;     /* enum gr_partition_method of the parts */
     int32_t is_limited; /* the edges of a group need more memory than memory.limit allows */
     int64_t halo_rows;  /* sent between all groups in one direction of one sum */
-    int64_t n_linked;   /* vertices of the graph that have neighbours, the rows of transposes */
     int64_t streamed;   /* bytes of edges that all ranks send in one sum; 0: ranks hold those of their group */
     double  seconds;    /* of an epoch */
 };
@@ -48,6 +47,7 @@ struct graft_graph {
     char                   shares_rows[128]; /* why parallel=auto does not; else empty */
     int32_t                n_choices;        /* of parallel=auto; 0: nothing was compared */
     struct gr_grid_choice *choices;          /* [n_choices] by columns, ascending */
+    int64_t                n_linked;         /* of them: vertices that have neighbours, the rows of transposes */
     int64_t               *first;            /* [n_ranks + 1] the first vertex of each slice */
     int32_t               *owner;            /* [n_slice] */
     int64_t               *vertex;           /* [n_owned] ascending */

@@ -41,6 +41,7 @@ int32_t gr_grids_share(graft_graph *g, graft_error *error)
     int32_t rc = gr_comm_broadcast(g->comm, 0, g->choices, (uint64_t)g->n_choices * sizeof *g->choices, error);
 
     GR_TRY(rc);
+    GR_TRY(gr_comm_broadcast(g->comm, 0, &g->n_linked, sizeof g->n_linked, error));
     rc = gr_comm_broadcast(g->comm, 0, &g->columns, sizeof g->columns, error);
 done:
     return rc;
@@ -199,16 +200,18 @@ static double group_bytes(const graft_graph *g, const struct gr_partition_measur
 }
 
 /* Bytes of edges that all ranks send in one sum because each holds its own alone: option feature.graph. Each sends its
- * columns, values and lengths of rows to all others. `held` are those of all edges in both directions. */
-static int64_t streamed_bytes(const graft_graph *g, const struct gr_slice *whole, int32_t columns, double held)
+ * columns, values and lengths of rows to the others of its group. `held` are those inside the largest group in both
+ * directions. */
+static int64_t streamed_bytes(const graft_graph *g, const struct gr_slice *whole, int64_t cut, int32_t columns,
+                              double held)
 {
     const enum gr_feature_graph option = g->context->options.resource.feature_graph;
     const double                limit = 1e6 * (double)g->context->options.resource.memory_limit;
     const int64_t               of_entry = g->value_type != 0 ? 8 : 4;
 
-    if (columns < g->comm->n_ranks || option == GR_FEATURE_GRAPH_REPLICATE) return 0;
+    if (option == GR_FEATURE_GRAPH_REPLICATE) return 0;
     if (option == GR_FEATURE_GRAPH_AUTO && (limit <= 0 || held <= limit)) return 0;
-    return (columns - 1) * (4 * g->n_vertices + of_entry * whole->rows->row_ptr[whole->rows->n_rows]);
+    return (columns - 1) * (4 * g->n_linked + of_entry * (whole->rows->row_ptr[whole->rows->n_rows] - cut));
 }
 
 /* The transposes of an epoch. In each of the two of a sum, a rank sends its rows but for its own columns, and a message
@@ -217,7 +220,7 @@ static double transpose_seconds(const graft_graph *g, const struct gr_partition_
                                 const struct gr_grid_costs *costs, const struct gr_grid_choice *choice)
 {
     const int32_t columns = choice->columns;
-    const double  share = g->n_vertices > 0 ? (double)choice->n_linked / (double)g->n_vertices : 0;
+    const double  share = g->n_vertices > 0 ? (double)g->n_linked / (double)g->n_vertices : 0;
     int64_t       vertices = 0;
 
     for (int32_t p = 0; p < measure->parts; p++) {
@@ -256,7 +259,7 @@ static int32_t measure_choice(const graft_graph *g, const struct gr_slice *whole
     cost.rows = GR_ROWS_LEAST;
     choice->halo_rows = measure.rows[GR_ROWS_LEAST];
     held = group_bytes(g, &measure);
-    choice->streamed = streamed_bytes(g, whole, choice->columns, held);
+    choice->streamed = streamed_bytes(g, whole, measure.cut, choice->columns, held);
     if (choice->streamed > 0) held *= 2.0 / choice->columns; /* the own block, and two that are received */
     choice->is_limited = limit > 0 && choice->columns > 1 && held > limit;
     choice->seconds =
@@ -272,7 +275,7 @@ done:
 /* -- the choice --------------------------------------------------------------------------------------------------- */
 
 /* Vertices that have an edge from or to another one. */
-static int32_t count_linked(const graft_graph *g, const struct gr_slice *whole, int64_t *n_linked, graft_error *error)
+static int32_t count_linked(graft_graph *g, const struct gr_slice *whole, graft_error *error)
 {
     uint8_t *is_linked = NULL;
     int32_t  rc = GR_NEW(g->context, is_linked, g->n_vertices, error);
@@ -285,8 +288,8 @@ static int32_t count_linked(const graft_graph *g, const struct gr_slice *whole, 
             if (column != v) is_linked[v] = is_linked[column] = 1;
         }
     }
-    *n_linked = 0;
-    for (int64_t v = 0; v < g->n_vertices; v++) *n_linked += is_linked[v];
+    g->n_linked = 0;
+    for (int64_t v = 0; v < g->n_vertices; v++) g->n_linked += is_linked[v];
     gr_free(g->context, is_linked);
     return GRAFT_OK;
 }
@@ -341,11 +344,10 @@ int32_t gr_grids_choose(graft_graph *g, const struct gr_grid_question *question,
     struct gr_grid_choice     *best = NULL;
     struct gr_partition_choice made = { .why = "" };
     int32_t                   *parts = NULL;
-    int64_t                    n_linked;
     int32_t                    rc = GR_NEW(g->context, parts, g->n_vertices, error);
 
     GR_TRY(rc);
-    GR_TRY(count_linked(g, question->whole, &n_linked, error));
+    GR_TRY(count_linked(g, question->whole, error));
     for (int32_t c = 1, i = 0; c <= g->comm->n_ranks; c++) {
         struct gr_grid_choice *choice = &g->choices[i];
 
@@ -353,7 +355,6 @@ int32_t gr_grids_choose(graft_graph *g, const struct gr_grid_question *question,
         GR_ASSERT(i < g->n_choices);
         i++;
         choice->columns = c;
-        choice->n_linked = n_linked;
         GR_TRY(predict_choice(g, question, choice, parts, &made, error));
         if (choice->is_limited || (best != NULL && choice->seconds >= best->seconds)) continue;
         best = choice;

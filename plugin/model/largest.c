@@ -81,7 +81,7 @@ static void scatter_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const int                is_long = from->type == GRAFT_I64;
 
     (void)chunk;
-    for (int64_t u = 0; u < from->n_seen; u++)
+    for (int64_t u = 0; u < from->n_seen && !from->adds; u++)
         memset((u < n_src ? s->dx : s->halo) + u * width + begin, 0, (uint64_t)(end - begin) * sizeof *s->dx);
     for (int64_t at = 0; at < from->n_dst * width; at += width) {
         for (int64_t j = at + begin; j < at + end; j++) {
@@ -95,7 +95,8 @@ static void scatter_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 void gr_scatter_largest(struct gr_run *run, const struct gr_winners *from, const float *g, float *dx, float *halo)
 {
     const double   begin = gr_profile_begin(&run->profile);
-    const double   elements = (double)(from->n_dst + from->n_seen) * (double)from->width;
+    const double   rows = (double)from->n_dst + (from->adds ? 0 : (double)from->n_seen);
+    const double   elements = rows * (double)from->width;
     struct scatter scatter = { from, g, dx, halo };
 
     gr_parallel_chunks(gr_run_team(run), from->n_dst * from->width, from->width, GR_CHUNK_COLUMNS, scatter_chunk,
@@ -106,7 +107,7 @@ void gr_scatter_largest(struct gr_run *run, const struct gr_winners *from, const
 int32_t gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations *a, float *dx, graft_error *error)
 {
     const int64_t     width = a->layer->in, n_src = a->block->n_src;
-    struct gr_winners from = { a->winner, 0, a->block->n_dst, n_src, a->block->n_seen, width };
+    struct gr_winners from = { a->winner, 0, a->block->n_dst, n_src, a->block->n_seen, width, 0 };
     int32_t           rc = GRAFT_OK;
 
     if (gr_strategy_shares_columns(run->strategy)) {

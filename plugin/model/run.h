@@ -335,6 +335,7 @@ struct gr_winners {
     const void *winner;
     graft_dtype type; /* of the numbers */
     int64_t     n_dst, n_src, n_seen, width;
+    int         adds; /* to what dx and halo have */
 };
 
 /** dx[n_src x width] = the sum of the elements of g[n_dst x width] whose maximum was taken there; those of rows from

@@ -52,6 +52,7 @@ static const struct gr_edge_set *blocks_of(const struct gr_partition *p, const s
 static int32_t begin_blocks(struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum,
                             graft_error *error)
 {
+    const int                 is_step = run->pass != GRAFT_PASS_EVALUATION && sum->kind != GR_SUM_CONSTANT;
     const struct gr_block_sum blocks = { .set = blocks_of(p, sum),
                                          .slot = slot_of(p, sum->block->of_strategy),
                                          .rows = transposed_of(p, run, sum, 1).prefix,
@@ -62,30 +63,54 @@ static int32_t begin_blocks(struct gr_partition *p, const struct gr_run *run, co
                                          .epoch = run->epoch,
                                          .alone = p->shared->transpose.exchange.is_repeat,
                                          .x = p->shared->transpose.slice[0],
+                                         .is_largest = p->takes_largest,
+                                         .winner = is_step ? p->shared->winner[run->layer] : NULL,
                                          .threads = run->threads,
                                          .times = run->profile.times };
 
     return gr_blocks_begin(&p->shared->blocks, &blocks, error);
 }
 
-int32_t gr_columns_begin(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, struct gr_sum *slice,
-                         graft_error *error)
+/* Rows become slices of columns. */
+static int32_t turn_to_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, double begin,
+                               graft_error *error)
 {
     struct gr_transpose       *t = &p->shared->transpose;
     const struct gr_transposed what = transposed_of(p, run, sum, 0);
-    int32_t                    rc = GRAFT_OK;
+    int32_t                    rc = gr_transpose_to_columns(t, &what, sum, gr_run_team(run), error);
 
-    GR_TRY(gr_transpose_to_columns(t, &what, sum, gr_run_team(run), error));
+    GR_TRY(rc);
     gr_traffic_count_transpose(p, run, &what, 0);
-    transposed_parts(run, &t->exchange, p->begin);
-    if (gr_partition_has_blocks(p)) return begin_blocks(p, run, sum, error);
-    *slice = *sum;
-    slice->x = t->slice[0];
-    slice->x_type = GRAFT_F32;
-    slice->out = t->slice[1];
-    slice->stride = slice->width = gr_partition_slice(p, sum->width);
-    slice->scale = NULL;
-    slice->add = 0;
+    transposed_parts(run, &t->exchange, begin);
+done:
+    return rc;
+}
+
+/* -- sums --------------------------------------------------------------------------------------------------------- */
+
+/* Whether boundary rows of a sum come from other groups. */
+static int has_halo(const struct gr_partition *p, const struct gr_sum *sum)
+{
+    return p->shared->grid.n_groups > 1 && gr_partition_slice(p, sum->width) > 0;
+}
+
+int32_t gr_columns_begin(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+{
+    float *const *slice = p->shared->transpose.slice;
+    struct gr_sum part = *sum;
+    int32_t       rc = turn_to_columns(p, run, sum, p->begin, error);
+
+    GR_TRY(rc);
+    GR_TRY(begin_blocks(p, run, sum, error));
+    if (!has_halo(p, sum)) return GRAFT_OK;
+    part.x = slice[0];
+    part.x_type = GRAFT_F32;
+    part.out = slice[1];
+    part.stride = part.width = gr_partition_slice(p, sum->width);
+    part.scale = NULL;
+    part.add = 0;
+    GR_TRY(gr_partition_begin_sum(p, run, &part, error));
+    gr_partition_sent_parts(run, &((graft_plan *)part.block->of_strategy)->product.exchange, 0);
 done:
     return rc;
 }
@@ -96,77 +121,178 @@ static void poll_transpose(void *transpose)
     gr_messages_poll(((struct gr_transpose *)transpose)->exchange.messages);
 }
 
-int32_t gr_columns_end(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+/* The rows of one rank after the other are made. */
+struct making {
+    struct gr_partition        *p;
+    struct gr_team              team;
+    const struct gr_transposed *what;
+    graft_plan                 *plan; /* of what comes from other groups; NULL: nothing does */
+    int                         ended;
+    double                      waited, added; /* seconds for that, while it comes and afterwards */
+};
+
+/* The first block has been multiplied while the rows of other groups travelled. */
+static int32_t end_halo(struct making *m, graft_error *error)
+{
+    const double begin = gr_seconds();
+    int32_t      rc = m->ended ? GRAFT_OK : gr_spmm_end(m->plan, error);
+
+    if (rc == GRAFT_OK && !m->ended) {
+        m->waited = m->plan->product.exchange.received_at - begin;
+        m->added = gr_seconds() - m->plan->product.exchange.received_at;
+    }
+    m->ended = 1;
+    return rc;
+}
+
+static int32_t make_slice_rows(void *arg, int32_t rank, float *out, graft_error *error)
+{
+    struct making *m = arg;
+    int32_t        rc = gr_blocks_multiply(&m->p->shared->blocks, rank, out, error);
+
+    if (rc < 0 || m->plan == NULL) return rc;
+    GR_TRY(end_halo(m, error));
+    gr_transpose_add_result(&m->p->shared->transpose, m->what, rank, out, m->team);
+done:
+    return rc;
+}
+
+/* Slices that are made block by block become rows. */
+static int32_t turn_to_rows(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_plan *plan,
+                            graft_error *error)
 {
     struct gr_transpose *t = &p->shared->transpose;
     struct gr_blocks    *blocks = &p->shared->blocks;
     struct gr_transposed what = transposed_of(p, run, sum, 1);
+    struct making        making = { .p = p, .team = gr_run_team(run), .what = &what, .plan = plan };
     double               begin = gr_seconds();
     int32_t              rc = GRAFT_OK;
 
-    if (gr_partition_has_blocks(p)) {
-        what.make = gr_blocks_multiply;
-        what.make_arg = blocks;
-        blocks->poll = poll_transpose;
-        blocks->poll_arg = t;
-    }
+    what.make = make_slice_rows;
+    what.make_arg = &making;
+    /* Behind what comes from other groups. */
+    what.own = t->slice[1];
+    if (plan != NULL) what.own += gr_grid_rows(t->grid, t->grid->n_levels) * gr_partition_slice(p, sum->width);
+    blocks->poll = poll_transpose;
+    blocks->poll_arg = t;
     GR_TRY(gr_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
     gr_traffic_count_transpose(p, run, &what, 1);
-    if (gr_partition_has_blocks(p)) {
-        gr_traffic_count_blocks(p, run);
-        gr_profile_part(&run->profile, "local", begin, begin + blocks->seconds, 0);
-        begin += blocks->seconds;
+    gr_traffic_count_blocks(p, run);
+    gr_profile_part(&run->profile, "local", begin, begin + blocks->seconds, 0);
+    begin += blocks->seconds;
+    if (plan != NULL) {
+        gr_profile_part(&run->profile, "wait", begin, begin + making.waited, 1);
+        begin += making.waited;
+        gr_profile_part(&run->profile, "unpack", begin, begin + making.added, 0);
+        begin += making.added;
     }
     transposed_parts(run, &t->exchange, begin);
 done:
     return rc;
 }
 
+int32_t gr_columns_end(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+{
+    gr_traffic_count_columns(p, run, sum, gr_partition_is_exact(p, run, sum));
+    return turn_to_rows(p, run, sum, has_halo(p, sum) ? sum->block->of_strategy : NULL, error);
+}
+
 struct gr_amount gr_columns_amount(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
 {
-    const int32_t    prefix = transposed_of(p, run, sum, 1).prefix;
-    struct gr_amount amount = { .rows = (double)gr_grid_rows(&p->shared->grid, prefix) };
+    const struct gr_grid   *grid = &p->shared->grid;
+    const graft_plan *const plan = sum->block->of_strategy;
+    const int32_t           prefix = transposed_of(p, run, sum, 1).prefix;
+    struct gr_amount amount = { (double)gr_csr_entries(&plan->part->remote), (double)gr_grid_rows(grid, prefix) };
 
-    for (int32_t q = 0; q < p->comm->n_ranks; q++)
-        amount.edges += (double)gr_edge_entries(blocks_of(p, sum), &p->shared->grid, q, prefix);
+    for (int32_t q = grid->first; q < grid->first + grid->columns; q++)
+        amount.edges += (double)gr_edge_entries(blocks_of(p, sum), grid, q, prefix);
     return amount;
 }
 
-/* Maxima of the columns that this rank has, or their gradients, from slice to slice. */
-static int32_t largest_of_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum,
-                                  graft_error *error)
-{
-    graft_matrix *const     a = ((graft_plan *)sum->block->of_strategy)->matrices[GR_FORWARD].local;
-    float *const           *slice = p->shared->transpose.slice;
-    const int64_t           columns = gr_partition_slice(p, sum->width);
-    int32_t *const          winner = p->shared->winner[run->layer];
-    const int               is_step = run->pass != GRAFT_PASS_EVALUATION && sum->kind != GR_SUM_CONSTANT;
-    const struct gr_winners from = { winner, GRAFT_I32, a->csr.n_rows, a->csr.n_cols, a->csr.n_cols, columns };
+/* -- maxima ------------------------------------------------------------------------------------------------------- */
 
-    GR_ASSERT(a->csr.index_type == GRAFT_I32);
-    if (columns == 0) return GRAFT_OK;
-    if (sum->direction == GR_FORWARD)
-        return gr_product_largest(run, a, gr_dense_operand(slice[0], columns, a->csr.n_cols), columns,
-                                  is_step ? winner : NULL, slice[1], error);
-    GR_ASSERT(winner != NULL);
-    gr_scatter_largest(run, &from, slice[0], slice[1], NULL);
-    return GRAFT_OK;
+/* Rows of the halo of the group behind its own, of the columns of this rank. All ranks count what is sent. */
+static int32_t exchange_group_halo(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, float *x,
+                                   graft_error *error)
+{
+    struct gr_halo_rows *rows = &p->halo_rows;
+    struct gr_halo_pass  pass = { .direction = sum->direction,
+                                  .layer = run->layer,
+                                  .exact = gr_partition_is_exact(p, run, sum),
+                                  .stateless = gr_partition_is_stateless(p, run, sum),
+                                  .synchronous = p->synchronous,
+                                  .epoch = run->epoch };
+    double               begin = gr_profile_begin(&run->profile), sent;
+    int32_t              rc = GRAFT_OK;
+
+    if (!has_halo(p, sum)) goto done;
+    gr_halo_rows_place(rows, &pass, x, gr_grid_rows(&p->shared->grid, p->shared->grid.n_levels),
+                       gr_partition_slice(p, sum->width));
+    GR_TRY(gr_halo_rows_begin(rows, &pass, gr_run_team(run), error));
+    gr_partition_sent_parts(run, &rows->exchange, begin);
+    sent = gr_seconds();
+    GR_TRY(gr_halo_rows_end(rows, gr_run_team(run), error));
+    gr_partition_received_parts(run, &rows->exchange, 0, sent, 0);
+    gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
+done:
+    if (rc == GRAFT_OK) gr_traffic_count_columns(p, run, sum, pass.exact);
+    return rc;
+}
+
+/* The gradients of maxima go to the rows that these were taken from. Winners are block after block, and gradients in
+ * the order of the group. */
+static void scatter_blocks(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum)
+{
+    const struct gr_grid *grid = &p->shared->grid;
+    float *const         *slice = p->shared->transpose.slice;
+    const int32_t         prefix = transposed_of(p, run, sum, 0).prefix;
+    const int64_t         columns = gr_partition_slice(p, sum->width);
+    const int64_t         seen = gr_grid_rows(grid, transposed_of(p, run, sum, 1).prefix) + p->shared->blocks.beyond;
+    struct gr_winners     from = { p->shared->winner[run->layer], GRAFT_I32, 0, seen, seen, columns, .adds = 0 };
+
+    for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
+        for (int32_t level = 0; level < prefix; level++) {
+            const int64_t place = grid->place[(int64_t)q * grid->n_levels + level];
+
+            from.n_dst = gr_grid_rows_of(grid, q, level + 1) - gr_grid_rows_of(grid, q, level);
+            gr_scatter_largest(run, &from, slice[0] + place * columns, slice[1], NULL);
+            from.winner = (const int32_t *)from.winner + from.n_dst * columns;
+            from.adds = 1;
+        }
+    }
+}
+
+static int32_t largest_backward(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum,
+                                graft_error *error)
+{
+    struct gr_transpose       *t = &p->shared->transpose;
+    const struct gr_transposed what = transposed_of(p, run, sum, 1);
+    double                     begin;
+    int32_t                    rc = GRAFT_OK;
+
+    if (gr_partition_slice(p, sum->width) > 0) scatter_blocks(p, run, sum);
+    GR_TRY(exchange_group_halo(p, run, sum, t->slice[1], error));
+    begin = gr_profile_begin(&run->profile);
+    GR_TRY(gr_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
+    gr_traffic_count_transpose(p, run, &what, 1);
+    transposed_parts(run, &t->exchange, begin);
+    gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
+done:
+    return rc;
 }
 
 int32_t gr_columns_largest(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
-    struct gr_transpose       *t = &p->shared->transpose;
-    const struct gr_transposed what = transposed_of(p, run, sum, 0);
-    double                     begin = gr_profile_begin(&run->profile);
-    int32_t                    rc = GRAFT_OK;
+    double  begin = gr_profile_begin(&run->profile);
+    int32_t rc = turn_to_columns(p, run, sum, begin, error);
 
-    GR_TRY(gr_transpose_to_columns(t, &what, sum, gr_run_team(run), error));
-    gr_traffic_count_transpose(p, run, &what, 0);
-    transposed_parts(run, &t->exchange, begin);
+    GR_TRY(rc);
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
-    GR_TRY(largest_of_columns(p, run, sum, error));
+    if (sum->direction == GR_BACKWARD) return largest_backward(p, run, sum, error);
+    GR_TRY(exchange_group_halo(p, run, sum, p->shared->transpose.slice[0], error));
     begin = gr_profile_begin(&run->profile);
-    GR_TRY(gr_columns_end(p, run, sum, error));
+    GR_TRY(begin_blocks(p, run, sum, error));
+    GR_TRY(turn_to_rows(p, run, sum, NULL, error));
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
 done:
     return rc;

@@ -1,4 +1,4 @@
-/* The edges of all ranks as blocks of rows.
+/* The edges of a group as blocks of rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/edges.h"
 
@@ -31,7 +31,7 @@ static int64_t entries_held(const struct gr_edge_set *set, const struct gr_grid 
 
 static int64_t ends_count(const struct gr_grid *grid)
 {
-    return (int64_t)grid->columns * (grid->n_levels + 1);
+    return (int64_t)grid->n_groups * grid->columns * (grid->n_levels + 1);
 }
 
 static int64_t bytes_of_ranks(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t first, int32_t end)
@@ -144,12 +144,44 @@ static int32_t halo_owner(const struct gr_part *part, int64_t vertex, int32_t fr
     return from;
 }
 
-/* For each vertex of the halo, its row in the group. */
-static void find_halo_rows(const struct gr_grid *grid, const struct gr_part *part, int32_t n_ranks, int32_t *row)
+/* The column of a vertex of another group, behind the rows of this one. */
+static int32_t beyond_column(const struct gr_grid *grid, const struct gr_halo *halo, int32_t rank, int64_t row)
 {
-    for (int32_t q = 0; q < n_ranks; q++)
-        for (int64_t s = part->halo.start[q]; s < part->halo.start[q + 1]; s++)
-            row[s] = (int32_t)gr_grid_row(grid, q, part->halo.place[s]);
+    const int32_t owner = rank - rank % grid->columns + grid->column;
+    int64_t       begin = halo->start[owner], end = halo->start[owner + 1];
+
+    while (begin + 1 < end) {
+        const int64_t middle = begin + (end - begin) / 2;
+
+        if (halo->place[middle] <= row) begin = middle;
+        else end = middle;
+    }
+    GR_ASSERT(halo->place[begin] == row);
+    return (int32_t)(gr_grid_rows(grid, grid->n_levels) + begin);
+}
+
+/* For each vertex of the halo of this rank, its column in the group; -1: it has none. */
+static void find_halo_columns(const struct gr_grid *grid, const struct gr_part *part, const struct gr_halo *halo,
+                              int32_t *column)
+{
+    for (int32_t q = 0; q < grid->n_groups * grid->columns; q++) {
+        for (int64_t s = part->halo.start[q]; s < part->halo.start[q + 1]; s++) {
+            const int64_t row = gr_grid_row(grid, q, part->halo.place[s]);
+
+            if (gr_grid_has(grid, q)) column[s] = (int32_t)row;
+            else column[s] = halo != NULL ? beyond_column(grid, halo, q, row) : -1;
+        }
+    }
+}
+
+/* Entries of the block of this rank. */
+static int64_t count_block_entries(const struct gr_part *part, const int32_t *halo_column)
+{
+    int64_t entries = gr_csr_entries(&part->local);
+
+    for (int64_t e = 0; e < gr_csr_entries(&part->remote); e++)
+        entries += halo_column[gr_csr_column(&part->remote, e)] >= 0;
+    return entries;
 }
 
 static float edge_value(const graft_csr *csr, int64_t entry)
@@ -158,7 +190,7 @@ static float edge_value(const graft_csr *csr, int64_t entry)
 }
 
 /* The rows of this rank: the local entries of each come first. */
-static void fill_rows(const struct gr_grid *grid, const struct gr_part *part, const int32_t *halo_row,
+static void fill_rows(const struct gr_grid *grid, const struct gr_part *part, const int32_t *halo_column,
                       struct gr_edge_set *set)
 {
     const int32_t rank = grid->first + grid->column;
@@ -171,28 +203,33 @@ static void fill_rows(const struct gr_grid *grid, const struct gr_part *part, co
             set->column[at] = (int32_t)gr_grid_row(grid, rank, gr_csr_column(&part->local, e));
             if (set->values != NULL) set->values[at] = edge_value(&part->local, e);
         }
-        for (int64_t e = part->remote.row_ptr[row]; e < part->remote.row_ptr[row + 1]; e++, at++) {
-            set->column[at] = halo_row[gr_csr_column(&part->remote, e)];
+        for (int64_t e = part->remote.row_ptr[row]; e < part->remote.row_ptr[row + 1]; e++) {
+            const int32_t column = halo_column[gr_csr_column(&part->remote, e)];
+
+            if (column < 0) continue;
+            set->column[at] = column;
             if (set->values != NULL) set->values[at] = edge_value(&part->remote, e);
+            at++;
         }
         set->count[row] = (int32_t)(at - begin);
     }
 }
 
 static int32_t make_rows(const struct gr_budget *budget, const struct gr_grid *grid, const struct gr_part *part,
-                         int32_t n_ranks, struct gr_edge_set *set, graft_error *error)
+                         const struct gr_halo *halo, struct gr_edge_set *set, graft_error *error)
 {
-    const int64_t entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
-    const double  more = (double)part->halo.count * sizeof(int32_t);
-    int32_t      *halo_row = NULL, rc = set_init(budget->context, grid, grid->n_levels, set, error);
+    const double more = (double)part->halo.count * sizeof(int32_t);
+    int32_t     *halo_column = NULL, rc = set_init(budget->context, grid, grid->n_levels, set, error);
 
     GR_TRY(rc);
-    GR_TRY(arrays_init(budget, part->local.n_rows, entries, part->local.values != NULL, more, set, error));
-    GR_TRY(GR_NEW(budget->context, halo_row, part->halo.count, error));
-    find_halo_rows(grid, part, n_ranks, halo_row);
-    fill_rows(grid, part, halo_row, set);
+    GR_TRY(gr_budget_check(budget, more, BLOCKS_NAME, error));
+    GR_TRY(GR_NEW(budget->context, halo_column, part->halo.count, error));
+    find_halo_columns(grid, part, halo, halo_column);
+    GR_TRY(arrays_init(budget, part->local.n_rows, count_block_entries(part, halo_column), part->local.values != NULL,
+                       more, set, error));
+    fill_rows(grid, part, halo_column, set);
 done:
-    gr_free(budget->context, halo_row);
+    gr_free(budget->context, halo_column);
     return rc;
 }
 
@@ -219,7 +256,7 @@ static void turned_edges_fini(const graft_context *context, struct turned_edges 
     gr_free(context, t->cursor);
 }
 
-/* Count the entries to each rank, and with `edges` set write them, row by row. */
+/* Count the entries to each rank of the group, and with `writes` write them, row by row. */
 static void turn_rows(const struct gr_grid *grid, const struct gr_part *part, struct turned_edges *t, int writes)
 {
     const int32_t rank = grid->first + grid->column;
@@ -235,8 +272,12 @@ static void turn_rows(const struct gr_grid *grid, const struct gr_part *part, st
                                                        edge_value(&part->local, e) };
         }
         for (int64_t e = part->remote.row_ptr[row]; e < part->remote.row_ptr[row + 1]; e++) {
-            const int64_t vertex = gr_csr_column(&part->remote, e), at = t->cursor[halo_owner(part, vertex, 0)]++;
+            const int64_t vertex = gr_csr_column(&part->remote, e);
+            const int32_t owner = halo_owner(part, vertex, 0);
+            int64_t       at;
 
+            if (!gr_grid_has(grid, owner)) continue;
+            at = t->cursor[owner]++;
             if (writes)
                 t->edge[0][at] = (struct turned_edge){ part->halo.place[vertex], column, edge_value(&part->remote, e) };
         }
@@ -266,7 +307,7 @@ static void place_turned(const struct gr_grid *grid, int32_t n_ranks, struct tur
 {
     memcpy(t->cursor, t->start[1], (uint64_t)n_ranks * sizeof *t->cursor);
     for (int32_t level = 0; level < grid->n_levels; level++) {
-        for (int32_t q = 0; q < n_ranks; q++) {
+        for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
             const int64_t end = grid->place[(int64_t)q * grid->n_levels + level] + gr_grid_rows_of(grid, q, level + 1) -
                                 gr_grid_rows_of(grid, q, level);
 
@@ -346,11 +387,12 @@ done:
 }
 
 int32_t gr_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                          const struct gr_part *part, int transposed, struct gr_edge_sets *sets, graft_error *error)
+                          const struct gr_part *part, const struct gr_halo *halo, int transposed,
+                          struct gr_edge_sets *sets, graft_error *error)
 {
-    int32_t rc = make_rows(budget, grid, part, comm->n_ranks, &sets->whole[GR_FORWARD], error);
+    int32_t rc = make_rows(budget, grid, part, halo, &sets->whole[GR_FORWARD], error);
 
-    GR_ASSERT(grid->n_groups == 1 && (part->local.values == NULL || part->local.value_type == GRAFT_F32));
+    GR_ASSERT(part->local.values == NULL || part->local.value_type == GRAFT_F32);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(share_ends(comm, grid, &sets->whole[GR_FORWARD], error));
     if (!transposed) return GRAFT_OK;
@@ -360,23 +402,23 @@ done:
     return rc;
 }
 
-/* -- the blocks of all ranks -------------------------------------------------------------------------------------- */
+/* -- the blocks of the group -------------------------------------------------------------------------------------- */
 
 static int32_t gather_set(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                           int64_t *counts, struct gr_edge_set *set, graft_error *error)
 {
-    const int32_t      n = comm->n_ranks;
-    struct gr_edge_set all = { .levels = set->levels, .n_held = n, .ends = set->ends };
+    const int32_t      n = comm->n_ranks, first = grid->first, end = first + grid->columns;
+    struct gr_edge_set all = { .levels = set->levels, .first = first, .n_held = grid->columns, .ends = set->ends };
     int32_t            rc =
         arrays_init(budget, rows_held(&all, grid), entries_held(&all, grid), set->values != NULL, 0, &all, error);
 
     GR_TRY(gr_comm_agree(comm, rc, error));
     for (int32_t q = 0; q < n; q++) counts[q] = gr_grid_rows_of(grid, q, set->levels);
-    GR_TRY(gr_comm_gather_among(comm, 0, n, set->count, counts, sizeof *set->count, all.count, error));
+    GR_TRY(gr_comm_gather_among(comm, first, end, set->count, counts, sizeof *set->count, all.count, error));
     for (int32_t q = 0; q < n; q++) counts[q] = gr_edge_entries(set, grid, q, set->levels);
-    GR_TRY(gr_comm_gather_among(comm, 0, n, set->column, counts, sizeof *set->column, all.column, error));
+    GR_TRY(gr_comm_gather_among(comm, first, end, set->column, counts, sizeof *set->column, all.column, error));
     if (set->values != NULL)
-        GR_TRY(gr_comm_gather_among(comm, 0, n, set->values, counts, sizeof *set->values, all.values, error));
+        GR_TRY(gr_comm_gather_among(comm, first, end, set->values, counts, sizeof *set->values, all.values, error));
     arrays_fini(budget->context, set);
     *set = all;
     return GRAFT_OK;
@@ -442,7 +484,10 @@ int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, 
     const struct gr_edge_set *whole = &sets->whole[GR_BACKWARD];
     struct gr_edge_set       *set = &sets->back[layer];
     const int64_t             n_cols = gr_grid_rows(grid, prefix);
-    int32_t                   rc = set_init(budget->context, grid, prefix + 1, set, error);
+    int32_t                   rc = GRAFT_OK;
+
+    if (whole->ends == NULL) return GRAFT_OK;
+    rc = set_init(budget->context, grid, prefix + 1, set, error);
 
     if (rc == GRAFT_OK) {
         set->first = whole->first;

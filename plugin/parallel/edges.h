@@ -1,6 +1,7 @@
-/* The edges of one group of all ranks, as blocks of rows: a block has the rows of one rank, in the order that they have
- * there, with columns in the numbering of the group. A rank holds the blocks of all ranks, or its own alone; then the
- * blocks of others are received while a sum needs them (stream.h).
+/* The edges inside a group, as blocks of rows: a block has the rows of one rank, in the order that they have there,
+ * with columns in the numbering of the group. A rank holds the blocks of its group, or its own alone; then the blocks
+ * of others are received while a sum needs them (stream.h). For maxima a block also has the edges from other groups:
+ * the vertices of the halo of the group are columns behind its rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_EDGES_H
 #define GR_PARALLEL_EDGES_H
@@ -20,7 +21,7 @@ struct gr_edge_block {
 struct gr_edge_set {
     int32_t  levels;        /* that its rows are of */
     int32_t  first, n_held; /* the blocks of which ranks are held */
-    int64_t *ends;          /* [n_ranks x (n_levels + 1)] entries in the first levels of a rank */
+    int64_t *ends;          /* [n_ranks x (n_levels + 1)] entries in the first levels of a rank of any group */
     int32_t *count, *column;
     float   *values;
 };
@@ -32,13 +33,16 @@ struct gr_edge_sets {
 };
 
 /** Make the block of this rank, and with `transposed` that of the transpose. Collective. fini() is due always.
+ *  \param[in] halo  Of the group, for maxima, which have no transpose; NULL: edges from other groups are left out.
  *  \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                          const struct gr_part *part, int transposed, struct gr_edge_sets *sets, graft_error *error);
-/** Hold the blocks of all ranks. Collective. \return as above. */
+                          const struct gr_part *part, const struct gr_halo *halo, int transposed,
+                          struct gr_edge_sets *sets, graft_error *error);
+/** Hold the blocks of the group. Collective. \return as above. */
 int32_t gr_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                             struct gr_edge_sets *sets, graft_error *error);
-/** The transpose of the rows in the first `prefix` levels, for a layer. Collective. \return as above. */
+/** The transpose of the rows in the first `prefix` levels, for a layer, if there is one. Collective. \return as
+ *  above. */
 int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                           int32_t layer, int32_t prefix, struct gr_edge_sets *sets, graft_error *error);
 void    gr_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets);

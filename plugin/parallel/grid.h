@@ -5,7 +5,8 @@
  *
  * A group has the linked rows of its ranks alone, and rows of a rank are these here; linked.h says what they are.
  *
- * grid.c       the vertices and the edges of a group      transpose.c  from rows to slices of columns, and back
+ * grid.c   the vertices of a group, and its edges from others     transpose.c  from rows to slices of columns, and back
+ * edges.c  the edges inside a group
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_GRID_H
 #define GR_PARALLEL_GRID_H
@@ -23,7 +24,7 @@ struct gr_grid {
     int64_t              *place; /* [n_ranks x n_levels] the row in its group where a level of a rank begins */
     int64_t              *owned; /* [n_levels + 1] as reach, of this rank, with its lone rows */
     struct gr_linked_rows linked;
-    struct gr_made_part   made; /* the graph of the group: its owners are the ranks of this column */
+    struct gr_made_part   made; /* the edges from other groups: their owners are the ranks of this column */
 };
 
 /** Find the linked rows of all ranks. Collective. gr_grid_fini() is due always.
@@ -37,17 +38,15 @@ void    gr_grid_fini(const graft_context *context, struct gr_grid *grid);
 /** Bytes that it holds. */
 int64_t gr_grid_bytes(const struct gr_grid *grid, int32_t n_ranks);
 
-/** The graph of the group from the part of the linked rows of each rank, in the order of the levels. Collective.
- *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (its halo has more than INT32_MAX vertices): the same on all ranks;
+/** The edges from other groups, of the part of the linked rows of each rank, in the order of the levels; the local
+ *  matrix is empty. For maxima, or with one group, there are no rows, only the halo. Collective.
+ *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (rows and halo are more than INT32_MAX vertices): the same on all ranks;
  *  ERR_PEER. */
 int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                       const struct gr_part *part, struct gr_made_part *made, graft_error *error);
+                       const struct gr_part *part, int has_rows, struct gr_made_part *made, graft_error *error);
 
 /** The row in its group of row `row` of a rank. */
 int64_t gr_grid_row(const struct gr_grid *grid, int32_t rank, int64_t row);
-
-/** A graph without vertices, in place of that of a group whose edges are in blocks (edges.h). \return OK; ERR_NOMEM. */
-int32_t gr_grid_empty(const graft_context *context, int32_t n_ranks, struct gr_made_part *made, graft_error *error);
 
 /** Rows of a rank, and of the group, in a prefix. */
 static inline int64_t gr_grid_rows_of(const struct gr_grid *grid, int32_t rank, int32_t prefix)
@@ -61,6 +60,12 @@ static inline int64_t gr_grid_rows(const struct gr_grid *grid, int32_t prefix)
 
     for (int32_t q = grid->first; q < grid->first + grid->columns; q++) rows += gr_grid_rows_of(grid, q, prefix);
     return rows;
+}
+
+/** Whether a rank is of this group. */
+static inline int gr_grid_has(const struct gr_grid *grid, int32_t rank)
+{
+    return rank >= grid->first && rank < grid->first + grid->columns;
 }
 
 /** Of `width` columns, the first one of the slice that rank number `column` of a group has. */

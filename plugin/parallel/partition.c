@@ -26,19 +26,11 @@ int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_op
     const char *name = p->columns == p->comm->n_ranks ? "feature" : "grid";
 
     if (p->columns == 1) return GRAFT_OK;
-    if (p->needs_rows)
+    if (p->needs_rows && !p->takes_largest)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'parallel' is %s, which splits columns of sums over neighbours, but attention reads "
                        "whole rows; expected parallel=partition",
                        name);
-    if (p->takes_largest && p->columns < p->comm->n_ranks)
-        return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'parallel' is grid, whose groups exchange sums and no maxima; expected "
-                       "parallel=feature, or partition");
-    if (p->takes_largest && p->context->options.resource.feature_graph == GR_FEATURE_GRAPH_STREAM)
-        return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'feature.graph' is stream, which is for sums, and maxima need the edges of all ranks; "
-                       "expected feature.graph=replicate");
     if (halo != NULL && (halo->codec[GR_FORWARD].adaptive || halo->codec[GR_BACKWARD].adaptive))
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'parallel' is %s, whose rows have no adaptive widths; expected another halo.codec",
@@ -62,7 +54,7 @@ void gr_partition_init(struct gr_partition *p, graft_context *context, graft_gra
     p->is_stale = p->options.staleness > 0;
     read_halo_options(p);
     if (config->kind->gathers) p->columns = over->columns;
-    p->needs_rows = config->kind->attends || (config->takes_largest && p->columns == 1);
+    p->needs_rows = config->kind->attends || (config->takes_largest && p->columns < p->comm->n_ranks);
 }
 
 void gr_partition_fini(struct gr_partition *p)
@@ -73,12 +65,12 @@ void gr_partition_fini(struct gr_partition *p)
         gr_plan_destroy(p->masked[l].plan);
         gr_made_part_fini(p->context, &p->masked[l].part);
     }
+    gr_halo_rows_fini(p->comm, &p->halo_rows);
     if (p->shared != NULL) gr_transpose_fini(&p->shared->transpose);
     if (p->shared != NULL) gr_blocks_fini(&p->shared->blocks);
     if (p->shared != NULL) gr_grid_fini(p->context, &p->shared->grid);
     gr_free(p->context, p->shared);
     gr_links_fini(p->comm, &p->links);
-    gr_halo_rows_fini(p->comm, &p->halo_rows);
     gr_made_part_fini(p->context, &p->made);
 }
 
@@ -322,18 +314,15 @@ void gr_partition_sent_parts(struct gr_run *run, const struct gr_exchange *pass,
     gr_profile_part(&run->profile, "pack", pass->settled_at > 0 ? pass->settled_at : begin, pass->sent_at, 0);
 }
 
-/* The parts of a phase from there on: work without other ranks from `local` (0: the sending) to `computed`, waiting,
- * and the rest to `end` (0: of the phase). */
-static void received_parts(struct gr_run *run, const struct gr_exchange *pass, double local, double computed,
-                           double end)
+void gr_partition_received_parts(struct gr_run *run, const struct gr_exchange *pass, double local, double computed,
+                                 double end)
 {
     gr_profile_part(&run->profile, "local", local, computed, 0);
     gr_profile_part(&run->profile, "wait", computed, pass->received_at, 1);
     gr_profile_part(&run->profile, "unpack", pass->received_at, end, 0);
 }
 
-/* A sum over the graph of this rank or, of columns, over that of its group. */
-static int32_t begin_sum(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+int32_t gr_partition_begin_sum(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     graft_plan *const          plan = sum->block->of_strategy;
     const int                  back = sum->direction == GR_BACKWARD;
@@ -367,15 +356,9 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
                                          graft_error *error)
 {
     struct gr_partition *p = partition_of(strategy);
-    struct gr_sum        slice;
-    int32_t              rc = GRAFT_OK;
 
     p->begin = gr_profile_begin(&run->profile);
-    if (p->columns == 1) return begin_sum(p, run, sum, error);
-    GR_TRY(gr_columns_begin(p, run, sum, &slice, error));
-    if (!gr_partition_has_blocks(p) && slice.width > 0) rc = begin_sum(p, run, &slice, error);
-done:
-    return rc;
+    return p->columns > 1 ? gr_columns_begin(p, run, sum, error) : gr_partition_begin_sum(p, run, sum, error);
 }
 
 static struct gr_amount amount_of(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
@@ -383,7 +366,7 @@ static struct gr_amount amount_of(const struct gr_partition *p, const struct gr_
     const graft_plan *const plan = sum->block->of_strategy;
     const graft_csr        *local = &plan->part->local;
 
-    if (gr_partition_has_blocks(p)) return gr_columns_amount(p, run, sum);
+    if (p->columns > 1) return gr_columns_amount(p, run, sum);
     return (struct gr_amount){ (double)(gr_csr_entries(local) + gr_csr_entries(&plan->part->remote)),
                                (double)(sum->direction == GR_BACKWARD ? local->n_cols : local->n_rows) };
 }
@@ -398,14 +381,14 @@ static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_r
     const struct gr_amount    amount = amount_of(p, run, sum);
     int32_t                   rc = GRAFT_OK;
 
-    if (width > 0 && !gr_partition_has_blocks(p)) {
+    if (p->columns > 1) {
+        GR_TRY(gr_columns_end(p, run, sum, error));
+    } else {
         GR_TRY(gr_spmm_end(plan, error));
-        if (p->columns == 1) gr_traffic_count(p, run, pass, plan->flow, sum->direction);
-        gr_partition_sent_parts(run, pass, p->columns == 1 ? p->begin : 0);
-        received_parts(run, pass, pass->sent_at, plan->product.computed_at, p->columns > 1 ? gr_seconds() : 0);
+        gr_traffic_count(p, run, pass, plan->flow, sum->direction);
+        gr_partition_sent_parts(run, pass, p->begin);
+        gr_partition_received_parts(run, pass, pass->sent_at, plan->product.computed_at, 0);
     }
-    if (p->columns > 1) gr_traffic_count_columns(p, run, sum, gr_partition_is_exact(p, run, sum));
-    if (p->columns > 1) GR_TRY(gr_columns_end(p, run, sum, error));
     gr_profile_end(&run->profile, "aggregate", p->begin,
                    4 * ((amount.edges + amount.rows) * (double)width + amount.edges), amount.edges * (double)width);
 done:
@@ -452,7 +435,7 @@ static int32_t partition_boundary_end(struct gr_strategy *strategy, struct gr_ru
     int32_t              rc = GRAFT_OK;
 
     GR_TRY(gr_halo_rows_end(rows, gr_run_team(run), error));
-    received_parts(run, &rows->exchange, local, computed, 0);
+    gr_partition_received_parts(run, &rows->exchange, local, computed, 0);
 done:
     return rc;
 }

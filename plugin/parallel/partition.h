@@ -43,9 +43,9 @@ struct gr_transpose_flow {
 struct gr_shared_columns {
     struct gr_grid            grid;
     struct gr_transpose       transpose;
-    struct gr_blocks          blocks;                /* of the sums of one group: its graph is empty then */
+    struct gr_blocks          blocks;
     struct gr_transpose_flow *turned;                /* [n_layers x GR_DIRECTIONS x n_ranks] */
-    int32_t                  *winner[GR_LAYERS_MAX]; /* [rows of a layer x columns] of maxima in a step; NULL: none */
+    int32_t                  *winner[GR_LAYERS_MAX]; /* of maxima in a step, as in gr_block_sum; NULL: none */
 };
 
 /** The rows that a layer computes in a step where that are fewer than there are. */
@@ -63,14 +63,14 @@ struct gr_partition {
     int32_t                   n_layers;
     int32_t                   gathers_from; /* the first layer that exchanges rows; n_layers: none does */
     int                       takes_largest;
-    int                       needs_rows; /* it exchanges rows of the halo, in place of sums */
+    int                       needs_rows; /* it exchanges rows of the halo (that of the group), in place of sums */
     struct gr_part            part;       /* the graph as the model needs it */
     struct gr_made_part       made;       /* its arrays that the graph over ranks does not have */
     struct gr_share          *share;      /* [n_ranks] what each rank has of it */
     int32_t                   columns;    /* ranks that share the columns of sums; 1: none do */
     struct gr_shared_columns *shared;     /* NULL: columns are not shared */
     struct gr_links           links;      /* of the halo, while the trainer is created */
-    graft_plan               *plan;       /* of all rows; NULL for attention and maxima, which use halo_rows */
+    graft_plan               *plan;       /* of all rows; NULL for attention, and maxima without shared columns */
     struct gr_halo_rows       halo_rows;
 
     struct gr_masked_rows masked[GR_LAYERS_MAX];
@@ -124,7 +124,7 @@ void gr_partition_reset(struct gr_partition *p);
  *  \return OK; ERR_NOMEM, ERR_OPTION (gr_partition_check): on all ranks, and nothing has changed; ERR_PEER. */
 int32_t gr_partition_renew(struct gr_partition *p, graft_error *error);
 
-/** The graph that sums over neighbours are over: that of this rank, or of its group. */
+/** The graph that plans are of: that of this rank, or the edges of its group from others. */
 static inline const struct gr_part *gr_partition_summed(const struct gr_partition *p)
 {
     return p->columns > 1 ? &p->shared->grid.made.part : &p->part;
@@ -137,10 +137,10 @@ static inline int32_t gr_partition_prefix(const struct gr_partition *p, const gr
     return plan == p->plan ? p->shared->grid.n_levels : p->n_layers - layer + (sources ? 1 : 0);
 }
 
-/** Whether sums are over blocks of edges, and not over a graph, as those between groups and maxima are. */
-static inline int gr_partition_has_blocks(const struct gr_partition *p)
+/** Whether sums of slices of columns have rows of other groups to add, over a graph of the rows of the group. */
+static inline int gr_partition_has_remote(const struct gr_partition *p)
 {
-    return p->columns > 1 && p->columns == p->comm->n_ranks && !p->takes_largest;
+    return p->columns > 1 && p->columns < p->comm->n_ranks && !p->takes_largest;
 }
 
 /** Columns of a sum that this rank computes. */

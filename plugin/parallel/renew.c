@@ -170,7 +170,7 @@ static int32_t make_renewals(const struct gr_partition *p, struct renewal *list,
 static int32_t renew_messages(struct gr_partition *p, graft_error *error)
 {
     struct renewal *list = NULL;
-    int32_t         rc = GR_NEW(p->context, list, p->n_layers + 2, error), n = 0;
+    int32_t         rc = GR_NEW(p->context, list, p->n_layers + 3, error), n = 0;
 
     GR_TRY(gr_comm_agree(p->comm, rc, error));
     n = list_renewals(p, list);

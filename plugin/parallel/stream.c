@@ -9,9 +9,11 @@
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
-void gr_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, struct gr_blocks *b)
+void gr_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, int64_t beyond,
+                    struct gr_blocks *b)
 {
-    *b = (struct gr_blocks){ .context = context, .comm = comm, .grid = grid, .channel = gr_comm_channel(comm) };
+    *b = (struct gr_blocks){ .context = context, .comm = comm, .grid = grid, .beyond = beyond };
+    b->channel = gr_comm_channel(comm);
 }
 
 void gr_blocks_fini(struct gr_blocks *b)
@@ -20,7 +22,7 @@ void gr_blocks_fini(struct gr_blocks *b)
     for (int i = 0; i < GR_DIRECTIONS * GR_ROW_SLOTS; i++) {
         const struct gr_held_blocks *held = &b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS];
 
-        for (int32_t q = 0; q < b->comm->n_ranks && held->a != NULL; q++) gr_matrix_destroy(held->a[q]);
+        for (int32_t k = 0; k < b->grid->columns && held->a != NULL; k++) gr_matrix_destroy(held->a[k]);
         gr_free(b->context, held->a);
         gr_free(b->context, held->row_ptr);
     }
@@ -65,7 +67,7 @@ int64_t gr_blocks_bytes(const struct gr_blocks *b)
 /* Of one matrix. */
 static int64_t need_of_set(const struct gr_blocks *b, const struct gr_edge_set *set, int streams)
 {
-    const int32_t first = streams ? own_rank(b) : 0, end = streams ? first + 1 : b->comm->n_ranks;
+    const int32_t first = streams ? own_rank(b) : b->grid->first, end = first + (streams ? 1 : b->grid->columns);
     int64_t       bytes = (int64_t)b->comm->n_ranks * (b->grid->n_levels + 1) * (int64_t)sizeof *set->ends;
 
     if (set->ends == NULL) return 0;
@@ -85,12 +87,12 @@ int64_t gr_blocks_need(const struct gr_blocks *b, int streams)
     return bytes;
 }
 
-/* The largest block of any rank. */
+/* The largest block of the group. */
 static void find_largest_block(struct gr_blocks *b)
 {
     const struct gr_grid *grid = b->grid;
 
-    for (int32_t q = 0; q < b->comm->n_ranks; q++) {
+    for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
         if (gr_grid_rows_of(grid, q, grid->n_levels) > b->most_rows)
             b->most_rows = gr_grid_rows_of(grid, q, grid->n_levels);
         for (int d = 0; d < GR_DIRECTIONS; d++) {
@@ -141,7 +143,7 @@ static void fill_row_ptr(const struct gr_edge_block *block, int64_t *row_ptr)
 static int32_t hold_blocks(struct gr_blocks *b, const struct gr_edge_set *set, int32_t rows, int32_t columns,
                            const struct gr_held_blocks *all, struct gr_held_blocks *held, graft_error *error)
 {
-    const int32_t   n = b->comm->n_ranks;
+    const int32_t   n = b->grid->columns;
     const graft_csr empty = { .size = sizeof empty };
     int64_t        *row_ptr = all != NULL ? all->row_ptr : NULL;
     int32_t         rc = GR_NEW(b->context, held->a, n, error);
@@ -153,13 +155,13 @@ static int32_t hold_blocks(struct gr_blocks *b, const struct gr_edge_set *set, i
         GR_TRY(GR_NEW(b->context, held->row_ptr, gr_grid_rows(b->grid, set->levels) + n, error));
         row_ptr = held->row_ptr;
     }
-    for (int32_t q = 0; q < n; q++) {
-        const struct gr_edge_block block = gr_edge_block_of(set, b->grid, q, rows);
+    for (int32_t k = 0; k < n; k++) {
+        const struct gr_edge_block block = gr_edge_block_of(set, b->grid, b->grid->first + k, rows);
 
-        GR_TRY(gr_matrix_create(b->context, &empty, &held->a[q], error));
+        GR_TRY(gr_matrix_create(b->context, &empty, &held->a[k], error));
         if (all == NULL) fill_row_ptr(&block, row_ptr);
-        set_block(&block, gr_grid_rows(b->grid, columns), row_ptr, held->a[q]);
-        row_ptr += gr_grid_rows_of(b->grid, q, set->levels) + 1;
+        set_block(&block, gr_grid_rows(b->grid, columns) + b->beyond, row_ptr, held->a[k]);
+        row_ptr += gr_grid_rows_of(b->grid, b->grid->first + k, set->levels) + 1;
     }
 done:
     return rc;
@@ -172,7 +174,8 @@ int32_t gr_blocks_mask(struct gr_blocks *b, int32_t layer, int32_t prefix, graft
 
     if (b->streams) return GRAFT_OK;
     GR_TRY(hold_blocks(b, &b->sets.whole[GR_FORWARD], prefix, prefix + 1, &held[GR_ALL_ROWS], &held[layer], error));
-    rc = hold_blocks(b, &b->sets.back[layer], prefix + 1, prefix, NULL, &b->held[GR_BACKWARD][layer], error);
+    if (b->sets.back[layer].ends != NULL)
+        rc = hold_blocks(b, &b->sets.back[layer], prefix + 1, prefix, NULL, &b->held[GR_BACKWARD][layer], error);
 done:
     return rc;
 }
@@ -186,10 +189,10 @@ void gr_blocks_swap(struct gr_blocks *b, struct gr_edge_sets *sets)
     for (int i = 0; i < GR_DIRECTIONS * GR_ROW_SLOTS; i++) {
         const struct gr_held_blocks *held = &b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS];
 
-        for (int32_t q = 0; q < b->comm->n_ranks && held->a != NULL; q++) {
-            const struct gr_edge_block block = gr_edge_block_of(held->set, b->grid, q, held->rows);
+        for (int32_t k = 0; k < b->grid->columns && held->a != NULL; k++) {
+            const struct gr_edge_block block = gr_edge_block_of(held->set, b->grid, b->grid->first + k, held->rows);
 
-            set_block(&block, held->a[q]->csr.n_cols, held->a[q]->csr.row_ptr, held->a[q]);
+            set_block(&block, held->a[k]->csr.n_cols, held->a[k]->csr.row_ptr, held->a[k]);
         }
     }
 }
@@ -226,17 +229,23 @@ done:
 
 /* -- messages ----------------------------------------------------------------------------------------------------- */
 
-/* The rank so many places behind this one. */
+/* The rank of the group so many places behind this one. */
 static int32_t rank_behind(const struct gr_blocks *b, int32_t places)
 {
-    return (own_rank(b) + places) % b->comm->n_ranks;
+    return b->grid->first + (b->grid->column + places) % b->grid->columns;
 }
 
-/* Whether a rank receives the block of another one. A rank without columns needs none. */
+/* Columns of a sum that a rank makes. */
+static int64_t slice_columns(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank)
+{
+    return gr_grid_slice_width(b->grid, sum->width, rank % b->grid->columns);
+}
+
+/* Whether a rank receives the block of another one of its group. A rank without columns needs none. */
 static int needs_block(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank, int32_t owner)
 {
-    return b->streams && !sum->alone && rank != owner && gr_grid_slice_width(b->grid, sum->width, rank) > 0 &&
-           gr_grid_rows_of(b->grid, owner, sum->rows) > 0;
+    return b->streams && !sum->alone && rank != owner && rank / b->grid->columns == owner / b->grid->columns &&
+           slice_columns(b, sum, rank) > 0 && gr_grid_rows_of(b->grid, owner, sum->rows) > 0;
 }
 
 static struct gr_frame block_frame(const struct gr_blocks *b, int32_t owner)
@@ -284,7 +293,7 @@ static struct gr_edge_block received_block(const struct gr_blocks *b, int32_t pl
 /* Receive the next block that this rank needs. */
 static int32_t receive_next(struct gr_blocks *b, graft_error *error)
 {
-    const int32_t n = b->comm->n_ranks;
+    const int32_t n = b->grid->columns;
     const int     place = b->n_posted % 2;
     int32_t       rc = GRAFT_OK;
 
@@ -307,7 +316,7 @@ done:
 /* Send the block of this rank to those that multiply it as one of their first `places`. */
 static int32_t send_until(struct gr_blocks *b, int32_t places, graft_error *error)
 {
-    const int32_t n = b->comm->n_ranks;
+    const int32_t n = b->grid->columns;
     int32_t       rc = GRAFT_OK;
 
     for (; b->n_sent < places && b->n_sent < n - 1; b->n_sent++) {
@@ -382,24 +391,36 @@ static void poll_blocks(void *arg)
     }
 }
 
-/* out = a times the slice of the input. */
-static int32_t multiply_block(struct gr_blocks *b, graft_matrix *a, float *out, graft_error *error)
+/* The winners of the rows of a rank. */
+static int32_t *winners_of(const struct gr_blocks *b, int32_t rank)
+{
+    int64_t rows = 0;
+
+    if (b->sum.winner == NULL) return NULL;
+    for (int32_t q = b->grid->first; q < rank; q++) rows += gr_grid_rows_of(b->grid, q, b->sum.rows);
+    return b->sum.winner + rows * slice_columns(b, &b->sum, own_rank(b));
+}
+
+/* out = a times the slice of the input, where `a` has the rows of a rank. */
+static int32_t multiply_block(struct gr_blocks *b, int32_t rank, graft_matrix *a, float *out, graft_error *error)
 {
     const struct gr_block_sum *sum = &b->sum;
-    const int64_t              columns = gr_grid_slice_width(b->grid, sum->width, own_rank(b));
+    const int64_t              columns = slice_columns(b, sum, own_rank(b));
     const double               begin = gr_seconds();
-    const graft_dense    x = gr_dense_view(sum->x, GRAFT_F32, gr_grid_rows(b->grid, sum->columns), columns, columns);
-    const graft_dense    c = gr_dense_view(out, GRAFT_F32, a->csr.n_rows, columns, columns);
-    const graft_mxm_args args = { .size = sizeof args,
-                                  .semiring = GRAFT_PLUS_TIMES,
-                                  .threads = sum->threads,
-                                  .a = a,
-                                  .b = &x,
-                                  .c = &c,
-                                  .times = sum->times,
-                                  .poll = poll_blocks,
-                                  .poll_arg = b };
-    int32_t              rc;
+    const graft_dense          x = gr_dense_view(sum->x, GRAFT_F32, a->csr.n_cols, columns, columns);
+    const graft_dense          c = gr_dense_view(out, GRAFT_F32, a->csr.n_rows, columns, columns);
+    const graft_mxm_args       args = { .size = sizeof args,
+                                        .semiring = sum->is_largest ? GRAFT_MAX_SECOND : GRAFT_PLUS_TIMES,
+                                        .winner = winners_of(b, rank),
+                                        .winner_stride = columns,
+                                        .threads = sum->threads,
+                                        .a = a,
+                                        .b = &x,
+                                        .c = &c,
+                                        .times = sum->times,
+                                        .poll = poll_blocks,
+                                        .poll_arg = b };
+    int32_t                    rc;
 
     if (a->csr.n_rows == 0 || columns == 0) return GRAFT_OK;
     rc = gr_mxm_run(b->context, &args, error);
@@ -410,7 +431,7 @@ static int32_t multiply_block(struct gr_blocks *b, graft_matrix *a, float *out, 
 /* The block of this rank has been sent to all that need it. */
 static int32_t end_blocks(struct gr_blocks *b, graft_error *error)
 {
-    int32_t rc = send_until(b, b->comm->n_ranks, error);
+    int32_t rc = send_until(b, b->grid->columns, error);
 
     for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = gr_comm_wait(b->comm, b->out[i].requests, GR_BLOCK_PARTS, error);
     return rc;
@@ -420,11 +441,12 @@ int32_t gr_blocks_multiply(void *arg, int32_t rank, float *out, graft_error *err
 {
     struct gr_blocks          *b = arg;
     const struct gr_block_sum *sum = &b->sum;
-    const int32_t              n = b->comm->n_ranks, places = (rank - own_rank(b) + n) % n;
+    const int32_t              n = b->grid->columns, places = (rank - own_rank(b) + n) % n;
     struct gr_edge_block       block;
     int32_t                    rc = GRAFT_OK;
 
-    if (!b->streams) return multiply_block(b, b->held[sum->direction][sum->slot].a[rank], out, error);
+    if (!b->streams)
+        return multiply_block(b, rank, b->held[sum->direction][sum->slot].a[rank - b->grid->first], out, error);
     if (rank == own_rank(b)) {
         block = gr_edge_block_of(sum->set, b->grid, rank, sum->rows);
     } else {
@@ -437,8 +459,8 @@ int32_t gr_blocks_multiply(void *arg, int32_t rank, float *out, graft_error *err
     }
     fill_row_ptr(&block, b->row_ptr);
     /* Kernel `simd` prepares it in two passes over its rows. */
-    set_block(&block, gr_grid_rows(b->grid, sum->columns), b->row_ptr, b->a);
-    GR_TRY(multiply_block(b, b->a, out, error));
+    set_block(&block, gr_grid_rows(b->grid, sum->columns) + b->beyond, b->row_ptr, b->a);
+    GR_TRY(multiply_block(b, rank, b->a, out, error));
     if (rank == own_rank(b)) rc = end_blocks(b, error);
 done:
     return rc;

@@ -1,5 +1,5 @@
-/* Sums over the edges of all ranks, block by block (edges.h). A block that is not held comes from its owner: it travels
- * while the one before it is multiplied. Beside its own, a rank has two blocks at a time.
+/* Sums and maxima over the edges of a group, block by block (edges.h). A block that is not held comes from its owner:
+ * it travels while the one before it is multiplied. Beside its own, a rank has two blocks at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_STREAM_H
 #define GR_PARALLEL_STREAM_H
@@ -23,7 +23,7 @@ struct gr_held_blocks {
     const struct gr_edge_set *set;
     int32_t                   rows;    /* prefix of the grid */
     int64_t                  *row_ptr; /* of all matrices; NULL: those of all rows */
-    graft_matrix            **a;       /* [n_ranks]; NULL: they are not held */
+    graft_matrix            **a;       /* [ranks of the group]; NULL: they are not held */
 };
 
 /** Which rows a sum is of: those of a layer in a step, or all. */
@@ -39,7 +39,9 @@ struct gr_block_sum {
     enum gr_direction         direction;
     int64_t                   epoch;
     int                       alone; /* no other rank makes it */
-    const float              *x;     /* [rows of the group x columns of this rank] */
+    const float              *x;     /* [rows of the group and `beyond` x columns of this rank] */
+    int                       is_largest;
+    int32_t                  *winner; /* [rows of the group x columns], block after block; NULL: they do not matter */
     int                       threads;
     double                   *times;
 };
@@ -50,6 +52,7 @@ struct gr_blocks {
     const struct gr_grid *grid;
     int32_t               channel;
     int                   streams; /* it holds no blocks of others */
+    int64_t               beyond;  /* columns of blocks behind the rows of the group */
     struct gr_edge_sets   sets;
     struct gr_held_blocks held[GR_DIRECTIONS][GR_ROW_SLOTS];
     graft_matrix         *a;       /* of a block that was received, with: */
@@ -72,9 +75,10 @@ struct gr_blocks {
 
 /** Take the channel of `comm`. Not collective, but all ranks call it in the same order, also when one of them has
  *  failed before. gr_blocks_fini() is due always. */
-void gr_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, struct gr_blocks *blocks);
-void gr_blocks_fini(struct gr_blocks *blocks);
-/** Hold the blocks of all ranks, or with `streams` have memory for two that are received, once sets->whole is made.
+void    gr_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, int64_t beyond,
+                       struct gr_blocks *blocks);
+void    gr_blocks_fini(struct gr_blocks *blocks);
+/** Hold the blocks of the group, or with `streams` have memory for two that are received, once sets->whole is made.
  *  Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *blocks, int streams, graft_error *error);
 /** Where blocks are held, have the matrices for a layer whose transposed rows are in sets.back. Not collective.
@@ -88,9 +92,9 @@ int64_t gr_blocks_need(const struct gr_blocks *blocks, int streams);
 
 /** Begin a sum: the first block travels. \return OK; ERR_PEER. */
 int32_t gr_blocks_begin(struct gr_blocks *blocks, const struct gr_block_sum *sum, graft_error *error);
-/** out[rows x columns of this rank] = the rows of a rank, in its order. Ranks follow each other behind this one; those
- *  without rows are left out. This one is the last, with which the sum ends. \return OK; ERR_PEER; what the kernel
- *  returns. */
+/** out[rows x columns of this rank] = the rows of a rank of the group, in its order. Ranks follow each other behind
+ *  this one; those without rows are left out. This one is the last, with which the sum ends. \return OK; ERR_PEER; what
+ *  the kernel returns. */
 int32_t gr_blocks_multiply(void *blocks, int32_t rank, float *out, graft_error *error);
 
 /** Bytes of blocks that a rank receives in such a sum, or sends; 0 where blocks are held. */

@@ -98,26 +98,28 @@ void gr_traffic_count_blocks(struct gr_partition *p, const struct gr_run *run)
 
 void gr_traffic_count_columns(struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum, int exact)
 {
-    const graft_plan       *plan = sum->block->of_strategy;
-    const int32_t           at = run->layer * GR_DIRECTIONS + (int32_t)sum->direction, n = p->comm->n_ranks;
-    const int               back = sum->direction == GR_BACKWARD, is_here = gr_partition_slice(p, sum->width) > 0;
-    struct gr_exchange_args args = { .direction = sum->direction, .exact = exact, .dtype = GRAFT_F32 };
+    const graft_plan         *plan = sum->block->of_strategy;
+    const struct gr_exchange *pass = p->needs_rows ? &p->halo_rows.exchange : &plan->product.exchange;
+    const struct gr_messages *messages = p->needs_rows ? &p->halo_rows.messages : &plan->messages;
+    const int32_t             at = run->layer * GR_DIRECTIONS + (int32_t)sum->direction, n = p->comm->n_ranks;
+    const int                 back = sum->direction == GR_BACKWARD, is_here = gr_partition_slice(p, sum->width) > 0;
+    struct gr_exchange_args   args = { .direction = sum->direction, .exact = exact, .dtype = GRAFT_F32 };
 
     if (run->pass == GRAFT_PASS_EVALUATION || p->columns == n || p->shared->transpose.exchange.is_repeat) return;
     for (int32_t q = 0; q < n; q++) {
-        const struct gr_flow     *flow = &plan->flow[q];
+        const struct gr_flow     *flow = &(p->needs_rows ? p->halo_rows.flow : plan->flow)[q];
         struct gr_transpose_flow *to = &p->shared->turned[(int64_t)at * n + q];
         const int64_t             rows[GR_SIDES] = { back ? flow->in : flow->out, back ? flow->out : flow->in };
-        const int64_t             messages[GR_SIDES] = { back ? flow->messages_in : flow->messages_out,
-                                             back ? flow->messages_out : flow->messages_in };
+        const int64_t             sent[GR_SIDES] = { back ? flow->messages_in : flow->messages_out,
+                                         back ? flow->messages_out : flow->messages_in };
 
         args.width = gr_grid_slice_width(&p->shared->grid, sum->width, q % p->columns);
         if (args.width == 0) continue;
-        if (is_here) gr_send_stats_add(&p->pairs[(int64_t)at * n + q], &plan->product.exchange.messages->sent[q]);
+        if (is_here) gr_send_stats_add(&p->pairs[(int64_t)at * n + q], &pass->messages->sent[q]);
         for (int side = 0; side < GR_SIDES; side++) {
             to->rows[side] += rows[side];
-            to->bytes[side] += rows[side] * gr_messages_row_bytes(&plan->messages, &args);
-            to->messages[side] += messages[side];
+            to->bytes[side] += rows[side] * gr_messages_row_bytes(messages, &args);
+            to->messages[side] += sent[side];
         }
     }
 }
@@ -144,7 +146,7 @@ static struct gr_transpose_flow turned_of(const struct gr_partition *p, int32_t 
 
 const struct gr_flow *gr_traffic_whole(const struct gr_partition *p)
 {
-    return p->plan != NULL ? p->plan->flow : p->halo_rows.flow;
+    return p->plan != NULL && !p->needs_rows ? p->plan->flow : p->halo_rows.flow;
 }
 
 struct gr_flow gr_traffic_flow(const struct gr_partition *p, const struct gr_flow *flow, int32_t rank)

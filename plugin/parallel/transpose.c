@@ -11,11 +11,11 @@
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
 int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
-                          int32_t n_layers, struct gr_transpose *t, graft_error *error)
+                          int32_t n_layers, const int64_t rows[2], struct gr_transpose *t, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    *t = (struct gr_transpose){ .context = context, .grid = grid, .n_layers = n_layers };
+    *t = (struct gr_transpose){ .context = context, .grid = grid, .n_layers = n_layers, .rows = { rows[0], rows[1] } };
     GR_TRY(gr_messages_init(context, comm, 0, &t->messages, error));
     GR_TRY(GR_NEW(context, t->of_layer, n_layers, error));
     GR_TRY(GR_NEW(context, t->kept, 2 * (int64_t)n_layers * GR_SIDES * (comm->n_ranks + 1), error));
@@ -51,18 +51,17 @@ static int64_t rows_of_rank(const struct gr_transpose *t)
     return gr_grid_rows_of(t->grid, t->grid->first + t->grid->column, t->grid->n_levels);
 }
 
-/* Elements of the slice of the input of a sum, and of its result: by blocks, that for others is made in records. */
+/* Elements of the slice of the input of a sum, or of its result. */
 static int64_t slice_elements(const struct gr_transpose *t, int64_t width, int of_result)
 {
-    const int64_t rows = of_result && t->by_blocks ? rows_of_rank(t) : gr_grid_rows(t->grid, t->grid->n_levels);
-
-    return rows * gr_transpose_columns(t, width);
+    return t->rows[of_result] * gr_transpose_columns(t, width);
 }
 
 /* Records of one side, which is the rows of others in this slice, or the rows of this rank in the others. */
 static int64_t most_records(const struct gr_transpose *t, int64_t width)
 {
-    const int64_t own = rows_of_rank(t) * width, others = slice_elements(t, width, 0);
+    const int64_t own = rows_of_rank(t) * width;
+    const int64_t others = gr_grid_rows(t->grid, t->grid->n_levels) * gr_transpose_columns(t, width);
 
     return (own > others ? own : others) / GR_RECORD + t->grid->columns;
 }
@@ -306,6 +305,37 @@ static void place_sent(void *arg, int64_t chunk, int64_t begin, int64_t end)
     place_piece(job, job->peer, chunk, 0);
 }
 
+/* What is added to the rows of a rank. */
+struct added {
+    const struct gr_transpose *t;
+    int32_t                    rank;
+    int64_t                    columns;
+    float                     *out;
+};
+
+static void add_stretches(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct added   *a = arg;
+    const struct gr_grid *grid = a->t->grid;
+
+    (void)chunk;
+    for (int32_t level = 0; level < grid->n_levels; level++) {
+        const struct stretch s = stretch_of(grid, a->rank, level, begin, end);
+        const float         *from = a->t->slice[1] + s.shift * a->columns;
+
+        for (int64_t i = s.begin * a->columns; i < s.end * a->columns; i++) a->out[i] += from[i];
+    }
+}
+
+void gr_transpose_add_result(const struct gr_transpose *t, const struct gr_transposed *what, int32_t rank, float *out,
+                             struct gr_team team)
+{
+    const int64_t rows = gr_grid_rows_of(t->grid, rank, what->prefix);
+    struct added  added = { t, rank, gr_transpose_columns(t, what->width), out };
+
+    gr_parallel_chunks(team, rows * added.columns, rows, GR_ROWS_AT_ONCE, add_stretches, &added);
+}
+
 static void put_part(const struct gr_sum *sum, int64_t row, int64_t first, int64_t n, const float *from)
 {
     const float scale = sum->scale != NULL ? sum->scale[row] : 1;
@@ -334,12 +364,12 @@ static void join_columns(void *arg, int64_t chunk, int64_t begin, int64_t end)
                 put_part(job->sum, gr_linked_row(&grid->linked, i), first, n, from + i * n);
     }
     for (int32_t level = 0; level < grid->n_levels; level++) {
-        struct stretch s = stretch_of(grid, job->rank, level, begin, end);
+        const struct stretch s = stretch_of(grid, job->rank, level, begin, end);
+        const float *const from = job->what->make != NULL ? job->what->own : job->t->slice[1] + s.shift * job->columns;
 
-        if (job->what->make != NULL) s.shift = 0;
         for (int64_t i = s.begin; i < s.end; i++)
             put_part(job->sum, gr_linked_row(&grid->linked, i), gr_grid_slice(grid, job->what->width, grid->column),
-                     job->columns, job->t->slice[1] + (i + s.shift) * job->columns);
+                     job->columns, from + i * job->columns);
     }
 }
 
@@ -472,7 +502,7 @@ static int32_t send_all_records(struct job *job, int to_rows, struct gr_team tea
         gr_messages_poll(x->messages);
     }
     if (!to_rows) gr_parallel_chunks(team, rows * job->columns, rows, GR_ROWS_AT_ONCE, keep_slice, job);
-    if (job->what->make != NULL) GR_TRY(job->what->make(job->what->make_arg, job->rank, t->slice[1], error));
+    if (job->what->make != NULL) GR_TRY(job->what->make(job->what->make_arg, job->rank, job->what->own, error));
     rc = gr_exchange_send(&t->exchange, team, error);
 done:
     return rc;

@@ -25,7 +25,6 @@ struct gr_turned_layer {
 struct gr_transpose {
     const graft_context    *context;
     const struct gr_grid   *grid;
-    int                     by_blocks; /* results are made by `make`: see gr_transposed */
     int32_t                 n_layers;
     struct gr_turned_layer *of_layer; /* [n_layers] */
     struct gr_messages      messages; /* of transposes of which nothing is kept */
@@ -34,8 +33,8 @@ struct gr_transpose {
     struct gr_exchange      exchange; /* the last one */
     int64_t                *start[GR_SIDES];  /* [n_ranks + 1] of the records of each rank */
     float                  *record[GR_SIDES]; /* [records x GR_RECORD] */
-    float                  *slice[2];         /* [rows of the group x columns] of the input and the result of a sum; of
-                                                  one group, [rows of this rank x columns] of the result */
+    float                  *slice[2];         /* [rows x columns] of the input and the result of a sum, with: */
+    int64_t                 rows[2];
     int64_t                 records, elements[2]; /* of each side, and of each slice: there is memory for so many */
 };
 
@@ -53,16 +52,19 @@ struct gr_transposed {
     const graft_csr *local;      /* all rows of this rank, from its own */
     int              is_largest; /* of maxima, which take no values */
 
-    /* Of one group, to rows: make the rows of a rank in the columns of this one. Of this rank it is called last, also
-     * if there are none. */
+    /* To rows: make the rows of a rank in the columns of this one; of this rank it is called last, also if there are
+     * none. NULL: they are in slice[1], in the order of the group. */
     int32_t (*make)(void *arg, int32_t rank, float *out, graft_error *error);
-    void *make_arg;
+    void  *make_arg;
+    float *own; /* where those of this rank are made */
 };
 
 /** Not collective, but all ranks call it in the same order, also when one of them has failed before.
- *  gr_transpose_fini() is due always. \return OK; ERR_NOMEM. */
+ *  gr_transpose_fini() is due always.
+ *  \param[in] rows  Of the slices of the input, those of the group at least, and of the result.
+ *  \return OK; ERR_NOMEM. */
 int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
-                          int32_t n_layers, struct gr_transpose *t, graft_error *error);
+                          int32_t n_layers, const int64_t rows[2], struct gr_transpose *t, graft_error *error);
 /** Waits for messages in flight. */
 void    gr_transpose_fini(struct gr_transpose *t);
 /** What is kept of the transposes of t->of_layer from step to step, if options ask for it: t->layers, or those that
@@ -107,5 +109,9 @@ int32_t gr_transpose_to_columns(struct gr_transpose *t, const struct gr_transpos
  *  what->make, rows are sent to a rank as soon as they are made. Collective. \return as above. */
 int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
                              struct gr_team team, graft_error *error);
+
+/** out += rows of a rank in slice[1], which are in the order of the group. */
+void gr_transpose_add_result(const struct gr_transpose *t, const struct gr_transposed *what, int32_t rank, float *out,
+                             struct gr_team team);
 
 #endif

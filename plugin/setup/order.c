@@ -96,12 +96,13 @@ static int predicts_few(const struct gr_setup *s)
 
 int gr_reads_halo(const struct gr_setup *s)
 {
-    return s->over != NULL && s->partition.needs_rows;
+    return s->over != NULL && s->partition.needs_rows && s->partition.columns == 1;
 }
 
 int gr_masks_rows(const struct gr_setup *s)
 {
-    if (!s->model.config.row_masks || s->model.config.kind->attends || gr_reads_halo(s)) return 0;
+    if (!s->model.config.row_masks || s->model.config.kind->attends) return 0;
+    if (s->over != NULL && s->partition.needs_rows) return 0;
     if (s->given != NULL) return predicts_few(s);
     return s->run.targets.n_train > 0;
 }

@@ -39,7 +39,7 @@ static int32_t join_values(const struct gr_setup *s, struct gr_new_edges *e, gra
     return gr_strategy_agree(s->run.strategy, rc, error);
 }
 
-/* The edges of all ranks in blocks, with the new values. */
+/* The edges inside the group in blocks, with the new values. */
 static int32_t make_new_blocks(struct gr_setup *s, const struct gr_part *part, struct gr_new_edges *e,
                                graft_error *error)
 {
@@ -48,7 +48,7 @@ static int32_t make_new_blocks(struct gr_setup *s, const struct gr_part *part, s
     int32_t                    rc = GR_NEW(s->context, e->blocks, 1, error);
 
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY(gr_edge_sets_init(&s->budget, r->comm, grid, part, 1, e->blocks, error));
+    GR_TRY(gr_edge_sets_init(&s->budget, r->comm, grid, part, NULL, 1, e->blocks, error));
     if (!r->shared->blocks.streams) GR_TRY(gr_edge_sets_gather(&s->budget, r->comm, grid, e->blocks, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
         if (r->masked[l].plan != NULL)
@@ -66,8 +66,8 @@ static int32_t make_new_group(struct gr_setup *s, struct gr_new_edges *e, graft_
     int32_t                    rc = gr_linked_part_init(&s->budget, r->comm, &grid->linked, &e->part, &linked, error);
 
     GR_TRY(rc);
-    rc = gr_partition_has_blocks(r) ? make_new_blocks(s, &linked.made.part, e, error)
-                                    : gr_grid_gather(&s->budget, r->comm, grid, &linked.made.part, &e->group, error);
+    GR_TRY(make_new_blocks(s, &linked.made.part, e, error));
+    rc = gr_grid_gather(&s->budget, r->comm, grid, &linked.made.part, gr_partition_has_remote(r), &e->group, error);
 done:
     gr_linked_part_fini(&s->budget, &linked);
     return rc;
@@ -86,7 +86,6 @@ int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_e
     GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
     if (s->model.config.kind->attends) return join_values(s, e, error);
     if (r->columns > 1) GR_TRY(make_new_group(s, e, error));
-    if (gr_partition_has_blocks(r)) return GRAFT_OK;
     summed = r->columns > 1 ? &e->group.part : &e->part;
     GR_TRY(gr_plan_values_begin(r->plan, summed, &e->whole, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
@@ -116,16 +115,16 @@ void gr_ranks_edges_end(struct gr_setup *s, struct gr_new_edges *e)
         take_part_values(&r->made.local, &r->part.local, &e->made.local);
         take_part_values(&r->made.remote, &r->part.remote, &e->made.remote);
     }
-    if (e->blocks != NULL) gr_blocks_swap(&r->shared->blocks, e->blocks);
-    else if (r->columns > 1) {
+    if (r->columns > 1) {
+        gr_blocks_swap(&r->shared->blocks, e->blocks);
         take_part_values(&r->shared->grid.made.local, &r->shared->grid.made.part.local, &e->group.local);
         take_part_values(&r->shared->grid.made.remote, &r->shared->grid.made.part.remote, &e->group.remote);
     }
-    if (r->plan != NULL && e->blocks == NULL) gr_plan_values_end(r->plan, &e->whole);
+    if (r->plan != NULL) gr_plan_values_end(r->plan, &e->whole);
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
         struct gr_masked_rows *m = &r->masked[l];
 
-        if (m->plan == NULL || e->blocks != NULL) continue;
+        if (m->plan == NULL) continue;
         m->part.part.local.values = gr_partition_summed(r)->local.values;
         m->part.part.remote.values = gr_partition_summed(r)->remote.values;
         gr_plan_values_end(m->plan, &e->masked[l]);

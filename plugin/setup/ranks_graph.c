@@ -316,22 +316,43 @@ done:
     return rc;
 }
 
-/* The edges of all ranks in blocks, where all of them share columns. */
+/* The edges inside a group in blocks. */
 static int32_t make_blocks(struct gr_setup *s, const struct gr_part *linked, graft_error *error)
 {
-    struct gr_partition *r = &s->partition;
-    struct gr_blocks    *b = &r->shared->blocks;
-    int                  streams;
-    int32_t              rc = gr_grid_empty(s->context, r->comm->n_ranks, &r->shared->grid.made, error);
+    struct gr_partition  *r = &s->partition;
+    struct gr_blocks     *b = &r->shared->blocks;
+    struct gr_grid       *grid = &r->shared->grid;
+    const struct gr_halo *halo = r->needs_rows ? &grid->made.part.halo : NULL;
+    const int             turned = s->given == NULL && !r->takes_largest;
+    int                   streams;
+    int32_t               rc = GRAFT_OK;
 
-    r->shared->transpose.by_blocks = 1;
-    gr_blocks_init(s->context, r->comm, &r->shared->grid, b);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY(gr_edge_sets_init(&s->budget, r->comm, &r->shared->grid, linked, s->given == NULL, &b->sets, error));
+    GR_TRY(gr_edge_sets_init(&s->budget, r->comm, grid, linked, halo, turned, &b->sets, error));
     gr_partition_charge(r, &s->budget);
     GR_TRY(choose_blocks(s, &streams, error));
     rc = gr_blocks_choose(&s->budget, b, streams, error);
 done:
+    return rc;
+}
+
+/* What this rank alone has to do before. Slices of sums have the results of this rank behind what comes from other
+ * groups; those of maxima have the rows of the halo behind those of the group. */
+static int32_t init_shared(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    struct gr_grid      *grid = &r->shared->grid;
+    const int64_t        slots = GR_DIRECTIONS * (int64_t)s->model.config.n_layers;
+    const int64_t group = gr_grid_rows(grid, grid->n_levels), beyond = r->needs_rows ? grid->made.part.halo.count : 0;
+    const int64_t own = gr_grid_rows_of(grid, r->comm->rank, grid->n_levels);
+    const int64_t rows[] = { group + beyond, r->takes_largest     ? group + beyond
+                                             : grid->n_groups > 1 ? group + own
+                                                                  : own };
+    int32_t       rc =
+        gr_transpose_init(s->context, r->comm, grid, s->model.config.n_layers, rows, &r->shared->transpose, error);
+
+    gr_blocks_init(s->context, r->comm, grid, beyond, &r->shared->blocks);
+    if (rc == GRAFT_OK)
+        rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->shared->turned, slots * r->comm->n_ranks, error);
     return rc;
 }
 
@@ -340,7 +361,6 @@ static int32_t make_grid(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition  *r = &s->partition;
     const int32_t         layers = s->model.config.n_layers;
-    const int64_t         slots = GR_DIRECTIONS * (int64_t)layers;
     int64_t               reach[GR_LAYERS_MAX + 3] = { 0 };
     struct gr_linked_part linked = { .borrowed = 0 };
     struct gr_grid       *grid;
@@ -353,16 +373,29 @@ static int32_t make_grid(struct gr_setup *s, graft_error *error)
     grid = &r->shared->grid;
     GR_TRY(gr_grid_init(&s->budget, r->comm, &r->part, r->columns, layers + 2, reach, grid, error));
     GR_TRY(gr_linked_part_init(&s->budget, r->comm, &grid->linked, &r->part, &linked, error));
-    if (!gr_partition_has_blocks(r))
-        GR_TRY(gr_grid_gather(&s->budget, r->comm, grid, &linked.made.part, &grid->made, error));
-    rc = gr_transpose_init(s->context, r->comm, grid, layers, &r->shared->transpose, error);
-    if (rc == GRAFT_OK)
-        rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->shared->turned, slots * r->comm->n_ranks, error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    if (gr_partition_has_blocks(r)) GR_TRY(make_blocks(s, &linked.made.part, error));
+    GR_TRY(
+        gr_grid_gather(&s->budget, r->comm, grid, &linked.made.part, gr_partition_has_remote(r), &grid->made, error));
+    GR_TRY(gr_strategy_agree(s->run.strategy, init_shared(s, error), error));
+    GR_TRY(make_blocks(s, &linked.made.part, error));
     gr_partition_charge(r, &s->budget);
 done:
     gr_linked_part_fini(&s->budget, &linked);
+    return rc;
+}
+
+/* Maxima where groups of ranks share columns: boundary rows of the slices of each layer. */
+static int32_t init_group_halo(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    const int32_t        layers = s->model.config.n_layers;
+    int64_t              width[GR_LAYERS_MAX];
+    int32_t              rc = GRAFT_OK;
+
+    for (int32_t l = 0; l < layers; l++) width[l] = gr_partition_slice(r, gr_config_in(&s->model.config, l));
+    GR_TRY(
+        gr_halo_rows_init(s->context, r->comm, &r->shared->grid.made.part.halo, width, layers, &r->halo_rows, error));
+    gr_partition_charge(r, &s->budget);
+done:
     return rc;
 }
 
@@ -391,6 +424,7 @@ int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
     GR_TRY(rc);
     if (gr_reads_halo(s)) return init_halo_rows(s, error);
     if (r->columns > 1) GR_TRY(make_grid(s, error));
+    if (r->needs_rows) GR_TRY(init_group_halo(s, error));
     rc = make_part_plan(s, gr_partition_summed(r), &r->plan, error);
 done:
     return rc;
@@ -410,17 +444,20 @@ static int32_t mask_rows(struct gr_setup *s, int32_t l, graft_error *error)
 {
     const struct gr_partition *r = &s->partition;
     struct gr_masked_rows     *m = &s->partition.masked[l];
-    const int                  blocks = gr_partition_has_blocks(r);
     const int32_t              prefix = s->model.config.n_layers - l;
-    const int64_t              n_dst = r->columns > 1 ? gr_grid_rows(&r->shared->grid, prefix) : s->reach[l + 1];
-    const int64_t              n_src = r->columns > 1 ? gr_grid_rows(&r->shared->grid, prefix + 1) : s->reach[l];
-    int32_t rc = gr_part_first(s->context, gr_partition_summed(r), r->comm->n_ranks, blocks ? 0 : n_dst,
-                               blocks ? 0 : n_src, &m->part, error);
+    int64_t                    n_dst = s->reach[l + 1], n_src = s->reach[l];
+    int32_t                    rc = GRAFT_OK;
+
+    if (r->columns > 1) {
+        n_dst = gr_partition_has_remote(r) ? gr_grid_rows(&r->shared->grid, prefix) : 0;
+        n_src = gr_partition_has_remote(r) ? gr_grid_rows(&r->shared->grid, prefix + 1) : 0;
+    }
+    rc = gr_part_first(s->context, gr_partition_summed(r), r->comm->n_ranks, n_dst, n_src, &m->part, error);
 
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     GR_TRY(make_part_plan(s, &m->part.part, &m->plan, error));
     s->partition.step_plan[l] = m->plan;
-    if (!blocks) return GRAFT_OK;
+    if (r->columns == 1) return GRAFT_OK;
     GR_TRY(gr_edge_sets_mask(&s->budget, r->comm, &r->shared->grid, l, prefix, &r->shared->blocks.sets, error));
     rc = gr_blocks_mask(&s->partition.shared->blocks, l, prefix, error);
     gr_partition_charge(&s->partition, &s->budget);

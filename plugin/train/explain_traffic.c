@@ -251,7 +251,7 @@ static void explain_sent(const struct gr_setup *s, struct gr_text *text)
 /* Bytes of edges that all ranks send in a sum of all rows, and of the loops that the model adds to them. */
 static double predicted_stream(const struct gr_setup *s, const struct gr_grid_choice *choice)
 {
-    const double of_loops = (s->over->value_type != 0 ? 8 : 4) * (double)s->data.n_vertices;
+    const double of_loops = (s->over->value_type != 0 ? 8 : 4) * (double)s->over->n_linked;
 
     if (choice->streamed == 0) return 0;
     return (double)choice->streamed + (s->model.config.self_loops ? (choice->columns - 1) * of_loops : 0);
@@ -268,7 +268,7 @@ static double predicted_exchange(const struct gr_setup *s, const struct gr_grid_
     const double element = (double)row_bytes(s, pass, GR_RECORD) / GR_RECORD;
 
     const double share = sqrt(of_input * of_result) / (double)s->data.n_vertices;
-    const double linked = (double)choice->n_linked / (double)s->data.n_vertices;
+    const double linked = (double)s->over->n_linked / (double)s->data.n_vertices;
 
     return (double)choice->halo_rows * share * (double)row_bytes(s, pass, width) +
            elsewhere * linked * (of_input + of_result) * (double)width * element + predicted_stream(s, choice) * share;
@@ -322,7 +322,6 @@ static void explain_columns(const struct gr_partition *p, struct gr_text *text)
                 "columns   of sums are shared by %d ranks each; they send records of %d elements; %.4g MB of "
                 "slices, %.4g MB of records and messages\n",
                 p->columns, GR_RECORD, slices * 1e-6, ((double)gr_transpose_bytes(t) - slices) * 1e-6);
-    if (!gr_partition_has_blocks(p)) return;
     gr_text_add(text, "edges     of other ranks are %s: %.4g MB; with feature.graph=%s it would be %.4g MB\n",
                 b->streams ? "received in each sum" : "held", (double)gr_blocks_need(b, b->streams) * 1e-6,
                 b->streams ? "replicate" : "stream", (double)gr_blocks_need(b, !b->streams) * 1e-6);

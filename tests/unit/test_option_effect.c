@@ -47,7 +47,8 @@ static const struct effect effects[] = {
     { 1, "model=appnp teleport=0.3 propagation=2", NULL },
     { 1, "model=gcn gin_eps=0.5", "option 'gin_eps' is 0.5, " IDLE "because option 'model' is gcn and not gin" },
     { 2, "model=sage feature.graph=stream",
-      "option 'feature.graph' is stream, " IDLE "because option 'parallel' is partition and not feature or auto" },
+      "option 'feature.graph' is stream, " IDLE
+      "because option 'parallel' is partition and not feature, grid or auto" },
     { 2, "model=sage parallel=feature feature.graph=stream", NULL },
     { 1, "momentum=0.9", "option 'momentum' is 0.9, " IDLE "because option 'optimizer' is adam and not sgd" },
     { 1, "momentum=0.9 optimizer=sgd", NULL },

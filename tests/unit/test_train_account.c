@@ -523,6 +523,7 @@ int main(void)
         { { "parallel=grid", "hidden=15", "halo.codec=q4", "reuse_input=no" }, 4, 0, 0, 0, 0 },
         { { "parallel=feature", "halo.codec=q4", "halo.error_statistics=exact" }, 4, 0, 0, 0, 0 },
         { { "parallel=feature", "halo.codec=q4", "label_rate=0.5" }, 4, 1, 0, 0, 0 },
+        { { "parallel=grid", "feature.graph=stream", "hidden=16" }, 32, 0, 0, 0, 0 },
     };
     static const char *const covers[] = { "hybrid", "post", "pre" };
     static const int32_t     ranks[] = { 3, 2, 4, 3 };

@@ -123,6 +123,8 @@ static void test_shared_columns(int number)
     train_runs_columns = "parallel.columns=2";
     for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)
         if (i != TWO_BITS) test_setup(number, models[(i + 1) % 5], i % 2 ? 4 : 6, &setups[i]);
+    for (size_t i = 0; i < sizeof largest / sizeof *largest; i++)
+        test_setup(number++, "sage", i % 2 ? 6 : 4, &largest[i]);
 }
 
 int main(void)

@@ -517,7 +517,7 @@ static int32_t act_all(struct host *host, graft_trainer *trainer)
     return rc;
 }
 
-/* What is wrong with how two ranks ended, of which one ran out of memory; or NULL. */
+/* What is wrong with how the first two ranks ended, of which the second ran out of memory; or NULL. */
 static const char *train_faults_judge(int clean)
 {
     const struct host *a = &hosts.at[0], *b = &hosts.at[1];
@@ -532,7 +532,7 @@ static const char *train_faults_judge(int clean)
     return NULL;
 }
 
-static void test_train_faults_memory(const char *name, const char *const *with, int sparse)
+static void test_train_faults_memory(const char *name, const char *const *with, int32_t n_ranks, int sparse)
 {
     struct sample sample = { 3 };
     struct plot   plot = { .guilty = 1, .act = act_all, .again = 1 };
@@ -542,7 +542,7 @@ static void test_train_faults_memory(const char *name, const char *const *with, 
     sample_dataset_init(&plot.set, &sample, N, FEATURES, CLASSES, 0, sparse);
     for (k = 0; k < MOST && words == NULL; k++) {
         plot.fail_at = k;
-        words = train_faults_judge(hosts_run(&hosts, 2, with, plot_body, &plot));
+        words = train_faults_judge(hosts_run(&hosts, n_ranks, with, plot_body, &plot));
         if (!hosts.at[1].ran_out) break;
         agreed += hosts.at[0].rc == GRAFT_ERR_NOMEM;
         parted += hosts.at[0].rc == GRAFT_ERR_PEER;
@@ -559,23 +559,23 @@ int main(void)
     static const char *const gcn[] = { "layers=2",        "hidden=8",  "epochs=9",          "model=gcn",
                                        "halo.timeout=20", "threads=1", "input_dropout=0.2", "sparse_input=yes",
                                        "partition=hash",  NULL };
-
     static const char *const gat[] = { "layers=2",        "hidden=8",  "epochs=9", "model=gat",
                                        "halo.timeout=20", "threads=1", "heads=2",  NULL };
-
-    static const char *const gin[] = {
-        "layers=2",  "hidden=8",       "epochs=9", "model=gin",      "halo.timeout=20", "threads=1", "symmetrize=yes",
-        "order=rcm", "self_loops=yes", "layers=3", "reuse_input=no", "partition=hash",  NULL
-    };
+    static const char *const gin[] = { "hidden=8",  "epochs=9",       "model=gin",      "halo.timeout=20",
+                                       "threads=1", "symmetrize=yes", "order=rcm",      "self_loops=yes",
+                                       "layers=3",  "reuse_input=no", "partition=hash", NULL };
     static const char *const labels[] = { "layers=2",        "hidden=8",  "epochs=9",       "model=sage",
                                           "halo.timeout=20", "threads=1", "label_rate=0.5", NULL };
-
     static const char *const held[] = { "layers=3",        "hidden=8",  "epochs=9",         "model=gcn",
                                         "halo.timeout=20", "threads=1", "parallel=feature", "symmetrize=yes",
                                         "partition=hash",  NULL };
     static const char *const streamed[] = { "layers=3",        "hidden=8",  "epochs=9",         "model=sage",
                                             "halo.timeout=20", "threads=1", "parallel=feature", "feature.graph=stream",
                                             "dropout=0",       NULL };
+
+    static const char *const grid[] = { "layers=2",        "hidden=8",  "epochs=9",      "aggregator=max",
+                                        "halo.timeout=20", "threads=1", "parallel=grid", "feature.graph=stream",
+                                        "partition=hash",  NULL };
 
     alarm(170);
     test_create();
@@ -587,13 +587,14 @@ int main(void)
     test_between(streamed);
     test_late(hasty);
     test_late(hasty_async);
-    test_train_faults_memory("sage", settings, 0);
-    test_train_faults_memory("sage, asynchronous", async, 0);
-    test_train_faults_memory("gcn with sparse features", gcn, 1);
-    test_train_faults_memory("gat", gat, 0);
-    test_train_faults_memory("sage with labels as input", labels, 0);
-    test_train_faults_memory("gin of a graph made symmetric, in another order", gin, 0);
-    test_train_faults_memory("gcn with shared columns", held, 0);
-    test_train_faults_memory("sage with shared columns and edges that are received", streamed, 0);
+    test_train_faults_memory("sage", settings, 2, 0);
+    test_train_faults_memory("sage, asynchronous", async, 2, 0);
+    test_train_faults_memory("gcn with sparse features", gcn, 2, 1);
+    test_train_faults_memory("gat", gat, 2, 0);
+    test_train_faults_memory("sage with labels as input", labels, 2, 0);
+    test_train_faults_memory("gin of a graph made symmetric, in another order", gin, 2, 0);
+    test_train_faults_memory("gcn with shared columns", held, 2, 0);
+    test_train_faults_memory("sage with shared columns and edges that are received", streamed, 2, 0);
+    test_train_faults_memory("maxima with groups that share columns", grid, 4, 0);
     return done();
 }

@@ -96,14 +96,20 @@ int main(void)
     test_encoded("gcn", 4);
     test_encoded("sage", 7);
     train_shared = "parallel=feature feature.graph=stream";
-    train_test_all(models, 3, train_setups, TRAIN_SETUPS, feature);
+    train_test_all(models, 1, train_setups, TRAIN_SETUPS, feature);
     train_test_all(models, 3, train_prepared, TRAIN_PREPARED, feature);
     train_test_sums(feature);
+    train_test_largest(feature);
     test_encoded("gcn", 7);
     train_shared = "parallel=grid";
     train_test_all(models, 3, train_setups, TRAIN_SETUPS, grid);
     train_test_all(models, 3, train_prepared, TRAIN_PREPARED, grid);
+    train_test_largest(grid);
     test_encoded("gcn", 6);
+    train_shared = "parallel=grid feature.graph=stream";
+    train_test_all(models, 1, train_prepared, TRAIN_PREPARED, grid);
+    train_test_largest(grid);
+    test_encoded("sage", 8);
     train_shared = "parallel=grid parallel.columns=4";
     train_test_all(models, 1, train_prepared, TRAIN_PREPARED, (const int32_t[]){ 4, 8, 4, 8, 8 });
     train_shared = "parallel=grid partition.refine=2"; /* also of slices, which are not dealt */

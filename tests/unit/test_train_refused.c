@@ -23,10 +23,9 @@ struct refusal {
 static const struct refusal refusals[] = {
     { "parallel=feature model=gat", "", "option 'parallel' is feature, " WHOLE_ROWS },
     { "parallel=grid model=gat", "", "option 'parallel' is grid, " WHOLE_ROWS },
-    { "parallel=grid aggregator=max", "",
-      "option 'parallel' is grid, whose groups exchange sums and no maxima; expected parallel=feature, or partition" },
-    { "parallel=feature aggregator=max feature.graph=stream", "",
-      "option 'feature.graph' is stream, which is for sums, and maxima need the edges of all ranks" },
+    { "parallel=grid aggregator=max", "", NULL },
+    { "parallel=feature aggregator=max feature.graph=stream", "halo.codec=q8", NULL },
+    { "parallel=grid aggregator=max feature.graph=stream", "halo.codec=q8", NULL },
     { "parallel=feature feature.graph=stream", "halo.codec=q8", NULL },
     { "parallel=grid parallel.columns=3", "", "option 'parallel.columns' is 3" DIVISOR },
     { "parallel=grid parallel.columns=8", "", "option 'parallel.columns' is 8" DIVISOR },

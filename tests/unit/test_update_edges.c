@@ -369,7 +369,6 @@ int main(void)
     };
     static const char *const over_ranks[] = { "model=sage parallel=feature",
                                               "model=gcn parallel=feature feature.graph=stream symmetrize=yes",
-                                              "model=gcn parallel=grid symmetrize=yes",
                                               "model=sage halo.staleness=1",
                                               "model=gcn halo.cover=pre",
                                               "model=gin halo.cover=post halo.codec=q4",
@@ -395,5 +394,7 @@ int main(void)
             if (ranks == 0 || s == 0) edges_run(ranks, batches[s], MIXED, 0, edges_body);
         edges_run(ranks, "model=gcn", MIXED, 1, bare_body);
     }
+    edges_run(4, "model=gcn parallel=grid symmetrize=yes", MIXED, 0, edges_body);
+    edges_run(4, "model=sage parallel=grid feature.graph=stream", FEW, 0, edges_body);
     return done();
 }
