@@ -126,9 +126,9 @@ typedef struct graft_mxm {
      * With an epilogue, Z passes through it first; see graft_epilogue. B in bfloat16 is converted to float when read.
      *
      * Masks save work as follows. Rows that GRAFT_MASK_ROWS forbids are not gathered (a mask of a tenth of the rows
-     * costs about a fifth). Neither are rows, or blocks of 256 columns that begin at multiples of 256, for which
-     * GRAFT_MASK_BITS has no bit. Every mask saves a separate pass over C. Single elements save nothing more, because
-     * their cache lines are read for their neighbours anyway; nor does GRAFT_MASK_BYTES.
+     * costs about a fifth). Neither are rows, or blocks of 256 columns that begin at multiples of 256, of which
+     * GRAFT_MASK_BITS or GRAFT_MASK_BYTES allows no element. Every mask saves a separate pass over C. Single elements
+     * save nothing more, because their cache lines are read for their neighbours anyway.
      *
      * With `winner` (max and min), winner(i,j) becomes the column of A that gave C(i,j), the first of equal ones. With
      * ACCUMULATE it changes only where Z wins over the old C (a NaN wins over any number). It becomes -1 where C

@@ -107,21 +107,18 @@ static void TYPE(store)(const struct gr_simd_job *job, const uint8_t *allowed, i
     }
 }
 
-/* store() and forbid() in one for a mask of bits, without expanding it to bytes. Not for extremes that accumulate. */
-static void TYPE(store_bits)(const struct gr_simd_job *job, int64_t row, struct gr_simd_strip strip, const REAL *z,
-                             REAL *c)
+/* store() and forbid() in one for the bits of a mask. Not for extremes that accumulate. */
+static void TYPE(store_bits)(const struct gr_simd_job *job, const uint8_t *bits, int64_t count, const REAL *z, REAL *c)
 {
-    const graft_mask *mask = job->args->mask;
-    const uint8_t    *bits = mask->present + row * mask->stride + (strip.begin >> 3);
-    const uint8_t     flip = mask->flags & GRAFT_MASK_COMPLEMENT ? 255 : 0;
-    const int         add = (job->args->flags & GRAFT_MXM_ACCUMULATE) != 0;
-    const int         zero = (job->args->flags & GRAFT_MXM_REPLACE) != 0;
-    int64_t           j;
+    const uint8_t flip = job->args->mask->flags & GRAFT_MASK_COMPLEMENT ? 255 : 0;
+    const int     add = (job->args->flags & GRAFT_MXM_ACCUMULATE) != 0;
+    const int     zero = (job->args->flags & GRAFT_MXM_REPLACE) != 0;
+    int64_t       j;
 
-    if (add) j = TYPE(wide_merge)(bits, flip, strip.count, 1, zero, z, c);
-    else if (zero) j = TYPE(wide_merge)(bits, flip, strip.count, 0, 1, z, c);
-    else j = TYPE(wide_merge)(bits, flip, strip.count, 0, 0, z, c);
-    for (; j < strip.count; j++) {
+    if (add) j = TYPE(wide_merge)(bits, flip, count, 1, zero, z, c);
+    else if (zero) j = TYPE(wide_merge)(bits, flip, count, 0, 1, z, c);
+    else j = TYPE(wide_merge)(bits, flip, count, 0, 0, z, c);
+    for (; j < count; j++) {
         if ((bits[j >> 3] ^ flip) >> (j & 7) & 1) c[j] = add ? c[j] + z[j] : z[j];
         else if (zero) c[j] = 0;
     }
@@ -211,7 +208,7 @@ static void TYPE(finish)(const struct gr_simd_job *job, int64_t row, struct gr_s
     int32_t        nobody[GR_SIMD_STRIP];
     uint8_t        bytes[GR_SIMD_STRIP];
     const uint8_t *allowed = NULL;
-    const int      by_bits = args->mask != NULL && args->mask->kind == GRAFT_MASK_BITS && args->winner == NULL &&
+    const int      by_bits = args->mask != NULL && args->mask->kind != GRAFT_MASK_ROWS && args->winner == NULL &&
                         args->epilogue == NULL && (job->sum || !(args->flags & GRAFT_MXM_ACCUMULATE));
 
     if (!by_bits) allowed = expand_mask(args->mask, row, strip, bytes);
@@ -232,7 +229,7 @@ static void TYPE(finish)(const struct gr_simd_job *job, int64_t row, struct gr_s
         return;
     }
     if (by_bits && sums != NULL) {
-        TYPE(store_bits)(job, row, strip, sums, c);
+        TYPE(store_bits)(job, strip_bits(args->mask, row, strip, bytes), strip.count, sums, c);
         return;
     }
     if (by_bits) allowed = expand_mask(args->mask, row, strip, bytes);

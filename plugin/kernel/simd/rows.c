@@ -67,6 +67,46 @@ static const uint8_t *expand_mask(const graft_mask *mask, int64_t row, struct gr
     return allowed;
 }
 
+/* The lowest bit of each byte: whether it is not 0. What the shifts bring from the next byte stays above that bit. */
+INLINE uint64_t nonzero_bytes(const uint8_t *bytes)
+{
+    uint64_t x;
+
+    memcpy(&x, bytes, sizeof x);
+    x |= x >> 4;
+    x |= x >> 2;
+    x |= x >> 1;
+    return x & 0x0101010101010101u;
+}
+
+/* The bits of a strip of a mask: its own, or packed from its bytes into `packed`. The complement is not applied. */
+static const uint8_t *strip_bits(const graft_mask *mask, int64_t row, struct gr_simd_strip strip, uint8_t *packed)
+{
+    const int      valued = mask->values != NULL && !(mask->flags & GRAFT_MASK_STRUCTURE);
+    const int64_t  at = row * mask->stride + strip.begin;
+    const uint8_t *present, *values;
+    int64_t        j = 0;
+
+    if (mask->kind == GRAFT_MASK_BITS) return mask->present + row * mask->stride + (strip.begin >> 3);
+    present = mask->present != NULL ? mask->present + at : NULL;
+    values = valued ? mask->values + at : NULL;
+    for (; j + 8 <= strip.count; j += 8) {
+        uint64_t ones = 0x0101010101010101u;
+
+        if (present != NULL) ones &= nonzero_bytes(present + j);
+        if (values != NULL) ones &= nonzero_bytes(values + j);
+        packed[j >> 3] =
+            (uint8_t)(ones * 0x0102040810204080u >> 56); /* each byte's bit to its place in the last byte */
+    }
+    if (j < strip.count) packed[j >> 3] = 0;
+    for (; j < strip.count; j++) {
+        const int allowed = (present == NULL || present[j] != 0) && (values == NULL || values[j] != 0);
+
+        packed[j >> 3] |= (uint8_t)(allowed << (j & 7));
+    }
+    return packed;
+}
+
 /* Intrinsics where gcc 12 does not find the instruction of x86-64. For SVE it does. */
 #if defined(__x86_64__)
 #define INTRINSIC_BYTES WIDE_BYTES

@@ -149,12 +149,27 @@ static int no_bit_allows(const graft_mask *mask, int64_t row, struct gr_simd_str
     return strip.count % 8 == 0 || (uint8_t)((bits[whole] ^ flip) << (8 - strip.count % 8)) == 0;
 }
 
+/* The same for a mask of bytes. Most strips have an allowed element near their begin. */
+static int no_byte_allows(const graft_mask *mask, int64_t row, struct gr_simd_strip strip)
+{
+    const int64_t  at = row * mask->stride + strip.begin;
+    const uint8_t *values = mask->flags & GRAFT_MASK_STRUCTURE ? NULL : mask->values;
+    const int      flip = (mask->flags & GRAFT_MASK_COMPLEMENT) != 0;
+
+    for (int64_t i = at; i < at + strip.count; i++) {
+        const int is_true = (mask->present == NULL || mask->present[i] != 0) && (values == NULL || values[i] != 0);
+
+        if (is_true != flip) return 0;
+    }
+    return 1;
+}
+
 /* Whether the mask forbids the whole strip of a row, so that no entry need be read for it. */
 static int is_forbidden(const graft_mask *mask, int64_t row, struct gr_simd_strip strip)
 {
     if (mask == NULL) return 0;
     if (mask->kind == GRAFT_MASK_BITS) return no_bit_allows(mask, row, strip);
-    if (mask->kind != GRAFT_MASK_ROWS) return 0;
+    if (mask->kind == GRAFT_MASK_BYTES) return no_byte_allows(mask, row, strip);
     return (mask->present[row >> 3] >> (row & 7) & 1) == ((mask->flags & GRAFT_MASK_COMPLEMENT) != 0);
 }
 
