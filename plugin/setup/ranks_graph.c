@@ -6,6 +6,8 @@
 #include "edge/edge.h"
 #include "setup/setup.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What was made replaces what it was made from. */
@@ -292,26 +294,47 @@ static double shared_bytes(const struct gr_setup *s)
     return (double)gr_transpose_need(&s->partition.shared->transpose, widest);
 }
 
+/* A rank needs so many bytes at least, with edges that are held or received. All ranks say the same. */
+static int32_t refuse_blocks(const struct gr_setup *s, const double *bytes, int streams, graft_error *error)
+{
+    const int    is_auto = s->context->options.resource.feature_graph == GR_FEATURE_GRAPH_AUTO;
+    const double least = bytes[is_auto || streams];
+    const int    advises = !is_auto && !streams && bytes[1] < bytes[0];
+    char         advice[64] = "";
+
+    if (advises) snprintf(advice, sizeof advice, "; with feature.graph=stream %.1f MB", bytes[1] * 1e-6);
+    return gr_fail(error, GRAFT_ERR_NOMEM,
+                   "where %d ranks share the columns of sums, a rank needs %.1f MB at least, more than one of them may "
+                   "use; expected option memory.limit=%.0f or more%s",
+                   s->partition.columns, least * 1e-6, ceil(least * 1e-6), advice);
+}
+
 /* Whether the edges of other ranks are received again and again, because one rank at least has no memory for them
  * beside what it will need otherwise. */
 static int32_t choose_blocks(struct gr_setup *s, int *streams, graft_error *error)
 {
-    const struct gr_partition *r = &s->partition;
-    const struct gr_capacity   capacity = gr_capacity_of(s);
+    const struct gr_partition  *r = &s->partition;
+    const struct gr_capacity    capacity = gr_capacity_of(s);
+    const enum gr_feature_graph option = s->context->options.resource.feature_graph;
     /* With row masks, layers have a transpose of the rows of a step. */
-    const double copies = 1 + (s->given == NULL && gr_masks_rows(s) ? 0.5 * (double)s->model.config.n_layers : 0);
-    const double held = copies * (double)gr_blocks_need(&r->shared->blocks, 0);
-    double       more;
-    int64_t      fits;
+    const double masked = s->given == NULL && gr_masks_rows(s) ? 0.5 * (double)s->model.config.n_layers : 0;
+    const double used = (double)gr_budget_total(&s->budget), shared = shared_bytes(s);
+    double       more, need[2], most[2];
+    int64_t      values[5];
     int32_t      rc = GRAFT_OK;
 
-    *streams = s->context->options.resource.feature_graph == GR_FEATURE_GRAPH_STREAM;
-    if (s->context->options.resource.feature_graph != GR_FEATURE_GRAPH_AUTO) return GRAFT_OK;
     gr_run_plan(&s->run, &s->budget, &capacity);
-    more = gr_budget_planned(&s->budget) - (double)gr_budget_total(&s->budget);
-    fits = gr_budget_fits(&s->budget, more + held + shared_bytes(s));
-    GR_TRY(gr_comm_min(r->comm, &fits, 1, error));
-    *streams = !fits;
+    more = gr_budget_planned(&s->budget) - used + shared;
+    for (int i = 0; i < 2; i++) {
+        need[i] = more + (double)gr_blocks_need(&r->shared->blocks, i);
+        values[i] = gr_budget_fits(&s->budget, need[i]);
+        values[2 + i] = -(int64_t)(used + need[i]);
+    }
+    values[4] = gr_budget_fits(&s->budget, need[0] + masked * (double)gr_blocks_need(&r->shared->blocks, 0));
+    GR_TRY(gr_comm_min(r->comm, values, 5, error));
+    for (int i = 0; i < 2; i++) most[i] = -(double)values[2 + i];
+    *streams = option == GR_FEATURE_GRAPH_STREAM || (option == GR_FEATURE_GRAPH_AUTO && !values[4]);
+    if (!values[*streams]) rc = refuse_blocks(s, most, *streams, error);
 done:
     return rc;
 }

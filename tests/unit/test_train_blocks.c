@@ -149,6 +149,23 @@ static void test_blocks_limit(struct job *job, const char *settings, int32_t m, 
     ok(right, "%d ranks, %s: edges are %s", m, settings, code < 0 ? "refused" : streams ? "received" : "held");
 }
 
+/* A limit that is too low is refused by one sentence, which says what would fit. */
+static void test_blocks_advice(struct job *job, const char *settings, int32_t m)
+{
+    char        limit[64] = "", advised[160];
+    const char *said;
+    int         right = blocks_run(job, m, settings);
+
+    for (int32_t q = 0; q < m; q++) right = right && strcmp(job->words[q], job->words[0]) == 0;
+    said = strstr(job->words[0], "expected option memory.limit=");
+    right = right && job->code[0] == GRAFT_ERR_NOMEM && said != NULL && sscanf(said + 16, "%63s", limit) == 1;
+    diag("%s", job->words[0]);
+    snprintf(advised, sizeof advised, "%s %s", settings, limit);
+    right = right && blocks_run(job, m, advised) && job->code[0] == GRAFT_OK;
+    if (!right) diag("%s: %s", advised, job->words[0]);
+    ok(right, "%d ranks, %s: the sentence names a limit that is enough, %s", m, settings, limit);
+}
+
 int main(void)
 {
     struct job *job = calloc(1, sizeof *job);
@@ -165,6 +182,8 @@ int main(void)
     test_blocks_limit(job, "memory.limit=12", 4, GRAFT_OK, 1);
     test_blocks_limit(job, "memory.limit=12 feature.graph=replicate", 4, GRAFT_ERR_NOMEM, 0);
     test_blocks_limit(job, "memory.limit=3", 4, GRAFT_ERR_NOMEM, 0);
+    test_blocks_advice(job, "memory.limit=6", 4);
+    test_blocks_advice(job, "memory.limit=12 feature.graph=replicate", 4);
     free(job);
     return done();
 }
