@@ -280,8 +280,10 @@ const struct gr_option_row gr_option_table[] = {
       "a row that is not there: 0 in sums; nothing, with sums scaled to the others; an older one; or from its owner" },
     { "hec.codec", CHOICE(sampling.cache_codec), "f32|bf16|q8|q4", "f32", SAMPLING, SAME, EXPERT,
       "(processes>1 or history=full) and model!=mlp and batch_size!=0", "how rows are kept" },
-    { "aep.rows", INTEGER(sampling.push_rows), "0..2147483647", "500", SAMPLING, SAME, USUAL, CACHED,
-      "rows of a layer that a batch sends to each rank at most, drawn by degree" },
+    { "aep.rows", INTEGER(sampling.push_rows), "-1..2147483647", "-1", SAMPLING, SAME, USUAL, CACHED,
+      "rows of a layer that a batch sends to each rank at most, drawn by degree; -1: as many as batch_size" },
+    { "aep.codec", CHOICE(sampling.push_codec), "f32|bf16|q8|q4", "q8", SAMPLING, SAME, USUAL, CACHED,
+      "how these rows are sent" },
     { "aep.delay", INTEGER(sampling.push_delay), "1..64", "1", SAMPLING, SAME, EXPERT, CACHED,
       "batches until rows that were sent are used" },
 

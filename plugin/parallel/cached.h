@@ -163,9 +163,6 @@ void gr_cached_fini(struct gr_cached *cached);
 /** Forget all rows, also those that are on their way. Not collective. */
 void gr_cached_forget(struct gr_cached *cached);
 
-/** Adopt options of messages that have changed, to the same values on all ranks: what is on its way is dropped. Not
- *  collective. \return OK; ERR_NOMEM: on this rank alone. */
-int32_t gr_cached_renew(struct gr_cached *cached, graft_error *error);
 /** A batch begins: store what was sent `delay` batches before. Collective. \return OK; ERR_PEER. */
 int32_t gr_cached_begin(struct gr_cached *cached, int64_t batch, struct gr_team team, graft_error *error);
 /** Choose the rows that it sends, tell the receivers, and have place for what they send. vertex[0 .. n_src[l]-1] are

@@ -102,6 +102,14 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_budget *budget, 
     return rc;
 }
 
+/* Rows that fit no code are received as NaN, and count as missing. */
+static struct gr_row_format push_format(const graft_context *context)
+{
+    return (struct gr_row_format){ .bits[GR_FORWARD] = gr_cache_bits[context->options.sampling.push_codec],
+                                   .bits[GR_BACKWARD] = 32,
+                                   .seed = (uint64_t)context->options.train.seed };
+}
+
 /* All messages take their channels, whatever has failed on this rank. */
 static int32_t make_messages(struct gr_cached *c, struct gr_budget *budget, graft_error *error)
 {
@@ -117,6 +125,7 @@ static int32_t make_messages(struct gr_cached *c, struct gr_budget *budget, graf
             const int32_t      here = gr_messages_init(c->context, c->comm, 1, messages, error);
 
             if (rc == GRAFT_OK) rc = here;
+            messages->format = push_format(c->context);
             if (made == NULL) gr_messages_fini(&none);
         }
         if (made != NULL) c->layer[l].push = made;
@@ -139,7 +148,7 @@ int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct
                              .graph = wish->graph,
                              .links = wish->links,
                              .delay = options->push_delay,
-                             .rows_most = options->push_rows,
+                             .rows_most = options->push_rows >= 0 ? options->push_rows : options->batch_size,
                              .life = { .life = options->cache_life,
                                        .takes_expired = options->cache_miss == GR_MISS_LAST },
                              .feature_width = wish->feature_width,
@@ -190,55 +199,4 @@ void gr_cached_forget(struct gr_cached *c)
         if (c->comm != NULL) forget_sent(c, &c->layer[l]);
         for (int64_t d = 0; d < c->delay; d++) drop_push(&c->layer[l].push[d]);
     }
-}
-
-static int is_same_format(const struct gr_row_format *a, const struct gr_row_format *b)
-{
-    return a->bits[GR_FORWARD] == b->bits[GR_FORWARD] && a->code[GR_FORWARD] == b->code[GR_FORWARD] &&
-           a->rounding[GR_FORWARD] == b->rounding[GR_FORWARD] && a->measuring == b->measuring &&
-           a->refuses == b->refuses;
-}
-
-/* Have memory for messages of this format, which is theirs then. */
-static int32_t take_format(struct gr_cached *c, struct gr_messages *messages, int64_t width,
-                           const struct gr_row_format *format, graft_error *error)
-{
-    const struct gr_row_format old = messages->format;
-    const int64_t              before = gr_messages_bytes(messages);
-    int32_t                    rc;
-
-    messages->format = *format;
-    rc = gr_budget_check(c->budget, fmax(0, (double)(gr_messages_need(messages, c->most, width, GRAFT_F32) - before)),
-                         "messages (rows of batches)", error);
-    if (rc == GRAFT_OK) rc = gr_messages_reserve(messages, c->most, width, GRAFT_F32, error);
-    gr_budget_charge(c->budget, GR_USE_MESSAGES, gr_messages_bytes(messages) - before);
-    if (rc < 0) messages->format = old;
-    return rc;
-}
-
-/* After a failure some have the new format already: all go back to the old one, for which there is memory. */
-static void set_formats(struct gr_cached *c, const struct gr_row_format *format)
-{
-    for (int32_t l = c->first; l < c->n_layers; l++)
-        for (int64_t d = 0; d < c->delay; d++) c->layer[l].push[d].messages.format = *format;
-}
-
-int32_t gr_cached_renew(struct gr_cached *c, graft_error *error)
-{
-    const struct gr_row_format format = gr_row_format_of(c->context);
-    struct gr_row_format       old;
-    int32_t                    rc = GRAFT_OK;
-
-    if (c->first == c->n_layers) return GRAFT_OK;
-    old = c->layer[c->first].push[0].messages.format;
-    if (is_same_format(&old, &format)) return GRAFT_OK;
-    for (int32_t l = c->first; l < c->n_layers; l++) {
-        forget_sent(c, &c->layer[l]);
-        for (int64_t d = 0; d < c->delay; d++) {
-            drop_push(&c->layer[l].push[d]);
-            if (rc == GRAFT_OK) rc = take_format(c, &c->layer[l].push[d].messages, c->layer[l].width, &format, error);
-        }
-    }
-    if (rc < 0) set_formats(c, &old);
-    return rc;
 }

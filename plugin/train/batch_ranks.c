@@ -222,17 +222,6 @@ done:
     return rc;
 }
 
-int32_t gr_batch_ranks_prepare(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
-{
-    int32_t rc = GRAFT_OK;
-
-    GR_TRY(gr_batch_ranks_check(s, error));
-    rc = gr_cached_renew(&m->ranks->cached, error);
-    gr_batches_charge(s, &m->ranks->budget, m->ranks->charged, 1);
-done:
-    return rc;
-}
-
 int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     const struct gr_targets *targets = &s->run.targets;

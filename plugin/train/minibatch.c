@@ -236,7 +236,7 @@ int32_t gr_minibatches_prepare(graft_trainer *t, graft_error *error)
     struct gr_setup *s = &t->setup;
 
     if (t->batches->ranks == NULL) return GRAFT_OK;
-    return gr_strategy_agree(s->run.strategy, gr_batch_ranks_prepare(s, t->batches, error), error);
+    return gr_strategy_agree(s->run.strategy, gr_batch_ranks_check(s, error), error);
 }
 
 void gr_minibatches_fini(graft_trainer *t)

@@ -114,8 +114,6 @@ void    gr_batch_ranks_fini(struct gr_setup *setup, struct gr_minibatches *m);
  *  \return OK; ERR_OPTION (batch_size): on all ranks; ERR_PEER. */
 int32_t gr_batch_ranks_deal(const struct gr_setup *setup, struct gr_minibatches *m, int64_t n_seeds, int64_t *n_batches,
                             graft_error *error);
-/** Adopt options of messages that have changed. \return OK; ERR_UNSUPPORTED, ERR_NOMEM: on this rank alone. */
-int32_t gr_batch_ranks_prepare(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** An epoch begins: the weights of the losses of its batches. Collective. \return OK; ERR_PEER. */
 int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** All its batches are trained: how many edges those of each rank had. Collective. \return OK; ERR_PEER. */

@@ -62,8 +62,8 @@ struct gr_batch_update {
 int32_t gr_minibatches_update(struct gr_batch_update *update, const graft_dataset *data, graft_error *error);
 /** Forget rows of other ranks, which were made with other weights. */
 void    gr_minibatches_forget(graft_trainer *trainer);
-/** Before an epoch: adopt options of messages that have changed. Collective. \return OK; ERR_UNSUPPORTED, ERR_NOMEM: on
- *  all ranks, and nothing has changed; ERR_PEER. */
+/** Before an epoch: whether batches work with options that have changed. Collective. \return OK; ERR_UNSUPPORTED,
+ *  ERR_OPTION: on all ranks; ERR_PEER. */
 int32_t gr_minibatches_prepare(graft_trainer *trainer, graft_error *error);
 /** Let the run have the blocks, features and targets of batch progress.batch, until end(), which is due always. */
 int32_t gr_minibatch_begin(graft_trainer *trainer, graft_error *error);

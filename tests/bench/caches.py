@@ -11,8 +11,8 @@ import sys
 
 import accuracy
 
-SETTINGS = ["", "hec.miss=drop_rescaled", "hec.miss=last", "aep.rows=200 halo.codec=q8 hec.codec=q8",
-            "hec.life=2 aep.rows=2000"]
+SETTINGS = ["", "hec.miss=drop_rescaled", "aep.rows=500 aep.codec=f32",
+            "aep.rows=500 aep.codec=f32 hec.miss=drop_rescaled"]
 BATCHES = {"debian-archive": 1000, "dblp": 200, "tolokers": 1000}
 # Phases of the profile outside evaluations, in the columns of the second table.
 PHASES = {"sample": ["sample"], "gather": ["gather", "cache"], "aggregate": ["aggregate"],

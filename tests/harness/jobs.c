@@ -361,7 +361,7 @@ const struct job jobs[] = {
       "model=gcn halo.codec=adaptive halo.staleness=1 halo.reassign_every=2 "
       "halo.budget=error:0.1",
       job_of_training },
-    { "training by minibatch", "model=sage layers=3 partition=hash batch_size=4 fanout=3 halo.codec=q8 aep.rows=3",
+    { "training by minibatch", "model=sage layers=3 partition=hash batch_size=4 fanout=3 aep.codec=q8 aep.rows=3",
       job_of_training },
     { "training of gat by minibatch", "model=gat heads=2 batch_size=5 fanout=-1 aep.delay=2 hec.miss=fetch",
       job_of_training },

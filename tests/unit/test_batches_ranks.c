@@ -52,7 +52,7 @@ static const char *run_both(struct job *job, int32_t n_ranks, const char *model,
     train_settings_init(&one, model, partition, "hybrid", both);
     replace_rate(&one, rate);
     train_one_process(job, one.at);
-    snprintf(more, sizeof more, "%s batch_size=%d fanout=-1 hec.life=2 aep.rows=2000 %s", both,
+    snprintf(more, sizeof more, "%s batch_size=%d fanout=-1 hec.life=2 aep.rows=2000 aep.codec=f32 %s", both,
              (VERTICES + n_ranks - 1) / n_ranks, batches);
     train_settings_init(&many, model, partition, "hybrid", more);
     replace_rate(&many, rate);
@@ -183,7 +183,7 @@ static void test_caches(void)
     test_constant_weights("appnp", 4, &plain, "propagation=3", "", 2, 1e-5);
     test_constant_weights("gcn", 4, &plain, "model.type=bf16", "", 2, 2e-3);
     test_constant_weights("sage", 3, &plain, "", "hec.codec=bf16", 2, 5e-4);
-    test_constant_weights("sage", 3, &plain, "", "hec.codec=q8 halo.codec=q8", 2, 1e-3);
+    test_constant_weights("sage", 3, &plain, "", "hec.codec=q8 aep.codec=q8", 2, 1e-3);
     test_constant_weights("sage", 3, &plain, "", "hec.miss=last hec.life=1 aep.delay=2", 4, 1e-5);
     test_constant_weights("sage", 3, &plain, "", "hec.life=6", 4, 1e-5); /* rows are sent again after 3 batches */
 }
@@ -262,6 +262,32 @@ static void test_batches_threads(const char *model, const struct shape *shape, c
     free_job(job);
 }
 
+/* Unless options say otherwise, a batch sends as many rows as it has seeds, in 8 bits. */
+static void test_default_rows(void)
+{
+    static const char *const more[] = { "", "aep.rows=15 aep.codec=q8", "aep.rows=14", "aep.codec=f32" };
+    static struct hosts      hosts;
+    static double            loss[4][EPOCHS];
+    struct job              *job = make_job(&plain);
+    const char              *fault = NULL;
+
+    for (int i = 0; i < 4 && fault == NULL; i++) {
+        struct settings settings;
+        char            text[200];
+
+        snprintf(text, sizeof text, "fanout=-1 lr=0.02 batch_size=15 %s", more[i]);
+        train_settings_init(&settings, "sage", "hash", "hybrid", text);
+        hosts_run(&hosts, 3, settings.at, train_job_body, job);
+        fault = hosts_fault(&hosts);
+        memcpy(loss[i], job->at[0].loss, sizeof loss[i]);
+    }
+    ok(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 &&
+           memcmp(loss[0], loss[2], sizeof loss[0]) != 0 && memcmp(loss[0], loss[3], sizeof loss[0]) != 0,
+       "by default as with aep.rows=15 aep.codec=q8, and not as with fewer rows or with floats");
+    if (fault != NULL) diag("%s", fault);
+    free_job(job);
+}
+
 /* What batches over ranks cannot be together with; the same sentence on all ranks. */
 static void test_batches_refused(const char *more, int32_t status, const char *sentence)
 {
@@ -321,7 +347,8 @@ int main(void)
     test_fetched_losses("gat", 5, &weighted, "batch_size=17 hec.miss=fetch aep.rows=5");
     test_fetched_losses("gin", 4, &plain, "batch_size=21 hec.miss=fetch aep.rows=500 hec.rows=500 aep.delay=2");
     test_without_rows("aep.rows=0");
-    test_batches_threads("sage", &plain, "batch_size=15 hec.rows=40 aep.rows=10 halo.codec=q8");
+    test_default_rows();
+    test_batches_threads("sage", &plain, "batch_size=15 hec.rows=40 aep.rows=10 aep.codec=q4");
     test_batches_threads("gat", &weighted, "batch_size=15 hec.rows=60 aep.rows=20 aep.delay=3 hec.codec=q4");
     test_batches_threads("gcn", &(struct shape){ VERTICES, FEW }, "batch_size=1 hec.miss=drop_rescaled");
     test_batches_threads("gcn", &plain, "batch_size=15 hec.miss=fetch aep.rows=3");
