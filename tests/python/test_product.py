@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """graft.aggregate against NumPy, without a copy where none is needed, and what it refuses."""
+import gc
+import os
 import subprocess
 import sys
 import threading
@@ -240,6 +242,40 @@ def test_threads_share_a_context_and_the_gil_is_free():
         ticks += 1
     assert len(results) == 4 and all((result == expected).all() for result in results)
     assert ticks > 100, "this thread stood still while others computed"
+
+
+def test_a_child_process_gets_a_context_of_its_own():
+    a, x = random_csr(), np.ones((50, 2), np.float32)
+    matrix, expected = graft.Matrix(a), graft.aggregate(a, x)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            fine = (graft.aggregate(a, x) == expected).all()
+            graft.aggregate(matrix, x)
+        except graft.ForkedError as error:
+            status = 0 if fine and error.status == -10 else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    np.testing.assert_array_equal(graft.aggregate(matrix, x), expected)
+
+
+def test_objects_are_freed_in_any_order():
+    told = []
+    context = graft.Context(log=lambda level, text: told.append(text))
+    matrices = [graft.Matrix(random_csr(), context=context) for _ in range(3)]
+    transposed = matrices[0].T
+    del matrices[0]
+    assert graft.aggregate(transposed, np.ones((60, 2), np.float32)).shape == (50, 2)
+    matrices[0].close()
+    matrices[0].close()
+    with pytest.raises(graft.StateError):
+        graft.aggregate(matrices[0], np.ones((50, 2), np.float32))
+    del matrices, transposed
+    gc.collect()
+    context.close()
+    assert not told  # nothing was left
 
 
 def test_a_library_that_is_not_there(tmp_path):

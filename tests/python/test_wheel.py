@@ -4,6 +4,7 @@ import base64
 import csv
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -11,6 +12,7 @@ import zipfile
 import pytest
 
 BACKEND = os.path.join(os.path.dirname(__file__), *[os.pardir] * 2, "adapters", "python", "build_backend.py")
+EXAMPLE = os.path.join(os.path.dirname(__file__), *[os.pardir] * 2, "examples", "aggregate.py")
 BUILD = os.path.dirname(os.environ.get("GRAFT_LIBRARY", ""))
 
 USE = """
@@ -47,3 +49,8 @@ def test_a_wheel_is_whole_and_works(tmp_path):
     lib = str(tmp_path / "site" / "graft" / "lib")
     assert told[0] == f"{lib}/libgraft.so.1 [[1.0, 1.0], [0.0, 1.0]]"
     assert set(eval(told[1])) <= {lib}
+    example = subprocess.run([sys.executable, EXAMPLE], check=True, stdout=subprocess.PIPE, text=True, env=environment,
+                             cwd=tmp_path).stdout
+    mlp, sage = (float(re.search(rf"^{model}: test accuracy (\S+)", example, re.MULTILINE)[1])
+                 for model in ("mlp", "sage"))
+    assert sage > max(mlp, 0.9) and "ERR_ARG: shapes do not fit" in example, example

@@ -31,7 +31,7 @@ _warned: set[str] = set()
 def warn_once(reason: str) -> None:
     if reason not in _warned:
         _warned.add(reason)
-        depth, frame = 1, sys._getframe(0)
+        depth, frame = 2, sys._getframe(0).f_back
         while frame is not None and frame.f_globals.get("__name__", "").startswith(__package__ + "."):
             depth, frame = depth + 1, frame.f_back
         warnings.warn(reason, CopyWarning, stacklevel=depth)

@@ -90,10 +90,10 @@ class Matrix:
         """The number of entries of each row."""
         import numpy as np
         if self._degrees is None:
-            if self._arrays is not None:
-                self._degrees = np.diff(self._arrays.indptr)
-            else:
-                self._degrees = np.bincount(self.T._arrays.indices, minlength=self.shape[0])
+            mine, other = self._arrays, self._arrays or self.T._arrays
+            assert other is not None, "a transpose has the matrix that it was made from"
+            self._degrees = np.diff(other.indptr) if mine is not None else \
+                np.bincount(other.indices[:other.indptr[-1]], minlength=self.shape[0])
         return self._degrees
 
     def update_values(self, values: Any = None) -> None:

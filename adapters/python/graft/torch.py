@@ -183,8 +183,8 @@ class _Propagate:
 def _normalize_before(conv: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
     """Before forward() of a GCNConv: let it use the normalized edges of the same tensors, which do not change."""
     from torch_geometric.nn.conv.gcn_conv import gcn_norm
-    names = ("x", "edge_index", "edge_weight")
-    x, edges, weights = [*arguments, *(named.get(name) for name in names[len(arguments):])]
+    given = {**dict(zip(("x", "edge_index", "edge_weight"), arguments)), **named}
+    x, edges, weights = given.get("x"), given.get("edge_index"), given.get("edge_weight")
     conv._cached_edge_index = None
     if not isinstance(edges, Tensor) or edges.layout != torch.strided or not isinstance(x, Tensor) or \
             (weights is not None and weights.requires_grad):

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What Python costs: `import graft`, and graft.aggregate beside the same product of a program in C.
+
+    PYTHONPATH=build/adapters/python tests/bench/python_product.py
+
+The product runs in turns in bench_mxm, a program in C, on the same graph, and here; and here again in pairs with the
+function of the library that graft.aggregate calls, with arguments that are made once."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graph", default="rmat:20:8000000", metavar="GRAPH", help="default: %(default)s")
+    parser.add_argument("--width", type=int, default=128, metavar="N", help="default: %(default)s")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each (default: %(default)s)")
+    parser.add_argument("--pairs", type=int, default=15, metavar="N", help="default: %(default)s")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="DIR", help="default: %(default)s")
+    return parser.parse_args()
+
+
+def seconds_of_import(times=9):
+    """Median of the seconds of `import graft` in new processes."""
+    code = "import time; t = time.perf_counter(); import graft; print(time.perf_counter() - t)"
+    run = [float(subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True).stdout)
+           for _ in range(times)]
+    return statistics.median(run), min(run)
+
+
+def seconds_in_c(options, folder):
+    """The median of bench_mxm of three products."""
+    told = os.path.join(folder, "told.json")
+    subprocess.run([os.path.join(options.build, "tests/bench/bench_mxm"), "--graph", options.graph, "--width",
+                    str(options.width), "--threads", str(options.threads), "--kernel", "simd", "--form", "plain",
+                    "--repeat", "3", "--json", told], check=True, stdout=subprocess.DEVNULL)
+    with open(told, encoding="utf-8") as file:
+        return next(line["seconds_median"] for line in json.load(file)
+                    if line["kernel"] == "simd" and line["form"] == "plain")
+
+
+def timed(call):
+    begin = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - begin[0], time.process_time() - begin[1]
+
+
+def direct(graft, matrix, x, out, threads):
+    """The call of the library alone."""
+    from graft import arrays
+    from graft.context import new
+    from graft.product import SEMIRINGS
+    views = arrays.view_dense(x), arrays.view_dense(out)
+    args = new("graft_mxm_args", semiring=SEMIRINGS["plus_second"], threads=threads, a=matrix._handle)
+    args.b, args.c = views
+    error = graft.errors.new_error()
+    return lambda: (matrix._mxm.run(matrix.context.handle, args, error), views)
+
+
+def main():
+    options = arguments()
+    median, least = seconds_of_import()
+    print(f"import graft: {1e3 * median:.1f} ms, least {1e3 * least:.1f} ms")
+    import graft
+    import graft.errors
+    import numpy as np
+    from graft import arrays
+    with tempfile.TemporaryDirectory() as folder:
+        made = subprocess.run([os.path.join(options.build, "tests/bench/bench_mxm"), "--graph", options.graph,
+                               "--export", folder], check=True, stdout=subprocess.PIPE, text=True).stdout
+        print(made.splitlines()[0])
+        indptr, edges = np.load(folder + "/indptr.npy"), np.load(folder + "/edges.npy")
+        n = len(indptr) - 1
+        matrix = graft.Matrix((indptr, np.ascontiguousarray(edges[0], np.int32), None, (n, n)))
+        x, out = (arrays.new_matrix(n, options.width, "float32") for _ in range(2))
+        x[:] = np.random.default_rng(1).normal(size=x.shape)
+        aggregate = lambda: graft.aggregate(matrix, x, "plus_second", out=out, threads=options.threads)
+        run = direct(graft, matrix, x, out, options.threads)
+        aggregate()
+        in_c, here = [], []
+        for _ in range(options.rounds):
+            in_c.append(seconds_in_c(options, folder))
+            here.append(statistics.median(timed(aggregate)[0] for _ in range(3)))
+    pairs = [(timed(aggregate), timed(run)) if i % 2 else (timed(run), timed(aggregate))[::-1]
+             for i in range(options.pairs)]
+    wall, processor = (statistics.median(a[i] / b[i] for a, b in pairs) for i in (0, 1))
+    c, python = statistics.median(in_c), statistics.median(here)
+    print(f"{n} x {options.width}, {options.threads} threads: bench_mxm {c:.4f} s, graft.aggregate {python:.4f} s, "
+          f"ratio {python / c:.3f}; least {min(in_c):.4f} and {min(here):.4f} s, ratio {min(here) / min(in_c):.3f}")
+    print(f"graft.aggregate / run() of the library, medians of {options.pairs} pairs: {wall:.4f} of wall time, "
+          f"{processor:.4f} of processor time")
+    small = graft.Matrix((np.array([0, 1]), np.array([0]), None, (1, 1)))
+    tiny, into = np.ones((1, 1), np.float32), np.ones((1, 1), np.float32)
+    each = statistics.median(timed(lambda: graft.aggregate(small, tiny, out=into, threads=1))[0] for _ in range(2000))
+    print(f"a product of one element: {1e6 * each:.1f} microseconds")
+
+
+if __name__ == "__main__":
+    main()
