@@ -7,6 +7,15 @@
 
 GRAFT_EXTERN_C_BEGIN
 
+/* Memory of evaluations and predictions. In one process, evaluations of trainers with option batch_size and predictions
+ * of models (graft_model.h) may go in blocks of rows, layer by layer, without label_rate:
+ *
+ *     eval.blocks  no: all rows at once. yes: they need the outputs of two layers for all rows (with jumping of all
+ *                  hidden layers, with appnp of three), and about 0.2 GB for blocks; with the same bits. auto: if all
+ *                  rows at once need more than 1 GB, or than there is, or if eval.folder is set
+ *     eval.folder  outputs of layers are in a file without a name in this folder, mapped to be read, until the call
+ *                  ends; ERR_IO where it cannot be made or written */
+
 /** The pass that a span belongs to; predict() counts as an evaluation. */
 enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2 };
 

@@ -37,8 +37,7 @@ GRAFT_EXTERN_C_BEGIN
  *
  * The others are read by create(); those of the model are in graft_model.h:
  *
- *     order         the trainer keeps copies of graph, features and labels in this order (see matrix_order); the host's
- *                   numbering does not change
+ *     order         the trainer has copies of graph, features and labels in this order (matrix_order)
  *     row_masks     a step computes only the rows on which training vertices depend; gradients are the same
  *     reuse_input   the aggregate of features without dropout is computed once, and again after update()
  *     recompute     layers keep little but outputs, and recompute the rest (Mostafa 2021, SAR), with the same bits
@@ -46,6 +45,7 @@ GRAFT_EXTERN_C_BEGIN
  *                   evaluations use all neighbours. Over ranks batches are of owned vertices; of the halo there are
  *                   features, and rows of earlier batches (graft_cache_item) or, with hec.miss=fetch, of this one, with
  *                   gradients. If an epoch() of one process is cancelled or lacks memory, the next call does the rest
+ *     eval.blocks   evaluations with batch_size in blocks of rows; with eval.folder, see graft_account.h. Both are live
  *     workers       .sparse: threads for sums over neighbours, in a pipeline with the others (MixGCN); the same bits
  *     sparse_input  whether sparse features are made dense (see graft_model.h)
  *

@@ -24,6 +24,12 @@ enum {
     GR_SORT_BY_INSERTION = GR_LIMIT(64, 2),          /* the most entries of a row that are sorted so */
     GR_JOINT_ROWS_LEAST = GR_LIMIT(64, 8),           /* of a block, when ranks partition jointly: part of the result */
 
+    /* Evaluations by blocks of rows: bytes of copies of rows, and how many there are at least; the bytes of arrays of
+     * all rows above which auto takes blocks. */
+    GR_EVALUATION_BYTES = GR_LIMIT(32 << 20, 1024),
+    GR_EVALUATION_SOURCES_LEAST = GR_LIMIT(1024, 8),
+    GR_EVALUATION_WHOLE_BYTES = GR_LIMIT(1 << 30, 1 << 16),
+
     /* Kernel simd. Entries of a task, about: a row of more than twice as many is cut into segments of this many, whose
      * results are combined in order, so that they do not depend on the threads. */
     GR_TASK_ENTRIES = GR_LIMIT(8192, 4),

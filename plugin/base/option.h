@@ -111,6 +111,8 @@ struct gr_resource_options {
     int32_t        row_masks, reuse_input, recompute, profile;
     enum gr_choice sparse_input;
     int64_t        threads, memory_limit; /* MB */
+    enum gr_choice eval_blocks;
+    const char    *eval_folder;
 
     enum gr_feature_graph feature_graph;
     int64_t               workers_sparse, workers_stages;

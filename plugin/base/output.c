@@ -22,15 +22,14 @@ int32_t gr_output_failed(const char *path, int code, graft_error *error)
     return gr_fail_native(error, GRAFT_ERR_IO, code, "'%s' cannot be written: %s", shown, gr_file_errno_text(code));
 }
 
-/* Writing more than the process may would end the host by a signal. */
-static int check_limit(int64_t bytes)
+int gr_output_fits(int64_t bytes)
 {
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || (rlim_t)bytes <= limit.rlim_cur)
-        return 0;
+        return 1;
     errno = EFBIG;
-    return -1;
+    return 0;
 }
 
 void gr_output_folder(char folder[PATH_MAX], const char *path)
@@ -87,7 +86,7 @@ int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t byte
     if (realpath(path, output->place) == NULL &&
         snprintf(output->place, sizeof output->place, "%s", path) >= (int)sizeof output->place)
         return gr_output_failed(path, ENAMETOOLONG, error);
-    if (check_limit(bytes) < 0) return gr_output_failed(path, errno, error);
+    if (!gr_output_fits(bytes)) return gr_output_failed(path, errno, error);
     gr_temporary_sweep(output->place);
     code = gr_temporary_create(&output->temporary, output->place);
     if (code != 0) return gr_output_failed(path, code, error);
@@ -133,7 +132,7 @@ static int copy_file(const char *path, const char *copy)
     const int   from = open(path, O_RDONLY | O_CLOEXEC);
     const int   to = from >= 0 ? gr_above_standard(open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) : -1;
     struct stat status;
-    int failed = to < 0 || fstat(from, &status) != 0 || check_limit(status.st_size) != 0 || copy_contents(from, to) != 0
+    int failed = to < 0 || fstat(from, &status) != 0 || !gr_output_fits(status.st_size) || copy_contents(from, to) != 0
                      ? errno
                      : 0;
 

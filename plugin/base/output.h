@@ -34,6 +34,10 @@ void gr_output_abort(struct gr_output *output);
 /** The folder of a path, for messages and checks. */
 void gr_output_folder(char folder[PATH_MAX], const char *path);
 
+/** Whether the process may write a file of so many bytes; if not, errno is EFBIG. Writing more would end the host by a
+ *  signal. */
+int gr_output_fits(int64_t bytes);
+
 /** ERR_IO with errno, for a path that cannot be written. */
 int32_t gr_output_failed(const char *path, int code, graft_error *error);
 

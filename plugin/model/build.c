@@ -159,6 +159,8 @@ struct work_space {
     int64_t scratch, rounded, partial, column_sums, chunks;
 };
 
+enum { LOSS_SUMS = 4 }; /* of a split, see loss.c */
+
 /* The columns of what layer l sums over neighbours as bfloat16. */
 static int64_t rounded_columns(const struct gr_run *run, int32_t l)
 {
@@ -173,10 +175,11 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
 {
     const struct gr_config *config = gr_run_config(run);
     const int64_t           chunks = gr_chunk_count(capacity->seen, GR_CHUNK_ROWS);
+    const int64_t           measured = gr_chunk_count(capacity->measured, GR_CHUNK_ROWS);
     const int64_t           sums =
         gr_is_regression(config) ? gr_regression_sums(config->width[config->n_layers]) : 0; /* of each split */
     const int exchanges = capacity->reads_history || run->strategy->ops->boundary_begin != NULL;
-    int64_t   widest = 4, scratch = 0, rounded = 0, residual = 0, jumped = 0; /* 4: the sums of a loss, see loss.c */
+    int64_t   widest = LOSS_SUMS, scratch = 0, rounded = 0, residual = 0, jumped = 0, partial;
 
     GR_ASSERT(capacity->rows <= capacity->seen);
     for (int32_t l = 0; l < config->n_layers; l++) {
@@ -194,12 +197,15 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         if (rounded_columns(run, l) > rounded) rounded = rounded_columns(run, l);
     }
     if (widest > scratch) scratch = widest;
+    partial = chunks * (sums > widest ? sums : widest);
+    if (measured * (sums > LOSS_SUMS ? sums : LOSS_SUMS) > partial)
+        partial = measured * (sums > LOSS_SUMS ? sums : LOSS_SUMS);
     return (struct work_space){ capacity->gradient_rows * widest,
                                 capacity->gradient_rows * residual,
                                 capacity->gradient_rows * jumped,
                                 capacity->seen * scratch,
                                 capacity->seen * rounded,
-                                GR_PARTIALS * (chunks * (sums > widest ? sums : widest) + 2 * sums),
+                                GR_PARTIALS * (partial + 2 * sums),
                                 config->norm == GR_NORM_BATCH && !capacity->predicts ? 2 * widest + 1 : 0,
                                 chunks };
 }

@@ -147,7 +147,9 @@ static struct gr_operand features_of(const struct gr_run *run, int64_t rows)
 
     if (input->x == NULL)
         return (struct gr_operand){ .rows = rows,
-                                    .sparse = gr_is_training(run) ? input->sparse.step : &input->sparse.whole };
+                                    .sparse = gr_is_training(run) || input->sparse.whole.x == NULL
+                                                  ? input->sparse.step
+                                                  : &input->sparse.whole };
     if (gr_is_training(run) && input->dropped != NULL)
         return gr_dense_operand(input->dropped, gr_run_config(run)->width[0], rows);
     return gr_dense_operand(input->x, input->stride, rows);
@@ -412,6 +414,13 @@ int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *
     enter_layer(run, -1);
 done:
     return gr_workers_end(run, rc, error);
+}
+
+int32_t gr_run_layer(struct gr_run *run, int32_t l, const struct gr_block *block, graft_error *error)
+{
+    enter_pass(run, GRAFT_PASS_EVALUATION);
+    run->layers[l].block = block;
+    return layer_forward(run, l, error);
 }
 
 /* Begin the backward pass over the rows of layer l, whose gradient will be in g. Returns whether there is one. */

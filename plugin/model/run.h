@@ -103,7 +103,7 @@ struct gr_sparse_part {
 /** A step of training multiplies the first n_src rows, which the first layer gathers from, and, for kinds with
  *  `own_rows`, the first n_dst rows too. */
 struct gr_sparse {
-    struct gr_sparse_part whole;   /* of evaluation; x NULL: features are dense */
+    struct gr_sparse_part whole;   /* of evaluation; x NULL: features are dense, or those of a block are in `step` */
     struct gr_sparse_part step[2]; /* the second has x NULL where the first one serves for both */
     float                *dropped; /* values of a step with dropout, or NULL */
 };
@@ -170,6 +170,7 @@ struct gr_capacity {
     int64_t winner_words;  /* of 32 bits in an index of the edges; 0: the strategy keeps the neighbours of maxima */
     int64_t gradient_rows; /* rows of a step that have gradients */
     int64_t label_rows;    /* gr_labels.rows */
+    int64_t measured;      /* vertices whose outputs are measured, where they are more than `seen` */
     struct gr_layer_size {
         int64_t rows, seen, edges;
     } layer[GR_LAYERS_MAX]; /* of the blocks of a batch, which differ much; all 0: as above */
@@ -262,6 +263,9 @@ void         gr_run_clear(struct gr_run *run);
 /** Run all layers over blocks[n_layers], blocks[0] for the first layer. GRAFT_PASS_FORWARD: a step of training, with
  *  dropout; GRAFT_PASS_EVALUATION: without. The logits are then z of the last layer. */
 int32_t      gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *const *blocks, graft_error *error);
+/** Layer l alone, of an evaluation over this block. The caller has put the rows of the outputs that the layer reads
+ *  into the layers below, or the features of the block into run->input. */
+int32_t      gr_run_layer(struct gr_run *run, int32_t l, const struct gr_block *block, graft_error *error);
 /** From the gradient of the logits in run->gradient[0], [n_dst of the last layer x classes], to those of all
  *  parameters. After a forward pass of training over the same blocks. */
 int32_t      gr_run_backward(struct gr_run *run, graft_error *error);

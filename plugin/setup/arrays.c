@@ -23,6 +23,7 @@ void gr_arrays_fini(struct gr_setup *s)
 {
     if (s->arrays == NULL) return;
     gr_run_clear(&s->run);
+    gr_stored_fini(s);
     charge(s, 0);
     gr_budget_fini(&s->arrays->budget);
     memset(s->arrays, 0, sizeof *s->arrays);
@@ -71,6 +72,17 @@ int32_t gr_arrays_for_all(struct gr_setup *s, graft_error *error)
     if (rc == GRAFT_OK) rc = make_arrays(s, &capacity, 0, error);
     s->model.config.recompute = recompute;
     return gr_strategy_agree(s->run.strategy, rc, error);
+}
+
+int32_t gr_arrays_for_blocks(struct gr_setup *s, const struct gr_capacity *capacity, graft_error *error)
+{
+    const int recompute = s->model.config.recompute;
+    int32_t   rc;
+
+    s->model.config.recompute = 1;
+    rc = make_arrays(s, capacity, 0, error);
+    s->model.config.recompute = recompute;
+    return rc;
 }
 
 static int raise_to(int64_t *now, int64_t wanted)

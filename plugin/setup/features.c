@@ -2,7 +2,10 @@
  * for. Of dense ones the host's own array is used where it will do; sparse ones stay so or are made dense (sparse.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/dense_view.h"
+#include "base/finite.h"
 #include "base/parallel.h"
+#include "edge/edge.h"
 #include "graph/csr.h"
 #include "setup/setup.h"
 
@@ -247,6 +250,30 @@ void gr_setup_features_refresh(struct gr_setup *s)
         memcpy(x + row * width, given + gr_vertex(s->row, row) * stride, (uint64_t)width * sizeof *x);
         if (s->model.config.normalize_features) normalize_row(x + row * width, width);
     }
+}
+
+/* Rows that create() has not read. */
+static int32_t check_taken(const struct gr_setup *s, const int64_t *vertex, int64_t count, const float *x,
+                           graft_error *error)
+{
+    const int64_t width = s->model.config.width[0];
+    const int64_t at = gr_setup_reads_rows(s) && !s->features_checked ? gr_first_not_finite(x, count * width) : -1;
+
+    if (at < 0 || at == count * width) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: a value is not finite",
+                   (long long)gr_vertex(s->vertex, vertex[at / width]));
+}
+
+int32_t gr_setup_take_features(const struct gr_setup *s, const struct gr_input *from, const int64_t *vertex,
+                               int64_t count, float *to, graft_error *error)
+{
+    const int64_t     width = s->model.config.width[0];
+    const graft_index index = { .size = sizeof index, .index_type = GRAFT_I64, .count = count, .data = vertex };
+    const graft_dense x = gr_dense_view(from->x, GRAFT_F32, s->n, width, from->stride);
+    const graft_dense rows = gr_dense_view(to, GRAFT_F32, count, width, width);
+
+    gr_edge_gather_rows(&x, &index, &rows, s->run.threads);
+    return check_taken(s, vertex, count, to, error);
 }
 
 static int32_t init_from_dense(struct gr_setup *s, graft_error *error)

@@ -98,9 +98,21 @@ static void plan_layers(struct gr_setup *s)
     const struct gr_capacity capacity = gr_capacity_of(s);
 
     gr_run_plan(&s->run, &s->budget, &capacity);
-    if (!gr_setup_has_batches(s)) return;
+    if (!gr_setup_has_batches(s) && !s->by_rows) return;
     for (int use = GR_USE_ACTIVATIONS; use <= GR_USE_GRADIENTS; use++) /* They come and go: arrays.c. */
         gr_budget_plan(&s->budget, (enum gr_use)use, 0);
+}
+
+double gr_evaluation_bytes(struct gr_setup *s)
+{
+    const struct gr_capacity capacity = gr_capacity_of(s);
+    const int                recompute = s->model.config.recompute;
+    struct gr_budget         plan = { 0 };
+
+    s->model.config.recompute = 1;
+    gr_run_plan(&s->run, &plan, &capacity);
+    s->model.config.recompute = recompute;
+    return gr_budget_planned(&plan);
 }
 
 /* Bytes that are planned if option recompute is set, whatever it is. */

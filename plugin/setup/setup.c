@@ -59,6 +59,7 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
     GR_TRY(check_edge_features(s, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
+    s->by_rows = s->given != NULL && gr_can_go_by_rows(s);
     if (gr_setup_has_batches(s)) s->model.config.row_masks = s->model.config.reuse_input = 0;
     if (gr_setup_has_batches(s) && s->over != NULL) s->model.config.sparse_input = GR_NO; /* rows of the halo are too */
     if (s->given != NULL && gr_masks_rows(s)) s->model.config.reuse_input = 0;            /* It is for all rows. */
@@ -105,8 +106,9 @@ static int32_t finish_setup(struct gr_setup *s, graft_error *error)
     /* Features and graph are complete. */
     gr_budget_plan(&s->budget, GR_USE_FEATURES, 0);
     gr_budget_plan(&s->budget, GR_USE_GRAPH, 0);
+    s->by_rows = s->given != NULL && gr_goes_by_rows(s);
     GR_TRY(gr_setup_replan(s, error));
-    if (gr_setup_has_batches(s)) return GR_NEW(s->context, s->arrays, 1, error);
+    if (gr_setup_has_batches(s) || s->by_rows) return GR_NEW(s->context, s->arrays, 1, error);
     capacity = gr_capacity_of(s);
     GR_TRY(gr_run_init(&s->run, &s->budget, &capacity, error));
     GR_TRY(gr_workers_cut(&s->run, &s->budget, &s->whole, s->whole.n_src, error));

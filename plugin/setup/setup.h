@@ -9,11 +9,13 @@
  * features.c, sparse.c  the features likewise        ranks_data.c     over ranks: the data set
  * plan.c       the memory budget, before anything is made    ranks_graph.c, ranks_edges.c  over ranks: the graph
  * arrays.c     arrays of the layers for batches, and for evaluations between them
+ * by_rows.c    evaluations and predictions in blocks of rows
  * spans.c      space for the profile                 ranks_compare.c  over ranks: what must be the same on all
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SETUP_SETUP_H
 #define GR_SETUP_SETUP_H
 
+#include "base/scratch.h"
 #include "parallel/partition.h"
 
 /** A breadth-first search, level by level, for the vertices that training depends on. */
@@ -40,11 +42,20 @@ struct gr_given_model {
     const struct gr_outputs *outputs;
 };
 
-/** Arrays of the layers that come and go in training by minibatch; see arrays.c. */
+/** Outputs of a layer for all vertices, while a pass goes by blocks of rows. */
+struct gr_stored {
+    const float      *x; /* [rows x out] in one of these: */
+    float            *memory;
+    struct gr_scratch file;
+};
+
+/** Arrays of the layers that come and go in training by minibatch, and in passes by blocks of rows; see arrays.c. */
 struct gr_batch_arrays {
     struct gr_budget   budget;
     int64_t            charged[GR_USES]; /* of it in the budget of the setup */
     struct gr_capacity most;             /* they are large enough for; 0: none */
+    struct gr_stored   stored[GR_LAYERS_MAX];
+    int64_t            sources_bytes; /* in the budget, of the search for the sources of blocks */
 };
 
 struct gr_setup {
@@ -68,6 +79,7 @@ struct gr_setup {
     int64_t        n;
     int64_t        n_seen;           /* of attention over ranks, n and the vertices of the halo behind them; else n */
     int64_t        first;            /* vertex of the first row of the host's arrays, while they are checked */
+    int            by_rows;          /* of a given model: the pass may be, and later is, in blocks of rows */
     int            features_checked; /* all of them, where batches check those that they read */
     const int64_t *vertex;           /* [n] what the host calls vertex v; NULL: v */
     const int64_t *row;              /* [n] row of the host's arrays that vertex v has; NULL: v */
@@ -108,6 +120,9 @@ static inline int64_t gr_rows_of_host(const struct gr_setup *setup)
 int64_t gr_setup_output_rows(const struct gr_setup *setup, const struct gr_outputs *outputs);
 /** Whether outputs have the right shapes, and the model gives them: no classes where it learns float targets. */
 int32_t gr_setup_check_outputs(const struct gr_setup *setup, const struct gr_outputs *outputs, graft_error *error);
+/** A forward pass without dropout over all vertices, or those of the list to predict. Its logits are of use until
+ *  gr_arrays_fini(). Collective. \return OK; ERR_NOMEM; ERR_FORMAT (features that create() did not read); ERR_IO. */
+int32_t gr_setup_forward(struct gr_setup *setup, graft_error *error);
 /** From the logits of the last forward pass to the outputs. Collective. */
 int32_t gr_setup_give(struct gr_setup *setup, const struct gr_outputs *outputs, graft_error *error);
 /** Row `at` of the outputs but labels, from the logits of its vertex. */
@@ -302,6 +317,13 @@ void    gr_setup_sparse_fini(struct gr_setup *setup);
 int32_t gr_setup_sparse_rows(struct gr_setup *setup, struct gr_budget *budget, const int64_t *vertex, int64_t n_src,
                              int64_t n_dst, graft_error *error);
 void    gr_setup_sparse_rows_fini(struct gr_setup *setup);
+/** The same for an evaluation. */
+int32_t gr_setup_sparse_block(struct gr_setup *setup, struct gr_budget *budget, const int64_t *vertex, int64_t n_src,
+                              int64_t n_dst, graft_error *error);
+/** to[count x width] = the rows of dense features that these vertices have in `from`, checked if create() did not.
+ *  \return OK; ERR_FORMAT (a value is not finite). */
+int32_t gr_setup_take_features(const struct gr_setup *setup, const struct gr_input *from, const int64_t *vertex,
+                               int64_t count, float *to, graft_error *error);
 /** Whether batches read rows of the host's dense features in place, and check those that they read: the array may be a
  *  mapped file that is larger than memory. The first pass over all vertices checks all rows. */
 int     gr_setup_reads_rows(const struct gr_setup *setup);
@@ -315,7 +337,14 @@ int32_t gr_arrays_for_all(struct gr_setup *setup, graft_error *error);
 /** Have arrays of the layers for the blocks of a batch, where other memory of the batch has `used` bytes.
  *  \return OK; ERR_NOMEM: on this rank alone, and there are none. */
 int32_t gr_arrays_for_batch(struct gr_setup *setup, const struct gr_block *blocks, int64_t used, graft_error *error);
+int32_t gr_arrays_for_blocks(struct gr_setup *setup, const struct gr_capacity *capacity, graft_error *error);
 void    gr_arrays_fini(struct gr_setup *setup);
+/** What an evaluation of all rows at once needs. */
+double  gr_evaluation_bytes(struct gr_setup *setup);
+/** Whether evaluations and predictions may be in blocks of rows; and whether they are, by option eval.blocks. */
+int     gr_can_go_by_rows(const struct gr_setup *setup);
+int     gr_goes_by_rows(struct gr_setup *setup);
+void    gr_stored_fini(struct gr_setup *setup);
 /** The parts of the graph that a step needs, and the blocks of all layers. Collective. */
 int32_t gr_setup_graph_mask(struct gr_setup *setup, graft_error *error);
 int32_t gr_ranks_graph_mask(struct gr_setup *setup, graft_error *error);

@@ -164,6 +164,24 @@ done:
     return rc;
 }
 
+int32_t gr_setup_sparse_block(struct gr_setup *s, struct gr_budget *budget, const int64_t *vertex, int64_t n_src,
+                              int64_t n_dst, graft_error *error)
+{
+    struct gr_sparse *parts = &s->run.input.sparse;
+    const graft_csr  *x = &parts->whole.x->csr;
+    graft_csr         own;
+    int32_t           rc = GRAFT_OK;
+
+    *parts = (struct gr_sparse){ .step = { { .rows = n_src }, { .rows = n_dst } } };
+    GR_TRY(copy_sparse_rows(s, budget, x, vertex, n_src, &parts->step[0].x, error));
+    if (n_dst == n_src) return GRAFT_OK;
+    own = parts->step[0].x->csr;
+    own.n_rows = n_dst;
+    rc = gr_matrix_create(s->context, &own, &parts->step[1].x, error);
+done:
+    return rc;
+}
+
 void gr_setup_sparse_rows_fini(struct gr_setup *s)
 {
     gr_setup_sparse_fini(s);

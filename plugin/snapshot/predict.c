@@ -165,8 +165,7 @@ static int32_t run_prediction(struct prediction_setup *p, const graft_model *m, 
     p->given.options.data = m->options.data;
     GR_TRY(gr_setup_init(s, m->context, data, &p->given, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_check_outputs(s, &p->outputs, error), error));
-    /* Without ranks the blocks of a step have the rows that the list needs. */
-    rc = gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, s->over == NULL ? s->step_of : s->whole_of, error);
+    rc = gr_setup_forward(s, error);
     if (rc == GRAFT_OK) rc = gr_setup_give(s, &p->outputs, error);
     rc = gr_ranks_fail(s, rc, error);
 done:

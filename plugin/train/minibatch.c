@@ -247,7 +247,7 @@ void gr_minibatches_fini(graft_trainer *t)
 
 /* -- a batch ------------------------------------------------------------------------------------------------------ */
 
-/* The rows of the features that the first layer reads, to[i] = from[row[i] - first]. */
+/* Rows of features of the halo, to[i] = from[row[i] - first]. */
 static int32_t take_rows(struct gr_setup *s, struct gr_minibatches *m, const graft_dense *from, const int64_t *row,
                          int64_t first, int64_t count, float *to, graft_error *error)
 {
@@ -267,35 +267,21 @@ done:
     return rc;
 }
 
-/* Rows that create() has not read. */
-static int32_t check_taken_rows(const struct gr_setup *s, const struct gr_minibatches *m, const float *x,
-                                graft_error *error)
-{
-    const int64_t width = s->model.config.width[0], count = m->n_vertices * width;
-    const int64_t at = gr_setup_reads_rows(s) ? gr_first_not_finite(x, count) : count;
-
-    if (at == count) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: a value is not finite",
-                   (long long)m->names[at / width]);
-}
-
 static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
-    const int64_t     width = s->model.config.width[0], owned = m->ranks != NULL ? m->ranks->n_owned : m->n_vertices;
-    const graft_dense from = gr_dense_view(m->input.x, GRAFT_F32, s->n, width, m->input.stride);
-    graft_dense       halo;
-    float            *x;
-    int32_t           rc = GRAFT_OK;
+    const int64_t width = s->model.config.width[0], owned = m->ranks != NULL ? m->ranks->n_owned : m->n_vertices;
+    graft_dense   halo;
+    float        *x;
+    int32_t       rc = GRAFT_OK;
 
     if (m->input.x == NULL)
         return gr_setup_sparse_rows(s, &m->budget, m->vertex, m->block[0].n_src, m->block[0].n_dst, error);
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_FEATURES, x, m->n_vertices * width, error));
-    GR_TRY(take_rows(s, m, &from, m->vertex, 0, owned, x, error));
+    GR_TRY(gr_setup_take_features(s, &m->input, m->vertex, owned, x, error));
     if (m->ranks != NULL) {
         halo = gr_dense_view(m->ranks->x, GRAFT_F32, s->partition.part.halo.count, width, width);
         GR_TRY(take_rows(s, m, &halo, m->vertex + owned, s->n, m->n_vertices - owned, x + owned * width, error));
     }
-    GR_TRY(check_taken_rows(s, m, x, error));
     s->run.input.x = x;
     s->run.input.stride = width;
     if (s->model.config.input_dropout > 0)

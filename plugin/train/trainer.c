@@ -57,13 +57,8 @@ static void swap_best(graft_trainer *t)
 
 int32_t gr_trainer_forward(graft_trainer *t, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     t->setup.run.epoch = t->progress.epoch;
-    if (t->setup.arrays != NULL) GR_TRY(gr_arrays_for_all(&t->setup, error));
-    rc = gr_run_forward(&t->setup.run, GRAFT_PASS_EVALUATION, t->setup.whole_of, error);
-done:
-    return rc;
+    return gr_setup_forward(&t->setup, error);
 }
 
 void gr_trainer_forward_end(graft_trainer *t)

@@ -86,8 +86,14 @@ static void measure_training(const graft_api *api, const graft_dataset *data, in
     if (train->epoch(trainer, &epoch, &error) < 0) bench_die("%s", error.message);
     print("peak with an epoch", peak, dataset);
     printf("seconds of the epoch                 %8.1f\n", epoch.seconds);
-    if (evaluates && train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error) < 0) bench_die("%s", error.message);
-    if (evaluates) print("peak with an evaluation", peak, dataset);
+    if (evaluates) {
+        const double begin = bench_seconds();
+
+        peak = resident_now();
+        if (train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error) < 0) bench_die("%s", error.message);
+        print("peak of an evaluation", peak, dataset);
+        printf("seconds of the evaluation            %8.1f\n", bench_seconds() - begin);
+    }
     train->destroy(trainer);
 }
 

@@ -1,0 +1,24 @@
+/* A file without a name for an array that is written in pieces and read in any order: the system may write its pages to
+ * the disk and drop them, so the array may be larger than memory.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_BASE_SCRATCH_H
+#define GR_BASE_SCRATCH_H
+
+#include "base/error.h"
+
+/** Zeroed, there is no file. */
+struct gr_scratch {
+    int         has_file;
+    int         fd;
+    const void *data; /* [bytes] mapped, to be read */
+    int64_t     bytes;
+};
+
+/** Make a file in `folder`; it goes with fini() or with the process. \return OK; ERR_IO (errno in native_code). */
+int32_t gr_scratch_init(struct gr_scratch *scratch, const char *folder, int64_t bytes, graft_error *error);
+/** Write a piece. \return OK; ERR_IO: the disk is full, say. */
+int32_t gr_scratch_write(const struct gr_scratch *scratch, int64_t offset, const void *from, int64_t bytes,
+                         graft_error *error);
+void    gr_scratch_fini(struct gr_scratch *scratch);
+
+#endif
