@@ -24,11 +24,14 @@ typedef struct graft_dataset {
     int64_t            n_features;
     int64_t            n_classes;       /**< outputs of a model: classes, or columns of float_targets */
     const graft_csr   *graph;           /**< [n x n_vertices], row v holds the vertices from which v gathers */
-    const graft_dense *features;        /**< [n x n_features] F32; NULL if features are sparse. With option
-                                             batch_size, in one process, with order=given and without
-                                             normalize_features, batches read only the rows that they need, in
-                                             place: it may be a mapped file. Evaluations, predictions and update()
-                                             read all rows */
+    const graft_dense *features;        /**< [n x n_features] F32, F16, BF16, or U8 with feature_scale and
+                                             feature_zero; NULL if features are sparse. With option batch_size, in one
+                                             process, with order=given and without normalize_features, batches read
+                                             only the rows that they need, in place: it may be a mapped file.
+                                             Evaluations, predictions and update() read all rows. Of other types than
+                                             F32 batches make floats of the rows that they read, and so do evaluations
+                                             and predictions in blocks of rows (eval.blocks); otherwise a trainer has
+                                             a copy of all rows as floats. update() gives the same type */
     const graft_csr   *sparse_features; /**< [n x n_features] F32 values; NULL if features are dense */
     const int32_t     *labels;          /**< [n] 0 .. n_classes-1, or -1 for unlabelled vertices; or NULL */
     const uint8_t     *targets;         /**< [n x n_classes] 0 or 1, for several classes per vertex; or NULL. If both
@@ -49,6 +52,9 @@ typedef struct graft_dataset {
                                            that it is made from, an edge that was there keeps its own, and of entries
                                            that repeat the first one stays. NULL: none. Not borrowed: create(),
                                            update() and predict() copy it */
+    const float *feature_scale; /**< [n_features] with features of U8: x stands for scale (x - zero) of its column,
+                                     rounded after each operation; finite for x from 0 to 255. Copied. Otherwise NULL */
+    const float *feature_zero;  /**< [n_features] the same */
 } graft_dataset;
 
 /** A data set that was read from files. */
@@ -63,17 +69,19 @@ typedef struct graft_data_interface {
      * `path` is a folder with
      *     edges.npy             int32 or int64 [2, edges], row 0 sources and row 1 destinations; or graph.mtx instead
      *     edge_features.npy     float32 [edges, d], row i for edge i of edges.npy
-     *     features.npy          float32 [n, d]; or, if sparse, four files of a CSR matrix:
-     *                           features_csr_indptr.npy int64 [n+1], features_csr_indices.npy int32,
+     *     features.npy          float32, float16, bfloat16 ('<V2' or '|V2') or uint8 [n, d], of uint8 with
+     *                           feature_scale.npy and feature_zero.npy, float32 [d]; or, if sparse, four files of a
+     *                           CSR matrix: features_csr_indptr.npy int64 [n+1], features_csr_indices.npy int32,
      *                           features_csr_data.npy float32, features_csr_shape.npy int64 [2]
      *     labels.npy            int32 [n], -1 for unlabelled vertices; or uint8 [n, c] for several classes per vertex
      *     targets.npy           instead of labels.npy, for regression: float32 [n] or [n, c], NaN where not known
      *     split.npy             uint8 [n], 0 none, 1 train, 2 validation, 3 test
      * or one Matrix Market file (*.mtx: coordinate; real, integer or pattern; general or symmetric; square), whose
      * entry (i, j) means that i gathers from j. A folder may have only the graph, or graph and features; missing
-     * arrays are NULL in the data set. Only little-endian .npy files of version 1 to 3 in C order are read. A repeated
-     * edge is stored once, with the first of its rows of edge_features.npy; in a Matrix Market file its values are
-     * added.
+     * arrays are NULL in the data set. With option batch_size not 0, in one process, features.npy is mapped and not
+     * read, so it may be larger than memory; its values are not checked then, and it must not change. Only
+     * little-endian .npy files of version 1 to 3 in C order are read. A repeated edge is stored once, with the first of
+     * its rows of edge_features.npy; in a Matrix Market file its values are added.
      *
      * \param[out] data  Unchanged on failure.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no such file or folder, or no graph in it); ERR_IO (errno in

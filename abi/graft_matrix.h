@@ -8,7 +8,7 @@
 GRAFT_EXTERN_C_BEGIN
 
 typedef int32_t graft_dtype;
-enum { GRAFT_F32 = 1, GRAFT_F64 = 2, GRAFT_I32 = 3, GRAFT_I64 = 4, GRAFT_U8 = 5, GRAFT_BF16 = 6 };
+enum { GRAFT_F32 = 1, GRAFT_F64 = 2, GRAFT_I32 = 3, GRAFT_I64 = 4, GRAFT_U8 = 5, GRAFT_BF16 = 6, GRAFT_F16 = 7 };
 
 /** A semiring: the operations that combine row i of A with column j of B.
  *
@@ -48,7 +48,8 @@ typedef struct graft_csr {
 /** A dense row-major matrix, borrowed. */
 typedef struct graft_dense {
     uint32_t    size;
-    graft_dtype dtype; /**< GRAFT_F32 or GRAFT_F64; GRAFT_BF16 (the upper half of a float) where a call allows it */
+    graft_dtype dtype; /**< GRAFT_F32 or GRAFT_F64; where a call allows it GRAFT_BF16 (the upper half of a
+                            float), GRAFT_F16 (IEEE 754 binary16) or GRAFT_U8 */
     int64_t     n_rows, n_cols;
     int64_t     stride; /**< elements from one row to the next, at least n_cols */
     void       *data;   /**< written only where a comment says "out" or "written" */

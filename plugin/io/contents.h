@@ -16,6 +16,9 @@ struct graft_data {
     struct gr_csr    graph;
     struct gr_csr    sparse;
     graft_dense      dense, float_targets, edge_features;
+    void            *map; /* features.npy, of which `dense` has the elements; NULL: they are in memory */
+    int64_t          map_bytes;
+    float           *feature_scale, *feature_zero;
     int32_t         *labels;
     uint8_t         *targets;
     uint8_t         *split;

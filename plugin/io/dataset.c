@@ -4,6 +4,7 @@
 #include "io/mtx.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 /* The average bytes of a vertex in the files and in the row pointers, without its edges. */
 static double vertex_bytes(const struct gr_folder *folder, int64_t n)
@@ -137,7 +138,10 @@ void gr_data_close(graft_context *context, graft_data *data)
     if (data == NULL) return;
     gr_csr_fini(context, &data->graph);
     gr_csr_fini(context, &data->sparse);
-    gr_free(context, data->dense.data);
+    if (data->map != NULL) munmap(data->map, (size_t)data->map_bytes);
+    else gr_free(context, data->dense.data);
+    gr_free(context, data->feature_scale);
+    gr_free(context, data->feature_zero);
     gr_free(context, data->float_targets.data);
     gr_free(context, data->edge_features.data);
     gr_free(context, data->labels);

@@ -3,26 +3,86 @@
 #include "base/finite.h"
 #include "io/contents.h"
 
-static int32_t read_dense(const graft_context *context, const struct gr_part_file *part, graft_data *data,
-                          graft_error *error)
+#include <sys/mman.h>
+
+/* The first element that is not finite, or count. */
+static int64_t find_not_finite(const graft_dense *x, int64_t count)
+{
+    const uint16_t  exponent = x->dtype == GRAFT_F16 ? 0x7C00 : 0x7F80; /* all ones */
+    const uint16_t *half = x->data;
+    int64_t         at = 0;
+
+    if (x->dtype == GRAFT_U8) return count;
+    if (x->dtype == GRAFT_F32) return gr_first_not_finite(x->data, count);
+    while (at < count && (half[at] & exponent) != exponent) at++;
+    return at;
+}
+
+/* In training by minibatch the file stays where it is; where it cannot be mapped it is read. */
+static int map_dense(const struct gr_reading *reading, const struct gr_part_file *part, graft_data *data)
+{
+    void *map;
+
+    if (reading->comm->n_ranks > 1 || reading->context->options.sampling.batch_size == 0) return 0;
+    if (part->npy.count == 0 || part->npy.offset % part->npy.item_bytes != 0) return 0;
+    map = mmap(NULL, (size_t)part->file.size, PROT_READ, MAP_SHARED, part->file.fd, 0);
+    if (map == MAP_FAILED) return 0;
+    data->map = map;
+    data->map_bytes = part->file.size;
+    data->dense.data = (char *)map + part->npy.offset;
+    return 1;
+}
+
+static int32_t read_scales(const graft_context *context, const struct gr_folder *folder, graft_data *data,
+                           graft_error *error)
+{
+    const struct gr_part_file *scale = &folder->part[GR_PART_FEATURE_SCALE];
+    const struct gr_part_file *zero = &folder->part[GR_PART_FEATURE_ZERO];
+    int32_t                    rc = GRAFT_OK;
+
+    if (data->dense.dtype != GRAFT_U8) return GRAFT_OK;
+    GR_TRY(GR_NEW(context, data->feature_scale, data->dense.n_cols, error));
+    GR_TRY(GR_NEW(context, data->feature_zero, data->dense.n_cols, error));
+    GR_TRY(gr_npy_read(&scale->file, &scale->npy, 0, data->dense.n_cols, data->feature_scale, error));
+    GR_TRY(gr_npy_read(&zero->file, &zero->npy, 0, data->dense.n_cols, data->feature_zero, error));
+    data->set.feature_scale = data->feature_scale;
+    data->set.feature_zero = data->feature_zero;
+done:
+    return rc;
+}
+
+static int32_t read_rows(const graft_context *context, const struct gr_part_file *part, graft_data *data,
+                         graft_error *error)
 {
     const int64_t first = data->set.first_vertex, n = data->set.n_slice, width = part->npy.shape[1];
-    float        *features = NULL;
+    char         *elements = NULL;
     int64_t       bad;
-    int32_t       rc;
+    int32_t       rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, features, n * width, error));
-    data->dense = (graft_dense){ sizeof data->dense, GRAFT_F32, n, width, width, features };
-    GR_TRY(gr_npy_read(&part->file, &part->npy, first * width, n * width, features, error));
-    bad = gr_first_not_finite(features, n * width);
-    if (bad < n * width) {
-        rc =
-            gr_fail(error, GRAFT_ERR_FORMAT, "'%s': row %lld, column %lld is %g, expected a finite number",
-                    part->file.name, (long long)(first + bad / width), (long long)(bad % width), (double)features[bad]);
-        goto done;
-    }
+    GR_TRY(GR_NEW(context, elements, n * width * part->npy.item_bytes, error));
+    data->dense.data = elements;
+    GR_TRY(gr_npy_read(&part->file, &part->npy, first * width, n * width, elements, error));
+    bad = find_not_finite(&data->dense, n * width);
+    if (bad == n * width) return GRAFT_OK;
+    rc = gr_fail(error, GRAFT_ERR_FORMAT, "'%s': row %lld, column %lld is %g, expected a finite number",
+                 part->file.name, (long long)(first + bad / width), (long long)(bad % width),
+                 data->dense.dtype == GRAFT_F32 ? (double)((const float *)data->dense.data)[bad] : (double)NAN);
+done:
+    return rc;
+}
+
+static int32_t read_dense(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                          graft_error *error)
+{
+    const struct gr_part_file *part = &folder->part[GR_PART_FEATURES];
+    const int64_t              n = data->set.n_slice, width = part->npy.shape[1];
+    int32_t                    rc = GRAFT_OK;
+
+    data->dense = (graft_dense){ sizeof data->dense, part->npy.dtype, n, width, width, NULL };
+    if (!map_dense(reading, part, data)) GR_TRY(read_rows(reading->context, part, data, error));
     data->set.features = &data->dense;
     data->set.n_features = width;
+    rc = read_scales(reading->context, folder, data, error);
 done:
     return rc;
 }
@@ -99,7 +159,7 @@ int32_t gr_features_read(const struct gr_reading *reading, const struct gr_folde
     int32_t              rc = GRAFT_OK;
 
     if (gr_folder_has(folder, GR_PART_FEATURES)) {
-        rc = read_dense(context, &folder->part[GR_PART_FEATURES], data, error);
+        rc = read_dense(reading, folder, data, error);
         GR_TRY(gr_comm_agree(reading->comm, rc, error));
     }
     if (gr_folder_has(folder, GR_PART_INDPTR)) {

@@ -18,7 +18,12 @@ static const struct {
     [GR_PART_GRAPH] = { .name = "graph.mtx" },
     [GR_PART_EDGES] = { "edges.npy", { "int32 or int64 [2, edges]", { GRAFT_I32, GRAFT_I64 }, { 2, 2 } } },
     [GR_PART_EDGE_FEATURES] = { "edge_features.npy", { "float32 [edges, features]", { GRAFT_F32 }, { 2 } } },
-    [GR_PART_FEATURES] = { "features.npy", { "float32 [n, features]", { GRAFT_F32 }, { 2 } } },
+    [GR_PART_FEATURES] = { "features.npy",
+                           { "float32, float16, bfloat16 ('<V2') or uint8 [n, features]",
+                             { GRAFT_F32, GRAFT_F16, GRAFT_BF16, GRAFT_U8 },
+                             { 2, 2, 2, 2 } } },
+    [GR_PART_FEATURE_SCALE] = { "feature_scale.npy", { "float32 [features]", { GRAFT_F32 }, { 1 } } },
+    [GR_PART_FEATURE_ZERO] = { "feature_zero.npy", { "float32 [features]", { GRAFT_F32 }, { 1 } } },
     [GR_PART_INDPTR] = { "features_csr_indptr.npy", { "int64 [n + 1]", { GRAFT_I64 }, { 1 } } },
     [GR_PART_INDICES] = { "features_csr_indices.npy", { "int32 [entries]", { GRAFT_I32 }, { 1 } } },
     [GR_PART_VALUES] = { "features_csr_data.npy", { "float32 [entries]", { GRAFT_F32 }, { 1 } } },
@@ -132,6 +137,30 @@ static int32_t check_sparse(struct gr_folder *folder, graft_error *error)
     return gr_vertices_agree(&folder->vertices, &shape->file, n_d[0], error);
 }
 
+/* Features of 8 bits have a scale and a zero for each column. */
+static int32_t check_scales(const struct gr_folder *folder, graft_error *error)
+{
+    const struct gr_part_file *features = &folder->part[GR_PART_FEATURES];
+    const int                  has_bytes = gr_folder_has(folder, GR_PART_FEATURES) && features->npy.dtype == GRAFT_U8;
+    char                       shown[GR_FILE_NAME];
+
+    gr_file_show(shown, folder->path, NULL);
+    for (int i = GR_PART_FEATURE_SCALE; i <= GR_PART_FEATURE_ZERO; i++) {
+        const struct gr_part_file *part = &folder->part[i];
+
+        if (gr_folder_has(folder, i) != has_bytes)
+            return gr_fail(error, has_bytes ? GRAFT_ERR_NOT_FOUND : GRAFT_ERR_FORMAT,
+                           has_bytes ? "folder '%s' has %s of uint8 but no %s"
+                                     : "folder '%s' has no %s of uint8, but has %s",
+                           shown, parts[GR_PART_FEATURES].name, parts[i].name);
+        if (has_bytes && part->npy.count != features->npy.shape[1])
+            return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld elements, but '%s' has %lld columns",
+                           part->file.name, (long long)part->npy.count, features->file.name,
+                           (long long)features->npy.shape[1]);
+    }
+    return GRAFT_OK;
+}
+
 /* Features, labels and split have one row for each vertex. */
 static int32_t check_rows(struct gr_folder *folder, enum gr_part which, graft_error *error)
 {
@@ -170,6 +199,7 @@ static int32_t check_file_shapes(struct gr_folder *folder, graft_error *error)
     }
     GR_TRY(check_edge_rows(folder, error));
     GR_TRY(check_rows(folder, GR_PART_FEATURES, error));
+    GR_TRY(check_scales(folder, error));
     if (gr_folder_has(folder, GR_PART_SHAPE)) GR_TRY(check_sparse(folder, error));
     GR_TRY(check_rows(folder, GR_PART_LABELS, error));
     GR_TRY(check_rows(folder, GR_PART_TARGETS, error));

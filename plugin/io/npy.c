@@ -80,8 +80,9 @@ static int32_t parse_descr(struct cursor *cursor, struct gr_npy *npy)
         const char *text;
         graft_dtype dtype;
         int32_t     bytes;
-    } types[] = { { "<f4", GRAFT_F32, 4 }, { "<f8", GRAFT_F64, 8 }, { "<i4", GRAFT_I32, 4 },
-                  { "<i8", GRAFT_I64, 8 }, { "|u1", GRAFT_U8, 1 },  { "<u1", GRAFT_U8, 1 } };
+    } types[] = { { "<f4", GRAFT_F32, 4 }, { "<f8", GRAFT_F64, 8 },  { "<i4", GRAFT_I32, 4 },
+                  { "<i8", GRAFT_I64, 8 }, { "|u1", GRAFT_U8, 1 },   { "<u1", GRAFT_U8, 1 },
+                  { "<f2", GRAFT_F16, 2 }, { "<V2", GRAFT_BF16, 2 }, { "|V2", GRAFT_BF16, 2 } }; /* of ml_dtypes */
     const char *why = "";
     int32_t     rc;
 
@@ -209,11 +210,12 @@ static int32_t check_npy_header(const struct cursor *cursor, struct gr_npy *npy)
     const int64_t             held = cursor->file->size - npy->offset;
     int64_t                   needed = 0;
     int                       overflow = 0;
+    int                       is_legal = 0;
     char                      shape[96];
 
     print_shape(shape, sizeof shape, npy);
-    if ((npy->dtype != form->dtype[0] || npy->n_dims != form->n_dims[0]) &&
-        (npy->dtype != form->dtype[1] || npy->n_dims != form->n_dims[1])) {
+    for (int i = 0; i < GR_NPY_FORMS; i++) is_legal |= npy->dtype == form->dtype[i] && npy->n_dims == form->n_dims[i];
+    if (!is_legal) {
         return gr_fail(cursor->error, GRAFT_ERR_FORMAT, "'%s' has shape %s of %s, expected %s", cursor->file->name,
                        shape, cursor->descr, form->text);
     }

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "graft_matrix.h"
 
-enum { GR_NPY_DIMS = 4 };
+enum { GR_NPY_DIMS = 4, GR_NPY_FORMS = 4 };
 
 /** The header of an .npy file. */
 struct gr_npy {
@@ -19,11 +19,11 @@ struct gr_npy {
     int64_t     offset; /* of the first element in the file */
 };
 
-/** The legal contents of a file: one of two forms, and a description of both. */
+/** The legal contents of a file: one of some forms, and a description of all. */
 struct gr_npy_form {
     const char *text;
-    graft_dtype dtype[2];
-    int32_t     n_dims[2];
+    graft_dtype dtype[GR_NPY_FORMS]; /* 0: no more */
+    int32_t     n_dims[GR_NPY_FORMS];
 };
 
 /** Read and check the header. \return OK; ERR_FORMAT (also if the length of the file is not exactly what type and shape

@@ -152,6 +152,7 @@ static struct gr_operand features_of(const struct gr_run *run, int64_t rows)
                                                   : &input->sparse.whole };
     if (gr_is_training(run) && input->dropped != NULL)
         return gr_dense_operand(input->dropped, gr_run_config(run)->width[0], rows);
+    GR_ASSERT(input->type == GRAFT_F32);
     return gr_dense_operand(input->x, input->stride, rows);
 }
 

@@ -110,7 +110,8 @@ struct gr_sparse {
 
 /** Features as they enter the first layer. */
 struct gr_input {
-    const float           *x; /* NULL: sparse */
+    const void            *x;    /* NULL: sparse */
+    graft_dtype            type; /* GRAFT_F32; others where batches and blocks of rows make floats of what they read */
     int64_t                stride;
     float                 *dropped; /* [n_src x width] space for dropout, or NULL */
     struct gr_sparse       sparse;

@@ -51,7 +51,7 @@ done:
 static int32_t check_all_rows(struct gr_setup *s, graft_error *error)
 {
     const struct gr_input *input = &s->run.input;
-    const graft_dense      x = gr_dense_view(input->x, GRAFT_F32, s->n, s->model.config.width[0], input->stride);
+    const graft_dense      x = gr_dense_view(input->x, input->type, s->n, s->model.config.width[0], input->stride);
     int32_t                rc = GRAFT_OK;
 
     if (s->features_checked || input->x == NULL || !gr_setup_reads_rows(s)) return GRAFT_OK;

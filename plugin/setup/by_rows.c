@@ -29,6 +29,7 @@ int gr_goes_by_rows(struct gr_setup *s)
     double                            bytes;
 
     if (!gr_can_go_by_rows(s)) return 0;
+    if (s->run.input.type != GRAFT_F32 && s->run.input.x != NULL) return 1; /* all rows as floats are nowhere */
     if (options->eval_blocks == GR_YES || options->eval_folder[0] != '\0') return 1;
     bytes = gr_evaluation_bytes(s);
     return bytes > GR_EVALUATION_WHOLE_BYTES || !gr_budget_fits(&s->budget, bytes);
@@ -228,6 +229,7 @@ static int32_t give_features(struct pass *p, const struct gr_block *block, graft
         return gr_setup_sparse_block(p->s, &p->of_block, p->vertex, block->n_src, block->n_dst, error);
     GR_TRY(gr_setup_take_features(p->s, &p->input, p->vertex, block->n_src, p->features, error));
     input->x = p->features;
+    input->type = GRAFT_F32;
     input->stride = p->s->model.config.width[0];
 done:
     return rc;

@@ -1,12 +1,14 @@
 /* The data set of the host, checked: what a rank can check without the others.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/finite.h"
+#include "base/dense_view.h"
+#include "base/dtype.h"
 #include "base/limits.h"
 #include "base/team.h"
 #include "graph/csr.h"
 #include "setup/setup.h"
 
 #include <math.h>
+#include <string.h>
 
 static int32_t check_labels(const struct gr_targets *d, int64_t first, graft_error *error)
 {
@@ -75,8 +77,7 @@ static int64_t find_row_not_finite(const graft_dense *f, int64_t begin, int64_t 
     const int64_t span = f->stride == f->n_cols ? end - begin : 1;
 
     for (int64_t row = begin; row < end; row += span) {
-        const int64_t count = span * f->n_cols,
-                      at = gr_first_not_finite((const float *)f->data + row * f->stride, count);
+        const int64_t count = span * f->n_cols, at = gr_features_not_finite(f, row * f->stride, count);
 
         if (at < count) return row + at / f->n_cols;
     }
@@ -118,25 +119,12 @@ int32_t gr_edge_features_check(const graft_dense *f, int64_t rows, int threads, 
     return gr_fail(error, GRAFT_ERR_FORMAT, "edge_features: row %lld has a value that is not finite", (long long)bad);
 }
 
-int32_t gr_features_check_type(const graft_dense *f, graft_error *error)
-{
-    const int32_t rc = gr_dense_check(f, "features", error);
-
-    if (rc < 0 || f->dtype == GRAFT_F32) return rc;
-    return gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d, expected GRAFT_F32 (1)", f->dtype);
-}
-
 int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graft_error *error)
 {
-    int64_t bad;
-    int32_t rc = GRAFT_OK;
+    const int64_t bad = find_bad_row(f, threads);
 
-    GR_TRY(gr_features_check_type(f, error));
-    bad = find_bad_row(f, threads);
     if (bad == f->n_rows) return GRAFT_OK;
-    rc = gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: a value is not finite", (long long)(first + bad));
-done:
-    return rc;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: a value is not finite", (long long)(first + bad));
 }
 
 static int32_t check_dataset_graph(const struct gr_setup *s, graft_error *error)
@@ -165,8 +153,8 @@ static int32_t check_dataset_graph(const struct gr_setup *s, graft_error *error)
 static int32_t check_dataset_shapes(const struct gr_setup *s, graft_error *error)
 {
     const graft_dataset *d = &s->data;
-    const int64_t        rows = d->features != NULL ? s->features.n_rows : s->sparse_features.n_rows;
-    const int64_t        cols = d->features != NULL ? s->features.n_cols : s->sparse_features.n_cols;
+    const int64_t        rows = d->features != NULL ? s->features.x.n_rows : s->sparse_features.n_rows;
+    const int64_t        cols = d->features != NULL ? s->features.x.n_cols : s->sparse_features.n_cols;
 
     if (d->n_features > INT32_MAX || d->n_classes > INT32_MAX) {
         return gr_fail(error, GRAFT_ERR_ARG, "%lld features and %lld classes are too many", (long long)d->n_features,
@@ -237,9 +225,11 @@ static void lend_rows(struct gr_setup *s, const char *name, uint32_t what, const
 
 void gr_setup_lend_features(struct gr_setup *s, const graft_dense *f)
 {
+    const int64_t element = gr_dtype_bytes(f->dtype);
+
     gr_loan_take(&s->loans, s->context,
-                 &(struct gr_loan){ "features", GRAFT_UPDATE_FEATURES, f->data, f->n_rows,
-                                    f->n_cols * (int64_t)sizeof(float), f->stride * (int64_t)sizeof(float), 0 });
+                 &(struct gr_loan){ "features", GRAFT_UPDATE_FEATURES, f->data, f->n_rows, f->n_cols * element,
+                                    f->stride * element, 0 });
 }
 
 void gr_setup_lend_sparse(struct gr_setup *s, const graft_csr *x)
@@ -280,7 +270,7 @@ static void lend_dataset(struct gr_setup *s, const graft_csr *graph, const graft
     static const char *const names[] = { "graph.row_ptr", "graph.col_idx", graph_values };
 
     if (s->over == NULL) gr_loan_take_csr(&s->loans, s->context, graph, names, 0, GRAFT_UPDATE_EDGE_VALUES);
-    if (s->data.features != NULL) gr_setup_lend_features(s, &s->features);
+    if (s->data.features != NULL) gr_setup_lend_features(s, &s->features.x);
     else gr_setup_lend_sparse(s, sparse);
     gr_setup_lend_targets(s, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT, &s->data,
                           &s->float_targets);
@@ -309,6 +299,41 @@ done:
     return rc;
 }
 
+/* Check dense features unless batches do, and copy their scale and zero. */
+static int32_t take_types(struct gr_setup *s, graft_error *error)
+{
+    struct gr_features *f = &s->features;
+    const int64_t       width = f->x.n_cols;
+    int32_t             rc = GRAFT_OK;
+
+    s->feature_type = f->x.dtype;
+    if (!gr_setup_reads_rows(s)) GR_TRY(gr_features_check(&f->x, s->first, s->run.threads, error));
+    if (f->scale == NULL) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, s->feature_scale, 2 * width, error));
+    memcpy(s->feature_scale, f->scale, (uint64_t)width * sizeof *f->scale);
+    memcpy(s->feature_scale + width, f->zero, (uint64_t)width * sizeof *f->zero);
+    f->scale = s->feature_scale;
+    f->zero = s->feature_scale + width;
+done:
+    return rc;
+}
+
+/* Over ranks the rows of a slice travel as floats. */
+static int32_t widen_slice(struct gr_setup *s, graft_error *error)
+{
+    graft_dense *x = &s->features.x;
+    int32_t      rc = GRAFT_OK;
+
+    if (s->over == NULL || s->data.features == NULL || x->dtype == GRAFT_F32) return GRAFT_OK;
+    GR_TRY(gr_budget_borrow(&s->budget, gr_block_bytes(x->n_rows * x->n_cols, sizeof *s->slice),
+                            "features (of the slice, as floats)", error));
+    GR_TRY(GR_NEW(s->context, s->slice, x->n_rows * x->n_cols, error));
+    gr_features_widen_all(&s->features, s->run.threads, s->slice);
+    *x = gr_dense_view(s->slice, GRAFT_F32, x->n_rows, x->n_cols, x->n_cols);
+done:
+    return rc;
+}
+
 /* Our copies of the host's structs; the arrays remain those of the host. */
 int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
 {
@@ -323,9 +348,7 @@ int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
                               "dataset.float_targets", error));
     read_run_targets(s);
     if (s->over == NULL) GR_TRY(gr_struct_read(&graph, sizeof graph, s->data.graph, "dataset.graph", error));
-    if (s->data.features != NULL) {
-        GR_TRY(gr_struct_read(&s->features, sizeof s->features, s->data.features, "dataset.features", error));
-    }
+    if (s->data.features != NULL) GR_TRY(gr_features_view(&s->data, &s->features, error));
     if (s->data.sparse_features != NULL) {
         GR_TRY(gr_struct_read(&sparse, sizeof sparse, s->data.sparse_features, "dataset.sparse_features", error));
     }
@@ -338,8 +361,7 @@ int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
     GR_TRY(read_edge_features(s, error));
     if (s->data.float_targets != NULL)
         GR_TRY(gr_float_targets_check(&s->float_targets, s->n, s->data.n_classes, error));
-    if (s->data.features != NULL && gr_setup_reads_rows(s)) GR_TRY(gr_features_check_type(&s->features, error));
-    else if (s->data.features != NULL) GR_TRY(gr_features_check(&s->features, s->first, s->run.threads, error));
+    if (s->data.features != NULL) GR_TRY(take_types(s, error));
     else {
         GR_TRY(gr_csr_widen(s->context, &s->sparse_features, "sparse_features", &s->row_ptr[1], error));
         gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_bytes(s->row_ptr[1]));
@@ -347,6 +369,7 @@ int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
     }
     GR_TRY(gr_targets_check(&s->run.targets, s->first, error));
     lend_dataset(s, &graph, &sparse);
+    rc = widen_slice(s, error);
 done:
     return rc;
 }

@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
+#include "base/dtype.h"
 #include "base/finite.h"
 #include "base/parallel.h"
-#include "edge/edge.h"
 #include "graph/csr.h"
 #include "setup/setup.h"
 
@@ -130,6 +130,7 @@ static int32_t make_dense(struct gr_setup *s, const graft_csr *sparse, graft_err
     GR_TRY(new_dense(s, &x, error));
     fill_dense(s, sparse, x);
     s->run.input.x = x;
+    s->run.input.type = GRAFT_F32;
     s->run.input.stride = s->model.config.width[0];
 done:
     return rc;
@@ -215,39 +216,49 @@ done:
 /* Whether dense features are read from a copy, rather than where they are given. */
 static int are_copied(const struct gr_setup *s)
 {
-    return s->model.config.normalize_features || s->row != NULL;
+    const int is_float = s->features.x.dtype == GRAFT_F32;
+
+    return s->model.config.normalize_features || s->row != NULL || (!is_float && !gr_features_stay(s));
+}
+
+int gr_features_stay(const struct gr_setup *s)
+{
+    const struct gr_options *options = &s->context->options;
+    const int copied = options->data.normalize_features || options->resource.order != GR_ORDER_GIVEN || s->row != NULL;
+
+    return gr_can_go_by_rows(s) && !options->sampling.history && !copied;
 }
 
 /* Prefetch a row that the permuted copy will read soon. */
 static void prefetch_row(const struct gr_setup *s, int64_t row)
 {
     enum { AHEAD = 12, LINE = 64, LINES = 4 };
-    const int64_t     bytes = s->model.config.width[0] * (int64_t)sizeof(float);
-    const char *const at = (const char *)s->features.data;
+    const graft_dense *x = &s->features.x;
+    const int64_t      element = gr_dtype_bytes(x->dtype), bytes = s->model.config.width[0] * element;
+    const char *const  at = x->data;
 
     if (row + AHEAD >= s->n) return;
     for (int64_t line = 0; line < LINES && line * LINE < bytes; line++)
-        __builtin_prefetch(at + gr_vertex(s->row, row + AHEAD) * s->features.stride * (int64_t)sizeof(float) +
-                           line * LINE);
+        __builtin_prefetch(at + gr_vertex(s->row, row + AHEAD) * x->stride * element + line * LINE);
 }
 
 void gr_setup_features_refresh(struct gr_setup *s)
 {
-    const int64_t width = s->model.config.width[0], stride = s->features.stride;
-    const float  *given = s->features.data;
+    const int64_t width = s->model.config.width[0];
     float *const  x = (float *)(uintptr_t)s->run.input.x;
     const int64_t rows = rows_read(s);
     const int     threads = gr_threads_worth(s->run.threads, rows * width);
 
     if (!are_copied(s)) {
-        s->run.input.x = given;
-        s->run.input.stride = stride;
+        s->run.input.x = s->features.x.data;
+        s->run.input.stride = s->features.x.stride;
+        s->run.input.type = s->features.x.dtype;
         return;
     }
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t row = 0; row < rows; row++) {
         prefetch_row(s, row);
-        memcpy(x + row * width, given + gr_vertex(s->row, row) * stride, (uint64_t)width * sizeof *x);
+        gr_features_widen(&s->features, gr_vertex(s->row, row), x + row * width);
         if (s->model.config.normalize_features) normalize_row(x + row * width, width);
     }
 }
@@ -267,12 +278,13 @@ static int32_t check_taken(const struct gr_setup *s, const int64_t *vertex, int6
 int32_t gr_setup_take_features(const struct gr_setup *s, const struct gr_input *from, const int64_t *vertex,
                                int64_t count, float *to, graft_error *error)
 {
-    const int64_t     width = s->model.config.width[0];
-    const graft_index index = { .size = sizeof index, .index_type = GRAFT_I64, .count = count, .data = vertex };
-    const graft_dense x = gr_dense_view(from->x, GRAFT_F32, s->n, width, from->stride);
-    const graft_dense rows = gr_dense_view(to, GRAFT_F32, count, width, width);
+    const int64_t      width = s->model.config.width[0];
+    const int          threads = gr_threads_worth(s->run.threads, count * width);
+    struct gr_features f = s->features;
 
-    gr_edge_gather_rows(&x, &index, &rows, s->run.threads);
+    f.x = gr_dense_view(from->x, from->type, s->n, width, from->stride);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) gr_features_widen(&f, vertex[i], to + i * width);
     return check_taken(s, vertex, count, to, error);
 }
 
@@ -284,6 +296,7 @@ static int32_t init_from_dense(struct gr_setup *s, graft_error *error)
     if (are_copied(s)) {
         GR_TRY(new_dense(s, &x, error));
         s->run.input.x = x;
+        s->run.input.type = GRAFT_F32;
         s->run.input.stride = s->model.config.width[0];
     }
     gr_setup_features_refresh(s);

@@ -49,11 +49,12 @@ static double feature_bytes(const struct gr_setup *s)
     const double    dropped = drops ? dense : 0;
     const float     one = 1;
     const graft_csr like = { .size = sizeof like, .index_type = GRAFT_I32, .values = &one, .value_type = GRAFT_F32 };
-    const int       copied = s->model.config.normalize_features || is_ordered(s);
+    const int       is_float = s->features.x.dtype == GRAFT_F32 || gr_features_stay(s);
+    const int       copied = s->model.config.normalize_features || is_ordered(s) || !is_float;
     const double    pointers = (double)gr_bytes(s->row_ptr[1]);
     double          sparse;
 
-    if (s->data.features != NULL) return (copied ? dense : 0) + dropped;
+    if (s->data.features != NULL) return (copied ? dense : 0) + dropped + (double)gr_bytes(s->feature_scale);
     sparse = (double)gr_csr_copy_bytes(&like, s->n, gr_csr_entries(&s->sparse_features));
     if (s->model.config.sparse_input == GR_AUTO) return pointers + fmin(sparse, dense + dropped);
     return pointers + (s->model.config.sparse_input == GR_YES ? sparse : dense + dropped);

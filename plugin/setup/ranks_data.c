@@ -146,13 +146,17 @@ static int32_t take_sparse(struct gr_setup *s, graft_error *error)
 static int32_t take_dense(struct gr_setup *s, graft_error *error)
 {
     const int64_t row = s->data.n_features * (int64_t)sizeof(float);
-    const void   *x = s->features.data;
+    graft_dense  *f = &s->features.x;
+    const void   *x = f->data;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(take(s, GR_USE_FEATURES, &x, row, s->features.stride * (int64_t)sizeof(float), "features", error));
-    s->features.data = (void *)(uintptr_t)x;
-    s->features.n_rows = s->over->n_owned;
-    s->features.stride = s->data.n_features;
+    GR_TRY(take(s, GR_USE_FEATURES, &x, row, f->stride * (int64_t)sizeof(float), "features", error));
+    gr_budget_return(&s->budget, gr_bytes(s->slice));
+    gr_free(s->context, s->slice);
+    s->slice = NULL;
+    f->data = (void *)(uintptr_t)x;
+    f->n_rows = s->over->n_owned;
+    f->stride = s->data.n_features;
 done:
     return rc;
 }

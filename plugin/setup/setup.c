@@ -138,6 +138,7 @@ int gr_setup_reads_rows(const struct gr_setup *s)
     const struct gr_options *options = &s->context->options;
     const int                copied = options->data.normalize_features || options->resource.order != GR_ORDER_GIVEN;
 
+    if (s->features.x.dtype != GRAFT_F32 && !gr_features_stay(s)) return 0;
     return gr_setup_has_batches(s) && s->over == NULL && s->run.targets.split != NULL && !copied;
 }
 
@@ -196,6 +197,7 @@ void gr_setup_fini(struct gr_setup *s)
     gr_workers_fini(&s->run);
     gr_arrays_fini(s);
     gr_free(s->context, s->arrays);
+    gr_free(s->context, s->slice);
     gr_budget_fini(&s->budget);
     gr_partition_fini(&s->partition);
     if (s->over != NULL) gr_graph_destroy(s->over); /* with the last of the comm; messages used memory of the budget */

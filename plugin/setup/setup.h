@@ -7,6 +7,7 @@
  * order.c      the vertices in another order, and receptive fields
  * edge_features.c  rows of features of edges, brought to their entries
  * features.c, sparse.c  the features likewise        ranks_data.c     over ranks: the data set
+ * feature_types.c  features of 16 and 8 bits as floats
  * plan.c       the memory budget, before anything is made    ranks_graph.c, ranks_edges.c  over ranks: the graph
  * arrays.c     arrays of the layers for batches, and for evaluations between them
  * by_rows.c    evaluations and predictions in blocks of rows
@@ -58,6 +59,12 @@ struct gr_batch_arrays {
     int64_t            sources_bytes; /* in the budget, of the search for the sources of blocks */
 };
 
+/** Dense features as the host has them. */
+struct gr_features {
+    graft_dense  x;            /* of type F32, F16, BF16 or U8 */
+    const float *scale, *zero; /* [columns] of U8, else NULL */
+};
+
 struct gr_setup {
     graft_context               *context;
     const struct gr_given_model *given;    /* NULL: the setup trains, and has gradients and transposes */
@@ -71,18 +78,22 @@ struct gr_setup {
     struct gr_strategy           serial;
     struct gr_partition          partition; /* where `over` is not NULL */
 
-    graft_dataset  data; /* arrays borrowed from the host */
-    graft_csr      graph, sparse_features;
-    int64_t       *row_ptr[2]; /* 64-bit copies of 32-bit row pointers of `graph` and `sparse_features`; else NULL */
-    graft_dense    features, float_targets, edge_features;
-    graft_graph   *over; /* the graph over ranks, or NULL; then n, and all arrays, are of what this rank owns */
-    int64_t        n;
-    int64_t        n_seen;           /* of attention over ranks, n and the vertices of the halo behind them; else n */
-    int64_t        first;            /* vertex of the first row of the host's arrays, while they are checked */
-    int            by_rows;          /* of a given model: the pass may be, and later is, in blocks of rows */
-    int            features_checked; /* all of them, where batches check those that they read */
-    const int64_t *vertex;           /* [n] what the host calls vertex v; NULL: v */
-    const int64_t *row;              /* [n] row of the host's arrays that vertex v has; NULL: v */
+    graft_dataset data; /* arrays borrowed from the host */
+    graft_csr     graph, sparse_features;
+    int64_t      *row_ptr[2]; /* 64-bit copies of 32-bit row pointers of `graph` and `sparse_features`; else NULL */
+    struct gr_features features;
+    graft_dtype        feature_type;  /* of the host's features; those over ranks have been made floats */
+    float             *feature_scale; /* [2 x n_features] copies of scale and zero, or NULL */
+    float             *slice;         /* the features of a slice as floats, while they are redistributed; else NULL */
+    graft_dense        float_targets, edge_features;
+    graft_graph       *over; /* the graph over ranks, or NULL; then n, and all arrays, are of what this rank owns */
+    int64_t            n;
+    int64_t            n_seen;  /* of attention over ranks, n and the vertices of the halo behind them; else n */
+    int64_t            first;   /* vertex of the first row of the host's arrays, while they are checked */
+    int                by_rows; /* of a given model: the pass may be, and later is, in blocks of rows */
+    int                features_checked; /* all of them, where batches check those that they read */
+    const int64_t     *vertex;           /* [n] what the host calls vertex v; NULL: v */
+    const int64_t     *row;              /* [n] row of the host's arrays that vertex v has; NULL: v */
 
     /* Receptive fields: a step needs the first reach[l] rows of the input of layer l, and of the logits the first
      * reach[n_layers]. Labelled training vertices, or those to predict, come first, then what these gather from, and so
@@ -170,9 +181,10 @@ void    gr_setup_lend_features(struct gr_setup *setup, const graft_dense *featur
 void    gr_setup_lend_sparse(struct gr_setup *setup, const graft_csr *sparse);
 void    gr_setup_lend_targets(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset,
                               const graft_dense *float_targets);
+/** The dense features of a data set, and whether their type, scale and zero are legal. */
+int32_t gr_features_view(const graft_dataset *data, struct gr_features *features, graft_error *error);
 /** Whether all values of dense features, and of labels, targets and split, are legal. `first` is the vertex of the
  *  first row, for the message. */
-int32_t gr_features_check_type(const graft_dense *features, graft_error *error);
 int32_t gr_features_check(const graft_dense *features, int64_t first, int threads, graft_error *error);
 int32_t gr_targets_check(const struct gr_targets *targets, int64_t first, graft_error *error);
 /** Features of edges, whose rows are counted later over ranks; elsewhere `rows` are expected. */
@@ -320,6 +332,13 @@ void    gr_setup_sparse_rows_fini(struct gr_setup *setup);
 /** The same for an evaluation. */
 int32_t gr_setup_sparse_block(struct gr_setup *setup, struct gr_budget *budget, const int64_t *vertex, int64_t n_src,
                               int64_t n_dst, graft_error *error);
+/** A row as floats, and all rows. */
+void    gr_features_widen(const struct gr_features *features, int64_t row, float *to);
+void    gr_features_widen_all(const struct gr_features *features, int threads, float *to);
+/** Of `count` elements from that place in the array on, the first that is not finite, or count. */
+int64_t gr_features_not_finite(const graft_dense *x, int64_t from, int64_t count);
+/** Whether features of another type than float stay as they are, and rows are made floats where they are read. */
+int     gr_features_stay(const struct gr_setup *setup);
 /** to[count x width] = the rows of dense features that these vertices have in `from`, checked if create() did not.
  *  \return OK; ERR_FORMAT (a value is not finite). */
 int32_t gr_setup_take_features(const struct gr_setup *setup, const struct gr_input *from, const int64_t *vertex,

@@ -16,16 +16,18 @@ enum {
 
 /* What is replaced, and by what. */
 struct update {
-    uint32_t          what;
-    graft_dataset     data; /* of the host, as the next two */
-    graft_dense       features, float_targets, edge_features;
-    graft_csr         sparse, lent_sparse; /* with row pointers of 64 bits; as the host has them */
-    int64_t          *row_ptr;             /* those of 64 bits, if the host has others */
-    struct gr_targets given;               /* arrays of the host; NULL: this one is not replaced */
-    struct gr_targets next;                /* all arrays, in the order of the setup */
-    void             *made[ARRAYS];        /* those of `next` that are copies, and not in place yet */
-    double           *class_weight;        /* that of `next`, likewise */
-    float            *edges;               /* [entries x features] other features of edges */
+    uint32_t           what;
+    graft_dataset      data; /* of the host, as the next two */
+    struct gr_features features;
+    float             *slice; /* features of another type than float over ranks, as floats */
+    graft_dense        float_targets, edge_features;
+    graft_csr          sparse, lent_sparse; /* with row pointers of 64 bits; as the host has them */
+    int64_t           *row_ptr;             /* those of 64 bits, if the host has others */
+    struct gr_targets  given;               /* arrays of the host; NULL: this one is not replaced */
+    struct gr_targets  next;                /* all arrays, in the order of the setup */
+    void              *made[ARRAYS];        /* those of `next` that are copies, and not in place yet */
+    double            *class_weight;        /* that of `next`, likewise */
+    float             *edges;               /* [entries x features] other features of edges */
 };
 
 /* One array of gr_targets. */
@@ -94,19 +96,23 @@ done:
 static int32_t check_features(const struct gr_setup *s, struct update *u, graft_error *error)
 {
     const graft_dataset *data = &u->data;
+    const graft_dense   *x = &u->features.x;
     int32_t              rc = GRAFT_OK;
 
     if (s->data.sparse_features != NULL) return update_check_sparse(s, u, error);
-    u->features.stride = s->data.n_features;
+    u->features.x.stride = s->data.n_features;
     if (data->features == NULL && gr_rows_of_host(s) == 0) return GRAFT_OK;
     if (data->features == NULL) return gr_fail(error, GRAFT_ERR_ARG, "features are to be replaced, and are null");
-    GR_TRY(gr_struct_read(&u->features, sizeof u->features, data->features, "dataset.features", error));
-    if (u->features.n_rows != gr_rows_of_host(s) || u->features.n_cols != s->data.n_features)
-        return gr_fail(error, GRAFT_ERR_ARG, "features are %lld x %lld; the trainer was created with %lld x %lld",
-                       (long long)u->features.n_rows, (long long)u->features.n_cols, (long long)gr_rows_of_host(s),
-                       (long long)s->data.n_features);
-    rc = gr_features_check(&u->features, s->over != NULL ? s->over->first[s->over->comm->rank] : 0, s->run.threads,
-                           error);
+    GR_TRY(gr_features_view(data, &u->features, error));
+    if (x->n_rows != gr_rows_of_host(s) || x->n_cols != s->data.n_features || x->dtype != s->feature_type)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "features are %lld x %lld of dtype %d; the trainer was created with %lld x %lld of dtype %d",
+                       (long long)x->n_rows, (long long)x->n_cols, x->dtype, (long long)gr_rows_of_host(s),
+                       (long long)s->data.n_features, s->feature_type);
+    GR_TRY(gr_features_check(x, s->over != NULL ? s->over->first[s->over->comm->rank] : 0, s->run.threads, error));
+    if (s->over == NULL || x->dtype == GRAFT_F32) return GRAFT_OK;
+    GR_TRY(GR_NEW(s->context, u->slice, x->n_rows * x->n_cols, error));
+    gr_features_widen_all(&u->features, s->run.threads, u->slice);
 done:
     return rc;
 }
@@ -267,17 +273,33 @@ done:
     return rc;
 }
 
+/* Other values in the place of those of the same type. */
+static void take_scale(struct gr_setup *s, const struct gr_features *f)
+{
+    const int64_t width = f->x.n_cols;
+
+    if (f->scale == NULL) return;
+    memcpy(s->feature_scale, f->scale, (uint64_t)width * sizeof *f->scale);
+    memcpy(s->feature_scale + width, f->zero, (uint64_t)width * sizeof *f->zero);
+}
+
 static int32_t replace_features(struct gr_setup *s, struct update *u, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     if ((u->what & GRAFT_UPDATE_FEATURES) == 0) return GRAFT_OK;
     if (s->data.sparse_features != NULL) return replace_sparse(s, u, error);
-    if (s->over == NULL) s->features = u->features;
-    else
-        GR_TRY(gr_ranks_to_owners(s, u->features.data, u->features.stride * (int64_t)sizeof(float),
-                                  s->data.n_features * (int64_t)sizeof(float), s->features.data, error));
-    gr_setup_lend_features(s, &u->features);
+    if (s->over == NULL) {
+        take_scale(s, &u->features);
+        s->features.x = u->features.x;
+    } else {
+        const float  *x = u->slice != NULL ? u->slice : u->features.x.data;
+        const int64_t stride = u->slice != NULL ? s->data.n_features : u->features.x.stride;
+
+        GR_TRY(gr_ranks_to_owners(s, x, stride * (int64_t)sizeof *x, s->data.n_features * (int64_t)sizeof *x,
+                                  s->features.x.data, error));
+    }
+    gr_setup_lend_features(s, &u->features.x);
     gr_setup_features_refresh(s);
 done:
     return rc;
@@ -359,6 +381,7 @@ done:
     for (int i = 0; i < ARRAYS; i++) gr_free(s->context, u.made[i]);
     gr_free(s->context, u.class_weight);
     gr_free(s->context, u.edges);
+    gr_free(s->context, u.slice);
     gr_free(s->context, u.row_ptr);
     gr_new_edges_fini(s, edges);
     return rc;

@@ -69,7 +69,7 @@ static int32_t fetch_features(struct gr_setup *s, struct gr_batch_ranks *r, graf
         rc = gr_budget_borrow(&r->budget, s->n * width * (int64_t)sizeof *copy, "features (without gaps)", error);
         if (rc == GRAFT_OK) rc = GR_NEW(s->context, copy, s->n * width, error);
         for (int64_t v = 0; rc == GRAFT_OK && v < s->n; v++)
-            memcpy(copy + v * width, s->run.input.x + v * stride, (uint64_t)width * sizeof *copy);
+            memcpy(copy + v * width, (const float *)s->run.input.x + v * stride, (uint64_t)width * sizeof *copy);
     }
     GR_TRY(gr_comm_agree(s->over->comm, rc, error));
     rc = fetch_halo(s, r, copy != NULL ? copy : s->run.input.x, width * (int64_t)sizeof(float), r->x, error);

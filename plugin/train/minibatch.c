@@ -283,6 +283,7 @@ static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft
         GR_TRY(take_rows(s, m, &halo, m->vertex + owned, s->n, m->n_vertices - owned, x + owned * width, error));
     }
     s->run.input.x = x;
+    s->run.input.type = GRAFT_F32;
     s->run.input.stride = width;
     if (s->model.config.input_dropout > 0)
         rc = GR_BUDGET_NEW(&m->budget, GR_USE_FEATURES, s->run.input.dropped, m->n_vertices * width, error);

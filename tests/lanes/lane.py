@@ -37,6 +37,8 @@ SANITIZED = {
     "tests/unit/test_subgraphs": [],
     "tests/unit/test_batches": [],
     "tests/unit/test_batches_ranks": [],
+    "tests/unit/test_by_rows": [],
+    "tests/unit/test_feature_types": [],
     "tests/unit/test_cover": [],
     "tests/unit/test_part": [],
     "tests/unit/test_partition": [],

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* Wide features make blocks of few rows: of at most GR_EVALUATION_BYTES of them. */
-enum { N = 2500, WIDE = 3000, MANY = 60000, FEATURES = 5, CLASSES = 3, LISTED = 40, HIDDEN = 200 };
+enum { N = 1500, WIDE = 3000, MANY = 60000, FEATURES = 5, CLASSES = 3, LISTED = 40, HIDDEN = 200 };
 
 static const graft_api    *api;
 static const graft_train  *train;
@@ -209,7 +209,7 @@ static void test_allocations(const char *way)
     host_set_all(api, way);
     memset(logits, 7, sizeof logits);
     good = train->create(api->context, &set.dataset, &trainer, &error) == GRAFT_OK;
-    for (int64_t k = 0; good && rc == GRAFT_ERR_NOMEM && k < 1000; k++) {
+    for (int64_t k = 0; good && rc == GRAFT_ERR_NOMEM && k < 100000; k += 1 + k / 8) {
         const int64_t before = host.live_bytes;
 
         strict_host_fail(&host, k, 0);
@@ -219,7 +219,7 @@ static void test_allocations(const char *way)
             good = host.live_bytes == before && ((const unsigned char *)logits)[sizeof logits - 1] == 7;
     }
     strict_host_fail(&host, -1, 0);
-    ok(good && rc == GRAFT_OK && failures > 20, "%s: each of %d allocations may fail", way, failures);
+    ok(good && rc == GRAFT_OK && failures > 10, "%s: any allocation may fail, of which %d did", way, failures);
     train->destroy(trainer);
     sample_dataset_fini(&set);
 }
@@ -245,7 +245,7 @@ static void test_files(void)
     rc = train->create(api->context, &set.dataset, &trainer, &error);
     getrlimit(RLIMIT_FSIZE, &usual);
     small = usual;
-    small.rlim_cur = 100000;
+    small.rlim_cur = 10000;
     setrlimit(RLIMIT_FSIZE, &small);
     rc = rc == GRAFT_OK ? train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error) : rc;
     setrlimit(RLIMIT_FSIZE, &usual);
@@ -272,7 +272,7 @@ static void test_unread_rows(void)
     rc = train->create(api->context, &set.dataset, &trainer, &error);
     x[(N - 1) * set.features.stride] = (float)NAN;
     if (rc == GRAFT_OK) rc = train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error);
-    ok(rc == GRAFT_ERR_FORMAT && strstr(error.message, "features of vertex 2499") != NULL,
+    ok(rc == GRAFT_ERR_FORMAT && strstr(error.message, "features of vertex 1499") != NULL,
        "a row that is not finite is found: %s", error.message);
     train->destroy(trainer);
     sample_dataset_fini(&set);

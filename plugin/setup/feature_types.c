@@ -1,0 +1,119 @@
+/* Types of dense features: rows of the host's array as rows of floats, and checks. Values of two bytes are widened
+ * without error; of one byte x, column j is scale[j] (x - zero[j]), rounded after each operation.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/bfloat.h"
+#include "base/dtype.h"
+#include "base/finite.h"
+#include "base/limits.h"
+#include "base/team.h"
+#include "kernel/kernel.h"
+#include "setup/setup.h"
+
+#include <math.h>
+#include <string.h>
+
+/* -- rows of floats ----------------------------------------------------------------------------------------------- */
+
+/* IEEE 754 binary16: sign, 5 bits of exponent, 10 of fraction. No operation has a float below the normal ones, which a
+ * host may have asked the processor to take for zero. */
+static float widen_half(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7FFF;
+    const uint32_t below = gr_float_bits((float)rest * 0x1p-24f);
+    const uint32_t usual = (rest << 13) + (112u << 23), beyond = 0x7F800000u | (rest & 0x3FF) << 13;
+
+    return gr_float_of_bits(sign | (rest < 0x400 ? below : rest < 0x7C00 ? usual : beyond));
+}
+
+static void widen_halves(const uint16_t *from, int64_t count, float *to)
+{
+    for (int64_t j = 0; j < count; j++) to[j] = widen_half(from[j]);
+}
+
+static void widen_bfloats(const uint16_t *from, int64_t count, float *to)
+{
+    for (int64_t j = 0; j < count; j++) to[j] = gr_bfloat_widen(from[j]);
+}
+
+static void widen_bytes(const uint8_t *from, const float *scale, const float *zero, int64_t count, float *to)
+{
+    for (int64_t j = 0; j < count; j++) to[j] = scale[j] * ((float)from[j] - zero[j]);
+}
+
+void gr_features_widen(const struct gr_features *f, int64_t row, float *to)
+{
+    const graft_dense *x = &f->x;
+    const void        *from = (const char *)x->data + row * x->stride * gr_dtype_bytes(x->dtype);
+
+    switch (x->dtype) {
+    case GRAFT_F16: widen_halves(from, x->n_cols, to); break;
+    case GRAFT_BF16: widen_bfloats(from, x->n_cols, to); break;
+    case GRAFT_U8: widen_bytes(from, f->scale, f->zero, x->n_cols, to); break;
+    default: memcpy(to, from, (uint64_t)x->n_cols * sizeof *to);
+    }
+}
+
+void gr_features_widen_all(const struct gr_features *f, int threads, float *to)
+{
+    threads = gr_threads_worth(threads, f->x.n_rows * f->x.n_cols);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t row = 0; row < f->x.n_rows; row++) gr_features_widen(f, row, to + row * f->x.n_cols);
+}
+
+/* -- checks ------------------------------------------------------------------------------------------------------- */
+
+static int32_t check_scale(const struct gr_features *f, graft_error *error)
+{
+    for (int64_t j = 0; j < f->x.n_cols; j++) {
+        const double least = (double)f->scale[j] * (0.0 - (double)f->zero[j]);
+        const double most = (double)f->scale[j] * (255.0 - (double)f->zero[j]);
+
+        if (isfinite((float)least) && isfinite((float)most)) continue;
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "feature_scale and feature_zero of column %lld are %g and %g, so that its values are %g to %g; "
+                       "expected finite ones",
+                       (long long)j, (double)f->scale[j], (double)f->zero[j], least, most);
+    }
+    return GRAFT_OK;
+}
+
+int32_t gr_features_view(const graft_dataset *data, struct gr_features *f, graft_error *error)
+{
+    graft_dense form;
+    int32_t     rc = GRAFT_OK;
+
+    GR_TRY(gr_struct_read(&f->x, sizeof f->x, data->features, "dataset.features", error));
+    f->scale = data->feature_scale;
+    f->zero = data->feature_zero;
+    form = f->x;
+    if (form.dtype != GRAFT_F32 && form.dtype != GRAFT_F16 && form.dtype != GRAFT_BF16 && form.dtype != GRAFT_U8)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "features have dtype %d, expected GRAFT_F32 (1), GRAFT_U8 (5), GRAFT_BF16 (6) or GRAFT_F16 (7)",
+                       form.dtype);
+    form.dtype = GRAFT_F32;
+    GR_TRY(gr_dense_check(&form, "features", error));
+    if ((f->scale != NULL) != (f->x.dtype == GRAFT_U8) || (f->zero != NULL) != (f->x.dtype == GRAFT_U8))
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "feature_scale is %s and feature_zero %s, but features have dtype %d; expected both with "
+                       "GRAFT_U8 (5), and none with other types",
+                       f->scale != NULL ? "given" : "null", f->zero != NULL ? "given" : "null", f->x.dtype);
+    if (f->scale != NULL) rc = check_scale(f, error);
+done:
+    return rc;
+}
+
+int64_t gr_features_not_finite(const graft_dense *x, int64_t from, int64_t count)
+{
+    const uint16_t  exponent = x->dtype == GRAFT_F16 ? 0x7C00 : 0x7F80; /* all ones in infinities and NaNs */
+    const uint16_t *half = (const uint16_t *)x->data + from;
+    int64_t         at = 0;
+    int             found = 0;
+
+    if (x->dtype == GRAFT_U8) return count;
+    if (x->dtype == GRAFT_F32) return gr_first_not_finite((const float *)x->data + from, count);
+    for (int64_t i = 0; i < count; i++) found |= (half[i] & exponent) == exponent;
+    if (!found) return count;
+    while ((half[at] & exponent) != exponent) at++;
+    return at;
+}

@@ -1,0 +1,336 @@
+/* Dense features of 16 and 8 bits: training, evaluation and prediction have the bits that they have with the same
+ * values as floats, which are computed here from the definition of each type; in full-graph training, by minibatch, in
+ * another order, over ranks, and after update(). Illegal types, scales and values are refused.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/hosts.h"
+#include "harness/tap.h"
+#include "oracle/sample.h"
+
+#include "graft_load.h"
+#include "graft_model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 120, FEATURES = 7, STRIDE = 9, CLASSES = 3, EPOCHS = 2, TYPES = 3 };
+
+static const graft_dtype types[TYPES] = { GRAFT_F16, GRAFT_BF16, GRAFT_U8 };
+static const char *const names[TYPES] = { "float16", "bfloat16", "uint8" };
+
+static struct sample sample = { 29 };
+static uint16_t      halves[N * STRIDE];
+static uint8_t       bytes[N * STRIDE];
+static float         floats[N * STRIDE], scale[FEATURES], zero[FEATURES];
+
+/* -- the definition of each type ---------------------------------------------------------------------------------- */
+
+/* IEEE 754-2008, section 3.4: 5 bits of exponent and 10 of fraction; bfloat16 has 8 and 7. */
+static double half_value(uint16_t bits, int exponent_bits)
+{
+    const int    fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
+    const int    exponent = (bits & 0x7FFF) >> fraction_bits, fraction = bits & ((1 << fraction_bits) - 1);
+    const double sign = bits >> 15 ? -1 : 1;
+
+    if (exponent == 0) return sign * ldexp(fraction, 1 - bias - fraction_bits);
+    return sign * ldexp((1 << fraction_bits) + fraction, exponent - bias - fraction_bits);
+}
+
+/* Arrays of a type, and the floats that they stand for. Some values are subnormal, zero or -0. */
+static void fill_types(graft_dtype type, uint64_t seed)
+{
+    struct sample draws = { seed };
+    const int     exponent_bits = type == GRAFT_F16 ? 5 : 8;
+    const int64_t middle = type == GRAFT_F16 ? 15 : 127;
+
+    for (int j = 0; j < FEATURES; j++) {
+        scale[j] = (float)sample_real(&draws, -0.02, 0.02);
+        zero[j] = (float)sample_real(&draws, 0, 255);
+    }
+    for (int64_t i = 0; i < N * STRIDE; i++) {
+        const int64_t exponent = sample_below(&draws, 9) == 0 ? 0 : middle - 3 + sample_below(&draws, 4);
+        const int     fraction_bits = 15 - exponent_bits;
+
+        halves[i] = (uint16_t)(sample_below(&draws, 2) << 15 | exponent << fraction_bits |
+                               sample_below(&draws, (int64_t)1 << fraction_bits));
+        bytes[i] = (uint8_t)sample_below(&draws, 256);
+        floats[i] = (float)half_value(halves[i], exponent_bits);
+        if (type == GRAFT_U8 && i % STRIDE < FEATURES) {
+            const volatile float shifted = (float)bytes[i] - zero[i % STRIDE]; /* rounded */
+
+            floats[i] = scale[i % STRIDE] * shifted;
+        }
+    }
+}
+
+/* -- the same as with floats -------------------------------------------------------------------------------------- */
+
+struct job {
+    graft_dataset data;
+    const char   *settings;
+    graft_dtype   type; /* 0: floats */
+    int           is_updated;
+    float         logits[N * CLASSES], saved[N * CLASSES];
+    double        loss[EPOCHS];
+};
+
+static void give_features(struct job *job, graft_dataset *data, graft_dense *x, int64_t first, int64_t n)
+{
+    *x = graft_dense_in(job->type != 0 ? job->type : GRAFT_F32, n, FEATURES, floats + first * STRIDE);
+    if (job->type == GRAFT_U8) x->data = bytes + first * STRIDE;
+    else if (job->type != 0) x->data = halves + first * STRIDE;
+    x->stride = STRIDE;
+    data->features = x;
+    data->feature_scale = job->type == GRAFT_U8 ? scale : NULL;
+    data->feature_zero = job->type == GRAFT_U8 ? zero : NULL;
+}
+
+/* On one rank a data set of one process. */
+static int32_t begin_rank(struct host *host, struct host_slice *slice, graft_graph **graph)
+{
+    struct job *job = host->all->arg;
+    int32_t     rc = GRAFT_OK;
+
+    host_set_all(host->api, job->settings);
+    host_slice_init(slice, &job->data, SLICES_EVEN, host->rank, host->n_ranks);
+    if (host->n_ranks == 1) {
+        slice->dataset = job->data;
+        return GRAFT_OK;
+    }
+    rc = host->graphs->create(host->api->context, &host->transport, &slice->slice, graph, &host->error);
+    slice->dataset.over = *graph;
+    return rc;
+}
+
+static int32_t train_and_predict(struct host *host, graft_trainer *trainer, struct job *job, const graft_dense *logits)
+{
+    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    int32_t     rc = GRAFT_OK;
+
+    for (int e = 0; e < EPOCHS && rc == GRAFT_OK; e++) {
+        rc = host->train->epoch(trainer, &epoch, &host->error);
+        if (host->rank == 0) job->loss[e] = epoch.loss;
+    }
+    return rc == GRAFT_OK ? host->train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, logits, &host->error) : rc;
+}
+
+static int32_t run_features(struct host *host)
+{
+    struct job         *job = host->all->arg;
+    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_dense         x, logits, saved;
+    graft_prediction    wish = GRAFT_INIT(graft_prediction);
+    graft_graph        *graph = NULL;
+    graft_trainer      *trainer = NULL;
+    graft_model        *model = NULL;
+    struct host_slice   slice;
+    int32_t             rc = begin_rank(host, &slice, &graph);
+    const int64_t       first = slice.first, n = slice.end - slice.first;
+
+    give_features(job, &slice.dataset, &x, first, n);
+    logits = graft_dense_in(GRAFT_F32, n, CLASSES, job->logits + first * CLASSES);
+    saved = graft_dense_in(GRAFT_F32, n, CLASSES, job->saved + first * CLASSES);
+    if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &slice.dataset, &trainer, &host->error);
+    if (rc == GRAFT_OK && job->is_updated) {
+        fill_types(job->is_updated, 8);
+        rc = host->train->update(trainer, GRAFT_UPDATE_FEATURES, &slice.dataset, &host->error);
+    }
+    if (rc == GRAFT_OK) rc = train_and_predict(host, trainer, job, &logits);
+    if (rc == GRAFT_OK) rc = models->create(trainer, 0, &model, &host->error);
+    wish.dataset = &slice.dataset;
+    wish.n = n;
+    wish.logits = &saved;
+    if (rc == GRAFT_OK) rc = models->predict_vertices(model, &wish, &host->error);
+    models->destroy(model);
+    host->train->destroy(trainer);
+    host->graphs->destroy(graph);
+    host_slice_fini(&slice);
+    return rc;
+}
+
+/* `n_ranks` ranks; other features by update() if `updates`. */
+static void test_types(const struct sample_dataset *set, int n_ranks, const char *settings, int updates)
+{
+    static struct job        typed, plain;
+    static struct hosts      hosts;
+    static const char *const none[] = { NULL };
+
+    for (int t = 0; t < TYPES; t++) {
+        const char *fault;
+
+        typed = (struct job){ set->dataset, settings, types[t], updates ? types[t] : 0, { 0 }, { 0 }, { 0 } };
+        plain = typed;
+        plain.type = 0;
+        fill_types(types[t], 3);
+        hosts_run(&hosts, n_ranks, none, run_features, &typed);
+        fault = hosts_fault(&hosts);
+        if (fault != NULL) diag("%s: %s", names[t], fault);
+        fill_types(types[t], 3);
+        if (fault == NULL) hosts_run(&hosts, n_ranks, none, run_features, &plain);
+        if (fault == NULL) fault = hosts_fault(&hosts);
+        ok(fault == NULL && typed.loss[0] > 0 && memcmp(typed.loss, plain.loss, sizeof plain.loss) == 0 &&
+               memcmp(typed.logits, plain.logits, sizeof plain.logits) == 0 &&
+               memcmp(typed.saved, plain.saved, sizeof plain.saved) == 0,
+           "%s, %d rank%s, %s%s: the bits of floats", names[t], n_ranks, n_ranks > 1 ? "s" : "", settings,
+           updates ? ", update()" : "");
+    }
+}
+
+/* -- refusals ----------------------------------------------------------------------------------------------------- */
+
+static const graft_api *api;
+static graft_error      error;
+
+static void refuse_features(graft_dataset *data, int32_t expected, const char *said, const char *what)
+{
+    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    graft_trainer     *trainer = NULL;
+    const int32_t      rc = train->create(api->context, data, &trainer, &error);
+
+    ok(rc == expected && trainer == NULL && strstr(error.message, said) != NULL, "%s: %s", what, error.message);
+    train->destroy(trainer);
+}
+
+static void test_bad_types(const struct sample_dataset *set)
+{
+    graft_dataset data = set->dataset;
+    graft_dense   x;
+    struct job    job = { .type = GRAFT_U8 };
+
+    error = (graft_error)GRAFT_INIT(graft_error);
+    if (graft_load("libgraft.so.1", NULL, &api, &error) < 0) {
+        ok(0, "the library opens: %s", error.message);
+        return;
+    }
+    fill_types(GRAFT_U8, 3);
+    give_features(&job, &data, &x, 0, N);
+    x.dtype = GRAFT_I32;
+    refuse_features(&data, GRAFT_ERR_ARG, "features have dtype 3, expected", "a type that is none of features");
+    x.dtype = GRAFT_U8;
+    data.feature_zero = NULL;
+    refuse_features(&data, GRAFT_ERR_ARG, "feature_zero null", "uint8 without zero");
+    data.feature_zero = zero;
+    x.dtype = GRAFT_F16;
+    refuse_features(&data, GRAFT_ERR_ARG, "none with other types", "float16 with a scale");
+    x.dtype = GRAFT_U8;
+    scale[3] = (float)NAN;
+    refuse_features(&data, GRAFT_ERR_FORMAT, "of column 3 are nan", "a scale that is NaN");
+    scale[3] = 3e38f;
+    refuse_features(&data, GRAFT_ERR_FORMAT, "of column 3", "a scale with which values are infinite");
+    scale[3] = 1;
+    x.stride = FEATURES - 1;
+    refuse_features(&data, GRAFT_ERR_ARG, "stride", "rows that overlap");
+    for (int t = 0; t < 2; t++) {
+        fill_types(types[t], 3);
+        job.type = types[t];
+        give_features(&job, &data, &x, 0, N);
+        halves[17 * STRIDE + 2] = types[t] == GRAFT_F16 ? 0x7C01 : 0xFF80;
+        refuse_features(&data, GRAFT_ERR_FORMAT, "features of vertex 17: a value is not finite", names[t]);
+    }
+    api->close(api->context);
+}
+
+/* -- folders ------------------------------------------------------------------------------------------------------ */
+
+static void write_features(const char *folder, const char *name, const char *type, int64_t rows, int64_t columns,
+                           const void *from, size_t row_bytes, size_t stride)
+{
+    char  path[200], header[129] = { 0 };
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    memset(header, ' ', 128);
+    memcpy(header, "\x93NUMPY\1\0\x76\0", 10);
+    if (columns > 0)
+        snprintf(header + 10, 110, "{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d), }", type, (int)rows,
+                 (int)columns);
+    else snprintf(header + 10, 110, "{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }", type, (int)rows);
+    header[strlen(header + 10) + 10] = ' ';
+    header[127] = '\n';
+    file = fopen(path, "wb");
+    if (file == NULL) return;
+    fwrite(header, 1, 128, file);
+    for (int64_t i = 0; i < rows; i++) fwrite((const char *)from + (size_t)i * stride, 1, row_bytes, file);
+    fclose(file);
+}
+
+/* The features of an opened folder are those of `job`. */
+static int same_features(const graft_dataset *set, const struct job *job)
+{
+    const graft_dense *x = set->features;
+    const size_t       element = job->type == GRAFT_U8 ? 1 : 2;
+    int                same = x != NULL && x->dtype == job->type && x->n_rows == N && x->n_cols == FEATURES;
+
+    for (int64_t i = 0; i < N && same; i++)
+        same = memcmp((const char *)x->data + (size_t)(i * x->stride) * element,
+                      (job->type == GRAFT_U8 ? (const char *)bytes : (const char *)halves) +
+                          (size_t)(i * STRIDE) * element,
+                      FEATURES * element) == 0;
+    if (job->type == GRAFT_U8)
+        same = same && memcmp(set->feature_scale, scale, sizeof scale) == 0 &&
+               memcmp(set->feature_zero, zero, sizeof zero) == 0;
+    return same;
+}
+
+static void test_folder(const char *batch_size)
+{
+    static const char *const    descr[TYPES] = { "<f2", "<V2", "|u1" };
+    static const int64_t        edges[2][2] = { { 0, 1 }, { 1, N - 1 } };
+    const graft_data_interface *table;
+    char                        folder[] = "/tmp/graft-feature-types-XXXXXX", command[100];
+
+    error = (graft_error)GRAFT_INIT(graft_error);
+    if (mkdtemp(folder) == NULL || graft_load("libgraft.so.1", NULL, &api, &error) < 0) {
+        ok(0, "the library opens: %s", error.message);
+        return;
+    }
+    table = graft_interface(api, GRAFT_DATA_ID, sizeof *table);
+    host_set_all(api, batch_size);
+    write_features(folder, "edges.npy", "<i8", 2, 2, edges, sizeof edges[0], sizeof edges[0]);
+    for (int t = 0; t < TYPES; t++) {
+        struct job   job = { .type = types[t] };
+        const size_t element = types[t] == GRAFT_U8 ? 1 : 2;
+        graft_data  *data = NULL;
+        int32_t      rc;
+
+        fill_types(types[t], 3);
+        write_features(folder, "features.npy", descr[t], N, FEATURES,
+                       types[t] == GRAFT_U8 ? (const void *)bytes : (const void *)halves, FEATURES * element,
+                       STRIDE * element);
+        if (types[t] == GRAFT_U8) {
+            rc = table->open(api->context, folder, &data, &error);
+            ok(rc == GRAFT_ERR_NOT_FOUND && strstr(error.message, "no feature_scale.npy") != NULL, "%s", error.message);
+            write_features(folder, "feature_scale.npy", "<f4", FEATURES, 0, scale, 4, 4);
+            write_features(folder, "feature_zero.npy", "<f4", FEATURES, 0, zero, 4, 4);
+        }
+        rc = table->open(api->context, folder, &data, &error);
+        ok(rc == GRAFT_OK && same_features(table->view(data), &job), "%s from a folder, %s", names[t], batch_size);
+        if (rc != GRAFT_OK) diag("%s", error.message);
+        table->close(api->context, data);
+    }
+    write_features(folder, "feature_zero.npy", "<f4", FEATURES - 1, 0, zero, 4, 4);
+    ok(table->open(api->context, folder, &(graft_data *){ NULL }, &error) == GRAFT_ERR_FORMAT, "%s", error.message);
+    api->close(api->context);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    ok(system(command) == 0, "the folder is removed");
+}
+
+int main(void)
+{
+    struct sample_dataset set;
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    test_types(&set, 1, "epochs=5 hidden=8", 0);
+    test_types(&set, 1, "epochs=5 hidden=8 order=rcm normalize_features=yes input_dropout=0.2 model=gcn", 1);
+    test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 fanout=3", 0);
+    test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 fanout=3 eval.blocks=yes", 1);
+    test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 eval.blocks=no", 0);
+    test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 history=full", 0);
+    test_types(&set, 3, "epochs=5 hidden=8 partition=hash", 1);
+    test_types(&set, 2, "epochs=5 hidden=8 partition=hash batch_size=20 fanout=4", 0);
+    test_bad_types(&set);
+    test_folder("batch_size=0");
+    test_folder("batch_size=10");
+    sample_dataset_fini(&set);
+    return done();
+}
