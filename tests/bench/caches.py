@@ -16,7 +16,7 @@ SETTINGS = ["", "hec.miss=drop_rescaled", "aep.rows=500 aep.codec=f32",
 BATCHES = {"debian-archive": 1000, "dblp": 200, "tolokers": 1000}
 # Phases of the profile outside evaluations, in the columns of the second table.
 PHASES = {"sample": ["sample"], "gather": ["gather", "cache"], "aggregate": ["aggregate"],
-          "update": ["update", "rows", "loss", "optimizer"], "push": ["push", "receive", "prepare"],
+          "update": ["update", "rows", "loss", "optimizer"], "push": ["push", "receive", "prepare", "fetch"],
           "reduce, with waiting": ["reduce"]}
 
 
@@ -55,7 +55,7 @@ def line(name, reports, whole):
     epochs = ", ".join(epochs_until(report, wanted) for report in reports)
     caches = reports[0].get("caches", [])
     hits = ", ".join(f"{100 * cache['found'] / max(1, cache['searched']):.0f}" for cache in caches)
-    sent = sum(cache["bytes_sent"] for cache in caches) / len(reports[0]["history"])
+    sent = sum(cache["bytes_sent"] + cache["bytes_fetched"] for cache in caches) / len(reports[0]["history"])
     fetched = sum(cache["bytes_if_fetched"] for cache in caches) / len(reports[0]["history"])
     spread = statistics.stdev(found) if len(found) > 1 else 0
     print(f"| {name} | {statistics.mean(found):.2f} | {spread:.2f} | {epochs} | {hits} | " +
