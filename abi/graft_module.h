@@ -31,6 +31,10 @@ GRAFT_EXTERN_C_BEGIN
  *     0           `reference`, which can do everything
  *     below 0     only for those who choose it by name: graphblas has -1 */
 
+/** A module reads an option of its context by host->extension(host->self, GRAFT_MODULE_OPTION "graphblas.path"), which
+ *  returns its text. NULL: it is no option for modules, or the library is older. */
+#define GRAFT_MODULE_OPTION "graft.option/"
+
 /** The note of a module: what the library must know of it before it loads it. GRAFT_MODULE_NOTE puts it into the file.
  *  The library reads it without running code of the module, and passes over a module whose processor, versions or
  *  level do not fit. A module without a note is loaded when its turn comes. */

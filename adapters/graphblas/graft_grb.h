@@ -92,7 +92,8 @@ struct graft_grb_product {
     struct graft_grb_flags flags;
     int                    sparse_transpose, dense_transpose, by_col, flipped;
     graft_grb_loan         a, b, mask;
-    graft_grb_view         old;  /* C before the product */
+    graft_grb_view         old; /* C before the product */
+    int32_t                threads;
     int                    gaps; /* Z has rows without entries */
 };
 
@@ -101,82 +102,140 @@ GRAFT_GRB_FN int64_t graft_grb_count_rows(const graft_csr *csr)
 {
     int64_t rows = 0;
 
+    GRAFT_GRB_PARALLEL(reduction(+ : rows) if (csr->n_rows > 100000))
     for (int64_t row = 0; row < csr->n_rows; row++) rows += graft_grb_row(csr, row + 1) > graft_grb_row(csr, row);
     return rows;
 }
 
-/* Whether C has an array of all elements, of the type of the product and in its order, which may be written. */
+GRAFT_GRB_FN int graft_grb_is_read_only(GrB_Matrix matrix)
+{
+    int32_t read_only = 0;
+
+#if GxB_IMPLEMENTATION_MAJOR >= 10
+    if (GrB_Matrix_get_INT32(matrix, &read_only, GxB_IS_READONLY) != GrB_SUCCESS) return 1;
+#else
+    (void)matrix;
+#endif
+    return read_only;
+}
+
+/* Whether C has an array of all elements, of the type of the product and in its order, and is no operand. */
 GRAFT_GRB_FN int graft_grb_fits(const struct graft_grb_product *p)
 {
     const graft_grb_view *old = &p->old;
-    int32_t               read_only = 0;
 
     if (graft_grb_is_sparse(old) || old->iso || old->type != p->ring.type) return 0;
-    if (!graft_grb_is_held(old, p->by_col) || p->c == p->sparse || p->c == p->dense || p->c == p->m) return 0;
-#if GxB_IMPLEMENTATION_MAJOR >= 10
-    if (GrB_Matrix_get_INT32(p->c, &read_only, GxB_IS_READONLY) != GrB_SUCCESS) return 0;
-#endif
-    return !read_only;
+    return graft_grb_is_held(old, p->by_col) && p->c != p->sparse && p->c != p->dense && p->c != p->m;
 }
 
-/* Max and min of GraphBLAS ignore a NaN, and Graft's do not. */
-GRAFT_GRB_FN int graft_grb_has_nan(const void *array, int wide, int64_t count, int infinite)
+/* What to search an array for: NaN, and optionally infinities and zeros. */
+struct graft_grb_scan {
+    int wide, infinite, zero;
+};
+
+GRAFT_GRB_FN int graft_grb_finds(const struct graft_grb_scan *scan, const void *array, int64_t count)
 {
-    int found = 0;
+    const struct graft_grb_scan s = *scan;
+    int                         found = 0;
 
     GRAFT_GRB_PARALLEL(reduction(| : found) if (count > 100000))
     for (int64_t i = 0; i < count; i++) {
-        const double x = wide ? ((const double *)array)[i] : (double)((const float *)array)[i];
+        const double x = s.wide ? ((const double *)array)[i] : (double)((const float *)array)[i];
 
-        found |= x != x || (infinite && x - x != 0);
+        found |= x != x || (s.infinite && x - x != 0) || (s.zero && x == 0);
     }
     return found;
 }
 
-GRAFT_GRB_FN int graft_grb_may_give_nan(const struct graft_grb_product *p)
+/* Max and min of GraphBLAS ignore a NaN, and Graft's do not; and of two zeros with different signs each may be taken.
+ * So what the multiplication reads is searched for NaN, for infinities that may become one, and for zeros if the bits
+ * have to be the same. */
+GRAFT_GRB_FN const char *graft_grb_check_values(const graft_grb *grb, const struct graft_grb_product *p)
 {
-    const int wide = p->ring.type == GrB_FP64, times = p->ring.multiply == GRAFT_GRB_TIMES && p->a.csr.values != NULL;
-    const int64_t elements = p->b.dense.n_rows * p->b.dense.n_cols;
+    const int                   times = p->ring.multiply == GRAFT_GRB_TIMES && p->a.csr.values != NULL;
+    const struct graft_grb_scan scan = { p->ring.type == GrB_FP64, times, grb->exact };
 
-    if (p->ring.monoid == 0) return 0;
-    if (graft_grb_has_nan(p->b.dense.data, wide, elements, times)) return 1;
-    return times && graft_grb_has_nan(p->a.csr.values, wide, p->a.view.entries, 1);
-}
-
-/* Lend the operands. \return NULL, or why GraphBLAS has to compute the product */
-GRAFT_GRB_FN const char *graft_grb_lend_operands(graft_grb *grb, struct graft_grb_product *p)
-{
-    GrB_Type values = p->ring.multiply == GRAFT_GRB_SECOND ? NULL : p->ring.type;
-    int64_t  rows;
-
-    if (graft_grb_lend_dense(p->dense, p->dense_transpose, p->ring.type, &p->b) != GrB_SUCCESS)
-        return "the dense operand has elements without entries, or cannot be lent";
-    if (graft_grb_lend_csr(p->sparse, p->sparse_transpose, values, &p->a) != GrB_SUCCESS)
-        return "the sparse operand cannot be lent";
-    grb->copied = p->a.copied + p->b.copied;
-    if (p->a.csr.n_cols != p->b.dense.n_rows) return "the dimensions do not match";
-    if (p->a.view.entries * p->b.dense.n_cols < grb->least_work) return "it is small";
-    rows = graft_grb_count_rows(&p->a.csr);
-    if (rows < p->a.csr.n_rows / 8) return "the result would be sparse";
-    p->gaps = rows < p->a.csr.n_rows;
-    if (graft_grb_may_give_nan(p)) return "max and min differ where there is a NaN";
+    if (p->ring.monoid == 0) return NULL;
+    if (p->ring.multiply != GRAFT_GRB_FIRST &&
+        graft_grb_finds(&scan, p->b.dense.data, p->b.dense.n_rows * p->b.dense.n_cols))
+        return "max and min may differ where there is a NaN";
+    if (p->ring.multiply != GRAFT_GRB_SECOND && p->a.csr.values != NULL &&
+        graft_grb_finds(&scan, p->a.csr.values, p->a.view.entries))
+        return "max and min may differ where there is a NaN";
     return NULL;
 }
 
-/* Lend the mask. \return NULL, or why GraphBLAS has to compute the product */
-GRAFT_GRB_FN const char *graft_grb_lend_given_mask(graft_grb *grb, struct graft_grb_product *p)
+/* Whether the product has a size and a form for Graft, before anything is converted: a hypersparse or iso matrix may
+ * have more rows or elements than any memory. \return NULL, or why GraphBLAS has to compute the product */
+GRAFT_GRB_FN const char *graft_grb_check_operands(const graft_grb *grb, const struct graft_grb_product *p)
+{
+    const double   largest_iso = 1 << 28;
+    graft_grb_view sparse, dense;
+    int64_t        rows, inner, columns;
+
+    if (graft_grb_look(p->sparse, &sparse) != GrB_SUCCESS || graft_grb_look(p->dense, &dense) != GrB_SUCCESS)
+        return "an operand cannot be used";
+    if (!graft_grb_is_sparse(&sparse)) return "it has no sparse operand";
+    if (sparse.value_bytes == 0 || dense.value_bytes == 0) return "an operand has a type that is not built in";
+    rows = p->sparse_transpose ? sparse.n_cols : sparse.n_rows;
+    inner = p->dense_transpose ? dense.n_cols : dense.n_rows;
+    columns = p->dense_transpose ? dense.n_rows : dense.n_cols;
+    if (dense.entries != graft_grb_elements(&dense)) return "the dense operand has elements without entries";
+    if (dense.iso && (double)dense.entries > largest_iso) return "the dense operand is one value for many elements";
+    if ((double)sparse.entries * (double)columns < (double)grb->least_work) return "it is small";
+    if (columns < grb->least_columns) return "it has few columns";
+    if (sparse.entries < rows / 8) return "the result would be sparse";
+    if ((p->sparse_transpose ? sparse.n_rows : sparse.n_cols) != inner ||
+        (p->by_col ? p->old.n_cols : p->old.n_rows) != rows || (p->by_col ? p->old.n_rows : p->old.n_cols) != columns)
+        return "the dimensions do not match";
+    return NULL;
+}
+
+GRAFT_GRB_FN const char *graft_grb_check_mask(const struct graft_grb_product *p)
 {
     graft_grb_view view;
 
     if (p->m == NULL) return p->flags.mask & GRAFT_MASK_COMPLEMENT ? "its mask is the complement of none" : NULL;
-    if (graft_grb_look(p->m, &view) != GrB_SUCCESS) return "the mask cannot be lent";
+    if (graft_grb_look(p->m, &view) != GrB_SUCCESS) return "the mask cannot be used";
     if (view.n_rows != p->old.n_rows || view.n_cols != p->old.n_cols) return "the dimensions do not match";
     if (graft_grb_is_sparse(&view) && !(p->flags.mask & GRAFT_MASK_COMPLEMENT) &&
-        view.entries < view.n_rows * view.n_cols / 32)
+        view.entries < graft_grb_elements(&view) / 32)
         return "the mask allows few elements";
-    if (graft_grb_lend_mask(p->m, p->by_col, p->flags.mask, &p->mask) != GrB_SUCCESS) return "the mask cannot be lent";
-    grb->copied += p->mask.copied;
     return NULL;
+}
+
+/* Lend operands and mask. \return NULL, or why GraphBLAS has to compute the product */
+GRAFT_GRB_FN const char *graft_grb_lend_all(graft_grb *grb, struct graft_grb_product *p)
+{
+    GrB_Type    values = p->ring.multiply == GRAFT_GRB_SECOND ? NULL : p->ring.type;
+    const char *why = graft_grb_check_operands(grb, p);
+
+    if (why == NULL) why = graft_grb_check_mask(p);
+    if (why != NULL) return why;
+    if (p->m != NULL && graft_grb_lend_mask(p->m, p->by_col, p->flags.mask, &p->mask) != GrB_SUCCESS)
+        return "the mask cannot be lent";
+    if (graft_grb_lend_dense(p->dense, p->dense_transpose, p->ring.type, &p->b) != GrB_SUCCESS)
+        return "the dense operand cannot be lent";
+    if (graft_grb_lend_csr(p->sparse, p->sparse_transpose, values, &p->a) != GrB_SUCCESS)
+        return "the sparse operand cannot be lent";
+    grb->copied = p->a.copied + p->b.copied + p->mask.copied;
+    return graft_grb_check_values(grb, p);
+}
+
+/* The most threads of a product: those of GraphBLAS, or of the descriptor. */
+GRAFT_GRB_FN int32_t graft_grb_threads(GrB_Descriptor descriptor)
+{
+    int32_t threads = 0, fewer = 0;
+
+    if (GxB_Global_Option_get_INT32(GxB_GLOBAL_NTHREADS, &threads) != GrB_SUCCESS) threads = 0;
+#if GxB_IMPLEMENTATION_MAJOR == 7
+    if (descriptor != NULL && GxB_Desc_get_INT32(descriptor, GxB_NTHREADS, &fewer) == GrB_SUCCESS && fewer > 0 &&
+        (threads <= 0 || fewer < threads))
+        threads = fewer;
+#else
+    (void)descriptor, (void)fewer;
+#endif
+    return threads > 0 ? threads : 0;
 }
 
 /* Run one product of Graft with the sparse operand. */
@@ -191,7 +250,7 @@ GRAFT_GRB_FN const char *graft_grb_run(graft_grb *grb, const struct graft_grb_pr
     args.b = b;
     args.c = c;
     args.mask = p->m != NULL && c->n_cols == p->b.dense.n_cols ? &p->mask.mask : NULL;
-    if (GxB_Global_Option_get_INT32(GxB_GLOBAL_NTHREADS, &args.threads) != GrB_SUCCESS) args.threads = 0;
+    args.threads = p->threads;
     rc = grb->mxm->matrix_create(grb->api->context, &p->a.csr, 1, &args.a, &grb->error);
     if (rc >= 0) rc = grb->mxm->run(grb->api->context, &args, &grb->error);
     grb->mxm->matrix_destroy(grb->api->context, args.a);
@@ -236,7 +295,7 @@ GRAFT_GRB_FN int graft_grb_replaces(const struct graft_grb_product *p, const gra
 {
     int32_t allowed = 0;
 
-    if (p->accum != NULL || (p->m != NULL && !p->flags.replace && p->old.entries > 0)) return 0;
+    if (p->old.entries > 0 && (p->accum != NULL || (p->m != NULL && !p->flags.replace))) return 0;
     if (p->old.type != result->type) return 0;
     if (p->old.by_col != result->by_col && p->old.n_cols != 1) return 0;
     if (GxB_Matrix_Option_get_INT32(p->c, GxB_SPARSITY_CONTROL, &allowed) != GrB_SUCCESS) return 0;
@@ -270,7 +329,8 @@ GRAFT_GRB_FN const char *graft_grb_multiply_apart(graft_grb *grb, const struct g
     if (why == NULL && result.b != NULL) graft_grb_find_entries(&result, &p->a.csr, mask, 0);
     if (why == NULL) *info = graft_grb_finish(p, &result);
     graft_grb_drop_result(&result);
-    return why;
+    /* The assignment was refused, and C is as it was: GrB_mxm is to refuse it, in its own words. */
+    return why == NULL && *info != GrB_SUCCESS && *info != GrB_OUT_OF_MEMORY ? "its arguments are refused" : why;
 }
 
 /* Write Z into the arrays that C has, and what becomes an entry into its bitmap, which a full C gets. */
@@ -311,23 +371,29 @@ GRAFT_GRB_FN int graft_grb_may_have_gaps(const struct graft_grb_product *p)
     return (allowed & GxB_BITMAP) != 0;
 }
 
+/* Whether C (+)= Z can be computed where C is. */
+GRAFT_GRB_FN int graft_grb_accumulates(const struct graft_grb_product *p)
+{
+    const struct graft_grb_scan nan = { p->ring.type == GrB_FP64, 0, 0 };
+
+    if (p->accum != p->ring.add) return 0;
+    return p->ring.monoid == 0 || !graft_grb_finds(&nan, p->old.x, p->old.entries);
+}
+
 /* \return NULL, or why GraphBLAS has to compute the product; C is unchanged then */
 GRAFT_GRB_FN const char *graft_grb_multiply(graft_grb *grb, struct graft_grb_product *p, GrB_Info *info)
 {
-    const graft_csr *csr = &p->a.csr;
-    const char      *why = graft_grb_lend_operands(grb, p);
-    const int        overwrites = p->m != NULL && p->flags.replace;
-    int              fits, in_place;
+    const char *why = graft_grb_lend_all(grb, p);
+    const int   fits = graft_grb_fits(p), overwrites = p->m != NULL && p->flags.replace;
+    const int   in_place = fits && graft_grb_is_full(&p->old) && p->ring.multiply != GRAFT_GRB_FIRST && !overwrites;
+    int64_t     rows;
 
-    if (why == NULL && ((p->by_col ? p->old.n_cols : p->old.n_rows) != csr->n_rows ||
-                        (p->by_col ? p->old.n_rows : p->old.n_cols) != p->b.dense.n_cols))
-        why = "the dimensions do not match";
-    if (why == NULL) why = graft_grb_lend_given_mask(grb, p);
     if (why != NULL) return why;
-    fits = graft_grb_fits(p);
-    in_place = fits && graft_grb_is_full(&p->old) && p->ring.multiply != GRAFT_GRB_FIRST && !overwrites;
-    if (in_place && p->accum == p->ring.add)
+    if (in_place && graft_grb_accumulates(p))
         return graft_grb_compute(grb, p, GRAFT_MXM_ACCUMULATE, (void *)(uintptr_t)p->old.x);
+    rows = graft_grb_count_rows(&p->a.csr);
+    if (rows < p->a.csr.n_rows / 8) return "the result would be sparse";
+    p->gaps = rows < p->a.csr.n_rows;
     if (in_place && p->accum == NULL && !p->gaps) return graft_grb_compute(grb, p, 0, (void *)(uintptr_t)p->old.x);
     if (fits && graft_grb_may_have_gaps(p)) return graft_grb_multiply_within(grb, p, info);
     return graft_grb_multiply_apart(grb, p, info);
@@ -343,6 +409,8 @@ GRAFT_GRB_FN int graft_grb_try(graft_grb *grb, GrB_Semiring semiring, struct gra
     if (!graft_grb_read_ring(semiring, &p->ring)) grb->why = "Graft does not have the semiring";
     else if (grb->exact && p->ring.monoid == 0) grb->why = "sums may be rounded differently";
     else if (graft_grb_look(p->c, &p->old) != GrB_SUCCESS) grb->why = "the output cannot be used";
+    else if (p->old.value_bytes == 0) grb->why = "the output has a type that is not built in";
+    else if (graft_grb_is_read_only(p->c)) grb->why = "the output is read-only";
     if (grb->why == NULL) {
         if (p->flipped && p->ring.multiply != GRAFT_GRB_TIMES)
             p->ring.multiply = GRAFT_GRB_SECOND + GRAFT_GRB_FIRST - p->ring.multiply;
@@ -405,6 +473,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_mxm(graft_grb *grb, GrB_Matrix c, GrB_Matrix mas
     if (c == NULL || a == NULL || b == NULL || semiring == NULL) grb->why = "an argument is null";
     else if (!graft_grb_read_descriptor(descriptor, &p.flags)) grb->why = "the descriptor cannot be used";
     else grb->why = graft_grb_choose(&p, a, b);
+    p.threads = graft_grb_threads(descriptor);
     if (grb->why == NULL && graft_grb_try(grb, semiring, &p, &info)) return info;
     return GrB_mxm(c, mask, accum, semiring, a, b, descriptor);
 }
@@ -423,6 +492,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_mxv(graft_grb *grb, GrB_Vector w, GrB_Vector mas
     if (w == NULL || a == NULL || u == NULL || semiring == NULL) grb->why = "an argument is null";
     else if (!graft_grb_read_descriptor(descriptor, &p.flags)) grb->why = "the descriptor cannot be used";
     p.sparse_transpose = p.flags.transpose0;
+    p.threads = graft_grb_threads(descriptor);
     if (grb->why == NULL && graft_grb_try(grb, semiring, &p, &info)) return info;
     return GrB_mxv(w, mask, accum, semiring, a, u, descriptor);
 }
@@ -441,6 +511,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_vxm(graft_grb *grb, GrB_Vector w, GrB_Vector mas
     if (w == NULL || a == NULL || u == NULL || semiring == NULL) grb->why = "an argument is null";
     else if (!graft_grb_read_descriptor(descriptor, &p.flags)) grb->why = "the descriptor cannot be used";
     p.sparse_transpose = !p.flags.transpose1;
+    p.threads = graft_grb_threads(descriptor);
     if (grb->why == NULL && graft_grb_try(grb, semiring, &p, &info)) return info;
     return GrB_vxm(w, mask, accum, semiring, u, a, descriptor);
 }

@@ -63,8 +63,9 @@ GRAFT_GRB_FN GrB_Info graft_grb_convert(graft_grb_loan *loan, GrB_Matrix matrix,
 GRAFT_GRB_FN const int64_t *graft_grb_all_rows(graft_grb_loan *loan, int64_t n_rows)
 {
     const graft_grb_view *view = &loan->view;
-    int64_t              *row_ptr = graft_grb_new_array(loan, 0, n_rows + 1, sizeof *row_ptr), row = 0;
+    int64_t              *row_ptr = NULL, row = 0;
 
+    if (n_rows < INT64_MAX / 8) row_ptr = graft_grb_new_array(loan, 0, n_rows + 1, sizeof *row_ptr);
     if (row_ptr == NULL) return NULL;
     for (int64_t k = 0; k < view->n_vectors; k++) {
         const int64_t vector = view->h != NULL ? graft_grb_at(view->h, view->wide_h, k) : k;
@@ -123,7 +124,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_csr(GrB_Matrix matrix, int transpose, GrB_T
         const int turn = view->by_col != (transpose != 0) && transpose;
 
         info = graft_grb_convert(loan, matrix, type != NULL ? type : GrB_BOOL, GxB_SPARSE, transpose && !turn, turn);
-        if (info == GrB_SUCCESS) loan->copied += view->entries * (8 + graft_grb_bytes_of(view->type));
+        if (info == GrB_SUCCESS) loan->copied += view->entries * (8 + view->value_bytes);
     }
     if (info != GrB_SUCCESS) return info;
     loan->csr = (graft_csr)GRAFT_INIT(graft_csr);
@@ -155,13 +156,13 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_dense(GrB_Matrix matrix, int transpose, GrB
 
     memset(loan, 0, sizeof *loan);
     info = graft_grb_look(matrix, view);
-    if (info == GrB_SUCCESS && view->entries != view->n_rows * view->n_cols) info = GrB_NO_VALUE;
+    if (info == GrB_SUCCESS && view->entries != graft_grb_elements(view)) info = GrB_NO_VALUE;
     if (info == GrB_SUCCESS &&
         (!graft_grb_is_full(view) || !graft_grb_is_held(view, transpose != 0) || view->type != type || view->iso)) {
         const int64_t bytes = graft_grb_bytes_of(type);
 
         info = graft_grb_convert(loan, matrix, type, GxB_FULL, transpose != 0, 0);
-        loan->copied += view->entries * bytes;
+        if (info == GrB_SUCCESS && !view->iso) loan->copied += view->entries * bytes;
         if (info == GrB_SUCCESS && view->iso) {
             char *values = graft_grb_new_array(loan, 0, view->entries, bytes);
 
@@ -232,13 +233,13 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_mask(GrB_Matrix matrix, int by_col, uint32_
     info = graft_grb_look(matrix, view);
     if (info != GrB_SUCCESS) return info;
     if (!graft_grb_is_sparse(view) && !graft_grb_is_held(view, by_col)) return GrB_NO_VALUE;
-    if (!structural && graft_grb_bytes_of(view->type) == 0) return GrB_NO_VALUE;
+    if (!structural && view->value_bytes == 0) return GrB_NO_VALUE;
     n_rows = by_col ? view->n_cols : view->n_rows;
     n_cols = by_col ? view->n_rows : view->n_cols;
     structural |= view->iso && view->entries > 0 && graft_grb_is_true(view, 0);
     loan->mask = (graft_mask)GRAFT_INIT(graft_mask);
     loan->mask.flags = (flags & GRAFT_MASK_COMPLEMENT) | (structural ? GRAFT_MASK_STRUCTURE : 0);
-    if (graft_grb_is_sparse(view) || (!structural && (view->iso || graft_grb_bytes_of(view->type) != 1)))
+    if (graft_grb_is_sparse(view) || (!structural && (view->iso || view->value_bytes != 1)))
         return graft_grb_lend_bits(loan, structural, by_col, n_rows, n_cols);
     loan->mask.kind = GRAFT_MASK_BYTES;
     loan->mask.stride = n_cols;

@@ -10,14 +10,17 @@
 typedef struct graft_grb {
     const graft_api *api;
     const graft_mxm *mxm;
-    int64_t          least_work; /**< products of fewer entries times columns are left to GraphBLAS */
-    int32_t          exact;      /**< leave to GraphBLAS what may differ in rounding: all sums */
-    void *(*allocate)(size_t); /**< malloc, or the function in its place that the host gave to GxB_init(); NULL: results
-                                    are allocated by GraphBLAS itself, at the cost of writing them once more */
-    int32_t     taken;         /**< whether the last product was computed by Graft */
-    int64_t     copied;        /**< bytes of operands that the last product copied or expanded */
-    const char *why;           /**< why the last product was left to GraphBLAS, or NULL */
-    graft_error error;         /**< of the last call of Graft that failed */
+    int64_t          least_work;    /**< products of fewer entries times columns are left to GraphBLAS */
+    int64_t          least_columns; /**< so are those with fewer columns, for which GraphBLAS is faster */
+    int32_t          exact;         /**< leave to GraphBLAS what may differ in a bit: sums, and max and min of zeros */
+    void *(*allocate)(
+        size_t);        /**< malloc, or the function in its place that the host gave to GxB_init(): GraphBLAS frees
+                                    with its partner. NULL, if it is not known: GraphBLAS itself allocates results, and
+                                    writes to them once more */
+    int32_t     taken;  /**< whether the last product was computed by Graft */
+    int64_t     copied; /**< bytes of operands that the last product copied or expanded */
+    const char *why;    /**< why the last product was left to GraphBLAS, or NULL */
+    graft_error error;  /**< of the last call of Graft that failed */
 } graft_grb;
 
 /** Begin to use a context of Graft. It stays the host's, which closes it after the last call.
@@ -30,6 +33,7 @@ static inline __attribute__((unused)) GrB_Info graft_grb_begin(graft_grb *grb, c
     grb->api = api;
     grb->mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, run));
     grb->least_work = 1 << 16;
+    grb->least_columns = 8;
     return grb->mxm != NULL ? GrB_SUCCESS : GrB_NOT_IMPLEMENTED;
 }
 

@@ -39,6 +39,7 @@ typedef struct graft_grb_view {
     int32_t       iso;                    /**< all entries have the value x[0] */
     int32_t       wide_p, wide_h, wide_i; /**< whether the integers have 64 bits */
     GrB_Type      type;
+    int32_t       value_bytes; /**< of the type; 0: it is not built in */
     const void   *p, *h, *i, *x;
     const int8_t *b;
 } graft_grb_view;
@@ -72,6 +73,15 @@ GRAFT_GRB_FN void graft_grb_read_iterator(const struct GB_Iterator_opaque *itera
 #endif
 }
 
+GRAFT_GRB_FN int graft_grb_bytes_of(GrB_Type type)
+{
+    if (type == GrB_BOOL || type == GrB_INT8 || type == GrB_UINT8) return 1;
+    if (type == GrB_INT16 || type == GrB_UINT16) return 2;
+    if (type == GrB_INT32 || type == GrB_UINT32 || type == GrB_FP32) return 4;
+    if (type == GrB_INT64 || type == GrB_UINT64 || type == GrB_FP64) return 8;
+    return 0; /* a type that is not built in */
+}
+
 /** View a matrix, or a vector that was cast to one, as SuiteSparse:GraphBLAS allows.
  * \return the code of GraphBLAS. [any-thread] */
 GRAFT_GRB_FN GrB_Info graft_grb_look(GrB_Matrix matrix, graft_grb_view *view)
@@ -88,6 +98,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_look(GrB_Matrix matrix, graft_grb_view *view)
     if (info == GrB_SUCCESS) info = GrB_Matrix_ncols(&n_cols, matrix);
     if (info == GrB_SUCCESS) info = GrB_Matrix_nvals(&entries, matrix);
     if (info == GrB_SUCCESS) info = GxB_Matrix_type(&view->type, matrix);
+    if (info == GrB_SUCCESS) view->value_bytes = graft_grb_bytes_of(view->type);
     view->n_rows = (int64_t)n_rows;
     view->n_cols = (int64_t)n_cols;
     view->entries = (int64_t)entries;
@@ -99,10 +110,18 @@ GRAFT_GRB_FN int graft_grb_is_sparse(const graft_grb_view *view)
     return view->sparsity == GxB_SPARSE || view->sparsity == GxB_HYPERSPARSE;
 }
 
+/** The number of elements, at most INT64_MAX: a matrix that is iso or hypersparse may have more than any memory. */
+GRAFT_GRB_FN int64_t graft_grb_elements(const graft_grb_view *view)
+{
+    int64_t elements;
+
+    return __builtin_mul_overflow(view->n_rows, view->n_cols, &elements) ? INT64_MAX : elements;
+}
+
 /** Whether every element is an entry: full, or a bitmap without a gap. */
 GRAFT_GRB_FN int graft_grb_is_full(const graft_grb_view *view)
 {
-    return !graft_grb_is_sparse(view) && view->entries == view->n_rows * view->n_cols;
+    return !graft_grb_is_sparse(view) && view->entries == graft_grb_elements(view);
 }
 
 /** Whether the vectors of a matrix are columns, or rows, as asked. A full or bitmap matrix of one row or column is
@@ -112,23 +131,13 @@ GRAFT_GRB_FN int graft_grb_is_held(const graft_grb_view *view, int by_col)
     return view->by_col == by_col || (!graft_grb_is_sparse(view) && (view->n_rows == 1 || view->n_cols == 1));
 }
 
-GRAFT_GRB_FN int graft_grb_bytes_of(GrB_Type type)
-{
-    if (type == GrB_BOOL || type == GrB_INT8 || type == GrB_UINT8) return 1;
-    if (type == GrB_INT16 || type == GrB_UINT16) return 2;
-    if (type == GrB_INT32 || type == GrB_UINT32 || type == GrB_FP32) return 4;
-    if (type == GrB_INT64 || type == GrB_UINT64 || type == GrB_FP64) return 8;
-    return 0; /* a type that is not built in */
-}
-
-/** Whether value number `index` is not zero, as a mask reads it. For built-in types. */
+/** Whether value number `index` is true, as a mask reads it: a bit of it is set, so -0.0 is true. Names no object of
+ *  GraphBLAS, so any thread of a parallel loop may call it. */
 GRAFT_GRB_FN int graft_grb_is_true(const graft_grb_view *view, int64_t index)
 {
     const int64_t at = view->iso ? 0 : index;
 
-    if (view->type == GrB_FP32) return ((const float *)view->x)[at] != 0;
-    if (view->type == GrB_FP64) return ((const double *)view->x)[at] != 0;
-    switch (graft_grb_bytes_of(view->type)) {
+    switch (view->value_bytes) {
     case 1: return ((const int8_t *)view->x)[at] != 0;
     case 2: return ((const int16_t *)view->x)[at] != 0;
     case 4: return ((const int32_t *)view->x)[at] != 0;

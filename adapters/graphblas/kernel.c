@@ -8,34 +8,32 @@
  * diagonal A or a single entry. So Z belongs to GraphBLAS, and the host's C is never passed to it. The inputs A and B
  * are imported by pack and exported by unpack; none of their arrays is freed in between.
  * SPDX-License-Identifier: Apache-2.0 */
+#define GRAFT_GRB_CALLS 0 /* of any version */
 #include "common/module.h"
 #include "epilogue.h"
+#include "graphblas/calls.h"
 #include "start.h"
 
-#include <GraphBLAS.h>
 #include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#if GxB_IMPLEMENTATION_MAJOR != 7
-#error "adapters/graphblas is written for, and tested with, SuiteSparse:GraphBLAS 7"
-#endif
-
 struct prepared {
-    int64_t       *columns; /* sorted within each row; NULL if the csr is usable as it is */
-    void          *values;  /* values of these entries; NULL likewise */
-    uint64_t       columns_bytes, values_bytes;
-    GrB_Matrix     weighted; /* A; NULL if it has no values */
-    GrB_Matrix     ones[2];  /* A with every value 1, float and double */
-    float          one_f32;  /* the values of ones[] */
-    double         one_f64;
-    GrB_Matrix     z; /* [rows x z_width] of z_dtype, full; NULL until the first run */
-    int64_t        z_width;
-    graft_dtype    z_dtype;
-    GrB_Index      z_bytes; /* capacity of its array; 0 if unknown */
-    GrB_Descriptor descriptor;
+    const struct graphblas *graphblas;
+    int64_t                *columns; /* sorted within each row; NULL if the csr is usable as it is */
+    void                   *values;  /* values of these entries; NULL likewise */
+    uint64_t                columns_bytes, values_bytes;
+    GrB_Matrix              weighted; /* A; NULL if it has no values */
+    GrB_Matrix              ones[2];  /* A with every value 1, float and double */
+    float                   one_f32;  /* the values of ones[] */
+    double                  one_f64;
+    GrB_Matrix              z; /* [rows x z_width] of z_dtype, full; NULL until the first run */
+    int64_t                 z_width;
+    graft_dtype             z_dtype;
+    GrB_Index               z_bytes; /* capacity of its array; 0 if unknown */
+    GrB_Descriptor          descriptor;
 };
 
 __attribute__((format(printf, 4, 5))) static int32_t fail(graft_error *error, int32_t code, GrB_Info info,
@@ -62,14 +60,20 @@ static int32_t foreign(graft_error *error, GrB_Info info, const char *call)
 /* This starts nothing: a module may be loaded and never used. */
 static int32_t init(const graft_host *host, void **state, graft_error *error)
 {
-    (void)error;
-    *state = (void *)(uintptr_t)host;
+    struct graphblas *graphblas = host->allocate(host->self, sizeof *graphblas, 64);
+
+    if (graphblas == NULL) return fail(error, GRAFT_ERR_NOMEM, 0, "no memory for the state of kernel graphblas");
+    memset(graphblas, 0, sizeof *graphblas);
+    graphblas->host = host;
+    *state = graphblas;
     return GRAFT_OK;
 }
 
 static void fini(void *state)
 {
-    (void)state;
+    struct graphblas *graphblas = state;
+
+    if (graphblas != NULL) graphblas->host->deallocate(graphblas->host->self, graphblas, sizeof *graphblas, 64);
 }
 
 static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why, uint64_t capacity)
@@ -84,7 +88,7 @@ static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *a
 
 /* Unpack the arrays of a CSR matrix and free the matrix. Freeing it with its arrays would free those of the host; if
  * unpack fails for want of memory, the few bytes of the handle are leaked instead. */
-static void return_a(GrB_Matrix matrix)
+static void return_a(const struct grb_calls *grb_calls, GrB_Matrix matrix)
 {
     GrB_Index *row_ptr, *columns, sizes[3];
     void      *values;
@@ -98,13 +102,15 @@ static void return_a(GrB_Matrix matrix)
 
 static void release(void *state, void *prepared)
 {
-    const graft_host *host = state;
-    struct prepared  *p = prepared;
+    const struct graphblas *graphblas = state;
+    const struct grb_calls *grb_calls = &graphblas->calls;
+    const graft_host       *host = graphblas->host;
+    struct prepared        *p = prepared;
 
     if (p == NULL) return;
-    return_a(p->weighted);
-    return_a(p->ones[0]);
-    return_a(p->ones[1]);
+    return_a(grb_calls, p->weighted);
+    return_a(grb_calls, p->ones[0]);
+    return_a(grb_calls, p->ones[1]);
     GrB_Matrix_free(&p->z);
     GrB_Descriptor_free(&p->descriptor);
     if (p->columns != NULL) host->deallocate(host->self, p->columns, p->columns_bytes, 64);
@@ -217,11 +223,12 @@ static int32_t arrange(const graft_host *host, struct prepared *p, const graft_c
 static GrB_Info lend_a(GrB_Matrix *matrix, GrB_Type type, const struct prepared *p, const graft_csr *csr,
                        const void *values, uint64_t values_bytes, bool iso)
 {
-    GrB_Index      *row_ptr = (GrB_Index *)(uintptr_t)csr->row_ptr;
-    GrB_Index      *columns = (GrB_Index *)(uintptr_t)(p->columns != NULL ? p->columns : csr->col_idx);
-    void           *borrowed = (void *)(uintptr_t)values;
-    const GrB_Index entries = row_ptr[csr->n_rows];
-    GrB_Info        info = GrB_Matrix_new(matrix, type, (GrB_Index)csr->n_rows, (GrB_Index)csr->n_cols);
+    const struct grb_calls *grb_calls = &p->graphblas->calls;
+    GrB_Index              *row_ptr = (GrB_Index *)(uintptr_t)csr->row_ptr;
+    GrB_Index              *columns = (GrB_Index *)(uintptr_t)(p->columns != NULL ? p->columns : csr->col_idx);
+    void                   *borrowed = (void *)(uintptr_t)values;
+    const GrB_Index         entries = row_ptr[csr->n_rows];
+    GrB_Info                info = GrB_Matrix_new(matrix, type, (GrB_Index)csr->n_rows, (GrB_Index)csr->n_cols);
 
     if (info == GrB_SUCCESS) {
         info = GxB_Matrix_pack_CSR(*matrix, &row_ptr, &columns, &borrowed,
@@ -234,8 +241,9 @@ static GrB_Info lend_a(GrB_Matrix *matrix, GrB_Type type, const struct prepared 
 
 static int32_t make_matrices(struct prepared *p, const graft_csr *csr, graft_error *error)
 {
-    const int wide = csr->value_type == GRAFT_F64;
-    GrB_Info  info = GrB_Descriptor_new(&p->descriptor);
+    const struct grb_calls *grb_calls = &p->graphblas->calls;
+    const int               wide = csr->value_type == GRAFT_F64;
+    GrB_Info                info = GrB_Descriptor_new(&p->descriptor);
 
     p->one_f32 = 1;
     p->one_f64 = 1;
@@ -251,14 +259,16 @@ static int32_t make_matrices(struct prepared *p, const graft_csr *csr, graft_err
 
 static int32_t prepare(void *state, const graft_csr *csr, void **prepared, int64_t *bytes, graft_error *error)
 {
-    const graft_host *host = state;
+    struct graphblas *graphblas = state;
+    const graft_host *host = graphblas->host;
     struct prepared  *p;
-    int32_t           rc = graphblas_start(host, error);
+    int32_t           rc = graphblas_start(graphblas, error);
 
     if (rc < 0) return rc;
     p = host->allocate(host->self, sizeof *p, 64);
     if (p == NULL) return fail(error, GRAFT_ERR_NOMEM, 0, "no memory for a prepared matrix");
     memset(p, 0, sizeof *p);
+    p->graphblas = graphblas;
     rc = arrange(host, p, csr, error);
     if (rc == GRAFT_OK) rc = make_matrices(p, csr, error);
     if (rc < 0) {
@@ -291,17 +301,18 @@ struct operation {
 
 static struct operation operation_of(const struct prepared *p, const graft_mxm_args *args)
 {
-    const GrB_Semiring times[3][2] = { { GrB_PLUS_TIMES_SEMIRING_FP32, GrB_PLUS_TIMES_SEMIRING_FP64 },
-                                       { GrB_MAX_TIMES_SEMIRING_FP32, GrB_MAX_TIMES_SEMIRING_FP64 },
-                                       { GrB_MIN_TIMES_SEMIRING_FP32, GrB_MIN_TIMES_SEMIRING_FP64 } };
-    const GrB_Semiring second[3][2] = { { GrB_PLUS_TIMES_SEMIRING_FP32, GrB_PLUS_TIMES_SEMIRING_FP64 },
-                                        { GxB_MAX_SECOND_FP32, GxB_MAX_SECOND_FP64 },
-                                        { GxB_MIN_SECOND_FP32, GxB_MIN_SECOND_FP64 } };
-    const GrB_BinaryOp adds[3][2] = { { GrB_PLUS_FP32, GrB_PLUS_FP64 },
-                                      { GrB_MAX_FP32, GrB_MAX_FP64 },
-                                      { GrB_MIN_FP32, GrB_MIN_FP64 } };
-    const int          monoid = (args->semiring - GRAFT_PLUS_TIMES) / 2, wide = args->c->dtype == GRAFT_F64;
-    const int          weighted = is_weighted(p, args->semiring);
+    const struct grb_calls *grb_calls = &p->graphblas->calls;
+    const GrB_Semiring      times[3][2] = { { GrB_PLUS_TIMES_SEMIRING_FP32, GrB_PLUS_TIMES_SEMIRING_FP64 },
+                                            { GrB_MAX_TIMES_SEMIRING_FP32, GrB_MAX_TIMES_SEMIRING_FP64 },
+                                            { GrB_MIN_TIMES_SEMIRING_FP32, GrB_MIN_TIMES_SEMIRING_FP64 } };
+    const GrB_Semiring      second[3][2] = { { GrB_PLUS_TIMES_SEMIRING_FP32, GrB_PLUS_TIMES_SEMIRING_FP64 },
+                                             { GxB_MAX_SECOND_FP32, GxB_MAX_SECOND_FP64 },
+                                             { GxB_MIN_SECOND_FP32, GxB_MIN_SECOND_FP64 } };
+    const GrB_BinaryOp      adds[3][2] = { { GrB_PLUS_FP32, GrB_PLUS_FP64 },
+                                           { GrB_MAX_FP32, GrB_MAX_FP64 },
+                                           { GrB_MIN_FP32, GrB_MIN_FP64 } };
+    const int               monoid = (args->semiring - GRAFT_PLUS_TIMES) / 2, wide = args->c->dtype == GRAFT_F64;
+    const int               weighted = is_weighted(p, args->semiring);
 
     return (struct operation){
         .a = weighted ? p->weighted : p->ones[wide],
@@ -343,7 +354,8 @@ static int32_t refuse_nan(const struct prepared *p, const graft_mxm_args *args, 
                 (long long)bad);
 }
 
-static GrB_Info new_dense(GrB_Matrix *matrix, graft_dtype dtype, int64_t n_rows, int64_t n_cols)
+static GrB_Info new_dense(const struct grb_calls *grb_calls, GrB_Matrix *matrix, graft_dtype dtype, int64_t n_rows,
+                          int64_t n_cols)
 {
     return GrB_Matrix_new(matrix, dtype == GRAFT_F32 ? GrB_FP32 : GrB_FP64, (GrB_Index)n_rows, (GrB_Index)n_cols);
 }
@@ -371,19 +383,21 @@ static void fill(void *array, graft_dtype dtype, int64_t count, double value, in
 /* Unpack Z as a contiguous array; GraphBLAS may store a single number for all of it. */
 static GrB_Info open_z(struct prepared *p, void **array)
 {
+    const struct grb_calls *grb_calls = &p->graphblas->calls;
     return GxB_Matrix_unpack_FullR(p->z, array, &p->z_bytes, NULL, NULL);
 }
 
 /* Create Z of this shape with every element the identity. GraphBLAS allocates its memory when it multiplies. */
-static GrB_Info new_z(struct prepared *p, const graft_mxm_args *args)
+static GrB_Info new_z(const struct graphblas *graphblas, struct prepared *p, const graft_mxm_args *args)
 {
-    const graft_dense *c = args->c;
-    GrB_Info           info;
+    const struct grb_calls *grb_calls = &graphblas->calls;
+    const graft_dense      *c = args->c;
+    GrB_Info                info;
 
     GrB_Matrix_free(&p->z);
     p->z_bytes = 0;
-    info = new_dense(&p->z, c->dtype, c->n_rows, c->n_cols);
-    if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set(p->z, GxB_FORMAT, GxB_BY_ROW);
+    info = new_dense(grb_calls, &p->z, c->dtype, c->n_rows, c->n_cols);
+    if (info == GrB_SUCCESS) info = graphblas_hold_by_row(graphblas, p->z);
     if (info == GrB_SUCCESS) {
         info = GrB_Matrix_assign_FP64(p->z, NULL, NULL, identity_of(args->semiring), GrB_ALL, (GrB_Index)c->n_rows,
                                       GrB_ALL, (GrB_Index)c->n_cols, NULL);
@@ -392,19 +406,20 @@ static GrB_Info new_z(struct prepared *p, const graft_mxm_args *args)
 }
 
 /* Give Z the shape of C and set every element to the identity. Its array is reused while it is large enough. */
-static GrB_Info reset_z(struct prepared *p, const graft_mxm_args *args)
+static GrB_Info reset_z(const struct graphblas *graphblas, struct prepared *p, const graft_mxm_args *args)
 {
-    const graft_dense *c = args->c;
-    const GrB_Index    needed = (GrB_Index)(c->n_rows * c->n_cols) * (c->dtype == GRAFT_F32 ? 4 : 8);
-    GrB_Info           info = GrB_SUCCESS;
-    GrB_Matrix         shaped = NULL;
-    void              *array = NULL;
+    const struct grb_calls *grb_calls = &graphblas->calls;
+    const graft_dense      *c = args->c;
+    const GrB_Index         needed = (GrB_Index)(c->n_rows * c->n_cols) * (c->dtype == GRAFT_F32 ? 4 : 8);
+    GrB_Info                info = GrB_SUCCESS;
+    GrB_Matrix              shaped = NULL;
+    void                   *array = NULL;
 
     if (p->z_bytes < needed) {
-        info = new_z(p, args);
+        info = new_z(graphblas, p, args);
     } else {
         if (p->z_width != c->n_cols || p->z_dtype != c->dtype)
-            info = new_dense(&shaped, c->dtype, c->n_rows, c->n_cols);
+            info = new_dense(grb_calls, &shaped, c->dtype, c->n_rows, c->n_cols);
         if (info == GrB_SUCCESS) info = open_z(p, &array);
         if (info == GrB_SUCCESS) {
             if (shaped != NULL) {
@@ -423,26 +438,29 @@ static GrB_Info reset_z(struct prepared *p, const graft_mxm_args *args)
 }
 
 /* Compute Z (+)= A B, with the array of B packed into a GraphBLAS matrix during the product. */
-static int32_t product(struct prepared *p, const graft_mxm_args *args, void *b_data, graft_error *error)
+static int32_t product(const struct graphblas *graphblas, struct prepared *p, const graft_mxm_args *args, void *b_data,
+                       graft_error *error)
 {
-    const struct operation operation = operation_of(p, args);
+    const struct grb_calls *grb_calls = &graphblas->calls;
+    const struct operation  operation = operation_of(p, args);
     const GrB_Index b_bytes = (GrB_Index)(args->b->n_rows * args->b->n_cols) * (args->b->dtype == GRAFT_F32 ? 4 : 8);
     GrB_Matrix      b = NULL;
     GrB_Index       bytes;
     void           *borrowed = b_data, *back = NULL;
     bool            iso;
-    GrB_Info        info = new_dense(&b, args->b->dtype, args->b->n_rows, args->b->n_cols), taken;
+    GrB_Info        info = new_dense(grb_calls, &b, args->b->dtype, args->b->n_rows, args->b->n_cols), taken;
 
     if (info == GrB_SUCCESS) info = GxB_Matrix_pack_FullR(b, &borrowed, b_bytes, false, NULL);
     if (info != GrB_SUCCESS) {
         GrB_Matrix_free(&b);
         return foreign(error, info, "packing B");
     }
-    info = GxB_Desc_set(p->descriptor, GxB_NTHREADS, (int)args->threads);
+    info = graphblas_use_threads(graphblas, p->descriptor, args->threads);
     if (info == GrB_SUCCESS) {
         info = GrB_mxm(p->z, NULL, operation.add, operation.semiring, operation.a, b, p->descriptor);
     }
     if (info == GrB_SUCCESS) info = GrB_Matrix_wait(p->z, GrB_MATERIALIZE);
+    graphblas_use_threads(graphblas, p->descriptor, 0);
     taken = GxB_Matrix_unpack_FullR(b, &back, &bytes, &iso, NULL);
     if (taken == GrB_SUCCESS) GrB_Matrix_free(&b); /* else it is leaked, as in return_a() */
     return foreign(error, info != GrB_SUCCESS ? info : taken, "GrB_mxm");
@@ -451,8 +469,9 @@ static int32_t product(struct prepared *p, const graft_mxm_args *args, void *b_d
 /* Unpack the array of Z during the epilogue. */
 static int32_t finish(struct prepared *p, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
 {
-    void    *array = NULL;
-    GrB_Info info = open_z(p, &array);
+    const struct grb_calls *grb_calls = &p->graphblas->calls;
+    void                   *array = NULL;
+    GrB_Info                info = open_z(p, &array);
 
     if (info == GrB_SUCCESS) {
         epilogue_apply(a, args, array);
@@ -477,12 +496,14 @@ static void *pack_rows(const graft_host *host, const graft_dense *b, uint64_t el
 
 static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
 {
-    const graft_host *host = state;
-    struct prepared  *p = prepared;
-    const uint64_t    element = args->b->dtype == GRAFT_F32 ? 4 : 8;
-    const uint64_t    bytes = (uint64_t)(args->b->n_rows * args->b->n_cols) * element;
-    void             *b;
-    int32_t           rc;
+    const struct grb_calls *grb_calls = &((struct graphblas *)state)->calls;
+    struct graphblas       *graphblas = state;
+    const graft_host       *host = graphblas->host;
+    struct prepared        *p = prepared;
+    const uint64_t          element = args->b->dtype == GRAFT_F32 ? 4 : 8;
+    const uint64_t          bytes = (uint64_t)(args->b->n_rows * args->b->n_cols) * element;
+    void                   *b;
+    int32_t                 rc;
 
     if (args->c->n_rows == 0) return GRAFT_OK;
     if (a->row_ptr[a->n_rows] == 0 || args->c->n_cols == 0) {
@@ -494,8 +515,8 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
     b = pack_rows(host, args->b, element, bytes);
     if (b == NULL)
         return fail(error, GRAFT_ERR_NOMEM, 0, "no memory for a copy of B, %llu bytes", (unsigned long long)bytes);
-    rc = foreign(error, reset_z(p, args), "filling Z");
-    if (rc == GRAFT_OK) rc = product(p, args, b, error);
+    rc = foreign(error, reset_z(graphblas, p, args), "filling Z");
+    if (rc == GRAFT_OK) rc = product(graphblas, p, args, b, error);
     if (rc == GRAFT_OK) rc = finish(p, a, args, error);
     if (rc < 0) { /* The state of Z is undefined; the next run creates a new one. */
         GrB_Matrix_free(&p->z);

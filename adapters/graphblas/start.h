@@ -1,10 +1,11 @@
-/* Who starts GraphBLAS. A process can start it once, so it belongs to the host:
+/* The GraphBLAS of the kernel: which library, and who starts it. A process can start it once, so it is the host's:
  *
  *  - If the host has called GrB_init(), it is used as it is.
- *  - If GraphBLAS was in the process before this module, the host will call GrB_init(), and until then nothing is
- *    done. The same holds if the host has the flag GRAFT_HOST_STARTS_LIBRARIES.
- *  - Else it came with this module. It is started when a matrix is first prepared for a product, in blocking mode,
- *    which is also correct for programs written for nonblocking mode.
+ *  - If GraphBLAS was in the process before this module needed it, the host will call GrB_init(), and until then
+ *    nothing is done. The same holds if the host has the flag GRAFT_HOST_STARTS_LIBRARIES.
+ *  - Else this module loads it: the file of option graphblas.path, or the newest version that the dynamic linker finds.
+ *    It is started when a matrix is first prepared for a product, in blocking mode, which is also correct for programs
+ *    written for nonblocking mode.
  *
  * It is never finalised here. A copy of GraphBLAS that is linked statically into the host, and does not export its
  * functions, is another library, of which this one takes no notice.
@@ -14,7 +15,25 @@
 
 #include "graft_host.h"
 
-/** Make sure that GraphBLAS can be called. \return OK; ERR_UNSUPPORTED with the reason, which may pass. */
-int32_t graphblas_start(const graft_host *host, graft_error *error);
+#include "graphblas/calls.h"
+
+/** The state of the module for one context. */
+struct graphblas {
+    const graft_host *host;
+    struct grb_calls  calls;
+    int               major; /**< version; 0 while it cannot be used */
+    int               own;   /**< 1: this module has started it */
+};
+
+/** Make sure that GraphBLAS can be called. \return OK; ERR_UNSUPPORTED with the
+ *  reason, which may pass. */
+int32_t graphblas_start(struct graphblas *graphblas, graft_error *error);
+
+/** Let products with this descriptor use so many threads, 0: as many as GraphBLAS is set to. After version 7 that is a
+ *  setting of the process, which is changed only where it is not the host's. */
+GrB_Info graphblas_use_threads(const struct graphblas *graphblas, GrB_Descriptor descriptor, int32_t threads);
+
+/** Let a matrix be held by row. */
+GrB_Info graphblas_hold_by_row(const struct graphblas *graphblas, GrB_Matrix matrix);
 
 #endif

@@ -48,6 +48,49 @@ static const void *extension_none(void *self, const char *id)
     return NULL;
 }
 
+static void log_for_module(void *self, graft_log_level level, const char *message)
+{
+    const graft_host *host = &((graft_context *)self)->host;
+
+    host->log(host->self, level, message);
+}
+
+static void *allocate_for_module(void *self, uint64_t bytes, uint64_t alignment)
+{
+    const graft_host *host = &((graft_context *)self)->host;
+
+    return host->allocate(host->self, bytes, alignment);
+}
+
+static void deallocate_for_module(void *self, void *memory, uint64_t bytes, uint64_t alignment)
+{
+    const graft_host *host = &((graft_context *)self)->host;
+
+    host->deallocate(host->self, memory, bytes, alignment);
+}
+
+/* Options that are for modules, and the extensions of the host. */
+static const void *extension_for_module(void *self, const char *id)
+{
+    const graft_context *context = self;
+
+    if (strcmp(id, GRAFT_MODULE_OPTION "graphblas.path") == 0) return context->options.library.graphblas_path;
+    return context->host.extension(context->host.self, id);
+}
+
+/* A host for modules, which passes everything on. */
+static graft_host module_host(graft_context *context)
+{
+    graft_host host = context->host;
+
+    host.self = context;
+    host.log = log_for_module;
+    host.allocate = allocate_for_module;
+    host.deallocate = deallocate_for_module;
+    host.extension = extension_for_module;
+    return host;
+}
+
 int32_t gr_check_cancel(const graft_context *context, graft_error *error)
 {
     if (context->defers_cancel || !atomic_load_explicit(&context->cancel, memory_order_relaxed)) return GRAFT_OK;
@@ -91,6 +134,7 @@ int32_t gr_context_create(const graft_host *host, graft_context **context, graft
     GR_TRY(host_complete(&complete, host, error));
     GR_TRY(GR_HOST_NEW(&complete, made, 1, error));
     made->host = complete;
+    made->module_host = module_host(made);
     made->owner = getpid();
     GR_TRY(gr_options_init(made, error));
     made->callers.check = made->options.library.check;

@@ -12,7 +12,8 @@ struct graft_context {
     struct gr_handle  handle;
     struct gr_callers callers;
     graft_api         api;
-    graft_host        host; /* complete: no function is NULL */
+    graft_host        host;        /* complete: no function is NULL */
+    graft_host        module_host; /* what modules get: the same functions, and options by extension() */
     pid_t             owner;
     struct gr_options options;
     struct gr_modules modules;

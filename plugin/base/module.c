@@ -200,8 +200,8 @@ static int32_t init_module_state(graft_context *context, struct gr_module *modul
     const graft_module_table *table = module->table;
     int32_t                   rc = GRAFT_OK;
 
-    if (table->kernel != NULL) rc = table->kernel->init(&context->host, &module->state, error);
-    if (table->dense != NULL) rc = table->dense->init(&context->host, &module->state, error);
+    if (table->kernel != NULL) rc = table->kernel->init(&context->module_host, &module->state, error);
+    if (table->dense != NULL) rc = table->dense->init(&context->module_host, &module->state, error);
     return gr_module_status(module, "init", rc, error);
 }
 

@@ -170,7 +170,7 @@ struct gr_sampling_options {
 enum gr_check { GR_CHECK_NO, GR_CHECK_ARGS, GR_CHECK_FULL };
 
 struct gr_library_options {
-    const char     *module_path;
+    const char     *module_path, *graphblas_path;
     graft_log_level log_level;
     int32_t         check;
 };

@@ -295,6 +295,8 @@ const struct gr_option_row gr_option_table[] = {
 
     { "module.path", TEXT(library.module_path), "", "", LIBRARY, EACH, EXPERT | LIVE, "",
       "folders, separated by ':', that are searched for modules first" },
+    { "graphblas.path", TEXT(library.graphblas_path), "", "", LIBRARY, EACH, EXPERT, "mxm.kernel=graphblas",
+      "file of the GraphBLAS that kernel graphblas uses; empty: that of the process, else the newest one" },
     { "log.level", CHOICE(library.log_level), "debug|info|warning|error", "info", LIBRARY, EACH, USUAL | LIVE, "",
       "least important lines that the log receives" },
     { "check", CHOICE(library.check), "no|args|full", "args", LIBRARY, SAME, USUAL | LIVE, "",

@@ -79,7 +79,7 @@ static void make_states(struct gr_run *run)
     w->state[0] = run->dense->state;
     if (w->n_states == 0) w->n_states = 1;
     while (w->n_states < run->threads && w->n_states < GR_WORK_STATES) {
-        if (ops->init(&run->context->host, &w->state[w->n_states], &ignored) != GRAFT_OK) break;
+        if (ops->init(&run->context->module_host, &w->state[w->n_states], &ignored) != GRAFT_OK) break;
         w->n_states++;
     }
 }

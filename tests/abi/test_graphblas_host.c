@@ -251,8 +251,9 @@ static const char *none(const void *arg)
     const char *fault = graphblas_open(0);
 
     if (fault != NULL) return fault;
-    TRY(api->load_module(api->context, folder_path(arg, "graft_kernel_graphblas.so"), &error) == GRAFT_ERR_MODULE,
-        "a module without its library was loaded");
+    TRY(api->load_module(api->context, folder_path(arg, "graft_kernel_graphblas.so"), &error) == GRAFT_OK,
+        error.message);
+    TRY(graphblas_sum("graphblas", "yes") == GRAFT_ERR_UNSUPPORTED, "a product without a library was computed");
     TRY(strstr(error.message, "libGraphblas.so") != NULL, error.message);
     TRY(graphblas_sum("auto", "no") == GRAFT_OK, error.message);
     if ((fault = right("simd")) != NULL) return fault;
@@ -260,13 +261,34 @@ static const char *none(const void *arg)
     return NULL;
 }
 
+/* Option graphblas.path: a file that is there, and one that is not. */
+static const char *by_path(const void *arg)
+{
+    const char *fault = graphblas_open(0);
+
+    if (fault != NULL) return fault;
+    TRY(api->set(api->context, "graphblas.path", arg, &error) == GRAFT_OK, error.message);
+    if (strstr(arg, "nowhere") == NULL) {
+        if ((fault = works()) != NULL) return fault;
+    } else {
+        TRY(graphblas_sum("graphblas", "yes") == GRAFT_ERR_UNSUPPORTED, "a file that is not there was used");
+        TRY(strstr(error.message, arg) != NULL, error.message);
+    }
+    graphblas_close();
+    return NULL;
+}
+
 static void test_all(void)
 {
     struct data_folder folder;
+    char               name[32];
 
     ok_fault("a host that never starts GraphBLAS can use it, beside a static copy of its own", in_child(never, NULL));
     ok_fault("a host that loads GraphBLAS later says so, and starts it", in_child(late, NULL));
     ok_fault("\"auto\" does not start GraphBLAS", in_child(automatic, NULL));
+    snprintf(name, sizeof name, "libgraphblas.so.%d", GxB_IMPLEMENTATION_MAJOR);
+    ok_fault("a path names the GraphBLAS", in_child(by_path, name));
+    ok_fault("a path to nothing is named in the sentence", in_child(by_path, "/nowhere/libgraphblas.so"));
     folder_create(&folder);
     make_orphan(&folder);
     ok_fault("without GraphBLAS the module says what is missing", in_child(none, &folder));

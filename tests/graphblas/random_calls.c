@@ -4,11 +4,13 @@
 
 #include "harness/lcg.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = 24 };
+/* Sides of matrices; one call in MANY is so large that loops over its elements are parallel. */
+enum { SIDE = 24, LARGE_SIDE = 420, MANY = 400 };
 
 static uint32_t draw_below(uint32_t *state, uint32_t count)
 {
@@ -21,6 +23,21 @@ static GrB_Type random_type(uint32_t *state)
                                GrB_BOOL, GrB_INT8, GrB_INT32, GrB_INT64, GrB_UINT16 };
 
     return types[draw_below(state, sizeof types / sizeof *types)];
+}
+
+static GrB_Index drawn_side(uint32_t *state, int large)
+{
+    return large ? LARGE_SIDE / 2 + draw_below(state, LARGE_SIDE / 2) : 1 + draw_below(state, SIDE);
+}
+
+/* A small integer, and seldom NaN or infinity. Not -0.0: a mask of it is true in some products of GraphBLAS 7.4, and
+ * false in others. */
+static double drawn_value(uint32_t *state)
+{
+    static const double special[] = { NAN, INFINITY, -INFINITY };
+
+    if (draw_below(state, 300) == 0) return special[draw_below(state, 3)];
+    return (int)draw_below(state, 7) - 2;
 }
 
 /* Some entries; now and then one value for all of them. */
@@ -37,7 +54,7 @@ static void draw_entries(uint32_t *state, GrB_Matrix matrix, GrB_Index n_rows, G
 
         for (GrB_Index j = 0; j < n_cols && !empty; j++) {
             if (draw_below(state, 100) < percent)
-                GrB_Matrix_setElement_FP64(matrix, iso ? value : (int)draw_below(state, 7) - 2, i, j);
+                GrB_Matrix_setElement_FP64(matrix, iso ? value : drawn_value(state), i, j);
         }
     }
 }
@@ -70,8 +87,7 @@ static GrB_Vector drawn_vector(uint32_t *state, GrB_Index n, uint32_t percent)
     if (draw_below(state, 2))
         GxB_Vector_Option_set(vector, GxB_SPARSITY_CONTROL, draw_below(state, 2) ? GxB_BITMAP : GxB_SPARSE);
     for (GrB_Index i = 0; i < n; i++) {
-        if (draw_below(state, 100) < percent)
-            GrB_Vector_setElement_FP64(vector, iso ? 2 : (int)draw_below(state, 7) - 2, i);
+        if (draw_below(state, 100) < percent) GrB_Vector_setElement_FP64(vector, iso ? 2 : drawn_value(state), i);
     }
     if (draw_below(state, 2)) GrB_Vector_wait(vector, GrB_MATERIALIZE);
     return vector;
@@ -157,7 +173,7 @@ static int same_objects(GrB_Matrix x, GrB_Matrix y, char *fault, size_t size)
         GrB_Matrix_extractTuples_FP64(i[k], j[k], v[k], &n, k == 0 ? x : y);
     }
     for (GrB_Index e = 0; equal && e < nx; e++) {
-        equal = i[0][e] == i[1][e] && j[0][e] == j[1][e] && v[0][e] == v[1][e];
+        equal = i[0][e] == i[1][e] && j[0][e] == j[1][e] && (v[0][e] == v[1][e] || (isnan(v[0][e]) && isnan(v[1][e])));
         if (!equal)
             snprintf(fault, size, "entry %llu is (%llu, %llu) %g, expected (%llu, %llu) %g", (unsigned long long)e,
                      (unsigned long long)i[0][e], (unsigned long long)j[0][e], v[0][e], (unsigned long long)i[1][e],
@@ -189,7 +205,8 @@ static int random_mxm(uint32_t *state, const struct products *tested, const stru
                       size_t size)
 {
     struct call     call = random_options(state);
-    const GrB_Index m = 1 + draw_below(state, SIDE), n = 1 + draw_below(state, SIDE), k = 1 + draw_below(state, SIDE);
+    const int       large = draw_below(state, MANY) == 0;
+    const GrB_Index m = drawn_side(state, large), n = drawn_side(state, large), k = drawn_side(state, 0);
     const int  left = draw_below(state, 3) == 0, wrong = draw_below(state, 40) == 0, alias = (int)draw_below(state, 12);
     GrB_Matrix a = drawn_matrix(state, call.t0 ? k : m, call.t0 ? m : k, left ? 100 : random_percent(state));
     GrB_Matrix b = drawn_matrix(state, call.t1 ? n : k, call.t1 ? k : n, left ? random_percent(state) : 100);
@@ -218,7 +235,7 @@ static int random_vector_call(uint32_t *state, const struct products *tested, co
 {
     struct call     call = random_options(state);
     const int       vxm = (int)draw_below(state, 2), t = vxm ? call.t1 : call.t0;
-    const GrB_Index m = 1 + draw_below(state, SIDE), k = 1 + draw_below(state, SIDE);
+    const GrB_Index m = drawn_side(state, 0), k = drawn_side(state, 0);
     GrB_Matrix      a = drawn_matrix(state, (vxm ? !t : t) ? k : m, (vxm ? !t : t) ? m : k, random_percent(state));
     GrB_Vector      u = drawn_vector(state, k, draw_below(state, 3) ? 100 : 50);
     GrB_Vector      w = drawn_vector(state, m, random_percent(state)), copy = NULL;

@@ -20,8 +20,8 @@ struct products {
     GrB_Info (*vxm)(GrB_Vector, GrB_Vector, GrB_BinaryOp, GrB_Semiring, GrB_Vector, GrB_Matrix, GrB_Descriptor);
 };
 
-/** Make call number `number`, by `tested` and by `plain` on equal objects, and compare codes and results. All values
- *  are small integers, so that sums are exact in any order.
+/** Make call number `number`, by `tested` and by `plain` on equal objects, and compare codes and results. Values
+ *  are small integers, so that sums are exact in any order, and now and then NaN or infinity.
  * \param[out] fault  what differed
  * \return 1 if nothing did */
 int random_call(uint64_t number, const struct products *tested, const struct products *plain, char *fault, size_t size);

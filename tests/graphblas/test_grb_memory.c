@@ -120,7 +120,7 @@ int main(void)
     GxB_Global_Option_set(GxB_MEMORY_POOL, no_pool);
     if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, NULL) == GRAFT_OK, "the library is opened")) return done();
     graft_grb_begin(&grb, api);
-    grb.least_work = 0;
+    grb.least_work = grb.least_columns = 0;
     operands[0] = new_operand(N, 3);
     operands[1] = new_operand(WIDTH, 1);
     operands[2] = new_operand(WIDTH, 2);

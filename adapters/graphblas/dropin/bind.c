@@ -4,9 +4,11 @@
 #include "bind.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { LIBRARIES = 4, CALLERS = 256 };
@@ -50,53 +52,47 @@ static void *marker_for(void *caller)
     return found != NULL ? found : dlsym(RTLD_DEFAULT, marker);
 }
 
-/* A library that was loaded for a plugin alone is in the scope of that plugin and in no other. */
-static int visit_object(struct dl_phdr_info *info, size_t size, void *found)
+/* A library that was loaded for a plugin alone is in the scope of that plugin and in no other. Its name is noted here,
+ * and opened when the linker's lock is free again. */
+struct paths {
+    char at[8][PATH_MAX];
+    int  count;
+};
+
+static int visit_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    void *handle;
+    struct paths *paths = arg;
 
     (void)size;
     if (info->dlpi_name == NULL || strstr(info->dlpi_name, "graphblas") == NULL) return 0;
-    handle = open_object(info->dlpi_name);
-    *(void **)found = handle != NULL ? dlsym(handle, marker) : NULL;
-    return *(void **)found != NULL;
+    snprintf(paths->at[paths->count], sizeof paths->at[0], "%s", info->dlpi_name);
+    return ++paths->count == sizeof paths->at / sizeof *paths->at;
 }
 
-static int resolve(void *handle, const char *name, void *field, size_t size)
+static void *marker_by_name(void)
 {
-    void *symbol = dlsym(handle, name);
+    struct paths paths = { .count = 0 };
+    void        *found = NULL;
 
-    memcpy(field, &symbol, size);
-    return symbol != NULL;
+    dl_iterate_phdr(visit_object, &paths);
+    for (int i = 0; i < paths.count && found == NULL; i++) {
+        void *handle = open_object(paths.at[i]);
+
+        if (handle != NULL) found = dlsym(handle, marker);
+    }
+    return found;
 }
 
-/* Fill the table. \return 1 if the library has all of it */
-static int fill_calls(void *handle, struct grb_calls *calls)
-{
-    int complete = 1;
-
-#define RESOLVE_FUNCTION(name, parameters) complete &= resolve(handle, #name, &calls->name##_, sizeof calls->name##_);
-#define RESOLVE_OBJECT(type, name) complete &= resolve(handle, #name, &calls->name##_, sizeof calls->name##_);
-    GRB_FUNCTIONS(RESOLVE_FUNCTION)
-    GRB_OBJECTS(RESOLVE_OBJECT)
-    resolve(handle, "GrB_Matrix_get_INT32", &calls->GrB_Matrix_get_INT32_, sizeof calls->GrB_Matrix_get_INT32_);
-    return complete;
-}
-
-/* The option of the version has had two numbers, and each library knows one of them. Before GrB_init() neither works,
- * and the version is asked for again at the next call. */
+/* NULL before GrB_init(): the version is asked for again at the next call. */
 static const struct grb_version *find_version(void *handle)
 {
     static const struct grb_version *const known[] = { &grb_version_7, &grb_version_8, &grb_version_9,
                                                        &grb_version_10 };
-    enum { VERSION_7 = 9, VERSION_8_AND_LATER = 7005 };
-    GrB_Info (*get)(int, ...) = NULL;
-    int found[3] = { 0, 0, 0 };
+    const int                              major = grb_calls_major(handle);
 
-    if (!resolve(handle, "GxB_Global_Option_get", &get, sizeof get)) return NULL;
-    if (get(VERSION_8_AND_LATER, found) != GrB_SUCCESS && get(VERSION_7, found) != GrB_SUCCESS) return NULL;
+    if (major == 0) return NULL;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (known[i]->major == found[0]) return known[i];
+        if (known[i]->major == major) return known[i];
     }
     return &grb_version_unknown;
 }
@@ -110,7 +106,7 @@ static struct grb_binding *bind_library(void *base, void *handle)
         if (libraries.bases[i] == base) return &libraries.at[i];
     }
     if (libraries.count == LIBRARIES) return NULL;
-    made->complete = fill_calls(handle, &made->calls);
+    made->complete = grb_calls_fill(&made->calls, handle);
     libraries.bases[libraries.count++] = base;
     return made;
 }
@@ -121,12 +117,13 @@ struct grb_binding *grb_find(void *caller)
     Dl_info             library;
     void               *found = marker_for(caller), *handle = NULL;
 
-    if (found == NULL) dl_iterate_phdr(visit_object, &found);
+    if (found == NULL) found = marker_by_name();
     if (found != NULL && dladdr(found, &library) != 0) handle = open_object(library.dli_fname);
     if (handle == NULL) return NULL;
     pthread_mutex_lock(&libraries.lock);
     binding = bind_library(library.dli_fbase, handle);
-    if (binding != NULL && binding->version == NULL) binding->version = find_version(handle);
+    if (binding != NULL && atomic_load(&binding->version) == NULL)
+        atomic_store(&binding->version, find_version(handle));
     pthread_mutex_unlock(&libraries.lock);
     return binding;
 }
@@ -140,7 +137,7 @@ const struct grb_binding *grb_bind(void *caller)
     if (atomic_load_explicit(&slot->address, memory_order_acquire) == caller)
         return atomic_load_explicit(&slot->binding, memory_order_relaxed);
     binding = grb_find(caller);
-    if (binding != NULL && binding->version != NULL) {
+    if (binding != NULL && atomic_load(&binding->version) != NULL) {
         const struct grb_binding *empty = NULL;
 
         if (atomic_compare_exchange_strong(&slot->binding, &empty, binding))

@@ -9,10 +9,10 @@ typedef void *(*grb_malloc)(size_t);
 
 /** A GraphBLAS of this process. */
 struct grb_binding {
-    struct grb_calls          calls;
-    int                       complete; /**< whether it has all that the drop-in uses */
-    const struct grb_version *version;  /**< NULL while GraphBLAS has not been started */
-    _Atomic(grb_malloc)       allocate; /**< the function malloc that it was started with; NULL: not known */
+    struct grb_calls                    calls;
+    int                                 complete; /**< whether it has all that the drop-in uses */
+    _Atomic(const struct grb_version *) version;  /**< NULL while GraphBLAS has not been started */
+    _Atomic(grb_malloc)                 allocate; /**< the function malloc that it was started with; NULL: not known */
 };
 
 /** The GraphBLAS that the code at `caller` is linked with; NULL: there is none in this process. A process may have

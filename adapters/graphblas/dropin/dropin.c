@@ -14,31 +14,22 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-_Thread_local const struct grb_calls *grb_calls;
-
 const struct grb_version grb_version_unknown = { 0, NULL, NULL, NULL };
 
-/* A context serves one caller at a time, so each thread has its own. */
-struct mine {
-    graft_grb grb;
-    int       usable;
+extern _Thread_local const struct grb_calls *grb_calls;
+_Thread_local const struct grb_calls        *grb_calls;
+
+/* A context serves one caller at a time. Those that no thread uses wait in a list, so threads may come and go. */
+struct server {
+    graft_grb      grb;
+    struct server *next;
 };
 
-static pthread_key_t  key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void end_thread(void *memory)
-{
-    struct mine *mine = memory;
-
-    if (mine->usable) mine->grb.api->close(mine->grb.api->context);
-    free(mine);
-}
-
-static void make_key(void)
-{
-    pthread_key_create(&key, end_thread);
-}
+static struct {
+    pthread_mutex_t lock;
+    struct server  *first;
+    int             unusable; /* the library cannot be opened */
+} idle = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* libgraft.so.1 beside this library, or wherever the dynamic linker finds it. */
 static int32_t load(const graft_api **api)
@@ -54,35 +45,49 @@ static int32_t load(const graft_api **api)
     return graft_load(name, NULL, api, NULL);
 }
 
-static struct mine *new_mine(void)
+static struct server *new_server(void)
 {
     const graft_api *api = NULL;
-    struct mine     *mine = calloc(1, sizeof *mine);
+    struct server   *server = calloc(1, sizeof *server);
 
-    if (mine == NULL || pthread_setspecific(key, mine) != 0) {
-        free(mine);
+    if (server == NULL || load(&api) != GRAFT_OK || graft_grb_begin(&server->grb, api) != GrB_SUCCESS) {
+        if (api != NULL) api->close(api->context);
+        free(server);
         return NULL;
     }
-    if (load(&api) != GRAFT_OK) return mine;
-    if (graft_grb_begin(&mine->grb, api) != GrB_SUCCESS) {
-        api->close(api->context);
-        return mine;
-    }
-    mine->usable = 1;
-    mine->grb.exact = grb_wishes()->exact;
-    if (grb_wishes()->work >= 0) mine->grb.least_work = grb_wishes()->work;
-    return mine;
+    server->grb.exact = grb_wishes()->exact;
+    if (grb_wishes()->work >= 0) server->grb.least_work = grb_wishes()->work;
+    if (grb_wishes()->columns >= 0) server->grb.least_columns = grb_wishes()->columns;
+    return server;
 }
 
-/* \return what this thread needs to call Graft, or NULL */
-static graft_grb *mine(void)
+/* \return what a call of Graft needs, until put_server(); or NULL */
+static struct server *take_server(void)
 {
-    struct mine *found;
+    struct server *server;
+    int            unusable;
 
-    pthread_once(&once, make_key);
-    found = pthread_getspecific(key);
-    if (found == NULL) found = new_mine();
-    return found != NULL && found->usable ? &found->grb : NULL;
+    pthread_mutex_lock(&idle.lock);
+    server = idle.first;
+    if (server != NULL) idle.first = server->next;
+    unusable = idle.unusable;
+    pthread_mutex_unlock(&idle.lock);
+    if (server != NULL || unusable) return server;
+    server = new_server();
+    if (server == NULL) {
+        pthread_mutex_lock(&idle.lock);
+        idle.unusable = 1;
+        pthread_mutex_unlock(&idle.lock);
+    }
+    return server;
+}
+
+static void put_server(struct server *server)
+{
+    pthread_mutex_lock(&idle.lock);
+    server->next = idle.first;
+    idle.first = server;
+    pthread_mutex_unlock(&idle.lock);
 }
 
 enum { MXM, MXV, VXM };
@@ -108,7 +113,7 @@ static GrB_Info pass_on(const struct grb_calls *to, const struct call *k, void *
 /* Compute by Graft where graft_grb.h can, else by GraphBLAS. */
 static GrB_Info compute(const struct grb_binding *binding, graft_grb *grb, const struct call *k)
 {
-    const struct grb_version *version = binding->version;
+    const struct grb_version *version = atomic_load(&binding->version);
     const struct grb_calls   *before = grb_calls;
     GrB_Info                  info;
 
@@ -151,15 +156,18 @@ static GrB_Info serve(void *caller, const struct call *k)
     const int                 saved_errno = errno;
     const struct grb_kind     kind = { names[k->which], k->mask != NULL, k->accum != NULL };
     const struct grb_binding *binding = grb_bind(caller);
-    graft_grb                *grb = NULL;
+    struct server            *server = NULL;
+    const struct grb_version *version;
     void                     *copy = NULL;
     double                    begin;
     GrB_Info                  info;
 
     if (binding == NULL) return GrB_PANIC; /* GraphBLAS is not in this process */
-    if (!grb_wishes()->off && binding->complete && binding->version != NULL && binding->version->major != 0)
-        grb = mine();
-    if (grb == NULL) {
+    version = atomic_load(&binding->version);
+    /* grb_calls is set while a call of this thread is computed: then this one comes from a kernel of Graft. */
+    if (!grb_wishes()->off && grb_calls == NULL && binding->complete && version != NULL && version->major != 0)
+        server = take_server();
+    if (server == NULL) {
         info = pass_on(&binding->calls, k, k->c);
         if (!grb_wishes()->off) grb_note_call(&kind, "Graft cannot be used", 0);
         errno = saved_errno;
@@ -167,10 +175,11 @@ static GrB_Info serve(void *caller, const struct call *k)
     }
     if (grb_compare_first(&kind) && k->c != NULL) copy = copy_output(&binding->calls, k);
     begin = grb_seconds();
-    info = compute(binding, grb, k);
+    info = compute(binding, &server->grb, k);
     begin = grb_seconds() - begin;
-    grb_note_call(&kind, grb->why, begin);
-    if (copy != NULL) compare(&binding->calls, k, &kind, copy, grb->taken ? begin : 0);
+    grb_note_call(&kind, server->grb.why, begin);
+    if (copy != NULL) compare(&binding->calls, k, &kind, copy, server->grb.taken ? begin : 0);
+    put_server(server);
     errno = saved_errno;
     return info;
 }

@@ -24,26 +24,35 @@ static struct {
     } reasons[REASONS]; /* the last one counts what has no place */
 } counts = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static struct grb_wishes wishes = { .work = -1 };
+static struct grb_wishes wishes = { .work = -1, .columns = -1 };
 static pthread_once_t    once = PTHREAD_ONCE_INIT;
+
+/* Read the number of a word such as "work=10". \return 1 if the word begins with `name` */
+static int read_number(const char *word, const char *name, long long *number)
+{
+    const size_t length = strlen(name);
+    char        *end;
+    long long    found;
+
+    if (strncmp(word, name, length) != 0) return 0;
+    found = strtoll(word + length, &end, 10);
+    if (*end == '\0' && end != word + length && found >= 0) *number = found;
+    else fprintf(stderr, "graft-grb: GRAFT_GRB has '%s', expected %s and a number\n", word, name);
+    return 1;
+}
 
 static void read_word(const char *word)
 {
-    char *end;
-
     if (strcmp(word, "on") == 0 || word[0] == '\0') return;
+    if (read_number(word, "work=", &wishes.work) || read_number(word, "columns=", &wishes.columns)) return;
     if (strcmp(word, "off") == 0) wishes.off = 1;
     else if (strcmp(word, "exact") == 0) wishes.exact = 1;
     else if (strcmp(word, "verbose") == 0) wishes.verbose = 1;
     else if (strcmp(word, "summary") == 0) wishes.summary = 1;
-    else if (strncmp(word, "work=", 5) == 0) {
-        wishes.work = strtoll(word + 5, &end, 10);
-        if (*end == '\0' && end != word + 5 && wishes.work >= 0) return;
-        wishes.work = -1;
-        fprintf(stderr, "graft-grb: GRAFT_GRB has '%s', expected work= and a number\n", word);
-    } else {
-        fprintf(stderr, "graft-grb: GRAFT_GRB has '%s', expected on, off, exact, verbose, summary or work=N\n", word);
-    }
+    else
+        fprintf(stderr,
+                "graft-grb: GRAFT_GRB has '%s', expected on, off, exact, verbose, summary, work=N or columns=N\n",
+                word);
 }
 
 static void report(void);

@@ -12,6 +12,7 @@ struct grb_wishes {
     int       verbose; /**< "verbose": a line on standard error for each call */
     int       summary; /**< "summary": some lines on standard error when the program ends */
     long long work;    /**< "work=N": the fewest entries times columns of a product that is taken; -1: as usual */
+    long long columns; /**< "columns=N": the fewest columns of its dense operand; -1: as usual */
 };
 
 /** Read once. [any-thread] */

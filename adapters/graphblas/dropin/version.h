@@ -3,7 +3,7 @@
 #ifndef GRAFT_GRB_DROPIN_VERSION_H
 #define GRAFT_GRB_DROPIN_VERSION_H
 
-#include "calls.h"
+#include "graphblas/calls.h"
 
 struct graft_grb;
 

@@ -1,7 +1,7 @@
 /* graft_grb.h for SuiteSparse:GraphBLAS 10, whose integers have 32 or 64 bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #define GRAFT_GRB_CALLS 10
-#include "calls.h"
+#include "graphblas/calls.h"
 
 enum { GxB_FORMAT = 7002, GxB_SPARSITY_CONTROL = 7036, GxB_IS_READONLY = 7078, GxB_GLOBAL_NTHREADS = 7086 };
 

@@ -1,9 +1,9 @@
 /* graft_grb.h for SuiteSparse:GraphBLAS 7.
  * SPDX-License-Identifier: Apache-2.0 */
 #define GRAFT_GRB_CALLS 7
-#include "calls.h"
+#include "graphblas/calls.h"
 
-enum { GxB_FORMAT = 1, GxB_SPARSITY_CONTROL = 32, GxB_GLOBAL_NTHREADS = 5 };
+enum { GxB_FORMAT = 1, GxB_SPARSITY_CONTROL = 32, GxB_GLOBAL_NTHREADS = 5, GxB_NTHREADS = 5 };
 
 #include "iterator_64.h"
 #include "version.h"

@@ -1,7 +1,7 @@
 /* graft_grb.h for SuiteSparse:GraphBLAS 9.
  * SPDX-License-Identifier: Apache-2.0 */
 #define GRAFT_GRB_CALLS 9
-#include "calls.h"
+#include "graphblas/calls.h"
 
 enum { GxB_FORMAT = 7002, GxB_SPARSITY_CONTROL = 7036, GxB_GLOBAL_NTHREADS = 7086 };
 

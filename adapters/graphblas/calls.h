@@ -1,9 +1,9 @@
-/* What graft_grb.h uses of GraphBLAS, as a table that is filled at run time: the program decides which version it has.
- * Declared from the user guides of SuiteSparse:GraphBLAS 7.4 and 10. A unit defines GRAFT_GRB_CALLS as the major
- * version before it includes this file and graft_grb.h.
+/* What the drop-in and the kernel use of GraphBLAS, as a table that is filled at run time: the process decides which
+ * version it has. Declared from the user guides of SuiteSparse:GraphBLAS 7.4 and 10. A unit of one version defines
+ * GRAFT_GRB_CALLS as that before it includes this file and graft_grb.h; one of all versions defines it as 0.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GRAFT_GRB_DROPIN_CALLS_H
-#define GRAFT_GRB_DROPIN_CALLS_H
+#ifndef GRAFT_GRB_CALLS_H
+#define GRAFT_GRB_CALLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,6 +29,7 @@ enum {
     GrB_NOT_IMPLEMENTED = -8,
     GrB_PANIC = -101,
     GrB_OUT_OF_MEMORY = -102,
+    GrB_MATERIALIZE = 1,
     GrB_OUTP = 0,
     GrB_MASK = 1,
     GrB_INP0 = 2,
@@ -48,6 +49,14 @@ enum {
 #define GRB_FUNCTIONS(F)                                                                                               \
     F(GrB_init, (int))                                                                                                 \
     F(GxB_init, (int, void *(*)(size_t), void *(*)(size_t, size_t), void *(*)(void *, size_t), void (*)(void *)))      \
+    F(GrB_Matrix_wait, (GrB_Matrix, int))                                                                              \
+    F(GrB_Descriptor_new, (GrB_Descriptor *))                                                                          \
+    F(GrB_Descriptor_free, (GrB_Descriptor *))                                                                         \
+    F(GxB_Desc_set_INT32, (GrB_Descriptor, grb_field, int32_t))                                                        \
+    F(GxB_Matrix_pack_CSR,                                                                                             \
+      (GrB_Matrix, GrB_Index **, GrB_Index **, void **, GrB_Index, GrB_Index, GrB_Index, bool, bool, GrB_Descriptor))  \
+    F(GxB_Matrix_unpack_CSR, (GrB_Matrix, GrB_Index **, GrB_Index **, void **, GrB_Index *, GrB_Index *, GrB_Index *,  \
+                              bool *, bool *, GrB_Descriptor))                                                         \
     F(GrB_Matrix_new, (GrB_Matrix *, GrB_Type, GrB_Index, GrB_Index))                                                  \
     F(GrB_Matrix_free, (GrB_Matrix *))                                                                                 \
     F(GrB_Matrix_dup, (GrB_Matrix *, GrB_Matrix))                                                                      \
@@ -72,6 +81,7 @@ enum {
     F(GxB_Matrix_Option_set_INT32, (GrB_Matrix, grb_field, int32_t))                                                   \
     F(GxB_Matrix_Option_get_INT32, (GrB_Matrix, grb_field, int32_t *))                                                 \
     F(GxB_Global_Option_get_INT32, (grb_field, int32_t *))                                                             \
+    F(GxB_Global_Option_set_INT32, (grb_field, int32_t))                                                               \
     F(GxB_Desc_get_INT32, (GrB_Descriptor, grb_field, int32_t *))                                                      \
     F(GxB_Semiring_add, (GrB_Monoid *, GrB_Semiring))                                                                  \
     F(GxB_Semiring_multiply, (GrB_BinaryOp *, GrB_Semiring))                                                           \
@@ -113,6 +123,16 @@ enum {
     F(GrB_BinaryOp, GrB_FIRST_FP64)                                                                                    \
     F(GrB_BinaryOp, GrB_SECOND_FP32)                                                                                   \
     F(GrB_BinaryOp, GrB_SECOND_FP64)                                                                                   \
+    F(GrB_Semiring, GrB_PLUS_TIMES_SEMIRING_FP32)                                                                      \
+    F(GrB_Semiring, GrB_PLUS_TIMES_SEMIRING_FP64)                                                                      \
+    F(GrB_Semiring, GrB_MAX_TIMES_SEMIRING_FP32)                                                                       \
+    F(GrB_Semiring, GrB_MAX_TIMES_SEMIRING_FP64)                                                                       \
+    F(GrB_Semiring, GrB_MIN_TIMES_SEMIRING_FP32)                                                                       \
+    F(GrB_Semiring, GrB_MIN_TIMES_SEMIRING_FP64)                                                                       \
+    F(GrB_Semiring, GxB_MAX_SECOND_FP32)                                                                               \
+    F(GrB_Semiring, GxB_MAX_SECOND_FP64)                                                                               \
+    F(GrB_Semiring, GxB_MIN_SECOND_FP32)                                                                               \
+    F(GrB_Semiring, GxB_MIN_SECOND_FP64)                                                                               \
     F(GrB_Descriptor, GrB_DESC_S)                                                                                      \
     F(GrB_Descriptor, GrB_DESC_C)                                                                                      \
     F(GrB_Descriptor, GrB_DESC_SC)                                                                                     \
@@ -132,13 +152,30 @@ struct grb_calls {
     GrB_Info (*GrB_Matrix_get_INT32_)(GrB_Matrix, int32_t *, int); /* NULL before version 9 */
 };
 
-/* The GraphBLAS of the call that runs in this thread. */
+/** Fill the table from a library, or with RTLD_DEFAULT from the process. \return 1 if it has all of it; else 0, and
+ *  what it lacks is NULL. [any-thread] */
+int grb_calls_fill(struct grb_calls *calls, void *handle);
+
+/** Ask a library for its major version. \return 0 if it has not been started, or was ended */
+int grb_calls_major(void *handle);
+
+#if defined(GRAFT_GRB_CALLS) && GRAFT_GRB_CALLS > 0
+/* The GraphBLAS of the call that runs in this thread. A unit of all versions has a local variable of this name. */
 extern _Thread_local const struct grb_calls *grb_calls;
+#endif
 
 #ifdef GRAFT_GRB_CALLS
 
+#if GRAFT_GRB_CALLS > 0
 #define GxB_IMPLEMENTATION_MAJOR GRAFT_GRB_CALLS
+#endif
 
+#define GrB_Matrix_wait grb_calls->GrB_Matrix_wait_
+#define GrB_Descriptor_new grb_calls->GrB_Descriptor_new_
+#define GrB_Descriptor_free grb_calls->GrB_Descriptor_free_
+#define GxB_Desc_set_INT32 grb_calls->GxB_Desc_set_INT32_
+#define GxB_Matrix_pack_CSR grb_calls->GxB_Matrix_pack_CSR_
+#define GxB_Matrix_unpack_CSR grb_calls->GxB_Matrix_unpack_CSR_
 #define GrB_Matrix_new grb_calls->GrB_Matrix_new_
 #define GrB_Matrix_free grb_calls->GrB_Matrix_free_
 #define GrB_Matrix_dup grb_calls->GrB_Matrix_dup_
@@ -197,6 +234,16 @@ extern _Thread_local const struct grb_calls *grb_calls;
 #define GrB_FIRST_FP64 (*grb_calls->GrB_FIRST_FP64_)
 #define GrB_SECOND_FP32 (*grb_calls->GrB_SECOND_FP32_)
 #define GrB_SECOND_FP64 (*grb_calls->GrB_SECOND_FP64_)
+#define GrB_PLUS_TIMES_SEMIRING_FP32 (*grb_calls->GrB_PLUS_TIMES_SEMIRING_FP32_)
+#define GrB_PLUS_TIMES_SEMIRING_FP64 (*grb_calls->GrB_PLUS_TIMES_SEMIRING_FP64_)
+#define GrB_MAX_TIMES_SEMIRING_FP32 (*grb_calls->GrB_MAX_TIMES_SEMIRING_FP32_)
+#define GrB_MAX_TIMES_SEMIRING_FP64 (*grb_calls->GrB_MAX_TIMES_SEMIRING_FP64_)
+#define GrB_MIN_TIMES_SEMIRING_FP32 (*grb_calls->GrB_MIN_TIMES_SEMIRING_FP32_)
+#define GrB_MIN_TIMES_SEMIRING_FP64 (*grb_calls->GrB_MIN_TIMES_SEMIRING_FP64_)
+#define GxB_MAX_SECOND_FP32 (*grb_calls->GxB_MAX_SECOND_FP32_)
+#define GxB_MAX_SECOND_FP64 (*grb_calls->GxB_MAX_SECOND_FP64_)
+#define GxB_MIN_SECOND_FP32 (*grb_calls->GxB_MIN_SECOND_FP32_)
+#define GxB_MIN_SECOND_FP64 (*grb_calls->GxB_MIN_SECOND_FP64_)
 #define GrB_DESC_S (*grb_calls->GrB_DESC_S_)
 #define GrB_DESC_C (*grb_calls->GrB_DESC_C_)
 #define GrB_DESC_SC (*grb_calls->GrB_DESC_SC_)
