@@ -30,12 +30,15 @@ def arguments():
     return parser.parse_args()
 
 
-def seconds_of_import(times=9):
-    """Median of the seconds of `import graft` in new processes."""
-    code = "import time; t = time.perf_counter(); import graft; print(time.perf_counter() - t)"
-    run = [float(subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True).stdout)
+def print_import(times=9):
+    """Wall and processor time of `import graft` in new processes."""
+    code = "import time; t = time.perf_counter(), time.process_time(); import graft; " \
+           "print(time.perf_counter() - t[0], time.process_time() - t[1])"
+    run = [subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
            for _ in range(times)]
-    return statistics.median(run), min(run)
+    wall, processor = ([1e3 * float(one[i]) for one in run] for i in (0, 1))
+    print(f"import graft: {statistics.median(wall):.1f} ms, least {min(wall):.1f} ms; of processor time "
+          f"{statistics.median(processor):.1f} ms", flush=True)
 
 
 def seconds_in_c(options, folder):
@@ -67,10 +70,18 @@ def direct(graft, matrix, x, out, threads):
     return lambda: (matrix._mxm.run(matrix.context.handle, args, error), views)
 
 
+def print_pairs(options, aggregate, run):
+    pairs = [(timed(aggregate), timed(run)) if i % 2 else (timed(run), timed(aggregate))[::-1]
+             for i in range(options.pairs)]
+    wall, processor = (statistics.median(a[i] / b[i] for a, b in pairs) for i in (0, 1))
+    print(f"graft.aggregate / run() of the library, medians of {options.pairs} pairs: {wall:.4f} of wall time, "
+          f"{processor:.4f} of processor time; least seconds {min(a[0] for a, _ in pairs):.4f} and "
+          f"{min(b[0] for _, b in pairs):.4f}", flush=True)
+
+
 def main():
     options = arguments()
-    median, least = seconds_of_import()
-    print(f"import graft: {1e3 * median:.1f} ms, least {1e3 * least:.1f} ms")
+    print_import()
     import graft
     import graft.errors
     import numpy as np
@@ -78,27 +89,25 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         made = subprocess.run([os.path.join(options.build, "tests/bench/bench_mxm"), "--graph", options.graph,
                                "--export", folder], check=True, stdout=subprocess.PIPE, text=True).stdout
-        print(made.splitlines()[0])
+        print(made.splitlines()[0], flush=True)
         indptr, edges = np.load(folder + "/indptr.npy"), np.load(folder + "/edges.npy")
         n = len(indptr) - 1
         matrix = graft.Matrix((indptr, np.ascontiguousarray(edges[0], np.int32), None, (n, n)))
         x, out = (arrays.new_matrix(n, options.width, "float32") for _ in range(2))
-        x[:] = np.random.default_rng(1).normal(size=x.shape)
+        x[:] = np.arange(options.width)
         aggregate = lambda: graft.aggregate(matrix, x, "plus_second", out=out, threads=options.threads)
         run = direct(graft, matrix, x, out, options.threads)
         aggregate()
+        print_pairs(options, aggregate, run)
         in_c, here = [], []
         for _ in range(options.rounds):
             in_c.append(seconds_in_c(options, folder))
+            aggregate()  # once to warm up, as bench_mxm does
             here.append(statistics.median(timed(aggregate)[0] for _ in range(3)))
-    pairs = [(timed(aggregate), timed(run)) if i % 2 else (timed(run), timed(aggregate))[::-1]
-             for i in range(options.pairs)]
-    wall, processor = (statistics.median(a[i] / b[i] for a, b in pairs) for i in (0, 1))
-    c, python = statistics.median(in_c), statistics.median(here)
-    print(f"{n} x {options.width}, {options.threads} threads: bench_mxm {c:.4f} s, graft.aggregate {python:.4f} s, "
-          f"ratio {python / c:.3f}; least {min(in_c):.4f} and {min(here):.4f} s, ratio {min(here) / min(in_c):.3f}")
-    print(f"graft.aggregate / run() of the library, medians of {options.pairs} pairs: {wall:.4f} of wall time, "
-          f"{processor:.4f} of processor time")
+    if in_c:
+        print(f"{n} x {options.width}, {options.threads} threads: bench_mxm {statistics.median(in_c):.4f} s, "
+              f"graft.aggregate {statistics.median(here):.4f} s; least {min(in_c):.4f} and {min(here):.4f} s",
+              flush=True)
     small = graft.Matrix((np.array([0, 1]), np.array([0]), None, (1, 1)))
     tiny, into = np.ones((1, 1), np.float32), np.ones((1, 1), np.float32)
     each = statistics.median(timed(lambda: graft.aggregate(small, tiny, out=into, threads=1))[0] for _ in range(2000))
