@@ -7,9 +7,6 @@
 #include "graft_grb_lend.h"
 #include "graft_grb_state.h"
 
-#include <errno.h>
-#include <sys/mman.h>
-
 /** A result of n_rows x n_cols elements, row by row. As an object of GraphBLAS it is held by column with `by_col`, and
  *  then has n_cols rows. */
 typedef struct graft_grb_result {
@@ -21,22 +18,6 @@ typedef struct graft_grb_result {
     int64_t  entries;
 } graft_grb_result;
 
-/* Ask for huge pages for an array that has not been written. Else the first writes spend most of their time in page
- * faults. */
-GRAFT_GRB_FN void graft_grb_advise(void *array, size_t bytes)
-{
-#ifdef MADV_HUGEPAGE
-    const uintptr_t page = (uintptr_t)2 << 20, begin = ((uintptr_t)array + page - 1) / page * page;
-    const uintptr_t end = ((uintptr_t)array + bytes) / page * page;
-    const int       before = errno;
-
-    if (end > begin) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
-    errno = before;
-#else
-    (void)array, (void)bytes;
-#endif
-}
-
 /* An array that GraphBLAS may own: from the function malloc that it was started with; or, if that is not known, from
  * GraphBLAS itself. A matrix that gets one value and then another has an array of all elements, written once. */
 GRAFT_GRB_FN GrB_Info graft_grb_allocate(const graft_grb *grb, GrB_Type type, int64_t n_rows, int64_t n_cols,
@@ -47,12 +28,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_allocate(const graft_grb *grb, GrB_Type type, in
     const GrB_Index m = (GrB_Index)n_rows, n = (GrB_Index)n_cols, needed = m * n * (GrB_Index)graft_grb_bytes_of(type);
     GrB_Info        info;
 
-    if (grb->allocate != NULL) {
-        *array = grb->allocate(needed);
-        if (*array == NULL) return GrB_OUT_OF_MEMORY;
-        graft_grb_advise(*array, needed);
-        return GrB_SUCCESS;
-    }
+    if (grb->allocate != NULL) return (*array = grb->allocate(needed)) != NULL ? GrB_SUCCESS : GrB_OUT_OF_MEMORY;
     info = GrB_Matrix_new(&matrix, type, m, n);
     if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set_INT32(matrix, GxB_FORMAT, GxB_BY_ROW);
     if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set_INT32(matrix, GxB_SPARSITY_CONTROL, GxB_FULL);
