@@ -284,7 +284,7 @@ int main(void)
 
     strict_host_init(&host);
     error = (graft_error)GRAFT_INIT(graft_error);
-    if (!ok(mkdtemp(folder) != NULL && graft_load("libgraft.so.1", &host.table, &api, &error) == GRAFT_OK,
+    if (!ok(mkdtemp(folder) != NULL && graft_load(getenv("GRAFT_LIBRARY"), &host.table, &api, &error) == GRAFT_OK,
             "the library opens")) {
         diag("%s", error.message);
         return done();

@@ -198,7 +198,7 @@ static void test_bad_types(const struct sample_dataset *set)
     struct job    job = { .type = GRAFT_U8 };
 
     error = (graft_error)GRAFT_INIT(graft_error);
-    if (graft_load("libgraft.so.1", NULL, &api, &error) < 0) {
+    if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) {
         ok(0, "the library opens: %s", error.message);
         return;
     }
@@ -280,7 +280,7 @@ static void test_folder(const char *batch_size)
     char                        folder[] = "/tmp/graft-feature-types-XXXXXX", command[100];
 
     error = (graft_error)GRAFT_INIT(graft_error);
-    if (mkdtemp(folder) == NULL || graft_load("libgraft.so.1", NULL, &api, &error) < 0) {
+    if (mkdtemp(folder) == NULL || graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) {
         ok(0, "the library opens: %s", error.message);
         return;
     }

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RANKS = 2, OPTIONS_MOST = 100 };
+enum { RANKS = 2, OPTIONS_MOST = 200 };
 enum kind { SERIAL_TRAINER, TRAINER, GRAPH, PLAN, HALO, KINDS };
 
 static const char *const kind_names[KINDS] = { "trainer", "trainer", "graph", "plan", "halo" };
