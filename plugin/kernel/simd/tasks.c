@@ -38,6 +38,7 @@ static int64_t last_row(const graft_csr *a, int64_t begin)
     int64_t low = begin, high = begin + GR_TASK_ROWS - 1;
 
     if (high > a->n_rows - 1) high = a->n_rows - 1;
+    if (a->row_ptr[high + 1] - a->row_ptr[begin] < GR_TASK_ENTRIES) return high; /* in a sparse matrix most often */
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
 
