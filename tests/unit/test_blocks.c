@@ -280,7 +280,7 @@ static void make_data(struct bench *b, const struct training *training, const in
         b->labels[i] = training->set.labels[seeds[i]];
         b->split[i] = GRAFT_SPLIT_TRAIN;
     }
-    b->run.input = (struct gr_input){ .x = b->x, .stride = width };
+    b->run.input = (struct gr_input){ .x = b->x, .type = GRAFT_F32, .stride = width };
     if (b->model.config.input_dropout > 0)
         b->run.input.dropped = gr_budget_new(&b->budget, GR_USE_FEATURES, rows * width, sizeof(float), "dropped", NULL);
     b->run.targets = (struct gr_targets){ .labels = b->labels,
