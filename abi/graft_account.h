@@ -151,7 +151,7 @@ typedef struct graft_cache_item {
     int64_t bytes_sent;       /**< bytes of these rows with their parameters, without frames of messages */
     int64_t bytes_if_fetched; /**< of all rows that were searched, as floats */
     int64_t rows_fetched;     /**< with hec.miss=fetch, rows that their owners computed in the batch that needed them */
-    int64_t bytes_fetched;    /**< of these rows, and of their gradients, which went back, as floats */
+    int64_t bytes_fetched;    /**< received for these rows and sent for their gradients, as floats */
 } graft_cache_item;
 
 GRAFT_EXTERN_C_END

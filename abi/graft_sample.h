@@ -56,7 +56,7 @@ GRAFT_EXTERN_C_BEGIN
  *              batch_size is the mean of their seeds
  *     saint    of random walks of `saint.walk` steps along in-edges (Zeng et al. 2020). Each seed is a root once in an
  *              epoch; roots are dealt evenly to ceil(n_seeds / batch_size) batches. All seeds that walks find are seeds
- *              of the batch. create() samples `saint.coverage` epochs, N batches, to estimate probabilities. Of these,
+ *              of the batch. create() samples `saint.coverage` epochs of N batches in all. Of these,
  *              C_v batches have vertex v, and C_e have edge e to v. Then 1 / p_v = (N + 1) / (C_v + 1) and
  *              1 / alpha_e = (C_v + 1) / (C_e + 1). A sum over a row with weights 1 / alpha_e is an unbiased estimate
  *              of the sum over all edges of v, and a sum over the seeds of a batch with weights 1 / p_v one of the sum
@@ -127,13 +127,13 @@ typedef struct graft_samples {
      * [one-caller] Not collective; it waits for calls of prefetch(). Memory: none. Since 1. */
     int32_t (*begin)(graft_sampler *sampler, int64_t epoch, int64_t first, int64_t *n_batches, graft_error *error);
 
-    /** The next batch of the epoch, made now or made before.
+    /** The next batch of the epoch, sampled by this call or by prefetch().
      * \return OK; ERR_NOT_FOUND (after the last); ERR_ARG (null); ERR_STATE (the graph was destroyed); ERR_NOMEM: the
      *         next call tries it again.
      * [one-caller] [starts-openmp]. Not collective. Since 1. */
     int32_t (*next)(graft_sampler *sampler, graft_sample_batch *batch, graft_error *error);
 
-    /** A batch of these seeds, made now. The epoch continues where it was. With sampler=cluster the
+    /** Sample a batch of these seeds. The position in the epoch does not change. With sampler=cluster the
      * batch is the subgraph of the parts that have the seeds; with saint, of random walks from the seeds. With
      * GRAFT_SAMPLE_ALL the option has no effect.
      * \param[in] seeds  [n] different rows of the graph, n > 0. Draws are those of batch -1 in the present epoch.

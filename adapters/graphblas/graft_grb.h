@@ -402,9 +402,6 @@ GRAFT_GRB_FN const char *graft_grb_multiply(graft_grb *grb, struct graft_grb_pro
 /* Complete what mxm, mxv and vxm have in common, and compute it. \return 1 if Graft did, and *info is the result */
 GRAFT_GRB_FN int graft_grb_try(graft_grb *grb, GrB_Semiring semiring, struct graft_grb_product *p, GrB_Info *info)
 {
-    grb->taken = 0;
-    grb->copied = 0;
-    grb->why = NULL;
     *info = GrB_SUCCESS;
     if (!graft_grb_read_ring(semiring, &p->ring)) grb->why = "Graft does not have the semiring";
     else if (grb->exact && p->ring.monoid == 0) grb->why = "sums may be rounded differently";
@@ -421,6 +418,18 @@ GRAFT_GRB_FN int graft_grb_try(graft_grb *grb, GrB_Semiring semiring, struct gra
     graft_grb_return(&p->b);
     graft_grb_return(&p->mask);
     return grb->taken;
+}
+
+/* Begin a call: check the arguments that are not looked at elsewhere, and read the descriptor. Sets grb->why. */
+GRAFT_GRB_FN void graft_grb_begin_call(graft_grb *grb, struct graft_grb_product *p, GrB_Semiring semiring,
+                                       const void *left, const void *right, GrB_Descriptor descriptor)
+{
+    grb->taken = 0;
+    grb->copied = 0;
+    grb->why = NULL;
+    p->threads = graft_grb_threads(descriptor);
+    if (p->c == NULL || left == NULL || right == NULL || semiring == NULL) grb->why = "an argument is null";
+    else if (!graft_grb_read_descriptor(descriptor, &p->flags)) grb->why = "the descriptor cannot be used";
 }
 
 /* Find the sparse and the dense operand of A B. \return NULL, or why GraphBLAS has to compute the product */
@@ -468,12 +477,8 @@ GRAFT_GRB_FN GrB_Info graft_grb_mxm(graft_grb *grb, GrB_Matrix c, GrB_Matrix mas
     struct graft_grb_product p = { .c = c, .m = mask, .accum = accum };
     GrB_Info                 info = GrB_SUCCESS;
 
-    grb->taken = 0;
-    grb->why = NULL;
-    if (c == NULL || a == NULL || b == NULL || semiring == NULL) grb->why = "an argument is null";
-    else if (!graft_grb_read_descriptor(descriptor, &p.flags)) grb->why = "the descriptor cannot be used";
-    else grb->why = graft_grb_choose(&p, a, b);
-    p.threads = graft_grb_threads(descriptor);
+    graft_grb_begin_call(grb, &p, semiring, a, b, descriptor);
+    if (grb->why == NULL) grb->why = graft_grb_choose(&p, a, b);
     if (grb->why == NULL && graft_grb_try(grb, semiring, &p, &info)) return info;
     return GrB_mxm(c, mask, accum, semiring, a, b, descriptor);
 }
@@ -485,14 +490,10 @@ GRAFT_GRB_FN GrB_Info graft_grb_mxv(graft_grb *grb, GrB_Vector w, GrB_Vector mas
     struct graft_grb_product p = { .c = (GrB_Matrix)w, .m = (GrB_Matrix)mask, .accum = accum };
     GrB_Info                 info = GrB_SUCCESS;
 
-    grb->taken = 0;
-    grb->why = NULL;
+    graft_grb_begin_call(grb, &p, semiring, a, u, descriptor);
     p.sparse = a;
     p.dense = (GrB_Matrix)u;
-    if (w == NULL || a == NULL || u == NULL || semiring == NULL) grb->why = "an argument is null";
-    else if (!graft_grb_read_descriptor(descriptor, &p.flags)) grb->why = "the descriptor cannot be used";
     p.sparse_transpose = p.flags.transpose0;
-    p.threads = graft_grb_threads(descriptor);
     if (grb->why == NULL && graft_grb_try(grb, semiring, &p, &info)) return info;
     return GrB_mxv(w, mask, accum, semiring, a, u, descriptor);
 }
@@ -504,14 +505,10 @@ GRAFT_GRB_FN GrB_Info graft_grb_vxm(graft_grb *grb, GrB_Vector w, GrB_Vector mas
     struct graft_grb_product p = { .c = (GrB_Matrix)w, .m = (GrB_Matrix)mask, .accum = accum, .flipped = 1 };
     GrB_Info                 info = GrB_SUCCESS;
 
-    grb->taken = 0;
-    grb->why = NULL;
+    graft_grb_begin_call(grb, &p, semiring, a, u, descriptor);
     p.sparse = a;
     p.dense = (GrB_Matrix)u;
-    if (w == NULL || a == NULL || u == NULL || semiring == NULL) grb->why = "an argument is null";
-    else if (!graft_grb_read_descriptor(descriptor, &p.flags)) grb->why = "the descriptor cannot be used";
     p.sparse_transpose = !p.flags.transpose1;
-    p.threads = graft_grb_threads(descriptor);
     if (grb->why == NULL && graft_grb_try(grb, semiring, &p, &info)) return info;
     return GrB_vxm(w, mask, accum, semiring, u, a, descriptor);
 }

@@ -22,8 +22,8 @@
 
 struct prepared {
     const struct graphblas *graphblas;
-    int64_t                *columns; /* sorted within each row; NULL if the csr is usable as it is */
-    void                   *values;  /* values of these entries; NULL likewise */
+    int64_t                *columns; /* sorted in each row; NULL if those of the csr are usable */
+    void                   *values;  /* of the sorted entries; NULL if the values of the csr are usable */
     uint64_t                columns_bytes, values_bytes;
     GrB_Matrix              weighted; /* A; NULL if it has no values */
     GrB_Matrix              ones[2];  /* A with every value 1, float and double */

@@ -9,8 +9,8 @@
  * passed. A vertex has three numbers: of the whole graph; on its rank, where owned ones come first and the halo behind
  * them; and in a batch.
  *
- * With hec.miss=fetch the owners compute, in the same batch, the rows that a cache does not have. Gradients of these go
- * back: with empty caches a batch over ranks is one of all their seeds in one process.
+ * With hec.miss=fetch a row that the cache does not have is computed by its owner in the same batch, and its gradient
+ * is sent to the owner. With empty caches a batch over ranks equals one batch of all their seeds in one process.
  *
  * In one process (Fey et al. 2021, "GNNAutoScale") the caches have rows of all vertices. Each batch stores those of its
  * own vertices, and reads those of their other neighbours. There is no comm then, and nothing is sent.
