@@ -1,0 +1,144 @@
+/* "graft.mesh/1": the mesh of a simulation over ranks, from the arrays that the solver has. Networks (graft_network.h)
+ * compute on it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_MESH_H
+#define GRAFT_MESH_H
+
+#include "graft_host.h"
+#include "graft_matrix.h"
+#include "graft_transport.h"
+
+GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_MESH_ID "graft.mesh/1"
+
+typedef struct graft_mesh graft_mesh;
+
+/** Values on the rows of the host, borrowed: element (i, j) is data[i * row_stride + j * column_stride]. Strides are in
+ *  elements, so node-major arrays (x(component, node) in Fortran) have strides n_columns and 1, component-major ones 1
+ *  and n_rows. */
+typedef struct graft_field {
+    uint32_t    size;
+    graft_dtype dtype; /**< GRAFT_F32 or GRAFT_F64 */
+    int64_t     n_rows, n_columns;
+    int64_t     row_stride, column_stride; /**< at least 1; both 0: node-major without gaps */
+    void       *data;                      /**< written only where a comment says "out" */
+} graft_field;
+
+/** How nodes are spread over ranks.
+ *
+ *     GHOSTS  Each node has one owner. A rank has rows for its own nodes, and for nodes of others that its cells or
+ *             edges touch (ghosts). Values of ghosts are neither read nor written: they travel inside.
+ *     SHARED  A node that several ranks touch has a row on each of them (finite and spectral elements), and counts 1 /
+ *             (ranks that have it) in losses and statistics. An edge that several ranks have counts likewise in sums.
+ *             Values of the copies are equal before a call, and bit for bit after it. Several rows of one rank with
+ *             the same id are one node: the first is read, all are written. */
+typedef int32_t graft_mesh_kind;
+enum { GRAFT_MESH_GHOSTS = 1, GRAFT_MESH_SHARED = 2 };
+
+/** Types of cells, as VTK numbers them. The edges of a cell are those of the polygon or solid, in the order of nodes of
+ *  VTK; two nodes of an edge are joined in both directions. */
+enum {
+    GRAFT_CELL_LINE = 3,
+    GRAFT_CELL_TRIANGLE = 5,
+    GRAFT_CELL_QUAD = 9,
+    GRAFT_CELL_TETRA = 10,
+    GRAFT_CELL_HEXAHEDRON = 12,
+    GRAFT_CELL_WEDGE = 13,
+    GRAFT_CELL_PYRAMID = 14
+};
+
+/** What one rank has of a mesh. All arrays are read during create() only. Numbers of nodes in cells and edges are rows
+ *  of this rank, from `index_base` on. Exactly one of cells and edges is given, and may be empty on some ranks. */
+typedef struct graft_mesh_args {
+    uint32_t           size;
+    graft_mesh_kind    kind;        /**< the same on all ranks, as are dim, periods and which arrays are given */
+    int32_t            dim;         /**< columns of coordinates, 1 to 3 */
+    int32_t            index_base;  /**< 0, or 1 as in Fortran */
+    int64_t            n_rows;      /**< 0 or more */
+    const graft_field *coordinates; /**< [n_rows x dim] finite */
+    const void        *ids;         /**< [n_rows] global ids of nodes, at least 0; NULL with one rank: the rows */
+    const int32_t     *owners;      /**< [n_rows] rank that owns each node; NULL with GHOSTS: of the ranks that have a
+                                         node the lowest. With SHARED it must be NULL */
+    graft_dtype        id_type;     /**< GRAFT_I32 or GRAFT_I64 */
+    graft_dtype        index_type;  /**< of cell_nodes or edges: GRAFT_I32 or GRAFT_I64 */
+    int64_t            n_cells;
+    const uint8_t     *cell_types; /**< [n_cells] GRAFT_CELL_...; NULL: all are cell_type */
+    int32_t            cell_type;  /**< of all cells */
+    int32_t            reserved;
+    const void        *cell_nodes;   /**< rows of the nodes of each cell, cell by cell */
+    int64_t            n_edges;      /**< directed edges */
+    const void        *edge_sources; /**< [n_edges] rows; edges that repeat are one; loops are an error */
+    const void        *edge_targets; /**< [n_edges] rows */
+    double             period[3];    /**< of each coordinate in a periodic direction, else 0: relative positions are
+                                          those of the nearest image */
+} graft_mesh_args;
+
+/** Sizes, of one rank or of all. */
+typedef struct graft_mesh_info {
+    uint32_t size;
+    int32_t  n_neighbours; /**< ranks with which it exchanges rows; all ranks: the largest number */
+    int64_t  n_nodes;      /**< nodes that it computes: its own (GHOSTS), or all that it has (SHARED). All ranks: of the
+                                mesh, each counted once */
+    int64_t  n_edges;      /**< directed edges to these nodes; all ranks: each counted once */
+    int64_t  n_halo;       /**< rows that it receives in an exchange; all ranks: the sum */
+    int64_t  bytes;        /**< memory of the mesh; all ranks: the sum */
+    double   longest;      /**< length of the longest edge of all ranks */
+} graft_mesh_info;
+
+/** Arrays of a mesh on this rank, owned by it: for hosts that check them, or compute with them. */
+typedef struct graft_mesh_view {
+    uint32_t       size;
+    int32_t        dim;
+    int64_t        n_rows, n_nodes, n_halo, n_edges, n_sources;
+    const int32_t *node_of;     /**< [n_rows] the node of each row of the host; -1: a ghost */
+    const int32_t *row_of;      /**< [n_nodes] the row of the host that is read */
+    const int64_t *id;          /**< [n_nodes] */
+    const double  *node_weight; /**< [n_nodes] 1 / ranks that have it; NULL: all 1 */
+    const int64_t *row_ptr;     /**< [n_nodes + 1] edges to node i are row_ptr[i] to row_ptr[i + 1] - 1, by the id of
+                                     their source */
+    const int32_t *source;      /**< [n_edges] nodes; from n_nodes on halo row source - n_nodes (GHOSTS) */
+    const double  *edge_weight; /**< [n_edges] 1 / ranks that have it; NULL: all 1 */
+    const double  *offset;      /**< [n_edges x dim] coordinates of the source less those of the target */
+    const int64_t *halo_start;  /**< [ranks + 1] rows of the halo from rank q are halo_start[q] to [q + 1] - 1 */
+    const int32_t *halo_node;   /**< [n_halo] the number of each among the nodes of its rank */
+} graft_mesh_view;
+
+typedef struct graft_meshes {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Create a mesh. Ranks compare the boxes around their nodes, and then exchange ids with ranks whose boxes meet
+     *  only. With GHOSTS each edge goes to the owner of its target, if that rank does not have it.
+     * \param[in]  transport  Borrowed until destroy(). NULL: one rank.
+     * \param[out] mesh       Unchanged on failure.
+     * \return OK; ERR_ARG (null, strides, types, dim, ranks that disagree); ERR_FORMAT (an id that is negative or
+     *         repeats, a coordinate that is not finite or differs between ranks, a row out of range, an unknown cell
+     *         type, a cell with a node twice, a loop, an owner that is no rank or does not have the node, two owners of
+     *         a node: the message has rank, row and what was found); ERR_UNSUPPORTED (2147483647 rows or edges of a
+     *         rank, or more); ERR_NOMEM; ERR_PEER. The same on all ranks, but for a null context or an invalid
+     *         transport.
+     * [one-caller] [starts-openmp]. Collective. Memory: see info(); while it runs at most three times the bytes of the
+     * arrays given. Source: nekRS-ML, plugin gnn, for SHARED. Since 1. */
+    int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_mesh_args *args,
+                      graft_mesh **mesh, graft_error *error);
+
+    /** Report sizes of rank `rank`, or with -1 of all. \return OK; ERR_ARG (null, no such rank).
+     * [one-caller] Not collective. Memory: none. Since 1. */
+    int32_t (*info)(const graft_mesh *mesh, int32_t rank, graft_mesh_info *info, graft_error *error);
+
+    /** Report the arrays of this rank.
+     * \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 1. */
+    int32_t (*view)(const graft_mesh *mesh, graft_mesh_view *view, graft_error *error);
+
+    /** Print a table of all ranks into text[capacity]. \return OK; ERR_ARG (null). [one-caller] Not collective.
+     *  Since 1. */
+    int32_t (*explain)(const graft_mesh *mesh, char *text, uint64_t capacity, graft_error *error);
+
+    /** Free the mesh; if it has networks, it is freed with the last of them. NULL is legal. Sends nothing.
+     *  [one-caller] Not collective. Since 1. */
+    void (*destroy)(graft_mesh *mesh);
+} graft_meshes;
+
+GRAFT_EXTERN_C_END
+#endif

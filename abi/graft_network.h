@@ -1,0 +1,190 @@
+/* "graft.network/1": message passing with edge MLPs on a mesh (model mgn): training steps, inference within a time step
+ * of the solver, rollouts.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRAFT_NETWORK_H
+#define GRAFT_NETWORK_H
+
+#include "graft_mesh.h"
+#include "graft_train.h"
+
+GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_NETWORK_ID "graft.network/1"
+
+/* The model. x are the inputs of nodes, r the edges: relative position and length. ~ marks standardised values; MLP has
+ * `mgn.linear` linear layers with option mgn.activation between them, and LayerNorm at its end with option mgn.norm.
+ *
+ *     h_i  = MLP_node(x~_i)                      e_ij = MLP_edge(r~_ij)           encoder
+ *     in each of `mgn.layers` layers, for each edge j -> i:
+ *         u_ij = MLP_e([h_j, h_i, e_ij])
+ *         e'_ij = e_ij + u_ij
+ *         m_i  = sum over j of u_ij (mgn.sum=update, MeshGraphNets), e'_ij (new: PhysicsNeMo, nekRS-ML), e_ij (old)
+ *         h'_i = h_i + MLP_n([h_i, m_i])
+ *         the next layer has e' (mgn.edges=carried), or again the encoded edges (encoded: nekRS-ML)
+ *     y~_i = MLP_out(h_i), without LayerNorm                                       decoder
+ *
+ * The first product of MLP_e is the sum of three, of which two are computed once for each node. Sources: MeshGraphNets
+ * (arXiv 2010.03409, section 3.2); nekRS-ML for shared nodes. Defaults are those of MeshGraphNets; for nekRS-ML set
+ * mgn.activation=elu, mgn.sum=new, mgn.edges=encoded, mgn.edge_scale=longest.
+ *
+ * Options of a network are those of the group "mesh models", and seed, model.type (f32 or f64), threads, memory.limit,
+ * dense.module, clip_norm, halo.codec, halo.rounding, halo.timeout. A network keeps them from create() on, but those
+ * that are listed as live. */
+
+typedef struct graft_network graft_network;
+
+/** What the outputs of a network are: the values of the target, or the change from the first n_out inputs to it. */
+typedef int32_t graft_predicts;
+enum { GRAFT_PREDICTS_VALUE = 1, GRAFT_PREDICTS_CHANGE = 2 };
+
+/** Description of a network. The same on all ranks, but for arrays, which have the rows of the rank. All are copied. */
+typedef struct graft_network_args {
+    uint32_t           size;
+    graft_predicts     predicts;
+    int32_t            n_in;  /**< columns of the state that is given in each call */
+    int32_t            n_out; /**< columns of the result. CHANGE and rollouts: of the first inputs, so at most n_in */
+    const graft_field *constant;    /**< [n_rows x any] more inputs, such as a one-hot type of node; not standardised.
+                                         NULL: none */
+    const uint8_t     *is_free;     /**< [n_rows] 1: the node is predicted. 0: a boundary node: it has no loss and no
+                                         noise, and keeps its value in results. NULL: all 1 */
+    const double      *loss_weight; /**< [n_rows] of a node in the loss, at least 0; NULL: all 1 */
+} graft_network_args;
+
+typedef struct graft_network_info {
+    uint32_t    size;
+    graft_dtype dtype;         /**< GRAFT_F32 or GRAFT_F64: of weights and activations */
+    int64_t     n_weights;     /**< elements of all weights */
+    int64_t     n_steps;       /**< training steps so far */
+    double      multiply_adds; /**< of one inference on this rank */
+    int64_t     bytes;         /**< memory of this rank beside the mesh */
+    int64_t     bytes_sent;    /**< by this rank in the last inference, without frames */
+    double      learning_rate; /**< of the next step */
+} graft_network_info;
+
+/** Result of a training step. */
+typedef struct graft_network_step {
+    uint32_t size;
+    int32_t  is_gathering; /**< 1: the step only updated statistics (option mgn.gather) */
+    int64_t  step;         /**< training steps so far */
+    double   loss;         /**< mean over free nodes, by weight, and over columns of (y~ - target~)^2 */
+    double   learning_rate;
+    double   gradient_norm;
+} graft_network_step;
+
+/** A pair to train with. */
+typedef struct graft_pair {
+    uint32_t           size;
+    uint32_t           reserved;
+    const graft_field *input;  /**< [n_rows x n_in] */
+    const graft_field *target; /**< [n_rows x n_out] values at the later time, also with CHANGE */
+} graft_pair;
+
+/** A rollout: the first n_out columns of the state are replaced by the prediction in each step, on free nodes. */
+typedef struct graft_rollout {
+    uint32_t           size;
+    int32_t            steps;
+    const graft_field *initial; /**< [n_rows x n_in] */
+    const graft_field *state;   /**< [n_rows x n_in] out: after the last step. May be `initial` */
+    /** NULL, or called after each step, from 1 on, on all ranks. It may read `state`, and change it: boundary values at
+     *  the new time, for example. Not 0: the rollout ends with ERR_CANCELLED. It must not call Graft. */
+    int32_t (*after)(void *arg, int32_t step);
+    void *arg;
+} graft_rollout;
+
+typedef struct graft_networks {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Create a network with weights from option `seed`, the same for any number of ranks.
+     * \param[in]  mesh     Stays allocated as long as its networks.
+     * \param[out] network  Unchanged on failure.
+     * \return OK; ERR_ARG (null, shapes, ranks that disagree); ERR_FORMAT (a weight that is negative or not finite; no
+     *         free node); ERR_OPTION; ERR_UNSUPPORTED (a dense module chosen by name); ERR_NOMEM; ERR_PEER. The same on
+     *         all ranks. [one-caller] [starts-openmp]. Collective. Memory: all that inference needs; training needs
+     *         more at the first step. Since 1. */
+    int32_t (*create)(graft_mesh *mesh, const graft_network_args *args, graft_network **network, graft_error *error);
+
+    /** Report sizes. \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 1. */
+    int32_t (*info)(const graft_network *network, graft_network_info *info, graft_error *error);
+
+    /** Begin an inference: copy `input`, which may change afterwards, encode it, and send the first rows of the halo.
+     *  Until end() the host may compute, and call other objects.
+     * \param[in]  input   [n_rows x n_in]
+     * \return OK; ERR_ARG (null, shapes, types); ERR_STATE (an inference has begun and not ended): on this rank only.
+     *         ERR_PEER: on all. [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
+    int32_t (*begin)(graft_network *network, const graft_field *input, graft_error *error);
+
+    /** End an inference.
+     * \param[out] output  [n_rows x n_out] the values predicted for rows of nodes of this rank. With CHANGE the change
+     *                     is added to the input; boundary nodes have their input (CHANGE) or are not written (VALUE).
+     *                     Rows of ghosts are not written. It may be the array of begin()'s input.
+     * \return OK; ERR_ARG (null, shapes, types); ERR_STATE (none has begun); ERR_PEER, after which nothing was written.
+     * [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
+    int32_t (*end)(graft_network *network, const graft_field *output, graft_error *error);
+
+    /** Infer step after step. \return OK; as begin() and end(); ERR_CANCELLED (`after` asked for it).
+     * [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
+    int32_t (*rollout)(graft_network *network, const graft_rollout *args, graft_error *error);
+
+    /** Infer with several networks on one mesh, and return mean and standard deviation of their results.
+     * \param[in]  networks  [count] of the same n_in, n_out and `predicts`.
+     * \param[out] mean, deviation  [n_rows x n_out], as output of end(); either may be NULL.
+     * \return as begin() and end(). [one-caller] [starts-openmp]. Collective. Memory during the call: 16 n_rows n_out
+     * bytes. Since 1. */
+    int32_t (*ensemble)(graft_network *const *networks, int32_t count, const graft_field *input,
+                        const graft_field *mean, const graft_field *deviation, graft_error *error);
+
+    /** Compute the loss of a pair, without noise, and the gradient of all weights, which state_item() then has as
+     *  "gradient.NAME". Neither weights nor statistics change. With statistics of no step values are not standardised.
+     * \param[out] loss  As in graft_network_step, the same bits on all ranks.
+     * \return OK; ERR_ARG; ERR_NONFINITE (the pair, or the loss); ERR_NOMEM; ERR_PEER.
+     * [one-caller] [starts-openmp]. Collective. Since 1. */
+    int32_t (*gradient)(graft_network *network, const graft_pair *pair, double *loss, graft_error *error);
+
+    /** Train with `count` pairs in one step: statistics are updated (for the first mgn.freeze steps), noise is added to
+     *  the inputs, and AdamW follows the mean gradient.
+     * \param[out] step  May be NULL.
+     * \return OK; ERR_ARG; ERR_NONFINITE (a pair, the loss or a gradient: the network is as before); ERR_NOMEM;
+     *         ERR_PEER. The same on all ranks. [one-caller] [starts-openmp]. Collective. Memory: at the first step, see
+     *         info(). Since 1. */
+    int32_t (*train)(graft_network *network, const graft_pair *pairs, int32_t count, graft_network_step *step,
+                     graft_error *error);
+
+    /** Read item number `index` of the state. Names are those of a PyTorch module: "node_encoder.0.weight" [out x in],
+     *  "node_encoder.0.bias", ..., "edge_encoder.", "layers.L.edge.", "layers.L.node.", "decoder.", with the number of
+     *  the linear layer, and "norm.weight", "norm.bias" for LayerNorm; then "statistics.node.", ".edge." and ".output."
+     *  with "count", "sum", "squares"; "optimizer.m.NAME", "optimizer.v.NAME", "progress.step"; after gradient()
+     *  "gradient.NAME". Types are those of info(), statistics GRAFT_F64, counters GRAFT_I64.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Memory: none. Since 1. */
+    int32_t (*state_item)(graft_network *network, int32_t index, graft_state_item *item, graft_error *error);
+
+    /** Overwrite one item; `item->data` is copied. All ranks set the same.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no item of this name); ERR_FORMAT (type, shape, not finite).
+     * [one-caller] Not collective. Since 1. */
+    int32_t (*state_set)(graft_network *network, const graft_state_item *item, graft_error *error);
+
+    /** Write all items, and the options of the model with the version of its architecture, to a safetensors file, which
+     *  appears complete or not at all. Rank 0 writes.
+     * \return OK; ERR_ARG (null); ERR_IO; ERR_NOMEM; ERR_PEER. The same on all ranks.
+     * [one-caller] Collective. Since 1. */
+    int32_t (*save)(graft_network *network, const char *path, graft_error *error);
+
+    /** Read a file of save(), or one with weights only, as PyTorch writes it: then statistics and optimiser stay.
+     *  Rank 0 reads. On failure the network is as before.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND; ERR_IO; ERR_FORMAT (damaged; of another model or version of the
+     *         architecture: the message has the first difference; not finite); ERR_NOMEM; ERR_PEER. The same on all
+     *         ranks. [one-caller] Collective. Since 1. */
+    int32_t (*load)(graft_network *network, const char *path, graft_error *error);
+
+    /** Describe the network in a few lines: model, widths, weights, work, memory, messages. With option profile also
+     *  the time of each layer and exchange in the last call.
+     * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
+    int32_t (*explain)(const graft_network *network, char *text, uint64_t capacity, graft_error *error);
+
+    /** Free the network; if a stream trains it, it is freed with that. NULL is legal. [one-caller] Not collective.
+     *  Since 1. */
+    void (*destroy)(graft_network *network);
+} graft_networks;
+
+GRAFT_EXTERN_C_END
+#endif

@@ -1,0 +1,74 @@
+/* The mesh of a simulation over ranks: its nodes, its directed edges by target and by source, and the rows of other
+ * ranks that an exchange receives.
+ *
+ * Exchanges of both kinds are those of halo/halo.h: halo row k receives row halo.place[k] of another rank.
+ *
+ *     ghosts   n_nodes are the nodes that the rank owns. Edges gather from them and, as source n_nodes + k, from row k
+ *              of the halo. Gradients of these rows are added at their owners.
+ *     shared   n_nodes are all nodes that the rank has. Edges gather from these alone, so sums at a node that other
+ *              ranks have too are partial. Row k of the halo receives the partial sum of another rank. All ranks add
+ *              the partial sums of a node in the order of ranks, so its copies have the same bits. The adjoint of
+ *              that sum is the same exchange, of gradients.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MESH_MESH_H
+#define GR_MESH_MESH_H
+
+#include "comm/comm.h"
+#include "graft_mesh.h"
+#include "graph/part.h"
+
+/** Nodes that several ranks have: shared node i is node[i], and its copies are rows copy[start[i]] to
+ *  copy[start[i + 1] - 1] of the halo, in the order of their ranks; the first before[i] are of ranks below this one. */
+struct gr_mesh_copies {
+    int64_t  count;
+    int32_t *node;   /* [count] */
+    int64_t *start;  /* [count + 1] */
+    int32_t *before; /* [count] */
+    int32_t *copy;   /* [start[count]] */
+};
+
+struct graft_mesh {
+    struct gr_handle handle;
+    graft_context   *context;
+    struct gr_comm  *comm; /* also with one rank */
+    int32_t          uses; /* the host's, and those of its networks */
+    graft_mesh_kind  kind;
+    int32_t          dim;
+
+    int64_t  n_rows;      /* of the host's arrays */
+    int32_t *node_of;     /* [n_rows] -1: a ghost */
+    int64_t  n_nodes;     /* whose values this rank computes */
+    int32_t *row_of;      /* [n_nodes] the row that is read */
+    int64_t *id;          /* [n_nodes] */
+    double  *node_weight; /* [n_nodes] 1 / ranks that have it; NULL: all 1 */
+
+    int64_t  n_sources; /* ghosts: n_nodes + halo.count; shared: n_nodes */
+    int64_t  n_edges;
+    int64_t *row_ptr;     /* [n_nodes + 1] edges by target, and of one target by the id of their source */
+    int32_t *source;      /* [n_edges] */
+    int32_t *target;      /* [n_edges] rises */
+    int64_t *out_ptr;     /* [n_sources + 1] edges by source */
+    int32_t *out_edge;    /* [n_edges] numbers of edges, rising for each source */
+    double  *edge_weight; /* [n_edges] 1 / ranks that have it; NULL: all 1 */
+    double  *offset;      /* [n_edges x dim] coordinates of the source less those of the target */
+
+    struct gr_halo        halo;
+    struct gr_mesh_copies copies; /* empty with ghosts */
+
+    graft_mesh_info *info; /* [ranks + 1] of each rank, and of all */
+};
+
+/** Make a mesh. `args` is complete. Collective. \return as graft_meshes.create(). */
+int32_t gr_mesh_create(graft_context *context, const graft_transport *transport, const graft_mesh_args *args,
+                       graft_mesh **mesh, graft_error *error);
+
+/** Another use; each has its gr_mesh_destroy(), and the last frees the mesh. */
+graft_mesh *gr_mesh_use(graft_mesh *mesh);
+void        gr_mesh_destroy(graft_mesh *mesh);
+
+/** Check a field of the host: complete, of n_rows rows and so many columns, F32 or F64. Strides that are 0 are set.
+ *  \return OK; ERR_ARG. */
+int32_t gr_field_read(const graft_field *theirs, const char *name, int64_t n_rows, int64_t n_columns,
+                      graft_field *field, graft_error *error);
+
+#endif

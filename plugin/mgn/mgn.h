@@ -1,0 +1,84 @@
+/* The network of model mgn (formulas in graft_network.h) as arithmetic: forward and backward over a mesh, in float or
+ * double. What it means - statistics, noise, losses, the optimiser, files - is in network/.
+ *
+ * Weights and gradients are one array each, of the type of the network. struct gr_mgn_shape says where in it what is.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MGN_MGN_H
+#define GR_MGN_MGN_H
+
+#include "base/team.h"
+#include "mesh/mesh.h"
+
+enum { GR_MLP_LINEAR_MAX = 16 };
+
+enum gr_mgn_sum { GR_MGN_SUM_UPDATE, GR_MGN_SUM_NEW, GR_MGN_SUM_OLD };
+enum gr_mgn_edges { GR_MGN_EDGES_CARRIED, GR_MGN_EDGES_ENCODED };
+
+struct gr_mgn_options {
+    int64_t           width, layers, linear; /* linear layers of each MLP, at least 1 */
+    int32_t           is_elu, has_norm;
+    enum gr_mgn_sum   sum;
+    enum gr_mgn_edges edges;
+};
+
+/** An MLP: linear layers with the activation between them, and LayerNorm behind the last if has_norm. Matrices are
+ *  [out x in] row-major, as in PyTorch. */
+struct gr_mlp {
+    int32_t linear, has_norm;
+    int64_t in, width, out;
+    int64_t weight[GR_MLP_LINEAR_MAX], bias[GR_MLP_LINEAR_MAX]; /* first elements in the array of weights */
+    int64_t gain, shift;                                        /* of LayerNorm */
+};
+
+/** The MLPs of a network, in the order in which their weights lie. The first matrix of an edge MLP has the columns of
+ *  [source, target, edge]. */
+struct gr_mgn_shape {
+    struct gr_mgn_options options;
+    int64_t               n_node_in, n_edge_in, n_out;
+    struct gr_mlp         node_encoder, edge_encoder;
+    struct gr_mlp        *edge, *node; /* [layers] */
+    struct gr_mlp         decoder;
+    int64_t               n_weights;
+};
+
+/** \return OK; ERR_NOMEM. */
+int32_t gr_mgn_shape_init(const graft_context *context, const struct gr_mgn_options *options, int64_t n_node_in,
+                          int64_t n_edge_in, int64_t n_out, struct gr_mgn_shape *shape, graft_error *error);
+void    gr_mgn_shape_fini(const graft_context *context, struct gr_mgn_shape *shape);
+
+/** Multiply-adds of one forward pass. */
+double gr_mgn_work(const struct gr_mgn_shape *shape, int64_t n_nodes, int64_t n_edges);
+
+/** The arithmetic of one network on one mesh. */
+struct gr_mgn;
+
+/** Make it, with all memory that a forward pass needs. Collective. `shape` must outlive it. \return OK; ERR_NOMEM;
+ *  ERR_UNSUPPORTED (a dense module chosen by name); ERR_PEER: the same on all ranks. */
+int32_t gr_mgn_create(graft_mesh *mesh, const struct gr_mgn_shape *shape, graft_dtype dtype, struct gr_mgn **mgn,
+                      graft_error *error);
+void    gr_mgn_destroy(struct gr_mgn *mgn);
+
+/** Have memory for backward passes. Not collective. \return OK; ERR_NOMEM. */
+int32_t gr_mgn_reserve_backward(struct gr_mgn *mgn, graft_error *error);
+
+/** Forward. nodes [n_nodes x n_node_in] and edges [n_edges x n_edge_in] have the type of the network and stay until the
+ *  end. Between the two calls messages of the first exchange travel. Allocates nothing. \return OK; ERR_PEER.
+ *  \param[in]  exact   Rows are sent unquantized, whatever option halo.codec says.
+ *  \param[out] output  [n_nodes x n_out]; copies of shared nodes have the same bits. */
+int32_t gr_mgn_forward_begin(struct gr_mgn *mgn, const void *weights, const void *nodes, const void *edges, int exact,
+                             struct gr_team team, graft_error *error);
+int32_t gr_mgn_forward_end(struct gr_mgn *mgn, void *output, struct gr_team team, graft_error *error);
+
+/** Forward and backward in one pass that keeps what the backward pass needs: output as above; then
+ *  loss(arg, output, gradient_of_output) is called, which fills [n_nodes x n_out]; then `gradient` [n_weights] receives
+ *  the gradient of this rank's share: the sum of all ranks is that of the whole mesh. The same bits for any number of
+ *  threads. \return OK; ERR_PEER; what loss() returns, which must be the same on all ranks. */
+int32_t gr_mgn_backward(struct gr_mgn *mgn, const void *weights, const void *nodes, const void *edges,
+                        int32_t (*loss)(void *arg, const void *output, void *gradient_of_output, graft_error *error),
+                        void *arg, void *gradient, struct gr_team team, graft_error *error);
+
+/** Bytes that it holds, and those of rows that it sent in the last forward pass, without frames. */
+int64_t gr_mgn_bytes(const struct gr_mgn *mgn);
+int64_t gr_mgn_bytes_sent(const struct gr_mgn *mgn);
+
+#endif
