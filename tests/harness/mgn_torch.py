@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model mgn in plain PyTorch, with the names of graft_network.h: what Graft is compared with. It follows the formulas as
-they stand there, without the split of the first product; `split=True` adds that, for measurements of time.
+"""Model mgn in plain PyTorch, with the names of graft_network.h: what Graft is compared with. It follows the formulas
+that stand there, without the split of the first product; `split=True` adds that, for measurements of time.
 
     net = MGN(n_node_in, n_edge_in, n_out, width=128, layers=15, linear=3)
     y = net(nodes, edges, source, target)       # standardised values in, standardised values out
