@@ -111,7 +111,7 @@ typedef struct graft_kernel {
     uint32_t reserved;
 } graft_kernel;
 
-/** C = alpha op(A) op(B) + beta C, row-major, float; op(A) [m x k], op(B) [k x n]. With beta 0, C is not read. */
+/** C = alpha op(A) op(B) + beta C, row-major; op(A) [m x k], op(B) [k x n]. With beta 0, C is not read. */
 typedef struct graft_gemm {
     uint32_t     size;
     int32_t      threads;                  /**< at most this many, at least 1 */
@@ -130,7 +130,8 @@ typedef struct graft_gemm {
     void       *rows_arg;
     double     *times; /**< [threads x 3] or NULL, as in graft_mxm_args */
     graft_dtype type;  /**< GRAFT_F32; GRAFT_BF16: elements of A and B are rounded to bfloat16 (to nearest, ties to
-                           even) before they are multiplied, and sums are in float. Subnormals may become 0 */
+                           even) before they are multiplied, and sums are in float. Subnormals may become 0.
+                           GRAFT_F64: a, b and c point to doubles, and lda, ldb and ldc count doubles */
     uint32_t    reserved;
 } graft_gemm;
 

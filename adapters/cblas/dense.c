@@ -1,5 +1,6 @@
-/* Dense module "cblas": products with any CBLAS, each call on one thread and one block of C. A serial OpenBLAS may not
- * be called from several threads at once (Debian's gives wrong products), so it runs on one thread.
+/* Dense module "cblas": products of floats and doubles with any CBLAS, each call on one thread and one block of C. A
+ * serial OpenBLAS may not be called from several threads at once (Debian's gives wrong products), so it runs on one
+ * thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/gemm_blocks.h"
 #include "common/module.h"
@@ -29,11 +30,25 @@ static int one_at_a_time(void)
 
 static int32_t serial(void *module, int thread, const graft_gemm *g)
 {
+    const CBLAS_TRANSPOSE a = g->transpose_a ? CblasTrans : CblasNoTrans,
+                          b = g->transpose_b ? CblasTrans : CblasNoTrans;
+
     (void)module, (void)thread;
-    cblas_sgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans, g->transpose_b ? CblasTrans : CblasNoTrans,
-                (int)g->m, (int)g->n, (int)g->k, g->alpha, g->a, (int)g->lda, g->b, (int)g->ldb, g->beta, g->c,
-                (int)g->ldc);
+    if (g->type == GRAFT_F64)
+        cblas_dgemm(CblasRowMajor, a, b, (int)g->m, (int)g->n, (int)g->k, (double)g->alpha, (const void *)g->a,
+                    (int)g->lda, (const void *)g->b, (int)g->ldb, (double)g->beta, (void *)g->c, (int)g->ldc);
+    else
+        cblas_sgemm(CblasRowMajor, a, b, (int)g->m, (int)g->n, (int)g->k, g->alpha, g->a, (int)g->lda, g->b,
+                    (int)g->ldb, g->beta, g->c, (int)g->ldc);
     return GRAFT_OK;
+}
+
+static int32_t supports(void *state, graft_dtype type, char *why, uint64_t capacity)
+{
+    (void)state;
+    if (type == GRAFT_F64) return GRAFT_OK;
+    snprintf(why, capacity, "it multiplies floats and doubles, not %s", type == GRAFT_BF16 ? "bfloat16" : "this type");
+    return GRAFT_ERR_UNSUPPORTED;
 }
 
 static int is_limited(__rlimit_resource_t resource)
@@ -41,6 +56,11 @@ static int is_limited(__rlimit_resource_t resource)
     struct rlimit limit;
 
     return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+static int has_limit(void)
+{
+    return is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA);
 }
 
 /* OpenBLAS maps a buffer for a call when it first needs one more, and tries for ever if it cannot. With a limit of
@@ -52,7 +72,7 @@ static int map_buffers(void)
     int       most = threads < processors ? threads : processors;
 
     if (blas_memory_alloc == NULL || blas_memory_free == NULL) return 0;
-    if (!is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA)) return 0;
+    if (!has_limit()) return 0;
     if (most > BUFFERS_MOST) most = BUFFERS_MOST;
     for (int i = 0; i < most; i++) buffer[i] = blas_memory_alloc(0);
     for (int i = 0; i < most; i++) blas_memory_free(buffer[i]);
@@ -90,16 +110,13 @@ enum { PREFERENCE = 10 };
 
 GRAFT_MODULE_NOTE("dense", "cblas", PREFERENCE);
 
-static const graft_dense_ops ops = {
-    .size = sizeof ops,
-    .preference = PREFERENCE,
-    .description = "CBLAS, one call per block of C",
-    .init = init,
-    .fini = fini,
-    .gemm = gemm,
-    .supports = module_float_alone,
-    .gemm_size = sizeof(graft_gemm),
-};
+/* What both tables of functions have. */
+#define FUNCTIONS                                                                                                      \
+    .size = sizeof(graft_dense_ops), .preference = PREFERENCE, .description = "CBLAS, one call per block of C",        \
+    .init = init, .fini = fini, .gemm = gemm, .supports = supports, .gemm_size = sizeof(graft_gemm)
+
+static const graft_dense_ops ops = { FUNCTIONS, .flags = GRAFT_DENSE_CONCURRENT };
+static const graft_dense_ops ops_alone = { FUNCTIONS };
 
 static const graft_module_table table = {
     .size = sizeof table,
@@ -109,7 +126,17 @@ static const graft_module_table table = {
     .dense = &ops,
 };
 
+/* For a library that one thread may call at a time; or where a limit of address space leaves buffers for the threads of
+ * one product alone. */
+static const graft_module_table table_alone = {
+    .size = sizeof table,
+    .abi = GRAFT_ABI_VERSION,
+    .kind = "dense",
+    .name = "cblas",
+    .dense = &ops_alone,
+};
+
 int32_t graft_module(uint32_t abi_min, uint32_t abi_max, const graft_module_table **out, graft_error *error)
 {
-    return module_give(&table, abi_min, abi_max, out, error);
+    return module_give(one_at_a_time() || has_limit() ? &table_alone : &table, abi_min, abi_max, out, error);
 }

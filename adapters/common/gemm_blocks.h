@@ -14,8 +14,8 @@
 #include <string.h>
 
 /* Rows of C in a block, and in a block of a deep product; for deep products the depth of a chunk, the largest number of
- * chunks, and the largest number of elements of all partial products, 16 MB, which the module keeps. */
-enum { BLOCK_ROWS = 512, DEEP_BLOCK_ROWS = 128, CHUNK_DEPTH = 4096, CHUNKS_MAX = 64, PARTIAL_MAX = 4 * 1024 * 1024 };
+ * chunks, and the bytes of all partial products, which the module keeps. */
+enum { BLOCK_ROWS = 512, DEEP_BLOCK_ROWS = 128, CHUNK_DEPTH = 4096, CHUNKS_MAX = 64, PARTIAL_MAX = 16 * 1024 * 1024 };
 
 /** A whole product on one thread, number `thread` of the team; reentrant. Returns OK, ERR_NOMEM or ERR_MODULE. Ignores
  *  rows_done. */
@@ -25,7 +25,7 @@ typedef int32_t (*gemm_serial)(void *module, int thread, const graft_gemm *gemm)
 struct gemm_blocks {
     const graft_host *host;
     const char       *name;    /* of the module */
-    float            *partial; /* products of the chunks of a deep product */
+    void             *partial; /* products of the chunks of a deep product */
     uint64_t          partial_bytes;
 };
 
@@ -65,9 +65,28 @@ static void gemm_blocks_fini(struct gemm_blocks *s, uint64_t bytes)
     s->host->deallocate(s->host->self, s, bytes, 64);
 }
 
-static void gemm_blocks_scale_row(const graft_gemm *g, float *c)
+static int64_t gemm_blocks_element(const graft_gemm *g)
 {
-    for (int64_t j = 0; j < g->n; j++) c[j] = g->beta == 0 ? 0 : g->beta * c[j];
+    return g->type == GRAFT_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
+}
+
+/* Where element i of an array is. */
+static float *gemm_blocks_at(const graft_gemm *g, const float *array, int64_t i)
+{
+    return (float *)((uintptr_t)array + (uintptr_t)(i * gemm_blocks_element(g)));
+}
+
+/* Row i of C times beta. */
+static void gemm_blocks_scale_row(const graft_gemm *g, int64_t i)
+{
+    float  *c = gemm_blocks_at(g, g->c, i * g->ldc);
+    double *wide = (double *)(void *)c;
+
+    if (g->beta == 0) memset(c, 0, (size_t)(g->n * gemm_blocks_element(g)));
+    else if (g->type == GRAFT_F64)
+        for (int64_t j = 0; j < g->n; j++) wide[j] *= (double)g->beta;
+    else
+        for (int64_t j = 0; j < g->n; j++) c[j] *= g->beta;
 }
 
 /* Part of a product: `m` rows of op(A) and C from `row` on, with `k` of the depth from `depth` on. */
@@ -76,14 +95,14 @@ static int32_t gemm_blocks_part(struct gemm_blocks *s, gemm_serial serial, const
 {
     graft_gemm g = *whole;
 
-    g.a += g.transpose_a ? depth * g.lda + row : row * g.lda + depth;
-    g.b += g.transpose_b ? depth : depth * g.ldb;
-    g.c += row * g.ldc;
+    g.a = gemm_blocks_at(&g, g.a, g.transpose_a ? depth * g.lda + row : row * g.lda + depth);
+    g.b = gemm_blocks_at(&g, g.b, g.transpose_b ? depth : depth * g.ldb);
+    g.c = gemm_blocks_at(&g, g.c, row * g.ldc);
     g.m = m;
     g.k = k;
     g.threads = 1;
     /* Not every library writes C of a product with depth 0. */
-    for (int64_t i = 0; i < m && k == 0; i++) gemm_blocks_scale_row(&g, g.c + i * g.ldc);
+    for (int64_t i = 0; i < m && k == 0; i++) gemm_blocks_scale_row(&g, i);
     return k > 0 ? serial(s, omp_get_thread_num(), &g) : GRAFT_OK;
 }
 
@@ -137,12 +156,18 @@ static int32_t gemm_blocks_reserve(struct gemm_blocks *s, uint64_t bytes, graft_
 /* C = beta C + the sum of the partial products, in order. */
 static void gemm_blocks_add_row(const struct gemm_blocks *s, const graft_gemm *g, int64_t row, int64_t chunks)
 {
-    const int64_t size = g->m * g->n;
-    float        *c = g->c + row * g->ldc;
+    float  *c = gemm_blocks_at(g, g->c, row * g->ldc);
+    double *wide = (double *)(void *)c;
 
-    gemm_blocks_scale_row(g, c);
+    gemm_blocks_scale_row(g, row);
     for (int64_t i = 0; i < chunks; i++) {
-        for (int64_t j = 0; j < g->n; j++) c[j] += s->partial[i * size + row * g->n + j];
+        const float  *part = gemm_blocks_at(g, s->partial, (i * g->m + row) * g->n);
+        const double *wide_part = (const double *)(const void *)part;
+
+        if (g->type == GRAFT_F64)
+            for (int64_t j = 0; j < g->n; j++) wide[j] += wide_part[j];
+        else
+            for (int64_t j = 0; j < g->n; j++) c[j] += part[j];
     }
     gemm_blocks_rows_done(g, row, row + 1);
 }
@@ -164,7 +189,7 @@ static int32_t gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, c
             int32_t       rc;
 
             chunk.beta = 0;
-            chunk.c = s->partial + i * g->m * g->n;
+            chunk.c = gemm_blocks_at(g, s->partial, i * g->m * g->n);
             chunk.ldc = g->n;
             rc = gemm_blocks_part(s, serial, &chunk, 0, g->m, begin, k);
             if (rc < worst) worst = rc;
@@ -189,7 +214,7 @@ static int64_t gemm_blocks_longest_row(const graft_gemm *g)
 /* The number of chunks of the depth; 1: C is large enough to be divided by rows. */
 static int64_t gemm_blocks_chunks(const graft_gemm *g)
 {
-    const int64_t deep = g->k / CHUNK_DEPTH, room = PARTIAL_MAX / g->m / g->n;
+    const int64_t deep = g->k / CHUNK_DEPTH, room = PARTIAL_MAX / gemm_blocks_element(g) / g->m / g->n;
     const int64_t most = room < CHUNKS_MAX ? room : CHUNKS_MAX, chunks = deep < most ? deep : most;
 
     return chunks > 1 ? chunks : 1;
@@ -209,7 +234,7 @@ static int32_t gemm_blocks_gemm(struct gemm_blocks *s, gemm_serial serial, const
     if ((g->k - 1) / chunks >= INT_MAX)
         return gemm_blocks_fail(s->name, error, GRAFT_ERR_UNSUPPORTED, "the depth exceeds its limit, elements", g->k);
     if (chunks > 1) {
-        const uint64_t bytes = ((uint64_t)(chunks * g->m * g->n) * sizeof(float) + 63) / 64 * 64;
+        const uint64_t bytes = ((uint64_t)(chunks * g->m * g->n * gemm_blocks_element(g)) + 63) / 64 * 64;
 
         rc = gemm_blocks_reserve(s, bytes, error);
         if (rc < 0) return rc;

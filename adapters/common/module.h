@@ -21,12 +21,4 @@ static inline int32_t module_give(const graft_module_table *mine, uint32_t abi_m
     return GRAFT_OK;
 }
 
-/** supports() of a dense module that only multiplies floats. */
-static inline int32_t module_float_alone(void *state, graft_dtype type, char *why, uint64_t capacity)
-{
-    (void)state;
-    snprintf(why, capacity, "it multiplies floats, not %s", type == GRAFT_BF16 ? "bfloat16" : "this type");
-    return GRAFT_ERR_UNSUPPORTED;
-}
-
 #endif

@@ -45,9 +45,11 @@ static void fini(void *state)
 
 static int32_t supports(void *state, graft_dtype type, char *why, uint64_t capacity)
 {
-    if (type != GRAFT_BF16) return module_float_alone(state, type, why, capacity);
-    if (bf16_is_there()) return GRAFT_OK;
-    snprintf(why, capacity, "this processor has no instructions for bfloat16 (AVX-512 BF16 or AMX)");
+    (void)state;
+    if (type == GRAFT_BF16 && bf16_is_there()) return GRAFT_OK;
+    snprintf(why, capacity, "%s",
+             type == GRAFT_BF16 ? "this processor has no instructions for bfloat16 (AVX-512 BF16 or AMX)"
+                                : "it multiplies floats and bfloat16, not this type");
     return GRAFT_ERR_UNSUPPORTED;
 }
 

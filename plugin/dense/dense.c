@@ -44,6 +44,20 @@ static struct gr_module *first_usable(graft_context *context, const int32_t *ord
     return usable;
 }
 
+/* Plain loops in the place of a BLAS are slow: \return OK; ERR_UNSUPPORTED (with option strict). */
+static int32_t warn_of_plain_loops(const graft_context *context, const struct gr_module *module, int automatic,
+                                   graft_error *error)
+{
+    if (module->table != &gr_dense_reference || !automatic) return GRAFT_OK;
+    if (context->options.kernel.strict)
+        return gr_fail(
+            error, GRAFT_ERR_UNSUPPORTED,
+            "no BLAS module is usable, and option 'strict' is yes; dense.module = reference selects plain loops");
+    gr_log(context, GRAFT_LOG_WARNING,
+           "no BLAS module is usable, so plain loops do the dense products, which is much slower");
+    return GRAFT_OK;
+}
+
 int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct gr_module **module, graft_error *error)
 {
     const char       *chosen = context->options.kernel.dense;
@@ -60,16 +74,28 @@ int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct 
     if (*type != wanted && context->options.kernel.strict)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "option 'dense.type' is bf16 and option 'strict' is yes, but %s",
                        why);
-    if ((*module)->table == &gr_dense_reference && automatic && context->options.kernel.strict)
-        return gr_fail(
-            error, GRAFT_ERR_UNSUPPORTED,
-            "no BLAS module is usable, and option 'strict' is yes; dense.module = reference selects plain loops");
     if (*type != wanted) gr_log(context, GRAFT_LOG_WARNING, "dense products are done in float, because %s", why);
-    if ((*module)->table == &gr_dense_reference && automatic) {
-        gr_log(context, GRAFT_LOG_WARNING,
-               "no BLAS module is usable, so plain loops do the dense products, which is much slower");
-    }
-    return GRAFT_OK;
+    return warn_of_plain_loops(context, *module, automatic, error);
+}
+
+int32_t gr_dense_choose_for(graft_context *context, graft_dtype type, const struct gr_module **module,
+                            graft_error *error)
+{
+    const char *chosen = context->options.kernel.dense;
+    const int   automatic = strcmp(chosen, "auto") == 0;
+    int32_t     order[GR_MODULE_MAX], count = 0;
+    int32_t     rc = gr_modules_order(context, "dense", chosen, order, &count, error);
+    graft_dtype found = type;
+    char        why[240] = "";
+
+    if (rc < 0) return rc;
+    *module = first_usable(context, order, automatic ? count : 1, &found, why, sizeof why, error);
+    if (*module == NULL) return error->code < 0 ? error->code : GRAFT_ERR_UNSUPPORTED;
+    if (found != type)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "option 'dense.module' is %s, but products of %s are wanted, and %s", chosen,
+                       type == GRAFT_F64 ? "doubles" : "floats", why);
+    return warn_of_plain_loops(context, *module, automatic, error);
 }
 
 static int32_t plain_init(const graft_host *host, void **state, graft_error *error)
@@ -85,19 +111,29 @@ static void plain_fini(void *state)
 }
 
 /* Row i of C: scaled, then k rank-one updates, so that B is read along its rows unless it is transposed. */
+#define PLAIN_ROW(NAME, T)                                                                                             \
+    static void NAME(const graft_gemm *g, int64_t i)                                                                   \
+    {                                                                                                                  \
+        const T *a = (const void *)g->a, *b = (const void *)g->b;                                                      \
+        T       *c = (T *)(void *)g->c + i * g->ldc;                                                                   \
+                                                                                                                       \
+        for (int64_t j = 0; j < g->n; j++) c[j] = g->beta == 0 ? 0 : (T)g->beta * c[j];                                \
+        for (int64_t p = 0; p < g->k; p++) {                                                                           \
+            const T       factor = (T)g->alpha * (g->transpose_a ? a[p * g->lda + i] : a[i * g->lda + p]);             \
+            const int64_t step = g->transpose_b ? g->ldb : 1;                                                          \
+            const T      *row = g->transpose_b ? b + p : b + p * g->ldb;                                               \
+                                                                                                                       \
+            for (int64_t j = 0; j < g->n; j++) c[j] += factor * row[j * step];                                         \
+        }                                                                                                              \
+    }
+PLAIN_ROW(plain_row_f32, float)
+PLAIN_ROW(plain_row_f64, double)
+
 static void plain_gemm_row(const graft_gemm *g, int64_t i)
 {
-    float *c = g->c + i * g->ldc;
-
     GR_ASSERT(i >= 0 && i < g->m);
-    for (int64_t j = 0; j < g->n; j++) c[j] = g->beta == 0 ? 0 : g->beta * c[j];
-    for (int64_t p = 0; p < g->k; p++) {
-        const float   a = g->alpha * (g->transpose_a ? g->a[p * g->lda + i] : g->a[i * g->lda + p]);
-        const int64_t step = g->transpose_b ? g->ldb : 1;
-        const float  *b = g->transpose_b ? g->b + p : g->b + p * g->ldb;
-
-        for (int64_t j = 0; j < g->n; j++) c[j] += a * b[j * step];
-    }
+    if (g->type == GRAFT_F64) plain_row_f64(g, i);
+    else plain_row_f32(g, i);
     if (g->rows_done != NULL) g->rows_done(g->rows_arg, i, i + 1);
 }
 
@@ -117,7 +153,9 @@ static int32_t plain_gemm(void *state, const graft_gemm *g, graft_error *error)
 static int32_t plain_supports(void *state, graft_dtype type, char *why, uint64_t capacity)
 {
     (void)state;
-    snprintf(why, capacity, "plain loops multiply floats, not %s", type == GRAFT_BF16 ? "bfloat16" : "this type");
+    if (type == GRAFT_F64) return GRAFT_OK;
+    snprintf(why, capacity, "plain loops multiply floats and doubles, not %s",
+             type == GRAFT_BF16 ? "bfloat16" : "this type");
     return GRAFT_ERR_UNSUPPORTED;
 }
 

@@ -15,6 +15,11 @@ extern const graft_module_table gr_dense_reference;
  *  OK; ERR_UNSUPPORTED; the error of the module */
 int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct gr_module **module, graft_error *error);
 
+/** The same for products of one type, whatever option dense.type says: GRAFT_F32 or GRAFT_F64. \return OK;
+ *  ERR_UNSUPPORTED (the module chosen by name does not multiply it); the error of the module */
+int32_t gr_dense_choose_for(graft_context *context, graft_dtype type, const struct gr_module **module,
+                            graft_error *error);
+
 /** Compute a product. With option check=full sampled rows of C are compared with plain loops, when the product returns:
  *  rows_done() must not overwrite them. \return OK; ERR_MODULE (C is wrong: the message names the module); ERR_NOMEM;
  *  the error of the module. */

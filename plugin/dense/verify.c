@@ -14,8 +14,14 @@ enum { SAMPLES = 8 }; /* rows */
 /* Sampled rows of C, as they were before the product. */
 struct samples {
     int64_t count, row[SAMPLES];
-    float  *before; /* [count x n] if beta is not 0 */
+    double *before; /* [count x n] if beta is not 0 */
 };
+
+/* Element i of an array of the product. */
+static double element_of(const graft_gemm *g, const float *array, int64_t i)
+{
+    return g->type == GRAFT_F64 ? ((const double *)(const void *)array)[i] : (double)array[i];
+}
 
 static int32_t take_samples(graft_context *context, const graft_gemm *g, struct samples *s, graft_error *error)
 {
@@ -30,23 +36,24 @@ static int32_t take_samples(graft_context *context, const graft_gemm *g, struct 
     }
     if (g->beta == 0 || s->count * g->n == 0) return GRAFT_OK;
     GR_TRY(GR_NEW(context, s->before, s->count * g->n, error));
-    for (int64_t i = 0; i < s->count; i++)
-        memcpy(s->before + i * g->n, g->c + s->row[i] * g->ldc, (uint64_t)g->n * sizeof(float));
+    for (int64_t at = 0; at < s->count * g->n; at++)
+        s->before[at] = element_of(g, g->c, s->row[at / g->n] * g->ldc + at % g->n);
 done:
     return rc;
 }
 
 /* An element of A or B, as it is multiplied. */
-static double dense_factor(const graft_gemm *g, float value)
+static double dense_factor(const graft_gemm *g, const float *array, int64_t i)
 {
-    const uint32_t bits = gr_float_bits(value);
+    const double   value = element_of(g, array, i);
+    const uint32_t bits = gr_float_bits((float)value);
 
-    return (double)(g->type == GRAFT_BF16 ? gr_bfloat_widen(gr_bfloat_narrow(bits, gr_bfloat_half(bits))) : value);
+    return g->type == GRAFT_BF16 ? (double)gr_bfloat_widen(gr_bfloat_narrow(bits, gr_bfloat_half(bits))) : value;
 }
 
 /* An element of C, and how far one of a module may be from it: with k + 2 roundings in any order the error of a sum is
  * at most (k + 2) eps / 2 of the sum of magnitudes, to first order (Higham 2002, section 3.1), and here twice that.
- * Factors that are subnormal may count as 0. */
+ * Factors that are subnormal may count as 0. Of doubles it is twice that again: the expected sum has the same error. */
 struct expected {
     double value, magnitude, tolerance;
 };
@@ -54,11 +61,12 @@ struct expected {
 static struct expected expect(const graft_gemm *g, int64_t i, int64_t j, double before)
 {
     struct expected e = { 0, 0, 0 };
+    const int       is_wide = g->type == GRAFT_F64;
     double          factors = 0;
 
     for (int64_t p = 0; p < g->k; p++) {
-        const double a = dense_factor(g, g->transpose_a ? g->a[p * g->lda + i] : g->a[i * g->lda + p]);
-        const double b = dense_factor(g, g->transpose_b ? g->b[j * g->ldb + p] : g->b[p * g->ldb + j]);
+        const double a = dense_factor(g, g->a, g->transpose_a ? p * g->lda + i : i * g->lda + p);
+        const double b = dense_factor(g, g->b, g->transpose_b ? j * g->ldb + p : p * g->ldb + j);
 
         e.value += a * b;
         e.magnitude += fabs(a * b);
@@ -66,8 +74,8 @@ static struct expected expect(const graft_gemm *g, int64_t i, int64_t j, double 
     }
     e.value = (double)g->alpha * e.value + before;
     e.magnitude = fabs((double)g->alpha) * e.magnitude + fabs(before);
-    e.tolerance =
-        (double)(g->k + 2) * (double)FLT_EPSILON * e.magnitude + fabs((double)g->alpha) * factors * (double)FLT_MIN;
+    e.tolerance = (double)(g->k + 2) * (is_wide ? 2 * DBL_EPSILON : (double)FLT_EPSILON) * e.magnitude +
+                  fabs((double)g->alpha) * factors * (is_wide ? DBL_MIN : (double)FLT_MIN);
     return e;
 }
 
@@ -75,12 +83,12 @@ static int32_t compare_samples(const graft_gemm *g, const struct samples *s, con
 {
     for (int64_t at = 0; at < s->count * g->n; at++) {
         const int64_t         i = s->row[at / g->n], j = at % g->n;
-        const double          before = s->before != NULL ? (double)g->beta * (double)s->before[at] : 0;
+        const double          before = s->before != NULL ? (double)g->beta * s->before[at] : 0;
         const struct expected e = expect(g, i, j, before);
-        const double          found = (double)g->c[i * g->ldc + j];
+        const double          found = element_of(g, g->c, i * g->ldc + j);
 
         if (fabs(found - e.value) <= e.tolerance) continue;
-        if (!(e.magnitude < (double)FLT_MAX / 2)) continue; /* a sum of floats may overflow, or is no number */
+        if (!(e.magnitude < (g->type == GRAFT_F64 ? DBL_MAX : (double)FLT_MAX) / 2)) continue; /* may overflow */
         return gr_fail(error, GRAFT_ERR_MODULE,
                        "check=full: C(%lld,%lld) of dense module %s is %.9g, but plain loops give %.9g", (long long)i,
                        (long long)j, module, found, e.value);

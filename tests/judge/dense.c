@@ -1,4 +1,4 @@
-/* Dense modules, each by its own contract: products against sums in double, of floats and of bfloat16.
+/* Dense modules, each by its own contract: products of floats, bfloat16 and doubles against sums in a wider type.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "judge.h"
 
@@ -16,7 +16,7 @@ struct shape {
 /* A product with gaps after the rows of all matrices, and its expected result. */
 struct gemm_product {
     graft_gemm g;
-    float     *a, *b, *c, *before;
+    void      *a, *b, *c, *before; /* doubles or floats */
     double    *expected, *allowed; /* [m x n] */
 };
 
@@ -31,11 +31,29 @@ static float random_number(void)
     return (float)(int32_t)random_state * 0x1p-31f;
 }
 
-static float *random_matrix(int64_t elements)
+static size_t gemm_element_bytes(graft_dtype type)
 {
-    float *made = malloc((size_t)(elements + 1) * sizeof *made);
+    return type == GRAFT_F64 ? sizeof(double) : sizeof(float);
+}
 
-    for (int64_t i = 0; i < elements; i++) made[i] = random_number();
+static double element_at(const void *x, int64_t i, graft_dtype type)
+{
+    return type == GRAFT_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+static void set_element(void *x, int64_t i, graft_dtype type, double value)
+{
+    if (type == GRAFT_F64) ((double *)x)[i] = value;
+    else ((float *)x)[i] = (float)value;
+}
+
+/* Doubles have bits that floats do not have. */
+static void *random_matrix(int64_t elements, graft_dtype type)
+{
+    void *made = malloc((size_t)(elements + 1) * gemm_element_bytes(type));
+
+    for (int64_t i = 0; i < elements; i++)
+        set_element(made, i, type, (double)random_number() + 0x1p-32 * (double)(i % 97));
     return made;
 }
 
@@ -44,19 +62,19 @@ static double round_to(double value, graft_dtype type)
 {
     int exponent;
 
-    if (type == GRAFT_F32 || value == 0) return value;
+    if (type != GRAFT_BF16 || value == 0) return value;
     frexp(value, &exponent);
     return ldexp(nearbyint(ldexp(value, 8 - exponent)), exponent - 8);
 }
 
 /* [rows x depth] of op(X), rounded; `across`: rows are those of the transpose of what is stored. */
-static double *rounded(const float *x, int64_t stride, int across, int64_t rows, int64_t depth, graft_dtype type)
+static double *rounded(const void *x, int64_t stride, int across, int64_t rows, int64_t depth, graft_dtype type)
 {
     double *made = malloc((size_t)(rows * depth + 1) * sizeof *made);
 
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t e = 0; e < depth; e++)
-            made[i * depth + e] = round_to(across ? x[e * stride + i] : x[i * stride + e], type);
+            made[i * depth + e] = round_to(element_at(x, across ? e * stride + i : i * stride + e, type), type);
     }
     return made;
 }
@@ -69,16 +87,17 @@ static void dense_expect(struct gemm_product *p)
 
     for (int64_t i = 0; i < g->m; i++) {
         for (int64_t j = 0; j < g->n; j++) {
-            const double old = g->beta != 0 ? (double)g->beta * p->before[i * g->ldc + j] : 0;
-            double       sum = 0, absolute = 0;
+            const double old = g->beta != 0 ? (double)g->beta * element_at(p->before, i * g->ldc + j, g->type) : 0;
+            long double  sum = 0;
+            double       absolute = 0;
 
             for (int64_t e = 0; e < g->k; e++) {
                 const double term = a[i * g->k + e] * b[j * g->k + e];
-                sum += term;
+                sum += (long double)a[i * g->k + e] * b[j * g->k + e];
                 absolute += fabs(term);
             }
-            p->expected[i * g->n + j] = (double)g->alpha * sum + old;
-            p->allowed[i * g->n + j] = 1e-6 * (absolute + fabs(old)) + 1e-30;
+            p->expected[i * g->n + j] = (double)(g->alpha * sum + old);
+            p->allowed[i * g->n + j] = (g->type == GRAFT_F64 ? 2e-15 : 1e-6) * (absolute + fabs(old)) + 1e-30;
         }
     }
     free(a);
@@ -90,11 +109,11 @@ static void dense_product_init(struct gemm_product *p, struct shape s, int form,
     const int     ta = form & 1, tb = form >> 1 & 1;
     const int64_t lda = (ta ? s.m : s.k) + GAP, ldb = (tb ? s.k : s.n) + GAP, ldc = s.n + GAP;
 
-    p->a = random_matrix((ta ? s.k : s.m) * lda);
-    p->b = random_matrix((tb ? s.n : s.k) * ldb);
-    p->c = random_matrix(s.m * ldc);
-    p->before = malloc((size_t)(s.m * ldc + 1) * sizeof(float));
-    memcpy(p->before, p->c, (size_t)(s.m * ldc) * sizeof(float));
+    p->a = random_matrix((ta ? s.k : s.m) * lda, type);
+    p->b = random_matrix((tb ? s.n : s.k) * ldb, type);
+    p->c = random_matrix(s.m * ldc, type);
+    p->before = malloc((size_t)(s.m * ldc + 1) * gemm_element_bytes(type));
+    memcpy(p->before, p->c, (size_t)(s.m * ldc) * gemm_element_bytes(type));
     p->expected = malloc((size_t)(s.m * s.n + 1) * sizeof(double));
     p->allowed = malloc((size_t)(s.m * s.n + 1) * sizeof(double));
     p->g = (graft_gemm){ .size = sizeof p->g,
@@ -133,9 +152,9 @@ static int64_t wrong(const struct gemm_product *p, double factor)
 
     for (int64_t i = 0; i < p->g.m; i++) {
         for (int64_t j = 0; j < p->g.ldc; j++) {
-            const float c = p->c[i * p->g.ldc + j];
+            const double c = element_at(p->c, i * p->g.ldc + j, p->g.type);
 
-            if (j >= p->g.n) count += memcmp(&c, &p->before[i * p->g.ldc + j], sizeof c) != 0;
+            if (j >= p->g.n) count += c != element_at(p->before, i * p->g.ldc + j, p->g.type);
             else count += !(fabs(c - factor * p->expected[i * p->g.n + j]) <= factor * p->allowed[i * p->g.n + j]);
         }
     }
@@ -147,7 +166,8 @@ static void twice(void *arg, int64_t begin, int64_t end)
     const struct gemm_product *p = arg;
 
     for (int64_t i = begin; i < end; i++) {
-        for (int64_t j = 0; j < p->g.n; j++) p->c[i * p->g.ldc + j] *= 2;
+        for (int64_t j = 0; j < p->g.n; j++)
+            set_element(p->c, i * p->g.ldc + j, p->g.type, 2 * element_at(p->c, i * p->g.ldc + j, p->g.type));
     }
 }
 
@@ -156,8 +176,8 @@ static int dense_check(const graft_dense_ops *ops, void *state, struct shape s, 
 {
     struct gemm_product p;
     graft_error         error = GRAFT_INIT(graft_error);
-    const size_t        bytes = (size_t)(s.m * (s.n + GAP)) * sizeof(float);
-    float              *first = malloc(bytes + 1);
+    const size_t        bytes = (size_t)(s.m * (s.n + GAP)) * gemm_element_bytes(type);
+    void               *first = malloc(bytes + 1);
     int                 good = 1;
 
     dense_product_init(&p, s, form, type);
@@ -181,6 +201,11 @@ static int dense_check(const graft_dense_ops *ops, void *state, struct shape s, 
     return good;
 }
 
+static const char *type_name(graft_dtype type)
+{
+    return type == GRAFT_F64 ? "double" : type == GRAFT_BF16 ? "bfloat16" : "float";
+}
+
 static void check_type(const graft_dense_ops *ops, void *state, const char *name, graft_dtype type)
 {
     static const struct shape shapes[] = {
@@ -193,8 +218,8 @@ static void check_type(const graft_dense_ops *ops, void *state, const char *name
         int good = 1;
 
         for (int form = 0; form < 8; form++) good &= dense_check(ops, state, shapes[i], form, type);
-        ok(good, "%s, %s: %lld x %lld x %lld, all forms", name, type == GRAFT_F32 ? "float" : "bfloat16",
-           (long long)shapes[i].m, (long long)shapes[i].n, (long long)shapes[i].k);
+        ok(good, "%s, %s: %lld x %lld x %lld, all forms", name, type_name(type), (long long)shapes[i].m,
+           (long long)shapes[i].n, (long long)shapes[i].k);
     }
 }
 
@@ -203,7 +228,7 @@ static void check_type(const graft_dense_ops *ops, void *state, const char *name
 static void dense_check_large(const graft_dense_ops *ops, void *state, const struct strict_host *host, graft_dtype type)
 {
     const int64_t m = 1000, n = 1100, k = 20500, bound = (16 + (type == GRAFT_BF16 ? 2 * 4 : 0)) * 1024 * 1024 + 65536;
-    float        *a = random_matrix(k * m), *b = random_matrix(k * n), *c = random_matrix(m * n);
+    void         *a = random_matrix(k * m, type), *b = random_matrix(k * n, type), *c = random_matrix(m * n, type);
     const graft_gemm g = { .size = sizeof g,
                            .threads = 2,
                            .transpose_a = 1,
@@ -227,12 +252,13 @@ static void dense_check_large(const graft_dense_ops *ops, void *state, const str
         double        sum = 0, absolute = 0;
 
         for (int64_t e = 0; e < k; e++) {
-            const double term = round_to(a[e * m + row], type) * round_to(b[e * n + column], type);
+            const double term =
+                round_to(element_at(a, e * m + row, type), type) * round_to(element_at(b, e * n + column, type), type);
 
             sum += term;
             absolute += fabs(term);
         }
-        wrong += !(fabs(c[row * n + column] - sum) <= 1e-6 * absolute);
+        wrong += !(fabs(element_at(c, row * n + column, type) - sum) <= (type == GRAFT_F64 ? 1e-14 : 1e-6) * absolute);
     }
     ok(rc == GRAFT_OK && wrong == 0, "%lld x %lld x %lld: %d wrong", (long long)m, (long long)n, (long long)k, wrong);
     ok(host->live_bytes <= bound, "what is kept of it, %.1f MB, is bounded", (double)host->live_bytes * 1e-6);
@@ -256,12 +282,12 @@ static void dense_check_refusal(const graft_dense_ops *ops, void *state, const c
     graft_error         error = GRAFT_INIT(graft_error);
     char                why[200] = "";
 
-    ok(ops->supports(state, GRAFT_F64, why, sizeof why) == GRAFT_ERR_UNSUPPORTED && why[0] != '\0',
-       "%s: doubles are refused: %s", name, why);
+    ok(ops->supports(state, GRAFT_I32, why, sizeof why) == GRAFT_ERR_UNSUPPORTED && why[0] != '\0',
+       "%s: integers are refused: %s", name, why);
     if (ops->supports(state, GRAFT_BF16, why, sizeof why) != GRAFT_OK) return;
     dense_product_init(&p, (struct shape){ 4, 4, 4 }, 0, GRAFT_BF16);
     p.g.alpha = 0.5f;
-    ok(ops->gemm(state, &p.g, &error) == GRAFT_ERR_UNSUPPORTED && memcmp(p.c, p.before, 7 * sizeof *p.c) == 0,
+    ok(ops->gemm(state, &p.g, &error) == GRAFT_ERR_UNSUPPORTED && memcmp(p.c, p.before, 7 * sizeof(float)) == 0,
        "%s: alpha of a half is refused for bfloat16: %s", name, error.message);
     gemm_product_fini(&p);
 }
@@ -293,6 +319,12 @@ void judge_dense(const char *name)
         check_many_shapes(table->dense, state, table->name, GRAFT_BF16);
     } else {
         skip(3, "%s does not multiply bfloat16 here: %s", table->name, why);
+    }
+    if (table->dense->supports(state, GRAFT_F64, why, sizeof why) == GRAFT_OK) {
+        check_type(table->dense, state, table->name, GRAFT_F64);
+        dense_check_large(table->dense, state, &host, GRAFT_F64);
+    } else {
+        skip(2, "%s does not multiply doubles: %s", table->name, why);
     }
     table->dense->fini(state);
     ok(host.fault == NULL && host.live_blocks == 0, "%s gave all memory back", table->name);
