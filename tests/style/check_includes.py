@@ -34,6 +34,7 @@ PARTS = [
     (r"plugin/entry/", ["abi", "plugin"]),
 ] + [(f"plugin/{room}/", ["abi", "plugin/base", f"plugin/{room}"] + [f"plugin/{other}" for other in others])
      for room, others in ROOMS.items()] + [
+    (r"(adapters/(?:cxx|fortran|petsc))/", ["abi", "adapters/mpi", "itself"]),
     (r"(adapters/\w+)/", ["abi", "adapters/common", "itself"]),
     (r"(examples/[\w-]+)/", ["abi", "adapters/*.h", "examples/find_library.h", "itself"]),
     (r"examples/[\w-]+\.[ch]", ["abi", "adapters/*.h", "examples/find_library.h"]),
@@ -41,6 +42,8 @@ PARTS = [
     (r"tests/unit/test_pair_loss\.c", ["abi", "tests", "examples/link-prediction"]),
     (r"tests/", ["abi", "plugin", "adapters", "tests"]),
 ]
+# Hosts include these as they are installed, in one folder.
+INSTALLED = ["adapters/cxx", "adapters/mpi", "adapters/petsc"]
 # Headers of others. Where nothing is said, any will do.
 STANDARD_ONLY = {
     r"abi/graft_load\.h": {"dlfcn.h", "errno.h", "stdio.h", "string.h"},
@@ -52,7 +55,7 @@ INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"]+)[>\"]", re.MUL
 
 def resolve(root, path, name):
     """The file of the tree that `name` means in `path`, or None."""
-    for folder in (os.path.dirname(path), "abi", "plugin", "adapters", "tests"):
+    for folder in (os.path.dirname(path), "abi", "plugin", "adapters", "tests", *INSTALLED):
         candidate = os.path.normpath(os.path.join(folder, name))
         if os.path.isfile(os.path.join(root, candidate)):
             return candidate

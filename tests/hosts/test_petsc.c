@@ -1,0 +1,337 @@
+/* The shell matrix of graft_petsc.h against the assembled matrix of PETSc: products, solvers, memory and mistakes. Run
+ * by test_petsc.py on ranks of MPI: test_petsc LIBRARY. Rank 0 prints.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graft_petsc.h"
+
+#include <petscksp.h>
+
+#include <math.h>
+#include <stdatomic.h>
+
+static _Atomic int64_t live_bytes; /* that Graft has from the allocator of this program */
+static char            said[4096]; /* the last message of PETSc */
+
+static void *petsc_allocate(void *self, uint64_t bytes, uint64_t alignment)
+{
+    (void)self;
+    live_bytes += (int64_t)bytes;
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void petsc_deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
+{
+    (void)self;
+    (void)alignment;
+    live_bytes -= (int64_t)bytes;
+    free(memory);
+}
+
+/* The first message of a failure, instead of a trace on standard error. */
+static PetscErrorCode petsc_keep(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code,
+                                 PetscErrorType type, const char *message, void *arg)
+{
+    (void)comm, (void)line, (void)function, (void)file, (void)arg;
+    if (type == PETSC_ERROR_INITIAL) snprintf(said, sizeof said, "%s", message);
+    return code;
+}
+
+/* A check that holds if it does on all ranks. */
+static void petsc_ok(int condition, const char *what)
+{
+    static int count;
+    int        all = 0, rank;
+
+    MPI_Allreduce(&condition, &all, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD);
+    MPI_Comm_rank(PETSC_COMM_WORLD, &rank);
+    if (rank == 0) printf("%sok %d - %s\n", all ? "" : "not ", ++count, what);
+    if (!condition) printf("# rank %d: %s\n", rank, said);
+    fflush(stdout);
+}
+
+static double petsc_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 11) / 9007199254740992.0 - 0.5;
+}
+
+/* Convection and diffusion on a square of k x k points; symmetric and positive definite without wind. */
+static PetscErrorCode petsc_square(PetscInt k, double wind, Mat *out)
+{
+    PetscInt first, end;
+
+    PetscFunctionBegin;
+    PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, k * k, k * k, 5, NULL, 5, NULL, out));
+    PetscCall(MatGetOwnershipRange(*out, &first, &end));
+    for (PetscInt i = first; i < end; i++) {
+        if (i >= k) PetscCall(MatSetValue(*out, i, i - k, -1 - wind, INSERT_VALUES));
+        if (i % k > 0) PetscCall(MatSetValue(*out, i, i - 1, -1 - 0.3 * wind, INSERT_VALUES));
+        PetscCall(MatSetValue(*out, i, i, 4.1 + 0.001 * (double)(i % 7), INSERT_VALUES));
+        if (i % k < k - 1) PetscCall(MatSetValue(*out, i, i + 1, -1, INSERT_VALUES));
+        if (i < k * (k - 1)) PetscCall(MatSetValue(*out, i, i + k, -1, INSERT_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(*out, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(*out, MAT_FINAL_ASSEMBLY));
+    PetscFunctionReturn(0);
+}
+
+/* Random entries anywhere, of very different numbers of rows on ranks (the second has none), with some empty rows. */
+static PetscErrorCode petsc_scattered(Mat *out)
+{
+    int      rank;
+    PetscInt n, first, end, all;
+    uint64_t state;
+
+    PetscFunctionBegin;
+    MPI_Comm_rank(PETSC_COMM_WORLD, &rank);
+    n = rank == 1 ? 0 : 101 + 31 * rank;
+    state = 77u + (uint64_t)rank;
+    PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, n, n, PETSC_DETERMINE, PETSC_DETERMINE, 12, NULL, 12, NULL, out));
+    PetscCall(MatGetOwnershipRange(*out, &first, &end));
+    PetscCall(MatGetSize(*out, &all, NULL));
+    for (PetscInt i = first; i < end; i++)
+        for (PetscInt k = i % 11; k > 0; k--)
+            PetscCall(MatSetValue(*out, i, (PetscInt)((petsc_random(&state) + 0.5) * (double)all), petsc_random(&state),
+                                  ADD_VALUES));
+    PetscCall(MatAssemblyBegin(*out, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(*out, MAT_FINAL_ASSEMBLY));
+    PetscFunctionReturn(0);
+}
+
+static PetscErrorCode petsc_fill(Vec x, uint64_t seed)
+{
+    PetscInt     first, end;
+    PetscScalar *a;
+
+    PetscFunctionBegin;
+    PetscCall(VecGetOwnershipRange(x, &first, &end));
+    PetscCall(VecGetArray(x, &a));
+    for (PetscInt i = first; i < end; i++) {
+        uint64_t state = seed + 1000003u * (uint64_t)i;
+
+        petsc_random(&state);
+        a[i - first] = petsc_random(&state);
+    }
+    PetscCall(VecRestoreArray(x, &a));
+    PetscFunctionReturn(0);
+}
+
+/* |a - b| / |a|, or of their diagonals. */
+static PetscErrorCode petsc_distance(Mat a, Mat b, const char *what, double *out)
+{
+    Vec       x, y, z;
+    PetscReal apart, size;
+
+    PetscFunctionBegin;
+    PetscCall(MatCreateVecs(a, &x, &y));
+    PetscCall(VecDuplicate(y, &z));
+    PetscCall(petsc_fill(x, 5));
+    if (strcmp(what, "diagonal") == 0) {
+        PetscCall(MatGetDiagonal(a, y));
+        PetscCall(MatGetDiagonal(b, z));
+    } else if (strcmp(what, "transpose") == 0) {
+        PetscCall(MatMultTranspose(a, x, y));
+        PetscCall(MatMultTranspose(b, x, z));
+    } else {
+        PetscCall(MatMult(a, x, y));
+        PetscCall(MatMult(b, x, z));
+    }
+    PetscCall(VecNorm(y, NORM_INFINITY, &size));
+    PetscCall(VecAXPY(z, -1, y));
+    PetscCall(VecNorm(z, NORM_INFINITY, &apart));
+    *out = (double)(apart / size);
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+    PetscCall(VecDestroy(&z));
+    PetscFunctionReturn(0);
+}
+
+/* <A x, y> - <x, A' y>, by the size of the first. */
+static PetscErrorCode petsc_adjoint(Mat a, double *out)
+{
+    Vec         x, y, z;
+    PetscScalar one, two;
+
+    PetscFunctionBegin;
+    PetscCall(MatCreateVecs(a, &x, &y));
+    PetscCall(VecDuplicate(y, &z));
+    PetscCall(petsc_fill(x, 11));
+    PetscCall(petsc_fill(y, 12));
+    PetscCall(MatMult(a, x, z));
+    PetscCall(VecDot(z, y, &one));
+    PetscCall(MatMultTranspose(a, y, z));
+    PetscCall(VecDot(x, z, &two));
+    *out = fabs(one - two) / fabs(one);
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+    PetscCall(VecDestroy(&z));
+    PetscFunctionReturn(0);
+}
+
+static PetscErrorCode petsc_same(graft_petsc *g, Mat a, const char *name)
+{
+    Mat    shell;
+    double forward, transpose, diagonal, adjoint;
+    char   text[200];
+
+    PetscFunctionBegin;
+    PetscCall(graft_petsc_mat_create(g, a, &shell));
+    PetscCall(petsc_distance(a, shell, "product", &forward));
+    PetscCall(petsc_distance(a, shell, "transpose", &transpose));
+    PetscCall(petsc_distance(a, shell, "diagonal", &diagonal));
+    PetscCall(petsc_adjoint(shell, &adjoint));
+    snprintf(text, sizeof text, "%s: A x within 1e-12 (%.1e), A' x (%.1e), the same diagonal, <Ax,y> = <x,A'y> (%.1e)",
+             name, forward, transpose, adjoint);
+    petsc_ok(forward <= 1e-12 && transpose <= 1e-12 && diagonal == 0 && adjoint <= 1e-13, text);
+    PetscCall(MatScale(a, 3));
+    PetscCall(petsc_distance(a, shell, "product", &forward));
+    petsc_ok(forward > 0.5, "the shell has copies of the values");
+    PetscCall(graft_petsc_mat_update(shell, a));
+    PetscCall(petsc_distance(a, shell, "product", &forward));
+    PetscCall(petsc_distance(a, shell, "diagonal", &diagonal));
+    petsc_ok(forward <= 1e-12 && diagonal == 0, "an update copies them again");
+    PetscCall(MatDestroy(&shell));
+    PetscFunctionReturn(0);
+}
+
+static PetscErrorCode petsc_solve(Mat a, const char *type, const char *preconditioner, PetscInt *steps, Vec x)
+{
+    KSP solver;
+    PC  pc;
+    Vec b;
+
+    PetscFunctionBegin;
+    PetscCall(VecDuplicate(x, &b));
+    PetscCall(petsc_fill(b, 3));
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &solver));
+    PetscCall(KSPSetOperators(solver, a, a));
+    PetscCall(KSPSetType(solver, type));
+    PetscCall(KSPGetPC(solver, &pc));
+    PetscCall(PCSetType(pc, preconditioner));
+    PetscCall(KSPSetTolerances(solver, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 500));
+    PetscCall(KSPSolve(solver, b, x));
+    PetscCall(KSPGetIterationNumber(solver, steps));
+    PetscCall(KSPDestroy(&solver));
+    PetscCall(VecDestroy(&b));
+    PetscFunctionReturn(0);
+}
+
+static PetscErrorCode petsc_solvers(graft_petsc *g)
+{
+    static const char *const method[][3] = { { "cg", "jacobi", "0" },
+                                             { "gmres", "none", "0.1" },
+                                             { "bicg", "jacobi", "1" } };
+
+    PetscFunctionBegin;
+    for (int i = 0; i < 3; i++) {
+        Mat       a, shell;
+        Vec       x, y;
+        PetscInt  steps, expected;
+        PetscReal apart, size;
+        char      text[200];
+
+        PetscCall(petsc_square(30, atof(method[i][2]), &a));
+        PetscCall(graft_petsc_mat_create(g, a, &shell));
+        PetscCall(MatCreateVecs(a, &x, &y));
+        PetscCall(petsc_solve(a, method[i][0], method[i][1], &expected, x));
+        PetscCall(petsc_solve(shell, method[i][0], method[i][1], &steps, y));
+        PetscCall(VecNorm(x, NORM_INFINITY, &size));
+        PetscCall(VecAXPY(y, -1, x));
+        PetscCall(VecNorm(y, NORM_INFINITY, &apart));
+        snprintf(text, sizeof text, "%s with %s takes %d steps, as with the assembled matrix", method[i][0],
+                 method[i][1], (int)steps);
+        petsc_ok(steps == expected && steps > 5 && steps < 500 && apart <= 1e-9 * size, text);
+        PetscCall(MatDestroy(&a));
+        PetscCall(MatDestroy(&shell));
+        PetscCall(VecDestroy(&x));
+        PetscCall(VecDestroy(&y));
+    }
+    PetscFunctionReturn(0);
+}
+
+/* A mistake is an error with this code and sentence on all ranks. */
+static void petsc_refused(PetscErrorCode code, PetscErrorCode expected, const char *words, const char *what)
+{
+    petsc_ok(code == expected && strstr(said, words) != NULL, what);
+    said[0] = '\0';
+}
+
+static PetscErrorCode petsc_mistakes(graft_petsc *g)
+{
+    graft_petsc *none = NULL;
+    Mat          a, wide, alone, shell, other = NULL;
+    PetscInt     first;
+    double       apart;
+    int          n_ranks;
+
+    PetscFunctionBegin;
+    MPI_Comm_size(PETSC_COMM_WORLD, &n_ranks);
+    PetscCall(petsc_square(9, 1, &a));
+    PetscCall(graft_petsc_mat_create(g, a, &shell));
+    PetscCall(PetscPushErrorHandler(petsc_keep, NULL));
+    petsc_refused(graft_petsc_open(PETSC_COMM_WORLD, "/nowhere/libgraft.so", NULL, &none), PETSC_ERR_FILE_OPEN,
+                  "/nowhere/libgraft.so", "a library that is not there is told");
+    petsc_refused(graft_petsc_set(g, "halo.timeouts", "3"), PETSC_ERR_ARG_WRONG, "halo.timeout",
+                  "the nearest option is told");
+    PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, 20, 30, 1, NULL, 1, NULL, &wide));
+    petsc_refused(graft_petsc_mat_create(g, wide, &other), PETSC_ERR_ARG_WRONGSTATE, "not assembled",
+                  "a matrix that is not assembled is refused");
+    PetscCall(MatAssemblyBegin(wide, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(wide, MAT_FINAL_ASSEMBLY));
+    petsc_refused(graft_petsc_mat_create(g, wide, &other), PETSC_ERR_ARG_SIZ, "different layouts",
+                  "a matrix that is not square is refused");
+    PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 2, 2, 1, NULL, &alone));
+    PetscCall(MatAssemblyBegin(alone, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(alone, MAT_FINAL_ASSEMBLY));
+    if (n_ranks > 1)
+        petsc_refused(graft_petsc_mat_create(g, alone, &other), PETSC_ERR_ARG_NOTSAMECOMM, "not on the ranks",
+                      "a matrix of one rank is refused");
+    PetscCall(MatGetOwnershipRange(a, &first, NULL));
+    if (first == 0) PetscCall(MatSetValue(a, 1, 1, NAN, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(a, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(a, MAT_FINAL_ASSEMBLY));
+    petsc_refused(graft_petsc_mat_create(g, a, &other), PETSC_ERR_ARG_CORRUPT, "not finite",
+                  "a value that is not finite is refused on all ranks");
+    petsc_refused(graft_petsc_mat_update(shell, a), PETSC_ERR_ARG_CORRUPT, "not finite", "so is an update with it");
+    PetscCall(PetscPopErrorHandler());
+    petsc_ok(other == NULL && none == NULL, "what was refused is not there");
+    PetscCall(MatDestroy(&a));
+    PetscCall(petsc_square(9, 1, &a));
+    PetscCall(petsc_distance(a, shell, "product", &apart));
+    petsc_ok(apart <= 1e-12, "and the shell still has its matrix");
+    PetscCall(MatDestroy(&a));
+    PetscCall(MatDestroy(&wide));
+    PetscCall(MatDestroy(&alone));
+    PetscCall(MatDestroy(&shell));
+    PetscFunctionReturn(0);
+}
+
+int main(int argc, char **argv)
+{
+    graft_host   host = GRAFT_INIT(graft_host);
+    graft_petsc *g;
+    Mat          a, shell;
+    char        *left;
+    PetscInt     bytes = 0;
+
+    PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+    host.allocate = petsc_allocate;
+    host.deallocate = petsc_deallocate;
+    PetscCall(graft_petsc_open(PETSC_COMM_WORLD, argv[1], &host, &g));
+    PetscCall(petsc_square(40, 0.7, &a));
+    PetscCall(petsc_same(g, a, "convection and diffusion"));
+    PetscCall(MatDestroy(&a));
+    PetscCall(petsc_scattered(&a));
+    PetscCall(petsc_same(g, a, "random entries"));
+    PetscCall(petsc_solvers(g));
+    PetscCall(petsc_mistakes(g));
+    PetscCall(graft_petsc_mat_create(g, a, &shell));
+    PetscCall(graft_petsc_close(&g));
+    petsc_ok(g == NULL && live_bytes > 0, "a matrix keeps the context");
+    PetscCall(MatDestroy(&a));
+    PetscCall(MatDestroy(&shell));
+    petsc_ok(live_bytes == 0, "with the last matrix all memory of Graft is free");
+    PetscCall(PetscOptionsGetInt(NULL, NULL, "-leave", &bytes, NULL));
+    if (bytes > 0) PetscCall(PetscMalloc1(bytes, &left));
+    PetscCall(PetscFinalize());
+    return 0;
+}
