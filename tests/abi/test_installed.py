@@ -90,8 +90,9 @@ def test_files(tree, build):
               for path in glob.glob(f"{root}/abi/*.h") + glob.glob(f"{root}/abi/draft/*.h")]
     programs = [name for name in ("graft-train", "graft-info", "graft-check", "graft-metis")
                 if os.path.exists(f"{build}/{name}")]
-    wanted += ["include/graft/graft_mpi.h", "include/graft/graft_petsc.h", "share/man/man7/graft.7",
-               "share/doc/graft/LICENSE", "share/doc/graft/abi/README.md", "share/doc/graft/examples/smallest.c",
+    wanted += [f"include/graft/{name}" for name in ("graft.hpp", "graft_mpi.h", "graft_mpi.hpp", "graft_petsc.h")]
+    wanted += ["share/man/man7/graft.7", "share/doc/graft/LICENSE", "share/doc/graft/abi/README.md",
+               "share/doc/graft/examples/smallest.c",
                "share/doc/graft/examples/module/kernel.c", "share/doc/graft/examples/graft-train/main.c",
                "share/doc/graft/examples/graft-train/README.md"]
     wanted += [f"bin/{name}" for name in programs] + [f"share/man/man1/{name}.1" for name in programs]

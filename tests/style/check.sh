@@ -24,10 +24,10 @@ check() {
     fi
 }
 
-mapfile -t c < <(git ls-files '*.c' '*.h')
+mapfile -t c < <(git ls-files '*.c' '*.h' '*.hpp')
 mapfile -t python < <(git ls-files '*.py')
 mapfile -t shell < <(git ls-files '*.sh' .ci/run)
-mapfile -t text < <(git ls-files '*.c' '*.h' '*.py' '*.sh' '*.md' '*.build' '*.txt' ':!:*layout*')
+mapfile -t text < <(git ls-files '*.c' '*.h' '*.hpp' '*.py' '*.sh' '*.md' '*.build' '*.txt' ':!:*layout*')
 check format clang-format-19 "${mode[@]}" "${c[@]}"
 check spelling codespell --ignore-words tests/style/words.txt "${text[@]}"
 check shell shellcheck -x "${shell[@]}"

@@ -1,0 +1,191 @@
+// Distributed graphs, their products and halos. See graft.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef GRAFT_GRAPH_HPP
+#define GRAFT_GRAPH_HPP
+
+#include "graft_context.hpp"
+
+namespace graft
+{
+
+/// A sparse matrix of containers: row i gathers from columns[row_ptr[i]] to columns[row_ptr[i + 1] - 1].
+template <class Columns>
+graft_csr csr(const std::vector<std::int64_t> &row_ptr, const Columns &columns, std::int64_t n_columns)
+{
+    auto raw = GRAFT_INIT(graft_csr);
+
+    raw.index_type = detail::dtype_of<typename std::remove_const<detail::element<const Columns>>::type>::value;
+    raw.n_rows = static_cast<std::int64_t>(row_ptr.size()) - 1;
+    raw.n_cols = n_columns;
+    raw.row_ptr = row_ptr.data();
+    raw.col_idx = columns.data();
+    return raw;
+}
+template <class Columns, class Values>
+graft_csr csr(const std::vector<std::int64_t> &row_ptr, const Columns &columns, std::int64_t n_columns,
+              const Values &values)
+{
+    graft_csr raw = csr(row_ptr, columns, n_columns);
+
+    if (values.size() != columns.size())
+        throw error(GRAFT_ERR_ARG,
+                    std::to_string(values.size()) + " values for " + std::to_string(columns.size()) + " columns");
+    raw.value_type = detail::dtype_of<typename std::remove_const<detail::element<const Values>>::type>::value;
+    raw.values = values.data();
+    return raw;
+}
+
+/// graft.graph/1.
+class graph : public detail::object<graft_graphs, graft_graph>
+{
+  public:
+    /// Collective. This rank contributes rows from first_row on.
+    graph(const context &in, const ranks &over, const graft_csr &rows, std::int64_t first_row = 0) : object(in, over)
+    {
+        auto slice = GRAFT_INIT(graft_slice);
+
+        slice.n_vertices = rows.n_cols;
+        slice.first_row = first_row;
+        slice.rows = &rows;
+        create(slice);
+    }
+    graph(const context &in, const ranks &over, const graft_slice &slice) : object(in, over)
+    {
+        create(slice);
+    }
+    graft_graph_info info(std::int32_t rank = -1) const
+    {
+        auto result = GRAFT_INIT(graft_graph_info);
+
+        detail::call(table_->info, raw_, rank, &result);
+        return result;
+    }
+    /// The vertices of this rank, in the order of rows of its arrays.
+    std::vector<std::int64_t> owned() const
+    {
+        const std::int64_t *first = table_->owned(raw_);
+
+        return std::vector<std::int64_t>(first, first + info(ranks_.rank()).n_owned);
+    }
+
+  private:
+    void create(const graft_slice &slice)
+    {
+        detail::call(table_->create, context_.get(), ranks_.get(), &slice, &raw_);
+    }
+};
+
+namespace detail
+{
+
+inline graft_dense dense_of(const input &view)
+{
+    const graft_field &field = *view.get();
+    graft_dense        raw = graft_dense_in(field.dtype, field.n_rows, field.n_columns, field.data);
+
+    if (field.column_stride > 1 && field.n_columns > 1)
+        throw error(GRAFT_ERR_ARG, "products and halos need rows whose elements follow each other (graft::rows)");
+    if (field.row_stride > 0) raw.stride = field.row_stride;
+    return raw;
+}
+
+} // namespace detail
+
+/// A plan of graft.aggregate/1: products of the graph with rows of vertices.
+class plan : public detail::object<graft_aggregate, graft_plan>
+{
+  public:
+    /// Collective. Flags: GRAFT_PLAN_...; width: columns for which buffers are made now.
+    explicit plan(const graph &of, std::uint32_t flags = 0, std::int64_t width = 0) : object(of)
+    {
+        auto args = GRAFT_INIT(graft_plan_args);
+
+        args.flags = flags;
+        args.width = width;
+        detail::call(table_->create, of.get(), &args, &raw_);
+    }
+    graft_plan_info info(std::int32_t rank = -1) const
+    {
+        auto result = GRAFT_INIT(graft_plan_info);
+
+        detail::call(table_->info, raw_, rank, &result);
+        return result;
+    }
+    /// Between begin() and end() the program may compute; the arrays are borrowed until end().
+    void begin(const input &x, const output &result, graft_semiring semiring = GRAFT_PLUS_TIMES,
+               std::uint32_t flags = 0)
+    {
+        const graft_dense from = detail::dense_of(x), to = detail::dense_of(result);
+        auto              args = GRAFT_INIT(graft_aggregate_args);
+
+        args.semiring = semiring;
+        args.flags = flags;
+        args.x = &from;
+        args.out = &to;
+        begin(args);
+    }
+    void begin(const graft_aggregate_args &args)
+    {
+        detail::call(table_->begin, raw_, &args);
+    }
+    void end()
+    {
+        detail::call(table_->end, raw_);
+    }
+    void run(const input &x, const output &result, graft_semiring semiring = GRAFT_PLUS_TIMES, std::uint32_t flags = 0)
+    {
+        begin(x, result, semiring, flags);
+        end();
+    }
+};
+
+/// graft.halo/1.
+class halo : public detail::object<graft_halos, graft_halo>
+{
+  public:
+    /// Collective.
+    explicit halo(const graph &of) : object(of)
+    {
+        detail::call(table_->create, of.get(), &raw_);
+    }
+    graft_halo_info info() const
+    {
+        auto result = GRAFT_INIT(graft_halo_info);
+
+        detail::call(table_->info, raw_, &result);
+        return result;
+    }
+    /// Begin to copy rows of their owners into the halo.
+    void begin(const input &owned, const output &received)
+    {
+        begin(detail::dense_of(owned), detail::dense_of(received), 0);
+    }
+    /// Begin to add rows of the halo to those of their owners.
+    void begin_sum(const output &owned, const input &given)
+    {
+        begin(detail::dense_of(owned), detail::dense_of(given), GRAFT_HALO_SUM);
+    }
+    void end()
+    {
+        detail::call(table_->end, raw_);
+    }
+    void exchange(const input &owned, const output &received)
+    {
+        begin(owned, received);
+        end();
+    }
+
+  private:
+    void begin(const graft_dense &owned, const graft_dense &other, std::uint32_t flags)
+    {
+        auto args = GRAFT_INIT(graft_halo_args);
+
+        args.flags = flags;
+        args.owned = &owned;
+        args.halo = &other;
+        detail::call(table_->begin, raw_, &args);
+    }
+};
+
+} // namespace graft
+#endif

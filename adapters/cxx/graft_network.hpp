@@ -1,0 +1,350 @@
+// Meshes of simulations, networks on them, and training on line. See graft.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef GRAFT_NETWORK_HPP
+#define GRAFT_NETWORK_HPP
+
+#include "graft_context.hpp"
+
+namespace graft
+{
+
+/// What a rank has of a mesh: see graft_mesh_args. Containers are borrowed until the mesh is made.
+class mesh_args
+{
+  public:
+    explicit mesh_args(graft_mesh_kind kind) : raw_(GRAFT_INIT(graft_mesh_args)), coordinates_(GRAFT_INIT(graft_field))
+    {
+        raw_.kind = kind;
+        raw_.id_type = raw_.index_type = GRAFT_I32;
+    }
+    mesh_args &coordinates(const input &positions)
+    {
+        coordinates_ = *positions.get();
+        raw_.n_rows = coordinates_.n_rows;
+        raw_.dim = static_cast<std::int32_t>(coordinates_.n_columns);
+        return *this;
+    }
+    template <class Container> mesh_args &ids(const Container &values)
+    {
+        raw_.ids = sized(values, raw_.n_rows, "ids");
+        raw_.id_type = type_of(values);
+        return *this;
+    }
+    mesh_args &owners(const std::vector<std::int32_t> &values)
+    {
+        raw_.owners = static_cast<const std::int32_t *>(sized(values, raw_.n_rows, "owners"));
+        return *this;
+    }
+    /// Cells of one type, GRAFT_CELL_..., one after the other.
+    template <class Container> mesh_args &cells(std::int32_t type, const Container &nodes)
+    {
+        static const int corners[] = { 0, 0, 0, 2, 0, 3, 0, 0, 0, 4, 4, 0, 8, 6, 5 };
+        const int        n = type >= 0 && type < 15 ? corners[type] : 0;
+
+        raw_.n_cells = detail::rows_of(values_of(nodes), n > 0 ? n : 1);
+        raw_.cell_type = type;
+        raw_.cell_nodes = nodes.data();
+        raw_.index_type = type_of(nodes);
+        return *this;
+    }
+    /// Cells of several types.
+    template <class Container> mesh_args &cells(const std::vector<std::uint8_t> &types, const Container &nodes)
+    {
+        raw_.n_cells = static_cast<std::int64_t>(types.size());
+        raw_.cell_types = types.data();
+        raw_.cell_nodes = nodes.data();
+        raw_.index_type = type_of(nodes);
+        return *this;
+    }
+    template <class Container> mesh_args &edges(const Container &sources, const Container &targets)
+    {
+        raw_.n_edges = static_cast<std::int64_t>(sources.size());
+        raw_.edge_sources = sources.data();
+        raw_.edge_targets = sized(targets, raw_.n_edges, "targets of edges");
+        raw_.index_type = type_of(sources);
+        return *this;
+    }
+    mesh_args &index_base(std::int32_t first)
+    {
+        raw_.index_base = first;
+        return *this;
+    }
+    mesh_args &period(int axis, double length)
+    {
+        if (axis < 0 || axis > 2) throw error(GRAFT_ERR_ARG, "axis " + std::to_string(axis) + " is not 0, 1 or 2");
+        raw_.period[axis] = length;
+        return *this;
+    }
+    graft_mesh_args get() const
+    {
+        graft_mesh_args args = raw_;
+
+        args.coordinates = &coordinates_;
+        return args;
+    }
+
+  private:
+    template <class Container> static std::size_t values_of(const Container &values)
+    {
+        return values.size();
+    }
+    template <class Container> static graft_dtype type_of(const Container &)
+    {
+        return detail::dtype_of<typename std::remove_const<detail::element<const Container>>::type>::value;
+    }
+    template <class Container>
+    static const void *sized(const Container &values, std::int64_t expected, const char *what)
+    {
+        if (static_cast<std::int64_t>(values.size()) != expected)
+            throw error(GRAFT_ERR_ARG,
+                        std::to_string(values.size()) + " " + what + ", expected " + std::to_string(expected));
+        return values.data();
+    }
+    graft_mesh_args raw_;
+    graft_field     coordinates_;
+};
+
+/// graft.mesh/1.
+class mesh : public detail::object<graft_meshes, graft_mesh>
+{
+  public:
+    /// Collective.
+    mesh(const context &in, const ranks &over, const mesh_args &args) : object(in, over)
+    {
+        const graft_mesh_args raw = args.get();
+
+        detail::call(table_->create, in.get(), over.get(), &raw, &raw_);
+    }
+    graft_mesh_info info(std::int32_t rank = -1) const
+    {
+        auto result = GRAFT_INIT(graft_mesh_info);
+
+        detail::call(table_->info, raw_, rank, &result);
+        return result;
+    }
+    /// The arrays of this rank; they belong to the mesh.
+    graft_mesh_view view() const
+    {
+        auto result = GRAFT_INIT(graft_mesh_view);
+
+        detail::call(table_->view, raw_, &result);
+        return result;
+    }
+};
+
+/// What a network has beside its options: see graft_network_args. Containers are borrowed until it is made.
+class network_args
+{
+  public:
+    network_args(std::int32_t n_in, std::int32_t n_out, graft_predicts predicts = GRAFT_PREDICTS_CHANGE)
+        : raw_(GRAFT_INIT(graft_network_args)), constant_(GRAFT_INIT(graft_field))
+    {
+        raw_.n_in = n_in;
+        raw_.n_out = n_out;
+        raw_.predicts = predicts;
+    }
+    network_args &constant(const input &values)
+    {
+        constant_ = *values.get();
+        has_constant_ = true;
+        return *this;
+    }
+    network_args &is_free(const std::vector<std::uint8_t> &values)
+    {
+        raw_.is_free = values.data();
+        return *this;
+    }
+    network_args &loss_weight(const std::vector<double> &values)
+    {
+        raw_.loss_weight = values.data();
+        return *this;
+    }
+    graft_network_args get() const
+    {
+        graft_network_args args = raw_;
+
+        args.constant = has_constant_ ? &constant_ : nullptr;
+        return args;
+    }
+
+  private:
+    graft_network_args raw_;
+    graft_field        constant_;
+    bool               has_constant_ = false;
+};
+
+/// graft.network/1.
+class network : public detail::object<graft_networks, graft_network>
+{
+  public:
+    /// Collective.
+    network(const mesh &on, const network_args &args) : object(on)
+    {
+        const graft_network_args raw = args.get();
+
+        detail::call(table_->create, on.get(), &raw, &raw_);
+    }
+    graft_network_info info() const
+    {
+        auto result = GRAFT_INIT(graft_network_info);
+
+        detail::call(table_->info, raw_, &result);
+        return result;
+    }
+    /// Between begin() and end() the program may compute.
+    void begin(const input &state)
+    {
+        detail::call(table_->begin, raw_, state.get());
+    }
+    void end(const output &result)
+    {
+        detail::call(table_->end, raw_, result.get());
+    }
+    void infer(const input &state, const output &result)
+    {
+        begin(state);
+        end(result);
+    }
+    /// Infer step after step. `after` is called with the number of each step and may change `state`; if it returns true
+    /// the rollout ends with ERR_CANCELLED, and what it throws is thrown here.
+    void rollout(const input &initial, const output &state, std::int32_t steps,
+                 const std::function<bool(std::int32_t step)> &after = nullptr)
+    {
+        auto      args = GRAFT_INIT(graft_rollout);
+        each_step each{ &after, nullptr };
+
+        args.steps = steps;
+        args.initial = initial.get();
+        args.state = state.get();
+        args.after = after ? call_after : nullptr;
+        args.arg = &each;
+        try {
+            detail::call(table_->rollout, raw_, &args);
+        } catch (const error &) {
+            if (each.thrown == nullptr) throw;
+        }
+        if (each.thrown != nullptr) std::rethrow_exception(each.thrown);
+    }
+    /// Train with one pair of an earlier and a later state.
+    graft_network_step train(const input &state, const input &target)
+    {
+        const graft_pair pair = pair_of(state, target);
+
+        return train(&pair, 1);
+    }
+    graft_network_step train(const graft_pair *pairs, std::int32_t count)
+    {
+        auto result = GRAFT_INIT(graft_network_step);
+
+        detail::call(table_->train, raw_, pairs, count, &result);
+        return result;
+    }
+    /// The loss; the gradient is then among the items of the state.
+    double gradient(const input &state, const input &target)
+    {
+        const graft_pair pair = pair_of(state, target);
+        double           loss = 0;
+
+        detail::call(table_->gradient, raw_, &pair, &loss);
+        return loss;
+    }
+    void save(const std::string &path)
+    {
+        detail::call(table_->save, raw_, path.c_str());
+    }
+    void load(const std::string &path)
+    {
+        detail::call(table_->load, raw_, path.c_str());
+    }
+    static graft_pair pair_of(const input &state, const input &target)
+    {
+        auto pair = GRAFT_INIT(graft_pair);
+
+        pair.input = state.get();
+        pair.target = target.get();
+        return pair;
+    }
+
+  private:
+    struct each_step {
+        const std::function<bool(std::int32_t)> *after;
+        std::exception_ptr                       thrown;
+    };
+    static std::int32_t call_after(void *arg, std::int32_t step)
+    {
+        each_step &each = *static_cast<each_step *>(arg);
+
+        try {
+            return (*each.after)(step) ? 1 : 0;
+        } catch (...) {
+            each.thrown = std::current_exception();
+            return 1;
+        }
+    }
+};
+
+/// graft.stream/1.
+class stream : public detail::object<graft_streams, graft_stream>
+{
+  public:
+    /// Collective.
+    explicit stream(const network &trained) : object(trained)
+    {
+        detail::call(table_->create, trained.get(), &raw_);
+    }
+    /// Offer a state; is_first: of a new run.
+    void offer(const input &state, double time, bool is_first = false)
+    {
+        offer_with(state, nullptr, time, is_first);
+    }
+    /// Offer a pair of a state and its target.
+    void offer(const input &state, const input &target, double time)
+    {
+        offer_with(state, target.get(), time, false);
+    }
+    /// Train for about `milliseconds`, at most so many steps; 0: no limit.
+    graft_stream_status step(double milliseconds, std::int32_t max_steps = 0)
+    {
+        auto result = GRAFT_INIT(graft_stream_status);
+
+        detail::call(table_->step, raw_, milliseconds, max_steps, &result);
+        return result;
+    }
+    graft_stream_status validate()
+    {
+        auto result = GRAFT_INIT(graft_stream_status);
+
+        detail::call(table_->validate, raw_, &result);
+        return result;
+    }
+    graft_stream_status status() const
+    {
+        auto result = GRAFT_INIT(graft_stream_status);
+
+        detail::call(table_->status, raw_, &result);
+        return result;
+    }
+    void save(const std::string &path)
+    {
+        detail::call(table_->save, raw_, path.c_str());
+    }
+    void load(const std::string &path)
+    {
+        detail::call(table_->load, raw_, path.c_str());
+    }
+
+  private:
+    void offer_with(const input &state, const graft_field *target, double time, bool is_first)
+    {
+        auto raw = GRAFT_INIT(graft_sample_state);
+
+        raw.flags = is_first ? GRAFT_STREAM_FIRST : 0;
+        raw.input = state.get();
+        raw.target = target;
+        raw.time = time;
+        detail::call(table_->offer, raw_, &raw);
+    }
+};
+
+} // namespace graft
+#endif

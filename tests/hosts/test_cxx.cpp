@@ -1,0 +1,194 @@
+// graft.hpp in one process: lifetimes, exceptions, views, products and halos. Run by test_cxx.py: test_cxx LIBRARY.
+// SPDX-License-Identifier: Apache-2.0
+#include "graft.hpp"
+
+#include "harness/tap.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+namespace
+{
+
+/* Whether a call throws graft::error with this code and words. */
+template <class Call> bool throws(std::int32_t code, const char *words, Call call)
+{
+    try {
+        call();
+    } catch (const graft::error &failure) {
+        if (failure.code() == code && std::strstr(failure.what(), words) != nullptr) return true;
+        diag("%d: %s", failure.code(), failure.what());
+        return false;
+    }
+    return false;
+}
+
+void test_context(const std::string &path)
+{
+    graft::context context(path);
+
+    ok(throws(GRAFT_ERR_NOT_FOUND, "/nowhere/libgraft.so", [] { graft::context none("/nowhere/libgraft.so"); }),
+       "a library that is not there is an exception with its path");
+    ok(throws(GRAFT_ERR_OPTION, "halo.timeout", [&] { context.set("halo.timeouts", 3); }), "so is an unknown option");
+    context.set({ { "threads", "2" }, { "lr", "0.5" } }).set("seed", 7).set("lr", 0.25);
+    auto option = GRAFT_INIT(graft_option);
+    for (std::int32_t i = 0; context.api().option_info(context.get(), i, &option, nullptr) >= 0; i++)
+        if (std::strcmp(option.key, "lr") == 0) break;
+    ok(std::strcmp(option.value, "0.25") == 0, "options are set by text and by number");
+}
+
+/* What is left when a context closes makes a line of the log. */
+void test_logger(const std::string &path)
+{
+    int          lines = 0;
+    graft_graph *left = nullptr;
+    auto         slice = GRAFT_INIT(graft_slice);
+    const auto   log = [&lines](graft_log_level, const char *) {
+        lines++;
+        throw std::runtime_error("of the logger");
+    };
+    std::unique_ptr<graft::context> context(new graft::context(path, log));
+    const graft_graphs             &graphs = context->table<graft_graphs>();
+
+    graft::detail::call(graphs.create, context->get(), nullptr, &slice, &left);
+    context.reset();
+    graphs.destroy(left);
+    ok(lines > 0, "a logger that throws does no harm");
+}
+
+/* A ring of n vertices with values 1 and 2, and what a product and its transpose with x are. */
+struct ring {
+    std::vector<std::int64_t> row_ptr{ 0 };
+    std::vector<std::int32_t> columns;
+    std::vector<double>       values, x, forward, backward;
+
+    explicit ring(std::int32_t n) : forward(static_cast<std::size_t>(n)), backward(forward)
+    {
+        for (std::int32_t v = 0; v < n; v++) {
+            const std::int32_t left = (v + n - 1) % n, right = (v + 1) % n;
+
+            columns.insert(columns.end(), { left, right });
+            values.insert(values.end(), { 1, 2 });
+            row_ptr.push_back(static_cast<std::int64_t>(columns.size()));
+            x.push_back(std::sqrt(1.0 + v));
+        }
+        for (std::size_t v = 0; v < x.size(); v++)
+            for (std::size_t k = 0; k < 2; k++) {
+                const auto u = static_cast<std::size_t>(columns[2 * v + k]);
+
+                forward[v] += values[2 * v + k] * x[u];
+                backward[u] += values[2 * v + k] * x[v];
+            }
+    }
+};
+
+bool near(const std::vector<double> &a, const std::vector<double> &b)
+{
+    double apart = a.size() == b.size() ? 0 : 1;
+
+    for (std::size_t i = 0; i < a.size() && i < b.size(); i++) apart = std::fmax(apart, std::fabs(a[i] - b[i]));
+    return apart < 1e-14;
+}
+
+/* A plan whose graph and context are gone. */
+graft::plan plan_of(const std::string &path, const ring &of, std::int32_t n)
+{
+    graft::context context(path);
+    graft::graph   graph(context, graft::ranks(), graft::csr(of.row_ptr, of.columns, n, of.values));
+
+    ok(graph.owned() == (std::vector<std::int64_t>{ 0, 1, 2, 3, 4, 5, 6 }) && graph.info().n_edges == 14,
+       "a graph has its vertices and edges");
+    return graft::plan(graph, GRAFT_PLAN_TRANSPOSED, 1);
+}
+
+void test_plan(const std::string &path)
+{
+    const ring          of(7);
+    std::vector<double> result(7);
+    graft::plan         first = plan_of(path, of, 7), plan(std::move(first));
+
+    ok(first.get() == nullptr && plan.get() != nullptr, "a plan is moved");
+    plan.run(graft::rows(of.x, 1), graft::rows(result, 1));
+    ok(near(result, of.forward), "a product is right, without the graph and the context that made the plan");
+    plan.run(graft::rows(of.x, 1), graft::rows(result, 1), GRAFT_PLUS_TIMES, GRAFT_AGGREGATE_TRANSPOSE);
+    ok(near(result, of.backward), "and the transposed one");
+    ok(throws(GRAFT_ERR_STATE, "", [&] { plan.end(); }), "an end without a begin is an exception");
+    std::array<double, 6> small{};
+    ok(throws(GRAFT_ERR_ARG, "6", [&] { plan.run(graft::rows(of.x, 1), graft::rows(small, 1)); }),
+       "so is an array of another size");
+    ok(throws(GRAFT_ERR_ARG, "7 elements", [&] { graft::rows(result, 2); }), "and one that has no such rows");
+    std::vector<double> wide(14);
+    ok(throws(GRAFT_ERR_ARG, "follow each other", [&] { plan.run(graft::columns(wide, 2), graft::columns(wide, 2)); }),
+       "products need node-major arrays");
+    plan = plan_of(path, of, 7);
+    plan.run(graft::rows(of.x, 1), graft::rows(result, 1));
+    ok(near(result, of.forward) && plan.info().passes == 1 && plan.explain().find("rank") != std::string::npos,
+       "a plan is replaced");
+}
+
+void test_views()
+{
+    float        a[6] = { 1, 2, 3, 4, 5, 6 };
+    const double b[2] = { 1, 2 };
+
+    const graft::output by_column = graft::strided(a, 3, 2, 1, 3);
+    const graft_field  &field = *by_column.get();
+    ok(field.dtype == GRAFT_F32 && field.n_rows == 3 && field.column_stride == 3 && field.data == a,
+       "a view of columns has their stride");
+    const graft::input only_read = graft::strided(b, 1, 2, 2, 1);
+    ok(only_read.get()->dtype == GRAFT_F64 && only_read.get()->n_columns == 2, "constant elements make an input");
+    static_assert(!std::is_convertible<graft::input, graft::output>::value, "an input is no output");
+    static_assert(!std::is_copy_constructible<graft::plan>::value, "objects are not copied");
+    static_assert(std::is_nothrow_move_constructible<graft::plan>::value, "they are moved");
+}
+
+/* One of two ranks, which are threads: rows of the other rank in the halo, and sums back. */
+void halo_rank(const std::string &path, const graft_transport &transport, bool *good)
+{
+    graft::context                  context(path);
+    const graft::ranks              ranks(transport);
+    const ring                      of(8);
+    const std::int64_t              first = 4 * ranks.rank();
+    const std::vector<std::int64_t> row_ptr{ 0, 2, 4, 6, 8 };
+    const std::vector<std::int32_t> columns(of.columns.begin() + 2 * first, of.columns.begin() + 2 * first + 8);
+    graft::graph                    graph(context, ranks, graft::csr(row_ptr, columns, 8), first);
+    graft::halo                     halo(graph);
+    std::vector<double>             owned(of.x.begin() + first, of.x.begin() + first + 4);
+    std::vector<double>             received(static_cast<std::size_t>(halo.info().n_halo));
+
+    halo.exchange(graft::rows(owned, 1), graft::rows(received, 1));
+    *good = received.size() == 2;
+    for (std::size_t k = 0; k < received.size(); k++)
+        *good = *good && received[k] == of.x[static_cast<std::size_t>(halo.info().vertex[k])];
+    halo.begin_sum(graft::rows(owned, 1), graft::rows(received, 1));
+    halo.end();
+    *good = *good && owned[0] == 2 * of.x[static_cast<std::size_t>(first)] &&
+            owned[1] == of.x[static_cast<std::size_t>(first) + 1];
+}
+
+void test_halo(const std::string &path)
+{
+    graft::context  context(path);
+    graft_transport transports[2] = { GRAFT_INIT(graft_transport), GRAFT_INIT(graft_transport) };
+    bool            good[2];
+
+    graft::detail::call(context.table<graft_transports>().threads, context.get(), 2, transports);
+    std::thread other(halo_rank, path, std::cref(transports[1]), &good[1]);
+    halo_rank(path, transports[0], &good[0]);
+    other.join();
+    ok(good[0] && good[1], "two ranks exchange halos and sum them");
+}
+
+} // namespace
+
+int main(int, char **argv)
+{
+    test_context(argv[1]);
+    test_logger(argv[1]);
+    test_views();
+    test_plan(argv[1]);
+    test_halo(argv[1]);
+    return done();
+}
