@@ -34,6 +34,7 @@
 #include "graft_halo.h"      /* graft.halo/1: rows of the halo, and sums back to their owners */
 #include "graft_host.h"      /* graft_host, graft_api, graft_open() */
 #include "graft_matrix.h"    /* sparse and dense views, masks, semirings */
+#include "graft_mesh.h"      /* graft.mesh/1: the mesh of a simulation over ranks */
 #include "graft_model.h"     /* graft.model/1: formulas and initial weights; models in files, predictions */
 #include "graft_mxm.h"       /* graft.mxm/1: C<M> (+)= A (+.x) B */
 #include "graft_sample.h"    /* graft.sample/1: minibatches of sampled neighbours */

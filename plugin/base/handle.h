@@ -18,7 +18,11 @@
     X(CONTEXT, context)                                                                                                \
     X(MATRIX, matrix)                                                                                                  \
     X(DATA, data)                                                                                                      \
-    X(TRAINER, trainer) X(GRAPH, graph) X(PLAN, plan) X(HALO, halo) X(MODEL, model) X(GROUP, group) X(SAMPLER, sampler)
+    X(TRAINER, trainer)                                                                                                \
+    X(GRAPH, graph)                                                                                                    \
+    X(PLAN, plan)                                                                                                      \
+    X(HALO, halo)                                                                                                      \
+    X(MODEL, model) X(GROUP, group) X(SAMPLER, sampler) X(MESH, mesh) X(NETWORK, network) X(STREAM, stream)
 
 #define GR_HANDLE_ENUM(constant, word) GR_HANDLE_##constant,
 enum gr_handle_kind { GR_HANDLE_MAP(GR_HANDLE_ENUM) GR_HANDLE_KINDS };

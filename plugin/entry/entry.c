@@ -28,7 +28,7 @@ static const struct {
     { GRAFT_MODEL_ID, &gr_interface_model },   { GRAFT_TRANSPORT_ID, &gr_interface_transport },
     { GRAFT_CODEC_ID, &gr_interface_codec },   { GRAFT_GRAPH_ID, &gr_interface_graph },
     { GRAFT_HALO_ID, &gr_interface_halo },     { GRAFT_AGGREGATE_ID, &gr_interface_aggregate },
-    { GRAFT_SAMPLE_ID, &gr_interface_sample },
+    { GRAFT_SAMPLE_ID, &gr_interface_sample }, { GRAFT_MESH_ID, &gr_interface_mesh },
 };
 
 static const void *api_get_interface(graft_context *context, const char *id)

@@ -8,6 +8,7 @@
 #include "graft_edge.h"
 #include "graft_graph.h"
 #include "graft_halo.h"
+#include "graft_mesh.h"
 #include "graft_model.h"
 #include "graft_mxm.h"
 #include "graft_sample.h"
@@ -40,5 +41,6 @@ extern const graft_halos          gr_interface_halo;
 extern const graft_aggregate      gr_interface_aggregate;
 extern const graft_codec          gr_interface_codec;
 extern const graft_samples        gr_interface_sample;
+extern const graft_meshes         gr_interface_mesh;
 
 #endif

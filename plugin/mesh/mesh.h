@@ -66,9 +66,22 @@ int32_t gr_mesh_create(graft_context *context, const graft_transport *transport,
 graft_mesh *gr_mesh_use(graft_mesh *mesh);
 void        gr_mesh_destroy(graft_mesh *mesh);
 
-/** Check a field of the host: complete, of n_rows rows and so many columns, F32 or F64. Strides that are 0 are set.
- *  \return OK; ERR_ARG. */
+/** As info(), view() and explain() of graft_meshes, of structs of this library's sizes. */
+int32_t gr_mesh_info(const graft_mesh *mesh, int32_t rank, graft_mesh_info *info, graft_error *error);
+void    gr_mesh_view(const graft_mesh *mesh, graft_mesh_view *view);
+void    gr_mesh_explain(const graft_mesh *mesh, char *text, uint64_t capacity);
+
+/** Check a field of the host: complete, of n_rows rows and so many columns (negative: any number), F32 or F64. Strides
+ *  that are 0 are set. \return OK; ERR_ARG. */
 int32_t gr_field_read(const graft_field *theirs, const char *name, int64_t n_rows, int64_t n_columns,
                       graft_field *field, graft_error *error);
+
+/** Element (i, j). */
+static inline double gr_field_at(const graft_field *field, int64_t i, int64_t j)
+{
+    const int64_t at = i * field->row_stride + j * field->column_stride;
+
+    return field->dtype == GRAFT_F32 ? (double)((const float *)field->data)[at] : ((const double *)field->data)[at];
+}
 
 #endif

@@ -1,0 +1,234 @@
+/* The edges of a rank, each once, by target and by the id of their source. Candidates, which repeat where cells meet,
+ * are sorted by target with a counting sort, and then each row by itself.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/limits.h"
+#include "base/parallel.h"
+#include "mesh/build.h"
+
+#include <string.h>
+
+enum { CHUNK_NODES = GR_LIMIT(4096, 2), OPERATIONS_OF_NODE = 64 };
+
+static int32_t refuse_row(const char *what, int64_t item, int corner, int64_t found, const graft_mesh_args *a,
+                          graft_error *error)
+{
+    const long long base = a->index_base;
+
+    if (corner < 0)
+        return gr_fail(error, GRAFT_ERR_FORMAT, "%s %lld is %lld, expected a row, %lld to %lld", what,
+                       (long long)item + base, (long long)found, base, (long long)a->n_rows - 1 + base);
+    return gr_fail(error, GRAFT_ERR_FORMAT, "node %d of %s %lld is %lld, expected a row, %lld to %lld", corner, what,
+                   (long long)item + base, (long long)found, base, (long long)a->n_rows - 1 + base);
+}
+
+/* The nodes of a cell whose first one is at `at` of cell_nodes. */
+static int32_t read_cell(const struct gr_local_mesh *local, int64_t cell, int64_t at, const struct gr_cell_shape *shape,
+                         int32_t *nodes, graft_error *error)
+{
+    const graft_mesh_args *a = local->args;
+
+    for (int32_t i = 0; i < shape->n_nodes; i++) {
+        const int64_t given = gr_index_at(a->cell_nodes, a->index_type, at + i), row = given - a->index_base;
+
+        if (given < a->index_base || row >= a->n_rows) return refuse_row("cell", cell, i, given, a, error);
+        nodes[i] = local->node_of[row];
+        for (int32_t j = 0; j < i; j++)
+            if (nodes[j] == nodes[i])
+                return gr_fail(error, GRAFT_ERR_FORMAT, "cell %lld: its nodes %d and %d are the same, row %lld",
+                               (long long)cell + a->index_base, j, i, (long long)given);
+    }
+    return GRAFT_OK;
+}
+
+/* Check the cells, and add the edges to each node to next[node + 1]. */
+static int32_t count_cells(const struct gr_local_mesh *local, int64_t *next, graft_error *error)
+{
+    const graft_mesh_args *a = local->args;
+    int32_t                nodes[GR_CELL_NODES];
+
+    for (int64_t cell = 0, at = 0; cell < a->n_cells; cell++) {
+        const struct gr_cell_shape *shape = gr_cell_shape(gr_cell_type(a, cell));
+
+        if (shape == NULL)
+            return gr_fail(error, GRAFT_ERR_FORMAT, "cell %lld: its type is %d, expected one of GRAFT_CELL_...",
+                           (long long)cell + a->index_base, gr_cell_type(a, cell));
+        if (read_cell(local, cell, at, shape, nodes, error) < 0) return error->code;
+        for (int32_t i = 0; i < shape->n_nodes; i++) next[nodes[i] + 1] += shape->valence[i];
+        at += shape->n_nodes;
+    }
+    return GRAFT_OK;
+}
+
+static void put_cells(const struct gr_local_mesh *local, int64_t *next, int32_t *source)
+{
+    const graft_mesh_args *a = local->args;
+    int32_t                nodes[GR_CELL_NODES];
+
+    for (int64_t cell = 0, at = 0; cell < a->n_cells; cell++) {
+        const struct gr_cell_shape *shape = gr_cell_shape(gr_cell_type(a, cell));
+
+        for (int32_t i = 0; i < shape->n_nodes; i++)
+            nodes[i] = local->node_of[gr_index_at(a->cell_nodes, a->index_type, at + i) - a->index_base];
+        for (int32_t i = 0; i < shape->n_nodes; i++)
+            for (int k = 0; k < shape->valence[i]; k++) source[next[nodes[i]]++] = nodes[shape->neighbour[i][k]];
+        at += shape->n_nodes;
+    }
+}
+
+static int32_t count_given_edges(const struct gr_local_mesh *local, int64_t *next, graft_error *error)
+{
+    const graft_mesh_args *a = local->args;
+
+    for (int64_t e = 0; e < a->n_edges; e++) {
+        const int64_t s = gr_index_at(a->edge_sources, a->index_type, e), i = s - a->index_base;
+        const int64_t t = gr_index_at(a->edge_targets, a->index_type, e), j = t - a->index_base;
+
+        if (s < a->index_base || i >= a->n_rows) return refuse_row("the source of edge", e, -1, s, a, error);
+        if (t < a->index_base || j >= a->n_rows) return refuse_row("the target of edge", e, -1, t, a, error);
+        if (local->node_of[i] == local->node_of[j])
+            return gr_fail(error, GRAFT_ERR_FORMAT, "edge %lld is a loop: source and target are the node of row %lld",
+                           (long long)e + a->index_base, (long long)s);
+        next[local->node_of[j] + 1]++;
+    }
+    return GRAFT_OK;
+}
+
+static void put_given_edges(const struct gr_local_mesh *local, int64_t *next, int32_t *source)
+{
+    const graft_mesh_args *a = local->args;
+
+    for (int64_t e = 0; e < a->n_edges; e++) {
+        const int64_t i = gr_index_at(a->edge_sources, a->index_type, e) - a->index_base;
+        const int64_t j = gr_index_at(a->edge_targets, a->index_type, e) - a->index_base;
+
+        source[next[local->node_of[j]]++] = local->node_of[i];
+    }
+}
+
+int32_t gr_local_edges(struct gr_local_mesh *local, graft_error *error)
+{
+    const int has_cells = local->args->n_cells > 0;
+    int64_t  *next;
+    int32_t   rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(local->context, local->row_ptr, local->n + 1, error));
+    next = local->row_ptr;
+    GR_TRY(has_cells ? count_cells(local, next, error) : count_given_edges(local, next, error));
+    for (int64_t i = 0; i < local->n; i++) next[i + 1] += next[i];
+    GR_TRY(GR_NEW(local->context, local->source, next[local->n], error));
+    if (has_cells) put_cells(local, next, local->source);
+    else put_given_edges(local, next, local->source);
+    memmove(next + 1, next, (size_t)local->n * sizeof *next); /* the end of one row is the beginning of the next */
+    next[0] = 0;
+    rc = gr_adjacency_tidy(local->context, local->team, local->n, local->rises ? NULL : local->id, local->row_ptr,
+                           &local->source, error);
+done:
+    return rc;
+}
+
+/* Rows on the way to be sorted. */
+struct tidy {
+    const int64_t *id; /* NULL: sources rise with their numbers */
+    const int64_t *row_ptr;
+    int32_t       *source;
+    int32_t       *left;    /* [n] of each row */
+    const int64_t *new_ptr; /* of them */
+    int32_t       *tidied;
+};
+
+static inline int64_t id_of(const struct tidy *t, int32_t source)
+{
+    return t->id != NULL ? t->id[source] : source;
+}
+
+static void sort_short_row(const struct tidy *t, int32_t *row, int64_t count)
+{
+    for (int64_t i = 1; i < count; i++) {
+        const int32_t source = row[i];
+        const int64_t key = id_of(t, source);
+        int64_t       to = i;
+
+        for (; to > 0 && id_of(t, row[to - 1]) > key; to--) row[to] = row[to - 1];
+        row[to] = source;
+    }
+}
+
+/* Restore the heap below `at`, whose two children are heaps. */
+static void sift_down(const struct tidy *t, int32_t *row, int64_t at, int64_t count)
+{
+    const int32_t source = row[at];
+    const int64_t key = id_of(t, source);
+
+    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && id_of(t, row[child + 1]) > id_of(t, row[child])) child++;
+        if (id_of(t, row[child]) <= key) break;
+        row[at] = row[child];
+    }
+    row[at] = source;
+}
+
+/* A heap sort, which needs no memory. */
+static void sort_long_row(const struct tidy *t, int32_t *row, int64_t count)
+{
+    for (int64_t at = count / 2; at-- > 0;) sift_down(t, row, at, count);
+    for (int64_t end = count; end-- > 1;) {
+        const int32_t last = row[end];
+
+        row[end] = row[0];
+        row[0] = last;
+        sift_down(t, row, 0, end);
+    }
+}
+
+static void sort_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct tidy *t = arg;
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t      *row = t->source + t->row_ptr[i], left = 0;
+        const int64_t count = t->row_ptr[i + 1] - t->row_ptr[i];
+
+        if (count <= GR_SORT_BY_INSERTION) sort_short_row(t, row, count);
+        else sort_long_row(t, row, count);
+        for (int64_t k = 0; k < count; k++)
+            if (left == 0 || row[k] != row[left - 1]) row[left++] = row[k];
+        t->left[i] = left;
+    }
+}
+
+static void copy_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct tidy *t = arg;
+
+    (void)chunk;
+    for (int64_t i = begin; i < end; i++)
+        if (t->left[i] > 0)
+            memcpy(t->tidied + t->new_ptr[i], t->source + t->row_ptr[i], (size_t)t->left[i] * sizeof *t->source);
+}
+
+int32_t gr_adjacency_tidy(const graft_context *context, struct gr_team team, int64_t n, const int64_t *id,
+                          int64_t *row_ptr, int32_t **source, graft_error *error)
+{
+    struct tidy t = { .id = id, .row_ptr = row_ptr, .source = *source };
+    int64_t    *new_ptr = NULL;
+    int32_t     rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, t.left, n, error));
+    GR_TRY(GR_NEW(context, new_ptr, n + 1, error));
+    gr_parallel_chunks(team, n * OPERATIONS_OF_NODE, n, CHUNK_NODES, sort_chunk, &t);
+    for (int64_t i = 0; i < n; i++) new_ptr[i + 1] = new_ptr[i] + t.left[i];
+    if (new_ptr[n] >= INT32_MAX)
+        GR_TRY(gr_fail(error, GRAFT_ERR_UNSUPPORTED, "a rank has %lld edges, expected less than %d",
+                       (long long)new_ptr[n], INT32_MAX));
+    GR_TRY(GR_NEW(context, t.tidied, new_ptr[n], error));
+    t.new_ptr = new_ptr;
+    gr_parallel_chunks(team, n * OPERATIONS_OF_NODE, n, CHUNK_NODES, copy_chunk, &t);
+    memcpy(row_ptr, new_ptr, (size_t)(n + 1) * sizeof *row_ptr);
+    gr_free(context, *source);
+    *source = t.tidied;
+done:
+    gr_free(context, t.left);
+    gr_free(context, new_ptr);
+    return rc;
+}

@@ -1,0 +1,106 @@
+/* The steps of gr_mesh_create().
+ *
+ * mesh.c       the steps in their order, and what is the same for all meshes: targets, edges by source, offsets
+ * check.c      the arguments of a rank
+ * nodes.c      distinct nodes of a rank, and their numbers by id
+ * cells.c      edges of cells
+ * adjacency.c  edges of a rank, each once, by target and by the id of their source
+ * field.c      values on rows of the host
+ * explain.c    sizes
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MESH_BUILD_H
+#define GR_MESH_BUILD_H
+
+#include "base/memory.h"
+#include "base/team.h"
+#include "mesh/mesh.h"
+
+/** Numbers of nodes by id: an open hash table. Zeroed, it is empty. */
+struct gr_id_table {
+    const int64_t *id;   /* of each node, borrowed */
+    int32_t       *slot; /* [mask + 1] a node + 1, or 0 */
+    uint64_t       mask;
+    int            shift;
+};
+
+/** Have memory for `most` ids. \return OK; ERR_NOMEM. */
+int32_t gr_id_table_init(const graft_context *context, struct gr_id_table *table, const int64_t *id, int64_t most,
+                         graft_error *error);
+void    gr_id_table_fini(const graft_context *context, struct gr_id_table *table);
+
+/** The node with this id, or -1. */
+int32_t gr_id_table_find(const struct gr_id_table *table, int64_t id);
+
+/** The node with the id of `node`; that is `node`, now in the table, if none was there. */
+int32_t gr_id_table_add(struct gr_id_table *table, int32_t node);
+
+/** What this rank has of a mesh, in numbers of its own: its distinct nodes in the order of their first rows, ghosts
+ *  too, and the edges between them. */
+struct gr_local_mesh {
+    graft_context         *context;
+    struct gr_comm        *comm;
+    const graft_mesh_args *args;
+    graft_field            x; /* coordinates */
+    struct gr_team         team;
+
+    int64_t            n;       /* nodes */
+    int32_t           *node_of; /* [n_rows] */
+    int32_t           *row_of;  /* [n] their first rows */
+    int64_t           *id;      /* [n] */
+    int                rises;   /* ids rise with the numbers of nodes */
+    struct gr_id_table table;
+
+    int64_t *row_ptr; /* [n + 1] edges by target, and of one target by the id of their source */
+    int32_t *source;  /* [row_ptr[n]] */
+};
+
+/** Element i of an array of indices, or of ids. */
+static inline int64_t gr_index_at(const void *array, graft_dtype type, int64_t i)
+{
+    return type == GRAFT_I32 ? ((const int32_t *)array)[i] : ((const int64_t *)array)[i];
+}
+
+/** Check the arguments of this rank, but for what gr_local_nodes() and gr_local_edges() check, and read the
+ *  coordinates. Not collective. \return as graft_meshes.create(). */
+int32_t gr_mesh_check(const graft_mesh_args *args, int32_t n_ranks, graft_field *x, graft_error *error);
+
+/** Find the distinct nodes. Not collective. \return OK; ERR_FORMAT (an id that repeats, GHOSTS); ERR_NOMEM. */
+int32_t gr_local_nodes(struct gr_local_mesh *local, graft_error *error);
+
+/** Find the edges between them. Not collective. \return OK; ERR_FORMAT (a row out of range, an unknown type, a node
+ *  twice in a cell, a loop); ERR_UNSUPPORTED (too many edges); ERR_NOMEM. */
+int32_t gr_local_edges(struct gr_local_mesh *local, graft_error *error);
+
+/** Sort the sources of each row by id, each once. `row_ptr` becomes that of what is left, and `*source` a block as long
+ *  as that. `id` is of sources; NULL: they rise with their numbers.
+ *  \return OK; ERR_UNSUPPORTED (too many edges); ERR_NOMEM. */
+int32_t gr_adjacency_tidy(const graft_context *context, struct gr_team team, int64_t n, const int64_t *id,
+                          int64_t *row_ptr, int32_t **source, graft_error *error);
+
+void gr_local_fini(struct gr_local_mesh *local);
+
+/** Types of cells: how many nodes they have, and for each of them the nodes to which it has an edge. */
+enum { GR_CELL_NODES = 8, GR_CELL_VALENCE = 4 };
+struct gr_cell_shape {
+    int32_t n_nodes;
+    uint8_t valence[GR_CELL_NODES];
+    uint8_t neighbour[GR_CELL_NODES][GR_CELL_VALENCE];
+};
+/** NULL: an unknown type. */
+const struct gr_cell_shape *gr_cell_shape(int32_t type);
+
+/** The type of a cell. */
+static inline int32_t gr_cell_type(const graft_mesh_args *args, int64_t cell)
+{
+    return args->cell_types != NULL ? args->cell_types[cell] : args->cell_type;
+}
+
+/** What a rank adds to the sizes of all: nodes and edges of which no lower rank has a copy. */
+struct gr_mesh_once {
+    int64_t n_nodes, n_edges;
+};
+
+/** Fill mesh->info. Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_mesh_share(graft_mesh *mesh, const struct gr_mesh_once *once, graft_error *error);
+
+#endif

@@ -1,0 +1,143 @@
+/* Sizes and arrays of a mesh.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+#include "comm/collective.h"
+#include "mesh/build.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static double longest_edge(const graft_mesh *mesh)
+{
+    double longest = 0;
+
+    for (int64_t e = 0; e < mesh->n_edges; e++) {
+        double square = 0;
+
+        for (int c = 0; c < mesh->dim; c++) square += mesh->offset[e * mesh->dim + c] * mesh->offset[e * mesh->dim + c];
+        if (square > longest) longest = square;
+    }
+    return sqrt(longest);
+}
+
+static int64_t bytes_of(const graft_mesh *m)
+{
+    return gr_bytes(m) + gr_bytes(m->node_of) + gr_bytes(m->row_of) + gr_bytes(m->id) + gr_bytes(m->node_weight) +
+           gr_bytes(m->row_ptr) + gr_bytes(m->source) + gr_bytes(m->target) + gr_bytes(m->out_ptr) +
+           gr_bytes(m->out_edge) + gr_bytes(m->edge_weight) + gr_bytes(m->offset) + gr_bytes(m->halo.start) +
+           gr_bytes(m->halo.place) + gr_bytes(m->copies.node) + gr_bytes(m->copies.start) + gr_bytes(m->copies.before) +
+           gr_bytes(m->copies.copy) + gr_bytes(m->info);
+}
+
+/* Ranks whose rows this one receives, or which receive rows of this one. */
+static int32_t count_neighbours(const graft_mesh *mesh, int64_t *sent, int64_t *received, int32_t *count,
+                                graft_error *error)
+{
+    const int32_t n_ranks = mesh->comm->n_ranks;
+    int32_t       rc;
+
+    for (int32_t q = 0; q < n_ranks; q++) received[q] = mesh->halo.start[q + 1] - mesh->halo.start[q];
+    rc = gr_comm_alltoall(mesh->comm, received, sizeof *received, sent, error);
+    *count = 0;
+    for (int32_t q = 0; q < n_ranks; q++) *count += received[q] > 0 || sent[q] > 0;
+    return rc;
+}
+
+static void add_up(graft_mesh *mesh, const struct gr_mesh_once *once)
+{
+    const int32_t    n_ranks = mesh->comm->n_ranks;
+    graft_mesh_info *all = &mesh->info[n_ranks];
+
+    *all = (graft_mesh_info){ .size = sizeof *all };
+    for (int32_t p = 0; p < n_ranks; p++) {
+        const graft_mesh_info *i = &mesh->info[p];
+
+        if (i->n_neighbours > all->n_neighbours) all->n_neighbours = i->n_neighbours;
+        if (i->longest > all->longest) all->longest = i->longest;
+        all->n_nodes += once[p].n_nodes;
+        all->n_edges += once[p].n_edges;
+        all->n_halo += i->n_halo;
+        all->bytes += i->bytes;
+    }
+    for (int32_t p = 0; p < n_ranks; p++) mesh->info[p].longest = all->longest;
+}
+
+int32_t gr_mesh_share(graft_mesh *mesh, const struct gr_mesh_once *once, graft_error *error)
+{
+    const int32_t        n_ranks = mesh->comm->n_ranks;
+    graft_mesh_info      mine = { .size = sizeof mine };
+    struct gr_mesh_once *all = NULL;
+    int64_t             *counts = NULL;
+    int32_t              rc = GR_NEW(mesh->context, mesh->info, (int64_t)n_ranks + 1, error);
+
+    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, all, n_ranks, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, counts, 2 * (int64_t)n_ranks, error);
+    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
+    mine.n_nodes = mesh->n_nodes;
+    mine.n_edges = mesh->n_edges;
+    mine.n_halo = mesh->halo.count;
+    mine.bytes = bytes_of(mesh);
+    mine.longest = longest_edge(mesh);
+    GR_TRY(count_neighbours(mesh, counts, counts + n_ranks, &mine.n_neighbours, error));
+    GR_TRY(gr_comm_allgather(mesh->comm, &mine, sizeof mine, mesh->info, error));
+    GR_TRY(gr_comm_allgather(mesh->comm, once, sizeof *once, all, error));
+    add_up(mesh, all);
+done:
+    gr_free(mesh->context, all);
+    gr_free(mesh->context, counts);
+    return rc;
+}
+
+int32_t gr_mesh_info(const graft_mesh *mesh, int32_t rank, graft_mesh_info *info, graft_error *error)
+{
+    const int32_t n_ranks = mesh->comm->n_ranks;
+
+    if (rank < -1 || rank >= n_ranks)
+        return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 (all) to %d", rank, n_ranks - 1);
+    *info = mesh->info[rank < 0 ? n_ranks : rank];
+    return GRAFT_OK;
+}
+
+void gr_mesh_view(const graft_mesh *mesh, graft_mesh_view *view)
+{
+    *view = (graft_mesh_view){ .size = sizeof *view,
+                               .dim = mesh->dim,
+                               .n_rows = mesh->n_rows,
+                               .n_nodes = mesh->n_nodes,
+                               .n_halo = mesh->halo.count,
+                               .n_edges = mesh->n_edges,
+                               .n_sources = mesh->n_sources,
+                               .node_of = mesh->node_of,
+                               .row_of = mesh->row_of,
+                               .id = mesh->id,
+                               .node_weight = mesh->node_weight,
+                               .row_ptr = mesh->row_ptr,
+                               .source = mesh->source,
+                               .edge_weight = mesh->edge_weight,
+                               .offset = mesh->offset,
+                               .halo_start = mesh->halo.start,
+                               .halo_node = mesh->halo.place };
+}
+
+static void add_mesh_line(struct gr_text *text, const char *name, const graft_mesh_info *i)
+{
+    gr_text_add(text, "%-6s %12lld %14lld %12lld %10d %10.1f\n", name, (long long)i->n_nodes, (long long)i->n_edges,
+                (long long)i->n_halo, i->n_neighbours, (double)i->bytes / 1e6);
+}
+
+void gr_mesh_explain(const graft_mesh *mesh, char *text, uint64_t capacity)
+{
+    const int32_t  n_ranks = mesh->comm->n_ranks;
+    struct gr_text t = { text, capacity };
+    char           name[16];
+
+    gr_text_add(&t, "mesh of %d dimensions, %s, longest edge %.6g\n", mesh->dim,
+                mesh->kind == GRAFT_MESH_SHARED ? "ranks share nodes" : "each node has an owner",
+                mesh->info[n_ranks].longest);
+    gr_text_add(&t, "%-6s %12s %14s %12s %10s %10s\n", "rank", "nodes", "edges", "halo", "neighbours", "MB");
+    for (int32_t p = 0; p < n_ranks; p++) {
+        snprintf(name, sizeof name, "%d", p);
+        add_mesh_line(&t, name, &mesh->info[p]);
+    }
+    add_mesh_line(&t, "all", &mesh->info[n_ranks]);
+}
