@@ -1,0 +1,86 @@
+/* Rows of other ranks: h of ghosts, or sums m at shared nodes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/dense_view.h"
+#include "base/parallel.h"
+#include "comm/collective.h"
+#include "mgn/inside.h"
+
+static int is_alone(const struct gr_mgn *g)
+{
+    return g->mesh->comm->n_ranks == 1;
+}
+
+int32_t gr_mgn_exchange_init(struct gr_mgn *g, graft_error *error)
+{
+    struct gr_comm *comm = g->mesh->comm;
+    int32_t         rc;
+
+    if (is_alone(g)) return GRAFT_OK;
+    GR_TRY(gr_halo_rows_init(g->context, comm, &g->mesh->halo, NULL, 0, &g->rows, error));
+    rc = gr_halo_rows_reserve(&g->rows, gr_mgn_width(g), g->dtype, 1, error);
+    rc = gr_comm_agree(comm, rc, error);
+done:
+    return rc;
+}
+
+void gr_mgn_exchange_fini(struct gr_mgn *g)
+{
+    if (g->rows.halo != NULL) gr_halo_rows_fini(g->mesh->comm, &g->rows);
+}
+
+struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team)
+{
+    if (!g->rows.begun) return team;
+    team.poll = gr_messages_poll;
+    team.poll_arg = g->rows.exchange.messages;
+    return team;
+}
+
+int32_t gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction direction, char *rows,
+                              struct gr_team team, graft_error *error)
+{
+    const graft_mesh   *mesh = g->mesh;
+    const int           is_shared = mesh->kind == GRAFT_MESH_SHARED;
+    const int64_t       width = gr_mgn_width(g);
+    const void         *halo = is_shared ? g->copies : gr_mgn_row(g, rows, mesh->n_nodes);
+    struct gr_halo_pass pass = { .direction = is_shared ? GR_FORWARD : direction,
+                                 .layer = (int32_t)layer,
+                                 .exact = g->exact || is_shared,
+                                 .stateless = 1,
+                                 .epoch = g->epoch,
+                                 .is_own = 1 };
+
+    if (is_alone(g)) return GRAFT_OK;
+    pass.owned = gr_dense_view(rows, g->dtype, mesh->n_nodes, width, width);
+    pass.halo = gr_dense_view(halo, g->dtype, mesh->halo.count, width, width);
+    return gr_halo_rows_begin(&g->rows, &pass, team, error);
+}
+
+/* Sums at shared nodes: those of all ranks. */
+struct adding {
+    struct gr_mgn *g;
+    char          *rows;
+};
+
+static void add_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct adding *a = arg;
+    struct gr_mgn       *g = a->g;
+
+    (void)chunk;
+    g->loops->add_copies(&g->mesh->copies, begin, end, gr_mgn_width(g), g->copies, a->rows);
+}
+
+int32_t gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, graft_error *error)
+{
+    const int64_t n_copies = g->mesh->copies.count;
+    struct adding adding = { g, rows };
+    int32_t       rc = GRAFT_OK;
+
+    if (is_alone(g)) return GRAFT_OK;
+    GR_TRY(gr_halo_rows_end(&g->rows, team, error));
+    for (int32_t q = 0; q < g->mesh->comm->n_ranks; q++) g->bytes_sent += g->rows.messages.sent[q].bytes;
+    gr_parallel_chunks(team, n_copies * gr_mgn_width(g) * 4, n_copies, GR_ROWS_AT_ONCE, add_some, &adding);
+done:
+    return rc;
+}

@@ -1,0 +1,257 @@
+/* The forward pass.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/parallel.h"
+#include "mgn/inside.h"
+
+#include <string.h>
+
+/* -- blocks and tasks ---------------------------------------------------------------------------------------------- */
+
+struct running {
+    gr_mgn_body body;
+    void       *arg;
+};
+
+static void run_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct running *r = arg;
+
+    (void)chunk;
+    r->body(r->arg, omp_get_thread_num(), begin, end);
+}
+
+int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, int64_t n, int64_t rows, gr_mgn_body body, void *arg,
+                   graft_error *error)
+{
+    struct running running = { body, arg };
+    int32_t        rc;
+
+    if (team.threads > g->n_threads) team.threads = g->n_threads;
+    gr_parallel_chunks(team, n > rows ? INT64_MAX : 0, n, rows, run_some, &running);
+    rc = gr_mgn_products_status(g, error);
+    return rc < 0 && g->mesh->comm->n_ranks > 1 ? gr_comm_fail(g->mesh->comm, error) : rc;
+}
+
+/* -- encoders ------------------------------------------------------------------------------------------------------ */
+
+/* Rows begin to end - 1 of an MLP of one array into another. */
+static void apply_mlp(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t begin, int64_t end, const void *x,
+                      char *out)
+{
+    const int64_t      n = end - begin;
+    struct gr_mgn_norm norm;
+
+    gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, 0, mlp->in, g->weights), n, gr_mgn_at(g, x, begin * mlp->in), 0,
+                    g->thread[thread].rows[0]);
+    norm = gr_mlp_norm(g, mlp, n, gr_mlp_forward(g, thread, mlp, n));
+    g->loops->end(&norm, NULL, gr_mgn_at(g, out, begin * mlp->out));
+}
+
+void gr_mgn_products_of_nodes(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end)
+{
+    const struct gr_mlp *mlp = &g->shape->edge[l];
+    const int64_t        width = gr_mgn_width(g), own = end < g->mesh->n_nodes ? end : g->mesh->n_nodes;
+    const void          *h = gr_mgn_row(g, gr_mgn_h(g, l), begin);
+
+    gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, 0, width, g->weights), end - begin, h, 0,
+                    gr_mgn_row(g, g->sources, begin));
+    if (begin < own)
+        gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, width, width, g->weights), own - begin, h, 0,
+                        gr_mgn_row(g, g->targets, begin));
+}
+
+static void encode_nodes(void *arg, int thread, int64_t begin, int64_t end)
+{
+    struct gr_mgn *g = arg;
+
+    apply_mlp(g, thread, &g->shape->node_encoder, begin, end, g->nodes, gr_mgn_h(g, 0));
+    if (g->shape->options.layers > 0) gr_mgn_products_of_nodes(g, thread, 0, begin, end);
+}
+
+static void encode_edges(void *arg, int thread, int64_t begin, int64_t end)
+{
+    struct gr_mgn *g = arg;
+
+    apply_mlp(g, thread, &g->shape->edge_encoder, begin, end, g->edges, g->e);
+}
+
+/* -- a layer ------------------------------------------------------------------------------------------------------- */
+
+void gr_mgn_first_of_edges(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end, void *z)
+{
+    const graft_mesh *mesh = g->mesh;
+    const int64_t     width = gr_mgn_width(g);
+
+    g->loops->gather(end - begin, width, g->sources, mesh->source + begin, g->targets, mesh->target + begin, z);
+    gr_mgn_multiply(g, thread, gr_mlp_first(g, &g->shape->edge[l], 2 * width, width, g->weights), end - begin,
+                    gr_mgn_row(g, gr_mgn_e(g, l), begin), 1, z);
+}
+
+void gr_mgn_first_of_nodes(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end, void *z)
+{
+    const struct gr_mlp *mlp = &g->shape->node[l];
+    const int64_t        width = gr_mgn_width(g);
+
+    gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, 0, width, g->weights), end - begin,
+                    gr_mgn_row(g, gr_mgn_h(g, l), begin), 0, z);
+    gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, width, width, g->weights), end - begin,
+                    gr_mgn_row(g, gr_mgn_m(g, l), begin), 1, z);
+}
+
+struct layer {
+    struct gr_mgn *g;
+    int64_t        l, first_task;
+};
+
+/* Where the edges of the next layer go; NULL: there are none. */
+static char *next_edges(const struct layer *layer)
+{
+    const struct gr_mgn_options *options = &layer->g->shape->options;
+
+    if (options->edges == GR_MGN_EDGES_ENCODED || layer->l + 1 == options->layers) return NULL;
+    return gr_mgn_e(layer->g, layer->l + 1);
+}
+
+/* Edges begin to end - 1. */
+static void pass_edges(const struct layer *layer, int thread, int64_t begin, int64_t end)
+{
+    struct gr_mgn           *g = layer->g;
+    const graft_mesh        *mesh = g->mesh;
+    const struct gr_mlp     *mlp = &g->shape->edge[layer->l];
+    const struct gr_mgn_sums sums = { .sum = g->shape->options.sum,
+                                      .target = mesh->target + begin,
+                                      .weight = mesh->edge_weight != NULL ? mesh->edge_weight + begin : NULL };
+    char                    *next = next_edges(layer);
+    struct gr_mgn_norm       norm;
+
+    gr_mgn_first_of_edges(g, thread, layer->l, begin, end, g->thread[thread].rows[0]);
+    norm = gr_mlp_norm(g, mlp, end - begin, gr_mlp_forward(g, thread, mlp, end - begin));
+    g->loops->end_edges(&norm, &sums, gr_mgn_row(g, gr_mgn_e(g, layer->l), begin),
+                        next != NULL ? gr_mgn_row(g, next, begin) : NULL, gr_mgn_m(g, layer->l));
+}
+
+static void pass_tasks(void *arg, int thread, int64_t begin, int64_t end)
+{
+    const struct layer *layer = arg;
+    struct gr_mgn      *g = layer->g;
+    const int64_t      *row_ptr = g->mesh->row_ptr;
+
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t *target = g->tasks.target + g->tasks.order[layer->first_task + i];
+
+        memset(gr_mgn_row(g, gr_mgn_m(g, layer->l), target[0]), 0,
+               (uint64_t)((target[1] - target[0]) * gr_mgn_width(g) * g->element));
+        for (int64_t k = row_ptr[target[0]]; k < row_ptr[target[1]]; k += GR_MGN_ROWS)
+            pass_edges(layer, thread, k, k + GR_MGN_ROWS < row_ptr[target[1]] ? k + GR_MGN_ROWS : row_ptr[target[1]]);
+    }
+}
+
+/* The edges of tasks first to end - 1, in their order. */
+static int32_t run_tasks(struct gr_mgn *g, int64_t l, int64_t first, int64_t end, struct gr_team team,
+                         graft_error *error)
+{
+    struct layer layer = { g, l, first };
+
+    return gr_mgn_run(g, gr_mgn_polling(g, team), end - first, 1, pass_tasks, &layer, error);
+}
+
+static void pass_nodes(void *arg, int thread, int64_t begin, int64_t end)
+{
+    const struct layer  *layer = arg;
+    struct gr_mgn       *g = layer->g;
+    const struct gr_mlp *mlp = &g->shape->node[layer->l];
+    struct gr_mgn_norm   norm;
+
+    gr_mgn_first_of_nodes(g, thread, layer->l, begin, end, g->thread[thread].rows[0]);
+    norm = gr_mlp_norm(g, mlp, end - begin, gr_mlp_forward(g, thread, mlp, end - begin));
+    g->loops->end(&norm, gr_mgn_row(g, gr_mgn_h(g, layer->l), begin), gr_mgn_row(g, gr_mgn_h(g, layer->l + 1), begin));
+    if (layer->l + 1 < g->shape->options.layers) gr_mgn_products_of_nodes(g, thread, layer->l + 1, begin, end);
+}
+
+/* Products of rows of the halo, which have arrived. */
+static void pass_halo(void *arg, int thread, int64_t begin, int64_t end)
+{
+    const struct layer *layer = arg;
+    const int64_t       n_nodes = layer->g->mesh->n_nodes;
+
+    gr_mgn_products_of_nodes(layer->g, thread, layer->l, n_nodes + begin, n_nodes + end);
+}
+
+/* What comes before messages of layer l travel, until they are sent. */
+static int32_t start_layer(struct gr_mgn *g, int64_t l, struct gr_team team, graft_error *error)
+{
+    const int is_shared = g->mesh->kind == GRAFT_MESH_SHARED;
+    int32_t   rc = GRAFT_OK;
+
+    if (is_shared) GR_TRY(run_tasks(g, l, 0, g->tasks.n_first, team, error));
+    rc = gr_mgn_exchange_begin(g, l, GR_FORWARD, is_shared ? gr_mgn_m(g, l) : gr_mgn_h(g, l), team, error);
+done:
+    return rc;
+}
+
+static int32_t finish_layer(struct gr_mgn *g, int64_t l, struct gr_team team, graft_error *error)
+{
+    const graft_mesh *mesh = g->mesh;
+    const int         is_shared = mesh->kind == GRAFT_MESH_SHARED;
+    struct layer      layer = { g, l, 0 };
+    const int64_t     first = g->tasks.n_first, count = g->tasks.count;
+    int32_t           rc = run_tasks(g, l, is_shared ? first : 0, is_shared ? count : first, team, error);
+
+    GR_TRY(rc);
+    GR_TRY(gr_mgn_exchange_end(g, is_shared ? gr_mgn_m(g, l) : gr_mgn_h(g, l), team, error));
+    GR_TRY(gr_mgn_run(g, team, mesh->n_sources - mesh->n_nodes, GR_MGN_ROWS, pass_halo, &layer, error));
+    if (!is_shared) GR_TRY(run_tasks(g, l, first, count, team, error));
+    rc = gr_mgn_run(g, team, mesh->n_nodes, GR_MGN_ROWS, pass_nodes, &layer, error);
+done:
+    return rc;
+}
+
+/* -- the pass ------------------------------------------------------------------------------------------------------ */
+
+static void decode_nodes(void *arg, int thread, int64_t begin, int64_t end)
+{
+    struct gr_mgn *g = arg;
+
+    apply_mlp(g, thread, &g->shape->decoder, begin, end, gr_mgn_h(g, g->shape->options.layers), g->output);
+}
+
+int32_t gr_mgn_forward_begin(struct gr_mgn *g, const void *weights, const void *nodes, const void *edges, int exact,
+                             struct gr_team team, graft_error *error)
+{
+    const int is_shared = g->mesh->kind == GRAFT_MESH_SHARED, has_layers = g->shape->options.layers > 0;
+    int32_t   rc = GRAFT_OK;
+
+    g->weights = weights;
+    g->nodes = nodes;
+    g->edges = edges;
+    g->exact = exact;
+    g->bytes_sent = 0;
+    g->epoch++;
+    GR_TRY(gr_mgn_run(g, team, g->mesh->n_nodes, GR_MGN_ROWS, encode_nodes, g, error));
+    if (!is_shared && has_layers) GR_TRY(start_layer(g, 0, team, error));
+    GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), g->mesh->n_edges, GR_MGN_ROWS, encode_edges, g, error));
+    if (is_shared && has_layers) rc = start_layer(g, 0, team, error);
+done:
+    return rc;
+}
+
+int32_t gr_mgn_forward_end(struct gr_mgn *g, void *output, struct gr_team team, graft_error *error)
+{
+    const int64_t layers = g->shape->options.layers;
+    int32_t       rc = GRAFT_OK;
+
+    for (int64_t l = 0; l < layers; l++) {
+        GR_TRY(finish_layer(g, l, team, error));
+        if (l + 1 < layers) GR_TRY(start_layer(g, l + 1, team, error));
+    }
+    g->output = output;
+    rc = gr_mgn_run(g, team, g->mesh->n_nodes, GR_MGN_ROWS, decode_nodes, g, error);
+done:
+    return rc;
+}
+
+int64_t gr_mgn_bytes_sent(const struct gr_mgn *g)
+{
+    return g->bytes_sent;
+}

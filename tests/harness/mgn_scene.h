@@ -1,0 +1,151 @@
+/* A network of model mgn on a mesh of one rank, made by hand, with random numbers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef MGN_SCENE_H
+#define MGN_SCENE_H
+
+#include "comm/comm.h"
+#include "harness/lcg.h"
+#include "mgn/mgn.h"
+#include "oracle/oracle_mgn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mgn_scene {
+    struct oracle_mgn   what;
+    graft_mesh          mesh;
+    struct gr_mgn_shape shape;
+    double             *weights, *nodes, *edges;             /* values, */
+    void               *own_weights, *own_nodes, *own_edges; /* and in the type of the network */
+    graft_dtype         dtype;
+    struct gr_mgn      *mgn;
+};
+
+static inline double mgn_scene_number(uint32_t *state)
+{
+    return (double)lcg_next(state) / 8388608.0 - 1;
+}
+
+static inline double *mgn_scene_numbers(int64_t n, double scale, uint32_t *state)
+{
+    double *made = malloc((size_t)(n + 1) * sizeof *made);
+
+    for (int64_t i = 0; i < n; i++) made[i] = scale * mgn_scene_number(state);
+    return made;
+}
+
+/* In the type of the network. */
+static inline void *mgn_scene_convert(const double *x, int64_t n, graft_dtype dtype)
+{
+    double *made = malloc((size_t)(n + 1) * sizeof *made);
+
+    for (int64_t i = 0; i < n; i++) {
+        if (dtype == GRAFT_F64) made[i] = x[i];
+        else ((float *)(void *)made)[i] = (float)x[i];
+    }
+    return made;
+}
+
+static inline double mgn_scene_element(const void *x, int64_t i, graft_dtype dtype)
+{
+    return dtype == GRAFT_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+/* Edges to node i: none to some, to one node `most`; sources rise. */
+static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most, int has_weights, uint32_t *state)
+{
+    int64_t *place;
+
+    mesh->kind = GRAFT_MESH_GHOSTS;
+    mesh->n_nodes = mesh->n_rows = mesh->n_sources = n;
+    mesh->row_ptr = calloc((size_t)n + 1, sizeof *mesh->row_ptr);
+    for (int64_t i = 0; i < n; i++)
+        mesh->row_ptr[i + 1] = mesh->row_ptr[i] + (i == n / 3 ? most : i % 5 == 4 ? 0 : lcg_next(state) % 9);
+    mesh->n_edges = mesh->row_ptr[n];
+    mesh->source = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->source);
+    mesh->target = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->target);
+    mesh->edge_weight = has_weights ? malloc((size_t)(mesh->n_edges + 1) * sizeof(double)) : NULL;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t degree = mesh->row_ptr[i + 1] - mesh->row_ptr[i];
+
+        for (int64_t k = 0; k < degree; k++) {
+            mesh->source[mesh->row_ptr[i] + k] = (int32_t)((k * n + lcg_next(state) % n) / degree % n);
+            mesh->target[mesh->row_ptr[i] + k] = (int32_t)i;
+        }
+    }
+    for (int64_t k = 0; k < mesh->n_edges && has_weights; k++) mesh->edge_weight[k] = 1.0 / (1 + lcg_next(state) % 3);
+    mesh->out_ptr = calloc((size_t)n + 2, sizeof *mesh->out_ptr);
+    mesh->out_edge = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->out_edge);
+    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->out_ptr[mesh->source[k] + 1]++;
+    for (int64_t i = 0; i < n; i++) mesh->out_ptr[i + 1] += mesh->out_ptr[i];
+    place = malloc((size_t)(n + 1) * sizeof *place);
+    memcpy(place, mesh->out_ptr, (size_t)(n + 1) * sizeof *place);
+    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->out_edge[place[mesh->source[k]]++] = (int32_t)k;
+    free(place);
+}
+
+/** `what` has the model; its mesh is made. On failure rc is that of gr_mgn_create(). */
+static inline int32_t mgn_scene_init(struct mgn_scene *s, graft_context *context, const struct oracle_mgn *what,
+                                     int64_t n, int64_t most, int has_weights, graft_dtype dtype, graft_error *error)
+{
+    const struct gr_mgn_options options = { what->width,
+                                            what->layers,
+                                            what->linear,
+                                            what->is_elu,
+                                            what->has_norm,
+                                            (enum gr_mgn_sum)what->sum,
+                                            (enum gr_mgn_edges)what->is_encoded };
+    uint32_t                    state = 12345;
+    int32_t                     rc;
+
+    memset(s, 0, sizeof *s);
+    s->what = *what;
+    s->dtype = dtype;
+    s->mesh.context = context;
+    mgn_scene_make_mesh(&s->mesh, n, most, has_weights, &state);
+    s->what.n_nodes = n;
+    s->what.n_edges = s->mesh.n_edges;
+    s->what.source = s->mesh.source;
+    s->what.target = s->mesh.target;
+    s->what.edge_weight = s->mesh.edge_weight;
+    s->weights = mgn_scene_numbers(oracle_mgn_weights(&s->what), 0.3, &state);
+    s->nodes = mgn_scene_numbers(n * what->n_node_in, 1.5, &state);
+    s->edges = mgn_scene_numbers(s->mesh.n_edges * what->n_edge_in, 1.5, &state);
+    s->own_weights = mgn_scene_convert(s->weights, oracle_mgn_weights(&s->what), dtype);
+    s->own_nodes = mgn_scene_convert(s->nodes, n * what->n_node_in, dtype);
+    s->own_edges = mgn_scene_convert(s->edges, s->mesh.n_edges * what->n_edge_in, dtype);
+    rc = gr_comm_create(context, NULL, 10, &s->mesh.comm, error);
+    if (rc == GRAFT_OK)
+        rc = gr_mgn_shape_init(context, &options, what->n_node_in, what->n_edge_in, what->n_out, &s->shape, error);
+    if (rc == GRAFT_OK) rc = gr_mgn_create(&s->mesh, &s->shape, dtype, &s->mgn, error);
+    return rc;
+}
+
+static inline void mgn_scene_fini(struct mgn_scene *s)
+{
+    gr_mgn_destroy(s->mgn);
+    gr_mgn_shape_fini(s->mesh.context, &s->shape);
+    gr_comm_destroy(s->mesh.comm);
+    free(s->mesh.row_ptr);
+    free(s->mesh.source);
+    free(s->mesh.target);
+    free(s->mesh.edge_weight);
+    free(s->mesh.out_ptr);
+    free(s->mesh.out_edge);
+    free(s->weights);
+    free(s->nodes);
+    free(s->edges);
+    free(s->own_weights);
+    free(s->own_nodes);
+    free(s->own_edges);
+}
+
+static inline int32_t mgn_scene_forward(struct mgn_scene *s, int threads, void *output, graft_error *error)
+{
+    const struct gr_team team = { .threads = threads };
+    int32_t              rc = gr_mgn_forward_begin(s->mgn, s->own_weights, s->own_nodes, s->own_edges, 0, team, error);
+
+    return rc < 0 ? rc : gr_mgn_forward_end(s->mgn, output, team, error);
+}
+
+#endif

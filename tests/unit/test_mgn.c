@@ -1,0 +1,182 @@
+/* Model mgn on one rank: numbers of weights, the forward pass against the oracle, gradients against finite differences,
+ * threads, memory. Arguments: files of dense modules.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "entry/entry.h"
+#include "harness/mgn_scene.h"
+#include "harness/tap.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+/* A host that counts allocations, and lets one of them fail. */
+static _Atomic int64_t allocations, fail_at = -1, live_bytes;
+
+static void *scene_allocate(void *self, uint64_t bytes, uint64_t alignment)
+{
+    (void)self;
+    if (atomic_load(&fail_at) >= 0 && atomic_fetch_sub(&fail_at, 1) == 0) return NULL;
+    atomic_fetch_add(&allocations, 1);
+    atomic_fetch_add(&live_bytes, (int64_t)bytes);
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void scene_deallocate(void *self, void *memory, uint64_t bytes, uint64_t alignment)
+{
+    (void)self, (void)alignment;
+    atomic_fetch_sub(&live_bytes, (int64_t)bytes);
+    free(memory);
+}
+
+static const graft_api *api;
+
+static void test_counts(void)
+{
+    static const struct {
+        struct gr_mgn_options options;
+        int64_t               nodes, edges, out, count;
+    } cases[] = {
+        { { .width = 8, .layers = 4, .linear = 4, .has_norm = 1 }, 3, 4, 3, 3979 },
+        { { .width = 32, .layers = 4, .linear = 7, .has_norm = 1 }, 3, 4, 3, 91459 },
+        { { .width = 128, .layers = 15, .linear = 3, .has_norm = 1 }, 11, 3, 2, 2332930 },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct gr_mgn_shape shape;
+        graft_error         error = GRAFT_INIT(graft_error);
+        const int32_t       rc = gr_mgn_shape_init(api->context, &cases[i].options, cases[i].nodes, cases[i].edges,
+                                                   cases[i].out, &shape, &error);
+
+        ok(rc == GRAFT_OK && shape.n_weights == cases[i].count, "%lld weights", (long long)shape.n_weights);
+        gr_mgn_shape_fini(api->context, &shape);
+    }
+}
+
+/* The largest error of a forward pass, relative to the largest output. */
+static double forward_error(struct mgn_scene *s)
+{
+    const int64_t n = s->what.n_nodes * s->what.n_out;
+    double       *expected = malloc((size_t)(n + 1) * sizeof *expected), worst = 0, largest = 0;
+    void         *found = malloc((size_t)(n + 1) * sizeof(double));
+    graft_error   error = GRAFT_INIT(graft_error);
+
+    oracle_mgn(&s->what, s->weights, s->nodes, s->edges, expected);
+    if (mgn_scene_forward(s, 2, found, &error) < 0) {
+        diag("%s", error.message);
+        worst = INFINITY;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        worst = fmax(worst, fabs(mgn_scene_element(found, i, s->dtype) - expected[i]));
+        largest = fmax(largest, fabs(expected[i]));
+        if (isnan(mgn_scene_element(found, i, s->dtype))) worst = INFINITY;
+    }
+    free(expected);
+    free(found);
+    return worst / fmax(largest, 1e-3);
+}
+
+static void test_mgn_forward(graft_dtype dtype, const char *module)
+{
+    double worst = 0;
+    int    worst_form = 0;
+
+    for (int form = 0; form < 48; form++) {
+        const struct oracle_mgn what = { .width = form % 5 == 0 ? 32 : 13 + form % 7,
+                                         .layers = form % 3 + 1,
+                                         .linear = form % 4 + 1,
+                                         .is_elu = form & 1,
+                                         .has_norm = form >> 1 & 1,
+                                         .is_encoded = form >> 2 & 1,
+                                         .sum = form / 8 % 3,
+                                         .n_node_in = 5,
+                                         .n_edge_in = 3,
+                                         .n_out = form % 3 + 1 };
+        struct mgn_scene        s;
+        graft_error             error = GRAFT_INIT(graft_error);
+        double                  far = INFINITY;
+
+        if (mgn_scene_init(&s, api->context, &what, 90, 530, form % 2, dtype, &error) < 0) diag("%s", error.message);
+        else far = forward_error(&s);
+        if (far > worst) worst_form = form;
+        worst = fmax(worst, far);
+        mgn_scene_fini(&s);
+    }
+    ok(worst < (dtype == GRAFT_F64 ? 1e-12 : 1e-5), "forward, %s, module %s: within %.1e of the oracle (form %d)",
+       dtype == GRAFT_F64 ? "double" : "float", module, worst, worst_form);
+}
+
+/* No node, no edge, no layer. */
+static void test_empty(void)
+{
+    for (int form = 0; form < 3; form++) {
+        const struct oracle_mgn what = { .width = 7,
+                                         .layers = form == 2 ? 0 : 2,
+                                         .linear = 2,
+                                         .has_norm = 1,
+                                         .n_node_in = 2,
+                                         .n_edge_in = 2,
+                                         .n_out = 2 };
+        struct mgn_scene        s;
+        graft_error             error = GRAFT_INIT(graft_error);
+        const int64_t           n = form == 0 ? 0 : form == 1 ? 1 : 30;
+
+        ok(mgn_scene_init(&s, api->context, &what, n, 0, 0, GRAFT_F64, &error) == GRAFT_OK && forward_error(&s) < 1e-12,
+           "%lld nodes, %lld edges, %d layers", (long long)n, (long long)s.mesh.n_edges, what.layers);
+        mgn_scene_fini(&s);
+    }
+}
+
+static void test_mgn_threads(graft_dtype dtype)
+{
+    const struct oracle_mgn what = {
+        .width = 24, .layers = 2, .linear = 3, .is_elu = 1, .has_norm = 1, .n_node_in = 5, .n_edge_in = 3, .n_out = 2
+    };
+    const size_t     bytes = 1500 * 2 * (dtype == GRAFT_F64 ? sizeof(double) : sizeof(float));
+    struct mgn_scene s;
+    graft_error      error = GRAFT_INIT(graft_error);
+    char            *first = calloc(bytes, 1), *again = malloc(bytes);
+    int64_t          before;
+    int              same = 1;
+
+    if (!ok(mgn_scene_init(&s, api->context, &what, 1500, 40, 1, dtype, &error) == GRAFT_OK &&
+                mgn_scene_forward(&s, 1, first, &error) == GRAFT_OK,
+            "a pass on one thread"))
+        diag("%s", error.message);
+    before = atomic_load(&allocations);
+    for (int threads = 1; threads <= 3; threads++) {
+        memset(again, 1, bytes);
+        same &= mgn_scene_forward(&s, threads, again, &error) == GRAFT_OK && memcmp(first, again, bytes) == 0;
+    }
+    ok(same, "forward: the same bits with 1, 2 and 3 threads");
+    ok(atomic_load(&allocations) == before, "forward: allocates nothing");
+    mgn_scene_fini(&s);
+    free(first);
+    free(again);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const modules[] = { "reference", "auto", "cblas", "onednn" };
+    graft_host               host = GRAFT_INIT(graft_host);
+    graft_error              error = GRAFT_INIT(graft_error);
+
+    host.allocate = scene_allocate;
+    host.deallocate = scene_deallocate;
+    if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, &host, &api, &error) < 0) return 2;
+    for (int i = 1; i < argc; i++)
+        if (api->load_module(api->context, argv[i], &error) < 0) diag("%s", error.message);
+    api->set(api->context, "threads", "3", &error);
+    test_counts();
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+        if (api->set(api->context, "dense.module", modules[i], &error) < 0) continue;
+        if (strcmp(modules[i], "auto") != 0 && gr_module_find(api->context, "dense", modules[i]) == NULL) continue;
+        if (strcmp(modules[i], "onednn") != 0) test_mgn_forward(GRAFT_F64, modules[i]);
+        test_mgn_forward(GRAFT_F32, modules[i]);
+    }
+    api->set(api->context, "dense.module", "auto", &error);
+    test_empty();
+    test_mgn_threads(GRAFT_F32);
+    test_mgn_threads(GRAFT_F64);
+    api->close(api->context);
+    ok(atomic_load(&live_bytes) == 0, "all memory is given back");
+    return done();
+}
