@@ -41,6 +41,8 @@ int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_op
 void gr_partition_init(struct gr_partition *p, graft_context *context, graft_graph *over,
                        const struct gr_config *config, struct gr_budget *budget)
 {
+    int shares_all;
+
     *p = (struct gr_partition){ .base = { &gr_partition_ops },
                                 .context = context,
                                 .over = over,
@@ -54,7 +56,8 @@ void gr_partition_init(struct gr_partition *p, graft_context *context, graft_gra
     p->is_stale = p->options.staleness > 0;
     read_halo_options(p);
     if (config->kind->gathers) p->columns = over->columns;
-    p->needs_rows = config->kind->attends || (config->takes_largest && p->columns < p->comm->n_ranks);
+    shares_all = p->columns > 1 && p->columns == p->comm->n_ranks;
+    p->needs_rows = config->kind->attends || (config->takes_largest && !shares_all);
 }
 
 void gr_partition_fini(struct gr_partition *p)

@@ -23,7 +23,7 @@ static int32_t check_edge_memory(const struct gr_setup *s, graft_error *error)
     const struct gr_partition *r = &s->partition;
     double                     bytes = 0;
 
-    if (s->model.config.kind->attends) return GRAFT_OK;
+    if (r->needs_rows) return GRAFT_OK;
     if (r->made.local.values == NULL) bytes += 4.0 * (double)gr_csr_entries(&r->part.local);
     if (r->made.remote.values == NULL) bytes += 4.0 * (double)gr_csr_entries(&r->part.remote);
     return gr_budget_check(&s->budget, bytes, "graph (values of its own)", error);
@@ -84,7 +84,7 @@ int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_e
     GR_TRY(gr_graph_send_values(s->over, s->over->n_slice > 0 ? &e->graph : NULL, &e->made, error));
     e->part = e->made.part;
     GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
-    if (s->model.config.kind->attends) return join_values(s, e, error);
+    if (r->needs_rows) return join_values(s, e, error);
     if (r->columns > 1) GR_TRY(make_new_group(s, e, error));
     summed = r->columns > 1 ? &e->group.part : &e->part;
     GR_TRY(gr_plan_values_begin(r->plan, summed, &e->whole, error));

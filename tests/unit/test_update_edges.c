@@ -15,8 +15,8 @@ enum { N = 83, FEATURES = 5, CLASSES = 3, EPOCHS = 2, EDGE_FEATURES = 2 };
 
 /* What the graph is: rows in no order with repeated entries; or the same in both directions, and so are the values that
  * the trainer is created with. FEW of either: short row masks, because few vertices are trained. ALONE: every third
- * vertex has no neighbours. */
-enum { MIXED = 0, MIRRORED = 1, FEW = 2, ALONE = 4 };
+ * vertex has no neighbours. POSITIVE: no value is negative, so that neighbours can be drawn by values. */
+enum { MIXED = 0, MIRRORED = 1, FEW = 2, ALONE = 4, POSITIVE = 8 };
 
 struct edges_job {
     const graft_dataset *old, *new;
@@ -291,6 +291,7 @@ static void edges_data_init(struct edges_data *d, int kind)
         for (int64_t e = d->row_ptr[v]; e < d->row_ptr[v + 1]; e++) {
             d->values[0][e] = kind & MIRRORED ? (float)(v + d->col_idx[e]) / N : (float)sample_real(&sample, -0.2, 1);
             d->values[1][e] = (float)sample_real(&sample, -0.3, 1.5);
+            for (int i = 0; i < 2 && (kind & POSITIVE); i++) d->values[i][e] = fabsf(d->values[i][e]);
         }
         if ((kind & FEW) && v >= 4) d->set.split[v] = GRAFT_SPLIT_VALIDATION;
     }
@@ -360,6 +361,7 @@ int main(void)
         "model=gat heads=2 edge_features=array",
         "model=gat heads=3 edge_features=array self_loops=no",
         "model=gat heads=2 edge_features=array symmetrize=yes order=rcm dropout=0.3",
+        "model=sage aggregator=max",
         "model=mlp",
         "model=sage symmetrize=yes self_loops=yes row_masks=no",
         "model=gcn order=degree row_masks=no",
@@ -381,6 +383,11 @@ int main(void)
     static const char *const batches[] = { "model=gcn batch_size=9 fanout=2 dropout=0.2",
                                            "model=sage batch_size=20 sampler=cluster partition.program=none",
                                            "model=gcn batch_size=20 history=full" };
+    static const char *const by_value[] = {
+        "model=gat heads=2 batch_size=9 fanout=2 sample.weights=edge order=rcm",
+        "model=sage aggregator=max batch_size=9 fanout=2 sample.weights=edge order=rcm self_loops=yes",
+        "model=gcn batch_size=9 fanout=2 sample.weights=edge order=degree"
+    };
 
     alarm(170);
     for (int32_t ranks = 0; ranks < 4; ranks++) {
@@ -392,6 +399,8 @@ int main(void)
         for (size_t s = 0; s < 3 && ranks > 1; s++) edges_run(ranks, over_ranks[s], MIXED | ALONE, 0, edges_body);
         for (size_t s = 0; s < sizeof batches / sizeof *batches; s++)
             if (ranks == 0 || s == 0) edges_run(ranks, batches[s], MIXED, 0, edges_body);
+        for (size_t s = 0; s < sizeof by_value / sizeof *by_value; s++)
+            edges_run(ranks, by_value[s], POSITIVE, 0, edges_body);
         edges_run(ranks, "model=gcn", MIXED, 1, bare_body);
     }
     edges_run(4, "model=gcn parallel=grid symmetrize=yes", MIXED, 0, edges_body);
