@@ -90,7 +90,8 @@ def test_files(tree, build):
               for path in glob.glob(f"{root}/abi/*.h") + glob.glob(f"{root}/abi/draft/*.h")]
     programs = [name for name in ("graft-train", "graft-info", "graft-check", "graft-metis")
                 if os.path.exists(f"{build}/{name}")]
-    wanted += [f"include/graft/{name}" for name in ("graft.hpp", "graft_mpi.h", "graft_mpi.hpp", "graft_petsc.h")]
+    wanted += [f"include/graft/{name}" for name in
+               ("graft.f90", "graft.hpp", "graft_mpi.h", "graft_mpi.hpp", "graft_petsc.h")]
     wanted += ["share/man/man7/graft.7", "share/doc/graft/LICENSE", "share/doc/graft/abi/README.md",
                "share/doc/graft/examples/smallest.c",
                "share/doc/graft/examples/module/kernel.c", "share/doc/graft/examples/graft-train/main.c",

@@ -33,9 +33,9 @@ def compiled(source, package, binary, compiler=COMPILER, options=()):
 
 def forward(name, code, text):
     """The lines of a program as checks of this test."""
-    lines = re.findall(r"^(not ok|ok) \d+ - (.*)$", text, re.MULTILINE)
-    for state, what in lines:
-        tap.ok(state == "ok", f"{name}: {what}", text)
+    lines = re.findall(r"^(not ok|ok) \d+ - (.*)$((?:\n#.*)*)", text, re.MULTILINE)
+    for state, what, details in lines:
+        tap.ok(state == "ok", f"{name}: {what}", details)
     return tap.ok(code == 0 and lines, f"{name}: the program ends", code, text)
 
 

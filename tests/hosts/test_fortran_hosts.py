@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts in Fortran by adapters/fortran, with gfortran and flang: test_fortran_hosts.py ROOT LIBRARY [LAUNCHER...], each
+launcher being mpiexec.openmpi or mpiexec.mpich."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tap
+
+ROOT, LIBRARY = sys.argv[1:3]
+MODULE = f"{ROOT}/adapters/fortran/graft.f90"
+GFORTRAN = ["-std=f2018", "-Wall", "-Wno-c-binding-type", "-Werror"]
+
+
+def output(command, folder, **variables):
+    result = subprocess.run(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            timeout=100, check=False, env=os.environ | variables)
+    return result.returncode, result.stdout
+
+
+def forward(name, code, text):
+    """The lines of a program as checks of this test."""
+    lines = re.findall(r"^(not ok|ok) \d+ - (.*)$((?:\n#.*)*)", text, re.MULTILINE)
+    for state, what, details in lines:
+        tap.ok(state == "ok", f"{name}: {what}", details)
+    tap.ok(code == 0 and lines, f"{name}: the program ends, and leaves no memory", code, text)
+
+
+def test_one_process(name, command, folder):
+    code, text = output([*command, MODULE, f"{ROOT}/tests/hosts/fortran_host.f90", "-o", "host", "-ldl"], folder)
+    if tap.ok(code == 0, f"{name}: module and host are compiled without a warning", text):
+        forward(name, *output(["./host", LIBRARY], folder))
+        code, text = output(["./host", "/nowhere"], folder)
+        tap.ok(code != 0 and "status -5: cannot use '/nowhere'" in text,
+               f"{name}: without ierr a failure is printed and ends the program", code, text)
+
+
+def test_ranks(launcher, mpi, folder):
+    compiler = shutil.which("mpifort." + mpi)
+    if compiler is None:
+        tap.skip(f"{mpi}: ranks", f"mpifort.{mpi} is not installed")
+        return
+    options = [*GFORTRAN[1:-1], MODULE]
+    code, text = output([compiler, *options, f"{ROOT}/tests/hosts/fortran_ranks.f90", "-o", "ranks", "-ldl"], folder)
+    if not tap.ok(code == 0, f"{mpi}: a host is compiled", text):
+        return
+    for ranks in "1", "3":
+        code, text = output([launcher, "-n", ranks, "./ranks", LIBRARY], folder)
+        tap.ok(code == 0 and "the sums are right" in text, f"{mpi}: {ranks} ranks sum", code, text)
+    code, text = output([launcher, "-n", "3", "./ranks", LIBRARY, "fail"], folder)
+    tap.ok(code != 0 and "status -6: " in text and "did not end" not in text,
+           f"{mpi}: without ierr a failure ends the communicator", code, text)
+    code, text = output([compiler, *options, f"{ROOT}/adapters/fortran/graft_f08.f90",
+                         f"{ROOT}/tests/hosts/fortran_f08.f90", "-o", "f08", "-ldl"], folder)
+    if tap.ok(code == 0, f"{mpi}: a host of mpi_f08 is compiled", text):
+        code, text = output([launcher, "-n", "2", "./f08", LIBRARY], folder)
+        tap.ok(code == 0 and "the ranks are right" in text, f"{mpi}: its communicator is taken", code, text)
+
+
+def main():
+    compilers = {"gfortran": ["gfortran", *GFORTRAN, "-fcheck=all", "-fsanitize=address,undefined"],
+                 "flang": ["flang-new-19"]}
+    for name, command in compilers.items():
+        if shutil.which(command[0]) is None:
+            tap.skip(f"{name}: hosts in Fortran", f"{command[0]} is not installed")
+            continue
+        with tempfile.TemporaryDirectory(prefix="graft-fortran-") as folder:
+            test_one_process(name, command, folder)
+    if shutil.which("gfortran"):
+        for launcher in sys.argv[3:]:
+            with tempfile.TemporaryDirectory(prefix="graft-fortran-") as folder:
+                test_ranks(launcher, launcher.rpartition(".")[2], folder)
+
+
+main()
+tap.done()
