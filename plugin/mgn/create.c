@@ -115,6 +115,80 @@ void gr_mgn_destroy(struct gr_mgn *g)
     gr_free(g->context, g);
 }
 
+static int32_t new_kept_blocks(struct gr_mgn *g, struct gr_pool *pool, graft_error *error)
+{
+    const int64_t linear = g->shape->options.linear;
+    int32_t       rc = GRAFT_OK;
+
+    for (int t = 0; t < g->n_threads; t++) {
+        struct gr_mgn_thread *thread = &g->thread[t];
+
+        GR_TRY(new_row_array(g, pool, &thread->kept_block, (linear + 2) * GR_MGN_ROWS, g->row_elements,
+                             "rows of a block", error));
+        GR_TRY(new_row_array(g, pool, &thread->rstd, GR_MGN_ROWS, 1, "deviations of a block", error));
+        for (int i = 0; i < 2; i++)
+            thread->back[i] = gr_mgn_at(g, thread->kept_block, (linear + i) * GR_MGN_ROWS * g->row_elements);
+    }
+done:
+    return rc;
+}
+
+/* States before each layer and behind the last, and sums. */
+static int32_t new_kept_arrays(struct gr_mgn *g, struct gr_pool *pool, graft_error *error)
+{
+    const graft_mesh *mesh = g->mesh;
+    const int64_t     width = gr_mgn_width(g), layers = g->shape->options.layers, later = layers > 1 ? layers - 1 : 0;
+    const int64_t     carried = g->shape->options.edges == GR_MGN_EDGES_CARRIED ? later : 0;
+    int32_t           rc = GRAFT_OK;
+
+    GR_TRY(new_row_array(g, pool, &g->kept_h, layers * mesh->n_sources, width, "states of nodes", error));
+    GR_TRY(new_row_array(g, pool, &g->kept_e, carried * mesh->n_edges, width, "states of edges", error));
+    GR_TRY(new_row_array(g, pool, &g->kept_m, later * mesh->n_nodes, width, "sums at nodes", error));
+    GR_TRY(new_row_array(g, pool, &g->kept_output, mesh->n_nodes, g->shape->n_out, "output", error));
+done:
+    return rc;
+}
+
+static int32_t new_gradients(struct gr_mgn *g, struct gr_pool *pool, graft_error *error)
+{
+    const graft_mesh *mesh = g->mesh;
+    const int64_t     width = gr_mgn_width(g), n_out = g->shape->n_out;
+    int32_t           rc = GRAFT_OK;
+
+    GR_TRY(new_row_array(g, pool, &g->gradient_h, mesh->n_sources, width, "gradients of nodes", error));
+    GR_TRY(new_row_array(g, pool, &g->gradient_e, mesh->n_edges, width, "gradients of edges", error));
+    GR_TRY(new_row_array(g, pool, &g->gradient_z, mesh->n_edges, width, "gradients of edges", error));
+    GR_TRY(new_row_array(g, pool, &g->gradient_m, mesh->n_nodes, width, "gradients of sums", error));
+    GR_TRY(new_row_array(g, pool, &g->gradient_sources, mesh->n_sources, width, "gradients of nodes", error));
+    GR_TRY(new_row_array(g, pool, &g->gradient_targets, mesh->n_nodes, width, "gradients of nodes", error));
+    GR_TRY(new_row_array(g, pool, &g->gradient_output, mesh->n_nodes, n_out, "gradients of the output", error));
+    GR_TRY(new_row_array(g, pool, &g->partial, g->n_partials, g->partial_elements, "gradients of weights", error));
+done:
+    return rc;
+}
+
+int32_t gr_mgn_reserve_backward(struct gr_mgn *g, graft_error *error)
+{
+    const struct gr_mgn_shape *shape = g->shape;
+    int32_t                    rc = GRAFT_OK;
+
+    if (g->partial != NULL) return GRAFT_OK;
+    g->n_partials = GR_MGN_PARTIALS;
+    g->partial_elements = greater_of(gr_mlp_elements(&shape->decoder), gr_mlp_elements(&shape->node_encoder));
+    g->partial_elements = greater_of(g->partial_elements, gr_mlp_elements(&shape->edge_encoder));
+    if (shape->options.layers > 0)
+        g->partial_elements = greater_of(g->partial_elements, gr_mlp_elements(&shape->edge[0]));
+    GR_TRY(new_kept_blocks(g, &g->backward_memory, error));
+    GR_TRY(new_kept_arrays(g, &g->backward_memory, error));
+    rc = new_gradients(g, &g->backward_memory, error);
+done:
+    if (rc < 0) {
+        gr_pool_fini(g->context, &g->backward_memory);
+        g->partial = NULL;
+    }
+    return rc;
+}
+
 int64_t gr_mgn_bytes(const struct gr_mgn *g)
 {
     return gr_bytes(g) + g->memory.bytes + g->backward_memory.bytes +

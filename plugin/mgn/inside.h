@@ -19,10 +19,12 @@
 
 #include <stdatomic.h>
 
+enum { GR_MGN_PARTIALS = 32 }; /* sums over blocks that threads make for themselves, at most */
+
 /** What one thread has of its own. */
 struct gr_mgn_thread {
     void       *state;                   /* of the dense module */
-    char       *block;                   /* rows of the thread: GR_MGN_ROWS of the widest linear layer, a few times */
+    char       *block, *kept_block;      /* rows of it: GR_MGN_ROWS of each of two, or of all, linear layers */
     char       *rows[GR_MLP_LINEAR_MAX]; /* outputs of the linear layers of an MLP; see gr_mlp_use_rows() */
     char       *back[2];                 /* gradients of two of them */
     char       *rstd;                    /* [GR_MGN_ROWS] */
@@ -65,15 +67,16 @@ struct gr_mgn {
     char   *gradient_h, *gradient_e, *gradient_m;
     char   *gradient_z; /* [n_edges] of the first product of each edge */
     char   *gradient_sources, *gradient_targets, *gradient_output;
-    char   *output;  /* [n_nodes x n_out] */
-    char   *partial; /* [chunks] gradients of the weights of one MLP, from some of the tasks or blocks */
+    char   *kept_output; /* [n_nodes x n_out], as gradient_output */
+    char   *partial;     /* [n_partials x partial_elements] gradients of the weights of an MLP, from some blocks */
     int64_t n_partials, partial_elements;
 
     int64_t row_elements; /* of a row of a thread */
 
     /* The pass that has begun: */
     const char *weights, *nodes, *edges;
-    int         exact, keeps, begun;
+    int         exact, keeps;
+    char       *output;
 
     struct gr_halo_rows rows;
     int64_t             epoch, bytes_sent;
@@ -145,15 +148,24 @@ struct gr_mgn_matrix gr_mlp_matrix(const struct gr_mgn *g, const struct gr_mlp *
 struct gr_mgn_matrix gr_mlp_first(const struct gr_mgn *g, const struct gr_mlp *mlp, int64_t column, int64_t in,
                                   const void *weights);
 
-/** Let threads keep the output of every linear layer of an MLP for a backward pass; or only the last two, which is less
- *  to hold in caches. */
+/** Let threads keep the output of every linear layer of an MLP, for a backward pass; or the last two only, which is
+ *  less to hold in caches. */
 void gr_mlp_use_rows(struct gr_mgn *g, int keeps_all);
 
-/** All between the first product and the end, with which rows z[n] of the thread begin. \return the last product,
- *  without bias: rows of the thread. */
+/** All between the first product, n rows of the thread, and the end. \return the last product, without bias. */
 void              *gr_mlp_forward(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t n);
 /** The end of an MLP for these rows. */
 struct gr_mgn_norm gr_mlp_norm(const struct gr_mgn *g, const struct gr_mlp *mlp, int64_t n, void *z);
+
+/** The backward pass for n rows of which the thread has the first product: from u, the gradient of the result, which it
+ *  overwrites. Adds to the gradients of the weights behind the first product in `gradient`, where the first weight of
+ *  the MLP comes first. \return the gradient of the first product with its bias: first[n] or, if that is NULL, rows of
+ *  the thread. */
+void *gr_mlp_backward(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t n, void *u, void *gradient,
+                      void *first);
+
+/** The same MLP for an array in which its first weight comes first. */
+struct gr_mlp gr_mlp_alone(const struct gr_mlp *mlp);
 
 /** How many elements the weights of an MLP are. */
 int64_t gr_mlp_elements(const struct gr_mlp *mlp);

@@ -148,4 +148,33 @@ static inline int32_t mgn_scene_forward(struct mgn_scene *s, int threads, void *
     return rc < 0 ? rc : gr_mgn_forward_end(s->mgn, output, team, error);
 }
 
+/* The loss of the tests: the sum of factor * output + output^2 / 2. */
+struct mgn_scene_loss {
+    const struct mgn_scene *scene;
+    double                  value;
+};
+
+static inline double mgn_scene_factor(int64_t i)
+{
+    return 0.3 + (double)(i * 7919 % 101) / 101;
+}
+
+static inline int32_t mgn_scene_take_loss(void *arg, const void *output, void *gradient, graft_error *error)
+{
+    struct mgn_scene_loss *loss = arg;
+    const graft_dtype      dtype = loss->scene->dtype;
+    const int64_t          n = loss->scene->what.n_nodes * loss->scene->what.n_out;
+
+    (void)error;
+    loss->value = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double y = mgn_scene_element(output, i, dtype), slope = mgn_scene_factor(i) + y;
+
+        loss->value += mgn_scene_factor(i) * y + y * y / 2;
+        if (dtype == GRAFT_F64) ((double *)gradient)[i] = slope;
+        else ((float *)gradient)[i] = (float)slope;
+    }
+    return GRAFT_OK;
+}
+
 #endif

@@ -153,6 +153,135 @@ static void test_mgn_threads(graft_dtype dtype)
     free(again);
 }
 
+/* The loss with other weights. */
+static double loss_at(struct mgn_scene *s, const double *weights)
+{
+    void *kept = s->own_weights, *output = calloc((size_t)(s->what.n_nodes * s->what.n_out), sizeof(double));
+    void *gradient = calloc((size_t)(s->what.n_nodes * s->what.n_out), sizeof(double));
+    struct mgn_scene_loss loss = { .scene = s };
+    graft_error           error = GRAFT_INIT(graft_error);
+
+    s->own_weights = mgn_scene_convert(weights, oracle_mgn_weights(&s->what), s->dtype);
+    if (mgn_scene_forward(s, 2, output, &error) < 0) diag("%s", error.message);
+    mgn_scene_take_loss(&loss, output, gradient, &error);
+    free(s->own_weights);
+    s->own_weights = kept;
+    free(output);
+    free(gradient);
+    return loss.value;
+}
+
+/* How far the slope along `direction` is from that by central differences, relative to its parts. */
+static double slope_error(struct mgn_scene *s, const double *gradient, const double *direction)
+{
+    const int64_t n = oracle_mgn_weights(&s->what);
+    const double  step = s->what.is_elu || s->what.linear == 1 ? 1e-5 : 1e-6; /* else kinks of ReLU may be between */
+    double       *weights = calloc((size_t)n, sizeof *weights), slope = 0, size = 0, up;
+
+    for (int64_t i = 0; i < n; i++) {
+        weights[i] = s->weights[i] + step * direction[i];
+        slope += gradient[i] * direction[i];
+        size += fabs(gradient[i] * direction[i]);
+    }
+    up = loss_at(s, weights);
+    for (int64_t i = 0; i < n; i++) weights[i] = s->weights[i] - step * direction[i];
+    up -= loss_at(s, weights);
+    free(weights);
+    return fabs(up / (2 * step) - slope) / (size + 1e-3 * fabs(up) + 1e-2);
+}
+
+/* Along every weight of some, and along random directions. */
+static double gradient_error(struct mgn_scene *s)
+{
+    const int64_t         n = oracle_mgn_weights(&s->what);
+    const struct gr_team  team = { .threads = 2 };
+    double               *gradient = malloc((size_t)n * sizeof *gradient), worst = 0;
+    struct mgn_scene_loss loss = { .scene = s };
+    graft_error           error = GRAFT_INIT(graft_error);
+    uint32_t              state = 99;
+
+    if (gr_mgn_reserve_backward(s->mgn, &error) < 0 ||
+        gr_mgn_backward(s->mgn, s->own_weights, s->own_nodes, s->own_edges, mgn_scene_take_loss, &loss, gradient, team,
+                        &error) < 0) {
+        diag("%s", error.message);
+        return INFINITY;
+    }
+    for (int64_t i = 0; i < n; i += i < 40 ? 13 : n / 23 + 1) {
+        double *direction = calloc((size_t)n, sizeof *direction);
+
+        direction[i] = 1;
+        worst = fmax(worst, slope_error(s, gradient, direction));
+        free(direction);
+    }
+    for (int i = 0; i < 4; i++) {
+        double *direction = mgn_scene_numbers(n, 1, &state);
+
+        worst = fmax(worst, slope_error(s, gradient, direction));
+        free(direction);
+    }
+    free(gradient);
+    return worst;
+}
+
+static void test_mgn_gradient(void)
+{
+    double worst = 0;
+    int    worst_form = 0;
+
+    for (int form = 0; form < 48; form++) {
+        const struct oracle_mgn what = { .width = 5 + form % 7,
+                                         .layers = form % 3,
+                                         .linear = form % 4 + 1,
+                                         .is_elu = form & 1,
+                                         .has_norm = form >> 1 & 1,
+                                         .is_encoded = form >> 2 & 1,
+                                         .sum = form / 8 % 3,
+                                         .n_node_in = 3,
+                                         .n_edge_in = 2,
+                                         .n_out = form % 3 + 1 };
+        struct mgn_scene        s;
+        graft_error             error = GRAFT_INIT(graft_error);
+        double                  far = INFINITY;
+
+        if (mgn_scene_init(&s, api->context, &what, 23, 270, form % 2, GRAFT_F64, &error) < 0)
+            diag("%s", error.message);
+        else far = gradient_error(&s);
+        if (far > worst) worst_form = form;
+        worst = fmax(worst, far);
+        mgn_scene_fini(&s);
+    }
+    ok(worst < 1e-6, "gradient, double: within %.1e of finite differences (form %d)", worst, worst_form);
+}
+
+/* The gradient in float is that in double, and has the same bits for any number of threads. */
+static void test_gradient_bits(graft_dtype dtype)
+{
+    const struct oracle_mgn what = {
+        .width = 24, .layers = 2, .linear = 3, .is_elu = 1, .has_norm = 1, .n_node_in = 5, .n_edge_in = 3, .n_out = 2
+    };
+    const int64_t         n = oracle_mgn_weights(&what);
+    double               *first = calloc((size_t)n, sizeof *first), *again = calloc((size_t)n, sizeof *again);
+    struct mgn_scene      s;
+    struct mgn_scene_loss loss = { .scene = &s };
+    graft_error           error = GRAFT_INIT(graft_error);
+    int                   same = 1;
+
+    if (mgn_scene_init(&s, api->context, &what, 900, 40, 1, dtype, &error) < 0) diag("%s", error.message);
+    if (gr_mgn_reserve_backward(s.mgn, &error) < 0) diag("%s", error.message);
+    for (int threads = 1; threads <= 3; threads++) {
+        const struct gr_team team = { .threads = threads };
+        void                *gradient = threads == 1 ? first : again;
+
+        same &= gr_mgn_backward(s.mgn, s.own_weights, s.own_nodes, s.own_edges, mgn_scene_take_loss, &loss, gradient,
+                                team, &error) == GRAFT_OK;
+        same &= threads == 1 || memcmp(first, again, (size_t)n * sizeof *first) == 0;
+    }
+    ok(same, "gradient, %s: the same bits with 1, 2 and 3 threads", dtype == GRAFT_F64 ? "double" : "float");
+    mgn_scene_fini(&s);
+    free(first);
+    free(again);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const modules[] = { "reference", "auto", "cblas", "onednn" };
@@ -176,6 +305,9 @@ int main(int argc, char **argv)
     test_empty();
     test_mgn_threads(GRAFT_F32);
     test_mgn_threads(GRAFT_F64);
+    test_mgn_gradient();
+    test_gradient_bits(GRAFT_F32);
+    test_gradient_bits(GRAFT_F64);
     api->close(api->context);
     ok(atomic_load(&live_bytes) == 0, "all memory is given back");
     return done();

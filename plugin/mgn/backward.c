@@ -1,0 +1,306 @@
+/* The backward pass. What is inside of an MLP is computed once more, block by block; states of nodes and edges before
+ * each layer, and sums, were kept.
+ *
+ * Gradients of weights are sums over blocks. Some of the blocks, which depend on sizes alone, are added up by one
+ * thread in their order, and these sums are then added in theirs; so bits do not depend on the number of threads.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/parallel.h"
+#include "mgn/inside.h"
+
+#include <string.h>
+
+/* -- sums over blocks ---------------------------------------------------------------------------------------------- */
+
+/* Part of the backward pass: units are blocks of nodes or edges, or tasks. body() adds to the gradients of `mlp`. */
+struct part {
+    struct gr_mgn       *g;
+    int64_t              l, n, units;
+    const struct gr_mlp *mlp;
+    int64_t              elements; /* of the first weights of the MLP, which get a gradient */
+    void (*body)(const struct part *part, int thread, int64_t unit, void *gradient);
+    char *gradient; /* of these weights: */
+    int   adds;     /* is added to */
+};
+
+static int64_t partials_of(const struct part *p)
+{
+    const int64_t half = (p->units + 1) / 2;
+
+    return half < p->g->n_partials ? half : p->g->n_partials;
+}
+
+static char *partial_at(const struct gr_mgn *g, int64_t i)
+{
+    return gr_mgn_at(g, g->partial, i * g->partial_elements);
+}
+
+static void run_partials(void *arg, int thread, int64_t begin, int64_t end)
+{
+    const struct part *p = arg;
+    const int64_t      count = partials_of(p);
+
+    for (int64_t i = begin; i < end; i++) {
+        char *gradient = partial_at(p->g, i);
+
+        memset(gradient, 0, (uint64_t)(p->elements * p->g->element));
+        for (int64_t unit = p->units * i / count; unit < p->units * (i + 1) / count; unit++)
+            p->body(p, thread, unit, gradient);
+    }
+}
+
+static void add_partials(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct part *p = arg;
+    struct gr_mgn     *g = p->g;
+    char              *sum = gr_mgn_at(g, p->gradient, begin);
+
+    (void)chunk;
+    if (!p->adds) memset(sum, 0, (uint64_t)((end - begin) * g->element));
+    for (int64_t i = 0; i < partials_of(p); i++) g->loops->add(end - begin, gr_mgn_at(g, partial_at(g, i), begin), sum);
+}
+
+static int32_t run_part(struct part *p, struct gr_team team, graft_error *error)
+{
+    int32_t rc = gr_mgn_run(p->g, team, partials_of(p), 1, run_partials, p, error);
+
+    if (rc == GRAFT_OK)
+        gr_parallel_chunks(team, p->elements * partials_of(p), p->elements, GR_EDGE_PIECE, add_partials, p);
+    return rc;
+}
+
+/* Rows of block `unit`, of p->n. */
+static int64_t begin_of(int64_t unit)
+{
+    return unit * GR_MGN_ROWS;
+}
+
+static int64_t end_of(const struct part *p, int64_t unit)
+{
+    const int64_t end = (unit + 1) * GR_MGN_ROWS;
+
+    return end < p->n ? end : p->n;
+}
+
+/* A part over blocks of n rows. */
+static struct part part_of_rows(struct gr_mgn *g, int64_t l, int64_t n, const struct gr_mlp *mlp, char *gradient)
+{
+    return (struct part){ .g = g,
+                          .l = l,
+                          .n = n,
+                          .units = gr_chunk_count(n, GR_MGN_ROWS),
+                          .mlp = mlp,
+                          .elements = gr_mlp_elements(mlp),
+                          .gradient = gr_mgn_at(g, gradient, mlp->weight[0]) };
+}
+
+/* The gradient of columns of the first matrix of an MLP, in an array in which it comes first. */
+static struct gr_mgn_matrix first_gradient(const struct part *p, int64_t column, int64_t in, const void *gradient)
+{
+    const struct gr_mlp alone = gr_mlp_alone(p->mlp);
+
+    return gr_mlp_first(p->g, &alone, column, in, gradient);
+}
+
+/* -- encoders and decoder ------------------------------------------------------------------------------------------ */
+
+/* An MLP of one array x, from the gradient of its result, which is overwritten. */
+static void *back_whole(const struct part *p, int thread, int64_t unit, const char *x, char *u, void *gradient)
+{
+    struct gr_mgn       *g = p->g;
+    const struct gr_mlp *mlp = p->mlp;
+    const int64_t        begin = begin_of(unit), n = end_of(p, unit) - begin;
+    const void          *rows = gr_mgn_at(g, x, begin * mlp->in);
+    void                *z;
+
+    gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, 0, mlp->in, g->weights), n, rows, 0, g->thread[thread].rows[0]);
+    z = gr_mlp_backward(g, thread, mlp, n, gr_mgn_at(g, u, begin * mlp->out), gradient, NULL);
+    gr_mgn_multiply_weights(g, thread, first_gradient(p, 0, mlp->in, gradient), n, rows, z);
+    return z;
+}
+
+static void back_decoder(const struct part *p, int thread, int64_t unit, void *gradient)
+{
+    struct gr_mgn *g = p->g;
+    const int64_t  begin = begin_of(unit);
+    void          *z = back_whole(p, thread, unit, gr_mgn_h(g, p->l), g->gradient_output, gradient);
+
+    gr_mgn_multiply_back(g, thread, gr_mlp_first(g, p->mlp, 0, p->mlp->in, g->weights), end_of(p, unit) - begin, z, 0,
+                         gr_mgn_row(g, g->gradient_h, begin));
+}
+
+static void back_node_encoder(const struct part *p, int thread, int64_t unit, void *gradient)
+{
+    back_whole(p, thread, unit, p->g->nodes, p->g->gradient_h, gradient);
+}
+
+static void back_edge_encoder(const struct part *p, int thread, int64_t unit, void *gradient)
+{
+    back_whole(p, thread, unit, p->g->edges, p->g->gradient_e, gradient);
+}
+
+/* -- a layer ------------------------------------------------------------------------------------------------------- */
+
+/* MLP_n of a block of nodes: gradients of h before the layer are added to those behind it; those of m are set. */
+static void back_nodes(const struct part *p, int thread, int64_t unit, void *gradient)
+{
+    struct gr_mgn       *g = p->g;
+    const struct gr_mlp *mlp = p->mlp;
+    const int64_t        width = gr_mgn_width(g), begin = begin_of(unit), end = end_of(p, unit), n = end - begin;
+    void                *h = gr_mgn_row(g, g->gradient_h, begin), *u = g->thread[thread].back[0], *z;
+
+    gr_mgn_first_of_nodes(g, thread, p->l, begin, end, g->thread[thread].rows[0]);
+    memcpy(u, h, (uint64_t)(n * width * g->element));
+    z = gr_mlp_backward(g, thread, mlp, n, u, gradient, NULL);
+    gr_mgn_multiply_weights(g, thread, first_gradient(p, 0, width, gradient), n,
+                            gr_mgn_row(g, gr_mgn_h(g, p->l), begin), z);
+    gr_mgn_multiply_weights(g, thread, first_gradient(p, width, width, gradient), n,
+                            gr_mgn_row(g, gr_mgn_m(g, p->l), begin), z);
+    gr_mgn_multiply_back(g, thread, gr_mlp_first(g, mlp, 0, width, g->weights), n, z, 1, h);
+    gr_mgn_multiply_back(g, thread, gr_mlp_first(g, mlp, width, width, g->weights), n, z, 0,
+                         gr_mgn_row(g, g->gradient_m, begin));
+}
+
+/* MLP_e of edges begin to end - 1. */
+static void back_edges(const struct part *p, int thread, int64_t begin, int64_t end, void *gradient)
+{
+    struct gr_mgn               *g = p->g;
+    const graft_mesh            *mesh = g->mesh;
+    const struct gr_mgn_options *options = &g->shape->options;
+    const struct gr_mgn_sums     sums = { .sum = options->sum,
+                                          .target = mesh->target + begin,
+                                          .weight = mesh->edge_weight != NULL ? mesh->edge_weight + begin : NULL };
+    const int64_t                width = gr_mgn_width(g), n = end - begin;
+    void                        *e = gr_mgn_row(g, g->gradient_e, begin), *z = gr_mgn_row(g, g->gradient_z, begin);
+    void                        *u = g->thread[thread].back[0];
+
+    gr_mgn_first_of_edges(g, thread, p->l, begin, end, g->thread[thread].rows[0]);
+    g->loops->end_edges_back(n, width, &sums, g->gradient_m, options->edges == GR_MGN_EDGES_CARRIED, e, u);
+    gr_mlp_backward(g, thread, p->mlp, n, u, gradient, z);
+    gr_mgn_multiply_weights(g, thread, first_gradient(p, 2 * width, width, gradient), n,
+                            gr_mgn_row(g, gr_mgn_e(g, p->l), begin), z);
+    gr_mgn_multiply_back(g, thread, gr_mlp_first(g, p->mlp, 2 * width, width, g->weights), n, z, 1, e);
+    g->loops->scatter(n, width, z, mesh->target + begin, g->gradient_targets);
+}
+
+static void back_task(const struct part *p, int thread, int64_t unit, void *gradient)
+{
+    struct gr_mgn *g = p->g;
+    const int64_t *target = g->tasks.target + unit, end = g->mesh->row_ptr[target[1]];
+
+    memset(gr_mgn_row(g, g->gradient_targets, target[0]), 0,
+           (uint64_t)((target[1] - target[0]) * gr_mgn_width(g) * g->element));
+    for (int64_t k = g->mesh->row_ptr[target[0]]; k < end; k += GR_MGN_ROWS)
+        back_edges(p, thread, k, k + GR_MGN_ROWS < end ? k + GR_MGN_ROWS : end, gradient);
+}
+
+/* What nodes begin to end - 1 add to first products of edges, from column `column` of the first matrix on. */
+static void back_products(const struct part *p, int thread, int64_t column, int64_t begin, int64_t end, char *products,
+                          int adds, void *gradient)
+{
+    struct gr_mgn *g = p->g;
+    const int64_t  width = gr_mgn_width(g);
+    const void    *z = gr_mgn_row(g, products, begin);
+
+    if (begin >= end) return;
+    gr_mgn_multiply_weights(g, thread, first_gradient(p, column, width, gradient), end - begin,
+                            gr_mgn_row(g, gr_mgn_h(g, p->l), begin), z);
+    gr_mgn_multiply_back(g, thread, gr_mlp_first(g, p->mlp, column, width, g->weights), end - begin, z, adds,
+                         gr_mgn_row(g, g->gradient_h, begin));
+}
+
+/* A block of nodes as sources and as targets. Gradients of rows of the halo are set here. */
+static void back_products_of_nodes(const struct part *p, int thread, int64_t unit, void *gradient)
+{
+    struct gr_mgn    *g = p->g;
+    const graft_mesh *mesh = g->mesh;
+    const int64_t     begin = begin_of(unit), end = end_of(p, unit);
+    const int64_t     own = end < mesh->n_nodes ? end : mesh->n_nodes, halo = begin > own ? begin : own;
+
+    g->loops->collect(begin, end, gr_mgn_width(g), mesh->out_ptr, mesh->out_edge, g->gradient_z, g->gradient_sources);
+    back_products(p, thread, 0, begin, own, g->gradient_sources, 1, gradient);
+    back_products(p, thread, 0, halo, end, g->gradient_sources, 0, gradient);
+    back_products(p, thread, gr_mgn_width(g), begin, own, g->gradient_targets, 1, gradient);
+}
+
+static void products_again(void *arg, int thread, int64_t begin, int64_t end)
+{
+    const struct part *p = arg;
+
+    gr_mgn_products_of_nodes(p->g, thread, p->l, begin, end);
+}
+
+/* An exchange of gradients, for which nothing is done meanwhile. */
+static int32_t exchange(struct gr_mgn *g, int64_t l, char *rows, struct gr_team team, graft_error *error)
+{
+    const int32_t rc = gr_mgn_exchange_begin(g, l, GR_BACKWARD, rows, team, error);
+
+    return rc < 0 ? rc : gr_mgn_exchange_end(g, rows, team, error);
+}
+
+static int32_t back_layer(struct gr_mgn *g, int64_t l, char *gradient, struct gr_team team, graft_error *error)
+{
+    const graft_mesh *mesh = g->mesh;
+    const int         is_shared = mesh->kind == GRAFT_MESH_SHARED;
+    struct part       part = part_of_rows(g, l, mesh->n_nodes, &g->shape->node[l], gradient);
+    int32_t           rc;
+
+    part.body = back_nodes;
+    GR_TRY(run_part(&part, team, error));
+    if (is_shared) GR_TRY(exchange(g, l, g->gradient_m, team, error));
+    part = part_of_rows(g, l, mesh->n_sources, &g->shape->edge[l], gradient);
+    GR_TRY(gr_mgn_run(g, team, mesh->n_sources, GR_MGN_ROWS, products_again, &part, error));
+    part.body = back_task;
+    part.units = g->tasks.count;
+    GR_TRY(run_part(&part, team, error));
+    part = part_of_rows(g, l, mesh->n_sources, &g->shape->edge[l], gradient);
+    part.body = back_products_of_nodes;
+    part.elements = gr_mlp_first(g, part.mlp, 0, 0, NULL).out * part.mlp->in;
+    part.adds = 1;
+    GR_TRY(run_part(&part, team, error));
+    if (!is_shared) rc = exchange(g, l, g->gradient_h, team, error);
+done:
+    return rc;
+}
+
+/* -- the pass ------------------------------------------------------------------------------------------------------ */
+
+static int32_t back_all(struct gr_mgn *g, char *gradient, struct gr_team team, graft_error *error)
+{
+    const graft_mesh *mesh = g->mesh;
+    const int64_t     layers = g->shape->options.layers;
+    struct part       part = part_of_rows(g, layers, mesh->n_nodes, &g->shape->decoder, gradient);
+    int32_t           rc;
+
+    part.body = back_decoder;
+    GR_TRY(run_part(&part, team, error));
+    memset(g->gradient_e, 0, (uint64_t)(mesh->n_edges * gr_mgn_width(g) * g->element));
+    for (int64_t l = layers; l-- > 0;) GR_TRY(back_layer(g, l, gradient, team, error));
+    part = part_of_rows(g, 0, mesh->n_edges, &g->shape->edge_encoder, gradient);
+    part.body = back_edge_encoder;
+    GR_TRY(run_part(&part, team, error));
+    part = part_of_rows(g, 0, mesh->n_nodes, &g->shape->node_encoder, gradient);
+    part.body = back_node_encoder;
+    rc = run_part(&part, team, error);
+done:
+    return rc;
+}
+
+int32_t gr_mgn_backward(struct gr_mgn *g, const void *weights, const void *nodes, const void *edges,
+                        int32_t (*loss)(void *arg, const void *output, void *gradient_of_output, graft_error *error),
+                        void *arg, void *gradient, struct gr_team team, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_ASSERT(g->partial != NULL);
+    g->keeps = 1;
+    GR_TRY(gr_mgn_forward_begin(g, weights, nodes, edges, 0, team, error));
+    GR_TRY(gr_mgn_forward_end(g, g->kept_output, team, error));
+    GR_TRY(loss(arg, g->kept_output, g->gradient_output, error));
+    gr_mlp_use_rows(g, 1);
+    rc = back_all(g, gradient, team, error);
+done:
+    gr_mlp_use_rows(g, 0);
+    g->keeps = 0;
+    return rc;
+}
