@@ -14,6 +14,7 @@ int32_t gr_route_init(struct gr_route *route, struct gr_comm *comm, graft_error 
     *route = (struct gr_route){ .comm = comm };
     GR_TRY(GR_NEW(comm->context, route->out, comm->n_ranks + 1, error));
     GR_TRY(GR_NEW(comm->context, route->in, comm->n_ranks + 1, error));
+    GR_TRY(GR_NEW(comm->context, route->counts, 3 * (int64_t)comm->n_ranks + 1, error));
 done:
     return rc;
 }
@@ -23,7 +24,25 @@ void gr_route_fini(struct gr_route *route)
     if (route->comm == NULL) return;
     gr_free(route->comm->context, route->out);
     gr_free(route->comm->context, route->in);
+    gr_free(route->comm->context, route->counts);
     *route = (struct gr_route){ 0 };
+}
+
+/* Exchange counts with the peers, for which they are moved together. */
+static int32_t ask_peers(struct gr_route *route, graft_error *error)
+{
+    const int32_t n_ranks = route->comm->n_ranks;
+    int64_t      *start = route->counts, *mine = start + n_ranks + 1, *theirs = mine + n_ranks;
+    int32_t       rc;
+
+    for (int32_t p = 0; p < n_ranks; p++) {
+        GR_ASSERT(route->is_peer[p] || route->out[p + 1] == 0);
+        start[p + 1] = start[p] + (route->is_peer[p] != 0);
+        mine[start[p]] = route->out[p + 1];
+    }
+    rc = gr_comm_alltoallv(route->comm, mine, start, theirs, start, sizeof *mine, error);
+    for (int32_t p = 0; p < n_ranks; p++) route->in[p + 1] = route->is_peer[p] ? theirs[start[p]] : 0;
+    return rc;
 }
 
 int32_t gr_route_plan(struct gr_route *route, graft_error *error)
@@ -31,7 +50,8 @@ int32_t gr_route_plan(struct gr_route *route, graft_error *error)
     int64_t *const out = route->out, *const in = route->in;
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_comm_alltoall(route->comm, out + 1, sizeof *out, in + 1, error));
+    GR_TRY(route->is_peer != NULL ? ask_peers(route, error)
+                                  : gr_comm_alltoall(route->comm, out + 1, sizeof *out, in + 1, error));
     for (int32_t p = 0; p < route->comm->n_ranks; p++) {
         out[p + 1] += out[p];
         in[p + 1] += in[p];

@@ -9,12 +9,15 @@
 /** How many items go where. Zeroed, it is empty. */
 struct gr_route {
     struct gr_comm *comm;
-    int64_t        *out; /* [n_ranks + 1] packed items out[p] to out[p + 1] - 1 are for rank p */
-    int64_t        *in;  /* [n_ranks + 1] received items in[p] to in[p + 1] - 1 are from rank p */
+    int64_t        *out;     /* [n_ranks + 1] packed items out[p] to out[p + 1] - 1 are for rank p */
+    int64_t        *in;      /* [n_ranks + 1] received items in[p] to in[p + 1] - 1 are from rank p */
+    const uint8_t  *is_peer; /* [n_ranks] or NULL: items go to and from these ranks alone, which say the same of this
+                                one; only they exchange counts. Borrowed */
+    int64_t        *counts;  /* [3 * n_ranks + 1] for that exchange */
 };
 
-/** Make a route of no items. The caller then adds the number of items for each rank p to out[p + 1], and calls
- *  gr_route_plan(). Not collective. \return OK; ERR_NOMEM. */
+/** Make a route of no items. The caller then may set is_peer, adds the number of items for each rank p to out[p + 1],
+ *  and calls gr_route_plan(). Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_route_init(struct gr_route *route, struct gr_comm *comm, graft_error *error);
 void    gr_route_fini(struct gr_route *route);
 

@@ -5,6 +5,9 @@
  * nodes.c      distinct nodes of a rank, and their numbers by id
  * cells.c      edges of cells
  * adjacency.c  edges of a rank, each once, by target and by the id of their source
+ * meeting.c    which nodes other ranks have too
+ * ghosts.c     owners, edges of owners, and their halo
+ * shared.c     copies of shared nodes, weights
  * field.c      values on rows of the host
  * explain.c    sizes
  * SPDX-License-Identifier: Apache-2.0 */
@@ -14,6 +17,8 @@
 #include "base/memory.h"
 #include "base/team.h"
 #include "mesh/mesh.h"
+
+#include <math.h>
 
 /** Numbers of nodes by id: an open hash table. Zeroed, it is empty. */
 struct gr_id_table {
@@ -52,12 +57,48 @@ struct gr_local_mesh {
 
     int64_t *row_ptr; /* [n + 1] edges by target, and of one target by the id of their source */
     int32_t *source;  /* [row_ptr[n]] */
+
+    double *halo_x; /* [halo.count x dim] coordinates of rows of the halo of the mesh */
 };
+
+/** Nodes that other ranks have too: pair k of start[q] to start[q + 1] - 1 says that node[k] of this rank is place[k]
+ *  of rank q, which rise. The ranks that have a node in common with this one have the same pairs. */
+struct gr_meeting {
+    int64_t *start;   /* [n_ranks + 1] */
+    int32_t *node;    /* [start[n_ranks]] */
+    int32_t *place;   /* [start[n_ranks]] */
+    uint8_t *is_peer; /* [n_ranks] whether there is a pair with this rank */
+};
+
+/** Compare the arguments of all ranks, and the boxes around their nodes; exchange the nodes in boxes that meet.
+ *  Collective. gr_meeting_fini() is due always. \return OK; ERR_ARG (ranks disagree); ERR_FORMAT (owners or coordinates
+ *  of a node disagree); ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meeting, graft_error *error);
+void    gr_meeting_fini(const graft_context *context, struct gr_meeting *meeting);
+
+/** What a rank adds to the sizes of all: nodes and edges of which no lower rank has a copy. */
+struct gr_mesh_once {
+    int64_t n_nodes, n_edges;
+};
+
+/** Make the nodes, the edges and the halo of the mesh from those of this rank, whose arrays it may take. *once is what
+ *  this rank adds to the sizes of all. Collective. \return OK; ERR_FORMAT (an owner that does not have a node);
+ *  ERR_UNSUPPORTED (sizes); ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_mesh_take_ghosts(graft_mesh *mesh, struct gr_local_mesh *local, const struct gr_meeting *meeting,
+                            struct gr_mesh_once *once, graft_error *error);
+int32_t gr_mesh_take_shared(graft_mesh *mesh, struct gr_local_mesh *local, const struct gr_meeting *meeting,
+                            struct gr_mesh_once *once, graft_error *error);
 
 /** Element i of an array of indices, or of ids. */
 static inline int64_t gr_index_at(const void *array, graft_dtype type, int64_t i)
 {
     return type == GRAFT_I32 ? ((const int32_t *)array)[i] : ((const int64_t *)array)[i];
+}
+
+/** The component of a vector in a direction of this period, or of none (0), to the nearest image. */
+static inline double gr_nearest_image(double offset, double period)
+{
+    return period > 0 && fabs(offset) > 0.5 * period ? offset - period * round(offset / period) : offset;
 }
 
 /** Check the arguments of this rank, but for what gr_local_nodes() and gr_local_edges() check, and read the
@@ -94,11 +135,6 @@ static inline int32_t gr_cell_type(const graft_mesh_args *args, int64_t cell)
 {
     return args->cell_types != NULL ? args->cell_types[cell] : args->cell_type;
 }
-
-/** What a rank adds to the sizes of all: nodes and edges of which no lower rank has a copy. */
-struct gr_mesh_once {
-    int64_t n_nodes, n_edges;
-};
 
 /** Fill mesh->info. Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_mesh_share(graft_mesh *mesh, const struct gr_mesh_once *once, graft_error *error);

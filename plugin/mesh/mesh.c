@@ -5,27 +5,9 @@
 #include "comm/collective.h"
 #include "mesh/build.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { CHUNK_EDGES = GR_LIMIT(16384, 8) };
-
-/* All nodes of the rank are nodes of the mesh: with shared nodes, or on one rank. */
-static int32_t take_local(graft_mesh *mesh, struct gr_local_mesh *local, graft_error *error)
-{
-    int32_t rc = GR_NEW(mesh->context, mesh->halo.start, mesh->comm->n_ranks + 1, error);
-
-    mesh->n_nodes = mesh->n_sources = local->n;
-    mesh->n_edges = local->row_ptr[local->n];
-    mesh->node_of = local->node_of;
-    mesh->row_of = local->row_of;
-    mesh->id = local->id;
-    mesh->row_ptr = local->row_ptr;
-    mesh->source = local->source;
-    local->node_of = local->row_of = local->source = NULL;
-    local->id = local->row_ptr = NULL;
-    return rc;
-}
 
 static void find_targets(graft_mesh *mesh)
 {
@@ -47,34 +29,33 @@ static void sort_by_source(graft_mesh *mesh)
 
 /* Coordinates of sources: of nodes from the host, of the halo from `halo`. */
 struct offsets {
-    const graft_mesh  *mesh;
-    const graft_field *x;
-    const double      *period;
+    const graft_mesh           *mesh;
+    const struct gr_local_mesh *local;
 };
 
-/* The offset of the nearest image. */
-static double nearest(double offset, double period)
+static double coordinate(const struct offsets *o, int32_t source, int c)
 {
-    return period > 0 && fabs(offset) > 0.5 * period ? offset - period * round(offset / period) : offset;
+    const graft_mesh *mesh = o->mesh;
+
+    return source < mesh->n_nodes ? gr_field_at(&o->local->x, mesh->row_of[source], c)
+                                  : o->local->halo_x[(source - mesh->n_nodes) * mesh->dim + c];
 }
 
 static void offset_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct offsets *o = arg;
     const graft_mesh     *mesh = o->mesh;
-    const int32_t         dim = mesh->dim;
 
     (void)chunk;
     for (int64_t e = begin; e < end; e++)
-        for (int c = 0; c < dim; c++)
-            mesh->offset[e * dim + c] = nearest(gr_field_at(o->x, mesh->row_of[mesh->source[e]], c) -
-                                                    gr_field_at(o->x, mesh->row_of[mesh->target[e]], c),
-                                                o->period[c]);
+        for (int c = 0; c < mesh->dim; c++)
+            mesh->offset[e * mesh->dim + c] = gr_nearest_image(
+                coordinate(o, mesh->source[e], c) - coordinate(o, mesh->target[e], c), o->local->args->period[c]);
 }
 
 static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, graft_error *error)
 {
-    struct offsets o = { mesh, &local->x, local->args->period };
+    struct offsets o = { mesh, local };
     int32_t        rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(mesh->context, mesh->target, mesh->n_edges, error));
@@ -88,25 +69,37 @@ done:
     return rc;
 }
 
-static int32_t make_mesh(graft_mesh *mesh, struct gr_local_mesh *local, graft_error *error)
+/* What this rank does alone. */
+static int32_t read_local(graft_mesh *mesh, struct gr_local_mesh *local, graft_error *error)
 {
-    struct gr_mesh_once once;
-    int32_t             rc = gr_mesh_check(local->args, mesh->comm->n_ranks, &local->x, error);
+    int32_t rc = gr_mesh_check(local->args, mesh->comm->n_ranks, &local->x, error);
 
-    if (rc == GRAFT_OK && mesh->comm->n_ranks > 1)
-        rc = gr_fail(error, GRAFT_ERR_UNSUPPORTED, "a mesh over %d ranks", mesh->comm->n_ranks);
-    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
+    GR_TRY(rc);
     mesh->kind = local->args->kind;
     mesh->dim = local->args->dim;
     mesh->n_rows = local->args->n_rows;
-    if (rc == GRAFT_OK) rc = gr_local_nodes(local, error);
-    if (rc == GRAFT_OK) rc = gr_local_edges(local, error);
-    if (rc == GRAFT_OK) rc = take_local(mesh, local, error);
-    if (rc == GRAFT_OK) rc = complete(mesh, local, error);
-    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
-    once = (struct gr_mesh_once){ mesh->n_nodes, mesh->n_edges };
+    rc = gr_local_nodes(local, error);
+done:
+    return rc;
+}
+
+static int32_t make_mesh(graft_mesh *mesh, struct gr_local_mesh *local, graft_error *error)
+{
+    struct gr_meeting   meeting = { 0 };
+    struct gr_mesh_once once;
+    int32_t             rc = gr_comm_agree(mesh->comm, read_local(mesh, local, error), error);
+
+    GR_TRY(rc);
+    GR_TRY(gr_local_meet(local, &meeting, error));
+    GR_TRY(gr_comm_agree(mesh->comm, gr_local_edges(local, error), error));
+    GR_TRY(mesh->kind == GRAFT_MESH_SHARED || mesh->comm->n_ranks == 1
+               ? gr_mesh_take_shared(mesh, local, &meeting, &once, error)
+               : gr_mesh_take_ghosts(mesh, local, &meeting, &once, error));
+    GR_TRY(gr_comm_agree(mesh->comm, complete(mesh, local, error), error));
+    GR_ASSERT(gr_halo_is_valid(&mesh->halo, mesh->comm->n_ranks, mesh->comm->rank));
     rc = gr_mesh_share(mesh, &once, error);
 done:
+    gr_meeting_fini(local->context, &meeting);
     return rc;
 }
 

@@ -1,0 +1,324 @@
+/* Nodes with owners: a rank has the edges to its own nodes. Edges to ghosts are sent to their owners, and the sources
+ * that other ranks own are the halo. Until its nodes are numbered, a node of another rank is named by its owner and by
+ * its number among all nodes there, ghosts too, which is called its place.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/sort.h"
+#include "comm/route.h"
+#include "mesh/build.h"
+
+#include <string.h>
+
+/* An edge in a message to the owner of its target. */
+struct ghost_edge {
+    int32_t target;       /* place at the receiver */
+    int32_t owner, place; /* of the source */
+};
+
+/* What an owner tells of a node; `dim` coordinates follow. */
+struct halo_reply {
+    int64_t id, number;
+};
+
+struct ghosts {
+    graft_mesh              *mesh;
+    struct gr_local_mesh    *local;
+    const struct gr_meeting *meeting;
+    int32_t                 *owner, *place; /* [n] of each node of this rank */
+    struct gr_route          edges, nodes;
+    struct ghost_edge       *out, *in;
+    int32_t                 *column;   /* [n] which source of the mesh each node is, at first whether it is one */
+    int64_t                 *key;      /* [halo] owner << 32 | place, rising */
+    int32_t                 *requests; /* [received] */
+    char                    *replies, *answers; /* sent and received, see reply_bytes() */
+    int64_t                 *id;                /* [n_sources] */
+};
+
+static void ghosts_fini(struct ghosts *g)
+{
+    void *const blocks[] = { g->owner, g->place,    g->out,     g->in,      g->column,
+                             g->key,   g->requests, g->replies, g->answers, g->id };
+
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(g->mesh->context, blocks[i]);
+    gr_route_fini(&g->edges);
+    gr_route_fini(&g->nodes);
+}
+
+/* The owners that the host gives, or the lowest rank that has each node. */
+static int32_t find_owners(struct ghosts *g, graft_error *error)
+{
+    const struct gr_local_mesh *local = g->local;
+    const graft_mesh_args      *a = local->args;
+    const int32_t               rank = local->comm->rank, n_ranks = local->comm->n_ranks;
+
+    for (int64_t v = 0; v < local->n; v++) {
+        g->owner[v] = a->owners != NULL ? a->owners[local->row_of[v]] : rank;
+        g->place[v] = -1;
+    }
+    for (int32_t q = 0; q < n_ranks; q++)
+        for (int64_t k = g->meeting->start[q]; k < g->meeting->start[q + 1]; k++) {
+            const int32_t v = g->meeting->node[k];
+
+            if (a->owners == NULL && q < g->owner[v]) g->owner[v] = q;
+            if (g->owner[v] == q) g->place[v] = g->meeting->place[k];
+        }
+    for (int64_t v = 0; v < local->n; v++)
+        if (g->owner[v] != rank && g->place[v] < 0)
+            return gr_fail(error, GRAFT_ERR_FORMAT,
+                           "row %lld, node %lld: its owner is rank %d, which does not have this node",
+                           (long long)local->row_of[v] + a->index_base, (long long)local->id[v], g->owner[v]);
+    return GRAFT_OK;
+}
+
+/* Number the nodes that this rank owns, in their order. */
+static int32_t number_own(struct ghosts *g, graft_error *error)
+{
+    const struct gr_local_mesh *local = g->local;
+    graft_mesh                 *mesh = g->mesh;
+    const int32_t               rank = local->comm->rank;
+    int64_t                     own = 0;
+    int32_t                     rc = GRAFT_OK;
+
+    for (int64_t v = 0; v < local->n; v++) own += g->owner[v] == rank;
+    mesh->n_nodes = own;
+    GR_TRY(GR_NEW(local->context, mesh->node_of, local->args->n_rows, error));
+    GR_TRY(GR_NEW(local->context, mesh->row_of, own, error));
+    GR_TRY(GR_NEW(local->context, mesh->id, own, error));
+    own = 0;
+    for (int64_t v = 0; v < local->n; v++) { /* a rank has each node in one row, so this is its row, too */
+        mesh->node_of[v] = g->owner[v] == rank ? (int32_t)own : -1;
+        if (g->owner[v] != rank) continue;
+        mesh->row_of[own] = local->row_of[v];
+        mesh->id[own++] = local->id[v];
+    }
+done:
+    return rc;
+}
+
+/* Send the edges to ghosts to their owners. */
+static int32_t send_edges(struct ghosts *g, graft_error *error)
+{
+    const struct gr_local_mesh *local = g->local;
+    const int32_t               rank = local->comm->rank;
+    int32_t                     rc = GRAFT_OK;
+
+    g->edges.is_peer = g->meeting->is_peer;
+    for (int64_t v = 0; v < local->n; v++)
+        if (g->owner[v] != rank) g->edges.out[g->owner[v] + 1] += local->row_ptr[v + 1] - local->row_ptr[v];
+    GR_TRY(gr_route_plan(&g->edges, error));
+    rc = GR_NEW(local->context, g->out, gr_route_n_out(&g->edges), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(local->context, g->in, gr_route_n_in(&g->edges), error);
+    GR_TRY(gr_comm_agree(local->comm, rc, error));
+    for (int64_t v = 0; v < local->n; v++) {
+        if (g->owner[v] == rank) continue;
+        for (int64_t e = local->row_ptr[v]; e < local->row_ptr[v + 1]; e++) {
+            const int32_t s = local->source[e];
+
+            g->out[gr_route_take(&g->edges, g->owner[v], 1)] =
+                (struct ghost_edge){ g->place[v], g->owner[s], g->owner[s] == rank ? s : g->place[s] };
+        }
+    }
+    gr_route_rewind(&g->edges);
+    GR_TRY(gr_route_send(&g->edges, g->out, g->in, sizeof *g->in, error));
+    gr_free(local->context, g->out);
+    g->out = NULL;
+done:
+    return rc;
+}
+
+static int64_t key_of_node(int32_t owner, int32_t place)
+{
+    return (int64_t)owner << 32 | place;
+}
+
+/* Collect the sources of edges to own nodes that other ranks own, each once. */
+static int32_t collect_sources(struct ghosts *g, graft_error *error)
+{
+    const struct gr_local_mesh *local = g->local;
+    const int32_t               rank = local->comm->rank;
+    const int64_t               n_in = gr_route_n_in(&g->edges);
+    int64_t                     count = 0;
+    int32_t                     rc = GR_NEW(local->context, g->column, local->n, error);
+
+    GR_TRY(rc);
+    for (int64_t v = 0; v < local->n; v++) {
+        if (g->owner[v] != rank) continue;
+        for (int64_t e = local->row_ptr[v]; e < local->row_ptr[v + 1]; e++) {
+            const int32_t s = local->source[e];
+
+            if (g->owner[s] != rank && g->column[s] == 0) count++;
+            g->column[s] = 1;
+        }
+    }
+    GR_TRY(GR_NEW(local->context, g->key, count + n_in, error));
+    count = 0;
+    for (int64_t v = 0; v < local->n; v++)
+        if (g->owner[v] != rank && g->column[v]) g->key[count++] = key_of_node(g->owner[v], g->place[v]);
+    for (int64_t k = 0; k < n_in; k++)
+        if (g->in[k].owner != rank) g->key[count++] = key_of_node(g->in[k].owner, g->in[k].place);
+    GR_TRY(gr_sort_unique(local->context, g->key, key_of_node(local->comm->n_ranks, 0), &count, error));
+    g->mesh->halo.count = count;
+    g->mesh->n_sources = g->mesh->n_nodes + count;
+    if (g->mesh->n_sources >= INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "a rank has %lld nodes and gathers from %lld of other ranks, "
+                       "expected less than %d together",
+                       (long long)g->mesh->n_nodes, (long long)count, INT32_MAX);
+done:
+    return rc;
+}
+
+static int64_t reply_bytes(const struct ghosts *g)
+{
+    return (int64_t)sizeof(struct halo_reply) + g->mesh->dim * (int64_t)sizeof(double);
+}
+
+/* Request the nodes of the halo from their owners. */
+static int32_t request_halo(struct ghosts *g, graft_error *error)
+{
+    graft_mesh     *mesh = g->mesh;
+    const int32_t   n_ranks = mesh->comm->n_ranks;
+    struct gr_halo *halo = &mesh->halo;
+    int32_t         rc = GR_NEW(mesh->context, halo->start, (int64_t)n_ranks + 1, error);
+
+    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, halo->place, halo->count, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, g->answers, halo->count * reply_bytes(g), error);
+    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
+    for (int64_t k = 0; k < halo->count; k++) {
+        g->nodes.out[(g->key[k] >> 32) + 1]++;
+        halo->place[k] = (int32_t)g->key[k];
+    }
+    GR_TRY(gr_route_plan(&g->nodes, error));
+    memcpy(halo->start, g->nodes.out, ((size_t)n_ranks + 1) * sizeof *halo->start);
+    rc = GR_NEW(mesh->context, g->requests, gr_route_n_in(&g->nodes), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, g->replies, gr_route_n_in(&g->nodes) * reply_bytes(g), error);
+    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
+    rc = gr_route_send(&g->nodes, halo->place, g->requests, sizeof *g->requests, error);
+done:
+    return rc;
+}
+
+/* Reply to requests for own nodes. */
+static int32_t reply(struct ghosts *g, graft_error *error)
+{
+    const struct gr_local_mesh *local = g->local;
+
+    for (int64_t k = 0; k < gr_route_n_in(&g->nodes); k++) {
+        const int32_t           v = g->requests[k];
+        const struct halo_reply record = { local->id[v], g->mesh->node_of[v] };
+        char                   *to = g->replies + k * reply_bytes(g);
+
+        GR_ASSERT(record.number >= 0);
+        memcpy(to, &record, sizeof record);
+        for (int c = 0; c < g->mesh->dim; c++) {
+            const double x = gr_field_at(&local->x, local->row_of[v], c);
+
+            memcpy(to + sizeof record + (uint64_t)c * sizeof x, &x, sizeof x);
+        }
+    }
+    return gr_route_return(&g->nodes, g->replies, g->answers, reply_bytes(g), error);
+}
+
+/* Numbers, ids and coordinates of the halo. Owners number their nodes in the order of their places, so the numbers
+ * rise, too. */
+static int32_t read_answers(struct ghosts *g, graft_error *error)
+{
+    graft_mesh   *mesh = g->mesh;
+    const int32_t dim = mesh->dim;
+    int32_t       rc = GR_NEW(mesh->context, g->id, mesh->n_sources, error);
+
+    GR_TRY(rc);
+    GR_TRY(GR_NEW(mesh->context, g->local->halo_x, mesh->halo.count * dim, error));
+    if (mesh->n_nodes > 0) memcpy(g->id, mesh->id, (size_t)mesh->n_nodes * sizeof *g->id);
+    for (int64_t k = 0; k < mesh->halo.count; k++) {
+        const char       *from = g->answers + k * reply_bytes(g);
+        struct halo_reply record;
+
+        memcpy(&record, from, sizeof record);
+        memcpy(g->local->halo_x + k * dim, from + sizeof record, (size_t)dim * sizeof(double));
+        mesh->halo.place[k] = (int32_t)record.number;
+        g->id[mesh->n_nodes + k] = record.id;
+    }
+done:
+    return rc;
+}
+
+/* The number of a source, by its owner and place. */
+static int32_t column_of(const struct ghosts *g, int32_t owner, int32_t place)
+{
+    const int64_t key = key_of_node(owner, place), begin = g->mesh->halo.start[owner];
+
+    if (owner == g->mesh->comm->rank) return g->mesh->node_of[place];
+    return (int32_t)(g->mesh->n_nodes + begin +
+                     gr_sorted_index(g->key + begin, g->mesh->halo.start[owner + 1] - begin, key));
+}
+
+/* Rows of own nodes: edges of this rank, and those that others have sent. */
+static int32_t make_own_rows(struct ghosts *g, graft_error *error)
+{
+    struct gr_local_mesh *local = g->local;
+    graft_mesh           *mesh = g->mesh;
+    const int32_t         rank = local->comm->rank;
+    const int64_t         n_in = gr_route_n_in(&g->edges);
+    int64_t              *next;
+    int32_t               rc = GR_NEW(local->context, mesh->row_ptr, mesh->n_nodes + 1, error);
+
+    GR_TRY(rc);
+    next = mesh->row_ptr;
+    for (int64_t v = 0; v < local->n; v++) {
+        if (g->column[v]) g->column[v] = column_of(g, g->owner[v], g->owner[v] == rank ? (int32_t)v : g->place[v]);
+        if (g->owner[v] == rank) next[mesh->node_of[v] + 1] = local->row_ptr[v + 1] - local->row_ptr[v];
+    }
+    for (int64_t k = 0; k < n_in; k++) next[mesh->node_of[g->in[k].target] + 1]++;
+    for (int64_t i = 0; i < mesh->n_nodes; i++) next[i + 1] += next[i];
+    GR_TRY(GR_NEW(local->context, mesh->source, next[mesh->n_nodes], error));
+    for (int64_t v = 0; v < local->n; v++) {
+        if (g->owner[v] != rank) continue;
+        for (int64_t e = local->row_ptr[v]; e < local->row_ptr[v + 1]; e++)
+            mesh->source[next[mesh->node_of[v]]++] = g->column[local->source[e]];
+    }
+    for (int64_t k = 0; k < n_in; k++)
+        mesh->source[next[mesh->node_of[g->in[k].target]]++] = column_of(g, g->in[k].owner, g->in[k].place);
+    memmove(next + 1, next, (size_t)mesh->n_nodes * sizeof *next);
+    next[0] = 0;
+    gr_free(local->context, local->source);
+    local->source = NULL;
+    rc = gr_adjacency_tidy(local->context, local->team, mesh->n_nodes, g->id, mesh->row_ptr, &mesh->source, error);
+    mesh->n_edges = mesh->row_ptr[mesh->n_nodes];
+done:
+    return rc;
+}
+
+static int32_t begin_ghosts(struct ghosts *g, graft_error *error)
+{
+    const graft_context *context = g->mesh->context;
+    int32_t              rc = gr_route_init(&g->edges, g->mesh->comm, error);
+
+    GR_TRY(rc);
+    GR_TRY(gr_route_init(&g->nodes, g->mesh->comm, error));
+    GR_TRY(GR_NEW(context, g->owner, g->local->n, error));
+    GR_TRY(GR_NEW(context, g->place, g->local->n, error));
+    GR_TRY(find_owners(g, error));
+    rc = number_own(g, error);
+done:
+    return rc;
+}
+
+int32_t gr_mesh_take_ghosts(graft_mesh *mesh, struct gr_local_mesh *local, const struct gr_meeting *meeting,
+                            struct gr_mesh_once *once, graft_error *error)
+{
+    struct ghosts g = { .mesh = mesh, .local = local, .meeting = meeting };
+    int32_t       rc = gr_comm_agree(mesh->comm, begin_ghosts(&g, error), error);
+
+    GR_TRY(rc);
+    GR_TRY(send_edges(&g, error));
+    GR_TRY(gr_comm_agree(mesh->comm, collect_sources(&g, error), error));
+    GR_TRY(request_halo(&g, error));
+    GR_TRY(reply(&g, error));
+    rc = read_answers(&g, error);
+    if (rc == GRAFT_OK) rc = make_own_rows(&g, error);
+    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
+    *once = (struct gr_mesh_once){ mesh->n_nodes, mesh->n_edges };
+done:
+    ghosts_fini(&g);
+    return rc;
+}

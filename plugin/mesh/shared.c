@@ -1,0 +1,219 @@
+/* Shared nodes: every node of a rank is one of the mesh. Copies of nodes are the halo; edges of which both nodes are
+ * shared with another rank are sent there, to find out which of them it has too.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/route.h"
+#include "mesh/build.h"
+
+#include <string.h>
+
+static void take_arrays(graft_mesh *mesh, struct gr_local_mesh *local)
+{
+    mesh->n_nodes = mesh->n_sources = local->n;
+    mesh->n_edges = local->row_ptr[local->n];
+    mesh->node_of = local->node_of;
+    mesh->row_of = local->row_of;
+    mesh->id = local->id;
+    mesh->row_ptr = local->row_ptr;
+    mesh->source = local->source;
+    local->node_of = local->row_of = local->source = NULL;
+    local->id = local->row_ptr = NULL;
+}
+
+static int32_t take_halo(graft_mesh *mesh, const struct gr_meeting *meeting, graft_error *error)
+{
+    const int32_t n_ranks = mesh->comm->n_ranks;
+    int32_t       rc = GRAFT_OK;
+
+    mesh->halo.count = meeting->start[n_ranks];
+    if (mesh->halo.count >= INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "other ranks have %lld copies of nodes, expected less than %d",
+                       (long long)mesh->halo.count, INT32_MAX);
+    GR_TRY(GR_NEW(mesh->context, mesh->halo.start, (int64_t)n_ranks + 1, error));
+    GR_TRY(GR_NEW(mesh->context, mesh->halo.place, mesh->halo.count, error));
+    memcpy(mesh->halo.start, meeting->start, ((size_t)n_ranks + 1) * sizeof *mesh->halo.start);
+    if (mesh->halo.count > 0)
+        memcpy(mesh->halo.place, meeting->place, (size_t)mesh->halo.count * sizeof *mesh->halo.place);
+done:
+    return rc;
+}
+
+/* Weigh the nodes, and list the shared ones. *lower receives how many of them a lower rank has. */
+static int32_t count_copies(graft_mesh *mesh, const struct gr_meeting *meeting, int64_t *lower, graft_error *error)
+{
+    struct gr_mesh_copies *copies = &mesh->copies;
+    double                *ranks; /* of each node */
+    int32_t                rc = GR_NEW(mesh->context, mesh->node_weight, mesh->n_nodes, error);
+
+    GR_TRY(rc);
+    ranks = mesh->node_weight;
+    for (int64_t i = 0; i < mesh->n_nodes; i++) ranks[i] = 1;
+    *lower = 0;
+    for (int64_t k = 0; k < mesh->halo.count; k++) {
+        const int32_t node = meeting->node[k];
+
+        if (ranks[node] == 1) {
+            copies->count++;
+            if (k < mesh->halo.start[mesh->comm->rank]) ++*lower;
+        }
+        ranks[node]++;
+    }
+    GR_TRY(GR_NEW(mesh->context, copies->node, copies->count, error));
+    GR_TRY(GR_NEW(mesh->context, copies->start, copies->count + 1, error));
+    GR_TRY(GR_NEW(mesh->context, copies->before, copies->count, error));
+    GR_TRY(GR_NEW(mesh->context, copies->copy, mesh->halo.count, error));
+done:
+    return rc;
+}
+
+/* The copies of each shared node, a counting sort of the rows of the halo. */
+static int32_t list_copies(graft_mesh *mesh, const struct gr_meeting *meeting, graft_error *error)
+{
+    struct gr_mesh_copies *copies = &mesh->copies;
+    int32_t               *number = NULL; /* of each node among the shared ones */
+    int64_t                put = 0;
+    int32_t                rc = GR_NEW(mesh->context, number, mesh->n_nodes, error);
+
+    GR_TRY(rc);
+    for (int64_t i = 0; i < mesh->n_nodes; i++) {
+        if (mesh->node_weight[i] > 1) {
+            number[i] = (int32_t)put;
+            copies->node[put] = (int32_t)i;
+            copies->start[put + 1] = copies->start[put] + (int64_t)mesh->node_weight[i] - 1;
+            put++;
+        }
+        mesh->node_weight[i] = 1 / mesh->node_weight[i];
+    }
+    for (int64_t k = 0; k < mesh->halo.count; k++) {
+        const int32_t shared = number[meeting->node[k]];
+
+        copies->copy[copies->start[shared]++] = (int32_t)k;
+        copies->before[shared] += k < mesh->halo.start[mesh->comm->rank];
+    }
+    memmove(copies->start + 1, copies->start, (size_t)copies->count * sizeof *copies->start);
+    copies->start[0] = 0;
+done:
+    gr_free(mesh->context, number);
+    return rc;
+}
+
+/* An edge in a message: nodes of the receiver. */
+struct edge_record {
+    int32_t target, source;
+};
+
+struct shared_edges {
+    graft_mesh              *mesh;
+    const struct gr_meeting *meeting;
+    int32_t                 *place; /* [n_nodes] of each node on one other rank, or -1 */
+    struct gr_route          route;
+    struct edge_record      *out, *in;
+};
+
+/* Count (out NULL) or pack the edges to node[k], of which rank q has the source too. */
+static void pack_edges_to(struct shared_edges *s, int32_t q, int32_t node)
+{
+    const graft_mesh *mesh = s->mesh;
+
+    for (int64_t e = mesh->row_ptr[node]; e < mesh->row_ptr[node + 1]; e++) {
+        if (s->place[mesh->source[e]] < 0) continue;
+        if (s->out == NULL) s->route.out[q + 1]++;
+        else s->out[gr_route_take(&s->route, q, 1)] = (struct edge_record){ s->place[node], s->place[mesh->source[e]] };
+    }
+}
+
+static void pack_shared_edges(struct shared_edges *s)
+{
+    const struct gr_meeting *meeting = s->meeting;
+
+    for (int32_t q = 0; q < s->mesh->comm->n_ranks; q++) {
+        const int64_t begin = meeting->start[q], end = meeting->start[q + 1];
+
+        for (int64_t k = begin; k < end; k++) s->place[meeting->node[k]] = meeting->place[k];
+        for (int64_t k = begin; k < end; k++) pack_edges_to(s, q, meeting->node[k]);
+        for (int64_t k = begin; k < end; k++) s->place[meeting->node[k]] = -1;
+    }
+}
+
+static int32_t exchange_shared_edges(struct shared_edges *s, graft_error *error)
+{
+    graft_mesh *mesh = s->mesh;
+    int32_t     rc = gr_route_init(&s->route, mesh->comm, error);
+
+    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, s->place, mesh->n_nodes, error);
+    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
+    s->route.is_peer = s->meeting->is_peer;
+    for (int64_t i = 0; i < mesh->n_nodes; i++) s->place[i] = -1;
+    pack_shared_edges(s);
+    GR_TRY(gr_route_plan(&s->route, error));
+    rc = GR_NEW(mesh->context, s->out, gr_route_n_out(&s->route), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, s->in, gr_route_n_in(&s->route), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, mesh->edge_weight, mesh->n_edges, error);
+    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
+    pack_shared_edges(s);
+    gr_route_rewind(&s->route);
+    rc = gr_route_send(&s->route, s->out, s->in, sizeof *s->in, error);
+done:
+    return rc;
+}
+
+/* The edge from source to target, or -1. Sources of a row rise by their ids. */
+static int64_t find_edge(const graft_mesh *mesh, const struct edge_record *edge)
+{
+    const int64_t id = mesh->id[edge->source], end = mesh->row_ptr[edge->target + 1];
+    int64_t       low = mesh->row_ptr[edge->target], high = end;
+
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+
+        if (mesh->id[mesh->source[middle]] < id) low = middle + 1;
+        else high = middle;
+    }
+    return low < end && mesh->source[low] == edge->source ? low : -1;
+}
+
+/* Edges that lower ranks have come first. *lower receives how many there are. */
+static void weigh_edges(struct shared_edges *s, int64_t *lower)
+{
+    const graft_mesh *mesh = s->mesh;
+    double           *ranks = mesh->edge_weight; /* of each edge */
+
+    for (int64_t e = 0; e < mesh->n_edges; e++) ranks[e] = 1;
+    *lower = 0;
+    for (int64_t k = 0; k < gr_route_n_in(&s->route); k++) {
+        const int64_t e = find_edge(mesh, &s->in[k]);
+
+        if (e < 0) continue;
+        if (k < s->route.in[mesh->comm->rank] && ranks[e] == 1) ++*lower;
+        ranks[e]++;
+    }
+    for (int64_t e = 0; e < mesh->n_edges; e++) ranks[e] = 1 / ranks[e];
+}
+
+static int32_t find_shared_edges(graft_mesh *mesh, const struct gr_meeting *meeting, int64_t *lower, graft_error *error)
+{
+    struct shared_edges s = { .mesh = mesh, .meeting = meeting };
+    int32_t             rc = exchange_shared_edges(&s, error);
+
+    if (rc == GRAFT_OK) weigh_edges(&s, lower);
+    gr_route_fini(&s.route);
+    gr_free(mesh->context, s.place);
+    gr_free(mesh->context, s.out);
+    gr_free(mesh->context, s.in);
+    return rc;
+}
+
+int32_t gr_mesh_take_shared(graft_mesh *mesh, struct gr_local_mesh *local, const struct gr_meeting *meeting,
+                            struct gr_mesh_once *once, graft_error *error)
+{
+    struct gr_mesh_once lower = { 0 };
+    int32_t             rc = take_halo(mesh, meeting, error);
+
+    take_arrays(mesh, local);
+    if (rc == GRAFT_OK && mesh->comm->n_ranks > 1) rc = count_copies(mesh, meeting, &lower.n_nodes, error);
+    if (rc == GRAFT_OK && mesh->comm->n_ranks > 1) rc = list_copies(mesh, meeting, error);
+    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
+    if (mesh->comm->n_ranks > 1) GR_TRY(find_shared_edges(mesh, meeting, &lower.n_edges, error));
+    *once = (struct gr_mesh_once){ mesh->n_nodes - lower.n_nodes, mesh->n_edges - lower.n_edges };
+done:
+    return rc;
+}
