@@ -89,8 +89,8 @@ int32_t gr_mgn_create(graft_mesh *mesh, const struct gr_mgn_shape *shape, graft_
     struct gr_mgn *g = gr_new(mesh->context, 1, sizeof *g, "network on a mesh", error);
     int32_t        rc = gr_comm_agree(mesh->comm, g != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM, error);
 
+    if (g != NULL) g->context = mesh->context;
     GR_TRY(rc);
-    g->context = mesh->context;
     g->mesh = mesh;
     g->shape = shape;
     g->dtype = dtype;

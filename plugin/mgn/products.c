@@ -3,9 +3,69 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mgn/inside.h"
 
+#include <string.h>
+
 static int is_concurrent(const struct gr_mgn *g)
 {
     return (g->dense->table->dense->flags & GRAFT_DENSE_CONCURRENT) != 0 && !gr_dense_verifies(g->context);
+}
+
+/* Whether a row of a product x W^T has the same bits in every place and with every number of rows. */
+static int32_t try_rows(struct gr_mgn *g, int64_t in, int64_t out, int *alike, graft_error *error)
+{
+    static const int64_t       counts[] = { 1, 2, 5, GR_MGN_ROWS / 2 + 1, GR_MGN_ROWS };
+    char                      *x = NULL, *w = NULL, *y = NULL;
+    const struct gr_mgn_matrix matrix = { .stride = in, .out = out, .in = in };
+    int32_t                    rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(g->context, x, (GR_MGN_ROWS + out) * in * g->element, error));
+    GR_TRY(GR_NEW(g->context, y, (GR_MGN_ROWS + 1) * out * g->element, error));
+    w = x + GR_MGN_ROWS * in * g->element;
+    for (int64_t i = 0; i < (GR_MGN_ROWS + out) * in; i++) {
+        const int64_t  row = i / in, number = row < GR_MGN_ROWS ? i % in : i;
+        const uint32_t bits = (uint32_t)number * 2654435761u + 12345;
+        const double   value = 1 + (double)bits / 4294967296.0 / 3;
+
+        if (g->dtype == GRAFT_F64) ((double *)(void *)x)[i] = value;
+        else ((float *)(void *)x)[i] = (float)value;
+    }
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct gr_mgn_matrix of = matrix;
+
+        of.at = w;
+        gr_mgn_multiply(g, 0, of, counts[i], x, 0, y + out * g->element);
+        if (i == 0) memcpy(y, y + out * g->element, (uint64_t)(out * g->element));
+        for (int64_t row = 1; row <= counts[i]; row++)
+            *alike &= memcmp(y, y + row * out * g->element, (uint64_t)(out * g->element)) == 0;
+    }
+    rc = gr_mgn_products_status(g, error);
+done:
+    gr_free(g->context, x);
+    gr_free(g->context, y);
+    return rc;
+}
+
+/* Copies of shared nodes are rows of different blocks on different ranks, and must have the same bits. */
+static int32_t check_bits_of_rows(struct gr_mgn *g, graft_error *error)
+{
+    const int64_t width = gr_mgn_width(g);
+    int           alike = 1;
+    int32_t       rc = GRAFT_OK;
+
+    if (g->mesh->kind != GRAFT_MESH_SHARED || g->mesh->comm->n_ranks == 1) return GRAFT_OK;
+    if (g->dense->table == &gr_dense_reference) return GRAFT_OK;
+    GR_TRY(try_rows(g, g->shape->n_node_in, width, &alike, error));
+    GR_TRY(try_rows(g, width, width, &alike, error));
+    GR_TRY(try_rows(g, width, g->shape->n_out, &alike, error));
+    if (alike) return GRAFT_OK;
+    gr_log(g->context, GRAFT_LOG_WARNING,
+           "plain loops do the products of this network, because with dense module %s copies of a shared node would "
+           "differ in their last bits",
+           g->dense->name);
+    gr_mgn_products_fini(g);
+    g->dense = gr_module_find(g->context, "dense", gr_dense_reference.name);
+done:
+    return rc;
 }
 
 int32_t gr_mgn_products_init(struct gr_mgn *g, graft_error *error)
@@ -21,6 +81,7 @@ int32_t gr_mgn_products_init(struct gr_mgn *g, graft_error *error)
         GR_TRY(gr_module_status(g->dense, "init", rc, error));
         g->n_states = t;
     }
+    rc = check_bits_of_rows(g, error);
 done:
     return rc;
 }

@@ -282,6 +282,50 @@ static void test_gradient_bits(graft_dtype dtype)
     free(again);
 }
 
+static int gradient_works(struct mgn_scene *s)
+{
+    const struct gr_team  team = { .threads = 2 };
+    struct mgn_scene_loss loss = { .scene = s };
+    void                 *gradient = calloc((size_t)s->shape.n_weights, sizeof(double));
+    graft_error           error = GRAFT_INIT(graft_error);
+    int32_t               rc = gr_mgn_reserve_backward(s->mgn, &error);
+
+    if (rc == GRAFT_OK)
+        rc = gr_mgn_backward(s->mgn, s->own_weights, s->own_nodes, s->own_edges, mgn_scene_take_loss, &loss, gradient,
+                             team, &error);
+    free(gradient);
+    return rc == GRAFT_OK;
+}
+
+/* Each allocation fails once; nothing is left of what was made before. */
+static void test_mgn_allocations(void)
+{
+    const struct oracle_mgn what = {
+        .width = 5, .layers = 2, .linear = 2, .has_norm = 1, .n_node_in = 3, .n_edge_in = 3, .n_out = 2
+    };
+    const int64_t before = atomic_load(&live_bytes);
+    int           good = 1, failures = 0, ended = 0;
+
+    for (int64_t at = 0; !ended && good && at < 300; at++) {
+        struct mgn_scene s;
+        graft_error      error = GRAFT_INIT(graft_error);
+        int32_t          rc;
+
+        atomic_store(&fail_at, at);
+        rc = mgn_scene_init(&s, api->context, &what, 23, 9, 0, GRAFT_F32, &error);
+        if (rc == GRAFT_OK) rc = gr_mgn_reserve_backward(s.mgn, &error);
+        ended = atomic_exchange(&fail_at, -1) >= 0;
+        good &= rc == (ended ? GRAFT_OK : GRAFT_ERR_NOMEM);
+        /* What it has can still be used. */
+        if (rc < 0 && s.mgn != NULL) good &= forward_error(&s) < 1e-5 && gradient_works(&s);
+        if (!good) diag("allocation %lld: %d %s", (long long)at, rc, error.message);
+        failures += rc < 0;
+        mgn_scene_fini(&s);
+        good &= atomic_load(&live_bytes) == before;
+    }
+    ok(good && ended && failures > 20, "each of %d allocations fails, and nothing is left", failures);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const modules[] = { "reference", "auto", "cblas", "onednn" };
@@ -308,6 +352,7 @@ int main(int argc, char **argv)
     test_mgn_gradient();
     test_gradient_bits(GRAFT_F32);
     test_gradient_bits(GRAFT_F64);
+    test_mgn_allocations();
     api->close(api->context);
     ok(atomic_load(&live_bytes) == 0, "all memory is given back");
     return done();

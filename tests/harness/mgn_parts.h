@@ -1,0 +1,220 @@
+/* What ranks have of one mesh, made by hand: ghosts or shared nodes, in two partitions. For networks of model mgn.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef MGN_PARTS_H
+#define MGN_PARTS_H
+
+#include "harness/mgn_scene.h"
+#include "harness/ranks.h"
+
+enum { NODES = 61, MOST = 12 };
+
+/* What all ranks see. */
+struct world {
+    struct mgn_scene scene; /* the whole mesh, on one rank */
+    graft_mesh_kind  kind;
+    int              in_blocks; /* the partition; else by hash */
+    const char      *codec;     /* option halo.codec, NULL: raw */
+    const char      *module;    /* of dense products: a name, or a file; NULL: reference */
+    int              exact;
+    int64_t          fail_at;                 /* of fail_rank: an allocation of its network */
+    double          *output, *gradient, loss; /* of one rank */
+    double           found[RANKS_MOST][NODES * 4], *gradients[RANKS_MOST], losses[RANKS_MOST];
+    int64_t          bytes_sent[RANKS_MOST];
+};
+
+/* What a rank has of the mesh. */
+struct rank_part {
+    struct world  *world;
+    graft_mesh     mesh;
+    int32_t        global[NODES];            /* of its nodes */
+    int32_t        local[RANKS_MOST][NODES]; /* numbers of nodes on each rank; -1: not there */
+    int32_t        edge[NODES * (9 + MOST)]; /* of the whole mesh, by edge of the rank */
+    double         node_weight[NODES];
+    void          *nodes, *edges;
+    struct gr_mgn *mgn;
+};
+
+static inline int32_t rank_of(const struct world *w, int32_t n_ranks, int64_t node)
+{
+    return (int32_t)(w->in_blocks ? node * n_ranks / NODES : (node * 2654435761 >> 7) % n_ranks);
+}
+
+/* Shared: an edge is on the rank that owns its source, and some are also on the one of its target. */
+static inline int edge_is_on(const struct world *w, int32_t n_ranks, int64_t k, int32_t rank)
+{
+    const graft_mesh *whole = &w->scene.mesh;
+    const int32_t of_source = rank_of(w, n_ranks, whole->source[k]), of_target = rank_of(w, n_ranks, whole->target[k]);
+
+    if (w->kind == GRAFT_MESH_GHOSTS) return of_target == rank;
+    return of_source == rank || (k % 3 == 0 && of_target == rank);
+}
+
+static inline int node_is_on(const struct world *w, int32_t n_ranks, int64_t node, int32_t rank)
+{
+    const graft_mesh *whole = &w->scene.mesh;
+    int               is_on = rank_of(w, n_ranks, node) == rank;
+
+    for (int64_t k = 0; k < whole->n_edges && w->kind == GRAFT_MESH_SHARED; k++)
+        if (whole->source[k] == node || whole->target[k] == node) is_on |= edge_is_on(w, n_ranks, k, rank);
+    return is_on;
+}
+
+static inline void number_nodes(struct rank_part *p, int32_t n_ranks, int32_t rank)
+{
+    for (int32_t q = 0; q < n_ranks; q++) {
+        int32_t count = 0;
+
+        for (int32_t i = 0; i < NODES; i++) p->local[q][i] = node_is_on(p->world, n_ranks, i, q) ? count++ : -1;
+        if (q == rank) p->mesh.n_nodes = p->mesh.n_rows = p->mesh.n_sources = count;
+    }
+    for (int32_t i = 0; i < NODES; i++) {
+        int on = 0;
+
+        for (int32_t q = 0; q < n_ranks; q++) on += p->local[q][i] >= 0;
+        if (p->local[rank][i] < 0) continue;
+        p->global[p->local[rank][i]] = i;
+        p->node_weight[p->local[rank][i]] = 1.0 / on;
+    }
+}
+
+/* Ghosts: nodes of others that edges come from. Shared: copies of its nodes. */
+static inline int needs_row(const struct rank_part *p, int32_t n_ranks, int32_t rank, int32_t q, int32_t node)
+{
+    const graft_mesh *whole = &p->world->scene.mesh;
+
+    if (q == rank || p->local[q][node] < 0) return 0;
+    if (p->world->kind == GRAFT_MESH_SHARED) return p->local[rank][node] >= 0;
+    for (int64_t k = 0; k < whole->n_edges; k++)
+        if (whole->source[k] == node && edge_is_on(p->world, n_ranks, k, rank)) return 1;
+    return 0;
+}
+
+static inline void make_rank_halo(struct rank_part *p, int32_t n_ranks, int32_t rank, int32_t *halo_row)
+{
+    struct gr_halo *halo = &p->mesh.halo;
+
+    halo->start = calloc((size_t)n_ranks + 1, sizeof *halo->start);
+    halo->place = calloc((size_t)(n_ranks * NODES) + 1, sizeof *halo->place);
+    for (int32_t q = 0; q < n_ranks; q++) {
+        for (int32_t i = 0; i < NODES; i++) {
+            if (!needs_row(p, n_ranks, rank, q, i)) continue;
+            halo_row[q * NODES + i] = (int32_t)halo->count;
+            halo->place[halo->count++] = p->local[q][i];
+        }
+        halo->start[q + 1] = halo->count;
+    }
+}
+
+static inline void make_rank_copies(struct rank_part *p, int32_t n_ranks, int32_t rank, const int32_t *halo_row)
+{
+    struct gr_mesh_copies *copies = &p->mesh.copies;
+    int64_t                at = 0;
+
+    copies->node = calloc(NODES + 1, sizeof *copies->node);
+    copies->start = calloc(NODES + 1, sizeof *copies->start);
+    copies->before = calloc(NODES + 1, sizeof *copies->before);
+    copies->copy = calloc((size_t)p->mesh.halo.count + 1, sizeof *copies->copy);
+    for (int32_t i = 0; i < NODES && p->world->kind == GRAFT_MESH_SHARED; i++) {
+        int is_shared = 0;
+
+        if (p->local[rank][i] < 0) continue;
+        for (int32_t q = 0; q < n_ranks; q++) {
+            if (q == rank || p->local[q][i] < 0) continue;
+            is_shared = 1;
+            copies->before[copies->count] += q < rank;
+            copies->copy[at++] = halo_row[q * NODES + i];
+        }
+        if (!is_shared) continue;
+        copies->node[copies->count++] = p->local[rank][i];
+        copies->start[copies->count] = at;
+    }
+}
+
+static inline void make_rank_edges(struct rank_part *p, int32_t n_ranks, int32_t rank, const int32_t *halo_row)
+{
+    const struct world *w = p->world;
+    const graft_mesh   *whole = &w->scene.mesh;
+    graft_mesh         *mesh = &p->mesh;
+    int64_t            *place;
+
+    mesh->row_ptr = calloc(NODES + 1, sizeof *mesh->row_ptr);
+    mesh->source = calloc((size_t)whole->n_edges + 1, sizeof *mesh->source);
+    mesh->target = calloc((size_t)whole->n_edges + 1, sizeof *mesh->target);
+    mesh->edge_weight = calloc((size_t)whole->n_edges + 1, sizeof *mesh->edge_weight);
+    mesh->out_edge = calloc((size_t)whole->n_edges + 1, sizeof *mesh->out_edge);
+    for (int64_t k = 0; k < whole->n_edges; k++) {
+        const int32_t source = whole->source[k], owner = rank_of(w, n_ranks, source);
+        int           on = 0;
+
+        for (int32_t q = 0; q < n_ranks; q++) on += edge_is_on(w, n_ranks, k, q);
+        if (!edge_is_on(w, n_ranks, k, rank)) continue;
+        mesh->source[mesh->n_edges] = p->local[rank][source] >= 0
+                                          ? p->local[rank][source]
+                                          : (int32_t)mesh->n_nodes + halo_row[owner * NODES + source];
+        mesh->target[mesh->n_edges] = p->local[rank][whole->target[k]];
+        mesh->edge_weight[mesh->n_edges] = 1.0 / on;
+        p->edge[mesh->n_edges] = (int32_t)k;
+        mesh->row_ptr[mesh->target[mesh->n_edges++] + 1]++;
+    }
+    for (int64_t i = 0; i < mesh->n_nodes; i++) mesh->row_ptr[i + 1] += mesh->row_ptr[i];
+    mesh->out_ptr = calloc((size_t)mesh->n_sources + 2, sizeof *mesh->out_ptr);
+    place = calloc((size_t)mesh->n_sources + 2, sizeof *place);
+    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->out_ptr[mesh->source[k] + 1]++;
+    for (int64_t i = 0; i < mesh->n_sources; i++) mesh->out_ptr[i + 1] += mesh->out_ptr[i];
+    memcpy(place, mesh->out_ptr, (size_t)(mesh->n_sources + 1) * sizeof *place);
+    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->out_edge[place[mesh->source[k]]++] = (int32_t)k;
+    free(place);
+}
+
+/* The rows of `whole` that a rank has, in the type of the network. */
+static inline void *take_part_rows(const struct world *w, const double *whole, const int32_t *which, int64_t n,
+                                   int64_t columns)
+{
+    double *rows = malloc((size_t)(n * columns + 1) * sizeof *rows);
+    void   *converted;
+
+    for (int64_t i = 0; i < n * columns; i++) rows[i] = whole[which[i / columns] * columns + i % columns];
+    converted = mgn_scene_convert(rows, n * columns, w->scene.dtype);
+    free(rows);
+    return converted;
+}
+
+static inline void rank_part_init(struct rank_part *p, struct world *w, const struct rank *r)
+{
+    int32_t *halo_row = calloc((size_t)r->n_ranks * NODES, sizeof *halo_row);
+
+    memset(p, 0, sizeof *p);
+    p->world = w;
+    p->mesh.context = r->context;
+    p->mesh.comm = r->comm;
+    p->mesh.kind = w->kind;
+    number_nodes(p, r->n_ranks, r->rank);
+    make_rank_halo(p, r->n_ranks, r->rank, halo_row);
+    if (w->kind == GRAFT_MESH_GHOSTS) p->mesh.n_sources += p->mesh.halo.count;
+    make_rank_copies(p, r->n_ranks, r->rank, halo_row);
+    make_rank_edges(p, r->n_ranks, r->rank, halo_row);
+    p->nodes = take_part_rows(w, w->scene.nodes, p->global, p->mesh.n_nodes, w->scene.what.n_node_in);
+    p->edges = take_part_rows(w, w->scene.edges, p->edge, p->mesh.n_edges, w->scene.what.n_edge_in);
+    free(halo_row);
+}
+
+static inline void rank_part_fini(struct rank_part *p)
+{
+    gr_mgn_destroy(p->mgn);
+    free(p->mesh.row_ptr);
+    free(p->mesh.source);
+    free(p->mesh.target);
+    free(p->mesh.edge_weight);
+    free(p->mesh.out_ptr);
+    free(p->mesh.out_edge);
+    free(p->mesh.halo.start);
+    free(p->mesh.halo.place);
+    free(p->mesh.copies.node);
+    free(p->mesh.copies.start);
+    free(p->mesh.copies.before);
+    free(p->mesh.copies.copy);
+    free(p->nodes);
+    free(p->edges);
+}
+
+#endif
