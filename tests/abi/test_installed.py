@@ -6,41 +6,16 @@ import glob
 import json
 import os
 import re
-import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 
 import tap
+from installed import fine, install, installed_and_moved, kept_log, meson_of, option, run
 
-TIMEOUT = 900
 MPI = dict(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
            OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_hwloc_base_binding_policy="none",
            GRAFT_THREADS="1")
-
-
-def run(*command, cwd=None, **variables):
-    """With nothing in the environment that leads to another Graft."""
-    environment = {key: value for key, value in os.environ.items()
-                   if not key.startswith("GRAFT_") and key not in ("LD_LIBRARY_PATH", "PYTHONPATH")}
-    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=TIMEOUT, check=False, cwd=cwd, env=environment | {"LC_ALL": "C.UTF-8"} | variables)
-
-
-def configured_by(build):
-    """The Meson that made this build: another version may not read it."""
-    with open(f"{build}/build.ninja", encoding="utf-8") as file:
-        return shlex.split(re.search(r"^ command = (.*) --internal regenerate ", file.read(), re.MULTILINE)[1])
-
-
-def fine(name, result):
-    return tap.ok(result.returncode == 0, name, f"exit status {result.returncode}", result.stdout, result.stderr)
-
-
-def option(build, name):
-    result = run(*meson, "introspect", "--buildoptions", build)
-    return next(entry["value"] for entry in json.loads(result.stdout) if entry["name"] == name)
 
 
 def files_of(folder):
@@ -48,30 +23,16 @@ def files_of(folder):
                   for path, _, names in os.walk(folder) for name in names)
 
 
-def install(build, target):
-    return run(*meson, "install", "-C", build, "--no-rebuild", "--destdir", target)
-
-
 def install_and_move(build):
-    """The moved tree. The log of the last installation belongs to the user."""
-    log = os.path.join(build, "meson-logs", "install-log.txt")
-    kept = open(log, "rb").read() if os.path.exists(log) else None
-    try:
-        if not fine("it installs", install(build, f"{base}/first")):
-            return None
-        shutil.move(f"{base}/first" + option(build, "prefix"), f"{base}/moved")
-        shutil.rmtree(f"{base}/first")
-        fine("it installs again", install(build, f"{base}/second"))
-        fine("it uninstalls", run(*meson, "--internal", "uninstall", cwd=build))
-        left = files_of(f"{base}/second")
-        tap.ok(not left, "uninstalling leaves no file", *left)
-    finally:
-        if kept is not None:
-            with open(log, "wb") as file:
-                file.write(kept)
-        elif os.path.exists(log):
-            os.remove(log)
-    return f"{base}/moved"
+    """The moved tree."""
+    with kept_log(build):
+        tree = installed_and_moved(build, base)
+        if tree is not None:
+            fine("it installs again", install(build, f"{base}/second"))
+            fine("it uninstalls", run(*meson, "--internal", "uninstall", cwd=build))
+            left = files_of(f"{base}/second")
+            tap.ok(not left, "uninstalling leaves no file", *left)
+    return tree
 
 
 def configure(libdir):
@@ -247,7 +208,7 @@ def test_pages(tree, programs):
 
 
 root, made_in = map(os.path.abspath, sys.argv[1:3])
-meson = configured_by(made_in)
+meson = meson_of(made_in)
 with tempfile.TemporaryDirectory(prefix="graft-installed-") as base:
     base = os.path.realpath(base)
     if len(sys.argv) > 3:
