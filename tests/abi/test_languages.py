@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that no C compiler has seen: Python with ctypes, Fortran with ISO_C_BINDING.
+"""A host that no C compiler has seen: Python with ctypes. tests/hosts has those in Fortran.
 
 usage: test_languages.py LIBRARY
 """
 import ctypes
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 
 import tap
 
@@ -20,7 +16,6 @@ class Error(ctypes.Structure):
                 ("message", ctypes.c_char * 448)]
 
 
-TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOG = ctypes.CFUNCTYPE(None, P, I32, ctypes.c_char_p)
 
 
@@ -107,22 +102,5 @@ def python_host(path):
     tap.ok(all(level < 2 for level, _ in lines), "ctypes: nothing in the log reads as a warning", *lines)
 
 
-def fortran_host(path):
-    name = "Fortran: a product, and the message of a mistake"
-    compiler = shutil.which("gfortran")
-    if compiler is None:
-        tap.skip(name, "gfortran is not installed")
-        return
-    sources = [os.path.join(TESTS, *source) for source in (("harness", "graft.f90"), ("abi", "host.f90"))]
-    with tempfile.TemporaryDirectory(prefix="graft-languages-") as folder:
-        command = [compiler, "-std=f2008", "-Wall", "-Wno-c-binding-type", "-Werror", *sources, "-o", "host", "-ldl"]
-        build = subprocess.run(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        tap.ok(build.returncode == 0, "Fortran: the host is compiled without a warning", build.stdout)
-        run = subprocess.run([os.path.join(folder, "host"), path], text=True, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT)
-        tap.ok(run.returncode == 0 and "-7" in run.stdout, name, run.returncode, run.stdout)
-
-
 python_host(sys.argv[1])
-fortran_host(sys.argv[1])
 tap.done()

@@ -372,8 +372,13 @@ static void test_mpi_fortran(graft_error *error)
     ok_all(rc == GRAFT_OK && t.n_ranks == size && t.rank == world_rank(), "an integer communicator of Fortran works",
            error);
     if (rc == GRAFT_OK) t.close(t.self);
-    c.kind = GRAFT_MPI_C;
     t = GRAFT_INIT(graft_transport);
+    c.handle = (const void *)(intptr_t)MPI_Comm_c2f(MPI_COMM_SELF);
+    ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG &&
+               strstr(error->message, "no address") != NULL,
+           "passing it by value is an error with a message", error);
+    c.handle = &world;
+    c.kind = GRAFT_MPI_C;
     if (sizeof(MPI_Comm) == sizeof world) return;
     ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG &&
                strstr(error->message, "GRAFT_MPI_FORTRAN") != NULL,
