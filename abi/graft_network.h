@@ -83,11 +83,12 @@ typedef struct graft_pair {
 typedef struct graft_rollout {
     uint32_t           size;
     int32_t            steps;
-    const graft_field *initial; /**< [n_rows x n_in] */
-    const graft_field *state;   /**< [n_rows x n_in] out: after the last step. May be `initial` */
-    /** NULL, or called after each step, from 1 on, on all ranks. It may read `state`, and change it: boundary values at
-     *  the new time, for example. Not 0: the rollout ends with ERR_CANCELLED. It must not call Graft. */
-    int32_t (*after)(void *arg, int32_t step);
+    const graft_field *initial;                /**< [n_rows x n_in] */
+    const graft_field *state;                  /**< [n_rows x n_in] out: after the last step. May be `initial` */
+    int32_t (*after)(void *arg, int32_t step); /**< NULL, or called after each step, from 1 on, on all ranks. It may
+                                                    read `state`, and change it: boundary values at the new time, for
+                                                    example. Not 0: the rollout ends with ERR_CANCELLED. It must not
+                                                    call Graft */
     void *arg;
 } graft_rollout;
 
@@ -153,13 +154,15 @@ typedef struct graft_networks {
     /** Read item number `index` of the state. Names are those of a PyTorch module: "node_encoder.0.weight" [out x in],
      *  "node_encoder.0.bias", ..., "edge_encoder.", "layers.L.edge.", "layers.L.node.", "decoder.", with the number of
      *  the linear layer, and "norm.weight", "norm.bias" for LayerNorm; then "statistics.node.", ".edge." and ".output."
-     *  with "count", "sum", "squares"; "optimizer.m.NAME", "optimizer.v.NAME", "progress.step"; after gradient()
-     *  "gradient.NAME". Types are those of info(), statistics GRAFT_F64, counters GRAFT_I64.
+     *  with "count", "sum", and "squares" of deviations from the mean; "optimizer.m.NAME", "optimizer.v.NAME", from the
+     *  first step on; "progress.step"; after gradient() "gradient.NAME". Types are those of info(), of statistics
+     *  GRAFT_F64, of counters GRAFT_I64.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Memory: none. Since 1. */
     int32_t (*state_item)(graft_network *network, int32_t index, graft_state_item *item, graft_error *error);
 
     /** Overwrite one item; `item->data` is copied. All ranks set the same.
-     * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no item of this name); ERR_FORMAT (type, shape, not finite).
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no item of this name); ERR_FORMAT (type, shape, not finite);
+     *         ERR_STATE (an inference has begun); ERR_NOMEM (for the first item of the optimiser).
      * [one-caller] Not collective. Since 1. */
     int32_t (*state_set)(graft_network *network, const graft_state_item *item, graft_error *error);
 

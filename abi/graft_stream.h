@@ -90,7 +90,7 @@ typedef struct graft_streams {
      * \param[in]  budget     At least 0; the smallest of all ranks counts.
      * \param[in]  max_steps  0: no limit but the budget.
      * \param[out] status     May be NULL.
-     * \return OK, also if nothing was done, see `reason`; ERR_ARG; as graft_networks.train().
+     * \return OK; ERR_ARG; as graft_networks.train(). OK also if nothing was done: see `reason`.
      * [one-caller] [starts-openmp]. Collective. Since 1. */
     int32_t (*step)(graft_stream *stream, double budget, int32_t max_steps, graft_stream_status *status,
                     graft_error *error);

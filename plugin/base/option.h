@@ -118,10 +118,14 @@ struct gr_resource_options {
     int64_t               workers_sparse, workers_stages;
 };
 
+/** Of the rows that sums over neighbours read (F32, BF16), and of all numbers of a network (F32, F64). */
+enum gr_model_type { GR_MODEL_F32, GR_MODEL_BF16, GR_MODEL_F64 };
+
 struct gr_kernel_options {
     const char *mxm, *dense; /* names of modules, or "auto" */
     int64_t     verify;
-    int32_t     rows_are_bf16, dense_is_bf16, strict;
+    int32_t     model_type; /* enum gr_model_type */
+    int32_t     dense_is_bf16, strict;
 };
 
 enum gr_parallel { GR_PARALLEL_PARTITION, GR_PARALLEL_FEATURE, GR_PARALLEL_GRID, GR_PARALLEL_AUTO };
@@ -167,6 +171,23 @@ struct gr_sampling_options {
     int32_t                history; /* tables of rows of all vertices */
 };
 
+enum gr_stream_policy { GR_STREAM_RESERVOIR, GR_STREAM_FIFO };
+
+/** Networks on meshes, and the streams that train them. The words of `sum` and `edges` are those of mgn/mgn.h. */
+struct gr_mesh_options {
+    int64_t width, layers, linear; /* linear layers of an MLP */
+    int32_t is_elu, has_norm, sum, edges, scales_by_longest, adds_input;
+    double  noise, noise_correction;
+    int64_t gather, freeze; /* steps */
+    double  lr, lr_end, beta1, beta2, weight_decay;
+    int64_t warmup, steps;
+
+    int64_t               memory; /* MB */
+    enum gr_stream_policy policy;
+    int64_t               lag, interval, batch, holdout, patience;
+    int32_t               drops_nonfinite;
+};
+
 enum gr_check { GR_CHECK_NO, GR_CHECK_ARGS, GR_CHECK_FULL };
 
 struct gr_library_options {
@@ -186,6 +207,7 @@ struct gr_options {
     struct gr_partition_options partition;
     struct gr_halo_options      halo;
     struct gr_sampling_options  sampling;
+    struct gr_mesh_options      mesh;
     struct gr_library_options   library;
 
     char   **text;     /* [rows of the table] the value that was set, or NULL for the default */

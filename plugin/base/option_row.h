@@ -27,6 +27,7 @@ enum gr_option_group {
     GR_GROUP_PARTITION,
     GR_GROUP_HALO,
     GR_GROUP_SAMPLING,
+    GR_GROUP_MESH,
     GR_GROUP_LIBRARY,
     GR_GROUPS
 };

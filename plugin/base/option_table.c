@@ -26,6 +26,7 @@
 #define PARTITION GR_GROUP_PARTITION
 #define HALO GR_GROUP_HALO
 #define SAMPLING GR_GROUP_SAMPLING
+#define MESH GR_GROUP_MESH
 #define LIBRARY GR_GROUP_LIBRARY
 
 #define SAME GRAFT_SCOPE_SAME
@@ -53,9 +54,9 @@
 #define METHOD_WORD(constant, word, whole) "|" #word
 
 const char *const gr_option_groups[GR_GROUPS] = {
-    [MODEL] = "model",     [TRAINING] = "training",   [DATA] = "data",          [RESOURCES] = "memory and speed",
-    [KERNELS] = "kernels", [PARTITION] = "partition", [HALO] = "halo exchange", [SAMPLING] = "minibatches",
-    [LIBRARY] = "library",
+    [MODEL] = "model",      [TRAINING] = "training",   [DATA] = "data",          [RESOURCES] = "memory and speed",
+    [KERNELS] = "kernels",  [PARTITION] = "partition", [HALO] = "halo exchange", [SAMPLING] = "minibatches",
+    [MESH] = "mesh models", [LIBRARY] = "library",
 };
 
 #define KEPT_BY(kind) (1u << GR_HANDLE_##kind)
@@ -203,9 +204,9 @@ const struct gr_option_row gr_option_table[] = {
       "module of the dense products: auto, or a name" },
     { "dense.type", CHOICE(kernel.dense_is_bf16), "f32|bf16", "f32", KERNELS, SAME, USUAL, "",
       "type that dense products multiply; sums are in f32" },
-    { "model.type", CHOICE(kernel.rows_are_bf16), "f32|bf16", "f32", KERNELS, SAME, USUAL,
+    { "model.type", CHOICE(kernel.model_type), "f32|bf16|f64", "f32", KERNELS, SAME, USUAL,
       "model!=mlp|gat and (model!=sage or aggregator!=max)",
-      "type of the rows that sums over neighbours read; sums and weights are in f32" },
+      "f32, bf16: type of the rows that sums over neighbours read; f32, f64: of all numbers of a network on a mesh" },
     { "strict", CHOICE(kernel.strict), "no|yes", "no", KERNELS, SAME, EXPERT | LIVE, "",
       "fail where another kernel would replace the named one, or plain loops a BLAS" },
 
@@ -292,6 +293,59 @@ const struct gr_option_row gr_option_table[] = {
       "how these rows are sent" },
     { "aep.delay", INTEGER(sampling.push_delay), "1..64", "1", SAMPLING, SAME, EXPERT, CACHED,
       "batches until rows that were sent are used" },
+
+    { "mgn.width", INTEGER(mesh.width), "1..65536", "128", MESH, SAME, USUAL, "", "width of the layers of a network" },
+    { "mgn.layers", INTEGER(mesh.layers), "1..64", "15", MESH, SAME, USUAL, "",
+      "layers of message passing: how many edges information travels in a step" },
+    { "mgn.linear", INTEGER(mesh.linear), "1..16", "3", MESH, SAME, USUAL, "", "linear layers of each MLP" },
+    { "mgn.activation", CHOICE(mesh.is_elu), "relu|elu", "relu", MESH, SAME, USUAL, "mgn.linear!=1",
+      "activation between the linear layers" },
+    { "mgn.norm", CHOICE(mesh.has_norm), "no|yes", "yes", MESH, SAME, USUAL, "",
+      "LayerNorm at the end of each MLP but that of the output" },
+    { "mgn.sum", CHOICE(mesh.sum), "update|new|old", "update", MESH, SAME, USUAL, "",
+      "what a node sums of its edges: the output of their MLP (update), their new values, or those before it (old)" },
+    { "mgn.edges", CHOICE(mesh.edges), "carried|encoded", "carried", MESH, SAME, USUAL, "mgn.layers!=1",
+      "edges that a layer reads: those of the layer before it, or again the encoded ones" },
+    { "mgn.edge_scale", CHOICE(mesh.scales_by_longest), "statistics|longest", "statistics", MESH, SAME, USUAL, "",
+      "relative positions and lengths are standardised, or divided by the longest edge" },
+    { "mgn.residual", CHOICE(mesh.adds_input), "no|yes", "no", MESH, SAME, USUAL, "",
+      "add the standardised first inputs to the standardised outputs (nekRS-ML); for networks that predict values" },
+    { "mgn.noise", NUMBER(mesh.noise), "0..", "0", MESH, SAME, USUAL | LIVE, "",
+      "standard deviation of the noise in inputs of training, in the units of the data; for stable rollouts" },
+    { "mgn.noise_correction", NUMBER(mesh.noise_correction), "0..1", "1", MESH, SAME, EXPERT | LIVE, "mgn.noise!=0",
+      "share of the noise that the target of a step makes up for" },
+    { "mgn.gather", INTEGER(mesh.gather), "0..", "0", MESH, SAME, EXPERT, "",
+      "first steps, which only gather statistics of the data" },
+    { "mgn.freeze", INTEGER(mesh.freeze), "1..", "1000000", MESH, SAME, EXPERT, "",
+      "steps after which these statistics stay" },
+    { "mgn.lr", NUMBER(mesh.lr), "0..", "0.0001", MESH, SAME, USUAL | LIVE, "", "learning rate of AdamW" },
+    { "mgn.warmup", INTEGER(mesh.warmup), "0..", "100", MESH, SAME, USUAL | LIVE, "",
+      "steps in which the learning rate rises linearly" },
+    { "mgn.steps", INTEGER(mesh.steps), "0..", "0", MESH, SAME, USUAL | LIVE, "",
+      "steps after which the learning rate has fallen to mgn.lr_end, along half a cosine; 0: it stays" },
+    { "mgn.lr_end", NUMBER(mesh.lr_end), "0..", "0.000001", MESH, SAME, USUAL | LIVE, "mgn.steps!=0",
+      "last learning rate" },
+    { "mgn.beta1", NUMBER(mesh.beta1), "[0..1)", "0.9", MESH, SAME, EXPERT | LIVE, "",
+      "decay of the first moment of AdamW" },
+    { "mgn.beta2", NUMBER(mesh.beta2), "[0..1)", "0.999", MESH, SAME, EXPERT | LIVE, "",
+      "decay of the second moment of AdamW" },
+    { "mgn.weight_decay", NUMBER(mesh.weight_decay), "0..", "0", MESH, SAME, USUAL | LIVE, "",
+      "decoupled decay of all weights (AdamW)" },
+    { "stream.memory", INTEGER(mesh.memory), "1..1000000000", "256", MESH, EACH, USUAL, "",
+      "MB of states that a stream may keep on a rank" },
+    { "stream.policy", CHOICE(mesh.policy), "reservoir|fifo", "reservoir", MESH, SAME, USUAL, "",
+      "pairs to keep: each so far with the same probability (reservoir), or the latest" },
+    { "stream.lag", INTEGER(mesh.lag), "1..1000000", "1", MESH, SAME, USUAL, "",
+      "states offered from the input of a pair to its target" },
+    { "stream.interval", INTEGER(mesh.interval), "1..1000000000", "1", MESH, SAME, USUAL, "",
+      "a pair begins with every so many-th state" },
+    { "stream.batch", INTEGER(mesh.batch), "1..1024", "1", MESH, SAME, USUAL, "", "pairs of a training step" },
+    { "stream.holdout", INTEGER(mesh.holdout), "0..1000000000", "10", MESH, SAME, USUAL, "",
+      "of so many pairs one is for validation, and not trained with; 0: none" },
+    { "stream.nonfinite", CHOICE(mesh.drops_nonfinite), "refuse|drop", "refuse", MESH, SAME, USUAL | LIVE, "",
+      "a state with NaN or infinity: an error, or dropped with its pairs and counted" },
+    { "stream.patience", INTEGER(mesh.patience), "0..1000000000", "0", MESH, SAME, USUAL | LIVE, "",
+      "advise to stop after so many validations without a better one; 0: never" },
 
     { "module.path", TEXT(library.module_path), "", "", LIBRARY, EACH, EXPERT | LIVE, "",
       "folders, separated by ':', that are searched for modules first" },

@@ -17,7 +17,9 @@ enum gr_random_purpose {
     GR_RANDOM_ATTENTION = 7,
     GR_RANDOM_SAMPLE = 8,
     GR_RANDOM_SHUFFLE = 9,
-    GR_RANDOM_PUSH = 10
+    GR_RANDOM_PUSH = 10,
+    GR_RANDOM_NOISE = 11,
+    GR_RANDOM_STREAM = 12
 };
 
 /** The key of a stream (seed, purpose, epoch, layer): splitmix64 steps, each a bijection of the state. */

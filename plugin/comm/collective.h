@@ -82,4 +82,10 @@ int32_t gr_comm_compare(struct gr_comm *comm, const char *const *names, const ui
 int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, const uint64_t *values,
                               const char *const *texts, int32_t count, graft_error *error);
 
+/** Agree on one status, and compare: one collective call where nothing is wrong. Each rank passes its own `rc` and, if
+ *  that is a failure, `error`. \return that of the lowest rank that failed, as gr_comm_agree_on(); else as
+ *  gr_comm_compare(). */
+int32_t gr_comm_agree_same(struct gr_comm *comm, int32_t rc, const char *const *names, const uint64_t *values,
+                           int32_t count, graft_error *error);
+
 #endif

@@ -1,6 +1,7 @@
 /* Whether all ranks pass the same values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/calls.h"
+#include "comm/collective.h"
 
 #include "base/assert.h"
 #include "base/crc.h"
@@ -149,4 +150,29 @@ int32_t gr_comm_compare(struct gr_comm *comm, const char *const *names, const ui
                         graft_error *error)
 {
     return gr_comm_compare_texts(comm, names, values, NULL, count, error);
+}
+
+int32_t gr_comm_agree_same(struct gr_comm *comm, int32_t rc, const char *const *names, const uint64_t *values,
+                           int32_t count, graft_error *error)
+{
+    const char *name[GR_COMPARE_MAX] = { "the status" };
+    uint64_t    value[GR_COMPARE_MAX] = { (uint64_t)(int64_t)rc };
+    graft_error differs = { .size = sizeof differs };
+    int32_t     same;
+
+    GR_ASSERT(count >= 0 && count < GR_COMPARE_MAX);
+    if (comm->n_ranks == 1) return rc;
+    for (int32_t i = 0; i < count; i++) {
+        name[i + 1] = names[i];
+        value[i + 1] = values[i];
+    }
+    same = gr_comm_compare(comm, name, value, count + 1, &differs);
+    if (same == GRAFT_OK && rc == GRAFT_OK) return GRAFT_OK;
+    if (same != GRAFT_ERR_PEER) {
+        const int32_t agreed = gr_comm_agree_on(comm, rc, error);
+
+        if (agreed < 0) return agreed;
+    }
+    *error = differs;
+    return same;
 }

@@ -42,10 +42,9 @@ static void batch_add(const graft_context *context, const struct gr_option_row *
     b->values[b->count++] = value_of(context, row);
 }
 
-uint64_t gr_options_live_digest(const graft_context *context)
+uint64_t gr_options_live_digest(const graft_context *context, uint32_t groups)
 {
-    const uint32_t groups = 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_HALO;
-    uint32_t       crc = 0;
+    uint32_t crc = 0;
 
     for (int32_t i = 0; i < gr_option_count; i++) {
         const struct gr_option_row *row = &gr_option_table[i];

@@ -10,7 +10,8 @@
  *  \return OK; ERR_ARG: names one option and two ranks with their values, the same on all ranks; ERR_PEER. */
 int32_t gr_options_compare(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error);
 
-/** A checksum of the live options that all ranks share and a trainer reads before each epoch. */
-uint64_t gr_options_live_digest(const graft_context *context);
+/** A checksum of the live options of these groups (a bit for each) that all ranks share: those that a trainer reads
+ *  before each epoch, for example. */
+uint64_t gr_options_live_digest(const graft_context *context, uint32_t groups);
 
 #endif

@@ -167,7 +167,7 @@ static int64_t rounded_columns(const struct gr_run *run, int32_t l)
     const struct gr_config *config = gr_run_config(run);
     const int               has_none = config->kind->attends || config->takes_largest || l < config->gathers_from;
 
-    if (!run->context->options.kernel.rows_are_bf16 || has_none) return 0;
+    if (run->context->options.kernel.model_type != GR_MODEL_BF16 || has_none) return 0;
     return gr_summed_columns(&run->layers[l]);
 }
 

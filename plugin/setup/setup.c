@@ -44,6 +44,13 @@ static int32_t check_edge_features(const struct gr_setup *s, graft_error *error)
     return gr_fail(error, GRAFT_ERR_OPTION, "option 'edge_features' is values, but the graph has no values");
 }
 
+static int32_t check_model_type(const graft_context *context, graft_error *error)
+{
+    if (context->options.kernel.model_type != GR_MODEL_F64) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_OPTION,
+                   "option 'model.type' is f64, which only networks on meshes have; trainers have f32 and bf16");
+}
+
 /* What a rank can check without the others. */
 static int32_t begin_setup(struct gr_setup *s, graft_error *error)
 {
@@ -55,6 +62,7 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     run->model = &s->model;
     run->isa = gr_processor_isa();
     gr_setup_set_threads(s);
+    GR_TRY(check_model_type(s->context, error));
     GR_TRY(gr_setup_read_dataset(s, error));
     GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
     GR_TRY(check_edge_features(s, error));

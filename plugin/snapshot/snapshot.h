@@ -2,7 +2,6 @@
  *
  * snapshot.c      from a trainer or a description to a model, and into a trainer
  * save.c, load.c  files
- * checksum.c      their checksums
  * predict.c       a setup with the model
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SNAPSHOT_SNAPSHOT_H
@@ -53,10 +52,5 @@ void    gr_snapshot_destroy(graft_model *model);
 /** Whether the file has the header of a safetensors file, undamaged, and the length that its header requires. Reads no
  *  weights. */
 int gr_snapshot_is_whole(graft_context *context, const char *path);
-/** The header of a file, taken apart and with the right checksum.
- *  \return OK; ERR_NOT_FOUND; ERR_IO; ERR_FORMAT; ERR_NOMEM. */
-struct gr_file;
-int32_t gr_snapshot_read_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
-                                graft_error *error);
 
 #endif

@@ -34,7 +34,7 @@ int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_e
         t->state_is_set ? digest_of(t) : 0,
         (uint64_t)trains,
         (uint64_t)t->setup.context->options.library.check,
-        trains ? gr_options_live_digest(t->setup.context) : 0,
+        trains ? gr_options_live_digest(t->setup.context, 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_HALO) : 0,
     };
     graft_error differs = { .size = sizeof differs };
     int32_t     same;

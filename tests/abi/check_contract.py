@@ -12,7 +12,7 @@ import tap
 SCALARS = {"uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "float", "double", "char"}
 # What others fill for the library; their calls are described by the struct, and have no status of the library.
 FILLED_BY_OTHERS = {"graft_host", "graft_mxm_args", "graft_kernel", "graft_dense_ops", "graft_gemm", "graft_transport",
-                    "graft_transport_ops"}
+                    "graft_transport_ops", "graft_rollout"}
 FIXED_WIDTH_ALIAS = re.compile(r"typedef (u?int(?:8|32|64)_t) (\w+);")
 THREAD_WORDS = re.compile(r"^ \* (?:Threads +)?\s*\[([a-z-]+)\] ", re.MULTILINE)
 

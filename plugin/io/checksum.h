@@ -1,7 +1,7 @@
 /* The checksums of a file of a model, which stand in its metadata; graft_model.h describes them.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SNAPSHOT_CHECKSUM_H
-#define GR_SNAPSHOT_CHECKSUM_H
+#ifndef GR_IO_CHECKSUM_H
+#define GR_IO_CHECKSUM_H
 
 #include "io/safetensors.h"
 

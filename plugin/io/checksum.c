@@ -1,6 +1,6 @@
 /* The checksums of a file of a model, which stand in its metadata.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "snapshot/checksum.h"
+#include "io/checksum.h"
 
 #include "base/crc.h"
 

@@ -1,0 +1,60 @@
+/* Files of tensors with checksums: written so that they appear complete or not at all, and read by one process alone,
+ * or by rank 0 for all ranks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_IO_TENSOR_FILE_H
+#define GR_IO_TENSOR_FILE_H
+
+#include "base/file.h"
+#include "base/output.h"
+#include "comm/collective.h"
+#include "io/safetensors.h"
+
+/** A tensor to write. */
+struct gr_tensor_data {
+    const char        *name;
+    graft_dtype        dtype;
+    int32_t            n_dims;
+    int64_t            shape[GR_TENSOR_DIMS];
+    const void        *data;
+    const void *const *slices; /* NULL, or [shape[0]] where each slice of the first dimension lies */
+};
+
+/** Write tensors and texts of metadata, with the checksums of both. The caller calls gr_output_end(), or
+ *  gr_output_abort() also after a failure. \return OK; ERR_IO; ERR_NOMEM. */
+int32_t gr_tensor_file_write(const graft_context *context, const struct gr_tensor_data *data, int32_t n_data,
+                             const struct gr_tensor_pair *pairs, int32_t n_pairs, const char *path,
+                             struct gr_output *output, graft_error *error);
+
+/** A file that is read. Zeroed but for fd = -1, it is empty. */
+struct gr_tensor_file {
+    graft_context    *context;
+    struct gr_comm   *comm; /* NULL: of this process alone */
+    struct gr_file    file; /* open on rank 0; its name is set on all */
+    struct gr_tensors header;
+    int64_t           data; /* byte of the file where the data begin */
+};
+
+/** Open a file and take its header apart. With a comm rank 0 reads for all. The file is closed with
+ *  gr_tensor_file_close(), also after a failure. \return OK; ERR_NOT_FOUND; ERR_IO; ERR_FORMAT; ERR_NOMEM; ERR_PEER:
+ *  the same on all ranks. */
+int32_t gr_tensor_file_open(graft_context *context, struct gr_comm *comm, const char *path, struct gr_tensor_file *file,
+                            graft_error *error);
+void    gr_tensor_file_close(struct gr_tensor_file *file);
+
+/** The header of a file that is open, taken apart and with the right checksum.
+ *  \return OK; ERR_IO; ERR_FORMAT; ERR_NOMEM. */
+int32_t gr_tensor_file_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
+                              graft_error *error);
+
+/** Find the tensor that has this name, type and shape; `why` ends the sentence if there is none.
+ *  \return OK; ERR_FORMAT. */
+int32_t gr_tensor_file_find(const struct gr_file *file, const struct gr_tensors *header,
+                            const struct gr_tensor *expected, const char *why, const struct gr_tensor **found,
+                            graft_error *error);
+
+/** Read a tensor, where the file is open, and compare it with its checksums, if there are some. `data`: see
+ *  gr_tensor_file. \return OK; ERR_IO; ERR_FORMAT. */
+int32_t gr_tensor_file_read(const struct gr_file *file, const struct gr_tensors *header, int64_t data,
+                            const struct gr_tensor *tensor, void *to, graft_error *error);
+
+#endif

@@ -1,0 +1,153 @@
+/* Files of tensors with checksums, written.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/crc.h"
+#include "io/checksum.h"
+#include "io/tensor_file.h"
+
+#include <string.h>
+
+/* The tensors with their places in the file, those of 8 bytes first, so that all are aligned. */
+struct layout {
+    struct gr_tensor             *tensors;
+    const struct gr_tensor_data **data;
+    int32_t                       n;
+    int64_t                       bytes;
+};
+
+static int64_t tensor_elements(const struct gr_tensor_data *d)
+{
+    int64_t count = 1;
+
+    for (int32_t k = 0; k < d->n_dims; k++) count *= d->shape[k];
+    return count;
+}
+
+static void place_tensors(const struct gr_tensor_data *data, int32_t n_data, struct layout *l)
+{
+    for (int64_t wide = 8; wide >= 4; wide -= 4) {
+        for (int32_t i = 0; i < n_data; i++) {
+            const struct gr_tensor_data *d = &data[i];
+            struct gr_tensor            *t = &l->tensors[l->n];
+
+            if (gr_tensor_type_bytes(d->dtype) != wide) continue;
+            *t = (struct gr_tensor){ .name = d->name, .dtype = d->dtype, .n_dims = d->n_dims, .begin = l->bytes };
+            memcpy(t->shape, d->shape, sizeof t->shape);
+            t->end = l->bytes += wide * tensor_elements(d);
+            l->data[l->n++] = d;
+        }
+    }
+}
+
+/* The bytes of a tensor from `at` on, as many as lie together; *some receives how many. */
+static const char *bytes_at(const struct layout *l, int32_t i, int64_t at, int64_t *some)
+{
+    const struct gr_tensor_data *d = l->data[i];
+    const int64_t                bytes = l->tensors[i].end - l->tensors[i].begin;
+    int64_t                      slice;
+
+    *some = bytes - at;
+    if (d->slices == NULL) return (const char *)d->data + at;
+    slice = bytes / d->shape[0];
+    *some = slice - at % slice;
+    return (const char *)d->slices[at / slice] + at % slice;
+}
+
+/* Write the checksums of all blocks of all tensors. */
+static void write_checksums(const struct layout *l, char *text)
+{
+    for (int32_t i = 0; i < l->n; i++) {
+        const int64_t bytes = l->tensors[i].end - l->tensors[i].begin;
+        char         *to = text + gr_checksum_place(l->tensors, l->n, l->tensors[i].name);
+        uint32_t      crc = 0;
+
+        for (int64_t at = 0, some; at < bytes; at += some) {
+            const int64_t left = GR_CHECKSUM_BLOCK - at % GR_CHECKSUM_BLOCK;
+            const char   *from = bytes_at(l, i, at, &some);
+
+            if (some > left) some = left;
+            crc = gr_crc(at % GR_CHECKSUM_BLOCK == 0 ? 0 : crc, from, (uint64_t)some);
+            if ((at + some) % GR_CHECKSUM_BLOCK != 0 && at + some < bytes) continue;
+            gr_checksum_write(to, crc);
+            to += GR_CHECKSUM_DIGITS;
+        }
+    }
+}
+
+/* The texts of the caller, with the checksums of these tensors. */
+static int32_t make_pairs(const graft_context *context, const struct layout *l, const struct gr_tensor_pair *theirs,
+                          int32_t n_theirs, const char *of_tensors, char *of_header, struct gr_tensor_pair **pairs,
+                          int32_t *n, graft_error *error)
+{
+    const int32_t rc = GR_NEW(context, *pairs, n_theirs + 2, error);
+
+    *n = 0;
+    if (rc < 0) return rc;
+    for (int32_t i = 0; i < n_theirs; i++)
+        if (strcmp(theirs[i].key, GR_CHECKSUM_OF_TENSORS) != 0 && strcmp(theirs[i].key, GR_CHECKSUM_OF_HEADER) != 0)
+            (*pairs)[(*n)++] = theirs[i];
+    (*pairs)[(*n)++] = (struct gr_tensor_pair){ GR_CHECKSUM_OF_TENSORS, of_tensors };
+    gr_checksum_write(of_header, gr_checksum_header(l->tensors, l->n, *pairs, *n));
+    (*pairs)[(*n)++] = (struct gr_tensor_pair){ GR_CHECKSUM_OF_HEADER, of_header };
+    return GRAFT_OK;
+}
+
+static int32_t make_header(const graft_context *context, const struct layout *l, const struct gr_tensor_pair *theirs,
+                           int32_t n_theirs, char **header, int64_t *bytes, graft_error *error)
+{
+    struct gr_tensor_pair *pairs = NULL;
+    char                  *of_tensors = NULL, of_header[GR_CHECKSUM_DIGITS + 1] = "";
+    int32_t                n, rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(context, of_tensors, gr_checksum_place(l->tensors, l->n, NULL) + 1, error));
+    write_checksums(l, of_tensors);
+    GR_TRY(make_pairs(context, l, theirs, n_theirs, of_tensors, of_header, &pairs, &n, error));
+    *bytes = gr_tensors_write(l->tensors, l->n, pairs, n, NULL, 0);
+    GR_TRY(GR_NEW(context, *header, *bytes, error));
+    gr_tensors_write(l->tensors, l->n, pairs, n, *header, *bytes);
+done:
+    gr_free(context, pairs);
+    gr_free(context, of_tensors);
+    return rc;
+}
+
+static int32_t write_all(const struct layout *l, const char *header, int64_t header_bytes, const char *path,
+                         struct gr_output *output, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_output_begin(output, path, header_bytes + l->bytes, error));
+    GR_TRY(gr_output_write(output, header, header_bytes, error));
+    for (int32_t i = 0; i < l->n; i++) {
+        const int64_t bytes = l->tensors[i].end - l->tensors[i].begin;
+
+        for (int64_t at = 0, some; at < bytes; at += some) {
+            const char *from = bytes_at(l, i, at, &some);
+
+            GR_TRY(gr_output_write(output, from, some, error));
+        }
+    }
+done:
+    return rc;
+}
+
+int32_t gr_tensor_file_write(const graft_context *context, const struct gr_tensor_data *data, int32_t n_data,
+                             const struct gr_tensor_pair *pairs, int32_t n_pairs, const char *path,
+                             struct gr_output *output, graft_error *error)
+{
+    struct layout l = { 0 };
+    char         *header = NULL;
+    int64_t       header_bytes = 0;
+    int32_t       rc = GRAFT_OK;
+
+    output->temporary.fd = -1;
+    GR_TRY(GR_NEW(context, l.tensors, n_data, error));
+    GR_TRY(GR_NEW(context, l.data, n_data, error));
+    place_tensors(data, n_data, &l);
+    GR_TRY(make_header(context, &l, pairs, n_pairs, &header, &header_bytes, error));
+    rc = write_all(&l, header, header_bytes, path, output, error);
+done:
+    gr_free(context, header);
+    gr_free(context, l.data);
+    gr_free(context, l.tensors);
+    return rc;
+}
