@@ -37,6 +37,7 @@
 #include "graft_mesh.h"      /* graft.mesh/1: the mesh of a simulation over ranks */
 #include "graft_model.h"     /* graft.model/1: formulas and initial weights; models in files, predictions */
 #include "graft_mxm.h"       /* graft.mxm/1: C<M> (+)= A (+.x) B */
+#include "graft_network.h"   /* graft.network/1: networks on a mesh */
 #include "graft_sample.h"    /* graft.sample/1: minibatches of sampled neighbours */
 #include "graft_train.h"     /* graft.train/1: models, epochs, evaluation, state */
 #include "graft_transport.h" /* graft.transport/1: moves bytes between ranks */

@@ -23,12 +23,13 @@ static const struct {
     const char *id;
     const void *table;
 } interfaces[] = {
-    { GRAFT_MXM_ID, &gr_interface_mxm },       { GRAFT_EDGE_ID, &gr_interface_edge },
-    { GRAFT_DATA_ID, &gr_interface_data },     { GRAFT_TRAIN_ID, &gr_interface_train },
-    { GRAFT_MODEL_ID, &gr_interface_model },   { GRAFT_TRANSPORT_ID, &gr_interface_transport },
-    { GRAFT_CODEC_ID, &gr_interface_codec },   { GRAFT_GRAPH_ID, &gr_interface_graph },
-    { GRAFT_HALO_ID, &gr_interface_halo },     { GRAFT_AGGREGATE_ID, &gr_interface_aggregate },
-    { GRAFT_SAMPLE_ID, &gr_interface_sample }, { GRAFT_MESH_ID, &gr_interface_mesh },
+    { GRAFT_MXM_ID, &gr_interface_mxm },         { GRAFT_EDGE_ID, &gr_interface_edge },
+    { GRAFT_DATA_ID, &gr_interface_data },       { GRAFT_TRAIN_ID, &gr_interface_train },
+    { GRAFT_MODEL_ID, &gr_interface_model },     { GRAFT_TRANSPORT_ID, &gr_interface_transport },
+    { GRAFT_CODEC_ID, &gr_interface_codec },     { GRAFT_GRAPH_ID, &gr_interface_graph },
+    { GRAFT_HALO_ID, &gr_interface_halo },       { GRAFT_AGGREGATE_ID, &gr_interface_aggregate },
+    { GRAFT_SAMPLE_ID, &gr_interface_sample },   { GRAFT_MESH_ID, &gr_interface_mesh },
+    { GRAFT_NETWORK_ID, &gr_interface_network },
 };
 
 static const void *api_get_interface(graft_context *context, const char *id)

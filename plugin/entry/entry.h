@@ -11,6 +11,7 @@
 #include "graft_mesh.h"
 #include "graft_model.h"
 #include "graft_mxm.h"
+#include "graft_network.h"
 #include "graft_sample.h"
 #include "graft_train.h"
 #include "graft_transport.h"
@@ -42,5 +43,6 @@ extern const graft_aggregate      gr_interface_aggregate;
 extern const graft_codec          gr_interface_codec;
 extern const graft_samples        gr_interface_sample;
 extern const graft_meshes         gr_interface_mesh;
+extern const graft_networks       gr_interface_network;
 
 #endif

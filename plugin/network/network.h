@@ -1,26 +1,168 @@
 /* A network as an object of the host: the arithmetic of mgn/ with statistics, noise, loss, optimiser and files.
+ *
+ * network.c     makes a network                      fields.h      arrays of the host, by node
+ * weights.c     names and first values of weights    statistics.h  mean and deviation of data, for standardised values
+ * infer.c       begin, end, rollouts, ensembles      train.c       a step: statistics, noise, loss, gradient
+ * state.c       the state as items                   adamw.c       the optimiser and its learning rate
+ * file.c        save and load                        explain.c
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_NETWORK_NETWORK_H
 #define GR_NETWORK_NETWORK_H
 
+#include "base/budget.h"
 #include "graft_network.h"
 #include "mgn/mgn.h"
+#include "network/statistics.h"
+
+#define GR_NETWORK_ARCHITECTURE "graft.mgn/1"
+
+/** The weights of a tensor, and what else has its shape: its name with the prefix of each. */
+enum gr_network_copy { GR_COPY_WEIGHT, GR_COPY_M, GR_COPY_V, GR_COPY_GRADIENT, GR_COPIES };
+
+struct gr_network_tensor {
+    char    name[GR_COPIES][56];
+    int64_t at; /* in the array of weights */
+    int32_t n_dims;
+    int64_t rows, columns; /* [rows x columns], or [columns] */
+    double  first, bound;  /* its first values lie so near this one */
+};
+
+/** What only training needs; all NULL before the first step. */
+struct gr_network_training {
+    void                *m, *v;               /* [n_weights] moments */
+    void                *gradient, *sum;      /* [n_weights] of a pair, and of all pairs of a step */
+    double              *input, *target;      /* [n_nodes x n_in], [n_nodes x n_out] of a pair, with noise */
+    double              *sums;                /* for statistics over ranks */
+    int64_t              staged;              /* pairs of the host that `stage` has space for */
+    void                *stage;               /* [staged x n_nodes x (n_in + n_out)] of the type of the network */
+    int32_t              has_gradient;        /* gradient() has been called since the last change of weights */
+    struct gr_statistics next[GR_STATISTICS]; /* statistics that a step makes, until it is known to be good */
+};
+
+struct graft_network {
+    struct gr_handle handle;
+    graft_context   *context;
+    graft_mesh      *mesh;
+    int32_t          uses;
+
+    graft_predicts         predicts;
+    graft_dtype            dtype;
+    int64_t                n_in, n_out, n_constant, n_node_in, n_edge_in;
+    struct gr_mesh_options options; /* those that are not live */
+    int64_t                seed;
+
+    struct gr_budget          budget;
+    struct gr_mgn_shape       shape;
+    struct gr_mgn            *mgn;
+    struct gr_network_tensor *tensors;
+    int32_t                   n_tensors;
+
+    uint8_t *is_free;     /* [n_nodes] */
+    double  *loss_weight; /* [n_nodes] of a column of a node; the sum of all ranks and columns is 1 */
+    double  *free_weight; /* [n_nodes] in statistics of outputs; those of inputs have the weights of the mesh */
+
+    void   *weights;       /* [n_weights] */
+    void   *nodes, *edges; /* inputs of the network, standardised */
+    void   *output;        /* [n_nodes x n_out] of the network */
+    double *values;        /* [n_nodes x n_out] first inputs, then results, in units of the data */
+
+    struct gr_statistics       statistics[GR_STATISTICS];
+    struct gr_network_training training;
+    int64_t                    steps;
+    uint32_t                   digest; /* of what state_set() has set, which must be the same on all ranks */
+    int                        begun;
+};
+
+/** The type of the network at index i of an array. */
+static inline double gr_network_at(const graft_network *n, const void *array, int64_t i)
+{
+    return n->dtype == GRAFT_F64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
+}
+
+static inline void gr_network_put(const graft_network *n, void *array, int64_t i, double value)
+{
+    if (n->dtype == GRAFT_F64) ((double *)array)[i] = value;
+    else ((float *)array)[i] = (float)value;
+}
+
+struct gr_team gr_network_team(const graft_network *n);
+
+/** `args` is complete, but for structs that it points to; rc: what was wrong with it on this rank. Collective.
+ *  \return as graft_networks.create(). */
+int32_t gr_network_create(graft_mesh *mesh, int32_t rc, const graft_network_args *args, graft_network **network,
+                          graft_error *error);
 
 /** Another use; each has its gr_network_destroy(), and the last frees the network. */
 graft_network *gr_network_use(graft_network *network);
 void           gr_network_destroy(graft_network *network);
 
+void gr_network_info(const graft_network *n, graft_network_info *info);
+void gr_network_explain(const graft_network *n, char *text, uint64_t capacity);
+
+/* weights.c */
+int32_t gr_network_name_weights(graft_network *n, graft_error *error);
+void    gr_network_first_weights(graft_network *n);
+
+/** Standardise the edges of the mesh; after a change of their statistics. */
+void gr_network_set_edges(graft_network *n);
+
+/* infer.c: as in graft_networks. Fields are complete, and have the right shapes. */
+int32_t gr_network_check_idle(const graft_network *n, graft_error *error);
+int32_t gr_network_begin(graft_network *n, const graft_field *input, graft_error *error);
+int32_t gr_network_end(graft_network *n, const graft_field *output, graft_error *error);
+int32_t gr_network_rollout(graft_network *n, int32_t rc, const graft_rollout *args, graft_error *error);
+int32_t gr_network_ensemble(graft_network *const *networks, int32_t count, const graft_field *input,
+                            const graft_field *mean, const graft_field *deviation, graft_error *error);
+
 /** A pair in the order of nodes of the mesh, and in the type of the network: input [n_nodes x n_in], target
- *  [n_nodes x n_out]. */
+ *  [n_nodes x n_out], whose rows are `stride` elements apart. */
 struct gr_network_pair {
     const void *input, *target;
+    int64_t     stride;
 };
 
-/** One training step, and the mean loss of pairs without noise and without a step. Collective. \return as
- *  graft_networks.train(). */
-int32_t gr_network_train(graft_network *network, const struct gr_network_pair *pairs, int32_t count,
+/** Copy a pair of the host to pair `k` of the stage, which has space for it. */
+void    gr_network_stage(graft_network *n, const graft_field *input, const graft_field *target, int64_t k,
+                         struct gr_network_pair *pair);
+/** Have the memory of training, and space for `count` pairs in the stage. Not collective. \return OK; ERR_NOMEM. */
+int32_t gr_network_reserve_training(graft_network *n, int64_t count, graft_error *error);
+/** Have moments of the optimiser, 0 at first. Not collective. \return OK; ERR_NOMEM. */
+int32_t gr_network_reserve_moments(graft_network *n, graft_error *error);
+/** Whether the arrays of a pair are finite where they are read. \return OK; ERR_NONFINITE. */
+int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pair *pair, int64_t k,
+                              graft_error *error);
+
+/** One training step, and the mean loss of pairs without noise and without a step. `rc`: what was wrong on this rank,
+ *  on which all agree first. Collective. \return as graft_networks.train(). */
+int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_pair *pairs, int32_t count,
                          graft_network_step *step, graft_error *error);
-int32_t gr_network_loss(graft_network *network, const struct gr_network_pair *pairs, int32_t count, double *loss,
+int32_t gr_network_loss(graft_network *n, const struct gr_network_pair *pairs, int32_t count, double *loss,
                         graft_error *error);
+int32_t gr_network_gradient(graft_network *n, int32_t rc, const struct gr_network_pair *pair, double *loss,
+                            graft_error *error);
+
+/** Whether all ranks are at the same step, with the same live options and the same items set. Collective.
+ *  \return rc; the failure of another rank; ERR_ARG; ERR_PEER: the same on all ranks. */
+int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graft_error *error);
+
+/* adamw.c */
+double gr_network_learning_rate(const graft_network *n);
+/** A step of AdamW. */
+void   gr_network_follow(graft_network *n, const void *gradient, double rate);
+
+/* state.c */
+int64_t gr_network_item_count(const graft_state_item *item);
+/** Find an item by its name. \return OK; ERR_NOT_FOUND. */
+int32_t gr_network_find(graft_network *n, const char *name, graft_state_item *item, graft_error *error);
+/** Whether the values of an item are legal. \return OK; ERR_FORMAT. */
+int32_t gr_network_check_values(const graft_state_item *item, graft_error *error);
+/** Compute what depends on items; after some were overwritten. */
+void    gr_network_state_changed(graft_network *n);
+int32_t gr_network_state_item(graft_network *n, int32_t index, graft_state_item *item, graft_error *error);
+int32_t gr_network_state_set(graft_network *n, const graft_state_item *item, graft_error *error);
+
+/* file.c */
+int32_t gr_network_save(graft_network *n, int32_t rc, const char *path, graft_error *error);
+int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_error *error);
 
 #endif

@@ -1,0 +1,311 @@
+/* "graft.network/1": reads the host's structs, and calls network/.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "entry/entry.h"
+
+#include "comm/collective.h"
+#include "network/network.h"
+
+static int32_t network_create(graft_mesh *mesh, const graft_network_args *args, graft_network **network,
+                              graft_error *error)
+{
+    struct gr_call     call;
+    graft_network_args ours = { .size = 0 };
+    int32_t            rc = gr_call_begin_on(&call, mesh, GR_HANDLE_MESH, GRAFT_NETWORK_ID " create", error);
+
+    GR_TRY(rc);
+    rc = gr_struct_read(&ours, sizeof ours, args, "args", &call.error);
+    if (rc == GRAFT_OK && network == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "network is null");
+    rc = gr_network_create(mesh, rc, &ours, network, &call.error);
+    if (rc == GRAFT_OK) gr_handle_init(*network, GR_HANDLE_NETWORK, mesh->context);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t network_info(const graft_network *network, graft_network_info *info, graft_error *error)
+{
+    struct gr_call     call;
+    graft_network_info ours;
+    int32_t            rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " info", error);
+
+    GR_TRY(rc);
+    gr_network_info(network, &ours);
+    rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t read_field(const graft_network *n, const graft_field *theirs, const char *name, int64_t columns,
+                          graft_field *ours, graft_error *error)
+{
+    return gr_field_read(theirs, name, n->mesh->n_rows, columns, ours, error);
+}
+
+static int32_t network_begin(graft_network *network, const graft_field *input, graft_error *error)
+{
+    struct gr_call call;
+    graft_field    ours;
+    int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " begin", error);
+
+    GR_TRY(rc);
+    GR_TRY(read_field(network, input, "input", network->n_in, &ours, &call.error));
+    rc = gr_network_begin(network, &ours, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t network_end(graft_network *network, const graft_field *output, graft_error *error)
+{
+    struct gr_call call;
+    graft_field    ours;
+    int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " end", error);
+
+    GR_TRY(rc);
+    GR_TRY(read_field(network, output, "output", network->n_out, &ours, &call.error));
+    rc = gr_network_end(network, &ours, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t read_rollout(const graft_network *n, const graft_rollout *args, graft_rollout *ours,
+                            graft_field fields[2], graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_struct_read(ours, sizeof *ours, args, "args", error));
+    GR_TRY(gr_network_check_idle(n, error));
+    if (ours->steps < 1) return gr_fail(error, GRAFT_ERR_ARG, "args.steps is %d, expected 1 or more", ours->steps);
+    if (n->n_out > n->n_in)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "the network has %lld outputs and %lld inputs: results cannot be inputs of the next step",
+                       (long long)n->n_out, (long long)n->n_in);
+    GR_TRY(read_field(n, ours->initial, "args.initial", n->n_in, &fields[0], error));
+    GR_TRY(read_field(n, ours->state, "args.state", n->n_in, &fields[1], error));
+    ours->initial = &fields[0];
+    ours->state = &fields[1];
+done:
+    return rc;
+}
+
+static int32_t network_rollout(graft_network *network, const graft_rollout *args, graft_error *error)
+{
+    struct gr_call call;
+    graft_rollout  ours = { .size = 0 };
+    graft_field    fields[2];
+    int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " rollout", error);
+
+    GR_TRY(rc);
+    rc = read_rollout(network, args, &ours, fields, &call.error);
+    rc = gr_network_rollout(network, rc, &ours, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t check_members(graft_network *const *networks, int32_t count, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t k = 0; k < count; k++) {
+        const graft_network *n = networks[k], *first = networks[0];
+
+        GR_TRY(gr_handle_check(first->context, n, GR_HANDLE_NETWORK, "networks[]", error));
+        GR_TRY(gr_network_check_idle(n, error));
+        if (n->mesh != first->mesh || n->n_in != first->n_in || n->n_out != first->n_out ||
+            n->predicts != first->predicts)
+            return gr_fail(error, GRAFT_ERR_ARG,
+                           "networks[%d] has another mesh than networks[0], or other inputs and outputs", k);
+    }
+done:
+    return rc;
+}
+
+/* *field, which may be NULL, becomes our copy. */
+static int32_t read_result(const graft_network *n, const graft_field **field, const char *name, graft_field *ours,
+                           graft_error *error)
+{
+    const graft_field *theirs = *field;
+
+    *field = theirs != NULL ? ours : NULL;
+    return theirs != NULL ? read_field(n, theirs, name, n->n_out, ours, error) : GRAFT_OK;
+}
+
+static int32_t network_ensemble(graft_network *const *networks, int32_t count, const graft_field *input,
+                                const graft_field *mean, const graft_field *deviation, graft_error *error)
+{
+    struct gr_call       call;
+    graft_field          ours[3];
+    graft_network *const first = networks != NULL && count > 0 ? networks[0] : NULL;
+    int32_t              rc = gr_call_begin_on(&call, first, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " ensemble", error);
+
+    GR_TRY(rc);
+    rc = check_members(networks, count, &call.error);
+    if (rc == GRAFT_OK) rc = read_field(first, input, "input", first->n_in, &ours[0], &call.error);
+    if (rc == GRAFT_OK) rc = read_result(first, &mean, "mean", &ours[1], &call.error);
+    if (rc == GRAFT_OK) rc = read_result(first, &deviation, "deviation", &ours[2], &call.error);
+    GR_TRY(gr_network_agree(first, rc, count, &call.error));
+    rc = gr_network_ensemble(networks, count, &ours[0], mean, deviation, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t check_pairs(int32_t count, graft_error *error)
+{
+    if (count >= 1 && count <= 1024) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_ARG, "count is %d, expected 1 to 1024", count);
+}
+
+/* Read a pair, and its fields. */
+static int32_t read_pair(const graft_network *n, const graft_pair *pair, graft_field fields[2], graft_error *error)
+{
+    graft_pair ours;
+    int32_t    rc = GRAFT_OK;
+
+    GR_TRY(gr_struct_read(&ours, sizeof ours, pair, "pair", error));
+    GR_TRY(read_field(n, ours.input, "pair.input", n->n_in, &fields[0], error));
+    rc = read_field(n, ours.target, "pair.target", n->n_out, &fields[1], error);
+done:
+    return rc;
+}
+
+/* An array of the host whose elements have the size that the first one says. */
+static const graft_pair *pair_at(const graft_pair *pairs, int32_t k)
+{
+    return (const graft_pair *)(const void *)((const char *)pairs + (uint64_t)k * pairs->size);
+}
+
+/* Copy pairs of the host to the stage, after all of them were found right. */
+static int32_t stage_pairs(graft_network *n, const graft_pair *pairs, int32_t count, struct gr_network_pair *staged,
+                           graft_error *error)
+{
+    graft_field fields[2];
+    int32_t     rc = GRAFT_OK;
+
+    GR_TRY(gr_network_check_idle(n, error));
+    for (int32_t k = 0; k < count; k++) GR_TRY(read_pair(n, pairs != NULL ? pair_at(pairs, k) : NULL, fields, error));
+    GR_TRY(gr_network_reserve_training(n, count, error));
+    for (int32_t k = 0; k < count; k++) {
+        GR_TRY(read_pair(n, pair_at(pairs, k), fields, error));
+        gr_network_stage(n, &fields[0], &fields[1], k, &staged[k]);
+    }
+done:
+    return rc;
+}
+
+static int32_t network_gradient(graft_network *network, const graft_pair *pair, double *loss, graft_error *error)
+{
+    struct gr_call         call;
+    struct gr_network_pair staged;
+    double                 found = 0;
+    int32_t rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " gradient", error);
+
+    GR_TRY(rc);
+    if (loss == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "loss is null");
+    if (rc == GRAFT_OK) rc = stage_pairs(network, pair, 1, &staged, &call.error);
+    GR_TRY(gr_network_gradient(network, rc, &staged, &found, &call.error));
+    *loss = found;
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t network_train(graft_network *network, const graft_pair *pairs, int32_t count, graft_network_step *step,
+                             graft_error *error)
+{
+    struct gr_call         call;
+    struct gr_network_pair staged[1024];
+    graft_network_step     ours;
+    int32_t                rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " train", error);
+
+    GR_TRY(rc);
+    rc = check_pairs(count, &call.error);
+    if (rc == GRAFT_OK && step != NULL) rc = gr_struct_check_out(step, "step", &call.error);
+    if (rc == GRAFT_OK) rc = stage_pairs(network, pairs, count, staged, &call.error);
+    GR_TRY(gr_network_train(network, rc, staged, count, &ours, &call.error));
+    if (step != NULL) rc = gr_struct_write(step, &ours, sizeof ours, "step", &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t network_state_item(graft_network *network, int32_t index, graft_state_item *item, graft_error *error)
+{
+    struct gr_call   call;
+    graft_state_item ours = { .size = sizeof ours };
+    int32_t          rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " state_item", error);
+
+    if (rc == GRAFT_OK) rc = gr_network_state_item(network, index, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t network_state_set(graft_network *network, const graft_state_item *item, graft_error *error)
+{
+    struct gr_call   call;
+    graft_state_item ours;
+    int32_t          rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " state_set", error);
+
+    if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, item, "item", &call.error);
+    if (rc == GRAFT_OK) rc = gr_network_check_idle(network, &call.error);
+    if (rc == GRAFT_OK) rc = gr_network_state_set(network, &ours, &call.error);
+    return gr_call_end(&call, rc);
+}
+
+static int32_t network_save(graft_network *network, const char *path, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " save", error);
+
+    GR_TRY(rc);
+    if (path == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "path is null");
+    rc = gr_network_save(network, rc, path, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t network_load(graft_network *network, const char *path, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " load", error);
+
+    GR_TRY(rc);
+    if (path == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "path is null");
+    if (rc == GRAFT_OK) rc = gr_network_check_idle(network, &call.error);
+    rc = gr_network_load(network, rc, path, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
+static int32_t network_explain(const graft_network *network, char *text, uint64_t capacity, graft_error *error)
+{
+    struct gr_call call;
+    int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " explain", error);
+
+    if (rc == GRAFT_OK) rc = gr_text_check(text, capacity, &call.error);
+    if (rc == GRAFT_OK) gr_network_explain(network, text, capacity);
+    return gr_call_end(&call, rc);
+}
+
+static void destroy_network(void *network)
+{
+    gr_network_destroy(network);
+}
+
+static void network_destroy(graft_network *network)
+{
+    gr_handle_destroy(NULL, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " destroy", destroy_network);
+}
+
+const graft_networks gr_interface_network = {
+    .size = sizeof(graft_networks),
+    .create = network_create,
+    .info = network_info,
+    .begin = network_begin,
+    .end = network_end,
+    .rollout = network_rollout,
+    .ensemble = network_ensemble,
+    .gradient = network_gradient,
+    .train = network_train,
+    .state_item = network_state_item,
+    .state_set = network_state_set,
+    .save = network_save,
+    .load = network_load,
+    .explain = network_explain,
+    .destroy = network_destroy,
+};

@@ -1,0 +1,39 @@
+/* Arrays of the host: columns of values on its rows, whatever their type and strides. Fields are complete, as
+ * gr_field_read() leaves them. Loops go over chunks of rows, so that both kinds of layout are read from the cache.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_NETWORK_FIELDS_H
+#define GR_NETWORK_FIELDS_H
+
+#include "base/limits.h"
+#include "mesh/mesh.h"
+
+/** Rows of a chunk, and the space for a column of it. */
+enum { GR_FIELD_ROWS = GR_LIMIT(256, 4) };
+
+/** Read a column of rows row[0] to row[count - 1]. */
+static inline void gr_field_read_column(const graft_field *f, const int32_t *row, int64_t count, int64_t column,
+                                        double *values)
+{
+    const int64_t first = column * f->column_stride, stride = f->row_stride;
+
+    if (f->dtype == GRAFT_F64) {
+        const double *data = (const double *)f->data + first;
+
+        for (int64_t i = 0; i < count; i++) values[i] = data[row[i] * stride];
+    } else {
+        const float *data = (const float *)f->data + first;
+
+        for (int64_t i = 0; i < count; i++) values[i] = (double)data[row[i] * stride];
+    }
+}
+
+/** Write an element. */
+static inline void gr_field_put(const graft_field *f, int64_t row, int64_t column, double value)
+{
+    const int64_t at = row * f->row_stride + column * f->column_stride;
+
+    if (f->dtype == GRAFT_F64) ((double *)f->data)[at] = value;
+    else ((float *)f->data)[at] = (float)value;
+}
+
+#endif

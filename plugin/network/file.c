@@ -1,0 +1,255 @@
+/* Files of networks: safetensors with all items of the state, and texts that say what the network is.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "network/file.h"
+#include "comm/collective.h"
+#include "io/checksum.h"
+#include "io/tensor_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void gr_network_texts(const graft_network *n, struct gr_network_texts *t)
+{
+    static const char *const      sums[] = { "update", "new", "old" };
+    const struct gr_mesh_options *o = &n->options;
+    const struct {
+        const char *key;
+        long long   number;
+        const char *word;
+    } rows[GR_NETWORK_TEXTS] = {
+        { "architecture", 0, GR_NETWORK_ARCHITECTURE },
+        { "predicts", 0, n->predicts == GRAFT_PREDICTS_CHANGE ? "change" : "value" },
+        { "n_in", n->n_in, NULL },
+        { "n_out", n->n_out, NULL },
+        { "n_constant", n->n_constant, NULL },
+        { "dim", n->mesh->dim, NULL },
+        { "mgn.width", o->width, NULL },
+        { "mgn.layers", o->layers, NULL },
+        { "mgn.linear", o->linear, NULL },
+        { "mgn.activation", 0, o->is_elu ? "elu" : "relu" },
+        { "mgn.norm", 0, o->has_norm ? "yes" : "no" },
+        { "mgn.sum", 0, sums[o->sum] },
+        { "mgn.edges", 0, o->edges == GR_MGN_EDGES_ENCODED ? "encoded" : "carried" },
+        { "mgn.edge_scale", 0, o->scales_by_longest ? "longest" : "statistics" },
+        { "mgn.residual", 0, o->adds_input ? "yes" : "no" },
+    };
+
+    for (int k = 0; k < GR_NETWORK_TEXTS; k++) {
+        if (rows[k].word != NULL) snprintf(t->value[k], sizeof t->value[k], "%s", rows[k].word);
+        else snprintf(t->value[k], sizeof t->value[k], "%lld", rows[k].number);
+        t->pair[k] = (struct gr_tensor_pair){ rows[k].key, t->value[k] };
+    }
+}
+
+int32_t gr_network_list(graft_network *n, struct gr_tensor_data **data, int32_t *count, int32_t more,
+                        graft_error *error)
+{
+    const int32_t    most = 3 * n->n_tensors + 3 * GR_STATISTICS + 1;
+    graft_state_item item = { .size = sizeof item };
+    graft_error      end = { .size = sizeof end };
+    int32_t          rc = GRAFT_OK;
+
+    *count = 0;
+    GR_TRY(GR_NEW(n->context, *data, most + more, error));
+    for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++) {
+        struct gr_tensor_data *d = &(*data)[*count];
+
+        if (strncmp(item.name, "gradient.", 9) == 0) continue;
+        *d =
+            (struct gr_tensor_data){ .name = item.name, .dtype = item.dtype, .n_dims = item.n_dims, .data = item.data };
+        memcpy(d->shape, item.shape, sizeof d->shape);
+        ++*count;
+    }
+done:
+    return rc;
+}
+
+/* What rank 0 does. */
+static int32_t write_file(graft_network *n, const char *path, graft_error *error)
+{
+    struct gr_network_texts texts;
+    struct gr_tensor_data  *data = NULL;
+    struct gr_output        output = { .temporary.fd = -1 };
+    int32_t                 count, rc = GRAFT_OK;
+
+    gr_network_texts(n, &texts);
+    GR_TRY(gr_network_list(n, &data, &count, 0, error));
+    GR_TRY(gr_tensor_file_write(n->context, data, count, texts.pair, GR_NETWORK_TEXTS, path, &output, error));
+    rc = gr_output_end(&output, NULL, error);
+done:
+    gr_output_abort(&output);
+    gr_free(n->context, data);
+    return rc;
+}
+
+int32_t gr_network_save(graft_network *n, int32_t rc, const char *path, graft_error *error)
+{
+    GR_TRY(gr_network_agree(n, rc, 0, error));
+    if (n->mesh->comm->rank == 0) rc = write_file(n, path, error);
+    rc = gr_comm_agree_on(n->mesh->comm, rc, error);
+done:
+    return rc;
+}
+
+int32_t gr_network_check_texts(const graft_network *n, const struct gr_tensors *header, const char *shown,
+                               graft_error *error)
+{
+    struct gr_network_texts texts;
+    const char             *found;
+
+    gr_network_texts(n, &texts);
+    if (gr_tensors_value(header, "architecture") == NULL) return GRAFT_OK; /* of another program */
+    for (int k = 0; k < GR_NETWORK_TEXTS; k++) {
+        found = gr_tensors_value(header, texts.pair[k].key);
+        if (found != NULL && strcmp(found, texts.value[k]) == 0) continue;
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': '%s' is '%.64s' in its metadata, but this network has '%s'",
+                       shown, texts.pair[k].key, found != NULL ? found : "", texts.value[k]);
+    }
+    return GRAFT_OK;
+}
+
+static struct gr_tensor tensor_of(const graft_state_item *item)
+{
+    struct gr_tensor t = { .name = item->name, .dtype = item->dtype, .n_dims = item->n_dims };
+
+    memcpy(t.shape, item->shape, sizeof t.shape);
+    return t;
+}
+
+/* Whether the file has all items of one kind, which begin with `prefix`, or none of them. */
+static int has_any(const struct gr_tensors *header, const char *prefix)
+{
+    for (int32_t i = 0; i < header->n_tensors; i++)
+        if (strncmp(header->tensors[i].name, prefix, strlen(prefix)) == 0) return 1;
+    return 0;
+}
+
+/* Kinds of items that a file may be without: then the network keeps its own. */
+static const char *const optional[] = { "statistics.", "optimizer.", "progress." };
+
+/* Whether an item of the network is one that the file is without. */
+static int stays(const struct gr_tensors *header, const char *name)
+{
+    for (size_t k = 0; k < sizeof optional / sizeof *optional; k++)
+        if (strncmp(name, optional[k], strlen(optional[k])) == 0) return !has_any(header, optional[k]);
+    return strncmp(name, "gradient.", 9) == 0;
+}
+
+int32_t gr_network_check_tensors(graft_network *n, const struct gr_file *file, const struct gr_tensors *header,
+                                 const char *others, graft_error *error)
+{
+    const struct gr_tensor *found;
+    graft_state_item        item = { .size = sizeof item };
+    graft_error             end = { .size = sizeof end };
+    int32_t                 rc = GRAFT_OK;
+
+    for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++) {
+        const struct gr_tensor expected = tensor_of(&item);
+
+        if (!stays(header, item.name))
+            GR_TRY(gr_tensor_file_find(file, header, &expected, "the options of this network say so", &found, error));
+    }
+    for (int32_t i = 0; i < header->n_tensors; i++) {
+        const struct gr_tensor *t = &header->tensors[i];
+        const int               is_other = others != NULL && strncmp(t->name, others, strlen(others)) == 0;
+
+        if (is_other || (gr_network_find(n, t->name, &item, &end) == GRAFT_OK && !stays(header, t->name) &&
+                         gr_tensors_find(header, t->name) == t))
+            continue;
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "'%s': tensor '%.64s', at byte %lld of the header, is none of this network's, or comes twice",
+                       file->name, t->name, (long long)t->at);
+    }
+done:
+    return rc;
+}
+
+int32_t gr_network_read_items(graft_network *n, const struct gr_tensor_file *from, struct gr_pool *pool, void **copies,
+                              graft_error *error)
+{
+    const struct gr_tensors *header = &from->header;
+    graft_state_item         item = { .size = sizeof item };
+    graft_error              end = { .size = sizeof end };
+    int32_t                  rc = GRAFT_OK;
+
+    for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++) {
+        const struct gr_tensor *t = gr_tensors_find(header, item.name);
+
+        copies[i] = NULL;
+        if (t == NULL || stays(header, item.name)) continue;
+        copies[i] = gr_pool_new(n->context, pool, t->end - t->begin, 1, item.name, error);
+        if (copies[i] == NULL) return GRAFT_ERR_NOMEM;
+        if (from->file.fd < 0) continue;
+        GR_TRY(gr_tensor_file_read(&from->file, header, from->data, t, copies[i], error));
+        item.data = copies[i];
+        rc = gr_network_check_values(&item, error);
+        if (rc < 0) return rc;
+    }
+done:
+    return rc;
+}
+
+void gr_network_take_items(graft_network *n, void *const *copies)
+{
+    graft_state_item item = { .size = sizeof item };
+    graft_error      end = { .size = sizeof end };
+
+    n->training.has_gradient = 0;
+    for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++)
+        if (copies[i] != NULL)
+            memcpy((void *)(uintptr_t)item.data, copies[i],
+                   (size_t)(gr_network_item_count(&item) * gr_tensor_type_bytes(item.dtype)));
+    gr_network_state_changed(n);
+}
+
+/* The arrays as rank 0 has read them. */
+static int32_t share_items(graft_network *n, void *const *copies, graft_error *error)
+{
+    graft_state_item item = { .size = sizeof item };
+    graft_error      end = { .size = sizeof end };
+    int32_t          rc = GRAFT_OK;
+
+    for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++)
+        if (copies[i] != NULL)
+            GR_TRY(gr_comm_broadcast(n->mesh->comm, 0, copies[i],
+                                     (uint64_t)(gr_network_item_count(&item) * gr_tensor_type_bytes(item.dtype)),
+                                     error));
+done:
+    return rc;
+}
+
+/* Whether the file is of this network, and memory for what it has. */
+static int32_t check_file(graft_network *n, const struct gr_tensor_file *from, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_network_check_texts(n, &from->header, from->file.name, error));
+    if (has_any(&from->header, "optimizer.")) GR_TRY(gr_network_reserve_moments(n, error));
+    rc = gr_network_check_tensors(n, &from->file, &from->header, NULL, error);
+done:
+    return rc;
+}
+
+int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_error *error)
+{
+    struct gr_tensor_file from = { .file = { .fd = -1 } };
+    struct gr_comm       *comm = n->mesh->comm;
+    struct gr_pool        pool = { NULL, 0 };
+    void                **copies = NULL;
+
+    GR_TRY(gr_network_agree(n, rc, 0, error));
+    GR_TRY(gr_tensor_file_open(n->context, comm, path, &from, error));
+    rc = check_file(n, &from, error);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(n->context, &pool, copies, 4 * n->n_tensors + 3 * GR_STATISTICS + 1, error);
+    if (rc == GRAFT_OK) rc = gr_network_read_items(n, &from, &pool, copies, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(share_items(n, copies, error));
+    if (comm->rank == 0 && gr_tensors_value(&from.header, GR_CHECKSUM_OF_TENSORS) == NULL)
+        gr_log(n->context, GRAFT_LOG_WARNING, "'%s' has no checksums: damage of its weights is not noticed",
+               from.file.name);
+    gr_network_take_items(n, copies);
+done:
+    gr_pool_fini(n->context, &pool);
+    gr_tensor_file_close(&from);
+    return rc;
+}

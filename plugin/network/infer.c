@@ -1,0 +1,184 @@
+/* Inference: begin and end, rollouts, ensembles.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/collective.h"
+#include "network/fields.h"
+#include "network/network.h"
+
+#include <math.h>
+#include <string.h>
+
+int32_t gr_network_check_idle(const graft_network *n, graft_error *error)
+{
+    if (!n->begun) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_STATE, "an inference of this network has begun and not ended; call end() first");
+}
+
+/* Standardise `count` values of column j, of nodes from `first` on, into the inputs of the network. */
+static void standardise(graft_network *n, const double *values, int64_t first, int64_t count, int64_t j)
+{
+    const struct gr_statistics *s = &n->statistics[GR_STATISTICS_NODE];
+    const double                mean = s->mean[j], scale = 1 / s->deviation[j];
+    const int64_t               width = n->n_node_in, at = first * width + j;
+
+    if (n->dtype == GRAFT_F64) {
+        double *nodes = (double *)n->nodes + at;
+
+        for (int64_t i = 0; i < count; i++) nodes[i * width] = (values[i] - mean) * scale;
+    } else {
+        float *nodes = (float *)n->nodes + at;
+
+        for (int64_t i = 0; i < count; i++) nodes[i * width] = (float)((values[i] - mean) * scale);
+    }
+}
+
+static void take_input(graft_network *n, const graft_field *input)
+{
+    const int64_t n_nodes = n->mesh->n_nodes;
+    double        column[GR_FIELD_ROWS];
+
+    for (int64_t first = 0; first < n_nodes; first += GR_FIELD_ROWS) {
+        const int64_t count = n_nodes - first < GR_FIELD_ROWS ? n_nodes - first : GR_FIELD_ROWS;
+
+        for (int64_t j = 0; j < n->n_in; j++) {
+            gr_field_read_column(input, n->mesh->row_of + first, count, j, column);
+            standardise(n, column, first, count, j);
+            for (int64_t i = 0; j < n->n_out && i < count; i++) n->values[(first + i) * n->n_out + j] = column[i];
+        }
+    }
+}
+
+int32_t gr_network_begin(graft_network *n, const graft_field *input, graft_error *error)
+{
+    int32_t rc = gr_network_check_idle(n, error);
+
+    if (rc < 0) return rc;
+    take_input(n, input);
+    rc = gr_mgn_forward_begin(n->mgn, n->weights, n->nodes, n->edges, 0, gr_network_team(n), error);
+    n->begun = rc == GRAFT_OK;
+    return rc;
+}
+
+/* From outputs of the network to values in units of the data, in place of the inputs. */
+static void finish_values(graft_network *n)
+{
+    const struct gr_statistics *s = &n->statistics[GR_STATISTICS_OUTPUT];
+    const int                   changes = n->predicts == GRAFT_PREDICTS_CHANGE;
+
+    for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
+        double *values = n->values + i * n->n_out;
+
+        if (changes && !n->is_free[i]) continue;
+        for (int64_t j = 0; j < n->n_out; j++) {
+            double y = gr_network_at(n, n->output, i * n->n_out + j);
+
+            if (n->options.adds_input) y += gr_network_at(n, n->nodes, i * n->n_node_in + j);
+            y = s->mean[j] + y * s->deviation[j];
+            values[j] = changes ? values[j] + y : y;
+        }
+    }
+}
+
+/* Whether results have a row of the host. */
+static int has_result(const graft_network *n, int64_t row)
+{
+    const int32_t node = n->mesh->node_of[row];
+
+    return node >= 0 && (n->predicts == GRAFT_PREDICTS_CHANGE || n->is_free[node]);
+}
+
+/* Write [n_nodes x n_out] values to the rows that results have. */
+static void give_values(const graft_network *n, const double *values, const graft_field *output)
+{
+    for (int64_t row = 0; row < n->mesh->n_rows; row++) {
+        if (!has_result(n, row)) continue;
+        for (int64_t j = 0; j < n->n_out; j++)
+            gr_field_put(output, row, j, values[n->mesh->node_of[row] * n->n_out + j]);
+    }
+}
+
+/* End an inference; its results are in n->values. */
+static int32_t end_values(graft_network *n, graft_error *error)
+{
+    int32_t rc;
+
+    if (!n->begun) return gr_fail(error, GRAFT_ERR_STATE, "no inference of this network has begun; call begin() first");
+    rc = gr_mgn_forward_end(n->mgn, n->output, gr_network_team(n), error);
+    n->begun = 0;
+    if (rc == GRAFT_OK) finish_values(n);
+    return rc;
+}
+
+int32_t gr_network_end(graft_network *n, const graft_field *output, graft_error *error)
+{
+    const int32_t rc = end_values(n, error);
+
+    if (rc == GRAFT_OK) give_values(n, n->values, output);
+    return rc;
+}
+
+/* Copy the initial state to the rows that are read. */
+static void copy_state(const graft_network *n, const graft_field *from, const graft_field *to)
+{
+    for (int64_t row = 0; row < n->mesh->n_rows && from->data != to->data; row++)
+        for (int64_t j = 0; j < n->n_in && n->mesh->node_of[row] >= 0; j++)
+            gr_field_put(to, row, j, gr_field_at(from, row, j));
+}
+
+int32_t gr_network_rollout(graft_network *n, int32_t rc, const graft_rollout *args, graft_error *error)
+{
+    static const char *const names[] = { "args.steps", "whether args.after is given" };
+    const uint64_t           values[] = { (uint64_t)args->steps, args->after != NULL };
+    graft_field              output;
+
+    GR_TRY(gr_comm_agree_same(n->mesh->comm, rc, names, values, 2, error));
+    output = *args->state;
+    output.n_columns = n->n_out;
+    copy_state(n, args->initial, args->state);
+    for (int32_t step = 1; step <= args->steps; step++) {
+        GR_TRY(gr_network_begin(n, args->state, error));
+        GR_TRY(gr_network_end(n, &output, error));
+        if (args->after == NULL) continue;
+        if (args->after(args->arg, step) != 0)
+            rc = gr_fail(error, GRAFT_ERR_CANCELLED, "args.after asked to end the rollout after step %d of %d", step,
+                         args->steps);
+        GR_TRY(gr_comm_agree(n->mesh->comm, rc, error));
+    }
+done:
+    return rc;
+}
+
+/* Add result number k, from 1 on, to a running mean and sum of squared deviations (Welford 1962). */
+static void add_result(const graft_network *n, int32_t k, double *mean, double *squares)
+{
+    for (int64_t i = 0; i < n->mesh->n_nodes * n->n_out; i++) {
+        const double d = n->values[i] - mean[i];
+
+        mean[i] += d / k;
+        squares[i] += d * (n->values[i] - mean[i]);
+    }
+}
+
+int32_t gr_network_ensemble(graft_network *const *networks, int32_t count, const graft_field *input,
+                            const graft_field *mean, const graft_field *deviation, graft_error *error)
+{
+    graft_network *n = networks[0];
+    const int64_t  size = n->mesh->n_nodes * n->n_out;
+    double        *means = NULL, *squares = NULL;
+    int32_t        rc = GRAFT_OK;
+
+    rc = GR_NEW(n->context, means, size, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(n->context, squares, size, error);
+    GR_TRY(gr_comm_agree(n->mesh->comm, rc, error));
+    for (int32_t k = 0; k < count; k++) {
+        GR_TRY(gr_network_begin(networks[k], input, error));
+        GR_TRY(end_values(networks[k], error));
+        add_result(networks[k], k + 1, means, squares);
+    }
+    for (int64_t i = 0; i < size; i++) squares[i] = sqrt(squares[i] / count);
+    if (mean != NULL) give_values(n, means, mean);
+    if (deviation != NULL) give_values(n, squares, deviation);
+done:
+    gr_free(n->context, means);
+    gr_free(n->context, squares);
+    return rc;
+}

@@ -1,0 +1,294 @@
+/* Makes a network: checks its description, and takes all memory that inference needs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "network/network.h"
+
+#include "base/assert.h"
+#include "comm/compare_options.h"
+#include "network/fields.h"
+
+#include <math.h>
+#include <string.h>
+
+static const uint32_t COMPARED_GROUPS = 1u << GR_GROUP_MESH | 1u << GR_GROUP_KERNELS | 1u << GR_GROUP_HALO;
+
+struct gr_team gr_network_team(const graft_network *n)
+{
+    return (struct gr_team){ .threads = gr_threads(n->context, 0) };
+}
+
+/* What is given of the rank's rows. */
+struct given {
+    graft_field    constant; /* without data: none */
+    const uint8_t *is_free;
+    const double  *loss_weight;
+};
+
+static int32_t read_constant(const graft_mesh *mesh, const graft_network_args *args, graft_field *constant,
+                             graft_error *error)
+{
+    *constant = (graft_field){ .n_columns = 0 };
+    if (args->constant == NULL) return GRAFT_OK;
+    return gr_field_read(args->constant, "args.constant", mesh->n_rows, -1, constant, error);
+}
+
+/* Constant inputs are finite, and weights are at least 0. */
+static int32_t check_given(const graft_mesh *mesh, const struct given *given, graft_error *error)
+{
+    for (int64_t i = 0; i < mesh->n_nodes; i++) {
+        const int64_t row = mesh->row_of[i];
+
+        for (int64_t j = 0; j < given->constant.n_columns; j++)
+            if (!isfinite(gr_field_at(&given->constant, row, j)))
+                return gr_fail(error, GRAFT_ERR_FORMAT, "args.constant has %g in row %lld, column %lld",
+                               gr_field_at(&given->constant, row, j), (long long)row, (long long)j);
+        if (given->loss_weight != NULL && !(given->loss_weight[row] >= 0 && isfinite(given->loss_weight[row])))
+            return gr_fail(error, GRAFT_ERR_FORMAT, "args.loss_weight has %g in row %lld, expected 0 or more",
+                           given->loss_weight[row], (long long)row);
+        if (given->is_free != NULL && given->is_free[row] > 1)
+            return gr_fail(error, GRAFT_ERR_FORMAT, "args.is_free has %d in row %lld, expected 0 or 1",
+                           given->is_free[row], (long long)row);
+    }
+    return GRAFT_OK;
+}
+
+static int32_t check_args(const graft_mesh *mesh, const graft_network_args *args, struct given *given,
+                          graft_error *error)
+{
+    const struct gr_options *options = &mesh->context->options;
+    const int                changes = args->predicts == GRAFT_PREDICTS_CHANGE;
+    int32_t                  rc = GRAFT_OK;
+
+    if (!changes && args->predicts != GRAFT_PREDICTS_VALUE)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "args.predicts is %d, expected GRAFT_PREDICTS_VALUE (1) or GRAFT_PREDICTS_CHANGE (2)",
+                       args->predicts);
+    if (args->n_in < 1 || args->n_out < 1)
+        return gr_fail(error, GRAFT_ERR_ARG, "args.n_in and n_out are %d and %d, expected at least 1", args->n_in,
+                       args->n_out);
+    if ((changes || options->mesh.adds_input) && args->n_out > args->n_in)
+        return gr_fail(
+            error, GRAFT_ERR_ARG,
+            "args.n_out is %d, but outputs are added to the first of %d inputs (%s), so there can be no more",
+            args->n_out, args->n_in, changes ? "GRAFT_PREDICTS_CHANGE" : "option mgn.residual");
+    if (changes && options->mesh.adds_input)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'mgn.residual' is yes, which is for networks that predict values, and args.predicts is "
+                       "GRAFT_PREDICTS_CHANGE");
+    if (options->kernel.model_type == GR_MODEL_BF16)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'model.type' is bf16, which only trainers have; networks on meshes have f32 and f64");
+    GR_TRY(read_constant(mesh, args, &given->constant, error));
+    given->is_free = args->is_free;
+    given->loss_weight = args->loss_weight;
+    rc = check_given(mesh, given, error);
+done:
+    return rc;
+}
+
+static int32_t agree_on_args(const graft_mesh *mesh, int32_t rc, const graft_network_args *args,
+                             const struct given *given, graft_error *error)
+{
+    static const char *const names[] = { "args.predicts", "args.n_in", "args.n_out", "columns of args.constant" };
+    const uint64_t           values[] = { (uint64_t)args->predicts, (uint64_t)args->n_in, (uint64_t)args->n_out,
+                                          (uint64_t)given->constant.n_columns };
+
+    rc = gr_comm_agree_same(mesh->comm, rc, names, values, 4, error);
+    if (rc == GRAFT_OK) rc = gr_options_compare(mesh->context, mesh->comm, COMPARED_GROUPS, error);
+    return rc;
+}
+
+static void describe_network(graft_network *n, const graft_network_args *args, const struct given *given)
+{
+    const struct gr_options *options = &n->context->options;
+
+    n->predicts = args->predicts;
+    n->dtype = options->kernel.model_type == GR_MODEL_F64 ? GRAFT_F64 : GRAFT_F32;
+    n->n_in = args->n_in;
+    n->n_out = args->n_out;
+    n->n_constant = given->constant.n_columns;
+    n->n_node_in = n->n_in + n->n_constant;
+    n->n_edge_in = n->mesh->dim + 1;
+    n->options = options->mesh;
+    n->seed = options->train.seed;
+}
+
+/* Arrays that have the type of the network. */
+static int32_t new_typed(graft_network *n, enum gr_use use, void **array, int64_t count, const char *name,
+                         graft_error *error)
+{
+    *array = gr_budget_new(&n->budget, use, count, n->dtype == GRAFT_F64 ? 8 : 4, name, error);
+    return *array != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
+}
+
+static int32_t allocate(graft_network *n, graft_error *error)
+{
+    const struct gr_mesh_options *o = &n->options;
+    const struct gr_mgn_options   options = {
+        o->width, o->layers, o->linear, o->is_elu, o->has_norm, (enum gr_mgn_sum)o->sum, (enum gr_mgn_edges)o->edges
+    };
+    const int64_t nodes = n->mesh->n_nodes;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_mgn_shape_init(n->context, &options, n->n_node_in, n->n_edge_in, n->n_out, &n->shape, error));
+    GR_TRY(gr_network_name_weights(n, error));
+    GR_TRY(new_typed(n, GR_USE_WEIGHTS, &n->weights, n->shape.n_weights, "weights", error));
+    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_MASKS, n->is_free, nodes, error));
+    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_MASKS, n->loss_weight, nodes, error));
+    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_MASKS, n->free_weight, nodes, error));
+    GR_TRY(new_typed(n, GR_USE_FEATURES, &n->nodes, nodes * n->n_node_in, "nodes", error));
+    GR_TRY(new_typed(n, GR_USE_FEATURES, &n->edges, n->mesh->n_edges * n->n_edge_in, "edges", error));
+    GR_TRY(new_typed(n, GR_USE_FEATURES, &n->output, nodes * n->n_out, "output", error));
+    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, n->values, nodes * n->n_out, error));
+    GR_TRY(gr_statistics_init(&n->budget, n->n_in, &n->statistics[GR_STATISTICS_NODE], error));
+    GR_TRY(gr_statistics_init(&n->budget, n->n_edge_in, &n->statistics[GR_STATISTICS_EDGE], error));
+    GR_TRY(gr_statistics_init(&n->budget, n->n_out, &n->statistics[GR_STATISTICS_OUTPUT], error));
+done:
+    return rc;
+}
+
+/* Constant inputs, boundary nodes, and weights: of this rank, and their sum over all. */
+static int32_t take_rows_given(graft_network *n, const struct given *given, graft_error *error)
+{
+    const graft_mesh *mesh = n->mesh;
+    double            sum = 0;
+    int32_t           rc = GRAFT_OK;
+
+    for (int64_t i = 0; i < mesh->n_nodes; i++) {
+        const int64_t row = mesh->row_of[i];
+
+        for (int64_t j = 0; j < n->n_constant; j++)
+            gr_network_put(n, n->nodes, i * n->n_node_in + n->n_in + j, gr_field_at(&given->constant, row, j));
+        n->is_free[i] = given->is_free == NULL || given->is_free[row];
+        n->free_weight[i] = n->is_free[i] ? (mesh->node_weight != NULL ? mesh->node_weight[i] : 1) : 0;
+        n->loss_weight[i] = n->free_weight[i] * (given->loss_weight != NULL ? given->loss_weight[row] : 1);
+        sum += n->loss_weight[i];
+    }
+    GR_TRY(gr_comm_sum_f64(mesh->comm, &sum, 1, error));
+    if (!(sum > 0))
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "no node is free and has a loss_weight above 0, on any rank: there is nothing to predict");
+    for (int64_t i = 0; i < mesh->n_nodes; i++) n->loss_weight[i] /= sum * (double)n->n_out;
+done:
+    return rc;
+}
+
+/* Column j of edge e: its relative position, and behind it its length. */
+static double edge_at(const graft_network *n, int64_t e, int64_t j)
+{
+    const double *offset = n->mesh->offset + e * n->mesh->dim;
+    double        squares = 0;
+
+    if (j < n->mesh->dim) return offset[j];
+    for (int32_t d = 0; d < n->mesh->dim; d++) squares += offset[d] * offset[d];
+    return sqrt(squares);
+}
+
+void gr_network_set_edges(graft_network *n)
+{
+    const struct gr_statistics *s = &n->statistics[GR_STATISTICS_EDGE];
+    const double                longest = n->mesh->info[n->mesh->comm->n_ranks].longest;
+    const int                   by_longest = n->options.scales_by_longest;
+
+    for (int64_t e = 0; e < n->mesh->n_edges; e++) {
+        for (int64_t j = 0; j < n->n_edge_in; j++) {
+            const double mean = by_longest ? 0 : s->mean[j], scale = by_longest ? longest : s->deviation[j];
+
+            gr_network_put(n, n->edges, e * n->n_edge_in + j, scale > 0 ? (edge_at(n, e, j) - mean) / scale : 0);
+        }
+    }
+}
+
+/* The statistics of the edges of the mesh, which all ranks sum twice: for the mean, and about it. */
+static int32_t measure_edges(graft_network *n, graft_error *error)
+{
+    struct gr_statistics *s = &n->statistics[GR_STATISTICS_EDGE];
+    double                row[4], sums[1 + 2 * 4];
+    int32_t               rc = GRAFT_OK;
+
+    GR_ASSERT(n->n_edge_in <= 4);
+    for (int pass = 0; pass < 2; pass++) {
+        memset(sums, 0, sizeof sums);
+        for (int64_t e = 0; e < n->mesh->n_edges; e++) {
+            const struct gr_statistics_rows rows = { 1, n->n_edge_in, row,
+                                                     n->mesh->edge_weight != NULL ? n->mesh->edge_weight + e : NULL };
+
+            for (int64_t j = 0; j < n->n_edge_in; j++) row[j] = edge_at(n, e, j);
+            if (pass == 0) gr_statistics_sum(&rows, n->n_edge_in, sums);
+            else gr_statistics_deviate(s, &rows, sums);
+        }
+        GR_TRY(gr_comm_sum_f64(n->mesh->comm, sums, gr_statistics_sums(n->n_edge_in), error));
+        if (pass == 0) gr_statistics_centre(s, sums);
+        else gr_statistics_add(s, sums);
+    }
+    gr_network_set_edges(n);
+done:
+    return rc;
+}
+
+static int32_t fill(graft_network *n, const struct given *given, graft_error *error)
+{
+    int32_t rc = gr_comm_agree(n->mesh->comm, allocate(n, error), error);
+
+    if (rc < 0) return rc;
+    GR_TRY(take_rows_given(n, given, error));
+    GR_TRY(measure_edges(n, error));
+    gr_network_first_weights(n);
+    GR_TRY(gr_mgn_create(n->mesh, &n->shape, n->dtype, &n->mgn, error));
+    gr_budget_charge(&n->budget, GR_USE_ACTIVATIONS, gr_mgn_bytes(n->mgn));
+    GR_TRY(gr_comm_agree(n->mesh->comm, gr_budget_check(&n->budget, 0, "the network", error), error));
+    if (n->mesh->comm->rank == 0) gr_options_report(n->context, 1u << GR_GROUP_MESH, n->mesh->comm->n_ranks);
+done:
+    return rc;
+}
+
+int32_t gr_network_create(graft_mesh *mesh, int32_t rc, const graft_network_args *args, graft_network **network,
+                          graft_error *error)
+{
+    struct given   given = { .is_free = NULL };
+    graft_network *n = NULL;
+
+    if (rc == GRAFT_OK) rc = check_args(mesh, args, &given, error);
+    GR_TRY(agree_on_args(mesh, rc, args, &given, error));
+    GR_TRY(gr_comm_agree(mesh->comm, GR_NEW(mesh->context, n, 1, error), error));
+    n->context = mesh->context;
+    n->mesh = gr_mesh_use(mesh);
+    n->uses = 1;
+    gr_budget_init(&n->budget, n->context, 1000000 * n->context->options.resource.memory_limit);
+    describe_network(n, args, &given);
+    GR_TRY(fill(n, &given, error));
+    *network = n;
+    n = NULL;
+done:
+    gr_network_destroy(n);
+    return rc;
+}
+
+graft_network *gr_network_use(graft_network *network)
+{
+    network->uses++;
+    return network;
+}
+
+void gr_network_destroy(graft_network *n)
+{
+    const graft_context *context;
+
+    if (n == NULL || --n->uses > 0) return;
+    context = n->context;
+    gr_mgn_destroy(n->mgn);
+    gr_mgn_shape_fini(context, &n->shape);
+    gr_free(context, n->training.stage);
+    gr_budget_fini(&n->budget);
+    gr_mesh_destroy(n->mesh);
+    gr_free(context, n);
+}
+
+void gr_network_info(const graft_network *n, graft_network_info *info)
+{
+    *info = (graft_network_info){ .size = sizeof *info, .dtype = n->dtype, .n_weights = n->shape.n_weights };
+    info->n_steps = n->steps;
+    info->multiply_adds = gr_mgn_work(&n->shape, n->mesh->n_nodes, n->mesh->n_edges);
+    info->bytes = gr_budget_total(&n->budget);
+    info->bytes_sent = gr_mgn_bytes_sent(n->mgn);
+    info->learning_rate = gr_network_learning_rate(n);
+}

@@ -1,0 +1,386 @@
+/* A training step: statistics, noise, loss and gradient of its pairs, and what ranks sum.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/collective.h"
+#include "comm/compare_options.h"
+#include "network/fields.h"
+#include "network/network.h"
+#include "network/noise.h"
+
+#include <math.h>
+#include <string.h>
+
+int32_t gr_network_reserve_moments(graft_network *n, graft_error *error)
+{
+    struct gr_network_training *t = &n->training;
+    const uint64_t              bytes = n->dtype == GRAFT_F64 ? 8 : 4;
+
+    if (t->m == NULL) t->m = gr_budget_new(&n->budget, GR_USE_OPTIMISER, n->shape.n_weights, bytes, "moments", error);
+    if (t->m == NULL) return GRAFT_ERR_NOMEM;
+    if (t->v == NULL) t->v = gr_budget_new(&n->budget, GR_USE_OPTIMISER, n->shape.n_weights, bytes, "moments", error);
+    return t->v != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
+}
+
+/* Gradients, and a pair with noise. */
+static int32_t reserve_arrays(graft_network *n, graft_error *error)
+{
+    struct gr_network_training *t = &n->training;
+    struct gr_statistics       *s = n->statistics;
+    const int64_t               nodes = n->mesh->n_nodes, bytes = n->dtype == GRAFT_F64 ? 8 : 4;
+    void **const                gradients[] = { &t->gradient, &t->sum };
+    double **const              pair[] = { &t->input, &t->target };
+    const int64_t               columns[] = { n->n_in, n->n_out };
+    int32_t                     rc = GRAFT_OK;
+
+    for (int k = 0; k < 2; k++) {
+        if (*gradients[k] == NULL)
+            *gradients[k] =
+                gr_budget_new(&n->budget, GR_USE_GRADIENTS, n->shape.n_weights, (uint64_t)bytes, "gradients", error);
+        if (*gradients[k] == NULL) return GRAFT_ERR_NOMEM;
+        if (*pair[k] == NULL) GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, *pair[k], nodes * columns[k], error));
+    }
+    for (int k = GR_STATISTICS_NODE; k < GR_STATISTICS; k++)
+        if (t->next[k].count == NULL) GR_TRY(gr_statistics_init(&n->budget, s[k].columns, &t->next[k], error));
+    if (t->sums == NULL)
+        GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, t->sums,
+                             gr_statistics_sums(n->n_in) + gr_statistics_sums(n->n_out), error));
+done:
+    return rc;
+}
+
+/* Space for pairs of the host. */
+static int32_t reserve_stage(graft_network *n, int64_t count, graft_error *error)
+{
+    struct gr_network_training *t = &n->training;
+    const int64_t               bytes = (n->dtype == GRAFT_F64 ? 8 : 4) * (n->n_in + n->n_out);
+    char                       *stage;
+    int32_t                     rc = GRAFT_OK;
+
+    if (count <= t->staged) return GRAFT_OK;
+    GR_TRY(gr_budget_check(&n->budget, (double)bytes * (double)n->mesh->n_nodes * (double)count, "pairs", error));
+    GR_TRY(GR_NEW(n->context, stage, bytes * n->mesh->n_nodes * count, error));
+    gr_budget_charge(&n->budget, GR_USE_FEATURES, gr_bytes(stage) - gr_bytes(t->stage));
+    gr_free(n->context, t->stage);
+    t->stage = stage;
+    t->staged = count;
+done:
+    return rc;
+}
+
+int32_t gr_network_reserve_training(graft_network *n, int64_t count, graft_error *error)
+{
+    const int64_t before = gr_mgn_bytes(n->mgn);
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_network_reserve_moments(n, error));
+    GR_TRY(reserve_arrays(n, error));
+    GR_TRY(reserve_stage(n, count, error));
+    GR_TRY(gr_comm_reserve(n->mesh->comm, (uint64_t)(n->shape.n_weights * 8), error));
+    rc = gr_mgn_reserve_backward(n->mgn, error);
+    gr_budget_charge(&n->budget, GR_USE_ACTIVATIONS, gr_mgn_bytes(n->mgn) - before);
+    if (rc == GRAFT_OK) rc = gr_budget_check(&n->budget, 0, "training", error);
+done:
+    return rc;
+}
+
+static void stage_field(const graft_network *n, const graft_field *field, void *to)
+{
+    double column[GR_FIELD_ROWS];
+
+    for (int64_t first = 0; first < n->mesh->n_nodes; first += GR_FIELD_ROWS) {
+        const int64_t left = n->mesh->n_nodes - first, count = left < GR_FIELD_ROWS ? left : GR_FIELD_ROWS;
+
+        for (int64_t j = 0; j < field->n_columns; j++) {
+            gr_field_read_column(field, n->mesh->row_of + first, count, j, column);
+            for (int64_t i = 0; i < count; i++) gr_network_put(n, to, (first + i) * field->n_columns + j, column[i]);
+        }
+    }
+}
+
+void gr_network_stage(graft_network *n, const graft_field *input, const graft_field *target, int64_t k,
+                      struct gr_network_pair *pair)
+{
+    const int64_t bytes = n->dtype == GRAFT_F64 ? 8 : 4, nodes = n->mesh->n_nodes;
+    char *const   to = (char *)n->training.stage + k * nodes * (n->n_in + n->n_out) * bytes;
+
+    *pair = (struct gr_network_pair){ to, to + nodes * n->n_in * bytes, n->n_out };
+    stage_field(n, input, to);
+    stage_field(n, target, to + nodes * n->n_in * bytes);
+}
+
+static int32_t refuse_value(const graft_network *n, const char *what, int64_t k, int64_t node, int64_t column,
+                            double found, graft_error *error)
+{
+    return gr_fail(error, GRAFT_ERR_NONFINITE,
+                   "pair %lld: the %s has %g in row %d, column %lld; expected finite values", (long long)k, what, found,
+                   n->mesh->row_of[node], (long long)column);
+}
+
+int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pair *pair, int64_t k, graft_error *error)
+{
+    for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
+        for (int64_t j = 0; j < n->n_in; j++) {
+            const double x = gr_network_at(n, pair->input, i * n->n_in + j);
+
+            if (!isfinite(x)) return refuse_value(n, "input", k, i, j, x, error);
+        }
+        for (int64_t j = 0; j < n->n_out && n->is_free[i]; j++) {
+            const double y = gr_network_at(n, pair->target, i * pair->stride + j);
+
+            if (!isfinite(y)) return refuse_value(n, "target", k, i, j, y, error);
+        }
+    }
+    return GRAFT_OK;
+}
+
+int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graft_error *error)
+{
+    static const char *const names[] = { "the number of pairs", "training steps so far",
+                                         "what state_set() has set (its CRC32C)",
+                                         "an option that a step reads (mgn.lr, clip_norm, ...; their CRC32C)" };
+    const uint32_t           groups = 1u << GR_GROUP_MESH | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_HALO;
+    const uint64_t           values[] = { (uint64_t)count, (uint64_t)n->steps, n->digest,
+                                          gr_options_live_digest(n->context, groups) };
+
+    return gr_comm_agree_same(n->mesh->comm, rc, names, values, 4, error);
+}
+
+/* Whether noise is added: never where a loss is only measured. */
+enum noise { WITHOUT_NOISE, WITH_NOISE };
+
+/* The input and the target of pair k, in units of the data. Noise is added to the input; the value of the target is
+ * shifted by 1 - mgn.noise_correction of it, so that a change makes up for that share of the noise. */
+static void prepare(graft_network *n, const struct gr_network_pair *pair, int64_t k, enum noise noise)
+{
+    struct gr_network_training   *t = &n->training;
+    const struct gr_mesh_options *o = &n->context->options.mesh;
+    const int64_t                 noisy = n->n_out < n->n_in ? n->n_out : n->n_in;
+    const double                  deviation = noise == WITH_NOISE ? o->noise : 0;
+    const uint64_t                key = gr_noise_key(n->seed, n->steps, k);
+    double                        draws[GR_NOISE_AT_ONCE];
+
+    for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
+        double *x = t->input + i * n->n_in, *y = t->target + i * n->n_out;
+
+        for (int64_t j = 0; j < n->n_in; j++) x[j] = gr_network_at(n, pair->input, i * n->n_in + j);
+        for (int64_t j = 0; j < n->n_out; j++) y[j] = gr_network_at(n, pair->target, i * pair->stride + j);
+        for (int64_t j = 0; j < noisy && n->is_free[i] && deviation > 0; j++) {
+            if (j % GR_NOISE_AT_ONCE == 0) gr_noise(key, n->mesh->id[i], j / GR_NOISE_AT_ONCE, draws);
+            x[j] += deviation * draws[j % GR_NOISE_AT_ONCE];
+            y[j] += (1 - o->noise_correction) * deviation * draws[j % GR_NOISE_AT_ONCE];
+        }
+        for (int64_t j = 0; j < n->n_out && n->predicts == GRAFT_PREDICTS_CHANGE; j++) y[j] -= x[j];
+    }
+}
+
+/* Sum the pairs of a step over all ranks: about the means of `next`, or for new means. */
+static int32_t sum_statistics(graft_network *n, const struct gr_network_pair *pairs, int32_t count, int deviates,
+                              graft_error *error)
+{
+    struct gr_network_training *t = &n->training;
+    const int64_t               of_nodes = gr_statistics_sums(n->n_in), all = of_nodes + gr_statistics_sums(n->n_out);
+
+    memset(t->sums, 0, (size_t)all * sizeof *t->sums);
+    for (int32_t k = 0; k < count; k++) {
+        const struct gr_statistics_rows in = { n->mesh->n_nodes, n->n_in, t->input, n->mesh->node_weight };
+        const struct gr_statistics_rows out = { n->mesh->n_nodes, n->n_out, t->target, n->free_weight };
+
+        prepare(n, &pairs[k], k, WITH_NOISE);
+        if (deviates) {
+            gr_statistics_deviate(&t->next[GR_STATISTICS_NODE], &in, t->sums);
+            gr_statistics_deviate(&t->next[GR_STATISTICS_OUTPUT], &out, t->sums + of_nodes);
+        } else {
+            gr_statistics_sum(&in, n->n_in, t->sums);
+            gr_statistics_sum(&out, n->n_out, t->sums + of_nodes);
+        }
+    }
+    return gr_comm_sum_f64(n->mesh->comm, t->sums, all, error);
+}
+
+/* Statistics with the pairs of a step. */
+static int32_t gather(graft_network *n, const struct gr_network_pair *pairs, int32_t count, graft_error *error)
+{
+    struct gr_network_training *t = &n->training;
+    struct gr_statistics       *node = &t->next[GR_STATISTICS_NODE], *output = &t->next[GR_STATISTICS_OUTPUT];
+    double *const               of_output = t->sums + gr_statistics_sums(n->n_in);
+    int32_t                     rc = GRAFT_OK;
+
+    for (int k = 0; k < GR_STATISTICS; k++) gr_statistics_copy(&t->next[k], &n->statistics[k]);
+    if (n->steps >= n->options.freeze) return GRAFT_OK;
+    if (*node->count == 0 || *output->count == 0) {
+        GR_TRY(sum_statistics(n, pairs, count, 0, error));
+        gr_statistics_centre(node, t->sums);
+        gr_statistics_centre(output, of_output);
+    }
+    GR_TRY(sum_statistics(n, pairs, count, 1, error));
+    gr_statistics_add(node, t->sums);
+    gr_statistics_add(output, of_output);
+    for (int64_t j = 0; j < n->n_in + n->n_out && rc == GRAFT_OK; j++) {
+        const double squares = j < n->n_in ? node->squares[j] : output->squares[j - n->n_in];
+
+        if (!isfinite(squares))
+            rc = gr_fail(error, GRAFT_ERR_NONFINITE, "column %lld of the %s has values whose squares are not finite",
+                         (long long)(j < n->n_in ? j : j - n->n_in), j < n->n_in ? "input" : "target");
+    }
+done:
+    return rc;
+}
+
+/* What the loss of a pair is computed from. */
+struct pair_loss {
+    graft_network              *network;
+    const struct gr_statistics *output;
+    double                      share; /* of the pair in the step */
+    double                      sum;   /* of this rank, over pairs */
+};
+
+/* The error of column j of node i of the standardised output. */
+static double error_at(const struct pair_loss *l, const void *output, int64_t i, int64_t j)
+{
+    const graft_network *n = l->network;
+    double               y = gr_network_at(n, output, i * n->n_out + j);
+
+    if (n->options.adds_input) y += gr_network_at(n, n->nodes, i * n->n_node_in + j);
+    return y - (n->training.target[i * n->n_out + j] - l->output->mean[j]) / l->output->deviation[j];
+}
+
+static int32_t loss_of_pair(void *arg, const void *output, void *gradient, graft_error *error)
+{
+    struct pair_loss *l = arg;
+    graft_network    *n = l->network;
+
+    (void)error;
+    for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
+        const double weight = l->share * n->loss_weight[i];
+
+        for (int64_t j = 0; j < n->n_out; j++) {
+            const double e = weight > 0 ? error_at(l, output, i, j) : 0; /* the target may be anything where it is 0 */
+
+            l->sum += weight * e * e;
+            if (gradient != NULL) gr_network_put(n, gradient, i * n->n_out + j, 2 * weight * e);
+        }
+    }
+    return GRAFT_OK;
+}
+
+static void standardise_input(graft_network *n, const struct gr_statistics *s)
+{
+    for (int64_t i = 0; i < n->mesh->n_nodes; i++)
+        for (int64_t j = 0; j < n->n_in; j++)
+            gr_network_put(n, n->nodes, i * n->n_node_in + j,
+                           (n->training.input[i * n->n_in + j] - s->mean[j]) / s->deviation[j]);
+}
+
+static int32_t sum_weights(const graft_network *n, void *values, graft_error *error)
+{
+    return n->dtype == GRAFT_F64 ? gr_comm_sum_f64(n->mesh->comm, values, n->shape.n_weights, error)
+                                 : gr_comm_sum_f32(n->mesh->comm, values, n->shape.n_weights, error);
+}
+
+/* Loss and gradient of all pairs, of all ranks, with these statistics; the gradient is training.sum. */
+static int32_t differentiate(graft_network *n, const struct gr_network_pair *pairs, int32_t count, enum noise noise,
+                             const struct gr_statistics *statistics, double *loss, graft_error *error)
+{
+    struct gr_network_training *t = &n->training;
+    struct pair_loss            l = { n, &statistics[GR_STATISTICS_OUTPUT], 1.0 / count, 0 };
+    int32_t                     rc = GRAFT_OK;
+
+    for (int32_t k = 0; k < count; k++) {
+        prepare(n, &pairs[k], k, noise);
+        standardise_input(n, &statistics[GR_STATISTICS_NODE]);
+        GR_TRY(gr_mgn_backward(n->mgn, n->weights, n->nodes, n->edges, loss_of_pair, &l, k == 0 ? t->sum : t->gradient,
+                               gr_network_team(n), error));
+        for (int64_t i = 0; k > 0 && i < n->shape.n_weights; i++)
+            gr_network_put(n, t->sum, i, gr_network_at(n, t->sum, i) + gr_network_at(n, t->gradient, i));
+    }
+    GR_TRY(sum_weights(n, t->sum, error));
+    GR_TRY(gr_comm_sum_f64(n->mesh->comm, &l.sum, 1, error));
+    *loss = l.sum;
+done:
+    return rc;
+}
+
+/* The length of the gradient. Squares are elements of the second moment, so they must not overflow in its type. */
+static int32_t measure_gradient(const graft_network *n, double loss, double *length, graft_error *error)
+{
+    double squares = 0;
+
+    for (int64_t i = 0; i < n->shape.n_weights; i++) {
+        const double g = gr_network_at(n, n->training.sum, i);
+
+        squares += g * g;
+    }
+    *length = sqrt(squares);
+    if (isfinite(loss) && isfinite(n->dtype == GRAFT_F64 ? squares : (double)(float)squares)) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_NONFINITE,
+                   "step %lld: the loss is %g and the gradient has length %g; expected finite values. Weights and "
+                   "statistics stay as before the step",
+                   (long long)n->steps + 1, loss, *length);
+}
+
+/* Option clip_norm: scale a longer gradient down. */
+static void clip(graft_network *n, double length)
+{
+    const double longest = n->context->options.train.clip_norm;
+
+    if (longest == 0 || length <= longest) return;
+    for (int64_t i = 0; i < n->shape.n_weights; i++)
+        gr_network_put(n, n->training.sum, i, gr_network_at(n, n->training.sum, i) * (longest / length));
+}
+
+int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_pair *pairs, int32_t count,
+                         graft_network_step *step, graft_error *error)
+{
+    const int    is_gathering = n->steps < n->options.gather;
+    const double rate = gr_network_learning_rate(n);
+
+    *step = (graft_network_step){ .size = sizeof *step, .is_gathering = is_gathering, .learning_rate = rate };
+    for (int32_t k = 0; rc == GRAFT_OK && k < count; k++) rc = gr_network_check_pair(n, &pairs[k], k, error);
+    if (rc == GRAFT_OK) rc = gr_check_cancel(n->context, error);
+    GR_TRY(gr_network_agree(n, rc, count, error));
+    n->training.has_gradient = 0;
+    GR_TRY(gather(n, pairs, count, error));
+    if (!is_gathering) {
+        GR_TRY(differentiate(n, pairs, count, WITH_NOISE, n->training.next, &step->loss, error));
+        GR_TRY(measure_gradient(n, step->loss, &step->gradient_norm, error));
+        clip(n, step->gradient_norm);
+        gr_network_follow(n, n->training.sum, rate);
+    }
+    for (int k = 0; k < GR_STATISTICS; k++) gr_statistics_copy(&n->statistics[k], &n->training.next[k]);
+    step->step = ++n->steps;
+done:
+    return rc;
+}
+
+int32_t gr_network_gradient(graft_network *n, int32_t rc, const struct gr_network_pair *pair, double *loss,
+                            graft_error *error)
+{
+    double length;
+
+    if (rc == GRAFT_OK) rc = gr_network_check_pair(n, pair, 0, error);
+    GR_TRY(gr_network_agree(n, rc, 1, error));
+    n->training.has_gradient = 0;
+    GR_TRY(differentiate(n, pair, 1, WITHOUT_NOISE, n->statistics, loss, error));
+    GR_TRY(measure_gradient(n, *loss, &length, error));
+    n->training.has_gradient = 1;
+done:
+    return rc;
+}
+
+int32_t gr_network_loss(graft_network *n, const struct gr_network_pair *pairs, int32_t count, double *loss,
+                        graft_error *error)
+{
+    struct pair_loss l = { n, &n->statistics[GR_STATISTICS_OUTPUT], 1.0 / count, 0 };
+    int32_t          rc = GRAFT_OK;
+
+    for (int32_t k = 0; k < count; k++) {
+        prepare(n, &pairs[k], k, WITHOUT_NOISE);
+        standardise_input(n, &n->statistics[GR_STATISTICS_NODE]);
+        GR_TRY(gr_mgn_forward_begin(n->mgn, n->weights, n->nodes, n->edges, 1, gr_network_team(n), error));
+        GR_TRY(gr_mgn_forward_end(n->mgn, n->output, gr_network_team(n), error));
+        GR_TRY(loss_of_pair(&l, n->output, NULL, error));
+    }
+    GR_TRY(gr_comm_sum_f64(n->mesh->comm, &l.sum, 1, error));
+    *loss = l.sum;
+done:
+    return rc;
+}
