@@ -164,14 +164,14 @@ def test_list_options():
               "optimizer", "seed", "threads", "eval_every", "mxm.kernel"]
     ok(result.returncode == 0 and not set(wanted) - set(keys), "--list-options lists the options", result.stdout)
     every = run("--list-options=all").stdout
-    found = re.findall(r"^  ([a-z._]+)=", every, re.MULTILINE)
+    found = re.findall(r"^  ([a-z0-9._]+)=", every, re.MULTILINE)
     groups = re.findall(r"^(\w.*)$", every, re.MULTILINE)
     ok(found and len(set(found)) == len(found) and set(keys) < set(found) and "halo.drift_limit" not in keys and
        "halo.drift_limit" in found, "--list-options=all lists those for experts too", every)
     ok(len(set(groups)) == len(groups) > 4 and all(len(line) <= 100 for line in every.splitlines()),
        "each group stands together, in 100 columns", every)
     odd = [line for line in every.splitlines()
-           if not re.match(r"(\w.*|  (?=[a-z._]+=)(?=.{28}  \S)\S+ +\S.*| {32}\S.*|)$", line)]
+           if not re.match(r"(\w.*|  (?=[a-z0-9._]+=)(?=.{28}  \S)\S+ +\S.*| {32}\S.*|)$", line)]
     ok(not odd, "options stand in one column, and what is said of them in another", *odd)
     result = run("--list-options=none")
     ok(result.returncode == 2 and "found 'none'" in result.stderr, "another list is refused", result.stderr)
