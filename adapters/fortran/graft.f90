@@ -1,5 +1,5 @@
 ! Graft in programs in Fortran (2008 or later): one file without C, MPI or a preprocessor, which a program compiles with
-! its own compiler and links with -ldl. README.md has an introduction, and abi/*.h what each call does.
+! its own compiler and links with -ldl. README.md has an introduction, and the headers in abi/ what each call does.
 !
 !   Errors   Every call has an optional last argument ierr: 0, or a negative status GRAFT_ERR_..., after which objects
 !            are as before; graft_message() is the sentence. Without ierr a failure is printed to the error unit, and

@@ -1,9 +1,10 @@
-! A host in Fortran over ranks of MPI, with an integer communicator: sums on a ring. Run by test_fortran_hosts.py:
-! fortran_ranks LIBRARY [fail]. With `fail` it makes a mistake and asks for no status.
+! A host in Fortran over ranks of MPI, with an integer communicator: sums on a ring, a network on a rod. Run by
+! test_fortran_hosts.py: fortran_ranks LIBRARY [fail]. With `fail` it makes a mistake and asks for no status.
 ! SPDX-License-Identifier: Apache-2.0
 program ranks_host
    use graft
    use, intrinsic :: iso_fortran_env
+   use, intrinsic :: ieee_arithmetic
    implicit none
    include 'mpif.h'
    integer, parameter :: each = 4
@@ -16,6 +17,7 @@ program ranks_host
    call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
    call sum_on_ring()
    if (mode == 'fail') print '(a)', 'a mistake did not end the run'
+   call learn_on_rod()
    call MPI_Finalize(ierr)
 
 contains
@@ -55,7 +57,103 @@ contains
       do v = 1, each
          good = good .and. y(v) == modulo(first + v - 3, n) + 1 + modulo(first + v - 1, n) + 1
       end do
-      call MPI_Allreduce(MPI_IN_PLACE, good, 1, MPI_LOGICAL, MPI_LAND, MPI_COMM_WORLD, ierr)
-      if (rank == 0 .and. good) print '(a)', 'the sums are right'
+      call report(good, 'the sums are right')
+   end subroutine
+
+   ! Print a line if all ranks agree.
+   subroutine report(good, line)
+      logical, intent(in) :: good
+      character(len=*), intent(in) :: line
+      logical :: all_good
+
+      call MPI_Allreduce(good, all_good, 1, MPI_LOGICAL, MPI_LAND, MPI_COMM_WORLD, ierr)
+      if (rank == 0 .and. all_good) print '(a)', line
+   end subroutine
+
+   ! Points of a rod, between ghosts or ends; a network learns that a state shrinks, in both orders of the arrays.
+   subroutine learn_on_rod()
+      type(graft_context) :: context
+      type(graft_ranks) :: ranks
+      type(graft_mesh) :: mesh
+      type(graft_mesh_info) :: info
+      type(graft_network) :: network
+      type(graft_network_step) :: step
+      integer(int64) :: id(0:each + 1)
+      real(real64) :: x(1, 0:each + 1), u(2, 0:each + 1), v(0:each + 1, 2)
+      integer :: n, i
+      logical :: good
+
+      call context%open(path)
+      call context%set('threads', 1)
+      call context%set('mgn.width', 8)
+      call context%set('mgn.layers', 1)
+      call ranks%open(context, MPI_COMM_WORLD)
+      n = each * ranks%size()
+      id = [(int(each * rank + i, int64), i=0, each + 1)]
+      x(1, :) = real(id, real64) / (n + 1)
+      call describe(mesh, x, id, n)
+      if (rank == ranks%size() - 1) call mesh%ids(-id)
+      call mesh%create(context, GRAFT_MESH_GHOSTS, ranks, ierr)
+      good = ierr == GRAFT_ERR_FORMAT .and. index(graft_message(), '-') > 0
+      call describe(mesh, x, id, n)
+      call mesh%create(context, GRAFT_MESH_GHOSTS, ranks)
+      call mesh%info(info, -1)
+      good = good .and. info%n_nodes == n + 2 .and. info%n_edges == 2 * (n + 1)
+      call report(good, 'the mesh is right')
+
+      call network%create(mesh, 2, 2, GRAFT_PREDICTS_CHANGE)
+      do i = 1, 6
+         u(1, :) = 0.9_real64**i * x(1, :)
+         u(2, :) = 0.9_real64**i * (1 - x(1, :))
+         v = 0.9_real64 * transpose(u)
+         if (modulo(i, 2) == 0) call network%train(u, v, step)
+         if (modulo(i, 2) == 1) call network%train(v / 0.9_real64, 0.9_real64 * u, step)
+      end do
+      good = step%step == 6 .and. step%loss < 10
+      if (rank == 0) v(2, 1) = ieee_value(v(2, 1), ieee_quiet_nan)
+      call network%train(v, u, step, ierr)
+      good = good .and. ierr == GRAFT_ERR_NONFINITE
+      call network%begin(u(:, 1:), ierr)
+      good = good .and. ierr == GRAFT_ERR_ARG
+      v = transpose(u)
+      call network%begin(u)
+      call network%end(u)
+      call network%begin(v)
+      call network%end(v)
+      good = good .and. all(v(1:each, :) == transpose(u(:, 1:each))) .and. all(abs(u(:, 1:each)) < 2)
+      v = transpose(u)
+      call network%rollout(u, 3, keep_first)
+      call network%rollout(v, 3)
+      good = good .and. all(v(1:each, :) == transpose(u(:, 1:each)))
+      call network%rollout(v, 3, stop_at_two, ierr)
+      good = good .and. ierr == GRAFT_ERR_CANCELLED
+      call network%load('/nowhere/network.safetensors', ierr)
+      good = good .and. ierr == GRAFT_ERR_NOT_FOUND .and. index(graft_message(), '/nowhere') > 0
+      call report(good, 'the network learns')
+   end subroutine
+
+   integer function keep_first(step)
+      integer, intent(in) :: step
+
+      keep_first = merge(0, 1, step >= 1 .and. step <= 3)
+   end function
+
+   integer function stop_at_two(step)
+      integer, intent(in) :: step
+
+      stop_at_two = merge(1, 0, step == 2)
+   end function
+
+   subroutine describe(mesh, x, id, n)
+      type(graft_mesh), intent(inout) :: mesh
+      real(real64), intent(in) :: x(:, :)
+      integer(int64), intent(in) :: id(:)
+      integer, intent(in) :: n
+      integer :: i
+
+      call mesh%coordinates(x)
+      call mesh%ids(id)
+      call mesh%owners(int(max(1_int64, min(id, int(n, int64))) - 1) / each)
+      call mesh%cells(GRAFT_CELL_LINE, reshape([(i, i + 1, i=1, each + 1)], [2, each + 1]))
    end subroutine
 end program

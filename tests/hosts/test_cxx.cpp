@@ -168,17 +168,99 @@ void halo_rank(const std::string &path, const graft_transport &transport, bool *
             owned[1] == of.x[static_cast<std::size_t>(first) + 1];
 }
 
-void test_halo(const std::string &path)
+/* The points of a rod on one of two ranks, with ghosts. */
+graft::mesh rod_of(const graft::context &context, const graft::ranks &ranks)
+{
+    std::vector<double>       x;
+    std::vector<std::int64_t> ids;
+    std::vector<std::int32_t> owners, cells;
+
+    for (std::int32_t i = 0; i < 6; i++) {
+        ids.push_back(4 * ranks.rank() + i);
+        owners.push_back(ids.back() < 5 ? 0 : 1);
+        x.push_back(0.1 * static_cast<double>(ids.back()));
+        if (i < 5) cells.insert(cells.end(), { i, i + 1 });
+    }
+    auto rod = graft::mesh_args(GRAFT_MESH_GHOSTS).coordinates(graft::rows(x, 1)).ids(ids).owners(owners);
+    return graft::mesh(context, ranks, rod.cells(GRAFT_CELL_LINE, cells));
+}
+
+/* Two columns that shrink with the steps, in both layouts. */
+struct shrinking {
+    std::vector<double> by_row, by_column;
+
+    explicit shrinking(int step) : by_row(12), by_column(12)
+    {
+        for (std::size_t i = 0; i < 6; i++) {
+            by_row[2 * i] = by_column[i] = std::pow(0.9, step) * static_cast<double>(i);
+            by_row[2 * i + 1] = by_column[6 + i] = std::pow(0.9, step);
+        }
+    }
+};
+
+bool same_in_both_layouts(graft::network &network)
+{
+    shrinking now(3);
+    bool      same = true;
+
+    network.infer(graft::rows(now.by_row, 2), graft::rows(now.by_row, 2));
+    network.infer(graft::columns(now.by_column, 2), graft::columns(now.by_column, 2));
+    for (std::size_t i = 1; i < 5; i++)
+        same = same && now.by_row[2 * i] == now.by_column[i] && std::isfinite(now.by_row[2 * i]);
+    return same;
+}
+
+/* What a callback throws comes back as it is. */
+bool callbacks_throw(graft::network &network)
+{
+    shrinking  state(0);
+    const auto stop = [](std::int32_t step) { return step == 2; };
+    const auto fail = [](std::int32_t step) -> bool { return step == 3 ? throw std::out_of_range("three") : false; };
+    const auto roll = [&](const std::function<bool(std::int32_t)> &after) {
+        network.rollout(graft::rows(state.by_row, 2), graft::rows(state.by_row, 2), 5, after);
+    };
+
+    try {
+        roll(fail);
+        return false;
+    } catch (const std::out_of_range &thrown) {
+        return std::strcmp(thrown.what(), "three") == 0 && throws(GRAFT_ERR_CANCELLED, "", [&] { roll(stop); });
+    }
+}
+
+void network_rank(const std::string &path, const graft_transport &transport, bool *good)
+{
+    graft::context     context(path);
+    const graft::ranks ranks(transport);
+
+    context.set({ { "mgn.width", "8" }, { "mgn.layers", "1" }, { "threads", "1" } });
+    graft::mesh    mesh = rod_of(context, ranks);
+    graft::network network(mesh, graft::network_args(2, 2));
+    *good = mesh.info().n_nodes == 10 && mesh.info().n_edges == 18 && mesh.view().n_nodes == 5;
+    for (int step = 0; step < 6; step++) {
+        const shrinking now(step), next(step + 1);
+
+        if (step % 2 == 0) network.train(graft::rows(now.by_row, 2), graft::columns(next.by_column, 2));
+        else network.train(graft::columns(now.by_column, 2), graft::rows(next.by_row, 2));
+    }
+    const shrinking first(0), second(1);
+    const double    loss = network.gradient(graft::rows(first.by_row, 2), graft::rows(second.by_row, 2));
+    *good = *good && network.info().n_steps == 6 && std::isfinite(loss) && same_in_both_layouts(network) &&
+            callbacks_throw(network);
+    *good = *good && throws(GRAFT_ERR_NOT_FOUND, "/nowhere", [&] { network.load("/nowhere/network"); });
+}
+
+template <class Body> bool on_two_ranks(const std::string &path, Body body)
 {
     graft::context  context(path);
     graft_transport transports[2] = { GRAFT_INIT(graft_transport), GRAFT_INIT(graft_transport) };
     bool            good[2];
 
     graft::detail::call(context.table<graft_transports>().threads, context.get(), 2, transports);
-    std::thread other(halo_rank, path, std::cref(transports[1]), &good[1]);
-    halo_rank(path, transports[0], &good[0]);
+    std::thread other(body, path, std::cref(transports[1]), &good[1]);
+    body(path, transports[0], &good[0]);
     other.join();
-    ok(good[0] && good[1], "two ranks exchange halos and sum them");
+    return good[0] && good[1];
 }
 
 } // namespace
@@ -189,6 +271,7 @@ int main(int, char **argv)
     test_logger(argv[1]);
     test_views();
     test_plan(argv[1]);
-    test_halo(argv[1]);
+    ok(on_two_ranks(argv[1], halo_rank), "two ranks exchange halos and sum them");
+    ok(on_two_ranks(argv[1], network_rank), "two ranks train and infer in both layouts; callbacks throw");
     return done();
 }

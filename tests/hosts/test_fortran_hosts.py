@@ -38,26 +38,26 @@ def test_one_process(name, command, folder):
                f"{name}: without ierr a failure is printed and ends the program", code, text)
 
 
-def test_ranks(launcher, mpi, folder):
-    compiler = shutil.which("mpifort." + mpi)
-    if compiler is None:
-        tap.skip(f"{mpi}: ranks", f"mpifort.{mpi} is not installed")
-        return
-    options = [*GFORTRAN[1:-1], MODULE]
-    code, text = output([compiler, *options, f"{ROOT}/tests/hosts/fortran_ranks.f90", "-o", "ranks", "-ldl"], folder)
-    if not tap.ok(code == 0, f"{mpi}: a host is compiled", text):
+def test_ranks(name, command, launcher, folder, **variables):
+    code, text = output([*command, MODULE, f"{ROOT}/tests/hosts/fortran_ranks.f90", "-o", "ranks", "-ldl"], folder,
+                        **variables)
+    if not tap.ok(code == 0, f"{name}: a host over ranks is compiled", text):
         return
     for ranks in "1", "3":
         code, text = output([launcher, "-n", ranks, "./ranks", LIBRARY], folder)
-        tap.ok(code == 0 and "the sums are right" in text, f"{mpi}: {ranks} ranks sum", code, text)
+        for line in "the sums are right", "the mesh is right", "the network learns":
+            tap.ok(code == 0 and line in text, f"{name}, {ranks} ranks: {line}", code, text)
     code, text = output([launcher, "-n", "3", "./ranks", LIBRARY, "fail"], folder)
     tap.ok(code != 0 and "status -6: " in text and "did not end" not in text,
-           f"{mpi}: without ierr a failure ends the communicator", code, text)
-    code, text = output([compiler, *options, f"{ROOT}/adapters/fortran/graft_f08.f90",
+           f"{name}: without ierr a failure ends the communicator", code, text)
+
+
+def test_f08(name, command, launcher, folder):
+    code, text = output([*command, MODULE, f"{ROOT}/adapters/fortran/graft_f08.f90",
                          f"{ROOT}/tests/hosts/fortran_f08.f90", "-o", "f08", "-ldl"], folder)
-    if tap.ok(code == 0, f"{mpi}: a host of mpi_f08 is compiled", text):
+    if tap.ok(code == 0, f"{name}: a host of mpi_f08 is compiled", text):
         code, text = output([launcher, "-n", "2", "./f08", LIBRARY], folder)
-        tap.ok(code == 0 and "the ranks are right" in text, f"{mpi}: its communicator is taken", code, text)
+        tap.ok(code == 0 and "the ranks are right" in text, f"{name}: its communicator is taken", code, text)
 
 
 def main():
@@ -69,10 +69,17 @@ def main():
             continue
         with tempfile.TemporaryDirectory(prefix="graft-fortran-") as folder:
             test_one_process(name, command, folder)
-    if shutil.which("gfortran"):
-        for launcher in sys.argv[3:]:
-            with tempfile.TemporaryDirectory(prefix="graft-fortran-") as folder:
-                test_ranks(launcher, launcher.rpartition(".")[2], folder)
+    for launcher in sys.argv[3:]:
+        mpi = launcher.rpartition(".")[2]
+        if shutil.which("mpifort." + mpi) is None or shutil.which("gfortran") is None:
+            tap.skip(f"{mpi}: hosts in Fortran", f"gfortran or mpifort.{mpi} is not installed")
+            continue
+        with tempfile.TemporaryDirectory(prefix="graft-fortran-") as folder:
+            command = ["mpifort." + mpi, *GFORTRAN[1:-1]]
+            test_ranks(f"{mpi}, gfortran", command, launcher, folder)
+            test_f08(mpi, command, launcher, folder)
+            if mpi == "openmpi" and shutil.which("flang-new-19"):
+                test_ranks("openmpi, flang", ["mpifort.openmpi"], launcher, folder, OMPI_FC="flang-new-19")
 
 
 main()
