@@ -39,6 +39,7 @@
 #include "graft_mxm.h"       /* graft.mxm/1: C<M> (+)= A (+.x) B */
 #include "graft_network.h"   /* graft.network/1: networks on a mesh */
 #include "graft_sample.h"    /* graft.sample/1: minibatches of sampled neighbours */
+#include "graft_stream.h"    /* graft.stream/1: training on line */
 #include "graft_train.h"     /* graft.train/1: models, epochs, evaluation, state */
 #include "graft_transport.h" /* graft.transport/1: moves bytes between ranks */
 

@@ -168,8 +168,8 @@ typedef struct graft_networks {
 
     /** Write all items, and the options of the model with the version of its architecture, to a safetensors file, which
      *  appears complete or not at all. Rank 0 writes.
-     * \return OK; ERR_ARG (null); ERR_IO; ERR_NOMEM; ERR_PEER. The same on all ranks.
-     * [one-caller] Collective. Since 1. */
+     * \return OK; ERR_ARG (null); ERR_IO; ERR_UNSUPPORTED (more than 2048 items, as of 64 layers); ERR_NOMEM; ERR_PEER.
+     *         The same on all ranks. [one-caller] Collective. Since 1. */
     int32_t (*save)(graft_network *network, const char *path, graft_error *error);
 
     /** Read a file of save(), or one with weights only, as PyTorch writes it: then statistics and optimiser stay.

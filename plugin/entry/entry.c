@@ -29,7 +29,7 @@ static const struct {
     { GRAFT_CODEC_ID, &gr_interface_codec },     { GRAFT_GRAPH_ID, &gr_interface_graph },
     { GRAFT_HALO_ID, &gr_interface_halo },       { GRAFT_AGGREGATE_ID, &gr_interface_aggregate },
     { GRAFT_SAMPLE_ID, &gr_interface_sample },   { GRAFT_MESH_ID, &gr_interface_mesh },
-    { GRAFT_NETWORK_ID, &gr_interface_network },
+    { GRAFT_NETWORK_ID, &gr_interface_network }, { GRAFT_STREAM_ID, &gr_interface_stream },
 };
 
 static const void *api_get_interface(graft_context *context, const char *id)

@@ -13,6 +13,7 @@
 #include "graft_mxm.h"
 #include "graft_network.h"
 #include "graft_sample.h"
+#include "graft_stream.h"
 #include "graft_train.h"
 #include "graft_transport.h"
 #include "graph/csr.h"
@@ -44,5 +45,6 @@ extern const graft_codec          gr_interface_codec;
 extern const graft_samples        gr_interface_sample;
 extern const graft_meshes         gr_interface_mesh;
 extern const graft_networks       gr_interface_network;
+extern const graft_streams        gr_interface_stream;
 
 #endif

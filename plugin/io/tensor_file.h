@@ -20,7 +20,7 @@ struct gr_tensor_data {
 };
 
 /** Write tensors and texts of metadata, with the checksums of both. The caller calls gr_output_end(), or
- *  gr_output_abort() also after a failure. \return OK; ERR_IO; ERR_NOMEM. */
+ *  gr_output_abort() also after a failure. \return OK; ERR_IO; ERR_UNSUPPORTED (too many tensors); ERR_NOMEM. */
 int32_t gr_tensor_file_write(const graft_context *context, const struct gr_tensor_data *data, int32_t n_data,
                              const struct gr_tensor_pair *pairs, int32_t n_pairs, const char *path,
                              struct gr_output *output, graft_error *error);

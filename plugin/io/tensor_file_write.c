@@ -140,6 +140,9 @@ int32_t gr_tensor_file_write(const graft_context *context, const struct gr_tenso
     int32_t       rc = GRAFT_OK;
 
     output->temporary.fd = -1;
+    if (n_data > GR_TENSORS_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "a file has at most %d tensors, and these are %d", GR_TENSORS_MAX,
+                       n_data);
     GR_TRY(GR_NEW(context, l.tensors, n_data, error));
     GR_TRY(GR_NEW(context, l.data, n_data, error));
     place_tensors(data, n_data, &l);

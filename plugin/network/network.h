@@ -70,7 +70,7 @@ struct graft_network {
     struct gr_network_training training;
     int64_t                    steps;
     uint32_t                   digest; /* of what state_set() has set, which must be the same on all ranks */
-    int                        begun;
+    int                        begun, is_streamed; /* an inference has; a stream trains it */
 };
 
 /** The type of the network at index i of an array. */
@@ -121,6 +121,8 @@ struct gr_network_pair {
     int64_t     stride;
 };
 
+/** Copy a field of the host to [n_nodes x field->n_columns], of the type of the network. */
+void    gr_network_copy_field(const graft_network *n, const graft_field *field, void *to);
 /** Copy a pair of the host to pair `k` of the stage, which has space for it. */
 void    gr_network_stage(graft_network *n, const graft_field *input, const graft_field *target, int64_t k,
                          struct gr_network_pair *pair);
@@ -132,8 +134,8 @@ int32_t gr_network_reserve_moments(graft_network *n, graft_error *error);
 int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pair *pair, int64_t k,
                               graft_error *error);
 
-/** One training step, and the mean loss of pairs without noise and without a step. `rc`: what was wrong on this rank,
- *  on which all agree first. Collective. \return as graft_networks.train(). */
+/** One training step, and the mean loss of pairs without noise and without a step, both with the memory of training.
+ *  `rc`: what was wrong on this rank, on which all agree first. Collective. \return as graft_networks.train(). */
 int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_pair *pairs, int32_t count,
                          graft_network_step *step, graft_error *error);
 int32_t gr_network_loss(graft_network *n, const struct gr_network_pair *pairs, int32_t count, double *loss,

@@ -82,7 +82,7 @@ done:
     return rc;
 }
 
-static void stage_field(const graft_network *n, const graft_field *field, void *to)
+void gr_network_copy_field(const graft_network *n, const graft_field *field, void *to)
 {
     double column[GR_FIELD_ROWS];
 
@@ -103,8 +103,8 @@ void gr_network_stage(graft_network *n, const graft_field *input, const graft_fi
     char *const   to = (char *)n->training.stage + k * nodes * (n->n_in + n->n_out) * bytes;
 
     *pair = (struct gr_network_pair){ to, to + nodes * n->n_in * bytes, n->n_out };
-    stage_field(n, input, to);
-    stage_field(n, target, to + nodes * n->n_in * bytes);
+    gr_network_copy_field(n, input, to);
+    gr_network_copy_field(n, target, to + nodes * n->n_in * bytes);
 }
 
 static int32_t refuse_value(const graft_network *n, const char *what, int64_t k, int64_t node, int64_t column,

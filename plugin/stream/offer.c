@@ -1,0 +1,157 @@
+/* A state that is offered: which pairs it ends and begins, and its copy.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "comm/collective.h"
+#include "network/fields.h"
+#include "stream/stream.h"
+
+#include <math.h>
+
+/* Whether a field is finite, in the type of the network, at the nodes that are read. */
+static int32_t check_finite(const graft_network *n, const graft_field *field, const char *name, int only_free,
+                            graft_error *error)
+{
+    double column[GR_FIELD_ROWS];
+
+    for (int64_t first = 0; first < n->mesh->n_nodes; first += GR_FIELD_ROWS) {
+        const int64_t left = n->mesh->n_nodes - first, count = left < GR_FIELD_ROWS ? left : GR_FIELD_ROWS;
+
+        for (int64_t j = 0; j < field->n_columns; j++) {
+            gr_field_read_column(field, n->mesh->row_of + first, count, j, column);
+            for (int64_t i = 0; i < count; i++) {
+                const double x = n->dtype == GRAFT_F64 ? column[i] : (double)(float)column[i];
+
+                if (isfinite(x) || (only_free && !n->is_free[first + i])) continue;
+                return gr_fail(error, GRAFT_ERR_NONFINITE, "%s has %g in row %d, column %lld; expected finite values",
+                               name, column[i], n->mesh->row_of[first + i], (long long)j);
+            }
+        }
+    }
+    return GRAFT_OK;
+}
+
+/* What becomes of a state. */
+struct plan {
+    int             is_first, begins; /* of a run; a pair with a later state */
+    int             ends;             /* a pair with an earlier state, or with its own target */
+    struct gr_kept *kept;             /* those that this pair belongs to; NULL without one */
+    int32_t         place;            /* there; -1: it is not kept */
+    int64_t         position;
+};
+
+static struct plan plan_of(graft_stream *s, const graft_sample_state *state)
+{
+    const int64_t seen = s->train.seen + s->held.seen, every = s->options.holdout;
+    struct plan   p = { .is_first = (state->flags & GRAFT_STREAM_FIRST) != 0, .place = -1 };
+
+    p.position = p.is_first ? 0 : s->counters.position;
+    p.begins = state->target == NULL && p.position % s->options.interval == 0;
+    p.ends = state->target != NULL ? p.position % s->options.interval == 0
+                                   : !p.is_first && s->n_waiting > 0 && s->waiting[0].due == p.position;
+    if (!p.ends) return p;
+    p.kept = s->held.capacity > 0 && seen % every == every - 1 ? &s->held : &s->train;
+    p.place = gr_kept_place(p.kept);
+    return p;
+}
+
+/* Slots that are needed before others are released. */
+static int32_t slots_needed(const struct plan *p, const graft_sample_state *state)
+{
+    if (!p->begins && p->place < 0) return 0;
+    return state->target != NULL ? 2 : 1;
+}
+
+static int32_t check_state(graft_stream *s, const graft_sample_state *state, const struct plan *p, graft_error *error)
+{
+    const graft_network *n = s->network;
+    int32_t              rc = GRAFT_OK;
+
+    if (state->target == NULL && n->n_out > n->n_in)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "state.target is null, but the network has %lld outputs and %lld inputs: a later state has no "
+                       "targets",
+                       (long long)n->n_out, (long long)n->n_in);
+    GR_TRY(gr_slots_reserve(s->context, &s->slots, slots_needed(p, state), error));
+    GR_TRY(check_finite(n, state->input, "state.input", 0, error));
+    if (state->target != NULL) rc = check_finite(n, state->target, "state.target", 1, error);
+done:
+    return rc;
+}
+
+/* Forget the input that waits longest. */
+static struct gr_waiting next_waiting(graft_stream *s)
+{
+    const struct gr_waiting first = s->waiting[0];
+
+    s->n_waiting--;
+    for (int32_t k = 0; k < s->n_waiting; k++) s->waiting[k] = s->waiting[k + 1];
+    return first;
+}
+
+static int32_t copy_to_slot(graft_stream *s, const graft_field *field)
+{
+    const int32_t slot = gr_slots_take(&s->slots);
+
+    gr_network_copy_field(s->network, field, s->slots.state[slot]);
+    return slot;
+}
+
+/* End the pair of a state: with its own target, or with the input that waits for it. */
+static void end_pair(graft_stream *s, const struct plan *p, const graft_sample_state *state, int32_t slot)
+{
+    struct gr_stream_pair pair = { -1, slot, s->network->n_in };
+
+    if (state->target != NULL && p->place >= 0) {
+        pair = (struct gr_stream_pair){ slot, copy_to_slot(s, state->target), s->network->n_out };
+        gr_slots_use(&s->slots, slot);
+    } else if (state->target == NULL) {
+        pair.input = next_waiting(s).slot;
+        if (p->place >= 0) gr_slots_use(&s->slots, slot);
+        else gr_slots_release(&s->slots, pair.input);
+    }
+    if (p->place >= 0) gr_kept_put(p->kept, &s->slots, p->place, &pair);
+    p->kept->seen++;
+}
+
+static void take_state(graft_stream *s, const struct plan *p, const graft_sample_state *state)
+{
+    const int32_t slot = slots_needed(p, state) > 0 ? copy_to_slot(s, state->input) : -1;
+
+    if (p->ends) end_pair(s, p, state, slot);
+    if (p->begins) {
+        s->waiting[s->n_waiting++] = (struct gr_waiting){ slot, p->position + s->options.lag };
+        gr_slots_use(&s->slots, slot);
+    }
+    if (slot >= 0) gr_slots_release(&s->slots, slot); /* what uses it has its own */
+}
+
+/* A new run: no input waits for the states of another one. */
+static void begin_run(graft_stream *s)
+{
+    while (s->n_waiting > 0) gr_slots_release(&s->slots, next_waiting(s).slot);
+}
+
+int32_t gr_stream_offer(graft_stream *s, int32_t rc, const graft_sample_state *state, graft_error *error)
+{
+    static const char *const names[] = { "states offered so far", "state.flags", "whether state.target is given" };
+    const uint64_t           values[] = { (uint64_t)s->counters.offered, state->flags, state->target != NULL };
+    struct plan              p = { .place = -1 };
+
+    if (rc == GRAFT_OK) p = plan_of(s, state);
+    if (rc == GRAFT_OK) rc = check_state(s, state, &p, error);
+    rc = gr_comm_agree_same(s->network->mesh->comm, rc, names, values, 3, error);
+    if (rc == GRAFT_ERR_NONFINITE && s->context->options.mesh.drops_nonfinite) {
+        if (p.is_first) begin_run(s);
+        if (p.ends && state->target == NULL) gr_slots_release(&s->slots, next_waiting(s).slot);
+        s->counters.dropped++;
+        rc = GRAFT_OK;
+    } else {
+        if (rc < 0) return rc;
+        if (p.is_first) begin_run(s);
+        take_state(s, &p, state);
+    }
+    s->counters.offered++;
+    s->counters.position = p.position + 1;
+    s->time = state->time;
+    return rc;
+}

@@ -1,0 +1,107 @@
+/* A stream: states of a simulation, the pairs of them that are kept, and the training of a network with these.
+ *
+ * stream.c   makes a stream: how many pairs memory allows     offer.c   a state: pairs that it begins and ends
+ * pairs.c    slots with states, and pairs of slots            step.c    training within a budget, validation
+ * file.c     checkpoints
+ *
+ * A state is copied once, to a slot. Pairs, and inputs that wait for their target, refer to slots, which are counted.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_STREAM_STREAM_H
+#define GR_STREAM_STREAM_H
+
+#include "graft_stream.h"
+#include "network/network.h"
+
+enum { GR_STREAM_PAIRS_MOST = 1000000, GR_STREAM_HELD_MOST = 64, GR_STREAM_TIMES = 4 };
+
+/** Slots, each with space for a state or a target. */
+struct gr_slots {
+    int64_t  bytes;       /* of a slot */
+    int32_t  most, count; /* that may be, and are allocated */
+    void   **state;       /* [most] */
+    int32_t *uses;        /* [most] */
+    int32_t *unused;      /* [most] those without a use, */
+    int32_t  n_unused;    /* so many */
+};
+
+struct gr_stream_pair {
+    int32_t input, target; /* slots */
+    int64_t stride;        /* of the target: n_in in a state, n_out by itself */
+};
+
+/** Pairs that are kept of those that were seen. */
+struct gr_kept {
+    struct gr_stream_pair *pair; /* [capacity] */
+    int32_t                capacity, count;
+    int64_t                seen;
+    enum gr_stream_policy  policy;
+    uint64_t               key; /* of its draws */
+};
+
+/** An input that waits for its target. */
+struct gr_waiting {
+    int32_t slot;
+    int64_t due; /* position of the target in the run */
+};
+
+/** What a checkpoint has beside pairs. The same on all ranks. */
+struct gr_stream_counters {
+    int64_t offered, dropped, position; /* position: states of this run of the simulation */
+    int64_t steps, since_best;
+};
+
+struct graft_stream {
+    struct gr_handle       handle;
+    graft_context         *context;
+    graft_network         *network;
+    struct gr_mesh_options options; /* those that are not live */
+    struct gr_slots        slots;
+    struct gr_kept         train, held;
+    struct gr_waiting     *waiting; /* [waiting_most], by `due` */
+    int32_t                n_waiting, waiting_most;
+
+    struct gr_network_pair   *batch; /* [pairs of a step, or held out] */
+    struct gr_stream_counters counters;
+    double                    times[GR_STREAM_TIMES]; /* seconds of recent steps, of the slowest rank */
+    int32_t                   n_times;
+    int64_t                   times_seen;
+    double                    validation, best, time, loss, seconds;
+    int32_t                   steps_now, reason;
+};
+
+/* pairs.c */
+int32_t gr_slots_init(const graft_context *context, struct gr_slots *slots, graft_error *error);
+void    gr_slots_fini(const graft_context *context, struct gr_slots *slots);
+/** Have `count` slots without a use. \return OK; ERR_NOMEM. */
+int32_t gr_slots_reserve(const graft_context *context, struct gr_slots *slots, int32_t count, graft_error *error);
+/** Take a slot without a use, which has been reserved: it has one use. */
+int32_t gr_slots_take(struct gr_slots *slots);
+void    gr_slots_use(struct gr_slots *slots, int32_t slot);
+void    gr_slots_release(struct gr_slots *slots, int32_t slot);
+
+/** Where the next pair will be put; -1: it will not be kept. */
+int32_t gr_kept_place(const struct gr_kept *kept);
+/** Put the next pair there; the one that was there is released. The pair has its uses of slots. */
+void    gr_kept_put(struct gr_kept *kept, struct gr_slots *slots, int32_t place, const struct gr_stream_pair *pair);
+/** A number below `bound`, from a key and a counter. */
+int64_t gr_stream_draw(uint64_t key, uint64_t counter, int64_t bound);
+
+/* stream.c */
+int32_t gr_stream_create(graft_network *network, int32_t rc, graft_stream **stream, graft_error *error);
+void    gr_stream_destroy(graft_stream *s);
+void    gr_stream_status(const graft_stream *s, graft_stream_status *status);
+
+/** `state` is complete but for its fields, which are ours, if given. `rc`: what was wrong on this rank. Collective. */
+int32_t gr_stream_offer(graft_stream *s, int32_t rc, const graft_sample_state *state, graft_error *error);
+
+/* step.c */
+int32_t gr_stream_step(graft_stream *s, int32_t rc, double budget, int32_t max_steps, graft_error *error);
+int32_t gr_stream_validate(graft_stream *s, int32_t rc, graft_error *error);
+/** The estimate for one step; 0: there is none. */
+double  gr_stream_seconds(const graft_stream *s);
+
+/* file.c */
+int32_t gr_stream_save(graft_stream *s, int32_t rc, const char *path, graft_error *error);
+int32_t gr_stream_load(graft_stream *s, int32_t rc, const char *path, graft_error *error);
+
+#endif

@@ -1,0 +1,322 @@
+/* graft.stream/1 over 1 to 4 ranks: which pairs are kept, lag and interval, the limit of memory, budgets, states that
+ * are not finite, patience, and checkpoints that continue with the same bits.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graft_load.h"
+#include "graft_stream.h"
+#include "harness/files.h"
+#include "harness/networks.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TINY "model.type=f64 mgn.width=4 mgn.layers=1 mgn.linear=2 mgn.warmup=0 mgn.lr=0.01 halo.timeout=30 "
+
+static struct test_mesh    mesh;
+static struct network_case scene;
+static char                folder[] = "/tmp/graft-stream-XXXXXX";
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (condition) break;                                                                                          \
+        return network_blame(host, "line %d: not so: %s (%.200s)", __LINE__, #condition, host->error.message);         \
+    } while (0)
+
+static const graft_streams *streams_of(const struct host *host)
+{
+    return graft_interface(host->api, GRAFT_STREAM_ID, sizeof(graft_streams));
+}
+
+/* Offer the state at a time; its values are those of the test, but for one that may be wrong on the last rank. */
+static int32_t offer_state(struct host *host, struct network_rank *n, graft_stream *stream, double time, uint32_t flags,
+                           int with_target, double wrong)
+{
+    graft_field        input = network_state(n, NETWORK_IN, time), target = network_state(n, NETWORK_OUT, time + 1);
+    graft_sample_state state = GRAFT_INIT(graft_sample_state);
+    int64_t            row = 0;
+    int32_t            rc;
+
+    while (row < input.n_rows && !network_has_row(n, host->rank, row)) row++;
+    if (wrong != 0 && host->rank == host->n_ranks - 1 && row < input.n_rows) network_field_put(&input, row, 1, wrong);
+    state.input = &input;
+    state.target = with_target ? &target : NULL;
+    state.flags = flags;
+    state.time = time;
+    rc = streams_of(host)->offer(stream, &state, &host->error);
+    free(input.data);
+    free(target.data);
+    return rc;
+}
+
+static graft_stream_status status_of(struct host *host, const graft_stream *stream)
+{
+    graft_stream_status status = GRAFT_INIT(graft_stream_status);
+
+    streams_of(host)->status(stream, &status, &host->error);
+    return status;
+}
+
+/* Lag 3 and interval 2: a pair begins with states 0, 2, 4, ..., and ends three later. A new run begins anew. */
+static int32_t count_stream_pairs(struct host *host, struct network_rank *n)
+{
+    graft_stream *stream = NULL, *other = NULL;
+
+    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    CHECK(streams_of(host)->create(n->network, &other, &host->error) == GRAFT_ERR_STATE);
+    for (int k = 0; k < 10; k++) {
+        CHECK(offer_state(host, n, stream, k, k == 0 ? GRAFT_STREAM_FIRST : 0, 0, 0) == GRAFT_OK);
+        CHECK(status_of(host, stream).pairs == (k < 3 ? 0 : (k - 1) / 2));
+    }
+    CHECK(offer_state(host, n, stream, 20, GRAFT_STREAM_FIRST, 0, 0) == GRAFT_OK);
+    for (int k = 0; k < 2; k++) CHECK(offer_state(host, n, stream, 21 + k, 0, 0, 0) == GRAFT_OK);
+    CHECK(status_of(host, stream).pairs == 4); /* states of another run end none */
+    CHECK(offer_state(host, n, stream, 23, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 5);
+    CHECK(offer_state(host, n, stream, 24, 0, 1, 0) == GRAFT_OK && status_of(host, stream).pairs == 6);
+    CHECK(status_of(host, stream).held_out == 1 && status_of(host, stream).kept == 5);
+    CHECK(status_of(host, stream).offered == 15 && status_of(host, stream).time == 24);
+    n->networks->destroy(n->network); /* the stream keeps it */
+    n->network = NULL;
+    streams_of(host)->destroy(stream);
+    return GRAFT_OK;
+}
+
+/* Ten thousand offers: the limit of memory holds, and what is kept of them is even (reservoir) or the end (fifo). The
+ * pairs tell their times by the loss of a network that predicts 0: here they are looked at by a step with each. */
+static int32_t keep_within_limit(struct host *host, struct network_rank *n)
+{
+    graft_stream       *stream = NULL;
+    graft_stream_status status;
+
+    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    status = status_of(host, stream);
+    CHECK(status.capacity > 3 && status.capacity < 3000);
+    for (int k = 0; k < 10000; k++) {
+        CHECK(offer_state(host, n, stream, 0.001 * k, 0, 0, 0) == GRAFT_OK);
+        if (k % 500 == 0) CHECK(status_of(host, stream).bytes <= 1000000);
+    }
+    status = status_of(host, stream);
+    CHECK(status.bytes <= 1000000 && (host->n_ranks > 1 || status.bytes > 500000));
+    CHECK(status.kept == status.capacity && status.pairs == 9999);
+    streams_of(host)->destroy(stream);
+    return GRAFT_OK;
+}
+
+/* Budgets: the first step ever measures, too small a budget does nothing, several steps fit into a large one. */
+static int32_t keep_budgets(struct host *host, struct network_rank *n)
+{
+    graft_stream       *stream = NULL;
+    graft_stream_status s = GRAFT_INIT(graft_stream_status);
+    int64_t             steps;
+
+    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    CHECK(streams_of(host)->step(stream, 1, 0, &s, &host->error) == GRAFT_OK && s.reason == GRAFT_STREAM_NO_PAIRS);
+    CHECK(s.steps_now == 0 && isnan(s.loss) && s.seconds_of_step == 0);
+    for (int k = 0; k < 5; k++) CHECK(offer_state(host, n, stream, k, 0, 0, 0) == GRAFT_OK);
+    CHECK(streams_of(host)->step(stream, 0, 0, &s, &host->error) == GRAFT_OK && s.reason == GRAFT_STREAM_BUDGET_SMALL);
+    CHECK(s.steps_now == 0);
+    CHECK(streams_of(host)->step(stream, 1e-6, 0, &s, &host->error) == GRAFT_OK && s.steps_now == 1);
+    CHECK(s.reason == GRAFT_STREAM_BUDGET_USED && s.seconds_of_step > 0 && s.loss > 0);
+    for (int k = 0; k < 9; k++) {
+        CHECK(streams_of(host)->step(stream, host->rank == 0 ? 1e-6 : 1e6, 0, &s, &host->error) == GRAFT_OK);
+        CHECK(s.steps_now == 0 && s.reason == GRAFT_STREAM_BUDGET_SMALL && s.steps == 1);
+    }
+    CHECK(streams_of(host)->step(stream, 1e6, 7, &s, &host->error) == GRAFT_OK && s.steps_now == 7);
+    CHECK(s.reason == GRAFT_STREAM_STEPS_DONE && s.steps == 8);
+    steps = s.steps;
+    CHECK(streams_of(host)->step(stream, 60, 0, &s, &host->error) == GRAFT_OK);
+    CHECK(s.reason == GRAFT_STREAM_BUDGET_USED || s.reason == GRAFT_STREAM_BUDGET_SMALL);
+    CHECK(s.steps == steps + s.steps_now && s.seconds < 10);
+    CHECK(streams_of(host)->step(stream, -1, 0, &s, &host->error) == GRAFT_ERR_ARG);
+    CHECK(streams_of(host)->step(stream, (double)NAN, 0, &s, &host->error) == GRAFT_ERR_ARG);
+    CHECK(streams_of(host)->step(stream, 1, -1, &s, &host->error) == GRAFT_ERR_ARG);
+    CHECK(streams_of(host)->step(stream, 1e6, 1, NULL, &host->error) == GRAFT_OK);
+    streams_of(host)->destroy(stream);
+    return GRAFT_OK;
+}
+
+/* A state that is not finite on one rank. */
+static int32_t refuse_states(struct host *host, struct network_rank *n)
+{
+    graft_stream *stream = NULL;
+
+    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    for (int k = 0; k < 3; k++) CHECK(offer_state(host, n, stream, k, 0, 0, 0) == GRAFT_OK);
+    CHECK(offer_state(host, n, stream, 3, 0, 0, (double)NAN) == GRAFT_ERR_NONFINITE);
+    CHECK(strstr(host->error.message, "state.input has nan in row ") != NULL);
+    CHECK(offer_state(host, n, stream, 3, 0, 0, INFINITY) == GRAFT_ERR_NONFINITE);
+    CHECK(status_of(host, stream).offered == 3 && status_of(host, stream).dropped == 0);
+    CHECK(status_of(host, stream).pairs == 2);
+    CHECK(offer_state(host, n, stream, 3, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 3);
+    host_set(host->api, "stream.nonfinite=drop");
+    CHECK(offer_state(host, n, stream, 4, 0, 0, (double)NAN) == GRAFT_OK);
+    CHECK(status_of(host, stream).dropped == 1 && status_of(host, stream).pairs == 3);
+    CHECK(offer_state(host, n, stream, 5, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 3);
+    CHECK(offer_state(host, n, stream, 6, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 4);
+    streams_of(host)->destroy(stream);
+    return GRAFT_OK;
+}
+
+/* Without training no validation is better than the first. */
+static int32_t advise_to_stop(struct host *host, struct network_rank *n)
+{
+    graft_stream       *stream = NULL;
+    graft_stream_status s = GRAFT_INIT(graft_stream_status);
+
+    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_ERR_STATE);
+    for (int k = 0; k < 7; k++) CHECK(offer_state(host, n, stream, k, 0, 0, 0) == GRAFT_OK);
+    CHECK(streams_of(host)->step(stream, 1e6, 2, &s, &host->error) == GRAFT_OK && isnan(s.validation));
+    CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_OK && s.validation == s.best);
+    CHECK(s.held_out == 2 && s.validation > 0 && !s.should_stop);
+    for (int k = 0; k < 2; k++) CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_OK);
+    CHECK(s.should_stop && s.validation == s.best);
+    CHECK(streams_of(host)->step(stream, 1e6, 30, &s, &host->error) == GRAFT_OK);
+    CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_OK && !s.should_stop && s.validation == s.best);
+    streams_of(host)->destroy(stream);
+    return GRAFT_OK;
+}
+
+/* Offers and steps k to end - 1 of a run. */
+static int32_t run_on(struct host *host, struct network_rank *n, graft_stream *stream, int k, int end,
+                      graft_stream_status *s)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (; k < end && rc == GRAFT_OK; k++) {
+        rc = offer_state(host, n, stream, 0.3 * k, k % 9 == 0 ? GRAFT_STREAM_FIRST : 0, 0, 0);
+        if (rc == GRAFT_OK) rc = streams_of(host)->step(stream, 1e6, 2, s, &host->error);
+        if (rc == GRAFT_OK && s->held_out > 0 && k % 4 == 0) rc = streams_of(host)->validate(stream, s, &host->error);
+    }
+    return rc;
+}
+
+/* A run that is interrupted has the bits of one that is not. */
+static int32_t continue_run(struct host *host, struct network_rank *n)
+{
+    graft_stream       *stream = NULL;
+    graft_network      *fresh = NULL;
+    graft_stream_status whole = GRAFT_INIT(graft_stream_status), s = GRAFT_INIT(graft_stream_status);
+    uint64_t            expected, before;
+    char                path[64], of_rank[80];
+    FILE               *file;
+
+    snprintf(path, sizeof path, "%s/checkpoint", folder);
+    snprintf(of_rank, sizeof of_rank, "%s.%d", path, host->rank);
+    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    CHECK(run_on(host, n, stream, 0, 14, &whole) == GRAFT_OK);
+    CHECK(streams_of(host)->save(stream, path, &host->error) == GRAFT_OK);
+    CHECK(run_on(host, n, stream, 14, 40, &whole) == GRAFT_OK);
+    expected = network_digest(n);
+    streams_of(host)->destroy(stream);
+
+    host_set(host->api, "seed=0");
+    CHECK(n->networks->create(n->mesh, &n->args, &fresh, &host->error) == GRAFT_OK);
+    n->networks->destroy(n->network);
+    n->network = fresh;
+    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    before = network_digest(n);
+    CHECK(streams_of(host)->load(stream, "/nonexistent/checkpoint", &host->error) == GRAFT_ERR_NOT_FOUND);
+    CHECK(before == network_digest(n));
+    CHECK(streams_of(host)->load(stream, path, &host->error) == GRAFT_OK);
+    CHECK(run_on(host, n, stream, 14, 40, &s) == GRAFT_OK && network_digest(n) == expected);
+    CHECK(s.loss == whole.loss && s.validation == whole.validation && s.best == whole.best);
+    CHECK(s.steps == whole.steps && s.kept == whole.kept && s.pairs == whole.pairs && s.held_out == whole.held_out);
+
+    /* Damage on the last rank, and files of two times, are refused on all. */
+    if (host->rank == host->n_ranks - 1) {
+        file = fopen(of_rank, "r+");
+        CHECK(file != NULL && fseek(file, -33, SEEK_END) == 0 && fputc(91, file) == 91 && fclose(file) == 0);
+    }
+    CHECK(streams_of(host)->load(stream, path, &host->error) == GRAFT_ERR_FORMAT && network_digest(n) == expected);
+    CHECK(strstr(host->error.message, "is damaged") != NULL);
+    if (host->n_ranks > 1) {
+        char later[72], name[96], other[96];
+
+        snprintf(later, sizeof later, "%s/later", folder);
+        CHECK(streams_of(host)->save(stream, path, &host->error) == GRAFT_OK);
+        CHECK(run_on(host, n, stream, 40, 41, &s) == GRAFT_OK);
+        CHECK(streams_of(host)->save(stream, later, &host->error) == GRAFT_OK);
+        snprintf(name, sizeof name, "%s.0", later);
+        snprintf(other, sizeof other, "%s.0", path);
+        if (host->rank == 0) CHECK(rename(name, other) == 0);
+        CHECK(streams_of(host)->load(stream, path, &host->error) == GRAFT_ERR_FORMAT);
+        CHECK(strstr(host->error.message, "do not belong together") != NULL);
+    }
+    CHECK(run_on(host, n, stream, 41, 44, &s) == GRAFT_OK);
+    streams_of(host)->destroy(stream);
+    return GRAFT_OK;
+}
+
+/* Every allocation fails in turn, from create() to load(). */
+static int32_t fail_stream(struct host *host)
+{
+    int32_t rc = GRAFT_ERR_NOMEM;
+    char    path[64];
+
+    snprintf(path, sizeof path, "%s/faults", folder);
+    for (int64_t k = 0; rc == GRAFT_ERR_NOMEM && k < 3000; k++) {
+        graft_stream       *stream = NULL;
+        struct network_rank n;
+        graft_stream_status s = GRAFT_INIT(graft_stream_status);
+
+        rc = network_rank_init(host, &scene, &n);
+        atomic_store(&host->fail_at, k);
+        if (rc == GRAFT_OK) rc = streams_of(host)->create(n.network, &stream, &host->error);
+        if (rc == GRAFT_OK) rc = run_on(host, &n, stream, 0, 6, &s);
+        if (rc == GRAFT_OK) rc = streams_of(host)->save(stream, path, &host->error);
+        if (rc == GRAFT_OK) rc = streams_of(host)->load(stream, path, &host->error);
+        if (rc == GRAFT_OK && k < 20) rc = network_blame(host, "only %d allocations may fail", (int)k);
+        atomic_store(&host->fail_at, -1);
+        if (rc == GRAFT_ERR_NOMEM && stream != NULL && run_on(host, &n, stream, 20, 23, &s) != GRAFT_OK)
+            rc = network_blame(host, "after allocation %d has failed, the run does not go on", (int)k);
+        streams_of(host)->destroy(stream);
+        network_rank_fini(&n);
+    }
+    return rc;
+}
+
+/* Memory for no pair. */
+static int32_t refuse_memory(struct host *host, struct network_rank *n)
+{
+    graft_stream *stream = NULL;
+
+    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_ERR_OPTION && stream == NULL);
+    CHECK(strstr(host->error.message, "'stream.memory' is 1 MB") != NULL);
+    return GRAFT_OK;
+}
+
+int main(void)
+{
+    struct sample sample = { 5 };
+    const int32_t ranks[] = { 1, 2, 4 };
+    const char   *fault;
+
+    alarm(250);
+    if (!ok(mkdtemp(folder) != NULL, "a folder")) return done();
+    test_mesh_init(&mesh, &sample, SHAPE_TRIANGLES, 4, 0, 1000);
+    scene.predicts = GRAFT_PREDICTS_CHANGE;
+    scene.dtype = GRAFT_F64;
+    scene.has_boundary = 1;
+    for (int k = 0; k < 3; k++) {
+        const int how = k == 1 ? CUT_SHARED | CUT_RANDOM : CUT_RANDOM;
+
+        network_test(&scene, &mesh, ranks[k], how, "pairs", TINY "stream.lag=3 stream.interval=2 stream.holdout=6",
+                     count_stream_pairs);
+        network_test(&scene, &mesh, ranks[k], how, "budgets", TINY "stream.batch=2", keep_budgets);
+        network_test(&scene, &mesh, ranks[k], how, "states", TINY, refuse_states);
+        network_test(&scene, &mesh, ranks[k], how, "patience", TINY "stream.holdout=3 stream.patience=2",
+                     advise_to_stop);
+        network_test(&scene, &mesh, ranks[k], how, "checkpoint",
+                     TINY "stream.lag=2 stream.batch=3 stream.holdout=4 mgn.noise=0.1", continue_run);
+    }
+    network_test(&scene, &mesh, 1, 0, "memory", TINY "stream.memory=1", keep_within_limit);
+    network_test(&scene, &mesh, 2, 0, "memory", TINY "stream.memory=1 stream.policy=fifo", keep_within_limit);
+    network_test(&scene, &mesh, 1, 0, "no memory", TINY "stream.memory=1 stream.lag=100000", refuse_memory);
+    fault = network_run(&scene, &mesh, 1, 0, TINY "stream.lag=2 stream.holdout=2", fail_stream);
+    ok_fault("each allocation may fail", fault);
+    remove_folder(folder);
+    test_mesh_fini(&mesh);
+    return done();
+}
