@@ -1,5 +1,5 @@
 /* The backward pass. What is inside of an MLP is computed once more, block by block; states of nodes and edges before
- * each layer, and sums, were kept.
+ * each layer, and sums, were kept; products of edges may be kept too.
  *
  * Gradients of weights are sums over blocks. Some of the blocks, which depend on sizes alone, are added up by one
  * thread in their order, and these sums are then added in theirs; so bits do not depend on the number of threads.
@@ -114,7 +114,7 @@ static void *back_whole(const struct part *p, int thread, int64_t unit, const ch
     void                *z;
 
     gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, 0, mlp->in, g->weights), n, rows, 0, g->thread[thread].rows[0]);
-    z = gr_mlp_backward(g, thread, mlp, n, gr_mgn_at(g, u, begin * mlp->out), gradient, NULL);
+    z = gr_mlp_backward(g, thread, mlp, n, 0, gr_mgn_at(g, u, begin * mlp->out), gradient, NULL);
     gr_mgn_multiply_weights(g, thread, first_gradient(p, 0, mlp->in, gradient), n, rows, z);
     return z;
 }
@@ -151,7 +151,7 @@ static void back_nodes(const struct part *p, int thread, int64_t unit, void *gra
 
     gr_mgn_first_of_nodes(g, thread, p->l, begin, end, g->thread[thread].rows[0]);
     memcpy(u, h, (uint64_t)(n * width * g->element));
-    z = gr_mlp_backward(g, thread, mlp, n, u, gradient, NULL);
+    z = gr_mlp_backward(g, thread, mlp, n, 0, u, gradient, NULL);
     gr_mgn_multiply_weights(g, thread, first_gradient(p, 0, width, gradient), n,
                             gr_mgn_row(g, gr_mgn_h(g, p->l), begin), z);
     gr_mgn_multiply_weights(g, thread, first_gradient(p, width, width, gradient), n,
@@ -174,9 +174,11 @@ static void back_edges(const struct part *p, int thread, int64_t begin, int64_t 
     void                        *e = gr_mgn_row(g, g->gradient_e, begin), *z = gr_mgn_row(g, g->gradient_z, begin);
     void                        *u = g->thread[thread].back[0];
 
-    gr_mgn_first_of_edges(g, thread, p->l, begin, end, g->thread[thread].rows[0]);
+    if (g->products != NULL) gr_mlp_use_products(g, thread, p->l, begin);
+    else gr_mgn_first_of_edges(g, thread, p->l, begin, end, g->thread[thread].rows[0]);
     g->loops->end_edges_back(n, width, &sums, g->gradient_m, options->edges == GR_MGN_EDGES_CARRIED, e, u);
-    gr_mlp_backward(g, thread, p->mlp, n, u, gradient, z);
+    gr_mlp_backward(g, thread, p->mlp, n, g->products != NULL, u, gradient, z);
+    if (g->products != NULL) gr_mlp_use_rows(g, thread, 1);
     gr_mgn_multiply_weights(g, thread, first_gradient(p, 2 * width, width, gradient), n,
                             gr_mgn_row(g, gr_mgn_e(g, p->l), begin), z);
     gr_mgn_multiply_back(g, thread, gr_mlp_first(g, p->mlp, 2 * width, width, g->weights), n, z, 1, e);
@@ -249,7 +251,7 @@ static int32_t back_layer(struct gr_mgn *g, int64_t l, char *gradient, struct gr
     GR_TRY(run_part(&part, team, error));
     if (is_shared) GR_TRY(exchange(g, l, g->gradient_m, team, error));
     part = part_of_rows(g, l, mesh->n_sources, &g->shape->edge[l], gradient);
-    GR_TRY(gr_mgn_run(g, team, mesh->n_sources, GR_MGN_ROWS, products_again, &part, error));
+    if (g->products == NULL) GR_TRY(gr_mgn_run(g, team, mesh->n_sources, GR_MGN_ROWS, products_again, &part, error));
     part.body = back_task;
     part.units = g->tasks.count;
     GR_TRY(run_part(&part, team, error));
@@ -297,10 +299,10 @@ int32_t gr_mgn_backward(struct gr_mgn *g, const void *weights, const void *nodes
     GR_TRY(gr_mgn_forward_begin(g, weights, nodes, edges, 0, team, error));
     GR_TRY(gr_mgn_forward_end(g, g->kept_output, team, error));
     GR_TRY(loss(arg, g->kept_output, g->gradient_output, error));
-    gr_mlp_use_rows(g, 1);
+    for (int t = 0; t < g->n_threads; t++) gr_mlp_use_rows(g, t, 1);
     rc = back_all(g, gradient, team, error);
 done:
-    gr_mlp_use_rows(g, 0);
+    for (int t = 0; t < g->n_threads; t++) gr_mlp_use_rows(g, t, 0);
     g->keeps = 0;
     return rc;
 }

@@ -1,5 +1,6 @@
 /* The memory of a network on a mesh.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "comm/collective.h"
 #include "mgn/inside.h"
 
@@ -49,7 +50,7 @@ static int32_t new_threads(struct gr_mgn *g, graft_error *error)
     for (int t = 0; t < g->n_threads; t++)
         GR_TRY(new_row_array(g, &g->memory, &g->thread[t].block, 2 * GR_MGN_ROWS, g->row_elements, "rows of a block",
                              error));
-    gr_mlp_use_rows(g, 0);
+    for (int t = 0; t < g->n_threads; t++) gr_mlp_use_rows(g, t, 0);
 done:
     return rc;
 }
@@ -187,6 +188,23 @@ done:
         g->partial = NULL;
     }
     return rc;
+}
+
+double gr_mgn_products_bytes(const struct gr_mgn *g)
+{
+    const struct gr_mgn_options *o = &g->shape->options;
+
+    return (double)o->layers * (double)o->linear * (double)g->mesh->n_edges * (double)(o->width * g->element);
+}
+
+int32_t gr_mgn_reserve_products(struct gr_mgn *g, graft_error *error)
+{
+    const struct gr_mgn_options *o = &g->shape->options;
+
+    GR_ASSERT(g->partial != NULL);
+    if (g->products != NULL) return GRAFT_OK;
+    return new_row_array(g, &g->backward_memory, &g->products, o->layers * o->linear * g->mesh->n_edges, o->width,
+                         "products of edges", error);
 }
 
 int64_t gr_mgn_bytes(const struct gr_mgn *g)

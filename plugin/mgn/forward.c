@@ -122,11 +122,17 @@ static void pass_edges(const struct layer *layer, int thread, int64_t begin, int
     const struct gr_mgn_sums sums = { .sum = g->shape->options.sum,
                                       .target = mesh->target + begin,
                                       .weight = mesh->edge_weight != NULL ? mesh->edge_weight + begin : NULL };
+    const int                keeps = g->keeps && g->products != NULL;
     char                    *next = next_edges(layer);
     struct gr_mgn_norm       norm;
 
+    if (keeps) gr_mlp_use_products(g, thread, layer->l, begin);
     gr_mgn_first_of_edges(g, thread, layer->l, begin, end, g->thread[thread].rows[0]);
     norm = gr_mlp_norm(g, mlp, end - begin, gr_mlp_forward(g, thread, mlp, end - begin));
+    if (keeps) {
+        norm.z = memcpy(g->thread[thread].block, norm.z, (uint64_t)((end - begin) * gr_mgn_width(g) * g->element));
+        gr_mlp_use_rows(g, thread, 0);
+    }
     g->loops->end_edges(&norm, &sums, gr_mgn_row(g, gr_mgn_e(g, layer->l), begin),
                         next != NULL ? gr_mgn_row(g, next, begin) : NULL, gr_mgn_m(g, layer->l));
 }

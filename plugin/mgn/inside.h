@@ -64,6 +64,7 @@ struct gr_mgn {
 
     /* For backward passes, which keep h, e and m of each layer: those of layer l > 0 begin here at l - 1. */
     char   *kept_h, *kept_e, *kept_m;
+    char   *products; /* [layers x linear x n_edges] of MLP_e, if they are kept */
     char   *gradient_h, *gradient_e, *gradient_m;
     char   *gradient_z; /* [n_edges] of the first product of each edge */
     char   *gradient_sources, *gradient_targets, *gradient_output;
@@ -148,21 +149,22 @@ struct gr_mgn_matrix gr_mlp_matrix(const struct gr_mgn *g, const struct gr_mlp *
 struct gr_mgn_matrix gr_mlp_first(const struct gr_mgn *g, const struct gr_mlp *mlp, int64_t column, int64_t in,
                                   const void *weights);
 
-/** Let threads keep the output of every linear layer of an MLP, for a backward pass; or the last two only, which is
- *  less to hold in caches. */
-void gr_mlp_use_rows(struct gr_mgn *g, int keeps_all);
+/** Where a thread has the output of every linear layer of an MLP, for a backward pass; or of the last two only, which
+ *  is less to hold in caches; or products of edges of layer l from `begin` on, which are kept. */
+void gr_mlp_use_rows(struct gr_mgn *g, int thread, int keeps_all);
+void gr_mlp_use_products(struct gr_mgn *g, int thread, int64_t l, int64_t begin);
 
 /** All between the first product, n rows of the thread, and the end. \return the last product, without bias. */
 void              *gr_mlp_forward(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t n);
 /** The end of an MLP for these rows. */
 struct gr_mgn_norm gr_mlp_norm(const struct gr_mgn *g, const struct gr_mlp *mlp, int64_t n, void *z);
 
-/** The backward pass for n rows of which the thread has the first product: from u, the gradient of the result, which it
- *  overwrites. Adds to the gradients of the weights behind the first product in `gradient`, where the first weight of
- *  the MLP comes first. \return the gradient of the first product with its bias: first[n] or, if that is NULL, rows of
- *  the thread. */
-void *gr_mlp_backward(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t n, void *u, void *gradient,
-                      void *first);
+/** The backward pass for n rows of which the thread has the first product, or with has_all every one: from u, the
+ *  gradient of the result, which it overwrites. Adds to the gradients of the weights behind the first product in
+ *  `gradient`, where the first weight of the MLP comes first. \return the gradient of the first product with its bias:
+ *  first[n] or, if that is NULL, rows of the thread. */
+void *gr_mlp_backward(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t n, int has_all, void *u,
+                      void *gradient, void *first);
 
 /** The same MLP for an array in which its first weight comes first. */
 struct gr_mlp gr_mlp_alone(const struct gr_mlp *mlp);

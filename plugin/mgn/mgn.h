@@ -61,6 +61,12 @@ void    gr_mgn_destroy(struct gr_mgn *mgn);
 /** Have memory for backward passes. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_mgn_reserve_backward(struct gr_mgn *mgn, graft_error *error);
 
+/** Let backward passes keep products of edges, and not compute them again; results have the same bits. How many bytes
+ *  this takes, and memory for it, which comes after that for backward passes. A failure changes nothing. Not
+ *  collective. \return OK; ERR_NOMEM. */
+double  gr_mgn_products_bytes(const struct gr_mgn *mgn);
+int32_t gr_mgn_reserve_products(struct gr_mgn *mgn, graft_error *error);
+
 /** Forward. nodes [n_nodes x n_node_in] and edges [n_edges x n_edge_in] have the type of the network and stay until the
  *  end. Between the two calls messages of the first exchange travel. Allocates nothing. \return OK; ERR_PEER.
  *  \param[in]  exact   Rows are sent unquantized, whatever option halo.codec says.

@@ -19,15 +19,21 @@ struct gr_mgn_matrix gr_mlp_first(const struct gr_mgn *g, const struct gr_mlp *m
                                    mlp->linear == 1 ? mlp->out : mlp->width, in };
 }
 
-void gr_mlp_use_rows(struct gr_mgn *g, int keeps_all)
+void gr_mlp_use_rows(struct gr_mgn *g, int thread, int keeps_all)
 {
-    for (int t = 0; t < g->n_threads; t++) {
-        struct gr_mgn_thread *thread = &g->thread[t];
+    struct gr_mgn_thread *t = &g->thread[thread];
 
-        for (int64_t i = 0; i < g->shape->options.linear; i++)
-            thread->rows[i] = gr_mgn_at(g, keeps_all ? thread->kept_block : thread->block,
-                                        (keeps_all ? i : i % 2) * GR_MGN_ROWS * g->row_elements);
-    }
+    for (int64_t i = 0; i < g->shape->options.linear; i++)
+        t->rows[i] =
+            gr_mgn_at(g, keeps_all ? t->kept_block : t->block, (keeps_all ? i : i % 2) * GR_MGN_ROWS * g->row_elements);
+}
+
+void gr_mlp_use_products(struct gr_mgn *g, int thread, int64_t l, int64_t begin)
+{
+    const int64_t linear = g->shape->options.linear;
+
+    for (int64_t i = 0; i < linear; i++)
+        g->thread[thread].rows[i] = gr_mgn_row(g, g->products, (l * linear + i) * g->mesh->n_edges + begin);
 }
 
 /* Activations, and products of the layers behind the first up to layer end - 1. */
@@ -88,13 +94,13 @@ static void pass_end_back(struct gr_mgn *g, int thread, const struct gr_mlp *mlp
                        gr_mgn_at(g, gradient, alone.shift));
 }
 
-void *gr_mlp_backward(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t n, void *u, void *gradient,
-                      void *first)
+void *gr_mlp_backward(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t n, int has_all, void *u,
+                      void *gradient, void *first)
 {
     const struct gr_mlp   alone = gr_mlp_alone(mlp);
     struct gr_mgn_thread *t = &g->thread[thread];
 
-    apply_layers(g, thread, mlp, n, mlp->has_norm ? mlp->linear : mlp->linear - 1);
+    if (!has_all) apply_layers(g, thread, mlp, n, mlp->has_norm ? mlp->linear : mlp->linear - 1);
     pass_end_back(g, thread, mlp, n, u, gradient);
     for (int64_t i = mlp->linear - 1; i > 0; i--) {
         void *before = i == 1 && first != NULL ? first : t->back[u == t->back[0]];

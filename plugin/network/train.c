@@ -66,6 +66,21 @@ done:
     return rc;
 }
 
+enum { PRODUCTS_BYTES = 1 << 30 }; /* at most, of the products that are kept */
+
+/* Products of edges are kept for the backward pass where they are few bytes, and fit. */
+static int32_t keep_products(graft_network *n, graft_error *error)
+{
+    const double  wanted = gr_mgn_products_bytes(n->mgn);
+    const int64_t before = gr_mgn_bytes(n->mgn);
+    int32_t       rc;
+
+    if (wanted > PRODUCTS_BYTES || !gr_budget_fits(&n->budget, wanted)) return GRAFT_OK;
+    rc = gr_mgn_reserve_products(n->mgn, error);
+    gr_budget_charge(&n->budget, GR_USE_ACTIVATIONS, gr_mgn_bytes(n->mgn) - before);
+    return rc;
+}
+
 int32_t gr_network_reserve_training(graft_network *n, int64_t count, graft_error *error)
 {
     const int64_t before = gr_mgn_bytes(n->mgn);
@@ -77,7 +92,9 @@ int32_t gr_network_reserve_training(graft_network *n, int64_t count, graft_error
     GR_TRY(gr_comm_reserve(n->mesh->comm, (uint64_t)(n->shape.n_weights * 8), error));
     rc = gr_mgn_reserve_backward(n->mgn, error);
     gr_budget_charge(&n->budget, GR_USE_ACTIVATIONS, gr_mgn_bytes(n->mgn) - before);
-    if (rc == GRAFT_OK) rc = gr_budget_check(&n->budget, 0, "training", error);
+    GR_TRY(rc);
+    GR_TRY(gr_budget_check(&n->budget, 0, "training", error));
+    rc = keep_products(n, error);
 done:
     return rc;
 }

@@ -14,7 +14,8 @@
 
 static const char usage[] =
     "usage: bench_mgn [--nodes X Y] [--width W] [--layers L] [--linear N] [--type f32|f64] [--threads T] [--rounds R]\n"
-    "                 [--activation relu|elu] [--module FILE] [--set KEY=VALUE] [--serve FOLDER]\n"
+    "                 [--activation relu|elu] [--products kept|again] [--module FILE] [--set KEY=VALUE]\n"
+    "                 [--serve FOLDER]\n"
     "A mesh of X times Y nodes (29 65) in triangles; 128, 15, 3, f32, 2, 7, relu. With --serve inputs, weights and\n"
     "output are written to FOLDER, and lines of stdin (gemm, forward, step) are answered with seconds.";
 
@@ -22,7 +23,7 @@ enum { NODE_INPUTS = 11, EDGE_INPUTS = 3, OUTPUTS = 2, SQUARE = 1024 };
 
 struct bench {
     int64_t                 x, y;
-    int                     threads, rounds;
+    int                     threads, rounds, keeps;
     graft_dtype             dtype;
     int64_t                 element;
     struct gr_mgn_options   options;
@@ -95,6 +96,7 @@ static void make_network(struct bench *b)
         rc = gr_mgn_shape_init(b->api->context, &b->options, NODE_INPUTS, EDGE_INPUTS, OUTPUTS, &b->shape, &error);
     if (rc == GRAFT_OK) rc = gr_mgn_create(&b->mesh, &b->shape, b->dtype, &b->mgn, &error);
     if (rc == GRAFT_OK) rc = gr_mgn_reserve_backward(b->mgn, &error);
+    if (rc == GRAFT_OK && b->keeps) rc = gr_mgn_reserve_products(b->mgn, &error);
     if (rc == GRAFT_OK) rc = gr_dense_choose_for(b->api->context, b->dtype, &b->dense, &error);
     if (rc < 0) bench_die("%s", error.message);
     b->weights = make_numbers(b, b->shape.n_weights, 0.09, 1);
@@ -290,6 +292,7 @@ static int take_argument(struct bench *b, int left, char **argument)
     else if (strcmp(name, "--activation") == 0) b->options.is_elu = strcmp(value, "elu") == 0;
     else if (strcmp(name, "--threads") == 0) b->threads = atoi(value);
     else if (strcmp(name, "--rounds") == 0) b->rounds = atoi(value);
+    else if (strcmp(name, "--products") == 0) b->keeps = strcmp(value, "kept") == 0;
     else if (strcmp(name, "--set") == 0) set_pair(b, value);
     else if (strcmp(name, "--module") == 0) load(b, value);
     else if (strcmp(name, "--serve") == 0) b->folder = value;
@@ -322,6 +325,7 @@ int main(int argc, char **argv)
                               .y = 65,
                               .threads = 2,
                               .rounds = 7,
+                              .keeps = 1,
                               .dtype = GRAFT_F32,
                               .options = { .width = 128, .layers = 15, .linear = 3, .has_norm = 1 } };
     graft_error         error = GRAFT_INIT(graft_error);

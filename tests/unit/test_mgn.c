@@ -201,6 +201,7 @@ static double gradient_error(struct mgn_scene *s)
     uint32_t              state = 99;
 
     if (gr_mgn_reserve_backward(s->mgn, &error) < 0 ||
+        (s->what.layers == 2 && gr_mgn_reserve_products(s->mgn, &error) < 0) ||
         gr_mgn_backward(s->mgn, s->own_weights, s->own_nodes, s->own_edges, mgn_scene_take_loss, &loss, gradient, team,
                         &error) < 0) {
         diag("%s", error.message);
@@ -268,15 +269,18 @@ static void test_gradient_bits(graft_dtype dtype)
 
     if (mgn_scene_init(&s, api->context, &what, 900, 40, 1, dtype, &error) < 0) diag("%s", error.message);
     if (gr_mgn_reserve_backward(s.mgn, &error) < 0) diag("%s", error.message);
-    for (int threads = 1; threads <= 3; threads++) {
-        const struct gr_team team = { .threads = threads };
-        void                *gradient = threads == 1 ? first : again;
+    for (int turn = 0; turn < 5; turn++) {
+        const struct gr_team team = { .threads = turn % 3 + 1 };
+        void                *gradient = turn == 0 ? first : again;
+
+        if (turn == 3 && gr_mgn_reserve_products(s.mgn, &error) < 0) diag("%s", error.message);
 
         same &= gr_mgn_backward(s.mgn, s.own_weights, s.own_nodes, s.own_edges, mgn_scene_take_loss, &loss, gradient,
                                 team, &error) == GRAFT_OK;
-        same &= threads == 1 || memcmp(first, again, (size_t)n * sizeof *first) == 0;
+        same &= turn == 0 || memcmp(first, again, (size_t)n * sizeof *first) == 0;
     }
-    ok(same, "gradient, %s: the same bits with 1, 2 and 3 threads", dtype == GRAFT_F64 ? "double" : "float");
+    ok(same, "gradient, %s: the same bits with 1, 2 and 3 threads, and with products that are kept",
+       dtype == GRAFT_F64 ? "double" : "float");
     mgn_scene_fini(&s);
     free(first);
     free(again);
@@ -314,6 +318,7 @@ static void test_mgn_allocations(void)
         atomic_store(&fail_at, at);
         rc = mgn_scene_init(&s, api->context, &what, 23, 9, 0, GRAFT_F32, &error);
         if (rc == GRAFT_OK) rc = gr_mgn_reserve_backward(s.mgn, &error);
+        if (rc == GRAFT_OK) rc = gr_mgn_reserve_products(s.mgn, &error);
         ended = atomic_exchange(&fail_at, -1) >= 0;
         good &= rc == (ended ? GRAFT_OK : GRAFT_ERR_NOMEM);
         /* What it has can still be used. */
