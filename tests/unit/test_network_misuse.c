@@ -47,7 +47,7 @@ static int32_t create_with(struct host *host, struct tools *t)
     return rc;
 }
 
-static int32_t train_with(struct host *host, struct tools *t)
+static int32_t train_pair_with(struct host *host, struct tools *t)
 {
     return t->n->networks->train(t->n->network, &t->pair, 1, NULL, &host->error);
 }
@@ -182,17 +182,17 @@ NETWORK(two_pairs)
 NETWORK(narrow_input)
 {
     if (t->wrong) t->input.n_columns = 2;
-    return train_with(host, t);
+    return train_pair_with(host, t);
 }
 NETWORK(null_target)
 {
     if (t->wrong) t->pair.target = NULL;
-    return train_with(host, t);
+    return train_pair_with(host, t);
 }
 NETWORK(input_type)
 {
     if (t->wrong) t->input.dtype = GRAFT_I32;
-    return train_with(host, t);
+    return train_pair_with(host, t);
 }
 NETWORK(input_stride)
 {
@@ -202,7 +202,7 @@ NETWORK(input_stride)
 NETWORK(input_nan)
 {
     if (t->wrong) network_field_put(&t->input, 0, 0, (double)NAN);
-    return train_with(host, t);
+    return train_pair_with(host, t);
 }
 NETWORK(gradient_infinite)
 {
@@ -214,7 +214,7 @@ NETWORK(other_rate)
     int32_t rc;
 
     host_set(host->api, t->wrong ? "mgn.lr=0.5" : "mgn.lr=0.01");
-    rc = train_with(host, t);
+    rc = train_pair_with(host, t);
     host_set(host->api, "mgn.lr=0.01");
     return rc;
 }
@@ -225,7 +225,7 @@ NETWORK(other_state)
 
     if (t->n->networks->state_item(t->n->network, 0, &item, &host->error) < 0) return GRAFT_OK;
     if (t->wrong) t->n->networks->state_set(t->n->network, &item, &host->error);
-    rc = train_with(host, t);
+    rc = train_pair_with(host, t);
     if (!t->wrong) t->n->networks->state_set(t->n->network, &item, &host->error);
     return rc;
 }
