@@ -20,8 +20,8 @@ from .errors import (ArgumentError, CancelledError, Error, FileError, ForkedErro
 from .product import SEMIRINGS, Matrix, aggregate
 
 # Where the rest is, which is imported when it is used.
-_LATER = {"Dataset": "data", "Graph": "ranks", "History": "history", "Model": "model", "Ranks": "ranks",
-          "Trainer": "training", "train": "training"}
+_LATER = {"Dataset": "data", "Graph": "ranks", "History": "history", "Mesh": "simulation", "Model": "model",
+          "Network": "simulation", "Ranks": "ranks", "Stream": "simulation", "Trainer": "training", "train": "training"}
 
 __all__ = ["ArgumentError", "CancelledError", "Context", "CopyWarning", "Error", "FileError", "ForkedError",
            "FormatError", "Matrix", "ModuleError", "NonfiniteError", "NotFoundError", "OptionError", "OutOfMemoryError",

@@ -37,6 +37,19 @@ def read_item(item: Any) -> np.ndarray:
     return np.frombuffer(ffi.buffer(item.data, size), dtype).reshape(shape).copy()
 
 
+def write_item(context: Context, function: Any, handle: Any, name: str, value: Any) -> None:
+    """Give an array to a function that takes a graft_state_item."""
+    import numpy as np
+    codes = {name: code for code, name in _DTYPES.items()}
+    value = np.ascontiguousarray(value)
+    if value.dtype.name not in codes:
+        raise ArgumentError(f"{name} has type {value.dtype.name}, expected one of {', '.join(codes)}")
+    text = ffi.new("char[]", name.encode())
+    item = new("graft_state_item", dtype=codes[value.dtype.name], name=text, n_dims=value.ndim,
+               shape=list(value.shape), data=arrays.pointer(value))
+    context.call(function, handle, item)
+
+
 class Trainer:
     """A model in training. Options are those of the library (see Context.options()), the same way as in Context; the
     data set is a Dataset, a path or a torch_geometric.data.Data.
@@ -147,16 +160,8 @@ class Trainer:
 
     def set_state(self, items: dict[str, Any]) -> None:
         """Overwrite weights, moments or counters, as state() names them."""
-        import numpy as np
-        codes = {name: code for code, name in _DTYPES.items()}
         for name, value in items.items():
-            value = np.ascontiguousarray(value)
-            if value.dtype.name not in codes:
-                raise ArgumentError(f"{name} has type {value.dtype.name}, expected one of {', '.join(codes)}")
-            text = ffi.new("char[]", name.encode())
-            item = new("graft_state_item", dtype=codes[value.dtype.name], name=text, n_dims=value.ndim,
-                       shape=list(value.shape), data=arrays.pointer(value))
-            self.context.call(self._train.state_set, self._handle, item)
+            write_item(self.context, self._train.state_set, self._handle, name, value)
 
     def explain(self) -> str:
         """The trainer in a few lines: model, widths, graph, kernels, memory."""

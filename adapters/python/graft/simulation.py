@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks on the meshes of simulations: trained while the solver runs, and called within its time step."""
+from __future__ import annotations
+
+import os
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Sequence
+
+from . import arrays
+from ._abi import ffi
+from .context import Context, new, text_of, to_dict
+from .errors import ArgumentError
+from .training import read_item, write_item
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .ranks import Ranks
+
+_KINDS = {name: ffi.integer_const("GRAFT_MESH_" + name.upper()) for name in ("ghosts", "shared")}
+_CELLS = {name: ffi.integer_const("GRAFT_CELL_" + name.upper()) for name in
+          ("line", "triangle", "quad", "tetra", "hexahedron", "wedge", "pyramid")}
+_PREDICTS = {name: ffi.integer_const("GRAFT_PREDICTS_" + name.upper()) for name in ("value", "change")}
+_FIRST = ffi.integer_const("GRAFT_STREAM_FIRST")
+_REASONS = {ffi.integer_const("GRAFT_STREAM_" + name.upper()): name for name in
+            ("budget_used", "no_pairs", "budget_small", "steps_done")}
+
+
+def _word(words: dict[str, int], word: str, name: str) -> int:
+    if word not in words:
+        raise ArgumentError(f"{name} is '{word}', expected one of {', '.join(words)}")
+    return words[word]
+
+
+def _field(x: Any, name: str, writes: bool = False) -> tuple[Any, Any]:
+    """A graft_field of an array of float32 or float64 with any strides, without a copy, and the array."""
+    import numpy as np
+    x = np.asarray(x)
+    if x.ndim == 1:
+        x = x[:, None]
+    if x.ndim != 2 or x.dtype.name not in ("float32", "float64") or not x.dtype.isnative:
+        raise ArgumentError(f"{name} has type {x.dtype} and {x.ndim} dimensions, expected float32 or float64, and 2 "
+                            "dimensions, or 1 for a single column")
+    strides = [stride // x.itemsize if n > 1 else 1 for stride, n in zip(x.strides, x.shape)]
+    fits = all(n < 2 or (stride > 0 and stride % x.itemsize == 0) for stride, n in zip(x.strides, x.shape))
+    if not fits or (writes and not x.flags.writeable):
+        raise ArgumentError(f"{name} is read-only, or has strides {x.strides} that are not multiples of its elements")
+    if x.shape[1] == 1:
+        strides[1] = 1
+    return new("graft_field", dtype=arrays._FLOATS[x.dtype.name], n_rows=x.shape[0], n_columns=x.shape[1],
+               row_stride=strides[0], column_stride=strides[1], data=arrays.pointer(x)), x
+
+
+class Mesh:
+    """The mesh of a simulation, or the part of it that this rank has.
+
+    coordinates  [n, 1 to 3]
+    cells        [m, k] nodes of cells of one type, with `cell_type`: "triangle" and so on; or
+    edges        (sources, targets), directed edges
+    ids          [n] global ids of the nodes; not needed in one process
+    kind         "ghosts": each node has one owner, of `owners` or the lowest rank that has it; "shared": a node that
+                 several ranks touch has a row on each of them
+    period       of periodic coordinates, else 0
+    """
+
+    def __init__(self, coordinates: Any, cells: Any = None, cell_type: str = "triangle", *, edges: Any = None,
+                 ids: Any = None, kind: str = "ghosts", owners: Any = None, period: Sequence[float] = (),
+                 context: Context | None = None, ranks: Ranks | None = None, **options: object) -> None:
+        self.context = ranks.context if ranks is not None else context or Context()
+        for key, value in options.items():
+            self.context[key] = value
+        field, coordinates = _field(coordinates, "coordinates")
+        args = new("graft_mesh_args", kind=_word(_KINDS, kind, "kind"), dim=coordinates.shape[1],
+                   n_rows=len(coordinates), coordinates=field, period=list(period))
+        kept = [field, coordinates, *self._connect(args, cells, cell_type, edges), *self._number(args, ids, owners)]
+        out = ffi.new("graft_mesh **")
+        self._meshes = self.context.interface("graft_meshes")
+        self.context.call(self._meshes.create, self.context.handle,
+                          ranks.transport if ranks is not None else ffi.NULL, args, out)
+        del kept
+        self.n_rows, self._handle = len(coordinates), out[0]
+        self._destroy = weakref.finalize(self, self._meshes.destroy, self._handle)
+        self._destroy.atexit = False
+
+    @staticmethod
+    def _connect(args: Any, cells: Any, cell_type: str, edges: Any) -> list[Any]:
+        import numpy as np
+        if (cells is None) == (edges is None):
+            raise ArgumentError("a mesh is given cells or edges, and not both")
+        if cells is not None:
+            cells = np.ascontiguousarray(cells)
+            args.n_cells, args.cell_type = len(cells), _word(_CELLS, cell_type, "cell_type")
+            args.index_type, args.cell_nodes = arrays._INTEGERS[cells.dtype.name], arrays.pointer(cells)
+            return [cells]
+        ends = [np.ascontiguousarray(end) for end in edges]
+        args.n_edges, args.index_type = len(ends[0]), arrays._INTEGERS[ends[0].dtype.name]
+        args.edge_sources, args.edge_targets = (arrays.pointer(end) for end in ends)
+        return ends
+
+    @staticmethod
+    def _number(args: Any, ids: Any, owners: Any) -> list[Any]:
+        import numpy as np
+        kept = []
+        if ids is not None:
+            ids = np.ascontiguousarray(ids)
+            args.ids, args.id_type = arrays.pointer(ids), arrays._INTEGERS[ids.dtype.name]
+            kept.append(ids)
+        if owners is not None:
+            owners = arrays.read_vector(owners, "owners", args.n_rows, np.int32)
+            args.owners = ffi.cast("int32_t *", arrays.pointer(owners))
+            kept.append(owners)
+        return kept
+
+    def info(self, rank: int = -1) -> dict[str, Any]:
+        """Nodes, edges, halo and bytes of a rank, or of all."""
+        out = new("graft_mesh_info")
+        self.context.call(self._meshes.info, self._handle, rank, out)
+        return to_dict(out)
+
+    def explain(self) -> str:
+        text = ffi.new("char[]", 16384)
+        self.context.call(self._meshes.explain, self._handle, text, 16384)
+        return text_of(text)
+
+    def close(self) -> None:
+        self._destroy()
+
+
+class Network:
+    """Message passing with edge MLPs on a mesh (MeshGraphNets): ``Network(mesh, 2, 2, {"mgn.layers": 6})``.
+
+    n_in, n_out  columns of the state that is given, and of what is predicted: the "value" at the later time, or its
+                 "change" from the first columns of the input
+    constant     [n, any] more inputs, such as a one-hot type of node
+    is_free      [n] False: a boundary node, which keeps its value and has no loss
+    loss_weight  [n] of nodes in the loss
+    """
+
+    def __init__(self, mesh: Mesh, n_in: int, n_out: int, options: dict[str, object] | None = None, *,
+                 predicts: str = "change", constant: Any = None, is_free: Any = None, loss_weight: Any = None,
+                 **more: object) -> None:
+        import numpy as np
+        self.mesh, self.context, self.n_in, self.n_out = mesh, mesh.context, n_in, n_out
+        for key, value in {**(options or {}), **more}.items():
+            self.context[key] = value
+        args = new("graft_network_args", predicts=_word(_PREDICTS, predicts, "predicts"), n_in=n_in, n_out=n_out)
+        kept = []
+        if constant is not None:
+            field, constant = _field(constant, "constant")
+            args.constant = field
+            kept += [field, constant]
+        if is_free is not None:
+            is_free = arrays.read_vector(is_free, "is_free", mesh.n_rows, np.uint8)
+            args.is_free = ffi.cast("uint8_t *", arrays.pointer(is_free))
+        if loss_weight is not None:
+            loss_weight = arrays.read_vector(loss_weight, "loss_weight", mesh.n_rows, np.float64)
+            args.loss_weight = ffi.cast("double *", arrays.pointer(loss_weight))
+        out = ffi.new("graft_network **")
+        self._networks = self.context.interface("graft_networks")
+        self.context.call(self._networks.create, mesh._handle, args, out)
+        self._handle = out[0]
+        self._destroy = weakref.finalize(self, self._networks.destroy, self._handle)
+        self._destroy.atexit = False
+
+    # ---- inference ----
+
+    def begin(self, state: Any) -> None:
+        """Begin an inference; the state may change afterwards."""
+        field, _ = _field(state, "state")
+        self.context.call(self._networks.begin, self._handle, field)
+
+    def end(self, out: Any = None) -> np.ndarray:
+        """End it: [n, n_out] the predicted values, in `out` if it is given."""
+        import numpy as np
+        if out is None:
+            out = np.zeros((self.mesh.n_rows, self.n_out))
+        field, _ = _field(out, "out", writes=True)
+        self.context.call(self._networks.end, self._handle, field)
+        return out
+
+    def __call__(self, state: Any, out: Any = None) -> np.ndarray:
+        self.begin(state)
+        return self.end(out)
+
+    def rollout(self, initial: Any, steps: int, after: Callable[[np.ndarray, int], object] | None = None) -> np.ndarray:
+        """The state after `steps` predictions. after(state, step) may read and change the state; if it returns True,
+        the rollout ends with CancelledError. An exception in it ends the rollout and is raised."""
+        import numpy as np
+        first, initial = _field(initial, "initial")
+        state = np.array(initial)
+        last, _ = _field(state, "state", writes=True)
+        raised: list[BaseException] = []
+
+        @ffi.callback("int32_t(void *, int32_t)")
+        def call(_: Any, step: int) -> int:
+            try:
+                return int(after is not None and after(state, step) is True)
+            except BaseException as error:
+                raised.append(error)
+                return 1
+
+        args = new("graft_rollout", steps=steps, initial=first, state=last, after=call)
+        try:
+            self.context.call(self._networks.rollout, self._handle, args)
+        finally:
+            if raised:
+                raise raised[0]
+        return state
+
+    # ---- training ----
+
+    def _pairs(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[Any, list[Any]]:
+        kept: list[Any] = []
+        structs = ffi.new("graft_pair[]", len(pairs))
+        for struct, (x, y) in zip(structs, pairs):
+            fields = [_field(x, "input"), _field(y, "target")]
+            struct.size, struct.input, struct.target = ffi.sizeof("graft_pair"), fields[0][0], fields[1][0]
+            kept += fields
+        return structs, kept
+
+    def train(self, *pairs: tuple[Any, Any]) -> dict[str, Any]:
+        """One training step with pairs (input, target)."""
+        structs, kept = self._pairs(pairs)
+        out = new("graft_network_step")
+        self.context.call(self._networks.train, self._handle, structs, len(pairs), out)
+        del kept
+        return to_dict(out)
+
+    def gradient(self, x: Any, y: Any) -> float:
+        """The loss of a pair; state() then has the gradient of each weight as "gradient.NAME"."""
+        structs, kept = self._pairs([(x, y)])
+        loss = ffi.new("double *")
+        self.context.call(self._networks.gradient, self._handle, structs, loss)
+        del kept
+        return loss[0]
+
+    # ---- state and reports ----
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Copies of weights, statistics, moments and counters by name."""
+        return {text_of(item.name): read_item(item)
+                for item in self.context.enumerate(self._networks.state_item, "graft_state_item", self._handle)}
+
+    def set_state(self, items: dict[str, Any]) -> None:
+        """Overwrite items, as state() names them."""
+        for name, value in items.items():
+            write_item(self.context, self._networks.state_set, self._handle, name, value)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a safetensors file, complete or not at all."""
+        self.context.call(self._networks.save, self._handle, os.fspath(path).encode())
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Read a file of save(), or weights that PyTorch wrote under the same names."""
+        self.context.call(self._networks.load, self._handle, os.fspath(path).encode())
+
+    def info(self) -> dict[str, Any]:
+        out = new("graft_network_info")
+        self.context.call(self._networks.info, self._handle, out)
+        return to_dict(out)
+
+    def explain(self) -> str:
+        text = ffi.new("char[]", 16384)
+        self.context.call(self._networks.explain, self._handle, text, 16384)
+        return text_of(text)
+
+    def close(self) -> None:
+        self._destroy()
+
+
+class Stream:
+    """Training on line: pairs of states of a running simulation, under a limit of memory. Options are those with
+    "stream." in their name."""
+
+    def __init__(self, network: Network, options: dict[str, object] | None = None) -> None:
+        self.network, self.context = network, network.context
+        for key, value in (options or {}).items():
+            self.context[key] = value
+        out = ffi.new("graft_stream **")
+        self._streams = self.context.interface("graft_streams")
+        self.context.call(self._streams.create, network._handle, out)
+        self._handle = out[0]
+        self._destroy = weakref.finalize(self, self._streams.destroy, self._handle)
+        self._destroy.atexit = False
+
+    def offer(self, state: Any, target: Any = None, *, time: float = 0.0, first: bool = False) -> None:
+        """Offer a state, which may change afterwards. first: no pair connects it with an earlier one."""
+        field, _ = _field(state, "state")
+        args = new("graft_sample_state", input=field, time=time, flags=_FIRST if first else 0)
+        if target is not None:
+            later, _ = _field(target, "target")
+            args.target = later
+        self.context.call(self._streams.offer, self._handle, args)
+
+    def step(self, budget: float, max_steps: int = 0) -> dict[str, Any]:
+        """Train for about `budget` milliseconds."""
+        return self._status(self._streams.step, budget, max_steps)
+
+    def validate(self) -> dict[str, Any]:
+        """Measure the loss of the held-out pairs."""
+        return self._status(self._streams.validate)
+
+    def status(self) -> dict[str, Any]:
+        return self._status(self._streams.status)
+
+    def _status(self, function: Any, *arguments: Any) -> dict[str, Any]:
+        out = new("graft_stream_status")
+        self.context.call(function, self._handle, *arguments, out)
+        found = to_dict(out)
+        found.update(reason=_REASONS[out.reason], should_stop=bool(out.should_stop))
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint: a file for each rank."""
+        self.context.call(self._streams.save, self._handle, os.fspath(path).encode())
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        self.context.call(self._streams.load, self._handle, os.fspath(path).encode())
+
+    def close(self) -> None:
+        self._destroy()

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of rollouts: a network on a mesh (graft.network/1) beside the same model in PyTorch, trained equally long.
+
+Two cases on triangles with moved corners. `advection`: a Gaussian that a constant flow carries through a periodic
+square, whose exact solution is known. `heat`: a sum of Gaussians that diffuse between walls of fixed temperature, by
+implicit steps of linear finite elements. Both learn the change of one step from trajectories with random initial
+states, beginning with the same weights, with the same pairs in the same order and the same noise. What is printed is
+the time of training, and the RMSE over the free nodes of trajectories that were not trained with, after 1 step and
+after 50, and over all steps of a rollout; "no change" is the initial state. The last line is Graft / PyTorch.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+RATE_END, WARMUP = 1e-5, 100
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="advection, heat (default: both)")
+    parser.add_argument("--nodes", type=int, default=400, metavar="N", help="default: %(default)s")
+    parser.add_argument("--width", type=int, default=32, metavar="N", help="default: %(default)s")
+    parser.add_argument("--train", type=int, metavar="STEPS", help="default: 3000 for advection, 40000 for heat")
+    parser.add_argument("--rollout", type=int, default=200, metavar="STEPS", help="default: %(default)s")
+    parser.add_argument("--trajectories", type=int, default=20, metavar="N", help="default: %(default)s")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="default: %(default)s")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
+                        help="default: all processors")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more options of Graft")
+    parser.add_argument("--python", default=sys.executable, metavar="PATH", help="the one that has torch")
+    options = parser.parse_args()
+    options.cases = options.cases or ["advection", "heat"]
+    unknown = set(options.cases) - set(CASES)
+    if unknown:
+        parser.error(f"there is no case {', '.join(sorted(unknown))}; expected {', '.join(CASES)}")
+    return options
+
+
+def triangulate(n, periodic, seed=1):
+    """Points of a grid in the unit square, moved at random, two triangles for each of its squares, and which points are
+    inside. Periodic: the last column is joined to the first, and all points are inside."""
+    side = round(n ** 0.5)
+    step = 1 / (side if periodic else side - 1)
+    i, j = (axis.reshape(-1) for axis in np.meshgrid(np.arange(side), np.arange(side)))
+    points = np.stack([i, j], 1) * step
+    inside = np.full(len(points), True) if periodic else (i > 0) & (j > 0) & (i < side - 1) & (j < side - 1)
+    points[inside] += np.random.default_rng(seed).uniform(-0.15, 0.15, (inside.sum(), 2)) * step
+    last = side if periodic else side - 1
+    i, j = (axis.reshape(-1) for axis in np.meshgrid(np.arange(last), np.arange(last)))
+    corner = lambda di, dj: (j + dj) % side * side + (i + di) % side
+    triangles = np.concatenate([np.stack([corner(0, 0), corner(1, 0), corner(1, 1)], 1),
+                                np.stack([corner(0, 0), corner(1, 1), corner(0, 1)], 1)])
+    return points, triangles.astype(np.int32), inside
+
+
+def advection(points, triangles, inside, steps, seed):
+    """A Gaussian that a constant flow carries through a periodic square, across it in 200 steps: [steps + 1, n, 1]."""
+    draw = np.random.default_rng(seed)
+    centre, width = draw.uniform(0, 1, 2), draw.uniform(0.1, 0.15)
+    moved = centre + np.arange(steps + 1)[:, None] * [1 / 200, 0.5 / 200]
+    offset = points[None] - moved[:, None]
+    offset -= np.round(offset)
+    return np.exp(-(offset ** 2).sum(2) / (2 * width ** 2))[:, :, None]
+
+
+def heat(points, triangles, inside, steps, seed):
+    """Diffusion of three Gaussians: implicit Euler with linear elements and a lumped mass."""
+    from scipy.sparse import coo_matrix, diags
+    from scipy.sparse.linalg import splu
+    draw, n = np.random.default_rng(seed), len(points)
+    corner = points[triangles]
+    edge = corner[:, [2, 0, 1]] - corner[:, [1, 2, 0]]
+    area = np.abs(edge[:, 0, 0] * edge[:, 1, 1] - edge[:, 0, 1] * edge[:, 1, 0]) / 2
+    local = np.einsum("tid,tjd->tij", edge, edge) / (4 * area)[:, None, None]
+    rows, columns = np.repeat(triangles, 3, 1).reshape(-1), np.tile(triangles, (1, 3)).reshape(-1)
+    stiffness = coo_matrix((local.reshape(-1), (rows, columns)), (n, n)).tocsr()
+    mass = np.bincount(triangles.reshape(-1), np.repeat(area / 3, 3), n)
+    free = inside.astype(float)
+    solve = splu((diags(mass) + 1e-4 * diags(free) @ stiffness).tocsc())
+    u = np.zeros(n)
+    for _ in range(3):
+        centre, width = draw.uniform(0.2, 0.8, 2), draw.uniform(0.1, 0.2)
+        u += draw.uniform(-1, 1) * np.exp(-((points - centre) ** 2).sum(1) / (2 * width ** 2))
+    states = [u]
+    for _ in range(steps):
+        states.append(solve.solve(mass * states[-1]))
+    return np.array(states)[:, :, None]
+
+
+# Differences of second order are small beside those of first order, and LayerNorm hides them: heat learns without it.
+CASES = {
+    "advection": {"make": advection, "layers": 4, "linear": 3, "norm": True, "activation": "relu", "rate": 1e-3,
+                  "train": 3000},
+    "heat": {"make": heat, "layers": 2, "linear": 2, "norm": False, "activation": "elu", "rate": 3e-3,
+             "train": 40000},
+}
+
+
+def prepare(options, case):
+    """Mesh, trajectories for training and for tests, constant inputs, and the deviation of the noise."""
+    points, triangles, inside = triangulate(options.nodes, case == "advection")
+    make = lambda seed, steps: CASES[case]["make"](points, triangles, inside, steps, seed)
+    train = np.array([make(seed, options.rollout) for seed in range(options.trajectories)])
+    test = np.array([make(1000 + seed, options.rollout) for seed in range(5)])
+    constant = np.stack([inside, ~inside], 1).astype(float)
+    noise = 0.03 * np.sqrt(np.mean(np.diff(train, axis=1)[:, :, inside] ** 2))
+    return {"points": points, "triangles": triangles, "inside": inside, "train": train, "test": test,
+            "constant": constant, "noise": noise, "period": [1.0, 1.0] if case == "advection" else [0.0, 0.0]}
+
+
+def draw_pair(data, draw):
+    """Input with noise on free nodes, and target: the change from the noisy input is learnt, so it is corrected."""
+    trajectory, step = draw.integers(len(data["train"])), draw.integers(data["train"].shape[1] - 1)
+    noise = draw.normal(0, data["noise"], data["train"].shape[2:]) * data["inside"][:, None]
+    return data["train"][trajectory, step] + noise, data["train"][trajectory, step + 1]
+
+
+def no_change(data):
+    return errors(data, np.repeat(data["test"][:, :1], data["test"].shape[1], 1))
+
+
+def errors(data, rollouts):
+    """RMSE after 1 step, after 50, and over all steps. rollouts [trajectories, steps + 1, n, 1]."""
+    squares = ((rollouts - data["test"]) ** 2)[:, :, data["inside"]].mean((0, 2, 3))
+    return [float(np.sqrt(squares[1])), float(np.sqrt(squares[50])), float(np.sqrt(squares[1:].mean()))]
+
+
+def steps_of(options, case):
+    return options.train or CASES[case]["train"]
+
+
+def run_graft(options, case, data, seed, path):
+    """Errors of Graft, and seconds of training. The initial weights are written to `path`, for PyTorch."""
+    import graft
+    model = CASES[case]
+    mesh = graft.Mesh(data["points"], data["triangles"], period=data["period"], threads=options.threads, seed=seed)
+    more = dict(word.split("=", 1) for word in options.set)
+    net = graft.Network(mesh, 1, 1, {
+        "mgn.width": options.width, "mgn.layers": model["layers"], "mgn.linear": model["linear"],
+        "mgn.norm": model["norm"], "mgn.activation": model["activation"], "mgn.noise": 0, "mgn.lr": model["rate"],
+        "mgn.lr_end": RATE_END, "mgn.weight_decay": 0, "mgn.warmup": WARMUP, "mgn.steps": steps_of(options, case),
+        "mgn.gather": 0, **more}, predicts="change", constant=data["constant"], is_free=data["inside"])
+    np.savez(path, **net.state())
+    draw, begin, found = np.random.default_rng(seed), time.perf_counter(), []
+    for _ in range(steps_of(options, case)):
+        net.train(draw_pair(data, draw))
+    seconds = time.perf_counter() - begin
+    for truth in data["test"]:
+        states = [truth[0]]
+        net.rollout(truth[0].copy(), options.rollout, lambda state, _: states.append(state.copy()))
+        found.append(states)
+    return [seconds] + errors(data, np.array(found))
+
+
+def run_torch(options, case, seed, path):
+    command = [options.python, os.path.abspath(__file__).replace("rollout.py", "rollout_worker.py"), case, path,
+               json.dumps({**vars(options), "seed": seed})]
+    environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
+    environment["PYTHONPATH"] = os.pathsep.join([HERE, os.path.join(ROOT, "tests", "harness")])
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=True)
+    return json.loads(done.stdout)
+
+
+def report(case, rows):
+    print(f"{case:10s} {'':12s} {'training s':>10s} {'1 step':>10s} {'50 steps':>10s} {'all':>10s}")
+    for name, columns in rows.items():
+        print(f"{'':10s} {name:12s} " + " ".join(f"{statistics.mean(column):10.3g}" for column in zip(*columns)))
+    pairs = zip(zip(*rows["Graft"]), zip(*rows["PyTorch"]))
+    ratios = [statistics.mean(ours) / statistics.mean(theirs) for ours, theirs in pairs]
+    print(f"{'':10s} {'ratio':12s} " + " ".join(f"{ratio:10.3f}" for ratio in ratios), flush=True)
+
+
+def main():
+    options = arguments()
+    for case in options.cases:
+        data = prepare(options, case)
+        rows = {"Graft": [], "PyTorch": [], "no change": [[0.0] + no_change(data)]}
+        for seed in range(options.seeds):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "weights.npz")
+                rows["Graft"].append(run_graft(options, case, data, seed, path))
+                rows["PyTorch"].append(run_torch(options, case, seed, path))
+        report(case, rows)
+
+
+if __name__ == "__main__":
+    main()

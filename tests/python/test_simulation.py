@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Meshes, networks and training on line from Python. The forward pass is compared with plain NumPy."""
+import threading
+
+import graft
+import numpy as np
+import pytest
+
+SIDE = 9
+OPTIONS = {"mgn.width": 8, "mgn.layers": 2, "mgn.linear": 2, "model.type": "f64", "mgn.lr": 1e-2, "mgn.warmup": 10,
+           "seed": 3}
+
+
+def grid(side=SIDE):
+    """Points and triangles of a square."""
+    i, j = (axis.reshape(-1) for axis in np.meshgrid(np.arange(side), np.arange(side)))
+    k, m = (axis.reshape(-1) for axis in np.meshgrid(np.arange(side - 1), np.arange(side - 1)))
+    at = m * side + k
+    triangles = np.concatenate([np.stack([at, at + 1, at + side + 1], 1), np.stack([at, at + side + 1, at + side], 1)])
+    return np.stack([i, j], 1) / (side - 1.0), triangles.astype(np.int32)
+
+
+def smooth(points, t):
+    return np.stack([np.sin(3 * points[:, 0] + t), np.cos(2 * points[:, 1] - t)], 1)
+
+
+@pytest.fixture
+def points_and_network():
+    points, triangles = grid()
+    free = ((points > 0) & (points < 1)).all(1)
+    return points, graft.Network(graft.Mesh(points, triangles), 2, 2, OPTIONS, is_free=free)
+
+
+def mlp(state, name, x):
+    for linear in (0, 1):
+        x = (np.maximum(x, 0) if linear else x) @ state[f"{name}.{linear}.weight"].T + state[f"{name}.{linear}.bias"]
+    if name + ".norm.weight" in state:
+        x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+        x = x * state[name + ".norm.weight"] + state[name + ".norm.bias"]
+    return x
+
+
+def change(state, points, triangles, x):
+    """What a network without statistics of nodes predicts."""
+    pairs = np.unique(np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), 1), axis=0)
+    source, target = np.concatenate([pairs, pairs[:, ::-1]]).T
+    offset = points[source] - points[target]
+    r = np.concatenate([offset, np.linalg.norm(offset, axis=1, keepdims=True)], 1)
+    h, e = mlp(state, "node_encoder", x), mlp(state, "edge_encoder", (r - r.mean(0)) / r.std(0))
+    for layer in (0, 1):
+        u = mlp(state, f"layers.{layer}.edge", np.concatenate([h[source], h[target], e], 1))
+        m = np.zeros_like(h)
+        np.add.at(m, target, u)
+        h, e = h + mlp(state, f"layers.{layer}.node", np.concatenate([h, m], 1)), e + u
+    return mlp(state, "decoder", h)
+
+
+def test_mesh():
+    points, triangles = grid()
+    mesh = graft.Mesh(points, triangles)
+    pairs = np.unique(np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), 1), axis=0)
+    assert (mesh.info()["n_nodes"], mesh.info()["n_edges"]) == (SIDE ** 2, 2 * len(pairs))
+    both = np.concatenate([pairs, pairs[:, ::-1]]).T
+    assert graft.Mesh(points, edges=tuple(both)).info()["n_edges"] == 2 * len(pairs)
+    with pytest.raises(graft.FormatError, match="cell 3"):
+        graft.Mesh(points, np.where(np.arange(len(triangles))[:, None] == 3, 1000, triangles))
+    with pytest.raises(graft.ArgumentError, match="expected one of line, triangle"):
+        graft.Mesh(points, triangles, "circle")
+
+
+def test_forward(points_and_network):
+    points, net = points_and_network
+    x, free = smooth(points, 0.0), ((points > 0) & (points < 1)).all(1)
+    expected = x + np.where(free[:, None], change(net.state(), points, grid()[1], x), 0)
+    np.testing.assert_allclose(net(x), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(net(np.asfortranarray(x)), net(x))
+    state = net.rollout(x, 3)
+    np.testing.assert_array_equal(state, net(net(net(x))))
+
+
+def test_rollout_callback(points_and_network):
+    points, net = points_and_network
+    steps = []
+    net.rollout(smooth(points, 0.0), 4, lambda state, step: steps.append((step, state.shape)))
+    assert steps == [(step, (SIDE ** 2, 2)) for step in (1, 2, 3, 4)]
+    with pytest.raises(graft.CancelledError):
+        net.rollout(smooth(points, 0.0), 4, lambda state, step: step == 2)
+    with pytest.raises(ZeroDivisionError):
+        net.rollout(smooth(points, 0.0), 4, lambda state, step: 1 // 0)
+
+
+def test_training_and_files(points_and_network, tmp_path):
+    points, net = points_and_network
+    pair = smooth(points, 0.0), smooth(points, 0.1)
+    losses = [net.train(pair)["loss"] for _ in range(300)]
+    assert losses[-1] < 0.2 * losses[0]
+    net.save(tmp_path / "net.safetensors")
+    other = graft.Network(graft.Mesh(*grid()), 2, 2, {**OPTIONS, "seed": 8},
+                          is_free=((points > 0) & (points < 1)).all(1))
+    other.load(tmp_path / "net.safetensors")
+    np.testing.assert_array_equal(other(smooth(points, 7.0)), net(smooth(points, 7.0)))
+    other.set_state({"decoder.1.bias": np.array([5.0, 6.0])})
+    assert other.state()["decoder.1.bias"].tolist() == [5.0, 6.0]
+
+
+def test_stream(points_and_network):
+    points, net = points_and_network
+    stream = graft.Stream(net, {"stream.memory": 1, "stream.lag": 1, "stream.holdout": 5})
+    assert stream.step(50.0)["reason"] == "no_pairs"
+    for step in range(30):
+        stream.offer(smooth(points, 0.1 * step), time=0.1 * step, first=step == 0)
+    status = stream.step(1e4, max_steps=7)
+    assert (status["steps_now"], status["reason"], status["offered"]) == (7, "steps_done", 30)
+    assert stream.validate()["validation"] > 0
+    with pytest.raises(graft.NonfiniteError):
+        stream.offer(np.full((SIDE ** 2, 2), np.nan))
+    assert stream.status()["offered"] == 30
+
+
+def test_ranks():
+    """Two ranks that are threads, with a strip of cells each, predict what one process does."""
+    points, triangles = grid()
+    whole = graft.Network(graft.Mesh(points, triangles), 2, 2, OPTIONS)
+    expected, found = whole(smooth(points, 0.0)), {}
+
+    def run(ranks):
+        mine = triangles[(points[triangles[:, 0], 1] < 0.5) == (ranks.rank == 0)]
+        rows, cells = np.unique(mine, return_inverse=True)
+        mesh = graft.Mesh(points[rows], cells.reshape(-1, 3).astype(np.int32), ids=rows, kind="shared", ranks=ranks)
+        net = graft.Network(mesh, 2, 2, OPTIONS)
+        found[ranks.rank] = rows, net(smooth(points[rows], 0.0))
+        net.close()
+        mesh.close()
+        ranks.close()
+
+    threads = [threading.Thread(target=run, args=(ranks,)) for ranks in graft.Ranks.threads(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for rows, values in found.values():
+        np.testing.assert_allclose(values, expected[rows], rtol=0, atol=1e-12)
