@@ -141,18 +141,6 @@ static inline int64_t id_of(const struct tidy *t, int32_t source)
     return t->id != NULL ? t->id[source] : source;
 }
 
-static void sort_short_row(const struct tidy *t, int32_t *row, int64_t count)
-{
-    for (int64_t i = 1; i < count; i++) {
-        const int32_t source = row[i];
-        const int64_t key = id_of(t, source);
-        int64_t       to = i;
-
-        for (; to > 0 && id_of(t, row[to - 1]) > key; to--) row[to] = row[to - 1];
-        row[to] = source;
-    }
-}
-
 /* Restore the heap below `at`, whose two children are heaps. */
 static void sift_down(const struct tidy *t, int32_t *row, int64_t at, int64_t count)
 {
@@ -180,21 +168,46 @@ static void sort_long_row(const struct tidy *t, int32_t *row, int64_t count)
     }
 }
 
-static void sort_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+/* Keep each source once, which are sorted. */
+static int32_t drop_repeats(int32_t *row, int64_t count)
+{
+    int32_t left = 0;
+
+    for (int64_t k = 0; k < count; k++)
+        if (left == 0 || row[k] != row[left - 1]) row[left++] = row[k];
+    return left;
+}
+
+/* Sort by insertion, each source once: candidates repeat, and few are left. Long rows are sorted as heaps. */
+static int32_t tidy_row(const struct tidy *t, int32_t *row, int64_t count)
+{
+    int32_t left = 0;
+
+    for (int64_t k = 0; k < count; k++) {
+        const int32_t source = row[k];
+        const int64_t key = id_of(t, source);
+        int32_t       to = left;
+
+        if (left == GR_SORT_BY_INSERTION) {
+            memmove(row + left, row + k, (size_t)(count - k) * sizeof *row);
+            sort_long_row(t, row, left + count - k);
+            return drop_repeats(row, left + count - k);
+        }
+        while (to > 0 && id_of(t, row[to - 1]) > key) to--;
+        if (to > 0 && row[to - 1] == source) continue;
+        for (int32_t j = left++; j > to; j--) row[j] = row[j - 1];
+        row[to] = source;
+    }
+    return left;
+}
+
+static void tidy_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct tidy *t = arg;
 
     (void)chunk;
-    for (int64_t i = begin; i < end; i++) {
-        int32_t      *row = t->source + t->row_ptr[i], left = 0;
-        const int64_t count = t->row_ptr[i + 1] - t->row_ptr[i];
-
-        if (count <= GR_SORT_BY_INSERTION) sort_short_row(t, row, count);
-        else sort_long_row(t, row, count);
-        for (int64_t k = 0; k < count; k++)
-            if (left == 0 || row[k] != row[left - 1]) row[left++] = row[k];
-        t->left[i] = left;
-    }
+    for (int64_t i = begin; i < end; i++)
+        t->left[i] = tidy_row(t, t->source + t->row_ptr[i], t->row_ptr[i + 1] - t->row_ptr[i]);
 }
 
 static void copy_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
@@ -216,7 +229,7 @@ int32_t gr_adjacency_tidy(const graft_context *context, struct gr_team team, int
 
     GR_TRY(GR_NEW(context, t.left, n, error));
     GR_TRY(GR_NEW(context, new_ptr, n + 1, error));
-    gr_parallel_chunks(team, n * OPERATIONS_OF_NODE, n, CHUNK_NODES, sort_chunk, &t);
+    gr_parallel_chunks(team, n * OPERATIONS_OF_NODE, n, CHUNK_NODES, tidy_chunk, &t);
     for (int64_t i = 0; i < n; i++) new_ptr[i + 1] = new_ptr[i] + t.left[i];
     if (new_ptr[n] >= INT32_MAX)
         GR_TRY(gr_fail(error, GRAFT_ERR_UNSUPPORTED, "a rank has %lld edges, expected less than %d",

@@ -29,6 +29,8 @@ static const graft_halos      *halos;
 static const graft_models     *models;
 static const graft_samples    *samples;
 static const graft_transports *transports;
+static const graft_meshes     *meshes;
+static graft_mesh             *mesh;
 static graft_sampler          *sampler;
 static graft_trainer          *trainer;
 static graft_halo             *halo;
@@ -339,6 +341,62 @@ static void test_halo_structs(void)
     halos->destroy(halo);
 }
 
+/* A mesh of N nodes on a line. */
+static graft_field     line_x;
+static graft_mesh_args line;
+
+static void fill_line(void)
+{
+    static const double  x_of[N] = { 0, 1, 2, 3, 4, 5 };
+    static const int32_t node[2 * N - 2] = { 0, 1, 1, 2, 2, 3, 3, 4, 4, 5 };
+
+    line_x = (graft_field){ sizeof line_x, GRAFT_F64, N, 1, 0, 0, (void *)(uintptr_t)x_of };
+    line = (graft_mesh_args){ .size = sizeof line, .kind = GRAFT_MESH_GHOSTS, .dim = 1, .n_rows = N };
+    line.coordinates = &line_x;
+    line.index_type = GRAFT_I32;
+    line.n_cells = N - 1;
+    line.cell_type = GRAFT_CELL_LINE;
+    line.cell_nodes = node;
+}
+
+static int32_t create_mesh_of(const void *input)
+{
+    graft_mesh   *made = NULL;
+    const int32_t rc = meshes->create(api->context, NULL, input, &made, &error);
+
+    meshes->destroy(made);
+    return rc;
+}
+
+static int32_t create_mesh_at(const void *input)
+{
+    graft_mesh_args args = line;
+
+    args.coordinates = input;
+    return create_mesh_of(&args);
+}
+
+static int32_t read_mesh_info(void *output)
+{
+    return meshes->info(mesh, 0, output, &error);
+}
+
+static int32_t read_mesh_view(void *output)
+{
+    return meshes->view(mesh, output, &error);
+}
+
+static void test_mesh_structs(void)
+{
+    fill_line();
+    try_input("graft_mesh_args", &line, sizeof line, offsetof(graft_mesh_args, n_edges), GRAFT_OK, create_mesh_of);
+    try_input("graft_field", &line_x, sizeof line_x, offsetof(graft_field, data), GRAFT_ERR_ARG, create_mesh_at);
+    if (!ok(meshes->create(api->context, NULL, &line, &mesh, &error) == GRAFT_OK, "a mesh of one rank")) return;
+    try_output("graft_mesh_info", sizeof(graft_mesh_info), read_mesh_info);
+    try_output("graft_mesh_view", sizeof(graft_mesh_view), read_mesh_view);
+    meshes->destroy(mesh);
+}
+
 static void test_rank_structs(void)
 {
     const graft_slice          slice = { .size = sizeof slice, .n_vertices = N, .rows = &ring };
@@ -412,11 +470,13 @@ int main(void)
     halos = graft_interface(api, GRAFT_HALO_ID, sizeof *halos);
     models = graft_interface(api, GRAFT_MODEL_ID, sizeof *models);
     samples = graft_interface(api, GRAFT_SAMPLE_ID, sizeof *samples);
-    if (!ok(mxm && edge && codec && graphs && aggregate && train && transports && halos && models && samples,
+    meshes = graft_interface(api, GRAFT_MESH_ID, sizeof *meshes);
+    if (!ok(mxm && edge && codec && graphs && aggregate && train && transports && halos && models && samples && meshes,
             "and has its tables"))
         return done();
     ok(transports->threads(api->context, 1, &transport, &error) == GRAFT_OK, "one rank");
     test_local_structs();
+    test_mesh_structs();
     test_sample_structs();
     test_communicator();
     test_rank_structs();

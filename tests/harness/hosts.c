@@ -17,12 +17,15 @@ enum { TRIED = 20 };
 static void *host_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
     struct host *host = self;
+    int64_t      live, peak;
 
     if (atomic_load(&host->fail_at) >= 0 && atomic_fetch_sub(&host->fail_at, 1) == 0) {
         host->ran_out = 1;
         return NULL;
     }
-    atomic_fetch_add(&host->live_bytes, (int64_t)bytes);
+    live = atomic_fetch_add(&host->live_bytes, (int64_t)bytes) + (int64_t)bytes;
+    peak = atomic_load(&host->peak_bytes);
+    while (peak < live && !atomic_compare_exchange_weak(&host->peak_bytes, &peak, live)) continue;
     return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 }
 

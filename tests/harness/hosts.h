@@ -24,6 +24,7 @@ struct host {
     int32_t             rc;             /* of the body */
     double              seconds;        /* that the body took */
     _Atomic int64_t     live_bytes;     /* of its memory */
+    _Atomic int64_t     peak_bytes;     /* the most of these since the test set it to 0 */
     _Atomic int64_t     fail_at;        /* the allocation that fails, counted down; negative: none */
     int32_t             ran_out;        /* 1: it has failed */
     char                warnings[2048]; /* lines of the log, each with its end */

@@ -25,6 +25,7 @@ void job_input_init(struct job_input *in, const char *folder, int creates)
 
     memset(in, 0, sizeof *in);
     sample_dataset_init(&in->set, &sample, N, FEATURES, CLASSES, 0, 0);
+    test_mesh_init(&in->mesh, &sample, SHAPE_TRIANGLES, 4, 1, INT64_C(1) << 41);
     snprintf(in->folder, sizeof in->folder, "%s", folder);
     snprintf(made.path, sizeof made.path, "%s", folder);
     if (creates) write_sample(&made, 1);
@@ -33,6 +34,7 @@ void job_input_init(struct job_input *in, const char *folder, int creates)
 void job_input_fini(struct job_input *in)
 {
     sample_dataset_fini(&in->set);
+    test_mesh_fini(&in->mesh);
 }
 
 static void job_digest(struct job_run *run, const void *data, uint64_t bytes)
@@ -347,6 +349,39 @@ done:
     return rc;
 }
 
+/* A mesh of each kind. */
+static int32_t job_of_mesh(struct job_run *run)
+{
+    const graft_meshes *meshes = table(run, GRAFT_MESH_ID);
+    struct host        *h = &run->host;
+    int32_t             rc = GRAFT_OK;
+
+    for (int kind = 0; kind < 2 && rc == GRAFT_OK; kind++) {
+        struct sample    sample = { 3 };
+        struct mesh_cut  cut;
+        struct mesh_part part;
+        graft_mesh      *mesh = NULL;
+        graft_mesh_info  info = GRAFT_INIT(graft_mesh_info);
+        graft_mesh_view  view = GRAFT_INIT(graft_mesh_view);
+
+        mesh_cut_init(&cut, &run->in->mesh, &sample, h->n_ranks, kind == 0 ? CUT_OWNERS : CUT_SHARED | CUT_REPEATS);
+        mesh_part_init(&part, &cut, h->rank);
+        rc = meshes->create(h->api->context, &h->transport, &part.args, &mesh, &h->error);
+        if (rc == GRAFT_OK) rc = meshes->info(mesh, -1, &info, &h->error);
+        if (rc == GRAFT_OK) rc = meshes->view(mesh, &view, &h->error);
+        info.bytes = 0;
+        job_digest(run, &info, sizeof info);
+        job_digest(run, view.node_of, (uint64_t)view.n_rows * sizeof *view.node_of);
+        job_digest(run, view.source, (uint64_t)view.n_edges * sizeof *view.source);
+        job_digest(run, view.offset, (uint64_t)(view.n_edges * view.dim) * sizeof *view.offset);
+        job_digest(run, view.halo_node, (uint64_t)view.n_halo * sizeof *view.halo_node);
+        meshes->destroy(mesh);
+        mesh_part_fini(&part);
+        mesh_cut_fini(&cut);
+    }
+    return rc;
+}
+
 const struct job jobs[] = {
     { "collective calls", "", job_of_calls },
     { "slices of a data set", "", job_of_data },
@@ -354,6 +389,7 @@ const struct job jobs[] = {
     { "partition by a program", "partition=metis", job_of_partitioner },
     { "a file of owners", "partition=hash", job_of_owners },
     { "halo", "partition=hash halo.codec=q8", job_of_halo },
+    { "meshes", "", job_of_mesh },
     { "passes", "partition=block halo.cover=hybrid", job_of_passes },
     { "adaptive passes with stale rows", "halo.codec=adaptive halo.staleness=1 halo.budget=error:0.1", job_of_passes },
     { "training", "model=sage partition=hash halo.codec=q8", job_of_training },

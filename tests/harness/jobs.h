@@ -6,11 +6,13 @@
 #define JOBS_H
 
 #include "harness/hosts.h"
+#include "harness/mesh_parts.h"
 #include "oracle/sample.h"
 
 /** What all jobs work on, for all ranks of a process. It does not change. */
 struct job_input {
     struct sample_dataset set;
+    struct test_mesh      mesh;
     char                  folder[256]; /* a small data set; jobs write here too */
     const char           *partitioner; /* a program, or NULL: without the job that needs it */
 };
