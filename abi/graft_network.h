@@ -28,8 +28,9 @@ GRAFT_EXTERN_C_BEGIN
  * mgn.activation=elu, mgn.sum=new, mgn.edges=encoded, mgn.edge_scale=longest.
  *
  * Options of a network are those of the group "mesh models", and seed, model.type (f32 or f64), threads, memory.limit,
- * dense.module, clip_norm, halo.codec, halo.rounding, halo.timeout. A network keeps them from create() on, but those
- * that are listed as live. */
+ * dense.module, clip_norm, halo.codec, halo.rounding, halo.nonfinite. A network keeps them from create() on, also those
+ * of messages; others that are listed as live may change later. With ghosts, rows of the halo are sent as halo.codec
+ * says, in inferences too; partial sums at shared nodes, and gradient(), are never quantized. */
 
 typedef struct graft_network graft_network;
 
@@ -100,7 +101,7 @@ typedef struct graft_networks {
      * \param[in]  mesh     Stays allocated as long as its networks.
      * \param[out] network  Unchanged on failure.
      * \return OK; ERR_ARG (null, shapes, ranks that disagree); ERR_FORMAT (a weight that is negative or not finite; no
-     *         free node); ERR_OPTION; ERR_UNSUPPORTED (a dense module chosen by name); ERR_NOMEM; ERR_PEER. The same on
+     *         free node); ERR_OPTION (halo.codec=adaptive, halo.staleness=1, model.type=bf16); ERR_UNSUPPORTED (a dense module chosen by name); ERR_NOMEM; ERR_PEER. The same on
      *         all ranks. [one-caller] [starts-openmp]. Collective. Memory: all that inference needs; training needs
      *         more at the first step. Since 1. */
     int32_t (*create)(graft_mesh *mesh, const graft_network_args *args, graft_network **network, graft_error *error);

@@ -10,12 +10,32 @@ static int is_alone(const struct gr_mgn *g)
     return g->mesh->comm->n_ranks == 1;
 }
 
+/* Widths are assigned, and stale rows are kept, for the layers of a trainer alone. */
+static int32_t check_halo_options(const struct gr_mgn *g, graft_error *error)
+{
+    const struct gr_halo_options *halo = &g->context->options.halo;
+
+    if (halo->codec[GR_FORWARD].adaptive || halo->codec[GR_BACKWARD].adaptive)
+        return gr_fail(
+            error, GRAFT_ERR_OPTION,
+            "option 'halo.codec' is adaptive, but networks on meshes have rows of one width; expected q8, for "
+            "example");
+    if (halo->staleness > 0)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'halo.staleness' is 1, but networks on meshes have no stale rows; expected 0");
+    if (g->mesh->kind == GRAFT_MESH_SHARED && halo->codec[GR_FORWARD].bits < 32 && g->mesh->comm->rank == 0)
+        gr_log(g->context, GRAFT_LOG_WARNING,
+               "option 'halo.codec' has no effect on a mesh of shared nodes: partial sums are sent unquantized");
+    return GRAFT_OK;
+}
+
 int32_t gr_mgn_exchange_init(struct gr_mgn *g, graft_error *error)
 {
     struct gr_comm *comm = g->mesh->comm;
     int32_t         rc;
 
     if (is_alone(g)) return GRAFT_OK;
+    GR_TRY(gr_comm_agree(comm, check_halo_options(g, error), error));
     GR_TRY(gr_halo_rows_init(g->context, comm, &g->mesh->halo, NULL, 0, &g->rows, error));
     rc = gr_halo_rows_reserve(&g->rows, gr_mgn_width(g), g->dtype, 1, error);
     rc = gr_comm_agree(comm, rc, error);
@@ -25,6 +45,7 @@ done:
 
 void gr_mgn_exchange_fini(struct gr_mgn *g)
 {
+    if (g->rows.begun) gr_comm_abandon(g->mesh->comm, "a network was destroyed between begin and end");
     if (g->rows.halo != NULL) gr_halo_rows_fini(g->mesh->comm, &g->rows);
 }
 

@@ -475,6 +475,49 @@ static int32_t begin_again(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
+/* Messages in flight are abandoned: nothing is written to memory that was freed, and other networks of the mesh say
+ * why they cannot be used. */
+static int32_t destroy_begun(struct host *host, struct network_rank *n)
+{
+    graft_field    input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
+    graft_network *other = NULL;
+    int32_t        rc;
+
+    CHECK(n->networks->create(n->mesh, &n->args, &other, &host->error) == GRAFT_OK);
+    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+    n->networks->destroy(n->network);
+    n->network = NULL;
+    rc = n->networks->begin(other, &input, &host->error);
+    if (rc == GRAFT_OK) rc = n->networks->end(other, &output, &host->error);
+    CHECK(rc == GRAFT_ERR_PEER && strstr(host->error.message, "destroyed between begin and end") != NULL);
+    n->networks->destroy(other);
+    free(input.data);
+    free(output.data);
+    return GRAFT_OK;
+}
+
+/* Options of messages that networks have no use for. */
+static int32_t options_refused(struct host *host)
+{
+    struct network_case *what = host->all->arg;
+    struct network_rank  n = { 0 };
+    const int32_t        rc = network_rank_init(host, what, &n);
+    const char          *word = what->arg;
+
+    network_rank_fini(&n);
+    CHECK(rc == GRAFT_ERR_OPTION && strstr(host->error.message, word) != NULL);
+    return GRAFT_OK;
+}
+
+static void refuse_options(const char *settings, char *word)
+{
+    const char *fault;
+
+    scene.arg = word;
+    fault = network_run(&scene, &mesh, RANKS, CUT_RANDOM, settings, options_refused);
+    if (!ok(fault == NULL, "%s is refused", settings)) diag("%s", fault);
+}
+
 int main(void)
 {
     const char   *settings = "model.type=f64 mgn.width=4 mgn.layers=1 mgn.linear=1 mgn.lr=0.01 halo.timeout=20";
@@ -486,6 +529,10 @@ int main(void)
     scene.dtype = GRAFT_F64;
     network_test(&scene, &mesh, RANKS, CUT_SHARED, "misuse on one of the ranks", settings, misuse);
     network_test(&scene, &mesh, RANKS, CUT_RANDOM, "begin and end are made again", settings, begin_again);
+    network_test(&scene, &mesh, RANKS, CUT_RANDOM, "destroyed between begin and end", settings, destroy_begun);
+    network_test(&scene, &mesh, RANKS, CUT_SHARED, "the same with shared nodes", settings, destroy_begun);
+    refuse_options("halo.codec=adaptive", "halo.codec");
+    refuse_options("halo.staleness=1", "halo.staleness");
     ok(sizeof cases / sizeof *cases >= 30, "%zu cases of misuse", sizeof cases / sizeof *cases);
     test_mesh_fini(&mesh);
     return done();
