@@ -24,11 +24,12 @@ static void run_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
 int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, int64_t n, int64_t rows, gr_mgn_body body, void *arg,
                    graft_error *error)
 {
+    const int64_t  width = gr_mgn_width(g), operations = (rows == 1 ? GR_MGN_ROWS : 1) * n * width * width;
     struct running running = { body, arg };
     int32_t        rc;
 
     if (team.threads > g->n_threads) team.threads = g->n_threads;
-    gr_parallel_chunks(team, n > rows ? INT64_MAX : 0, n, rows, run_some, &running);
+    gr_parallel_chunks(team, operations, n, rows, run_some, &running);
     rc = gr_mgn_products_status(g, error);
     return rc < 0 && g->mesh->comm->n_ranks > 1 ? gr_comm_fail(g->mesh->comm, error) : rc;
 }
@@ -233,7 +234,6 @@ int32_t gr_mgn_forward_begin(struct gr_mgn *g, const void *weights, const void *
     g->edges = edges;
     g->exact = exact;
     g->bytes_sent = 0;
-    g->epoch++;
     GR_TRY(gr_mgn_run(g, team, g->mesh->n_nodes, GR_MGN_ROWS, encode_nodes, g, error));
     if (!is_shared && has_layers) GR_TRY(start_layer(g, 0, team, error));
     GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), g->mesh->n_edges, GR_MGN_ROWS, encode_edges, g, error));

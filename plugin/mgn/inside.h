@@ -191,8 +191,8 @@ struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team);
 
 /* -- forward.c ---------------------------------------------------------------------------------------------------- */
 
-/** Blocks of n rows, or tasks, in parallel: body(g, thread, begin, end). `work`: multiply-adds of one row. \return OK;
- *  the error of a product, which ends the comm if there are other ranks. */
+/** Blocks of n rows, or with `rows` 1 tasks, in parallel: body(arg, thread, begin, end). \return OK; the error of a
+ *  product, which ends the comm if there are other ranks. */
 typedef void (*gr_mgn_body)(void *arg, int thread, int64_t begin, int64_t end);
 int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, int64_t n, int64_t rows, gr_mgn_body body, void *arg,
                    graft_error *error);

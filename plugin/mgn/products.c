@@ -3,11 +3,38 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mgn/inside.h"
 
+#include <sched.h>
 #include <string.h>
 
+/* Whether each thread has a state of its own. */
 static int is_concurrent(const struct gr_mgn *g)
 {
-    return (g->dense->table->dense->flags & GRAFT_DENSE_CONCURRENT) != 0 && !gr_dense_verifies(g->context);
+    return g->n_states == g->n_threads - 1 && !gr_dense_verifies(g->context);
+}
+
+void gr_mgn_products_fini(struct gr_mgn *g)
+{
+    for (int t = 1; t <= g->n_states; t++) g->dense->table->dense->fini(g->thread[t].state);
+    g->n_states = 0;
+}
+
+/* Let a module do the products, with states for the threads if it allows several. */
+static int32_t use_module(struct gr_mgn *g, const struct gr_module *module, graft_error *error)
+{
+    const graft_dense_ops *ops = module->table->dense;
+    int32_t                rc = GRAFT_OK;
+
+    g->dense = module;
+    for (int t = 0; t < g->n_threads; t++) {
+        g->thread[t].error.size = sizeof g->thread[t].error;
+        g->thread[t].state = module->state;
+        if (t == 0 || (ops->flags & GRAFT_DENSE_CONCURRENT) == 0) continue;
+        GR_TRY(
+            gr_module_status(module, "init", ops->init(&g->context->module_host, &g->thread[t].state, error), error));
+        g->n_states = t;
+    }
+done:
+    return rc;
 }
 
 /* Whether a row of a product x W^T has the same bits in every place and with every number of rows. */
@@ -63,41 +90,29 @@ static int32_t check_bits_of_rows(struct gr_mgn *g, graft_error *error)
            "differ in their last bits",
            g->dense->name);
     gr_mgn_products_fini(g);
-    g->dense = gr_module_find(g->context, "dense", gr_dense_reference.name);
+    rc = use_module(g, gr_module_find(g->context, "dense", gr_dense_reference.name), error);
 done:
     return rc;
 }
 
 int32_t gr_mgn_products_init(struct gr_mgn *g, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    const struct gr_module *chosen;
+    int32_t                 rc = gr_dense_choose_for(g->context, g->dtype, &chosen, error);
 
+    GR_TRY(rc);
     atomic_flag_clear(&g->lock);
-    GR_TRY(gr_dense_choose_for(g->context, g->dtype, &g->dense, error));
-    for (int t = 0; t < g->n_threads; t++) {
-        g->thread[t].state = g->dense->state;
-        if (t == 0 || !is_concurrent(g)) continue;
-        rc = g->dense->table->dense->init(&g->context->module_host, &g->thread[t].state, error);
-        GR_TRY(gr_module_status(g->dense, "init", rc, error));
-        g->n_states = t;
-    }
+    GR_TRY(use_module(g, chosen, error));
     rc = check_bits_of_rows(g, error);
 done:
     return rc;
-}
-
-void gr_mgn_products_fini(struct gr_mgn *g)
-{
-    for (int t = 1; t <= g->n_states; t++) g->dense->table->dense->fini(g->thread[t].state);
-    g->n_states = 0;
 }
 
 static int32_t run_alone(struct gr_mgn *g, const graft_gemm *gemm, graft_error *error)
 {
     int32_t rc;
 
-    while (atomic_flag_test_and_set_explicit(&g->lock, memory_order_acquire)) {
-    }
+    while (atomic_flag_test_and_set_explicit(&g->lock, memory_order_acquire)) sched_yield();
     rc = gr_dense_run(g->context, g->dense, gemm, error);
     atomic_flag_clear_explicit(&g->lock, memory_order_release);
     return rc;

@@ -202,8 +202,8 @@ static double gradient_error(struct mgn_scene *s)
 
     if (gr_mgn_reserve_backward(s->mgn, &error) < 0 ||
         (s->what.layers == 2 && gr_mgn_reserve_products(s->mgn, &error) < 0) ||
-        gr_mgn_backward(s->mgn, s->own_weights, s->own_nodes, s->own_edges, mgn_scene_take_loss, &loss, gradient, team,
-                        &error) < 0) {
+        gr_mgn_backward(s->mgn, s->own_weights, s->own_nodes, s->own_edges, 5, mgn_scene_take_loss, &loss, gradient,
+                        team, &error) < 0) {
         diag("%s", error.message);
         return INFINITY;
     }
@@ -275,7 +275,7 @@ static void test_gradient_bits(graft_dtype dtype)
 
         if (turn == 3 && gr_mgn_reserve_products(s.mgn, &error) < 0) diag("%s", error.message);
 
-        same &= gr_mgn_backward(s.mgn, s.own_weights, s.own_nodes, s.own_edges, mgn_scene_take_loss, &loss, gradient,
+        same &= gr_mgn_backward(s.mgn, s.own_weights, s.own_nodes, s.own_edges, 5, mgn_scene_take_loss, &loss, gradient,
                                 team, &error) == GRAFT_OK;
         same &= turn == 0 || memcmp(first, again, (size_t)n * sizeof *first) == 0;
     }
@@ -295,8 +295,8 @@ static int gradient_works(struct mgn_scene *s)
     int32_t               rc = gr_mgn_reserve_backward(s->mgn, &error);
 
     if (rc == GRAFT_OK)
-        rc = gr_mgn_backward(s->mgn, s->own_weights, s->own_nodes, s->own_edges, mgn_scene_take_loss, &loss, gradient,
-                             team, &error);
+        rc = gr_mgn_backward(s->mgn, s->own_weights, s->own_nodes, s->own_edges, 5, mgn_scene_take_loss, &loss,
+                             gradient, team, &error);
     free(gradient);
     return rc == GRAFT_OK;
 }
@@ -351,6 +351,10 @@ int main(int argc, char **argv)
         test_mgn_forward(GRAFT_F32, modules[i]);
     }
     api->set(api->context, "dense.module", "auto", &error);
+    api->set(api->context, "check", "full", &error);
+    test_mgn_forward(GRAFT_F64, "auto, all products checked");
+    test_mgn_forward(GRAFT_F32, "auto, all products checked");
+    api->set(api->context, "check", "args", &error);
     test_empty();
     test_mgn_threads(GRAFT_F32);
     test_mgn_threads(GRAFT_F64);
