@@ -288,7 +288,8 @@ done:
     return rc;
 }
 
-int32_t gr_mgn_backward(struct gr_mgn *g, const void *weights, const void *nodes, const void *edges, int64_t epoch,
+int32_t gr_mgn_backward(struct gr_mgn *g, const void *weights, const void *nodes, const void *edges, int exact,
+                        int64_t epoch,
                         int32_t (*loss)(void *arg, const void *output, void *gradient_of_output, graft_error *error),
                         void *arg, void *gradient, struct gr_team team, graft_error *error)
 {
@@ -297,7 +298,7 @@ int32_t gr_mgn_backward(struct gr_mgn *g, const void *weights, const void *nodes
     GR_ASSERT(g->partial != NULL);
     g->keeps = 1;
     g->epoch = epoch;
-    GR_TRY(gr_mgn_forward_begin(g, weights, nodes, edges, 0, team, error));
+    GR_TRY(gr_mgn_forward_begin(g, weights, nodes, edges, exact, team, error));
     GR_TRY(gr_mgn_forward_end(g, g->kept_output, team, error));
     GR_TRY(loss(arg, g->kept_output, g->gradient_output, error));
     for (int t = 0; t < g->n_threads; t++) gr_mlp_use_rows(g, t, 1);

@@ -79,10 +79,12 @@ int32_t gr_mgn_forward_end(struct gr_mgn *mgn, void *output, struct gr_team team
  *  loss(arg, output, gradient_of_output) is called, which fills [n_nodes x n_out]; then `gradient` [n_weights] receives
  *  the gradient of this rank's share: the sum of all ranks is that of the whole mesh. The same bits for any number of
  * threads.
+ *  \param[in] exact  As above.
  *  \param[in] epoch  Random bits of quantized rows follow from it.
  *  \return OK; ERR_PEER; the error of a dense module on one rank; what loss() returns, which must be the same on all
  *  ranks. */
-int32_t gr_mgn_backward(struct gr_mgn *mgn, const void *weights, const void *nodes, const void *edges, int64_t epoch,
+int32_t gr_mgn_backward(struct gr_mgn *mgn, const void *weights, const void *nodes, const void *edges, int exact,
+                        int64_t epoch,
                         int32_t (*loss)(void *arg, const void *output, void *gradient_of_output, graft_error *error),
                         void *arg, void *gradient, struct gr_team team, graft_error *error);
 

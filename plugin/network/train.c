@@ -304,8 +304,8 @@ static int32_t differentiate(graft_network *n, const struct gr_network_pair *pai
     for (int32_t k = 0; k < count; k++) {
         prepare(n, &pairs[k], k, noise);
         standardise_input(n, &statistics[GR_STATISTICS_NODE]);
-        GR_TRY(gr_mgn_backward(n->mgn, n->weights, n->nodes, n->edges, n->steps, loss_of_pair, &l,
-                               k == 0 ? t->sum : t->gradient, gr_network_team(n), error));
+        GR_TRY(gr_mgn_backward(n->mgn, n->weights, n->nodes, n->edges, noise == WITHOUT_NOISE, n->steps, loss_of_pair,
+                               &l, k == 0 ? t->sum : t->gradient, gr_network_team(n), error));
         for (int64_t i = 0; k > 0 && i < n->shape.n_weights; i++)
             gr_network_put(n, t->sum, i, gr_network_at(n, t->sum, i) + gr_network_at(n, t->gradient, i));
     }

@@ -134,7 +134,7 @@ static void run_training(struct bench *b)
     const struct gr_team team = { .threads = b->threads };
     graft_error          error = GRAFT_INIT(graft_error);
 
-    if (gr_mgn_backward(b->mgn, b->weights, b->nodes, b->edges, 0, sum_squares, b, b->gradient, team, &error) < 0)
+    if (gr_mgn_backward(b->mgn, b->weights, b->nodes, b->edges, 1, 0, sum_squares, b, b->gradient, team, &error) < 0)
         bench_die("%s", error.message);
 }
 

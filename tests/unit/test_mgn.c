@@ -202,7 +202,7 @@ static double gradient_error(struct mgn_scene *s)
 
     if (gr_mgn_reserve_backward(s->mgn, &error) < 0 ||
         (s->what.layers == 2 && gr_mgn_reserve_products(s->mgn, &error) < 0) ||
-        gr_mgn_backward(s->mgn, s->own_weights, s->own_nodes, s->own_edges, 5, mgn_scene_take_loss, &loss, gradient,
+        gr_mgn_backward(s->mgn, s->own_weights, s->own_nodes, s->own_edges, 1, 5, mgn_scene_take_loss, &loss, gradient,
                         team, &error) < 0) {
         diag("%s", error.message);
         return INFINITY;
@@ -275,8 +275,8 @@ static void test_gradient_bits(graft_dtype dtype)
 
         if (turn == 3 && gr_mgn_reserve_products(s.mgn, &error) < 0) diag("%s", error.message);
 
-        same &= gr_mgn_backward(s.mgn, s.own_weights, s.own_nodes, s.own_edges, 5, mgn_scene_take_loss, &loss, gradient,
-                                team, &error) == GRAFT_OK;
+        same &= gr_mgn_backward(s.mgn, s.own_weights, s.own_nodes, s.own_edges, 1, 5, mgn_scene_take_loss, &loss,
+                                gradient, team, &error) == GRAFT_OK;
         same &= turn == 0 || memcmp(first, again, (size_t)n * sizeof *first) == 0;
     }
     ok(same, "gradient, %s: the same bits with 1, 2 and 3 threads, and with products that are kept",
@@ -295,7 +295,7 @@ static int gradient_works(struct mgn_scene *s)
     int32_t               rc = gr_mgn_reserve_backward(s->mgn, &error);
 
     if (rc == GRAFT_OK)
-        rc = gr_mgn_backward(s->mgn, s->own_weights, s->own_nodes, s->own_edges, 5, mgn_scene_take_loss, &loss,
+        rc = gr_mgn_backward(s->mgn, s->own_weights, s->own_nodes, s->own_edges, 1, 5, mgn_scene_take_loss, &loss,
                              gradient, team, &error);
     free(gradient);
     return rc == GRAFT_OK;
