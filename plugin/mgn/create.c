@@ -40,6 +40,11 @@ static int32_t new_row_array(struct gr_mgn *g, struct gr_pool *pool, char **rows
     return *rows != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
 }
 
+static int64_t widest_input(const struct gr_mgn *g)
+{
+    return greater_of(g->row_elements, greater_of(g->shape->n_node_in, g->shape->n_edge_in));
+}
+
 static int32_t new_threads(struct gr_mgn *g, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -51,6 +56,9 @@ static int32_t new_threads(struct gr_mgn *g, graft_error *error)
         GR_TRY(new_row_array(g, &g->memory, &g->thread[t].block, 2 * GR_MGN_ROWS, g->row_elements, "rows of a block",
                              error));
     for (int t = 0; t < g->n_threads; t++) gr_mlp_use_rows(g, t, 0);
+    for (int i = 0; i < 2 * g->n_threads && g->pads; i++)
+        GR_TRY(new_row_array(g, &g->memory, &g->thread[i / 2].padded[i % 2], GR_MGN_ROWS, widest_input(g),
+                             "rows of a block", error));
 done:
     return rc;
 }
@@ -97,7 +105,9 @@ int32_t gr_mgn_create(graft_mesh *mesh, const struct gr_mgn_shape *shape, graft_
     g->dtype = dtype;
     g->element = dtype == GRAFT_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
     g->loops = gr_mgn_loops_for(dtype);
+    g->pads = mesh->kind == GRAFT_MESH_SHARED && mesh->comm->n_ranks > 1;
     GR_TRY(gr_comm_agree(mesh->comm, init_alone(g, error), error));
+    GR_TRY(gr_mgn_products_agree(g, error));
     GR_TRY(gr_mgn_exchange_init(g, error));
     *mgn = g;
     g = NULL;

@@ -26,6 +26,7 @@ struct gr_mgn_thread {
     void       *state;                   /* of the dense module */
     char       *block, *kept_block;      /* rows of it: GR_MGN_ROWS of each of two, or of all, linear layers */
     char       *rows[GR_MLP_LINEAR_MAX]; /* outputs of the linear layers of an MLP; see gr_mlp_use_rows() */
+    char       *padded[2];               /* a block of x and of y, if g->pads */
     char       *back[2];                 /* gradients of two of them */
     char       *rstd;                    /* [GR_MGN_ROWS] */
     int32_t     rc;                      /* of the products of a pass, the first that failed */
@@ -51,6 +52,7 @@ struct gr_mgn {
     struct gr_mgn_tasks        tasks;
     struct gr_mgn_thread      *thread;
     int                        n_threads, n_states;
+    int                        pads; /* copies of shared nodes on other ranks need the same bits: see products.c */
     atomic_flag                lock; /* of the dense module, if it has one state only */
     struct gr_pool             memory, backward_memory;
 
@@ -121,6 +123,9 @@ static inline char *gr_mgn_m(const struct gr_mgn *g, int64_t l)
 /** Choose the module, and make states for the threads. \return OK; ERR_NOMEM; ERR_UNSUPPORTED; of this rank alone. */
 int32_t gr_mgn_products_init(struct gr_mgn *g, graft_error *error);
 void    gr_mgn_products_fini(struct gr_mgn *g);
+/** See that copies of shared nodes will have the same bits, or let plain loops do the products. Collective. \return OK;
+ *  ERR_NOMEM, the error of the module: the same on all ranks; ERR_PEER. */
+int32_t gr_mgn_products_agree(struct gr_mgn *g, graft_error *error);
 
 /** Columns of a matrix of weights [out x stride] from element `at` on. */
 struct gr_mgn_matrix {

@@ -1,6 +1,8 @@
 /* Dense products of blocks, each on one thread: with a state of the module for each thread, or one after the other if
  * it has one state.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/crc.h"
+#include "comm/collective.h"
 #include "mgn/inside.h"
 
 #include <sched.h>
@@ -37,62 +39,23 @@ done:
     return rc;
 }
 
-/* Whether a row of a product x W^T has the same bits in every place and with every number of rows. */
-static int32_t try_rows(struct gr_mgn *g, int64_t in, int64_t out, int *alike, graft_error *error)
-{
-    static const int64_t       counts[] = { 1, 2, 5, GR_MGN_ROWS / 2 + 1, GR_MGN_ROWS };
-    char                      *x = NULL, *w = NULL, *y = NULL;
-    const struct gr_mgn_matrix matrix = { .stride = in, .out = out, .in = in };
-    int32_t                    rc = GRAFT_OK;
+/* Copies of shared nodes are rows of different blocks on different ranks, and must have the same bits. */
+struct trial {
+    int      alike;
+    uint32_t crc;
+};
 
-    GR_TRY(GR_NEW(g->context, x, (GR_MGN_ROWS + out) * in * g->element, error));
-    GR_TRY(GR_NEW(g->context, y, (GR_MGN_ROWS + 1) * out * g->element, error));
-    w = x + GR_MGN_ROWS * in * g->element;
-    for (int64_t i = 0; i < (GR_MGN_ROWS + out) * in; i++) {
+/* Equal rows of x, and behind them different ones of weights. */
+static void fill_trial(const struct gr_mgn *g, int64_t in, int64_t count, void *x)
+{
+    for (int64_t i = 0; i < count; i++) {
         const int64_t  row = i / in, number = row < GR_MGN_ROWS ? i % in : i;
         const uint32_t bits = (uint32_t)number * 2654435761u + 12345;
         const double   value = 1 + (double)bits / 4294967296.0 / 3;
 
-        if (g->dtype == GRAFT_F64) ((double *)(void *)x)[i] = value;
-        else ((float *)(void *)x)[i] = (float)value;
+        if (g->dtype == GRAFT_F64) ((double *)x)[i] = value;
+        else ((float *)x)[i] = (float)value;
     }
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        struct gr_mgn_matrix of = matrix;
-
-        of.at = w;
-        gr_mgn_multiply(g, 0, of, counts[i], x, 0, y + out * g->element);
-        if (i == 0) memcpy(y, y + out * g->element, (uint64_t)(out * g->element));
-        for (int64_t row = 1; row <= counts[i]; row++)
-            *alike &= memcmp(y, y + row * out * g->element, (uint64_t)(out * g->element)) == 0;
-    }
-    rc = gr_mgn_products_status(g, error);
-done:
-    gr_free(g->context, x);
-    gr_free(g->context, y);
-    return rc;
-}
-
-/* Copies of shared nodes are rows of different blocks on different ranks, and must have the same bits. */
-static int32_t check_bits_of_rows(struct gr_mgn *g, graft_error *error)
-{
-    const int64_t width = gr_mgn_width(g);
-    int           alike = 1;
-    int32_t       rc = GRAFT_OK;
-
-    if (g->mesh->kind != GRAFT_MESH_SHARED || g->mesh->comm->n_ranks == 1) return GRAFT_OK;
-    if (g->dense->table == &gr_dense_reference) return GRAFT_OK;
-    GR_TRY(try_rows(g, g->shape->n_node_in, width, &alike, error));
-    GR_TRY(try_rows(g, width, width, &alike, error));
-    GR_TRY(try_rows(g, width, g->shape->n_out, &alike, error));
-    if (alike) return GRAFT_OK;
-    gr_log(g->context, GRAFT_LOG_WARNING,
-           "plain loops do the products of this network, because with dense module %s copies of a shared node would "
-           "differ in their last bits",
-           g->dense->name);
-    gr_mgn_products_fini(g);
-    rc = use_module(g, gr_module_find(g->context, "dense", gr_dense_reference.name), error);
-done:
-    return rc;
 }
 
 int32_t gr_mgn_products_init(struct gr_mgn *g, graft_error *error)
@@ -102,8 +65,73 @@ int32_t gr_mgn_products_init(struct gr_mgn *g, graft_error *error)
 
     GR_TRY(rc);
     atomic_flag_clear(&g->lock);
-    GR_TRY(use_module(g, chosen, error));
-    rc = check_bits_of_rows(g, error);
+    rc = use_module(g, chosen, error);
+done:
+    return rc;
+}
+
+/* A product with each number of rows of which the rows of x are the same: whether those of y are so too, and their
+ * CRC. `adds`: to a y that is there. */
+static int32_t try_rows(struct gr_mgn *g, int64_t in, int64_t out, int adds, struct trial *trial, graft_error *error)
+{
+    static const int64_t counts[] = { 1, 2, 5, GR_MGN_ROWS / 2 + 1, GR_MGN_ROWS };
+    const uint64_t       bytes = (uint64_t)(out * g->element);
+    char                *x = NULL, *y = NULL;
+    struct gr_mgn_matrix w = { .stride = in, .out = out, .in = in };
+    int32_t              rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(g->context, x, (GR_MGN_ROWS + out) * in * g->element, error));
+    GR_TRY(GR_NEW(g->context, y, (GR_MGN_ROWS + 1) * out * g->element, error));
+    w.at = x + GR_MGN_ROWS * in * g->element;
+    fill_trial(g, in, (GR_MGN_ROWS + out) * in, x);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        memset(y + bytes, 0, GR_MGN_ROWS * bytes);
+        for (int k = 0; k <= adds; k++) gr_mgn_multiply(g, 0, w, counts[i], x, k, y + bytes);
+        if (i == 0) memcpy(y, y + bytes, bytes);
+        for (int64_t row = 1; row <= counts[i]; row++) trial->alike &= memcmp(y, y + row * (int64_t)bytes, bytes) == 0;
+    }
+    trial->crc = gr_crc(trial->crc, y, bytes);
+    rc = gr_mgn_products_status(g, error);
+done:
+    gr_free(g->context, x);
+    gr_free(g->context, y);
+    return rc;
+}
+
+static int32_t try_module(struct gr_mgn *g, struct trial *trial, graft_error *error)
+{
+    const int64_t width = gr_mgn_width(g);
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(try_rows(g, g->shape->n_node_in, width, 0, trial, error));
+    GR_TRY(try_rows(g, width, width, 1, trial, error));
+    rc = try_rows(g, width, g->shape->n_out, 0, trial, error);
+done:
+    return rc;
+}
+
+int32_t gr_mgn_products_agree(struct gr_mgn *g, graft_error *error)
+{
+    struct gr_comm *comm = g->mesh->comm;
+    struct trial    trial = { .alike = 1 };
+    int64_t         least[2], most[2];
+    int32_t         rc = GRAFT_OK;
+
+    if (!g->pads) return GRAFT_OK;
+    GR_TRY(gr_comm_agree(comm, try_module(g, &trial, error), error));
+    least[0] = most[0] = trial.alike;
+    least[1] = most[1] = trial.crc;
+    GR_TRY(gr_comm_min(comm, least, 2, error));
+    GR_TRY(gr_comm_max(comm, most, 2, error));
+    if (least[0] != 0 && least[1] == most[1]) return GRAFT_OK;
+    if (comm->rank == 0)
+        gr_log(g->context, GRAFT_LOG_WARNING,
+               "plain loops do the products of this network: with dense module %s copies of a shared node would differ "
+               "in their last bits%s",
+               g->dense->name, least[0] != 0 ? ", because the processors or modules of ranks differ" : "");
+    gr_mgn_products_fini(g);
+    rc = use_module(g, gr_module_find(g->context, "dense", gr_dense_reference.name), error);
+    rc = gr_comm_agree(comm, rc, error);
 done:
     return rc;
 }
@@ -135,6 +163,29 @@ static void run_product(struct gr_mgn *g, int thread, graft_gemm *gemm)
     }
 }
 
+/* Whether there is space for a whole block: whether it is of the thread. */
+static int has_block(const struct gr_mgn *g, int thread, const void *rows)
+{
+    const uintptr_t block = (uintptr_t)g->thread[thread].block, at = (uintptr_t)rows;
+
+    return at >= block && at < block + (uint64_t)(2 * GR_MGN_ROWS * g->row_elements * g->element);
+}
+
+/* Libraries choose their loops by the number of rows, and with it the bits: so it is always the same. */
+static void run_whole_block(struct gr_mgn *g, int thread, graft_gemm *gemm)
+{
+    struct gr_mgn_thread *t = &g->thread[thread];
+    const uint64_t        bytes_in = (uint64_t)(gemm->m * gemm->k * g->element);
+    const uint64_t        bytes_out = (uint64_t)(gemm->m * gemm->n * g->element);
+    void *const           out = gemm->c;
+
+    if (!has_block(g, thread, gemm->a)) gemm->a = memcpy(t->padded[0], gemm->a, bytes_in);
+    if (!has_block(g, thread, out)) gemm->c = memcpy(t->padded[1], out, gemm->beta != 0 ? bytes_out : 0);
+    gemm->m = GR_MGN_ROWS;
+    run_product(g, thread, gemm);
+    if (gemm->c != out) memcpy(out, gemm->c, bytes_out);
+}
+
 void gr_mgn_multiply(struct gr_mgn *g, int thread, struct gr_mgn_matrix w, int64_t n, const void *x, int adds, void *y)
 {
     graft_gemm gemm = { .transpose_b = 1, .m = n, .n = w.out, .k = w.in, .beta = (float)(adds != 0) };
@@ -145,7 +196,8 @@ void gr_mgn_multiply(struct gr_mgn *g, int thread, struct gr_mgn_matrix w, int64
     gemm.ldb = w.stride;
     gemm.c = y;
     gemm.ldc = w.out;
-    run_product(g, thread, &gemm);
+    if (g->pads && n < GR_MGN_ROWS) run_whole_block(g, thread, &gemm);
+    else run_product(g, thread, &gemm);
 }
 
 void gr_mgn_multiply_back(struct gr_mgn *g, int thread, struct gr_mgn_matrix w, int64_t n, const void *y, int adds,

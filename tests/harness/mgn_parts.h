@@ -20,6 +20,7 @@ struct world {
     double          *output, *gradient, loss; /* of one rank */
     double           found[RANKS_MOST][NODES * 4], *gradients[RANKS_MOST], losses[RANKS_MOST];
     int64_t          bytes_sent[RANKS_MOST];
+    int              loops_multiply[RANKS_MOST]; /* plain loops did the products */
 };
 
 /* What a rank has of the mesh. */
