@@ -79,7 +79,8 @@ typedef struct graft_streams {
      * [one-caller] Collective. Memory: that of its states is taken as they are offered, up to the limit. Since 1. */
     int32_t (*create)(graft_network *network, graft_stream **stream, graft_error *error);
 
-    /** Offer a state. If a pair needs it, it is copied once.
+    /** Offer a state. If a pair needs it, it is copied once, in the type of the network (model.type): changes that are
+     *  smaller than a float can tell near the values need f64, or values less a constant.
      * \return OK; ERR_ARG (null, shapes, types, ranks that disagree); ERR_NONFINITE (see stream.nonfinite); ERR_NOMEM;
      *         ERR_PEER. The same on all ranks; after all but ERR_PEER the stream is as before, and the run can go on.
      * [one-caller] Collective. Memory: see create(). Since 1. */

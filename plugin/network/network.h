@@ -34,7 +34,7 @@ struct gr_network_training {
     double              *input, *target;      /* [n_nodes x n_in], [n_nodes x n_out] of a pair, with noise */
     double              *sums;                /* for statistics over ranks */
     int64_t              staged;              /* pairs of the host that `stage` has space for */
-    void                *stage;               /* [staged x n_nodes x (n_in + n_out)] of the type of the network */
+    double              *stage;               /* [staged x n_nodes x (n_in + n_out)] */
     int32_t              has_gradient;        /* gradient() has been called since the last change of weights */
     struct gr_statistics next[GR_STATISTICS]; /* statistics that a step makes, until it is known to be good */
 };
@@ -74,15 +74,23 @@ struct graft_network {
 };
 
 /** The type of the network at index i of an array. */
-static inline double gr_network_at(const graft_network *n, const void *array, int64_t i)
+static inline double gr_real_at(graft_dtype dtype, const void *array, int64_t i)
 {
-    return n->dtype == GRAFT_F64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
+    return dtype == GRAFT_F64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
+}
+static inline void gr_real_put(graft_dtype dtype, void *array, int64_t i, double value)
+{
+    if (dtype == GRAFT_F64) ((double *)array)[i] = value;
+    else ((float *)array)[i] = (float)value;
 }
 
+static inline double gr_network_at(const graft_network *n, const void *array, int64_t i)
+{
+    return gr_real_at(n->dtype, array, i);
+}
 static inline void gr_network_put(const graft_network *n, void *array, int64_t i, double value)
 {
-    if (n->dtype == GRAFT_F64) ((double *)array)[i] = value;
-    else ((float *)array)[i] = (float)value;
+    gr_real_put(n->dtype, array, i, value);
 }
 
 struct gr_team gr_network_team(const graft_network *n);
@@ -114,16 +122,18 @@ int32_t gr_network_rollout(graft_network *n, int32_t rc, const graft_rollout *ar
 int32_t gr_network_ensemble(graft_network *const *networks, int32_t count, const graft_field *input,
                             const graft_field *mean, const graft_field *deviation, graft_error *error);
 
-/** A pair in the order of nodes of the mesh, and in the type of the network: input [n_nodes x n_in], target
- *  [n_nodes x n_out], whose rows are `stride` elements apart. */
+/** A pair in the order of nodes of the mesh: input [n_nodes x n_in], target [n_nodes x n_out], whose rows are `stride`
+ *  elements apart. */
 struct gr_network_pair {
     const void *input, *target;
     int64_t     stride;
+    graft_dtype dtype;
 };
 
-/** Copy a field of the host to [n_nodes x field->n_columns], of the type of the network. */
-void    gr_network_copy_field(const graft_network *n, const graft_field *field, void *to);
-/** Copy a pair of the host to pair `k` of the stage, which has space for it. */
+/** Copy a field of the host to [n_nodes x field->n_columns]. */
+void    gr_network_copy_field(const graft_network *n, const graft_field *field, graft_dtype dtype, void *to);
+/** Copy a pair of the host to pair `k` of the stage, which has space for it. It has doubles: the change of a value may
+ *  be smaller than floats near that value can tell. */
 void    gr_network_stage(graft_network *n, const graft_field *input, const graft_field *target, int64_t k,
                          struct gr_network_pair *pair);
 /** Have the memory of training, and space for `count` pairs in the stage. Not collective. \return OK; ERR_NOMEM. */

@@ -51,13 +51,13 @@ done:
 static int32_t reserve_stage(graft_network *n, int64_t count, graft_error *error)
 {
     struct gr_network_training *t = &n->training;
-    const int64_t               bytes = (n->dtype == GRAFT_F64 ? 8 : 4) * (n->n_in + n->n_out);
-    char                       *stage;
+    const int64_t               columns = n->n_in + n->n_out;
+    double                     *stage;
     int32_t                     rc = GRAFT_OK;
 
     if (count <= t->staged) return GRAFT_OK;
-    GR_TRY(gr_budget_check(&n->budget, (double)bytes * (double)n->mesh->n_nodes * (double)count, "pairs", error));
-    GR_TRY(GR_NEW(n->context, stage, bytes * n->mesh->n_nodes * count, error));
+    GR_TRY(gr_budget_check(&n->budget, 8 * (double)columns * (double)n->mesh->n_nodes * (double)count, "pairs", error));
+    GR_TRY(GR_NEW(n->context, stage, columns * n->mesh->n_nodes * count, error));
     gr_budget_charge(&n->budget, GR_USE_FEATURES, gr_bytes(stage) - gr_bytes(t->stage));
     gr_free(n->context, t->stage);
     t->stage = stage;
@@ -99,7 +99,7 @@ done:
     return rc;
 }
 
-void gr_network_copy_field(const graft_network *n, const graft_field *field, void *to)
+void gr_network_copy_field(const graft_network *n, const graft_field *field, graft_dtype dtype, void *to)
 {
     double column[GR_FIELD_ROWS];
 
@@ -108,7 +108,7 @@ void gr_network_copy_field(const graft_network *n, const graft_field *field, voi
 
         for (int64_t j = 0; j < field->n_columns; j++) {
             gr_field_read_column(field, n->mesh->row_of + first, count, j, column);
-            for (int64_t i = 0; i < count; i++) gr_network_put(n, to, (first + i) * field->n_columns + j, column[i]);
+            for (int64_t i = 0; i < count; i++) gr_real_put(dtype, to, (first + i) * field->n_columns + j, column[i]);
         }
     }
 }
@@ -116,12 +116,12 @@ void gr_network_copy_field(const graft_network *n, const graft_field *field, voi
 void gr_network_stage(graft_network *n, const graft_field *input, const graft_field *target, int64_t k,
                       struct gr_network_pair *pair)
 {
-    const int64_t bytes = n->dtype == GRAFT_F64 ? 8 : 4, nodes = n->mesh->n_nodes;
-    char *const   to = (char *)n->training.stage + k * nodes * (n->n_in + n->n_out) * bytes;
+    const int64_t nodes = n->mesh->n_nodes;
+    double *const x = n->training.stage + k * nodes * (n->n_in + n->n_out), *const y = x + nodes * n->n_in;
 
-    *pair = (struct gr_network_pair){ to, to + nodes * n->n_in * bytes, n->n_out };
-    gr_network_copy_field(n, input, to);
-    gr_network_copy_field(n, target, to + nodes * n->n_in * bytes);
+    *pair = (struct gr_network_pair){ x, y, n->n_out, GRAFT_F64 };
+    gr_network_copy_field(n, input, GRAFT_F64, x);
+    gr_network_copy_field(n, target, GRAFT_F64, y);
 }
 
 static int32_t refuse_value(const graft_network *n, const char *what, int64_t k, int64_t node, int64_t column,
@@ -136,12 +136,12 @@ int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pa
 {
     for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
         for (int64_t j = 0; j < n->n_in; j++) {
-            const double x = gr_network_at(n, pair->input, i * n->n_in + j);
+            const double x = gr_real_at(pair->dtype, pair->input, i * n->n_in + j);
 
             if (!isfinite(x)) return refuse_value(n, "input", k, i, j, x, error);
         }
         for (int64_t j = 0; j < n->n_out && n->is_free[i]; j++) {
-            const double y = gr_network_at(n, pair->target, i * pair->stride + j);
+            const double y = gr_real_at(pair->dtype, pair->target, i * pair->stride + j);
 
             if (!isfinite(y)) return refuse_value(n, "target", k, i, j, y, error);
         }
@@ -178,8 +178,8 @@ static void prepare(graft_network *n, const struct gr_network_pair *pair, int64_
     for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
         double *x = t->input + i * n->n_in, *y = t->target + i * n->n_out;
 
-        for (int64_t j = 0; j < n->n_in; j++) x[j] = gr_network_at(n, pair->input, i * n->n_in + j);
-        for (int64_t j = 0; j < n->n_out; j++) y[j] = gr_network_at(n, pair->target, i * pair->stride + j);
+        for (int64_t j = 0; j < n->n_in; j++) x[j] = gr_real_at(pair->dtype, pair->input, i * n->n_in + j);
+        for (int64_t j = 0; j < n->n_out; j++) y[j] = gr_real_at(pair->dtype, pair->target, i * pair->stride + j);
         for (int64_t j = 0; j < noisy && n->is_free[i] && deviation > 0; j++) {
             if (j % GR_NOISE_AT_ONCE == 0) gr_noise(key, n->mesh->id[i], j / GR_NOISE_AT_ONCE, draws);
             x[j] += deviation * draws[j % GR_NOISE_AT_ONCE];

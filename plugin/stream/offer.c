@@ -92,7 +92,7 @@ static int32_t copy_to_slot(graft_stream *s, const graft_field *field)
 {
     const int32_t slot = gr_slots_take(&s->slots);
 
-    gr_network_copy_field(s->network, field, s->slots.state[slot]);
+    gr_network_copy_field(s->network, field, s->network->dtype, s->slots.state[slot]);
     return slot;
 }
 

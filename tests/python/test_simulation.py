@@ -103,6 +103,19 @@ def test_training_and_files(points_and_network, tmp_path):
     assert other.state()["decoder.1.bias"].tolist() == [5.0, 6.0]
 
 
+def test_small_changes():
+    """A network of floats learns changes of doubles that floats near the values cannot tell."""
+    points, triangles = grid()
+    free = ((points > 0) & (points < 1)).all(1)
+    net = graft.Network(graft.Mesh(points, triangles), 2, 2, {**OPTIONS, "model.type": "f32"}, is_free=free)
+    x = 1e5 + smooth(points, 0.0)
+    y = x + 1e-4 * smooth(points, 2.0)
+    net.train((x, y))
+    state = net.state()
+    deviation = np.sqrt(state["statistics.output.squares"] / state["statistics.output.count"])
+    np.testing.assert_allclose(deviation, (y - x)[free].std(0), rtol=1e-6)
+
+
 def test_stream(points_and_network):
     points, net = points_and_network
     stream = graft.Stream(net, {"stream.memory": 1, "stream.lag": 1, "stream.holdout": 5})
