@@ -31,6 +31,10 @@ static const graft_samples    *samples;
 static const graft_transports *transports;
 static const graft_meshes     *meshes;
 static graft_mesh             *mesh;
+static const graft_networks   *networks;
+static const graft_streams    *streams;
+static graft_network          *network;
+static graft_stream           *stream;
 static graft_sampler          *sampler;
 static graft_trainer          *trainer;
 static graft_halo             *halo;
@@ -386,6 +390,86 @@ static int32_t read_mesh_view(void *output)
     return meshes->view(mesh, output, &error);
 }
 
+/* States of two columns on the line, and a column of results. */
+static double      line_in[N][2], line_out[N];
+static graft_field line_state, line_target;
+
+static int32_t create_network_of(const void *input)
+{
+    graft_network *made = NULL;
+    const int32_t  rc = networks->create(mesh, input, &made, &error);
+
+    networks->destroy(made);
+    return rc;
+}
+
+static int32_t train_with_pair(const void *input)
+{
+    return networks->train(network, input, 1, NULL, &error);
+}
+
+static int32_t roll_out(const void *input)
+{
+    return networks->rollout(network, input, &error);
+}
+
+static int32_t read_network_info(void *output)
+{
+    return networks->info(network, output, &error);
+}
+
+static int32_t train_for_step(void *output)
+{
+    const graft_pair pair = { sizeof pair, 0, &line_state, &line_target };
+    int64_t          done_before = 1; /* from then on statistics stay */
+    graft_state_item step = { .size = sizeof step, .dtype = GRAFT_I64, .name = "progress.step", .n_dims = 1 };
+
+    step.shape[0] = 1;
+    step.data = &done_before;
+    return networks->state_set(network, &step, &error) < 0 ? error.code
+                                                           : networks->train(network, &pair, 1, output, &error);
+}
+
+static int32_t offer_a_state(const void *input)
+{
+    return streams->offer(stream, input, &error);
+}
+
+static int32_t read_stream_status(void *output)
+{
+    return streams->status(stream, output, &error);
+}
+
+static void test_network_structs(void)
+{
+    const graft_network_args args = { .size = sizeof args, .predicts = GRAFT_PREDICTS_CHANGE, .n_in = 2, .n_out = 1 };
+    const graft_pair         pair = { sizeof pair, 0, &line_state, &line_target };
+    const graft_rollout rollout = { .size = sizeof rollout, .steps = 2, .initial = &line_state, .state = &line_state };
+    const graft_sample_state state = { .size = sizeof state, .input = &line_state, .target = &line_target };
+
+    line_state = (graft_field){ sizeof line_state, GRAFT_F64, N, 2, 0, 0, line_in };
+    line_target = (graft_field){ sizeof line_target, GRAFT_F64, N, 1, 0, 0, line_out };
+    api->set(api->context, "mgn.width", "4", &error);
+    api->set(api->context, "mgn.layers", "1", &error);
+    api->set(api->context, "mgn.lr", "0", &error); /* each step has the same results */
+    api->set(api->context, "mgn.freeze", "1", &error);
+    try_input("graft_network_args", &args, sizeof args, offsetof(graft_network_args, constant), GRAFT_OK,
+              create_network_of);
+    if (!ok(networks->create(mesh, &args, &network, &error) == GRAFT_OK &&
+                streams->create(network, &stream, &error) == GRAFT_OK,
+            "a network and its stream"))
+        return;
+    try_input("graft_pair", &pair, sizeof pair, offsetof(graft_pair, target), GRAFT_ERR_ARG, train_with_pair);
+    try_input("graft_rollout", &rollout, sizeof rollout, offsetof(graft_rollout, state), GRAFT_ERR_ARG, roll_out);
+    try_input("graft_sample_state", &state, sizeof state, offsetof(graft_sample_state, input), GRAFT_ERR_ARG,
+              offer_a_state);
+    try_output("graft_network_info", sizeof(graft_network_info), read_network_info);
+    try_output("graft_network_step", sizeof(graft_network_step), train_for_step);
+    try_output("graft_stream_status", sizeof(graft_stream_status), read_stream_status);
+    streams->destroy(stream);
+    networks->destroy(network);
+}
+
 static void test_mesh_structs(void)
 {
     fill_line();
@@ -394,6 +478,7 @@ static void test_mesh_structs(void)
     if (!ok(meshes->create(api->context, NULL, &line, &mesh, &error) == GRAFT_OK, "a mesh of one rank")) return;
     try_output("graft_mesh_info", sizeof(graft_mesh_info), read_mesh_info);
     try_output("graft_mesh_view", sizeof(graft_mesh_view), read_mesh_view);
+    test_network_structs();
     meshes->destroy(mesh);
 }
 
@@ -471,6 +556,8 @@ int main(void)
     models = graft_interface(api, GRAFT_MODEL_ID, sizeof *models);
     samples = graft_interface(api, GRAFT_SAMPLE_ID, sizeof *samples);
     meshes = graft_interface(api, GRAFT_MESH_ID, sizeof *meshes);
+    networks = graft_interface(api, GRAFT_NETWORK_ID, sizeof *networks);
+    streams = graft_interface(api, GRAFT_STREAM_ID, sizeof *streams);
     if (!ok(mxm && edge && codec && graphs && aggregate && train && transports && halos && models && samples && meshes,
             "and has its tables"))
         return done();

@@ -74,7 +74,7 @@ static graft_mesh *make_mesh(int64_t n, int side)
     return mesh;
 }
 
-static graft_network *make_network(graft_mesh *mesh, const uint8_t *is_free)
+static graft_network *network_of(graft_mesh *mesh, const uint8_t *is_free)
 {
     graft_network_args args = GRAFT_INIT(graft_network_args);
     graft_network     *network = NULL;
@@ -87,7 +87,7 @@ static graft_network *make_network(graft_mesh *mesh, const uint8_t *is_free)
     return network;
 }
 
-static double processor_seconds(void)
+static double thread_seconds(void)
 {
     struct timespec now;
 
@@ -105,19 +105,19 @@ static void time_calls(graft_network *network, int calls, graft_dtype dtype, int
     const struct gr_team team = gr_network_team(network);
 
     for (int part = -1; part < 20; part++) {
-        const double begin = processor_seconds();
+        const double begin = thread_seconds();
         double       middle, end;
 
         for (int k = 0; k < calls / 20; k++) {
             must(networks->begin(network, &input, &error));
             must(networks->end(network, &output, &error));
         }
-        middle = processor_seconds();
+        middle = thread_seconds();
         for (int k = 0; k < calls / 20; k++) {
             must(gr_mgn_forward_begin(network->mgn, network->weights, network->nodes, network->edges, 0, team, &error));
             must(gr_mgn_forward_end(network->mgn, network->output, team, &error));
         }
-        end = processor_seconds();
+        end = thread_seconds();
         if (part < 0) continue;
         seconds[part] = 1e9 * (middle - begin) / (calls / 20);
         more[part] = 1e9 * (2 * middle - begin - end) / (calls / 20);
@@ -136,7 +136,7 @@ static void measure_calls(int calls)
     set("mgn.layers", "1");
     set("mgn.linear", "1");
     mesh = make_mesh(2, 2);
-    network = make_network(mesh, NULL);
+    network = network_of(mesh, NULL);
     printf("begin() and end() on 2 nodes: ns of processor time, and above the arithmetic\n");
     for (int way = 0; way < 4; way++) {
         time_calls(network, calls, way & 1 ? GRAFT_F64 : GRAFT_F32, way & 2, &whole, &above);
@@ -185,7 +185,7 @@ static double run_stream(graft_mesh *mesh, const uint8_t *is_free, const char *p
     set("stream.policy", policy);
     set("seed", seed);
     memset(&heat, 0, sizeof heat);
-    network = make_network(mesh, is_free);
+    network = network_of(mesh, is_free);
     must(streams->create(network, &stream, &error));
     state.input = &input;
     for (int k = 0; k < offers; k++) {
