@@ -68,6 +68,29 @@ def test_mesh():
         graft.Mesh(points, triangles, "circle")
 
 
+@pytest.mark.parametrize("change, kind, words", [
+    (dict(cells=grid()[1][:, :2]), graft.ArgumentError, r"shape \(128, 2\), expected .any, 3."),
+    (dict(cells=grid()[1] / 2), graft.ArgumentError, "float64, expected integers"),
+    (dict(cell_type="tetra"), graft.ArgumentError, "expected .any, 4."),
+    (dict(edges=([0], [1])), graft.ArgumentError, "cells or edges"),
+    (dict(cells=None, edges=([0, 1], [1])), graft.ArgumentError, "same length"),
+    (dict(ids=np.arange(4)), graft.ArgumentError, r"ids has shape \(4,\), expected .81."),
+    (dict(ids=-np.arange(81)), graft.FormatError, "-1"),
+    (dict(owners=np.zeros(3)), graft.ArgumentError, r"\(3,\)"),
+    (dict(coordinates=np.full((81, 2), np.nan)), graft.FormatError, "finite"),
+    (dict(coordinates=np.zeros((81, 4))), graft.ArgumentError, "4")])
+def test_arrays_that_do_not_fit(change, kind, words):
+    with pytest.raises(kind, match=words):
+        graft.Mesh(**{**dict(coordinates=grid()[0], cells=grid()[1]), **change})
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint32", "int64", ">i4"])
+def test_types_of_integers(dtype):
+    points, triangles = grid()
+    edges = graft.Mesh(points, triangles).info()["n_edges"]
+    assert graft.Mesh(points, triangles.astype(dtype), ids=np.arange(81).astype(dtype)).info()["n_edges"] == edges
+
+
 def test_forward(points_and_network):
     points, net = points_and_network
     x, free = smooth(points, 0.0), ((points > 0) & (points < 1)).all(1)

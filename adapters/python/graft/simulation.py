@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _KINDS = {name: ffi.integer_const("GRAFT_MESH_" + name.upper()) for name in ("ghosts", "shared")}
 _CELLS = {name: ffi.integer_const("GRAFT_CELL_" + name.upper()) for name in
           ("line", "triangle", "quad", "tetra", "hexahedron", "wedge", "pyramid")}
+_CORNERS = {"line": 2, "triangle": 3, "quad": 4, "tetra": 4, "hexahedron": 8, "wedge": 6, "pyramid": 5}
 _PREDICTS = {name: ffi.integer_const("GRAFT_PREDICTS_" + name.upper()) for name in ("value", "change")}
 _FIRST = ffi.integer_const("GRAFT_STREAM_FIRST")
 _REASONS = {ffi.integer_const("GRAFT_STREAM_" + name.upper()): name for name in
@@ -30,6 +31,18 @@ def _word(words: dict[str, int], word: str, name: str) -> int:
     if word not in words:
         raise ArgumentError(f"{name} is '{word}', expected one of {', '.join(words)}")
     return words[word]
+
+
+def _integers(x: Any, name: str, *shape: int | None) -> np.ndarray:
+    """A contiguous array of 32- or 64-bit integers of this shape; None: any number."""
+    import numpy as np
+    x = np.asarray(x)
+    if x.dtype.kind not in "iu":
+        raise ArgumentError(f"{name} has type {x.dtype}, expected integers")
+    if x.ndim != len(shape) or any(wanted not in (None, n) for wanted, n in zip(shape, x.shape)):
+        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        raise ArgumentError(f"{name} has shape {x.shape}, expected [{wanted}]")
+    return np.ascontiguousarray(x, x.dtype if x.dtype.name in arrays._INTEGERS and x.dtype.isnative else np.int64)
 
 
 def _field(x: Any, name: str, writes: bool = False) -> tuple[Any, Any]:
@@ -88,11 +101,16 @@ class Mesh:
         if (cells is None) == (edges is None):
             raise ArgumentError("a mesh is given cells or edges, and not both")
         if cells is not None:
-            cells = np.ascontiguousarray(cells)
-            args.n_cells, args.cell_type = len(cells), _word(_CELLS, cell_type, "cell_type")
+            args.cell_type = _word(_CELLS, cell_type, "cell_type")
+            cells = _integers(cells, "cells", None, _CORNERS[cell_type])
+            args.n_cells = len(cells)
             args.index_type, args.cell_nodes = arrays._INTEGERS[cells.dtype.name], arrays.pointer(cells)
             return [cells]
-        ends = [np.ascontiguousarray(end) for end in edges]
+        ends = [_integers(end, "edges", None) for end in edges]
+        if len(ends) != 2 or len(ends[0]) != len(ends[1]):
+            raise ArgumentError("edges are two arrays of the same length, sources and targets")
+        if ends[0].dtype != ends[1].dtype:
+            ends = [end.astype(np.int64) for end in ends]
         args.n_edges, args.index_type = len(ends[0]), arrays._INTEGERS[ends[0].dtype.name]
         args.edge_sources, args.edge_targets = (arrays.pointer(end) for end in ends)
         return ends
@@ -102,7 +120,7 @@ class Mesh:
         import numpy as np
         kept = []
         if ids is not None:
-            ids = np.ascontiguousarray(ids)
+            ids = _integers(ids, "ids", args.n_rows)
             args.ids, args.id_type = arrays.pointer(ids), arrays._INTEGERS[ids.dtype.name]
             kept.append(ids)
         if owners is not None:
