@@ -47,6 +47,24 @@ def test_example(folder):
         tap.ok(code == 0 and re.search(r"^\d+ iterations", text), "and runs", code, text)
 
 
+def test_ts(package, folder):
+    """Meshes, and training while a TS runs."""
+    binary = os.path.join(folder, "ts_" + package)
+    code, text = compiled(f"{ROOT}/tests/hosts/test_petsc_ts.c", package, binary)
+    if not tap.ok(code == 0, f"{package}: a host with a TS is compiled", text):
+        return
+    for ranks in "1", "3":
+        code, text = output([LAUNCHER, "-n", ranks, binary, LIBRARY, "-malloc_debug", "-malloc_dump", "-log_view",
+                             "-graft_threads", "1", "-graft_mgn.width", "16", "-graft_mgn.layers", "2",
+                             "-graft_mgn.lr", "0.003"])
+        name = f"{package}, {ranks} ranks"
+        forward(name, code, text)
+        tap.ok(not LEFT.search(text), f"{name}: PETSc finds nothing that was not freed", text)
+        events = dict(re.findall(r"^(Graft\w+) +(\d+)", text, re.MULTILINE))
+        tap.ok(int(events.get("GraftOffer", 0)) > 100 and int(events.get("GraftTrain", 0)) > 100 and
+               "GraftInfer" in events, f"{name}: -log_view has offers, training and inference", events)
+
+
 def test_package(package, folder):
     binary = os.path.join(folder, "host_" + package)
     code, text = compiled(f"{ROOT}/tests/hosts/test_petsc.c", package, binary)
@@ -70,7 +88,7 @@ def test_package(package, folder):
 
 def test_header(folder):
     with open(os.path.join(folder, "header.c"), "w", encoding="utf-8") as file:
-        file.write('#include "graft_petsc.h"\nint main(void) { return 0; }\n')
+        file.write('#include "graft_petsc_ts.h"\nint main(void) { return 0; }\n')
     for package in filter(lambda name: flags(name, "--cflags"), ("petsc", "petsc64")):
         code, text = compiled(file.name, package, f"{folder}/header", "mpicxx.openmpi", ["-std=c++11", "-x", "c++"])
         tap.ok(code == 0, f"{package}: the headers are C++ too", text)
@@ -91,6 +109,7 @@ def main():
                 tap.skip(f"hosts of {package}", f"{package}-dev is not installed")
             else:
                 test_package(package, folder)
+                test_ts(package, folder)
 
 
 main()
