@@ -130,6 +130,38 @@ contains
       call network%load('/nowhere/network.safetensors', ierr)
       good = good .and. ierr == GRAFT_ERR_NOT_FOUND .and. index(graft_message(), '/nowhere') > 0
       call report(good, 'the network learns')
+      call learn_on_line(network, x(1, :))
+   end subroutine
+
+   ! The same on line.
+   subroutine learn_on_line(network, x)
+      type(graft_network), intent(inout) :: network
+      real(real64), intent(in) :: x(:)
+      type(graft_stream) :: stream
+      type(graft_stream_status) :: status
+      real(real64) :: u(2, size(x)), v(size(x), 2)
+      integer :: i
+      logical :: good
+
+      call stream%create(network)
+      do i = 1, 30
+         u(1, :) = 0.9_real64**i * x
+         u(2, :) = 0.9_real64**i * (1 - x)
+         v = transpose(u)
+         if (modulo(i, 2) == 0) call stream%offer(u, real(i, real64), i == 20)
+         if (modulo(i, 2) == 1) call stream%offer(v, real(i, real64))
+         call stream%step(1000._real64, 1, status)
+      end do
+      good = status%offered == 30 .and. status%pairs == 28 .and. status%steps > 20 .and. status%loss < 10
+      good = good .and. status%reason == GRAFT_STREAM_STEPS_DONE
+      if (rank == 0) v(2, 1) = ieee_value(v(2, 1), ieee_quiet_nan)
+      call stream%offer(v, 31._real64, ierr=ierr)
+      good = good .and. ierr == GRAFT_ERR_NONFINITE
+      call stream%offer(v(2:, :), 31._real64, ierr=ierr)
+      good = good .and. ierr == GRAFT_ERR_ARG
+      call stream%offer_pair(u, transpose(u), 31._real64)
+      call stream%status(status)
+      call report(good .and. status%pairs == 29, 'the network learns on line')
    end subroutine
 
    integer function keep_first(step)

@@ -250,6 +250,32 @@ void network_rank(const std::string &path, const graft_transport &transport, boo
     *good = *good && throws(GRAFT_ERR_NOT_FOUND, "/nowhere", [&] { network.load("/nowhere/network"); });
 }
 
+void stream_rank(const std::string &path, const graft_transport &transport, bool *good)
+{
+    graft::context     context(path);
+    const graft::ranks ranks(transport);
+
+    context.set({ { "mgn.width", "8" }, { "mgn.layers", "1" }, { "threads", "1" } });
+    graft::network network(rod_of(context, ranks), graft::network_args(2, 2));
+    graft::stream  stream(network);
+    for (int step = 0; step < 20; step++) {
+        const shrinking now(step);
+
+        if (step % 2 == 0) stream.offer(graft::rows(now.by_row, 2), step, step == 10);
+        else stream.offer(graft::columns(now.by_column, 2), step);
+        stream.step(1000, 1);
+    }
+    const graft_stream_status status = stream.status();
+    *good = status.offered == 20 && status.pairs == 18 && status.steps > 10 && std::isfinite(status.loss);
+    shrinking broken(0), whole(0);
+    if (ranks.rank() == 0) broken.by_row[3] = std::nan("");
+    *good = *good && throws(GRAFT_ERR_NONFINITE, "", [&] { stream.offer(graft::rows(broken.by_row, 2), 20); });
+    *good = *good && throws(GRAFT_ERR_ARG, "", [&] { stream.offer(graft::rows(whole.by_row, 3), 20); });
+    *good = *good && throws(GRAFT_ERR_STATE, "", [&] { graft::stream second(network); });
+    stream.offer(graft::rows(whole.by_row, 2), graft::columns(whole.by_column, 2), 20);
+    *good = *good && stream.status().pairs == 19;
+}
+
 template <class Body> bool on_two_ranks(const std::string &path, Body body)
 {
     graft::context  context(path);
@@ -273,5 +299,6 @@ int main(int, char **argv)
     test_plan(argv[1]);
     ok(on_two_ranks(argv[1], halo_rank), "two ranks exchange halos and sum them");
     ok(on_two_ranks(argv[1], network_rank), "two ranks train and infer in both layouts; callbacks throw");
+    ok(on_two_ranks(argv[1], stream_rank), "two ranks train on line");
     return done();
 }
