@@ -101,8 +101,9 @@ typedef struct graft_networks {
      * \param[in]  mesh     Stays allocated as long as its networks.
      * \param[out] network  Unchanged on failure.
      * \return OK; ERR_ARG (null, shapes, ranks that disagree); ERR_FORMAT (a weight that is negative or not finite; no
-     *         free node); ERR_OPTION (halo.codec=adaptive, halo.staleness=1, model.type=bf16); ERR_UNSUPPORTED (a dense
-     *         module chosen by name); ERR_NOMEM; ERR_PEER. The same on all ranks.
+     *         free node; copies of a shared node that are given differently); ERR_OPTION (halo.codec=adaptive,
+     *         halo.staleness=1, model.type=bf16); ERR_UNSUPPORTED (a dense module chosen by name); ERR_NOMEM; ERR_PEER.
+     *         The same on all ranks.
      * [one-caller] [starts-openmp]. Collective. Memory: all that inference needs; training needs more at the first
      * step. Since 1. */
     int32_t (*create)(graft_mesh *mesh, const graft_network_args *args, graft_network **network, graft_error *error);

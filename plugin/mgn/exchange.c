@@ -49,6 +49,28 @@ void gr_mgn_exchange_fini(struct gr_mgn *g)
     if (g->rows.halo != NULL) gr_halo_rows_fini(g->mesh->comm, &g->rows);
 }
 
+int32_t gr_mgn_compare_copies(struct gr_mgn *g, const uint64_t *numbers, int64_t *node, graft_error *error)
+{
+    const struct gr_mesh_copies *copies = &g->mesh->copies;
+    struct gr_comm              *comm = g->mesh->comm;
+    uint64_t                    *packed = NULL, *others = NULL;
+    int32_t                      rc = GRAFT_OK;
+
+    *node = -1;
+    if (!g->pads) return GRAFT_OK;
+    rc = GR_NEW(g->context, packed, g->rows.links.send_start[comm->n_ranks], error);
+    if (rc == GRAFT_OK) rc = GR_NEW(g->context, others, g->mesh->halo.count, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(gr_links_ask(&g->rows.links, comm, numbers, packed, others, sizeof *others, error));
+    for (int64_t i = 0; i < copies->count && *node < 0; i++)
+        for (int64_t k = copies->start[i]; k < copies->start[i + 1]; k++)
+            if (others[copies->copy[k]] != numbers[copies->node[i]]) *node = copies->node[i];
+done:
+    gr_free(g->context, packed);
+    gr_free(g->context, others);
+    return rc;
+}
+
 struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team)
 {
     if (!g->rows.begun) return team;

@@ -58,6 +58,11 @@ int32_t gr_mgn_create(graft_mesh *mesh, const struct gr_mgn_shape *shape, graft_
                       graft_error *error);
 void    gr_mgn_destroy(struct gr_mgn *mgn);
 
+/** Compare a number of each node, [n_nodes], with those that other ranks have for its copies. Collective.
+ *  \param[out] node  The first one of this rank that differs, or -1. \return OK; ERR_NOMEM: the same on all ranks;
+ *  ERR_PEER. */
+int32_t gr_mgn_compare_copies(struct gr_mgn *mgn, const uint64_t *numbers, int64_t *node, graft_error *error);
+
 /** Have memory for backward passes. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_mgn_reserve_backward(struct gr_mgn *mgn, graft_error *error);
 

@@ -3,6 +3,7 @@
 #include "network/network.h"
 
 #include "base/assert.h"
+#include "base/crc.h"
 #include "comm/compare_options.h"
 #include "network/fields.h"
 
@@ -225,6 +226,43 @@ done:
     return rc;
 }
 
+/* A checksum of what is given of a node. */
+static uint64_t sum_of_node(const graft_network *n, const struct given *given, int64_t i)
+{
+    const int64_t row = n->mesh->row_of[i];
+    uint64_t      sum = given->is_free != NULL ? given->is_free[row] : 1;
+    const double  weight = given->loss_weight != NULL ? given->loss_weight[row] : 1;
+
+    sum = sum << 32 | gr_crc(0, &weight, sizeof weight);
+    for (int64_t j = 0; j < n->n_constant; j++) {
+        const double x = gr_field_at(&given->constant, row, j);
+
+        sum = (sum & ~(uint64_t)UINT32_MAX) | gr_crc((uint32_t)sum, &x, sizeof x);
+    }
+    return sum;
+}
+
+/* Copies of a node must have the same inputs, or they would have other results. */
+static int32_t compare_given(graft_network *n, const struct given *given, graft_error *error)
+{
+    uint64_t *sums = NULL;
+    int64_t   node = -1;
+    int32_t   rc = gr_comm_agree(n->mesh->comm, GR_NEW(n->context, sums, n->mesh->n_nodes, error), error);
+
+    GR_TRY(rc);
+    for (int64_t i = 0; i < n->mesh->n_nodes; i++) sums[i] = sum_of_node(n, given, i);
+    GR_TRY(gr_mgn_compare_copies(n->mgn, sums, &node, error));
+    if (node >= 0)
+        rc = gr_fail(error, GRAFT_ERR_FORMAT,
+                     "args: another rank has the node with id %lld (row %d) with another is_free, loss_weight or "
+                     "constant; expected the same on all ranks that share it",
+                     (long long)n->mesh->id[node], n->mesh->row_of[node]);
+    rc = gr_comm_agree(n->mesh->comm, rc, error);
+done:
+    gr_free(n->context, sums);
+    return rc;
+}
+
 static int32_t fill(graft_network *n, const struct given *given, graft_error *error)
 {
     int32_t rc = gr_comm_agree(n->mesh->comm, allocate(n, error), error);
@@ -234,6 +272,7 @@ static int32_t fill(graft_network *n, const struct given *given, graft_error *er
     GR_TRY(measure_edges(n, error));
     gr_network_first_weights(n);
     GR_TRY(gr_mgn_create(n->mesh, &n->shape, n->dtype, &n->mgn, error));
+    GR_TRY(compare_given(n, given, error));
     gr_budget_charge(&n->budget, GR_USE_ACTIVATIONS, gr_mgn_bytes(n->mgn));
     GR_TRY(gr_comm_agree(n->mesh->comm, gr_budget_check(&n->budget, 0, "the network", error), error));
     if (n->mesh->comm->rank == 0) gr_options_report(n->context, 1u << GR_GROUP_MESH, n->mesh->comm->n_ranks);

@@ -76,6 +76,18 @@ static int32_t end_early(void *arg, int32_t step)
 
 #define NETWORK(what) static int32_t what(struct host *host, struct tools *t)
 
+NETWORK(unlike_free)
+{
+    for (int64_t row = 0; row < t->input.n_rows && t->wrong; row++) t->n->is_free[row] = 0;
+    return create_with(host, t);
+}
+
+NETWORK(unlike_weight)
+{
+    for (int64_t row = 0; row < t->input.n_rows && t->wrong; row++) t->n->loss_weight[row] = 2;
+    return create_with(host, t);
+}
+
 NETWORK(null_args)
 {
     graft_network *made = NULL;
@@ -336,6 +348,8 @@ static const struct {
     int32_t     code;
     const char *part; /* of the sentence */
 } cases[] = {
+    { unlike_free, GRAFT_ERR_FORMAT, "another rank has the node" },
+    { unlike_weight, GRAFT_ERR_FORMAT, "another rank has the node" },
     { null_args, GRAFT_ERR_ARG, "args is null" },
     { null_result, GRAFT_ERR_ARG, "network is null" },
     { other_predicts, GRAFT_ERR_ARG, "args.predicts is " },
