@@ -99,9 +99,10 @@ typedef struct graft_mesh_view {
                                      their source */
     const int32_t *source;      /**< [n_edges] nodes; from n_nodes on halo row source - n_nodes (GHOSTS) */
     const double  *edge_weight; /**< [n_edges] 1 / ranks that have it; NULL: all 1 */
-    const double  *offset;      /**< [n_edges x dim] coordinates of the source less those of the target */
-    const int64_t *halo_start;  /**< [ranks + 1] rows of the halo from rank q are halo_start[q] to [q + 1] - 1 */
-    const int32_t *halo_node;   /**< [n_halo] the number of each among the nodes of its rank */
+    const double  *position;   /**< [n_sources x dim] coordinates, in the halo those of the owner. The relative position
+                                     of an edge is that of its source less that of its target, of the nearest image */
+    const int64_t *halo_start; /**< [ranks + 1] rows of the halo from rank q are halo_start[q] to [q + 1] - 1 */
+    const int32_t *halo_node;  /**< [n_halo] the number of each among the nodes of its rank */
 } graft_mesh_view;
 
 typedef struct graft_meshes {

@@ -1,6 +1,6 @@
 /* The steps of gr_mesh_create().
  *
- * mesh.c       the steps in their order, and what is the same for all meshes: targets, edges by source, offsets
+ * mesh.c       the steps in their order, and what is the same for all meshes: targets, edges by source
  * check.c      the arguments of a rank
  * nodes.c      distinct nodes of a rank, and their numbers by id
  * cells.c      edges of cells
@@ -14,11 +14,12 @@
 #ifndef GR_MESH_BUILD_H
 #define GR_MESH_BUILD_H
 
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/team.h"
 #include "mesh/mesh.h"
 
-#include <math.h>
+enum { GR_MESH_CHUNK = GR_LIMIT(4096, 2) }; /* nodes or edges of a chunk */
 
 /** Numbers of nodes by id: an open hash table. Zeroed, it is empty. */
 struct gr_id_table {
@@ -57,8 +58,6 @@ struct gr_local_mesh {
 
     int64_t *row_ptr; /* [n + 1] edges by target, and of one target by the id of their source */
     int32_t *source;  /* [row_ptr[n]] */
-
-    double *halo_x; /* [halo.count x dim] coordinates of rows of the halo of the mesh */
 };
 
 /** Nodes that other ranks have too: pair k of start[q] to start[q + 1] - 1 says that node[k] of this rank is place[k]
@@ -95,12 +94,6 @@ static inline int64_t gr_index_at(const void *array, graft_dtype type, int64_t i
     return type == GRAFT_I32 ? ((const int32_t *)array)[i] : ((const int64_t *)array)[i];
 }
 
-/** The component of a vector in a direction of this period, or of none (0), to the nearest image. */
-static inline double gr_nearest_image(double offset, double period)
-{
-    return period > 0 && fabs(offset) > 0.5 * period ? offset - period * round(offset / period) : offset;
-}
-
 /** Check the arguments of this rank, but for what gr_local_nodes() and gr_local_edges() check, and read the
  *  coordinates. Not collective. \return as graft_meshes.create(). */
 int32_t gr_mesh_check(const graft_mesh_args *args, int32_t n_ranks, graft_field *x, graft_error *error);
@@ -112,12 +105,13 @@ int32_t gr_local_nodes(struct gr_local_mesh *local, graft_error *error);
  *  twice in a cell, a loop); ERR_UNSUPPORTED (too many edges); ERR_NOMEM. */
 int32_t gr_local_edges(struct gr_local_mesh *local, graft_error *error);
 
-/** Sort the sources of each row by id, each once. `row_ptr` becomes that of what is left, and `*source` a block as long
- *  as that. `id` is of sources; NULL: they rise with their numbers.
+/** Sort the sources of each row by id, each once. `row_ptr` becomes that of what is left, and `*source` may become
+ *  another block. `id` is of sources; NULL: they rise with their numbers.
  *  \return OK; ERR_UNSUPPORTED (too many edges); ERR_NOMEM. */
 int32_t gr_adjacency_tidy(const graft_context *context, struct gr_team team, int64_t n, const int64_t *id,
                           int64_t *row_ptr, int32_t **source, graft_error *error);
 
+/** Free all but the arguments. May be called again. */
 void gr_local_fini(struct gr_local_mesh *local);
 
 /** Types of cells: how many nodes they have, and for each of them the nodes to which it has an edge. */
@@ -137,6 +131,6 @@ static inline int32_t gr_cell_type(const graft_mesh_args *args, int64_t cell)
 }
 
 /** Fill mesh->info. Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_mesh_share(graft_mesh *mesh, const struct gr_mesh_once *once, graft_error *error);
+int32_t gr_mesh_share(graft_mesh *mesh, struct gr_team team, const struct gr_mesh_once *once, graft_error *error);
 
 #endif

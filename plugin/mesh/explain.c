@@ -1,5 +1,6 @@
 /* Sizes and arrays of a mesh.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/parallel.h"
 #include "base/text.h"
 #include "comm/collective.h"
 #include "mesh/build.h"
@@ -7,24 +8,43 @@
 #include <math.h>
 #include <stdio.h>
 
-static double longest_edge(const graft_mesh *mesh)
-{
-    double longest = 0;
+/* The square of the longest edge in each chunk. */
+struct longest {
+    const graft_mesh *mesh;
+    double           *square;
+};
 
-    for (int64_t e = 0; e < mesh->n_edges; e++) {
+static void longest_of_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct longest *l = arg;
+
+    for (int64_t e = begin; e < end; e++) {
         double square = 0;
 
-        for (int c = 0; c < mesh->dim; c++) square += mesh->offset[e * mesh->dim + c] * mesh->offset[e * mesh->dim + c];
-        if (square > longest) longest = square;
+        for (int c = 0; c < l->mesh->dim; c++) square += gr_mesh_offset(l->mesh, e, c) * gr_mesh_offset(l->mesh, e, c);
+        if (square > l->square[chunk]) l->square[chunk] = square;
     }
-    return sqrt(longest);
+}
+
+static int32_t find_longest(const graft_mesh *mesh, struct gr_team team, double *longest, graft_error *error)
+{
+    const int64_t  count = gr_chunk_count(mesh->n_edges, GR_MESH_CHUNK);
+    struct longest l = { .mesh = mesh };
+    int32_t        rc = GR_NEW(mesh->context, l.square, count, error);
+
+    if (rc < 0) return rc;
+    gr_parallel_chunks(team, mesh->n_edges * mesh->dim, mesh->n_edges, GR_MESH_CHUNK, longest_of_chunk, &l);
+    *longest = 0;
+    for (int64_t k = 0; k < count; k++) *longest = fmax(*longest, sqrt(l.square[k]));
+    gr_free(mesh->context, l.square);
+    return GRAFT_OK;
 }
 
 static int64_t bytes_of(const graft_mesh *m)
 {
     return gr_bytes(m) + gr_bytes(m->node_of) + gr_bytes(m->row_of) + gr_bytes(m->id) + gr_bytes(m->node_weight) +
            gr_bytes(m->row_ptr) + gr_bytes(m->source) + gr_bytes(m->target) + gr_bytes(m->out_ptr) +
-           gr_bytes(m->out_edge) + gr_bytes(m->edge_weight) + gr_bytes(m->offset) + gr_bytes(m->halo.start) +
+           gr_bytes(m->out_edge) + gr_bytes(m->edge_weight) + gr_bytes(m->position) + gr_bytes(m->halo.start) +
            gr_bytes(m->halo.place) + gr_bytes(m->copies.node) + gr_bytes(m->copies.start) + gr_bytes(m->copies.before) +
            gr_bytes(m->copies.copy) + gr_bytes(m->info);
 }
@@ -62,7 +82,7 @@ static void add_up(graft_mesh *mesh, const struct gr_mesh_once *once)
     for (int32_t p = 0; p < n_ranks; p++) mesh->info[p].longest = all->longest;
 }
 
-int32_t gr_mesh_share(graft_mesh *mesh, const struct gr_mesh_once *once, graft_error *error)
+int32_t gr_mesh_share(graft_mesh *mesh, struct gr_team team, const struct gr_mesh_once *once, graft_error *error)
 {
     const int32_t        n_ranks = mesh->comm->n_ranks;
     graft_mesh_info      mine = { .size = sizeof mine };
@@ -72,12 +92,12 @@ int32_t gr_mesh_share(graft_mesh *mesh, const struct gr_mesh_once *once, graft_e
 
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, all, n_ranks, error);
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, counts, 2 * (int64_t)n_ranks, error);
+    if (rc == GRAFT_OK) rc = find_longest(mesh, team, &mine.longest, error);
     GR_TRY(gr_comm_agree(mesh->comm, rc, error));
     mine.n_nodes = mesh->n_nodes;
     mine.n_edges = mesh->n_edges;
     mine.n_halo = mesh->halo.count;
     mine.bytes = bytes_of(mesh);
-    mine.longest = longest_edge(mesh);
     GR_TRY(count_neighbours(mesh, counts, counts + n_ranks, &mine.n_neighbours, error));
     GR_TRY(gr_comm_allgather(mesh->comm, &mine, sizeof mine, mesh->info, error));
     GR_TRY(gr_comm_allgather(mesh->comm, once, sizeof *once, all, error));
@@ -114,7 +134,7 @@ void gr_mesh_view(const graft_mesh *mesh, graft_mesh_view *view)
                                .row_ptr = mesh->row_ptr,
                                .source = mesh->source,
                                .edge_weight = mesh->edge_weight,
-                               .offset = mesh->offset,
+                               .position = mesh->position,
                                .halo_start = mesh->halo.start,
                                .halo_node = mesh->halo.place };
 }

@@ -227,14 +227,14 @@ static int32_t read_answers(struct ghosts *g, graft_error *error)
     int32_t       rc = GR_NEW(mesh->context, g->id, mesh->n_sources, error);
 
     GR_TRY(rc);
-    GR_TRY(GR_NEW(mesh->context, g->local->halo_x, mesh->halo.count * dim, error));
+    GR_TRY(GR_NEW(mesh->context, mesh->position, mesh->n_sources * dim, error));
     if (mesh->n_nodes > 0) memcpy(g->id, mesh->id, (size_t)mesh->n_nodes * sizeof *g->id);
     for (int64_t k = 0; k < mesh->halo.count; k++) {
         const char       *from = g->answers + k * reply_bytes(g);
         struct halo_reply record;
 
         memcpy(&record, from, sizeof record);
-        memcpy(g->local->halo_x + k * dim, from + sizeof record, (size_t)dim * sizeof(double));
+        memcpy(mesh->position + (mesh->n_nodes + k) * dim, from + sizeof record, (size_t)dim * sizeof(double));
         mesh->halo.place[k] = (int32_t)record.number;
         g->id[mesh->n_nodes + k] = record.id;
     }
@@ -314,6 +314,9 @@ int32_t gr_mesh_take_ghosts(graft_mesh *mesh, struct gr_local_mesh *local, const
     GR_TRY(gr_comm_agree(mesh->comm, collect_sources(&g, error), error));
     GR_TRY(request_halo(&g, error));
     GR_TRY(reply(&g, error));
+    gr_id_table_fini(local->context, &local->table);
+    gr_free(local->context, local->id);
+    local->id = NULL;
     rc = read_answers(&g, error);
     if (rc == GRAFT_OK) rc = make_own_rows(&g, error);
     GR_TRY(gr_comm_agree(mesh->comm, rc, error));

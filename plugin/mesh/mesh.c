@@ -1,13 +1,10 @@
 /* Making a mesh.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/limits.h"
 #include "base/parallel.h"
 #include "comm/collective.h"
 #include "mesh/build.h"
 
 #include <string.h>
-
-enum { CHUNK_EDGES = GR_LIMIT(16384, 8) };
 
 static void find_targets(graft_mesh *mesh)
 {
@@ -27,44 +24,34 @@ static void sort_by_source(graft_mesh *mesh)
     next[0] = 0;
 }
 
-/* Coordinates of sources: of nodes from the host, of the halo from `halo`. */
-struct offsets {
-    const graft_mesh           *mesh;
-    const struct gr_local_mesh *local;
+struct positions {
+    graft_mesh        *mesh;
+    const graft_field *x;
 };
 
-static double coordinate(const struct offsets *o, int32_t source, int c)
+static void position_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const graft_mesh *mesh = o->mesh;
-
-    return source < mesh->n_nodes ? gr_field_at(&o->local->x, mesh->row_of[source], c)
-                                  : o->local->halo_x[(source - mesh->n_nodes) * mesh->dim + c];
-}
-
-static void offset_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
-{
-    const struct offsets *o = arg;
-    const graft_mesh     *mesh = o->mesh;
+    const struct positions *p = arg;
+    const graft_mesh       *mesh = p->mesh;
 
     (void)chunk;
-    for (int64_t e = begin; e < end; e++)
-        for (int c = 0; c < mesh->dim; c++)
-            mesh->offset[e * mesh->dim + c] = gr_nearest_image(
-                coordinate(o, mesh->source[e], c) - coordinate(o, mesh->target[e], c), o->local->args->period[c]);
+    for (int64_t i = begin; i < end; i++)
+        for (int c = 0; c < mesh->dim; c++) mesh->position[i * mesh->dim + c] = gr_field_at(p->x, mesh->row_of[i], c);
 }
 
 static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, graft_error *error)
 {
-    struct offsets o = { mesh, local };
-    int32_t        rc = GRAFT_OK;
+    struct positions p = { mesh, &local->x };
+    int32_t          rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(mesh->context, mesh->target, mesh->n_edges, error));
     GR_TRY(GR_NEW(mesh->context, mesh->out_ptr, mesh->n_sources + 1, error));
     GR_TRY(GR_NEW(mesh->context, mesh->out_edge, mesh->n_edges, error));
-    GR_TRY(GR_NEW(mesh->context, mesh->offset, mesh->n_edges * mesh->dim, error));
+    if (mesh->position == NULL) /* else that of the halo is there */
+        GR_TRY(GR_NEW(mesh->context, mesh->position, mesh->n_sources * mesh->dim, error));
     find_targets(mesh);
     sort_by_source(mesh);
-    gr_parallel_chunks(local->team, mesh->n_edges * mesh->dim, mesh->n_edges, CHUNK_EDGES, offset_chunk, &o);
+    gr_parallel_chunks(local->team, mesh->n_nodes * mesh->dim, mesh->n_nodes, GR_MESH_CHUNK, position_chunk, &p);
 done:
     return rc;
 }
@@ -78,6 +65,7 @@ static int32_t read_local(graft_mesh *mesh, struct gr_local_mesh *local, graft_e
     mesh->kind = local->args->kind;
     mesh->dim = local->args->dim;
     mesh->n_rows = local->args->n_rows;
+    memcpy(mesh->period, local->args->period, sizeof mesh->period);
     rc = gr_local_nodes(local, error);
 done:
     return rc;
@@ -95,9 +83,10 @@ static int32_t make_mesh(graft_mesh *mesh, struct gr_local_mesh *local, graft_er
     GR_TRY(mesh->kind == GRAFT_MESH_SHARED || mesh->comm->n_ranks == 1
                ? gr_mesh_take_shared(mesh, local, &meeting, &once, error)
                : gr_mesh_take_ghosts(mesh, local, &meeting, &once, error));
+    gr_local_fini(local);
     GR_TRY(gr_comm_agree(mesh->comm, complete(mesh, local, error), error));
     GR_ASSERT(gr_halo_is_valid(&mesh->halo, mesh->comm->n_ranks, mesh->comm->rank));
-    rc = gr_mesh_share(mesh, &once, error);
+    rc = gr_mesh_share(mesh, local->team, &once, error);
 done:
     gr_meeting_fini(local->context, &meeting);
     return rc;
@@ -143,7 +132,7 @@ void gr_mesh_destroy(graft_mesh *mesh)
     if (mesh == NULL || --mesh->uses > 0) return;
     void *const blocks[] = { mesh->node_of,     mesh->row_of,      mesh->id,           mesh->node_weight,
                              mesh->row_ptr,     mesh->source,      mesh->target,       mesh->out_ptr,
-                             mesh->out_edge,    mesh->edge_weight, mesh->offset,       mesh->halo.start,
+                             mesh->out_edge,    mesh->edge_weight, mesh->position,     mesh->halo.start,
                              mesh->halo.place,  mesh->copies.node, mesh->copies.start, mesh->copies.before,
                              mesh->copies.copy, mesh->info };
 

@@ -17,6 +17,8 @@
 #include "graft_mesh.h"
 #include "graph/part.h"
 
+#include <math.h>
+
 /** Nodes that several ranks have: shared node i is node[i], and its copies are rows copy[start[i]] to
  *  copy[start[i + 1] - 1] of the halo, in the order of their ranks; the first before[i] are of ranks below this one. */
 struct gr_mesh_copies {
@@ -50,7 +52,8 @@ struct graft_mesh {
     int64_t *out_ptr;     /* [n_sources + 1] edges by source */
     int32_t *out_edge;    /* [n_edges] numbers of edges, rising for each source */
     double  *edge_weight; /* [n_edges] 1 / ranks that have it; NULL: all 1 */
-    double  *offset;      /* [n_edges x dim] coordinates of the source less those of the target */
+    double  *position;    /* [n_sources x dim] coordinates, in the halo those of the owner */
+    double   period[3];
 
     struct gr_halo        halo;
     struct gr_mesh_copies copies; /* empty with ghosts */
@@ -70,6 +73,21 @@ void        gr_mesh_destroy(graft_mesh *mesh);
 int32_t gr_mesh_info(const graft_mesh *mesh, int32_t rank, graft_mesh_info *info, graft_error *error);
 void    gr_mesh_view(const graft_mesh *mesh, graft_mesh_view *view);
 void    gr_mesh_explain(const graft_mesh *mesh, char *text, uint64_t capacity);
+
+/** The component of a vector in a direction of this period, or of none (0), to the nearest image. */
+static inline double gr_nearest_image(double component, double period)
+{
+    return period > 0 && fabs(component) > 0.5 * period ? component - period * round(component / period) : component;
+}
+
+/** Component c of the relative position of an edge: coordinates of its source less those of its target. */
+static inline double gr_mesh_offset(const graft_mesh *mesh, int64_t edge, int c)
+{
+    const int64_t source = mesh->source[edge], target = mesh->target[edge];
+
+    return gr_nearest_image(mesh->position[source * mesh->dim + c] - mesh->position[target * mesh->dim + c],
+                            mesh->period[c]);
+}
 
 /** Check a field of the host: complete, of n_rows rows and so many columns (negative: any number), F32 or F64. Strides
  *  that are 0 are set. \return OK; ERR_ARG. */

@@ -88,5 +88,6 @@ void gr_local_fini(struct gr_local_mesh *local)
     gr_id_table_fini(local->context, &local->table);
     gr_free(local->context, local->row_ptr);
     gr_free(local->context, local->source);
-    gr_free(local->context, local->halo_x);
+    local->node_of = local->row_of = local->source = NULL;
+    local->id = local->row_ptr = NULL;
 }

@@ -176,11 +176,10 @@ done:
 /* Column j of edge e: its relative position, and behind it its length. */
 static double edge_at(const graft_network *n, int64_t e, int64_t j)
 {
-    const double *offset = n->mesh->offset + e * n->mesh->dim;
-    double        squares = 0;
+    double squares = 0;
 
-    if (j < n->mesh->dim) return offset[j];
-    for (int32_t d = 0; d < n->mesh->dim; d++) squares += offset[d] * offset[d];
+    if (j < n->mesh->dim) return gr_mesh_offset(n->mesh, e, (int)j);
+    for (int d = 0; d < n->mesh->dim; d++) squares += gr_mesh_offset(n->mesh, e, d) * gr_mesh_offset(n->mesh, e, d);
     return sqrt(squares);
 }
 

@@ -373,7 +373,7 @@ static int32_t job_of_mesh(struct job_run *run)
         job_digest(run, &info, sizeof info);
         job_digest(run, view.node_of, (uint64_t)view.n_rows * sizeof *view.node_of);
         job_digest(run, view.source, (uint64_t)view.n_edges * sizeof *view.source);
-        job_digest(run, view.offset, (uint64_t)(view.n_edges * view.dim) * sizeof *view.offset);
+        job_digest(run, view.position, (uint64_t)(view.n_sources * view.dim) * sizeof *view.position);
         job_digest(run, view.halo_node, (uint64_t)view.n_halo * sizeof *view.halo_node);
         meshes->destroy(mesh);
         mesh_part_fini(&part);

@@ -151,10 +151,16 @@ static void predict_plainly(struct host *host, const struct network_rank *n, con
             x[i * 4 + j] = (network_value(&mesh, node_at(n, view, i), j, 0.5) - mean[j]) / deviation[j];
         x[i * 4 + 3] = free_weight[i] > 0 ? 0.25 : -1;
     }
-    for (int64_t e = 0; e < edges; e++) {
+    for (int64_t e = 0, i = 0; e < edges; e++) {
         double squares = 0;
 
-        for (int64_t c = 0; c < dim; c++) squares += pow(r[e * (dim + 1) + c] = view->offset[e * dim + c], 2);
+        while (e == view->row_ptr[i + 1]) i++;
+        for (int64_t c = 0; c < dim; c++) {
+            const double apart = view->position[view->source[e] * dim + c] - view->position[i * dim + c];
+
+            r[e * (dim + 1) + c] = mesh.period[c] > 0 ? remainder(apart, mesh.period[c]) : apart;
+            squares += pow(r[e * (dim + 1) + c], 2);
+        }
         r[e * (dim + 1) + dim] = sqrt(squares);
         far = fmax(far, sqrt(squares));
     }
