@@ -29,9 +29,24 @@ def forward(name, code, text):
     tap.ok(code == 0 and lines, f"{name}: the program ends, and leaves no memory", code, text)
 
 
+def compiled(name, folder, command, *sources, **variables):
+    """Whether a program `host` is made in a folder that has the module."""
+    files = [f"{ROOT}/{source}" for source in sources]
+    code, text = output([*command, "graft.o", *files, "-o", "host", "-ldl"], folder, **variables)
+    return tap.ok(code == 0, f"{name} is compiled without a warning", text)
+
+
+def module(base, name, command):
+    """A folder with the module as this compiler makes it."""
+    folder = f"{base}/{name}"
+    os.mkdir(folder)
+    code, text = output([*command, "-c", MODULE, "-o", "graft.o"], folder)
+    tap.ok(code == 0, f"{name}: the module is compiled without a warning", text)
+    return folder
+
+
 def test_one_process(name, command, folder):
-    code, text = output([*command, MODULE, f"{ROOT}/tests/hosts/fortran_host.f90", "-o", "host", "-ldl"], folder)
-    if tap.ok(code == 0, f"{name}: module and host are compiled without a warning", text):
+    if compiled(f"{name}: a host", folder, command, "tests/hosts/fortran_host.f90"):
         forward(name, *output(["./host", LIBRARY], folder))
         code, text = output(["./host", "/nowhere"], folder)
         tap.ok(code != 0 and "status -5: cannot use '/nowhere'" in text,
@@ -39,48 +54,47 @@ def test_one_process(name, command, folder):
 
 
 def test_ranks(name, command, launcher, folder, **variables):
-    code, text = output([*command, MODULE, f"{ROOT}/tests/hosts/fortran_ranks.f90", "-o", "ranks", "-ldl"], folder,
-                        **variables)
-    if not tap.ok(code == 0, f"{name}: a host over ranks is compiled", text):
+    if not compiled(f"{name}: a host over ranks", folder, command, "tests/hosts/fortran_ranks.f90", **variables):
         return
     for ranks in "1", "3":
-        code, text = output([launcher, "-n", ranks, "./ranks", LIBRARY], folder)
+        code, text = output([launcher, "-n", ranks, "./host", LIBRARY], folder)
         for line in "the sums are right", "the mesh is right", "the network learns", "the network learns on line":
             tap.ok(code == 0 and line + "\n" in text, f"{name}, {ranks} ranks: {line}", code, text)
-    code, text = output([launcher, "-n", "3", "./ranks", LIBRARY, "fail"], folder)
+    code, text = output([launcher, "-n", "3", "./host", LIBRARY, "fail"], folder)
     tap.ok(code != 0 and "status -6: " in text and "did not end" not in text,
            f"{name}: without ierr a failure ends the communicator", code, text)
 
 
 def test_f08(name, command, launcher, folder):
-    code, text = output([*command, MODULE, f"{ROOT}/adapters/fortran/graft_f08.f90",
-                         f"{ROOT}/tests/hosts/fortran_f08.f90", "-o", "f08", "-ldl"], folder)
-    if tap.ok(code == 0, f"{name}: a host of mpi_f08 is compiled", text):
-        code, text = output([launcher, "-n", "2", "./f08", LIBRARY], folder)
+    if compiled(f"{name}: a host of mpi_f08", folder, command, "adapters/fortran/graft_f08.f90",
+                "tests/hosts/fortran_f08.f90"):
+        code, text = output([launcher, "-n", "2", "./host", LIBRARY], folder)
         tap.ok(code == 0 and "the ranks are right" in text, f"{name}: its communicator is taken", code, text)
 
 
-def main():
-    compilers = {"gfortran": ["gfortran", *GFORTRAN, "-fcheck=all", "-fsanitize=address,undefined"],
-                 "flang": ["flang-new-19"]}
-    for name, command in compilers.items():
+def main(base):
+    folders = {}
+    for name, command in {"gfortran": ["gfortran", *GFORTRAN, "-fcheck=all", "-fsanitize=address"],
+                          "flang": ["flang-new-19"]}.items():
         if shutil.which(command[0]) is None:
             tap.skip(f"{name}: hosts in Fortran", f"{command[0]} is not installed")
             continue
-        with tempfile.TemporaryDirectory(prefix="graft-fortran-") as folder:
-            test_one_process(name, command, folder)
+        folders[name] = module(base, name, command)
+        test_one_process(name, command, folders[name])
+    if "gfortran" in folders:
+        folders["gfortran"] = module(base, "gfortran for MPI", ["gfortran"])
     for launcher in sys.argv[3:]:
         mpi = launcher.rpartition(".")[2]
-        if shutil.which("mpifort." + mpi) is None or shutil.which("gfortran") is None:
+        if shutil.which("mpifort." + mpi) is None or "gfortran" not in folders:
             tap.skip(f"{mpi}: hosts in Fortran", f"gfortran or mpifort.{mpi} is not installed")
             continue
-        with tempfile.TemporaryDirectory(prefix="graft-fortran-") as folder:
-            command = ["mpifort." + mpi, *GFORTRAN[1:-1]]
-            test_ranks(f"{mpi}, gfortran", command, launcher, folder)
-            test_f08(mpi, command, launcher, folder)
-            if mpi == "openmpi" and shutil.which("flang-new-19"):
-                test_ranks("openmpi, flang", ["mpifort.openmpi"], launcher, folder, OMPI_FC="flang-new-19")
+        command = ["mpifort." + mpi, *GFORTRAN[1:-1]]
+        test_ranks(f"{mpi}, gfortran", command, launcher, folders["gfortran"])
+        test_f08(mpi, command, launcher, folders["gfortran"])
+        if mpi == "openmpi" and "flang" in folders:
+            test_ranks("openmpi, flang", ["mpifort.openmpi"], launcher, folders["flang"], OMPI_FC="flang-new-19")
 
 
-main()
+with tempfile.TemporaryDirectory(prefix="graft-fortran-") as scratch:
+    main(scratch)
 tap.done()
