@@ -89,6 +89,15 @@ static PetscErrorCode ts_start(Vec u)
     PetscFunctionReturn(0);
 }
 
+/* Whether a node, or a row of the halo, has the position of a row of the matrix. */
+static int ts_lies_at(const graft_mesh_view *view, int64_t node, PetscInt row)
+{
+    const PetscInt x = row % SIDE, y = row / SIDE;
+
+    return fabs(view->position[2 * node] - (double)x / (SIDE - 1)) < 1e-14 &&
+           fabs(view->position[2 * node + 1] - (double)y / (SIDE - 1)) < 1e-14;
+}
+
 /* Nodes are rows, edges are entries off the diagonal, with their positions. */
 static PetscErrorCode ts_mesh(const graft_petsc_mesh *m, Mat a)
 {
@@ -113,10 +122,8 @@ static PetscErrorCode ts_mesh(const graft_petsc_mesh *m, Mat a)
             const int64_t at = view.row_ptr[node] + others;
 
             if (columns[k] == first + i) continue;
-            good =
-                at < view.row_ptr[node + 1] &&
-                fabs(view.offset[2 * at] - (double)(columns[k] % SIDE - (first + i) % SIDE) / (SIDE - 1)) < 1e-14 &&
-                fabs(view.offset[2 * at + 1] - (double)(columns[k] / SIDE - (first + i) / SIDE) / (SIDE - 1)) < 1e-14;
+            good = at < view.row_ptr[node + 1] && ts_lies_at(&view, view.source[at], columns[k]) &&
+                   ts_lies_at(&view, node, first + i);
             others++;
         }
         good = good && view.row_ptr[node + 1] - view.row_ptr[node] == others;
