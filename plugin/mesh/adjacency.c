@@ -209,8 +209,8 @@ static void tidy_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 }
 
 /* Move the rows together, and put them into a block of their own if that saves an eighth of the memory. */
-static int32_t join_rows(const graft_context *context, const struct tidy *t, int64_t n, int64_t *row_ptr,
-                         int32_t **source, graft_error *error)
+static int32_t join_tidy_rows(const graft_context *context, const struct tidy *t, int64_t n, int64_t *row_ptr,
+                              int32_t **source, graft_error *error)
 {
     const int64_t candidates = row_ptr[n];
     int64_t       count = 0;
@@ -243,7 +243,7 @@ int32_t gr_adjacency_tidy(const graft_context *context, struct gr_team team, int
 
     if (rc < 0) return rc;
     gr_parallel_chunks(team, n * OPERATIONS_OF_NODE, n, GR_MESH_CHUNK, tidy_chunk, &t);
-    rc = join_rows(context, &t, n, row_ptr, source, error);
+    rc = join_tidy_rows(context, &t, n, row_ptr, source, error);
     gr_free(context, t.left);
     return rc;
 }
