@@ -10,7 +10,7 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define GR_INLINE static inline __attribute__((always_inline))
 
-enum { VECTOR_BYTES = 64 };
+enum { VECTOR_BYTES = 32 };
 
 typedef float   floats __attribute__((vector_size(VECTOR_BYTES)));
 typedef int32_t words __attribute__((vector_size(VECTOR_BYTES)));
