@@ -74,7 +74,7 @@ done:
  * CRC. `adds`: to a y that is there. */
 static int32_t try_rows(struct gr_mgn *g, int64_t in, int64_t out, int adds, struct trial *trial, graft_error *error)
 {
-    static const int64_t counts[] = { 1, 2, 5, GR_MGN_ROWS / 2 + 1, GR_MGN_ROWS };
+    static const int64_t counts[] = { 1, 2, 3, GR_MGN_ROWS / 2 + 1, GR_MGN_ROWS };
     const uint64_t       bytes = (uint64_t)(out * g->element);
     char                *x = NULL, *y = NULL;
     struct gr_mgn_matrix w = { .stride = in, .out = out, .in = in };

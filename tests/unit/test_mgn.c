@@ -94,7 +94,8 @@ static void test_mgn_forward(graft_dtype dtype, const char *module)
         graft_error             error = GRAFT_INIT(graft_error);
         double                  far = INFINITY;
 
-        if (mgn_scene_init(&s, api->context, &what, 90, 530, form % 2, dtype, &error) < 0) diag("%s", error.message);
+        if (mgn_scene_init(&s, api->context, &what, 60, 2 * GR_MGN_ROWS + 18, form % 2, dtype, &error) < 0)
+            diag("%s", error.message);
         else far = forward_error(&s);
         if (far > worst) worst_form = form;
         worst = fmax(worst, far);
@@ -130,14 +131,14 @@ static void test_mgn_threads(graft_dtype dtype)
     const struct oracle_mgn what = {
         .width = 24, .layers = 2, .linear = 3, .is_elu = 1, .has_norm = 1, .n_node_in = 5, .n_edge_in = 3, .n_out = 2
     };
-    const size_t     bytes = 1500 * 2 * (dtype == GRAFT_F64 ? sizeof(double) : sizeof(float));
+    const size_t     bytes = 6 * GR_MGN_ROWS * 2 * (dtype == GRAFT_F64 ? sizeof(double) : sizeof(float));
     struct mgn_scene s;
     graft_error      error = GRAFT_INIT(graft_error);
     char            *first = calloc(bytes, 1), *again = malloc(bytes);
     int64_t          before;
     int              same = 1;
 
-    if (!ok(mgn_scene_init(&s, api->context, &what, 1500, 40, 1, dtype, &error) == GRAFT_OK &&
+    if (!ok(mgn_scene_init(&s, api->context, &what, 6 * GR_MGN_ROWS, 40, 1, dtype, &error) == GRAFT_OK &&
                 mgn_scene_forward(&s, 1, first, &error) == GRAFT_OK,
             "a pass on one thread"))
         diag("%s", error.message);
@@ -244,7 +245,7 @@ static void test_mgn_gradient(void)
         graft_error             error = GRAFT_INIT(graft_error);
         double                  far = INFINITY;
 
-        if (mgn_scene_init(&s, api->context, &what, 23, 270, form % 2, GRAFT_F64, &error) < 0)
+        if (mgn_scene_init(&s, api->context, &what, 23, GR_MGN_ROWS + 14, form % 2, GRAFT_F64, &error) < 0)
             diag("%s", error.message);
         else far = gradient_error(&s);
         if (far > worst) worst_form = form;
@@ -267,7 +268,7 @@ static void test_gradient_bits(graft_dtype dtype)
     graft_error           error = GRAFT_INIT(graft_error);
     int                   same = 1;
 
-    if (mgn_scene_init(&s, api->context, &what, 900, 40, 1, dtype, &error) < 0) diag("%s", error.message);
+    if (mgn_scene_init(&s, api->context, &what, 4 * GR_MGN_ROWS, 40, 1, dtype, &error) < 0) diag("%s", error.message);
     if (gr_mgn_reserve_backward(s.mgn, &error) < 0) diag("%s", error.message);
     for (int turn = 0; turn < 5; turn++) {
         const struct gr_team team = { .threads = turn % 3 + 1 };
