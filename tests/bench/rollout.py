@@ -7,7 +7,9 @@ square, whose exact solution is known. `heat`: a sum of Gaussians that diffuse b
 implicit steps of linear finite elements. Both learn the change of one step from trajectories with random initial
 states, beginning with the same weights, with the same pairs in the same order and the same noise. What is printed is
 the time of training, and the RMSE over the free nodes of trajectories that were not trained with, after 1 step and
-after 50, and over all steps of a rollout; "no change" is the initial state. The last line is Graft / PyTorch.
+after 50, and over all steps of a rollout; "no change" is the initial state. The trained network also makes these
+rollouts on ranks that own strips of the mesh, with rows of the halo in 32 bits and in 8 bits. The last line is Graft /
+PyTorch.
 """
 import argparse
 import json
@@ -16,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import numpy as np
@@ -36,6 +39,8 @@ def arguments():
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="default: %(default)s")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
                         help="default: all processors")
+    parser.add_argument("--ranks", type=int, default=4, metavar="N",
+                        help="of rollouts with messages in 32 and in 8 bits (default: %(default)s)")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more options of Graft")
     parser.add_argument("--python", default=sys.executable, metavar="PATH", help="the one that has torch")
     options = parser.parse_args()
@@ -139,17 +144,20 @@ def steps_of(options, case):
     return options.train or CASES[case]["train"]
 
 
+def settings(options, case):
+    model = CASES[case]
+    return {"mgn.width": options.width, "mgn.layers": model["layers"], "mgn.linear": model["linear"],
+            "mgn.norm": model["norm"], "mgn.activation": model["activation"], "mgn.noise": 0, "mgn.lr": model["rate"],
+            "mgn.lr_end": RATE_END, "mgn.weight_decay": 0, "mgn.warmup": WARMUP, "mgn.steps": steps_of(options, case),
+            "mgn.gather": 0, **dict(word.split("=", 1) for word in options.set)}
+
+
 def run_graft(options, case, data, seed, path):
     """Errors of Graft, and seconds of training. The initial weights are written to `path`, for PyTorch."""
     import graft
-    model = CASES[case]
     mesh = graft.Mesh(data["points"], data["triangles"], period=data["period"], threads=options.threads, seed=seed)
-    more = dict(word.split("=", 1) for word in options.set)
-    net = graft.Network(mesh, 1, 1, {
-        "mgn.width": options.width, "mgn.layers": model["layers"], "mgn.linear": model["linear"],
-        "mgn.norm": model["norm"], "mgn.activation": model["activation"], "mgn.noise": 0, "mgn.lr": model["rate"],
-        "mgn.lr_end": RATE_END, "mgn.weight_decay": 0, "mgn.warmup": WARMUP, "mgn.steps": steps_of(options, case),
-        "mgn.gather": 0, **more}, predicts="change", constant=data["constant"], is_free=data["inside"])
+    net = graft.Network(mesh, 1, 1, settings(options, case), predicts="change", constant=data["constant"],
+                        is_free=data["inside"])
     np.savez(path, **net.state())
     draw, begin, found = np.random.default_rng(seed), time.perf_counter(), []
     for _ in range(steps_of(options, case)):
@@ -159,7 +167,42 @@ def run_graft(options, case, data, seed, path):
         states = [truth[0]]
         net.rollout(truth[0].copy(), options.rollout, lambda state, _: states.append(state.copy()))
         found.append(states)
+    net.save(path + ".safetensors")
     return [seconds] + errors(data, np.array(found))
+
+
+def run_ranks(options, case, data, path, codec):
+    """Errors of the trained network where strips of the mesh are owned by ranks, which are threads here, and the bytes
+    that a rank sends in a step."""
+    import graft
+    owner = np.minimum((data["points"][:, 0] * options.ranks).astype(np.int32), options.ranks - 1)
+    states = np.zeros((len(data["test"]), options.rollout + 1) + data["test"].shape[2:])
+    states[:, 0], sent = data["test"][:, 0], [0] * options.ranks
+
+    def run(ranks):
+        cells = data["triangles"][(owner[data["triangles"]] == ranks.rank).any(1)]
+        rows, cells = np.unique(cells, return_inverse=True)
+        mesh = graft.Mesh(data["points"][rows], cells.reshape(-1, 3).astype(np.int32), ids=rows, owners=owner[rows],
+                          period=data["period"], ranks=ranks, threads=1)
+        net = graft.Network(mesh, 1, 1, {**settings(options, case), "halo.codec": codec}, predicts="change",
+                            constant=data["constant"][rows], is_free=data["inside"][rows])
+        net.load(path + ".safetensors")
+        own = owner[rows] == ranks.rank
+        for run, truth in zip(states, data["test"]):
+            def keep(state, step):
+                run[step][rows[own]] = state[own]
+            net.rollout(truth[0][rows].copy(), options.rollout, keep)
+        sent[ranks.rank] = net.info()["bytes_sent"]
+        net.close()
+        mesh.close()
+        ranks.close()
+
+    threads = [threading.Thread(target=run, args=(ranks,)) for ranks in graft.Ranks.threads(options.ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [float(sum(sent))] + errors(data, states)
 
 
 def run_torch(options, case, seed, path):
@@ -171,10 +214,14 @@ def run_torch(options, case, seed, path):
     return json.loads(done.stdout)
 
 
-def report(case, rows):
+def report(case, options, rows):
     print(f"{case:10s} {'':12s} {'training s':>10s} {'1 step':>10s} {'50 steps':>10s} {'all':>10s}")
-    for name, columns in rows.items():
+    for name in ("Graft", "PyTorch", "no change"):
+        columns = rows[name]
         print(f"{'':10s} {name:12s} " + " ".join(f"{statistics.mean(column):10.3g}" for column in zip(*columns)))
+    ratios = [statistics.mean(q8) / statistics.mean(f32) for f32, q8 in zip(zip(*rows["f32"]), zip(*rows["q8"]))]
+    print(f"{'':10s} {options.ranks} ranks, messages in 8 bits / in 32 bits: bytes {ratios[0]:.3f}, errors "
+          + " ".join(f"{ratio:.3f}" for ratio in ratios[1:]))
     pairs = zip(zip(*rows["Graft"]), zip(*rows["PyTorch"]))
     ratios = [statistics.mean(ours) / statistics.mean(theirs) for ours, theirs in pairs]
     print(f"{'':10s} {'ratio':12s} " + " ".join(f"{ratio:10.3f}" for ratio in ratios), flush=True)
@@ -184,13 +231,15 @@ def main():
     options = arguments()
     for case in options.cases:
         data = prepare(options, case)
-        rows = {"Graft": [], "PyTorch": [], "no change": [[0.0] + no_change(data)]}
+        rows = {"Graft": [], "PyTorch": [], "f32": [], "q8": [], "no change": [[0.0] + no_change(data)]}
         for seed in range(options.seeds):
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "weights.npz")
                 rows["Graft"].append(run_graft(options, case, data, seed, path))
                 rows["PyTorch"].append(run_torch(options, case, seed, path))
-        report(case, rows)
+                for codec in ("f32", "q8"):
+                    rows[codec].append(run_ranks(options, case, data, path, codec))
+        report(case, options, rows)
 
 
 if __name__ == "__main__":
