@@ -230,6 +230,13 @@ done:
     return rc;
 }
 
+/* Whether a file sets all that state_set() can set. */
+static int has_whole_state(const graft_network *n, const struct gr_tensors *header)
+{
+    return has_any(header, "statistics.") && has_any(header, "progress.") &&
+           (has_any(header, "optimizer.") || n->training.m == NULL);
+}
+
 int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_error *error)
 {
     struct gr_tensor_file from = { .file = { .fd = -1 } };
@@ -237,7 +244,7 @@ int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_er
     struct gr_pool        pool = { NULL, 0 };
     void                **copies = NULL;
 
-    GR_TRY(gr_network_agree(n, rc, 0, error));
+    GR_TRY(gr_comm_agree(comm, rc, error)); /* not on the state: the file may mend that ranks differ in it */
     GR_TRY(gr_tensor_file_open(n->context, comm, path, &from, error));
     rc = check_file(n, &from, error);
     if (rc == GRAFT_OK) rc = GR_POOL_NEW(n->context, &pool, copies, 4 * n->n_tensors + 3 * GR_STATISTICS + 1, error);
@@ -248,6 +255,7 @@ int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_er
         gr_log(n->context, GRAFT_LOG_WARNING, "'%s' has no checksums: damage of its weights is not noticed",
                from.file.name);
     gr_network_take_items(n, copies);
+    if (has_whole_state(n, &from.header)) n->digest = 0;
 done:
     gr_pool_fini(n->context, &pool);
     gr_tensor_file_close(&from);

@@ -153,7 +153,7 @@ int32_t gr_network_state_set(graft_network *n, const graft_state_item *item, gra
     GR_TRY(gr_network_check_values(item, error));
     bytes = (uint64_t)gr_network_item_count(&ours) * (ours.dtype == GRAFT_F32 ? 4 : 8);
     memmove((void *)(uintptr_t)ours.data, item->data, bytes);
-    n->digest = gr_crc(gr_crc(n->digest, ours.name, strlen(ours.name)), ours.data, bytes);
+    n->digest += gr_crc(gr_crc(0, ours.name, strlen(ours.name)), ours.data, bytes); /* in any order */
     gr_network_state_changed(n);
 done:
     return rc;

@@ -510,6 +510,39 @@ static int32_t destroy_begun(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
+static int32_t set_bias(struct host *host, struct network_rank *n, const char *name, double value)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+    double           values[8] = { value };
+
+    for (int32_t k = 0; n->networks->state_item(n->network, k, &item, NULL) == GRAFT_OK; k++) {
+        if (strcmp(item.name, name) != 0) continue;
+        item.data = values;
+        return n->networks->state_set(n->network, &item, &host->error);
+    }
+    return GRAFT_ERR_NOT_FOUND;
+}
+
+/* Ranks may set items in any order, and a file mends what one of them has set alone. */
+static int32_t set_alone(struct host *host, struct network_rank *n)
+{
+    static const char *const names[] = { "decoder.0.bias", "node_encoder.0.bias" };
+    const int                first = host->rank == WRONG;
+    char                     path[64];
+
+    snprintf(path, sizeof path, "/tmp/graft-set-alone-%d.safetensors", (int)getpid());
+    CHECK(n->networks->save(n->network, path, &host->error) == GRAFT_OK);
+    CHECK(set_bias(host, n, names[first], 2 - first) == GRAFT_OK && set_bias(host, n, names[!first], 1 + first) == 0);
+    CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_OK);
+    CHECK(n->networks->save(n->network, path, &host->error) == GRAFT_OK);
+    if (host->rank == WRONG) CHECK(set_bias(host, n, names[0], 7) == GRAFT_OK);
+    CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_ERR_ARG && strstr(host->error.message, "state_set") != NULL);
+    CHECK(n->networks->load(n->network, path, &host->error) == GRAFT_OK);
+    CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_OK);
+    if (host->rank == 0) unlink(path);
+    return GRAFT_OK;
+}
+
 /* Options of messages that networks have no use for. */
 static int32_t options_refused(struct host *host)
 {
@@ -545,6 +578,7 @@ int main(void)
     network_test(&scene, &mesh, RANKS, CUT_RANDOM, "begin and end are made again", settings, begin_again);
     network_test(&scene, &mesh, RANKS, CUT_RANDOM, "destroyed between begin and end", settings, destroy_begun);
     network_test(&scene, &mesh, RANKS, CUT_SHARED, "the same with shared nodes", settings, destroy_begun);
+    network_test(&scene, &mesh, RANKS, CUT_SHARED, "items set by one rank alone", settings, set_alone);
     refuse_options("halo.codec=adaptive", "halo.codec");
     refuse_options("halo.staleness=1", "halo.staleness");
     ok(sizeof cases / sizeof *cases >= 30, "%zu cases of misuse", sizeof cases / sizeof *cases);
