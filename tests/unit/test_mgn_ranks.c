@@ -349,14 +349,14 @@ static void test_module_fails(graft_context *context)
     world_fini(&w);
 }
 
-/* Each allocation of one rank fails: all ranks return the same error, and nothing is left. */
+/* Each allocation of one rank fails: all ranks return the same, a few can be done without, and nothing is left. */
 static void test_mgn_memory(graft_context *context, graft_mesh_kind kind)
 {
     const struct oracle_mgn what = {
         .width = 5, .layers = 1, .linear = 2, .has_norm = 1, .n_node_in = 3, .n_edge_in = 3, .n_out = 2
     };
     static struct world w;
-    int                 runs = 0, good = 1, ended = 0;
+    int                 failed = 0, runs = 0, good = 1, ended = 0;
 
     world_init(&w, context, &what, GRAFT_F32);
     w.kind = kind;
@@ -369,16 +369,17 @@ static void test_mgn_memory(graft_context *context, graft_mesh_kind kind)
         w.fail_at = at;
         ranks_run(&ranks);
         ended = atomic_load(&ranks.fail_at) >= 0;
-        for (int32_t q = 0; q < 2; q++)
-            good &= ended ? ranks.at[q].rc == GRAFT_OK : ranks.at[q].rc < 0 && ranks.at[q].rc == ranks.at[0].rc;
+        for (int32_t q = 0; q < 2; q++) good &= ranks.at[q].rc == (ended ? GRAFT_OK : ranks.at[0].rc);
+        failed += ranks.at[1].rc < 0;
         if (!good)
             diag("allocation %lld: %d %d %s", (long long)at, ranks.at[0].rc, ranks.at[1].rc, ranks.at[1].error.message);
         fault = ranks_fini(&ranks);
         if (fault != NULL) diag("allocation %lld: %s", (long long)at, fault);
         good &= fault == NULL;
     }
-    ok(good && ended, "%s: each of %d allocations of a rank fails, and all ranks say so",
-       kind == GRAFT_MESH_SHARED ? "shared nodes" : "ghosts", runs - 1);
+    ok(good && ended && failed > 10 && failed > runs * 3 / 4,
+       "%s: of %d allocations of a rank %d fail, and all ranks say so",
+       kind == GRAFT_MESH_SHARED ? "shared nodes" : "ghosts", runs - 1, failed);
     world_fini(&w);
 }
 
