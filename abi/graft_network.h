@@ -182,8 +182,8 @@ typedef struct graft_networks {
      *         ranks. [one-caller] Collective. Since 1. */
     int32_t (*load)(graft_network *network, const char *path, graft_error *error);
 
-    /** Describe the network in a few lines: model, widths, weights, work, memory, messages. With option profile also
-     *  the time of each layer and exchange in the last call.
+    /** Describe the network in a few lines: model, widths, weights, work, memory, messages. If option profile was yes
+     *  at create(), also the time of the last begin(), end() and training step.
      * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
     int32_t (*explain)(const graft_network *network, char *text, uint64_t capacity, graft_error *error);
 

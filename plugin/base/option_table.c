@@ -194,7 +194,7 @@ const struct gr_option_row gr_option_table[] = {
     { "sparse_input", CHOICE(resource.sparse_input), "no|yes|auto", "auto", RESOURCES, SAME, EXPERT, "",
       "multiply sparse features without making them dense; auto: if that is cheaper" },
     { "profile", CHOICE(resource.profile), "no|yes", "no", RESOURCES, EACH, USUAL, "",
-      "record where the time of a trainer goes" },
+      "record where the time of a trainer, or of a network on a mesh, goes" },
 
     { "mxm.kernel", TEXT(kernel.mxm), "", "auto", KERNELS, SAME, USUAL | LIVE, "",
       "kernel of the sparse products: auto, or a name" },

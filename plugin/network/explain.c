@@ -26,4 +26,7 @@ void gr_network_explain(const graft_network *n, char *text, uint64_t capacity)
     gr_text_add(&t, "messages   %lld bytes of rows sent in the last inference\n", (long long)info.bytes_sent);
     gr_budget_text(&n->budget, 0, memory, sizeof memory);
     gr_text_add(&t, "memory     in MB: %s\n", memory);
+    if (n->profile)
+        gr_text_add(&t, "time       %.3g s begin, %.3g s end, %.3g s training step, each of the last call\n",
+                    n->seconds[GR_PHASE_BEGIN], n->seconds[GR_PHASE_END], n->seconds[GR_PHASE_STEP]);
 }

@@ -49,12 +49,14 @@ static void take_input(graft_network *n, const graft_field *input)
 
 int32_t gr_network_begin(graft_network *n, const graft_field *input, graft_error *error)
 {
-    int32_t rc = gr_network_check_idle(n, error);
+    const double begin = gr_network_clock(n);
+    int32_t      rc = gr_network_check_idle(n, error);
 
     if (rc < 0) return rc;
     take_input(n, input);
     rc = gr_mgn_forward_begin(n->mgn, n->weights, n->nodes, n->edges, 0, gr_network_team(n), error);
     n->begun = rc == GRAFT_OK;
+    gr_network_measure(n, GR_PHASE_BEGIN, begin);
     return rc;
 }
 
@@ -99,12 +101,14 @@ static void give_values(const graft_network *n, const double *values, const graf
 /* End an inference; its results are in n->values. */
 static int32_t end_values(graft_network *n, graft_error *error)
 {
-    int32_t rc;
+    const double begin = gr_network_clock(n);
+    int32_t      rc;
 
     if (!n->begun) return gr_fail(error, GRAFT_ERR_STATE, "no inference of this network has begun; call begin() first");
     rc = gr_mgn_forward_end(n->mgn, n->output, gr_network_team(n), error);
     n->begun = 0;
     if (rc == GRAFT_OK) finish_values(n);
+    gr_network_measure(n, GR_PHASE_END, begin);
     return rc;
 }
 

@@ -111,6 +111,7 @@ static void describe_network(graft_network *n, const graft_network_args *args, c
     n->n_edge_in = n->mesh->dim + 1;
     n->options = options->mesh;
     n->seed = options->train.seed;
+    n->profile = options->resource.profile;
 }
 
 /* Arrays that have the type of the network. */

@@ -39,6 +39,9 @@ struct gr_network_training {
     struct gr_statistics next[GR_STATISTICS]; /* statistics that a step makes, until it is known to be good */
 };
 
+/** What option profile measures: the seconds of the last call of each. */
+enum gr_network_phase { GR_PHASE_BEGIN, GR_PHASE_END, GR_PHASE_STEP, GR_PHASES };
+
 struct graft_network {
     struct gr_handle handle;
     graft_context   *context;
@@ -70,6 +73,8 @@ struct graft_network {
     struct gr_network_training training;
     int64_t                    steps;
     uint32_t                   digest; /* of what state_set() has set, which must be the same on all ranks */
+    int32_t                    profile;
+    double                     seconds[GR_PHASES]; /* with option profile */
     int                        begun, is_streamed; /* an inference has; a stream trains it */
 };
 
@@ -91,6 +96,17 @@ static inline double gr_network_at(const graft_network *n, const void *array, in
 static inline void gr_network_put(const graft_network *n, void *array, int64_t i, double value)
 {
     gr_real_put(n->dtype, array, i, value);
+}
+
+/** The time now, for gr_network_measure(); 0 without option profile. */
+static inline double gr_network_clock(const graft_network *n)
+{
+    return n->profile ? gr_seconds() : 0;
+}
+
+static inline void gr_network_measure(graft_network *n, enum gr_network_phase phase, double begin)
+{
+    if (n->profile) n->seconds[phase] = gr_seconds() - begin;
 }
 
 struct gr_team gr_network_team(const graft_network *n);

@@ -348,7 +348,7 @@ int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_p
                          graft_network_step *step, graft_error *error)
 {
     const int    is_gathering = n->steps < n->options.gather;
-    const double rate = gr_network_learning_rate(n);
+    const double rate = gr_network_learning_rate(n), begin = gr_network_clock(n);
 
     *step = (graft_network_step){ .size = sizeof *step, .is_gathering = is_gathering, .learning_rate = rate };
     for (int32_t k = 0; rc == GRAFT_OK && k < count; k++) rc = gr_network_check_pair(n, &pairs[k], k, error);
@@ -364,6 +364,7 @@ int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_p
     }
     for (int k = 0; k < GR_STATISTICS; k++) gr_statistics_copy(&n->statistics[k], &n->training.next[k]);
     step->step = ++n->steps;
+    gr_network_measure(n, GR_PHASE_STEP, begin);
 done:
     return rc;
 }

@@ -341,6 +341,7 @@ static int32_t explain_body(struct host *host)
     if (rc == GRAFT_OK) rc = n.networks->explain(n.network, text, sizeof text, &host->error);
     if (rc == GRAFT_OK && (strstr(text, "width=8") == NULL || strstr(text, "the change of the first inputs") == NULL))
         rc = network_blame(host, "%.300s", text);
+    if (rc == GRAFT_OK && strstr(text, " s training step") == NULL) rc = network_blame(host, "there are no times");
     if (rc == GRAFT_OK) rc = n.networks->explain(n.network, small, sizeof small, &host->error);
     if (rc == GRAFT_OK && strlen(small) != 9) rc = network_blame(host, "a text is not cut");
     network_rank_fini(&n);
@@ -380,7 +381,7 @@ int main(void)
     scene.predicts = GRAFT_PREDICTS_VALUE;
     network_test(&scene, &mesh, 1, 0, "ensemble", SMALL, compare_ensemble);
     scene.predicts = GRAFT_PREDICTS_CHANGE;
-    ok_fault("explain", network_run(&scene, &mesh, 1, 0, SMALL, explain_body));
+    ok_fault("explain", network_run(&scene, &mesh, 1, 0, SMALL " profile=yes", explain_body));
     test_mesh_fini(&mesh);
     return done();
 }
