@@ -74,6 +74,12 @@ SANITIZED = {
     "tests/unit/test_update": [],
     "tests/unit/test_update_edges": [],
     "tests/unit/test_nonfinite": [],
+    "tests/unit/test_mesh_broken": [],
+    "tests/unit/test_mesh_ranks": [],
+    "tests/unit/test_mgn": [],
+    "tests/unit/test_network_misuse": [],
+    "tests/unit/test_network_state": [],
+    "tests/unit/test_stream": [],
     "tests/mpi/test_mpi_openmpi": ["header"],
     "tests/mpi/test_mpi_mpich": ["header"],
 }
@@ -91,6 +97,9 @@ THREADED = {
     "tests/unit/test_gradient": ["gcn"],
     "tests/unit/test_group": [],
     "tests/unit/test_halo": [],
+    "tests/unit/test_mesh_ranks": [],
+    "tests/unit/test_mgn_ranks": [],
+    "tests/unit/test_network_misuse": [],
     "tests/unit/test_workers": ["few"],  # not above: the leak checker crashes at its exit
     "tests/abi/test_callers": [],
 }
