@@ -24,8 +24,8 @@ GRAFT_EXTERN_C_BEGIN
  *     y~_i = MLP_out(h_i), without LayerNorm                                       decoder
  *
  * The first product of MLP_e is the sum of three, of which two are computed once for each node. Sources: MeshGraphNets
- * (arXiv 2010.03409, section 3.2); nekRS-ML for shared nodes. Defaults are those of MeshGraphNets; for nekRS-ML set
- * mgn.activation=elu, mgn.sum=new, mgn.edges=encoded, mgn.edge_scale=longest.
+ * (arXiv 2010.03409, section 3.2); nekRS-ML for shared nodes. Defaults are those of MeshGraphNets, but for noise; for
+ * nekRS-ML set mgn.activation=elu, mgn.sum=new, mgn.edges=encoded, mgn.edge_scale=longest, mgn.residual=yes.
  *
  * Options of a network are those of the group "mesh models", and seed, model.type (f32 or f64), threads, memory.limit,
  * dense.module, clip_norm, halo.codec, halo.rounding, halo.nonfinite. A network keeps them from create() on, also those
@@ -145,8 +145,10 @@ typedef struct graft_networks {
      * [one-caller] [starts-openmp]. Collective. Since 1. */
     int32_t (*gradient)(graft_network *network, const graft_pair *pair, double *loss, graft_error *error);
 
-    /** Train with `count` pairs in one step: statistics are updated (for the first mgn.freeze steps), noise is added to
-     *  the inputs, and AdamW follows the mean gradient.
+    /** Train with `count` pairs in one step: statistics are updated (for the first mgn.freeze steps; those of outputs
+     *  are of free nodes), noise is added to inputs, and AdamW follows the mean gradient. The noise of a column has the
+     *  deviation mgn.noise, in units of the data. It is added to the first n_out inputs of free nodes, depends on seed,
+     *  step, pair, id and column alone, and is 0 by default: MeshGraphNets has 0.02 for velocities of about 1.
      * \param[out] step  May be NULL.
      * \return OK; ERR_ARG; ERR_NONFINITE (a pair, the loss or a gradient: the network is as before); ERR_NOMEM;
      *         ERR_PEER. The same on all ranks. [one-caller] [starts-openmp]. Collective. Memory: at the first step, see
