@@ -119,6 +119,7 @@ typedef struct graft_meshes {
      *         a node: the message has rank, row and what was found); ERR_UNSUPPORTED (2147483647 rows or edges of a
      *         rank, or more); ERR_NOMEM; ERR_PEER. The same on all ranks, but for a null context or an invalid
      *         transport.
+     * Options that a mesh reads: halo.timeout, which its networks have too, and threads.
      * [one-caller] [starts-openmp]. Collective. Memory: see info(); while it runs up to three times the bytes of the
      * arrays given, and 32 + 16 dim bytes for each node in the box of another rank. Source: nekRS-ML, plugin gnn, for
      * SHARED. Since 1. */

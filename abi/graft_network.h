@@ -58,7 +58,7 @@ typedef struct graft_network_info {
     int64_t     n_steps;       /**< training steps so far */
     double      multiply_adds; /**< of one inference on this rank */
     int64_t     bytes;         /**< memory of this rank beside the mesh */
-    int64_t     bytes_sent;    /**< by this rank in the last inference, without frames */
+    int64_t     bytes_sent;    /**< by this rank for the last inference, or the last pair, without frames */
     double      learning_rate; /**< of the next step */
 } graft_network_info;
 
@@ -114,8 +114,11 @@ typedef struct graft_networks {
     /** Begin an inference: copy `input`, which may change afterwards, encode it, and send the first rows of the halo.
      *  Until end() the host may compute, and call other objects.
      * \param[in]  input   [n_rows x n_in]
-     * \return OK; ERR_ARG (null, shapes, types); ERR_STATE (an inference has begun and not ended): on this rank only.
-     *         ERR_PEER: on all. [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
+     * \return OK; on this rank only, where the call can be made again: ERR_ARG (null, shapes, types), ERR_STATE (an
+     *         inference has begun and not ended), ERR_NONFINITE (with ghosts, halo.nonfinite=refuse and rows in 8
+     *         bits or fewer: the input); on all: ERR_PEER. With that option rows of a layer that are not finite,
+     *         of a finite input too, end the messages of the mesh for good: begin() or end() returns ERR_FORMAT on
+     *         their rank, and ERR_PEER on others. [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
     int32_t (*begin)(graft_network *network, const graft_field *input, graft_error *error);
 
     /** End an inference.
@@ -131,10 +134,11 @@ typedef struct graft_networks {
     int32_t (*rollout)(graft_network *network, const graft_rollout *args, graft_error *error);
 
     /** Infer with several networks on one mesh, and return mean and standard deviation of their results.
-     * \param[in]  networks  [count] of the same n_in, n_out and `predicts`.
+     * \param[in]  networks  [count] of the same n_in, n_out and `predicts`, on all ranks in the same order.
      * \param[out] mean, deviation  [n_rows x n_out], as output of end(); either may be NULL.
-     * \return as begin() and end(). [one-caller] [starts-openmp]. Collective. Memory during the call: 16 n_rows n_out
-     * bytes. Since 1. */
+     * \return as begin() and end(), but all ranks agree on what is wrong; ERR_ARG (ranks that disagree). Where count is
+     *         below 1, or networks[0] no network, ERR_ARG on this rank only. [one-caller] [starts-openmp]. Collective.
+     *         Memory during the call: 16 n_rows n_out bytes. Since 1. */
     int32_t (*ensemble)(graft_network *const *networks, int32_t count, const graft_field *input,
                         const graft_field *mean, const graft_field *deviation, graft_error *error);
 

@@ -48,6 +48,7 @@ static int32_t network_begin(graft_network *network, const graft_field *input, g
 
     GR_TRY(rc);
     GR_TRY(read_field(network, input, "input", network->n_in, &ours, &call.error));
+    GR_TRY(gr_network_check_input(network, &ours, &call.error));
     rc = gr_network_begin(network, &ours, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -82,6 +83,7 @@ static int32_t read_rollout(const graft_network *n, const graft_rollout *args, g
     GR_TRY(read_field(n, ours->state, "args.state", n->n_in, &fields[1], error));
     ours->initial = &fields[0];
     ours->state = &fields[1];
+    rc = gr_network_check_input(n, ours->initial, error);
 done:
     return rc;
 }
@@ -139,10 +141,11 @@ static int32_t network_ensemble(graft_network *const *networks, int32_t count, c
     GR_TRY(rc);
     rc = check_members(networks, count, &call.error);
     if (rc == GRAFT_OK) rc = read_field(first, input, "input", first->n_in, &ours[0], &call.error);
+    for (int32_t k = 0; rc == GRAFT_OK && k < count; k++)
+        rc = gr_network_check_input(networks[k], &ours[0], &call.error);
     if (rc == GRAFT_OK) rc = read_result(first, &mean, "mean", &ours[1], &call.error);
     if (rc == GRAFT_OK) rc = read_result(first, &deviation, "deviation", &ours[2], &call.error);
-    GR_TRY(gr_network_agree(first, rc, count, &call.error));
-    rc = gr_network_ensemble(networks, count, &ours[0], mean, deviation, &call.error);
+    rc = gr_network_ensemble(networks, count, rc, &ours[0], mean, deviation, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -218,6 +221,7 @@ static int32_t network_train(graft_network *network, const graft_pair *pairs, in
     rc = check_pairs(count, &call.error);
     if (rc == GRAFT_OK && step != NULL) rc = gr_struct_check_out(step, "step", &call.error);
     if (rc == GRAFT_OK) rc = stage_pairs(network, pairs, count, staged, &call.error);
+    if (rc == GRAFT_OK) rc = gr_network_reserve_moments(network, &call.error);
     GR_TRY(gr_network_train(network, rc, staged, count, &ours, &call.error));
     if (step != NULL) rc = gr_struct_write(step, &ours, sizeof ours, "step", &call.error);
 done:

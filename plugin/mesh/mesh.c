@@ -64,6 +64,7 @@ static int32_t read_local(graft_mesh *mesh, struct gr_local_mesh *local, graft_e
     GR_TRY(rc);
     mesh->kind = local->args->kind;
     mesh->dim = local->args->dim;
+    mesh->index_base = local->args->index_base;
     mesh->n_rows = local->args->n_rows;
     memcpy(mesh->period, local->args->period, sizeof mesh->period);
     rc = gr_local_nodes(local, error);

@@ -36,6 +36,8 @@ struct graft_mesh {
     int32_t          uses; /* the host's, and those of its networks */
     graft_mesh_kind  kind;
     int32_t          dim;
+    int32_t          index_base; /* of rows in messages */
+    int64_t          networks;   /* made on it so far, the same on all ranks */
 
     int64_t  n_rows;      /* of the host's arrays */
     int32_t *node_of;     /* [n_rows] -1: a ghost */

@@ -193,11 +193,15 @@ int32_t gr_mgn_reserve_backward(struct gr_mgn *g, graft_error *error)
     GR_TRY(new_kept_arrays(g, &g->backward_memory, error));
     rc = new_gradients(g, &g->backward_memory, error);
 done:
-    if (rc < 0) {
-        gr_pool_fini(g->context, &g->backward_memory);
-        g->partial = NULL;
-    }
+    if (rc < 0) gr_mgn_release_backward(g);
     return rc;
+}
+
+void gr_mgn_release_backward(struct gr_mgn *g)
+{
+    gr_pool_fini(g->context, &g->backward_memory);
+    g->partial = NULL;
+    g->products = NULL;
 }
 
 double gr_mgn_products_bytes(const struct gr_mgn *g)

@@ -65,6 +65,7 @@ int32_t gr_mgn_compare_copies(struct gr_mgn *mgn, const uint64_t *numbers, int64
 
 /** Have memory for backward passes. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_mgn_reserve_backward(struct gr_mgn *mgn, graft_error *error);
+void    gr_mgn_release_backward(struct gr_mgn *mgn);
 
 /** Let backward passes keep products of edges, and not compute them again; results have the same bits. How many bytes
  *  this takes, and memory for it, which comes after that for backward passes. A failure changes nothing. Not
@@ -93,7 +94,8 @@ int32_t gr_mgn_backward(struct gr_mgn *mgn, const void *weights, const void *nod
                         int32_t (*loss)(void *arg, const void *output, void *gradient_of_output, graft_error *error),
                         void *arg, void *gradient, struct gr_team team, graft_error *error);
 
-/** Bytes that it holds, and those of rows that it sent in the last forward pass, without frames. */
+/** Bytes that it holds, and those of rows that it sent in the last pass, forward or forward and backward, without
+ *  frames. */
 int64_t gr_mgn_bytes(const struct gr_mgn *mgn);
 int64_t gr_mgn_bytes_sent(const struct gr_mgn *mgn);
 

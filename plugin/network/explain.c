@@ -23,7 +23,7 @@ void gr_network_explain(const graft_network *n, char *text, uint64_t capacity)
     gr_text_add(&t, "mesh       %lld nodes and %lld edges of rank %d of %d\n", (long long)n->mesh->n_nodes,
                 (long long)n->mesh->n_edges, n->mesh->comm->rank, n->mesh->comm->n_ranks);
     gr_text_add(&t, "work       %.3g multiply-adds of an inference\n", info.multiply_adds);
-    gr_text_add(&t, "messages   %lld bytes of rows sent in the last inference\n", (long long)info.bytes_sent);
+    gr_text_add(&t, "messages   %lld bytes of rows sent for the last inference or pair\n", (long long)info.bytes_sent);
     gr_budget_text(&n->budget, 0, memory, sizeof memory);
     gr_text_add(&t, "memory     in MB: %s\n", memory);
     if (n->profile)

@@ -224,7 +224,10 @@ static int32_t check_file(graft_network *n, const struct gr_tensor_file *from, g
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_network_check_texts(n, &from->header, from->file.name, error));
-    if (has_any(&from->header, "optimizer.")) GR_TRY(gr_network_reserve_moments(n, error));
+    if (has_any(&from->header, "optimizer.")) {
+        GR_TRY(gr_network_reserve_moments(n, error));
+        n->training.has_moments = 1;
+    }
     rc = gr_network_check_tensors(n, &from->file, &from->header, NULL, error);
 done:
     return rc;
@@ -234,11 +237,12 @@ done:
 static int has_whole_state(const graft_network *n, const struct gr_tensors *header)
 {
     return has_any(header, "statistics.") && has_any(header, "progress.") &&
-           (has_any(header, "optimizer.") || n->training.m == NULL);
+           (has_any(header, "optimizer.") || !n->training.has_moments);
 }
 
 int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_error *error)
 {
+    const int32_t         had_moments = n->training.has_moments;
     struct gr_tensor_file from = { .file = { .fd = -1 } };
     struct gr_comm       *comm = n->mesh->comm;
     struct gr_pool        pool = { NULL, 0 };
@@ -257,6 +261,7 @@ int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_er
     gr_network_take_items(n, copies);
     if (has_whole_state(n, &from.header)) n->digest = 0;
 done:
+    if (rc < 0) n->training.has_moments = had_moments;
     gr_pool_fini(n->context, &pool);
     gr_tensor_file_close(&from);
     return rc;

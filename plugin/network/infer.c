@@ -1,5 +1,6 @@
 /* Inference: begin and end, rollouts, ensembles.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/crc.h"
 #include "comm/collective.h"
 #include "network/fields.h"
 #include "network/network.h"
@@ -45,6 +46,33 @@ static void take_input(graft_network *n, const graft_field *input)
             for (int64_t i = 0; j < n->n_out && i < count; i++) n->values[(first + i) * n->n_out + j] = column[i];
         }
     }
+}
+
+int32_t gr_network_check_finite(const graft_network *n, const graft_field *field, const char *name, int only_free,
+                                graft_error *error)
+{
+    double column[GR_FIELD_ROWS];
+
+    for (int64_t first = 0; first < n->mesh->n_nodes; first += GR_FIELD_ROWS) {
+        const int64_t left = n->mesh->n_nodes - first, count = left < GR_FIELD_ROWS ? left : GR_FIELD_ROWS;
+
+        for (int64_t j = 0; j < field->n_columns; j++) {
+            gr_field_read_column(field, n->mesh->row_of + first, count, j, column);
+            for (int64_t i = 0; i < count; i++) {
+                const double x = n->dtype == GRAFT_F64 ? column[i] : (double)(float)column[i];
+
+                if (isfinite(x) || (only_free && !n->is_free[first + i])) continue;
+                return gr_fail(error, GRAFT_ERR_NONFINITE, "%s has %g in row %lld, column %lld; expected finite values",
+                               name, column[i], gr_network_row(n, first + i), (long long)j);
+            }
+        }
+    }
+    return GRAFT_OK;
+}
+
+int32_t gr_network_check_input(const graft_network *n, const graft_field *input, graft_error *error)
+{
+    return n->refuses_nonfinite ? gr_network_check_finite(n, input, "the input", 0, error) : GRAFT_OK;
 }
 
 int32_t gr_network_begin(graft_network *n, const graft_field *input, graft_error *error)
@@ -162,17 +190,32 @@ static void add_result(const graft_network *n, int32_t k, double *mean, double *
     }
 }
 
-int32_t gr_network_ensemble(graft_network *const *networks, int32_t count, const graft_field *input,
+/* Whether all ranks have the same networks in the same order, and the same state of each. */
+static int32_t agree_on_members(graft_network *const *networks, int32_t count, int32_t rc, graft_error *error)
+{
+    static const char *const names[] = { "count", "networks[] in their order (CRC32C)",
+                                         "training steps and what state_set() has set, of networks[] (CRC32C)" };
+    uint32_t                 members = 0, states = 0;
+
+    for (int32_t k = 0; rc == GRAFT_OK && k < count; k++) {
+        members = gr_crc(members, &networks[k]->number, sizeof networks[k]->number);
+        states = gr_crc(states, &networks[k]->steps, sizeof networks[k]->steps);
+        states = gr_crc(states, &networks[k]->digest, sizeof networks[k]->digest);
+    }
+    return gr_comm_agree_same(networks[0]->mesh->comm, rc, names, (uint64_t[]){ (uint64_t)count, members, states }, 3,
+                              error);
+}
+
+int32_t gr_network_ensemble(graft_network *const *networks, int32_t count, int32_t rc, const graft_field *input,
                             const graft_field *mean, const graft_field *deviation, graft_error *error)
 {
     graft_network *n = networks[0];
     const int64_t  size = n->mesh->n_nodes * n->n_out;
     double        *means = NULL, *squares = NULL;
-    int32_t        rc = GRAFT_OK;
 
-    rc = GR_NEW(n->context, means, size, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(n->context, means, size, error);
     if (rc == GRAFT_OK) rc = GR_NEW(n->context, squares, size, error);
-    GR_TRY(gr_comm_agree(n->mesh->comm, rc, error));
+    GR_TRY(agree_on_members(networks, count, rc, error));
     for (int32_t k = 0; k < count; k++) {
         GR_TRY(gr_network_begin(networks[k], input, error));
         GR_TRY(end_values(networks[k], error));

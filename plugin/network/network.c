@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/crc.h"
+#include "base/direction.h"
 #include "comm/compare_options.h"
 #include "network/fields.h"
 
@@ -36,18 +37,19 @@ static int32_t read_constant(const graft_mesh *mesh, const graft_network_args *a
 static int32_t check_given(const graft_mesh *mesh, const struct given *given, graft_error *error)
 {
     for (int64_t i = 0; i < mesh->n_nodes; i++) {
-        const int64_t row = mesh->row_of[i];
+        const int64_t   row = mesh->row_of[i];
+        const long long shown = row + mesh->index_base;
 
         for (int64_t j = 0; j < given->constant.n_columns; j++)
             if (!isfinite(gr_field_at(&given->constant, row, j)))
                 return gr_fail(error, GRAFT_ERR_FORMAT, "args.constant has %g in row %lld, column %lld",
-                               gr_field_at(&given->constant, row, j), (long long)row, (long long)j);
+                               gr_field_at(&given->constant, row, j), shown, (long long)j);
         if (given->loss_weight != NULL && !(given->loss_weight[row] >= 0 && isfinite(given->loss_weight[row])))
             return gr_fail(error, GRAFT_ERR_FORMAT, "args.loss_weight has %g in row %lld, expected 0 or more",
-                           given->loss_weight[row], (long long)row);
+                           given->loss_weight[row], shown);
         if (given->is_free != NULL && given->is_free[row] > 1)
             return gr_fail(error, GRAFT_ERR_FORMAT, "args.is_free has %d in row %lld, expected 0 or 1",
-                           given->is_free[row], (long long)row);
+                           given->is_free[row], shown);
     }
     return GRAFT_OK;
 }
@@ -112,6 +114,8 @@ static void describe_network(graft_network *n, const graft_network_args *args, c
     n->options = options->mesh;
     n->seed = options->train.seed;
     n->profile = options->resource.profile;
+    n->refuses_nonfinite = options->halo.refuses_nonfinite && options->halo.codec[GR_FORWARD].bits < 16 &&
+                           n->mesh->kind == GRAFT_MESH_GHOSTS && n->mesh->comm->n_ranks > 1;
 }
 
 /* Arrays that have the type of the network. */
@@ -254,9 +258,9 @@ static int32_t compare_given(graft_network *n, const struct given *given, graft_
     GR_TRY(gr_mgn_compare_copies(n->mgn, sums, &node, error));
     if (node >= 0)
         rc = gr_fail(error, GRAFT_ERR_FORMAT,
-                     "args: another rank has the node with id %lld (row %d) with another is_free, loss_weight or "
+                     "args: another rank has the node with id %lld (row %lld) with another is_free, loss_weight or "
                      "constant; expected the same on all ranks that share it",
-                     (long long)n->mesh->id[node], n->mesh->row_of[node]);
+                     (long long)n->mesh->id[node], gr_network_row(n, node));
     rc = gr_comm_agree(n->mesh->comm, rc, error);
 done:
     gr_free(n->context, sums);
@@ -292,6 +296,7 @@ int32_t gr_network_create(graft_mesh *mesh, int32_t rc, const graft_network_args
     n->context = mesh->context;
     n->mesh = gr_mesh_use(mesh);
     n->uses = 1;
+    n->number = ++mesh->networks;
     gr_budget_init(&n->budget, n->context, 1000000 * n->context->options.resource.memory_limit);
     describe_network(n, args, &given);
     GR_TRY(fill(n, &given, error));

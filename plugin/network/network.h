@@ -30,6 +30,7 @@ struct gr_network_tensor {
 /** What only training needs; all NULL before the first step. */
 struct gr_network_training {
     void                *m, *v;               /* [n_weights] moments */
+    int32_t              has_moments;         /* they are items: a step was made, or they were set or loaded */
     void                *gradient, *sum;      /* [n_weights] of a pair, and of all pairs of a step */
     double              *input, *target;      /* [n_nodes x n_in], [n_nodes x n_out] of a pair, with noise */
     double              *sums;                /* for statistics over ranks */
@@ -47,6 +48,7 @@ struct graft_network {
     graft_context   *context;
     graft_mesh      *mesh;
     int32_t          uses;
+    int64_t          number; /* among the networks of the mesh, the same on all ranks */
 
     graft_predicts         predicts;
     graft_dtype            dtype;
@@ -76,6 +78,7 @@ struct graft_network {
     int32_t                    profile;
     double                     seconds[GR_PHASES]; /* with option profile */
     int                        begun, is_streamed; /* an inference has; a stream trains it */
+    int                        refuses_nonfinite;  /* rows that are sent must be finite */
 };
 
 /** The type of the network at index i of an array. */
@@ -111,6 +114,12 @@ static inline void gr_network_measure(graft_network *n, enum gr_network_phase ph
 
 struct gr_team gr_network_team(const graft_network *n);
 
+/** The row of a node, as the host numbers them. */
+static inline long long gr_network_row(const graft_network *n, int64_t node)
+{
+    return (long long)n->mesh->row_of[node] + n->mesh->index_base;
+}
+
 /** `args` is complete, but for structs that it points to; rc: what was wrong with it on this rank. Collective.
  *  \return as graft_networks.create(). */
 int32_t gr_network_create(graft_mesh *mesh, int32_t rc, const graft_network_args *args, graft_network **network,
@@ -132,10 +141,17 @@ void gr_network_set_edges(graft_network *n);
 
 /* infer.c: as in graft_networks. Fields are complete, and have the right shapes. */
 int32_t gr_network_check_idle(const graft_network *n, graft_error *error);
+/** Whether a field of the host is finite, in the type of the network, at the nodes that are read. \return OK;
+ *  ERR_NONFINITE. */
+int32_t gr_network_check_finite(const graft_network *n, const graft_field *field, const char *name, int only_free,
+                                graft_error *error);
+/** Whether an input is finite, where rows that are not would be refused later, with all calls on the mesh.
+ *  \return OK; ERR_NONFINITE. */
+int32_t gr_network_check_input(const graft_network *n, const graft_field *input, graft_error *error);
 int32_t gr_network_begin(graft_network *n, const graft_field *input, graft_error *error);
 int32_t gr_network_end(graft_network *n, const graft_field *output, graft_error *error);
 int32_t gr_network_rollout(graft_network *n, int32_t rc, const graft_rollout *args, graft_error *error);
-int32_t gr_network_ensemble(graft_network *const *networks, int32_t count, const graft_field *input,
+int32_t gr_network_ensemble(graft_network *const *networks, int32_t count, int32_t rc, const graft_field *input,
                             const graft_field *mean, const graft_field *deviation, graft_error *error);
 
 /** A pair in the order of nodes of the mesh: input [n_nodes x n_in], target [n_nodes x n_out], whose rows are `stride`
@@ -152,9 +168,11 @@ void    gr_network_copy_field(const graft_network *n, const graft_field *field, 
  *  be smaller than floats near that value can tell. */
 void    gr_network_stage(graft_network *n, const graft_field *input, const graft_field *target, int64_t k,
                          struct gr_network_pair *pair);
-/** Have the memory of training, and space for `count` pairs in the stage. Not collective. \return OK; ERR_NOMEM. */
+/** Have the memory of a gradient, and space for `count` pairs in the stage. A step needs moments too. Not collective.
+ *  \return OK; ERR_NOMEM. */
 int32_t gr_network_reserve_training(graft_network *n, int64_t count, graft_error *error);
-/** Have moments of the optimiser, 0 at first. Not collective. \return OK; ERR_NOMEM. */
+/** Have memory for moments of the optimiser, 0 at first; training.has_moments makes them items of the state. Not
+ *  collective. \return OK; ERR_NOMEM. */
 int32_t gr_network_reserve_moments(graft_network *n, graft_error *error);
 /** Whether the arrays of a pair are finite where they are read. \return OK; ERR_NONFINITE. */
 int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pair *pair, int64_t k,

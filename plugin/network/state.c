@@ -48,7 +48,7 @@ static int is_among(int32_t *k, int32_t count)
 int32_t gr_network_state_item(graft_network *n, int32_t index, graft_state_item *item, graft_error *error)
 {
     const struct gr_network_training *t = &n->training;
-    const int32_t                     moments = t->m != NULL && t->v != NULL ? n->n_tensors : 0;
+    const int32_t                     moments = t->has_moments ? n->n_tensors : 0;
     int32_t                           k = index;
 
     if (index < 0) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "item %d", index);
@@ -80,6 +80,9 @@ int64_t gr_network_item_count(const graft_state_item *item)
     return count;
 }
 
+/* A counter counts on from what is set. */
+static const double COUNTER_MOST = 0x1p62;
+
 int32_t gr_network_check_values(const graft_state_item *item, graft_error *error)
 {
     const int64_t count = gr_network_item_count(item);
@@ -91,9 +94,12 @@ int32_t gr_network_check_values(const graft_state_item *item, graft_error *error
                          : item->dtype == GRAFT_F64 ? ((const double *)item->data)[i]
                                                     : (double)((const float *)item->data)[i];
 
-        if (!isfinite(x) || (from_0 && x < 0))
+        if (!isfinite(x) || (from_0 && x < 0) || (item->dtype == GRAFT_I64 && x > COUNTER_MOST))
             return gr_fail(error, GRAFT_ERR_FORMAT, "item '%.64s' has %g at element %lld, expected %s", item->name, x,
-                           (long long)i, from_0 ? "0 or more" : "finite values");
+                           (long long)i,
+                           item->dtype == GRAFT_I64 ? "0 to 2^62"
+                           : from_0                 ? "0 or more"
+                                                    : "finite values");
     }
     return GRAFT_OK;
 }
@@ -135,8 +141,24 @@ void gr_network_state_changed(graft_network *n)
     n->training.has_gradient = 0;
 }
 
+/* Find the item of the network that has this name, and check what it shall become. Moments are items already. */
+static int32_t check_item_set(graft_network *n, const graft_state_item *item, graft_state_item *ours,
+                              graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_network_find(n, item->name, ours, error));
+    if (strncmp(item->name, "gradient.", 9) == 0)
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "item '%.64s' can be read, but not set", item->name);
+    GR_TRY(check_shape(ours, item, error));
+    rc = gr_network_check_values(item, error);
+done:
+    return rc;
+}
+
 int32_t gr_network_state_set(graft_network *n, const graft_state_item *item, graft_error *error)
 {
+    const int32_t    had_moments = n->training.has_moments;
     graft_state_item ours;
     uint64_t         bytes;
     int32_t          rc = GRAFT_OK;
@@ -145,16 +167,16 @@ int32_t gr_network_state_set(graft_network *n, const graft_state_item *item, gra
         return gr_fail(error, GRAFT_ERR_ARG, "item.%s is null", item->name == NULL ? "name" : "data");
     if (item->n_dims < 0 || item->n_dims > 4)
         return gr_fail(error, GRAFT_ERR_FORMAT, "item '%.64s' has %d dimensions", item->name, item->n_dims);
-    if (strncmp(item->name, "optimizer.", 10) == 0) GR_TRY(gr_network_reserve_moments(n, error));
-    GR_TRY(gr_network_find(n, item->name, &ours, error));
-    if (strncmp(item->name, "gradient.", 9) == 0)
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "item '%.64s' can be read, but not set", item->name);
-    GR_TRY(check_shape(&ours, item, error));
-    GR_TRY(gr_network_check_values(item, error));
+    if (strncmp(item->name, "optimizer.", 10) == 0) {
+        GR_TRY(gr_network_reserve_moments(n, error));
+        n->training.has_moments = 1;
+    }
+    GR_TRY(check_item_set(n, item, &ours, error));
     bytes = (uint64_t)gr_network_item_count(&ours) * (ours.dtype == GRAFT_F32 ? 4 : 8);
     memmove((void *)(uintptr_t)ours.data, item->data, bytes);
     n->digest += gr_crc(gr_crc(0, ours.name, strlen(ours.name)), ours.data, bytes); /* in any order */
     gr_network_state_changed(n);
 done:
+    if (rc < 0) n->training.has_moments = had_moments;
     return rc;
 }

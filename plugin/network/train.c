@@ -81,19 +81,31 @@ static int32_t keep_products(graft_network *n, graft_error *error)
     return rc;
 }
 
-int32_t gr_network_reserve_training(graft_network *n, int64_t count, graft_error *error)
+/* How many bytes a backward pass needs is known when it has them: it gives them back if they are too many. */
+static int32_t reserve_backward(graft_network *n, graft_error *error)
 {
     const int64_t before = gr_mgn_bytes(n->mgn);
-    int32_t       rc = GRAFT_OK;
+    int64_t       more;
+    int32_t       rc = gr_mgn_reserve_backward(n->mgn, error);
 
-    GR_TRY(gr_network_reserve_moments(n, error));
+    GR_TRY(rc);
+    more = gr_mgn_bytes(n->mgn) - before;
+    if (more == 0) return GRAFT_OK;
+    rc = gr_budget_check(&n->budget, (double)more, "training", error);
+    if (rc < 0) gr_mgn_release_backward(n->mgn);
+    else gr_budget_charge(&n->budget, GR_USE_ACTIVATIONS, more);
+done:
+    return rc;
+}
+
+int32_t gr_network_reserve_training(graft_network *n, int64_t count, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
     GR_TRY(reserve_arrays(n, error));
     GR_TRY(reserve_stage(n, count, error));
     GR_TRY(gr_comm_reserve(n->mesh->comm, (uint64_t)(n->shape.n_weights * 8), error));
-    rc = gr_mgn_reserve_backward(n->mgn, error);
-    gr_budget_charge(&n->budget, GR_USE_ACTIVATIONS, gr_mgn_bytes(n->mgn) - before);
-    GR_TRY(rc);
-    GR_TRY(gr_budget_check(&n->budget, 0, "training", error));
+    GR_TRY(reserve_backward(n, error));
     rc = keep_products(n, error);
 done:
     return rc;
@@ -128,8 +140,8 @@ static int32_t refuse_value(const graft_network *n, const char *what, int64_t k,
                             double found, graft_error *error)
 {
     return gr_fail(error, GRAFT_ERR_NONFINITE,
-                   "pair %lld: the %s has %g in row %d, column %lld; expected finite values", (long long)k, what, found,
-                   n->mesh->row_of[node], (long long)column);
+                   "pair %lld: the %s has %g in row %lld, column %lld; expected finite values", (long long)k, what,
+                   found, gr_network_row(n, node), (long long)column);
 }
 
 int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pair *pair, int64_t k, graft_error *error)
@@ -363,6 +375,7 @@ int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_p
         gr_network_follow(n, n->training.sum, rate);
     }
     for (int k = 0; k < GR_STATISTICS; k++) gr_statistics_copy(&n->statistics[k], &n->training.next[k]);
+    n->training.has_moments = 1;
     step->step = ++n->steps;
     gr_network_measure(n, GR_PHASE_STEP, begin);
 done:

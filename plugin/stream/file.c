@@ -129,13 +129,15 @@ static int32_t path_of_rank(const graft_stream *s, const char *path, char of_ran
 
 static int32_t write_checkpoint(graft_stream *s, const char *path, struct gr_output *output, graft_error *error)
 {
+    const int32_t          had_moments = s->network->training.has_moments;
     struct contents        c = { .n_states = 0 };
     struct gr_tensor_data *data = NULL;
     struct gr_pool         pool = { NULL, 0 };
     struct texts           texts;
     int32_t                count, rc = GRAFT_OK;
 
-    GR_TRY(gr_network_reserve_moments(s->network, error)); /* so that a file always has them */
+    GR_TRY(gr_network_reserve_moments(s->network, error));
+    s->network->training.has_moments = 1; /* so that a file always has them */
     GR_TRY(list_contents(s, &pool, &c, error));
     GR_TRY(gr_network_list(s->network, &data, &count, TENSORS, error));
     add_tensors(s, &c, data, &count);
@@ -144,6 +146,7 @@ static int32_t write_checkpoint(graft_stream *s, const char *path, struct gr_out
 done:
     gr_free(s->context, data);
     gr_pool_fini(s->context, &pool);
+    s->network->training.has_moments = had_moments;
     return rc;
 }
 
@@ -208,13 +211,16 @@ static int32_t refuse_checkpoint(const struct checkpoint *c, const char *what, g
                    what);
 }
 
+/* Counters count on from what is read. */
+static const int64_t COUNTER_MOST = (int64_t)1 << 62;
+
 static int32_t check_numbers(const graft_stream *s, const struct checkpoint *c, graft_error *error)
 {
     const struct numbers *n = &c->contents.numbers;
     const int64_t        *all = (const int64_t *)n;
 
     for (size_t k = 0; k < NUMBERS; k++)
-        if (all[k] < 0) return refuse_checkpoint(c, "its numbers", error);
+        if (all[k] < 0 || all[k] > COUNTER_MOST) return refuse_checkpoint(c, "its numbers", error);
     if (n->train_count > s->train.capacity || n->held_count > s->held.capacity || n->waiting > s->waiting_most - 1 ||
         n->train_seen < n->train_count || n->held_seen < n->held_count)
         return refuse_checkpoint(c, "its numbers", error);
@@ -276,6 +282,7 @@ static int32_t read_checkpoint(graft_stream *s, const char *path, struct checkpo
     GR_TRY(gr_tensor_file_open(s->context, NULL, path, &c->from, error));
     GR_TRY(check_stream_texts(s, &c->from, error));
     GR_TRY(gr_network_reserve_moments(n, error));
+    n->training.has_moments = 1;
     GR_TRY(gr_network_check_tensors(n, &c->from.file, &c->from.header, "stream.", error));
     GR_TRY(GR_POOL_NEW(s->context, &c->pool, c->items, 4 * n->n_tensors + 3 * GR_STATISTICS + 1, error));
     GR_TRY(gr_network_read_items(n, &c->from, &c->pool, c->items, error));
@@ -357,6 +364,7 @@ static void take_checkpoint(graft_stream *s, struct checkpoint *c)
 
 int32_t gr_stream_load(graft_stream *s, int32_t rc, const char *path, graft_error *error)
 {
+    const int32_t     had_moments = s->network->training.has_moments;
     struct checkpoint c = { .from = { .file = { .fd = -1 } } };
     struct gr_comm   *comm = s->network->mesh->comm;
     char              of_rank[PATH_MAX];
@@ -369,6 +377,7 @@ int32_t gr_stream_load(graft_stream *s, int32_t rc, const char *path, graft_erro
     GR_TRY(compare_checkpoints(s, &c, error));
     take_checkpoint(s, &c);
 done:
+    if (rc < 0) s->network->training.has_moments = had_moments;
     gr_slots_fini(s->context, &c.slots);
     gr_pool_fini(s->context, &c.pool);
     gr_tensor_file_close(&c.from);

@@ -7,29 +7,6 @@
 
 #include <math.h>
 
-/* Whether a field is finite, in the type of the network, at the nodes that are read. */
-static int32_t check_finite(const graft_network *n, const graft_field *field, const char *name, int only_free,
-                            graft_error *error)
-{
-    double column[GR_FIELD_ROWS];
-
-    for (int64_t first = 0; first < n->mesh->n_nodes; first += GR_FIELD_ROWS) {
-        const int64_t left = n->mesh->n_nodes - first, count = left < GR_FIELD_ROWS ? left : GR_FIELD_ROWS;
-
-        for (int64_t j = 0; j < field->n_columns; j++) {
-            gr_field_read_column(field, n->mesh->row_of + first, count, j, column);
-            for (int64_t i = 0; i < count; i++) {
-                const double x = n->dtype == GRAFT_F64 ? column[i] : (double)(float)column[i];
-
-                if (isfinite(x) || (only_free && !n->is_free[first + i])) continue;
-                return gr_fail(error, GRAFT_ERR_NONFINITE, "%s has %g in row %d, column %lld; expected finite values",
-                               name, column[i], n->mesh->row_of[first + i], (long long)j);
-            }
-        }
-    }
-    return GRAFT_OK;
-}
-
 /* What becomes of a state. */
 struct plan {
     int             is_first, begins; /* of a run; a pair with a later state */
@@ -72,8 +49,8 @@ static int32_t check_state(graft_stream *s, const graft_sample_state *state, con
                        "targets",
                        (long long)n->n_out, (long long)n->n_in);
     GR_TRY(gr_slots_reserve(s->context, &s->slots, slots_needed(p, state), error));
-    GR_TRY(check_finite(n, state->input, "state.input", 0, error));
-    if (state->target != NULL) rc = check_finite(n, state->target, "state.target", 1, error);
+    GR_TRY(gr_network_check_finite(n, state->input, "state.input", 0, error));
+    if (state->target != NULL) rc = gr_network_check_finite(n, state->target, "state.target", 1, error);
 done:
     return rc;
 }

@@ -51,6 +51,7 @@ static int32_t train_once(graft_stream *s, graft_network_step *step, graft_error
     for (int32_t k = 0; k < count; k++)
         s->batch[k] = pair_of(s, &s->train.pair[gr_stream_draw(key, (uint64_t)k, s->train.count)]);
     rc = gr_network_reserve_training(s->network, 0, error);
+    if (rc == GRAFT_OK) rc = gr_network_reserve_moments(s->network, error);
     return gr_network_train(s->network, rc, s->batch, count, step, error);
 }
 

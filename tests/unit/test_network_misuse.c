@@ -1,6 +1,5 @@
 /* Misuse of graft.network/1 and graft.stream/1 over ranks: one rank passes something wrong, all return the same status
- * and the same sentence, and the run goes on. Calls that are checked by a rank alone return at once, and work when they
- * are made again.
+ * and the same sentence, and the run goes on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_stream.h"
@@ -270,6 +269,21 @@ NETWORK(ensemble_twice)
 
     return t->n->networks->ensemble(networks, 2, &t->input, &t->target, NULL, &host->error);
 }
+NETWORK(ensemble_order)
+{
+    graft_network *made = NULL;
+    int32_t        rc;
+
+    t->args.constant = NULL;
+    rc = t->n->networks->create(t->n->mesh, &t->args, &made, &host->error);
+    if (rc == GRAFT_OK) {
+        graft_network *networks[2] = { t->wrong ? made : t->n->network, t->wrong ? t->n->network : made };
+
+        rc = t->n->networks->ensemble(networks, 2, &t->input, &t->target, NULL, &host->error);
+    }
+    t->n->networks->destroy(made);
+    return rc;
+}
 NETWORK(null_path)
 {
     return t->n->networks->save(t->n->network, t->wrong ? NULL : "/nonexistent/x", &host->error);
@@ -381,6 +395,7 @@ static const struct {
     { null_state, GRAFT_ERR_ARG, "args.state is null" },
     { ended_rollout, GRAFT_ERR_CANCELLED, "args.after asked to end the rollout after step 1 of 2" },
     { ensemble_twice, GRAFT_ERR_ARG, "networks[]" },
+    { ensemble_order, GRAFT_ERR_ARG, "networks[] in their order" },
     { null_path, GRAFT_ERR_ARG, "path is null" },
     { no_folder, GRAFT_ERR_IO, "/nonexistent/x" },
     { no_file, GRAFT_ERR_NOT_FOUND, "/nonexistent/x" },
@@ -463,53 +478,6 @@ static int32_t misuse(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* begin() and end() check arguments on their rank alone: the others wait, and the call is made again. */
-static int32_t begin_again(struct host *host, struct network_rank *n)
-{
-    graft_field input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
-
-    if (host->rank == WRONG) {
-        CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_STATE);
-        input.n_columns--;
-        CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_ARG);
-        input.n_columns++;
-        CHECK(n->networks->begin(n->network, NULL, &host->error) == GRAFT_ERR_ARG);
-    }
-    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
-    if (host->rank == WRONG) {
-        CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_STATE);
-        output.n_rows++;
-        CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_ARG);
-        output.n_rows--;
-        CHECK(n->networks->end(n->network, NULL, &host->error) == GRAFT_ERR_ARG);
-    }
-    CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
-    free(input.data);
-    free(output.data);
-    return GRAFT_OK;
-}
-
-/* Messages in flight are abandoned: nothing is written to memory that was freed, and other networks of the mesh say
- * why they cannot be used. */
-static int32_t destroy_begun(struct host *host, struct network_rank *n)
-{
-    graft_field    input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
-    graft_network *other = NULL;
-    int32_t        rc;
-
-    CHECK(n->networks->create(n->mesh, &n->args, &other, &host->error) == GRAFT_OK);
-    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
-    n->networks->destroy(n->network);
-    n->network = NULL;
-    rc = n->networks->begin(other, &input, &host->error);
-    if (rc == GRAFT_OK) rc = n->networks->end(other, &output, &host->error);
-    CHECK(rc == GRAFT_ERR_PEER && strstr(host->error.message, "destroyed between begin and end") != NULL);
-    n->networks->destroy(other);
-    free(input.data);
-    free(output.data);
-    return GRAFT_OK;
-}
-
 static int32_t set_bias(struct host *host, struct network_rank *n, const char *name, double value)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -575,9 +543,6 @@ int main(void)
     scene.predicts = GRAFT_PREDICTS_CHANGE;
     scene.dtype = GRAFT_F64;
     network_test(&scene, &mesh, RANKS, CUT_SHARED, "misuse on one of the ranks", settings, misuse);
-    network_test(&scene, &mesh, RANKS, CUT_RANDOM, "begin and end are made again", settings, begin_again);
-    network_test(&scene, &mesh, RANKS, CUT_RANDOM, "destroyed between begin and end", settings, destroy_begun);
-    network_test(&scene, &mesh, RANKS, CUT_SHARED, "the same with shared nodes", settings, destroy_begun);
     network_test(&scene, &mesh, RANKS, CUT_SHARED, "items set by one rank alone", settings, set_alone);
     refuse_options("halo.codec=adaptive", "halo.codec");
     refuse_options("halo.staleness=1", "halo.staleness");

@@ -195,6 +195,63 @@ static int32_t set_items(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
+/* Moments are items from the first step on: not after a gradient, nor after something that is refused. */
+static int32_t refuse_moments(struct host *host, struct network_rank *n)
+{
+    graft_state_item item = { .size = sizeof item, .dtype = GRAFT_F64, .name = "optimizer.m.decoder.0.bias" };
+    graft_field      input = network_state(n, NETWORK_IN, 0), target = network_state(n, NETWORK_OUT, 1);
+    graft_pair       pair = GRAFT_INIT(graft_pair);
+    double           loss, values[64] = { 0 };
+    int64_t          steps = INT64_MAX;
+
+    pair.input = &input, pair.target = &target;
+    CHECK(n->networks->gradient(n->network, &pair, &loss, &host->error) == GRAFT_OK);
+    CHECK(network_pull(n, "optimizer.m.decoder.0.bias", values) == 0);
+    item.n_dims = 1;
+    item.shape[0] = 7;
+    item.data = values;
+    CHECK(refuses(host, n->networks->state_set(n->network, &item, &host->error), GRAFT_ERR_FORMAT,
+                  "is F64 [7], expected F64 [2]") == GRAFT_OK);
+    CHECK(n->networks->load(n->network, file_path, &host->error) == GRAFT_ERR_FORMAT);
+    CHECK(network_pull(n, "optimizer.v.decoder.0.bias", values) == 0);
+    item.shape[0] = 2;
+    CHECK(n->networks->state_set(n->network, &item, &host->error) == GRAFT_OK);
+    CHECK(network_pull(n, "optimizer.m.decoder.0.bias", values) == 2);
+    CHECK(network_pull(n, "optimizer.v.decoder.0.bias", values) == 2);
+    item = (graft_state_item){ .size = sizeof item, .dtype = GRAFT_I64, .name = "progress.step", .n_dims = 1 };
+    item.shape[0] = 1;
+    item.data = &steps;
+    CHECK(refuses(host, n->networks->state_set(n->network, &item, &host->error), GRAFT_ERR_FORMAT, "0 to 2^62") ==
+          GRAFT_OK);
+    free(input.data), free(target.data);
+    return GRAFT_OK;
+}
+
+/* Training that does not fit leaves the memory of inference. */
+static int32_t refuse_training(struct host *host, struct network_rank *n)
+{
+    graft_network_info info = GRAFT_INIT(graft_network_info);
+    graft_field        input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
+
+    for (int k = 0; k < 2; k++) {
+        CHECK(refuses(host, network_train(host, n, 0, 1, NULL), GRAFT_ERR_NOMEM, "training: ") == GRAFT_OK);
+        CHECK(n->networks->info(n->network, &info, &host->error) == GRAFT_OK && info.bytes <= 1000000);
+    }
+    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+    CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
+    free(input.data), free(output.data);
+    return GRAFT_OK;
+}
+
+static void test_memory_limit(struct sample *sample)
+{
+    struct test_mesh large;
+
+    test_mesh_init(&large, sample, SHAPE_TRIANGLES, 30, 0, 100000);
+    network_test(&scene, &large, 1, 0, "training does not fit", TINY " memory.limit=1", refuse_training);
+    test_mesh_fini(&large);
+}
+
 static void test_network_files(void)
 {
     static char folder[] = "/tmp/graft-network-XXXXXX", path[64], other[64];
@@ -207,6 +264,8 @@ static void test_network_files(void)
     network_test(&scene, &mesh, 1, 0, "files", SMALL, save_and_go_on);
     scene.predicts = GRAFT_PREDICTS_VALUE;
     network_test(&scene, &mesh, 1, 0, "files of doubles", SMALL " model.type=f64 mgn.norm=no", save_and_go_on);
+    scene.predicts = GRAFT_PREDICTS_CHANGE;
+    network_test(&scene, &mesh, 1, 0, "moments", TINY, refuse_moments);
     file_path = other;
     scene.predicts = GRAFT_PREDICTS_CHANGE;
     ok_fault("a small file", network_run(&scene, &mesh, 1, 0, TINY, write_body));
@@ -226,6 +285,7 @@ int main(void)
     scene.predicts = GRAFT_PREDICTS_CHANGE;
     network_test(&scene, &mesh, 1, 0, "a pair that is not finite", SMALL " model.type=f64", refuse_nonfinite);
     network_test(&scene, &mesh, 1, 0, "memory", SMALL, allocate_nothing);
+    test_memory_limit(&sample);
     network_test(&scene, &mesh, 1, 0, "items", SMALL " model.type=f64", set_items);
     test_network_files();
     test_mesh_fini(&mesh);

@@ -1,0 +1,115 @@
+/* begin() and end() of graft.network/1 where a rank calls them wrongly: its status, and that of the others.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/networks.h"
+#include "harness/tap.h"
+#include "oracle/oracle.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS = 3, WRONG = 1 };
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (condition) break;                                                                                          \
+        return network_blame(host, "line %d: not so: %s (%.200s)", __LINE__, #condition, host->error.message);         \
+    } while (0)
+
+static struct test_mesh    mesh;
+static struct network_case scene;
+
+/* begin() and end() check arguments on their rank alone: the others wait, and the call is made again. */
+static int32_t begin_again(struct host *host, struct network_rank *n)
+{
+    graft_field input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
+
+    if (host->rank == WRONG) {
+        CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_STATE);
+        input.n_columns--;
+        CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_ARG);
+        input.n_columns++;
+        CHECK(n->networks->begin(n->network, NULL, &host->error) == GRAFT_ERR_ARG);
+    }
+    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+    if (host->rank == WRONG) {
+        CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_STATE);
+        output.n_rows++;
+        CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_ARG);
+        output.n_rows--;
+        CHECK(n->networks->end(n->network, NULL, &host->error) == GRAFT_ERR_ARG);
+    }
+    CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
+    free(input.data);
+    free(output.data);
+    return GRAFT_OK;
+}
+
+/* With halo.nonfinite=refuse an input that is not finite is refused before a row is sent: the call is made again.
+ * Rows of the host begin with 1. */
+static int32_t begin_with_nan(struct host *host, struct network_rank *n)
+{
+    graft_field   input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
+    graft_rollout rollout = GRAFT_INIT(graft_rollout);
+    int64_t       row = 0;
+    double        before;
+    char          where[64];
+
+    while (!network_has_row(n, host->rank, row)) row++;
+    before = network_field_at(&input, row, 1);
+    rollout.steps = 2;
+    rollout.initial = rollout.state = &input;
+    if (host->rank == WRONG) {
+        snprintf(where, sizeof where, "nan in row %d, column 1", (int)row + 1);
+        network_field_put(&input, row, 1, (double)NAN);
+        CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_NONFINITE);
+        CHECK(strstr(host->error.message, where) != NULL);
+    }
+    CHECK(n->networks->rollout(n->network, &rollout, &host->error) == GRAFT_ERR_NONFINITE);
+    CHECK(n->networks->ensemble(&n->network, 1, &input, &output, NULL, &host->error) == GRAFT_ERR_NONFINITE);
+    if (host->rank == WRONG) network_field_put(&input, row, 1, before);
+    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+    CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
+    free(input.data);
+    free(output.data);
+    return GRAFT_OK;
+}
+
+/* Messages in flight are abandoned: nothing is written to memory that was freed, and other networks of the mesh say
+ * why they cannot be used. */
+static int32_t destroy_begun(struct host *host, struct network_rank *n)
+{
+    graft_field    input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
+    graft_network *other = NULL;
+    int32_t        rc;
+
+    CHECK(n->networks->create(n->mesh, &n->args, &other, &host->error) == GRAFT_OK);
+    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+    n->networks->destroy(n->network);
+    n->network = NULL;
+    rc = n->networks->begin(other, &input, &host->error);
+    if (rc == GRAFT_OK) rc = n->networks->end(other, &output, &host->error);
+    CHECK(rc == GRAFT_ERR_PEER && strstr(host->error.message, "destroyed between begin and end") != NULL);
+    n->networks->destroy(other);
+    free(input.data);
+    free(output.data);
+    return GRAFT_OK;
+}
+
+int main(void)
+{
+    const char   *settings = "model.type=f64 mgn.width=4 mgn.layers=1 mgn.linear=1 mgn.lr=0.01 halo.timeout=20";
+    struct sample sample = { 5 };
+
+    alarm(100);
+    test_mesh_init(&mesh, &sample, SHAPE_TRIANGLES, 4, 0, 1000);
+    scene.predicts = GRAFT_PREDICTS_CHANGE;
+    scene.dtype = GRAFT_F64;
+    network_test(&scene, &mesh, RANKS, CUT_RANDOM, "begin and end are made again", settings, begin_again);
+    network_test(&scene, &mesh, RANKS, CUT_RANDOM | CUT_I64, "a value that is not finite is refused",
+                 "mgn.width=4 mgn.layers=2 halo.codec=q8 halo.nonfinite=refuse halo.timeout=20", begin_with_nan);
+    network_test(&scene, &mesh, RANKS, CUT_RANDOM, "destroyed between begin and end", settings, destroy_begun);
+    network_test(&scene, &mesh, RANKS, CUT_SHARED, "the same with shared nodes", settings, destroy_begun);
+    test_mesh_fini(&mesh);
+    return done();
+}
