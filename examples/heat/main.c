@@ -221,9 +221,9 @@ static int32_t train(struct run *r)
         state.time += SOLVER_STEP;
     }
     if (status.held_out > 0) TRY(r->streams->validate(r->stream, &status, &r->error));
-    if (r->solver.rank == 0)
-        printf("%lld training steps, loss %.3g, of held-out pairs %.3g\n", (long long)status.steps, status.loss,
-               status.validation);
+    if (r->solver.rank == 0) printf("%lld training steps, loss %.3g", (long long)status.steps, status.loss);
+    if (r->solver.rank == 0 && status.held_out > 0) printf(", of held-out pairs %.3g", status.validation);
+    if (r->solver.rank == 0) printf("\n");
 done:
     return rc;
 }
