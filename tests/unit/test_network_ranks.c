@@ -160,7 +160,7 @@ static void run_ranks(struct network_job *job, const char *more, int32_t n_ranks
     for (size_t k = 0; k < sizeof common / sizeof *common; k++) settings[count++] = common[k];
     settings[count++] = more;
     if (n_ranks > 1) settings[count++] = "halo.timeout=60";
-    if (job->bound < 1e-9) settings[count++] = "mgn.lr=0.002"; /* floats: the default */
+    settings[count++] = job->bound < 1e-9 ? "mgn.lr=0.002" : "mgn.lr=0.0001";
     found_init(&job->now, n_nodes);
     hosts_run(&hosts, n_ranks, settings, network_body, job);
     if (!ok(hosts_fault(&hosts) == NULL, "%s, %s: %d ranks, cut %d: runs", name, more, n_ranks, how))
