@@ -38,8 +38,7 @@ class mesh_args
     /// Cells of one type, GRAFT_CELL_..., one after the other.
     template <class Container> mesh_args &cells(std::int32_t type, const Container &nodes)
     {
-        static const int corners[] = { 0, 0, 0, 2, 0, 3, 0, 0, 0, 4, 4, 0, 8, 6, 5 };
-        const int        n = type >= 0 && type < 15 ? corners[type] : 0;
+        const int n = corners_of(type);
 
         raw_.n_cells = detail::rows_of(values_of(nodes), n > 0 ? n : 1);
         raw_.cell_type = type;
@@ -50,6 +49,14 @@ class mesh_args
     /// Cells of several types.
     template <class Container> mesh_args &cells(const std::vector<std::uint8_t> &types, const Container &nodes)
     {
+        std::int64_t expected = 0;
+
+        for (const std::uint8_t type : types) {
+            if (corners_of(type) == 0)
+                throw error(GRAFT_ERR_FORMAT, "cell type " + std::to_string(type) + " is none of GRAFT_CELL_...");
+            expected += corners_of(type);
+        }
+        sized(nodes, expected, "nodes of cells");
         raw_.n_cells = static_cast<std::int64_t>(types.size());
         raw_.cell_types = types.data();
         raw_.cell_nodes = nodes.data();
@@ -84,6 +91,13 @@ class mesh_args
     }
 
   private:
+    /// How many nodes a cell has; 0: an unknown type.
+    static int corners_of(std::int32_t type)
+    {
+        static const int corners[] = { 0, 0, 0, 2, 0, 3, 0, 0, 0, 4, 4, 0, 8, 6, 5 };
+
+        return type >= 0 && type < 15 ? corners[type] : 0;
+    }
     template <class Container> static std::size_t values_of(const Container &values)
     {
         return values.size();
@@ -152,23 +166,36 @@ class network_args
     network_args &is_free(const std::vector<std::uint8_t> &values)
     {
         raw_.is_free = values.data();
+        n_free_ = values.size();
         return *this;
     }
     network_args &loss_weight(const std::vector<double> &values)
     {
         raw_.loss_weight = values.data();
+        n_weights_ = values.size();
         return *this;
     }
-    graft_network_args get() const
+    /// For a mesh of so many rows, which the containers must have too.
+    graft_network_args get(std::int64_t n_rows) const
     {
         graft_network_args args = raw_;
+
+        check(raw_.is_free != nullptr, n_free_, n_rows, "is_free");
+        check(raw_.loss_weight != nullptr, n_weights_, n_rows, "loss_weight");
 
         args.constant = has_constant_ ? &constant_ : nullptr;
         return args;
     }
 
   private:
+    static void check(bool is_given, std::size_t size, std::int64_t n_rows, const char *what)
+    {
+        if (is_given && static_cast<std::int64_t>(size) != n_rows)
+            throw error(GRAFT_ERR_ARG, std::string(what) + " has " + std::to_string(size) +
+                                           " elements, and the mesh has " + std::to_string(n_rows) + " rows");
+    }
     graft_network_args raw_;
+    std::size_t        n_free_ = 0, n_weights_ = 0;
     graft_field        constant_;
     bool               has_constant_ = false;
 };
@@ -180,7 +207,7 @@ class network : public detail::object<graft_networks, graft_network>
     /// Collective.
     network(const mesh &on, const network_args &args) : object(on)
     {
-        const graft_network_args raw = args.get();
+        const graft_network_args raw = args.get(on.view().n_rows);
 
         detail::call(table_->create, on.get(), &raw, &raw_);
     }

@@ -426,7 +426,7 @@ module graft
       procedure, private :: cells_i4, cells_i8, mixed_i4, mixed_i8
       generic :: edges => edges_i4, edges_i8 ! (sources, targets)
       procedure, private :: edges_i4, edges_i8
-      procedure :: period => mesh_period   ! (axis from 1, length)
+      procedure :: period => mesh_period   ! (axis from 1, length, ierr)
       procedure :: create => mesh_create   ! (context, kind, ranks, ierr)
       procedure :: info => mesh_get_info   ! (info, rank, ierr): rank -1 is all
       procedure :: explain => mesh_explain ! a text
@@ -1181,6 +1181,7 @@ contains
       integer, intent(in) :: type
       integer(int64), intent(in) :: nodes(:, :)
 
+      if (allocated(self%types)) deallocate (self%types)
       self%cell_type = type
       self%n_cells = size(nodes, 2)
       self%nodes = reshape(nodes, [size(nodes)])
@@ -1227,13 +1228,30 @@ contains
       call self%edges_i8(int(sources, int64), int(targets, int64))
    end subroutine
 
-   subroutine mesh_period(self, axis, length)
+   subroutine mesh_period(self, axis, length, ierr)
       class(graft_mesh), intent(inout) :: self
       integer, intent(in) :: axis
       real(real64), intent(in) :: length
+      integer, intent(out), optional :: ierr
+      integer(c_int32_t) :: rc
 
-      if (axis >= 1 .and. axis <= 3) self%periods(axis) = length
+      rc = GRAFT_OK
+      if (axis >= 1 .and. axis <= 3) then
+         self%periods(axis) = length
+      else
+         rc = refuse(GRAFT_ERR_ARG, 'the axis of a period is not 1, 2 or 3')
+      end if
+      call finish(rc, null(), ierr)
    end subroutine
+
+   ! How many nodes a cell has; 0: an unknown type, which the library refuses.
+   elemental integer function corners_of(type)
+      integer, intent(in) :: type
+      integer, parameter :: corners(14) = [0, 0, 2, 0, 3, 0, 0, 0, 4, 4, 0, 8, 6, 5]
+
+      corners_of = 0
+      if (type >= 1 .and. type <= 14) corners_of = corners(type)
+   end function
 
    ! The sentence about arrays that do not fit; empty if all do.
    function mesh_fault(self) result(fault)
@@ -1250,6 +1268,13 @@ contains
       end if
       if (allocated(self%owner)) then
          if (size(self%owner) /= size(self%x, 2)) fault = 'owners and coordinates have different numbers of nodes'
+      end if
+      if (allocated(self%types)) then
+         if (sum(int(corners_of(int(self%types)), int64)) /= size(self%nodes)) fault = 'cells have another number of &
+            &nodes than their types say'
+      else if (allocated(self%nodes)) then
+         if (self%n_cells*corners_of(self%cell_type) > size(self%nodes)) fault = 'cells have fewer nodes than their &
+            &type has'
       end if
       if (allocated(self%sources)) then
          if (size(self%sources) /= size(self%targets)) fault = 'edges have different numbers of sources and targets'

@@ -187,5 +187,11 @@ contains
       call mesh%ids([1, 2, 3])
       call mesh%create(context, GRAFT_MESH_GHOSTS, ierr=ierr)
       call refused(ierr, GRAFT_ERR_ARG, 'different numbers of nodes', 'so are too few ids')
+      call mesh%ids([1, 2, 3, 4, 5])
+      call mesh%cells([5, 5, 9, 5], reshape(triangles, [12]))
+      call mesh%create(context, GRAFT_MESH_GHOSTS, ierr=ierr)
+      call refused(ierr, GRAFT_ERR_ARG, 'another number of nodes', 'and cells with too few nodes for their types')
+      call mesh%period(4, 1.0_real64, ierr)
+      call refused(ierr, GRAFT_ERR_ARG, 'axis', 'and a period in a fourth direction')
    end subroutine
 end program

@@ -228,6 +228,21 @@ bool callbacks_throw(graft::network &network)
     }
 }
 
+/* Containers that are too short are refused before the library reads them. */
+bool arrays_are_sized(const graft::mesh &mesh)
+{
+    const std::vector<std::uint8_t> is_free(5, 1), types{ GRAFT_CELL_LINE, GRAFT_CELL_QUAD };
+    const std::vector<double>       weight(7, 1.0);
+    const std::vector<std::int32_t> nodes(5, 0);
+
+    return throws(GRAFT_ERR_ARG, "is_free has 5",
+                  [&] { graft::network none(mesh, graft::network_args(2, 2).is_free(is_free)); }) &&
+           throws(GRAFT_ERR_ARG, "loss_weight has 7",
+                  [&] { graft::network none(mesh, graft::network_args(2, 2).loss_weight(weight)); }) &&
+           throws(GRAFT_ERR_ARG, "5 nodes of cells, expected 6",
+                  [&] { graft::mesh_args(GRAFT_MESH_GHOSTS).cells(types, nodes); });
+}
+
 void network_rank(const std::string &path, const graft_transport &transport, bool *good)
 {
     graft::context     context(path);
@@ -247,6 +262,7 @@ void network_rank(const std::string &path, const graft_transport &transport, boo
     const double    loss = network.gradient(graft::rows(first.by_row, 2), graft::rows(second.by_row, 2));
     *good = *good && network.info().n_steps == 6 && std::isfinite(loss) && same_in_both_layouts(network) &&
             callbacks_throw(network);
+    *good = *good && arrays_are_sized(mesh);
     *good = *good && throws(GRAFT_ERR_NOT_FOUND, "/nowhere", [&] { network.load("/nowhere/network"); });
 }
 
