@@ -26,6 +26,8 @@ TARGETS = {
     "mtx": ("data", "-max_len=1024", f"-dict={HERE}/data.dict"),
     "folder": ("folder", "-max_len=4096"),
     "model": ("model", "-max_len=8192"),
+    "mesh": ("mesh", "-max_len=1024"),
+    "network": ("network", "-max_len=512"),
     "owners": ("owners", "-max_len=256"),
     "frame": ("frame", "-max_len=1024"),
     "options": ("options", "-max_len=512"),
