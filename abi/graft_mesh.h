@@ -71,7 +71,7 @@ typedef struct graft_mesh_args {
     const void        *edge_sources; /**< [n_edges] rows; edges that repeat are one; loops are an error */
     const void        *edge_targets; /**< [n_edges] rows */
     double             period[3];    /**< of each coordinate in a periodic direction, else 0: relative positions are
-                                          those of the nearest image */
+                                          those of the nearest image. Such a direction needs three cells at least */
 } graft_mesh_args;
 
 /** Sizes, of one rank or of all. */
@@ -116,9 +116,9 @@ typedef struct graft_meshes {
      * \return OK; ERR_ARG (null, strides, types, dim, ranks that disagree); ERR_FORMAT (an id that is negative or
      *         repeats, a coordinate that is not finite or differs between ranks, a row out of range, an unknown cell
      *         type, a cell with a node twice, a loop, an owner that is no rank or does not have the node, two owners of
-     *         a node: the message has rank, row and what was found); ERR_UNSUPPORTED (2147483647 rows or edges of a
-     *         rank, or more); ERR_NOMEM; ERR_PEER. The same on all ranks, but for a null context or an invalid
-     *         transport.
+     *         a node, an edge as long as half a period: the message has rank, row and what was found); ERR_UNSUPPORTED
+     *         (2147483647 rows or edges of a rank, or more); ERR_NOMEM; ERR_PEER. The same on all ranks, but for a null
+     *         context or an invalid transport.
      * Options that a mesh reads: halo.timeout, which its networks have too, and threads.
      * [one-caller] [starts-openmp]. Collective. Memory: see info(); while it runs up to three times the bytes of the
      * arrays given, and 32 + 16 dim bytes for each node in the box of another rank. Source: nekRS-ML, plugin gnn, for

@@ -21,6 +21,11 @@ static int32_t refuse_row(const char *what, int64_t item, int corner, int64_t fo
                    (long long)item + base, (long long)found, base, (long long)a->n_rows - 1 + base);
 }
 
+static int is_row(const graft_mesh_args *a, int64_t given)
+{
+    return given >= a->index_base && given - a->index_base < a->n_rows;
+}
+
 /* The nodes of a cell whose first one is at `at` of cell_nodes. */
 static int32_t read_cell(const struct gr_local_mesh *local, int64_t cell, int64_t at, const struct gr_cell_shape *shape,
                          int32_t *nodes, graft_error *error)
@@ -28,10 +33,10 @@ static int32_t read_cell(const struct gr_local_mesh *local, int64_t cell, int64_
     const graft_mesh_args *a = local->args;
 
     for (int32_t i = 0; i < shape->n_nodes; i++) {
-        const int64_t given = gr_index_at(a->cell_nodes, a->index_type, at + i), row = given - a->index_base;
+        const int64_t given = gr_index_at(a->cell_nodes, a->index_type, at + i);
 
-        if (given < a->index_base || row >= a->n_rows) return refuse_row("cell", cell, i, given, a, error);
-        nodes[i] = local->node_of[row];
+        if (!is_row(a, given)) return refuse_row("cell", cell, i, given, a, error);
+        nodes[i] = local->node_of[given - a->index_base];
         for (int32_t j = 0; j < i; j++)
             if (nodes[j] == nodes[i])
                 return gr_fail(error, GRAFT_ERR_FORMAT, "cell %lld: its nodes %d and %d are the same, row %lld",
@@ -80,15 +85,15 @@ static int32_t count_given_edges(const struct gr_local_mesh *local, int64_t *nex
     const graft_mesh_args *a = local->args;
 
     for (int64_t e = 0; e < a->n_edges; e++) {
-        const int64_t s = gr_index_at(a->edge_sources, a->index_type, e), i = s - a->index_base;
-        const int64_t t = gr_index_at(a->edge_targets, a->index_type, e), j = t - a->index_base;
+        const int64_t s = gr_index_at(a->edge_sources, a->index_type, e);
+        const int64_t t = gr_index_at(a->edge_targets, a->index_type, e);
 
-        if (s < a->index_base || i >= a->n_rows) return refuse_row("the source of edge", e, -1, s, a, error);
-        if (t < a->index_base || j >= a->n_rows) return refuse_row("the target of edge", e, -1, t, a, error);
-        if (local->node_of[i] == local->node_of[j])
+        if (!is_row(a, s)) return refuse_row("the source of edge", e, -1, s, a, error);
+        if (!is_row(a, t)) return refuse_row("the target of edge", e, -1, t, a, error);
+        if (local->node_of[s - a->index_base] == local->node_of[t - a->index_base])
             return gr_fail(error, GRAFT_ERR_FORMAT, "edge %lld is a loop: source and target are the node of row %lld",
                            (long long)e + a->index_base, (long long)s);
-        next[local->node_of[j] + 1]++;
+        next[local->node_of[t - a->index_base] + 1]++;
     }
     return GRAFT_OK;
 }

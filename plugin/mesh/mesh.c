@@ -4,6 +4,7 @@
 #include "comm/collective.h"
 #include "mesh/build.h"
 
+#include <math.h>
 #include <string.h>
 
 static void find_targets(graft_mesh *mesh)
@@ -39,6 +40,24 @@ static void position_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
         for (int c = 0; c < mesh->dim; c++) mesh->position[i * mesh->dim + c] = gr_field_at(p->x, mesh->row_of[i], c);
 }
 
+/* Ranks could round the relative position of an edge that is half a period long to either of two images. */
+static int32_t check_images(const graft_mesh *mesh, graft_error *error)
+{
+    for (int c = 0; c < mesh->dim; c++)
+        for (int64_t e = 0; e < mesh->n_edges && mesh->period[c] > 0; e++) {
+            const double  offset = fabs(gr_mesh_offset(mesh, e, c)), period = mesh->period[c];
+            const int64_t node = mesh->target[e];
+
+            if (fabs(offset - 0.5 * period) > 1e-9 * period) continue;
+            return gr_fail(
+                error, GRAFT_ERR_FORMAT,
+                "row %lld, node %lld: an edge to it has length %.10g in direction %d, half of its period, so "
+                "that two images are nearest; a periodic direction needs three cells at least",
+                (long long)mesh->row_of[node] + mesh->index_base, (long long)mesh->id[node], offset, c);
+        }
+    return GRAFT_OK;
+}
+
 static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, graft_error *error)
 {
     struct positions p = { mesh, &local->x };
@@ -52,6 +71,7 @@ static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, gra
     find_targets(mesh);
     sort_by_source(mesh);
     gr_parallel_chunks(local->team, mesh->n_nodes * mesh->dim, mesh->n_nodes, GR_MESH_CHUNK, position_chunk, &p);
+    rc = check_images(mesh, error);
 done:
     return rc;
 }

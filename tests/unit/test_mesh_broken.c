@@ -51,6 +51,7 @@ enum { SIDE = 8, BROKEN_RANKS = 3 };
     X(0, 1, FORMAT, "node 1 of cell 0 is -1", ((int32_t *)p->cell_nodes)[1] = -1)                                      \
     X(0, 1, FORMAT, "node 0 of cell 1 is 12345, expected a row, 0 to", ((int32_t *)p->cell_nodes)[4] = 12345)          \
     X(CUT_I64, 1, FORMAT, "node 2 of cell 1 is 0, expected a row, 1 to", ((int64_t *)p->cell_nodes)[2] = 0)            \
+    X(CUT_I64, 1, FORMAT, "node 2 of cell 1 is -9223372036854775808", ((int64_t *)p->cell_nodes)[2] = INT64_MIN)       \
     X(0, 1, FORMAT, "cell 1: its type is 11", p->type[1] = 11)                                                         \
     X(0, 1, FORMAT, "cell 0: its nodes 0 and 1 are the same",                                                          \
       ((int32_t *)p->cell_nodes)[1] = ((int32_t *)p->cell_nodes)[0])                                                   \
@@ -170,6 +171,38 @@ static void test_broken(int32_t n_ranks)
         diag("%s", fault);
 }
 
+/* All ranks give a period of two cells: which image of a neighbour is nearest is not defined. */
+static int32_t half_period_body(struct host *host)
+{
+    const graft_meshes *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
+    graft_mesh         *mesh = NULL;
+    struct mesh_part    part;
+    int32_t             rc;
+
+    mesh_part_init(&part, &broken.cut, host->rank);
+    part.args.period[0] = 2;
+    for (int64_t r = 0; r < part.args.n_rows; r++) part.coordinates[3 * r] = round(part.coordinates[3 * r]);
+    rc = meshes->create(host->api->context, &host->transport, &part.args, &mesh, &host->error);
+    mesh_part_fini(&part);
+    meshes->destroy(mesh);
+    if (rc == GRAFT_ERR_FORMAT && strstr(host->error.message, "needs three cells at least") != NULL) return GRAFT_OK;
+    return host->error.code = GRAFT_ERR_STATE;
+}
+
+static void test_half_period(int how)
+{
+    static const char *const settings[] = { "threads=1", NULL };
+    static struct hosts      hosts;
+    struct sample            sample = { 6 };
+    const char              *fault;
+
+    mesh_cut_init(&broken.cut, &broken.mesh, &sample, BROKEN_RANKS, how);
+    hosts_run(&hosts, BROKEN_RANKS, settings, half_period_body, NULL);
+    fault = hosts_fault(&hosts);
+    mesh_cut_fini(&broken.cut);
+    if (!ok(fault == NULL, "edges of half a period are refused, cut %d", how)) diag("%s", fault);
+}
+
 int main(void)
 {
     struct sample sample = { 4 };
@@ -177,6 +210,8 @@ int main(void)
     test_mesh_init(&broken.mesh, &sample, SHAPE_QUADS, SIDE, 0, 1000000);
     test_broken(1);
     test_broken(BROKEN_RANKS);
+    test_half_period(0);
+    test_half_period(CUT_SHARED);
     test_mesh_fini(&broken.mesh);
     return done();
 }
