@@ -39,6 +39,8 @@ def arguments():
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="default: %(default)s")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
                         help="default: all processors")
+    parser.add_argument("--type", choices=["f32", "f64"], default="f32",
+                        help="of both systems; in floats they part after some hundred steps (default: %(default)s)")
     parser.add_argument("--ranks", type=int, default=4, metavar="N",
                         help="of rollouts with messages in 32 and in 8 bits (default: %(default)s)")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more options of Graft")
@@ -149,7 +151,7 @@ def settings(options, case):
     return {"mgn.width": options.width, "mgn.layers": model["layers"], "mgn.linear": model["linear"],
             "mgn.norm": model["norm"], "mgn.activation": model["activation"], "mgn.noise": 0, "mgn.lr": model["rate"],
             "mgn.lr_end": RATE_END, "mgn.weight_decay": 0, "mgn.warmup": WARMUP, "mgn.steps": steps_of(options, case),
-            "mgn.gather": 0, **dict(word.split("=", 1) for word in options.set)}
+            "mgn.gather": 0, "model.type": options.type, **dict(word.split("=", 1) for word in options.set)}
 
 
 def run_graft(options, case, data, seed, path):

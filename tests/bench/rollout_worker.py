@@ -35,6 +35,10 @@ class Statistics:
         return (x - self.mean()) / self.deviation()
 
 
+def tensor(x):
+    return torch.tensor(x, dtype=torch.get_default_dtype())
+
+
 def edges_of(data):
     """Sources and targets, each edge of a triangle in both directions, and their standardised features."""
     t = data["triangles"]
@@ -48,7 +52,7 @@ def edges_of(data):
     known = Statistics(features.shape[1])
     known.add(features)
     tensors = [torch.from_numpy(np.ascontiguousarray(x)) for x in (source, target)]
-    return [*tensors, torch.tensor(known.standardise(features), dtype=torch.float32)]
+    return [*tensors, tensor(known.standardise(features))]
 
 
 def rate(highest, step, total):
@@ -71,13 +75,13 @@ class Model:
     def outputs(self, state):
         source, target, edges = self.source_target_edges
         nodes = np.concatenate([self.inputs.standardise(state), self.data["constant"]], 1)
-        return self.net(torch.tensor(nodes, dtype=torch.float32), edges, source, target)
+        return self.net(tensor(nodes), edges, source, target)
 
     def train(self, state, later, step, total):
         free = self.data["inside"]
         self.inputs.add(state)
         self.changes.add((later - state)[free])
-        wanted = torch.tensor(self.changes.standardise(later - state), dtype=torch.float32)
+        wanted = tensor(self.changes.standardise(later - state))
         loss = ((self.outputs(state) - wanted)[free] ** 2).mean()
         self.optimizer.zero_grad()
         loss.backward()
@@ -97,6 +101,7 @@ def main():
     case, path, text = sys.argv[1:]
     options = argparse.Namespace(**json.loads(text))
     torch.set_num_threads(options.threads)
+    torch.set_default_dtype({"f32": torch.float32, "f64": torch.float64}[options.type])
     data, total = rollout.prepare(options, case), rollout.steps_of(options, case)
     model = Model(rollout.CASES[case], options.width, data, dict(np.load(path)))
     draw, begin = np.random.default_rng(options.seed), time.perf_counter()
