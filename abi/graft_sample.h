@@ -56,9 +56,10 @@ GRAFT_EXTERN_C_BEGIN
  *              batch_size is the mean of their seeds
  *     saint    of random walks of `saint.walk` steps along in-edges (Zeng et al. 2020). Each seed is a root once in an
  *              epoch; roots are dealt evenly to ceil(n_seeds / batch_size) batches. All seeds that walks find are seeds
- *              of the batch. create() samples `saint.coverage` epochs of N batches in all. Of these,
- *              C_v batches have vertex v, and C_e have edge e to v. Then 1 / p_v = (N + 1) / (C_v + 1) and
- *              1 / alpha_e = (C_v + 1) / (C_e + 1). A sum over a row with weights 1 / alpha_e is an unbiased estimate
+ *              of the batch. create() samples N batches, those of `saint.coverage` epochs, to estimate the
+ *              normalisation: C_v batches contain vertex v, and C_e contain edge e to v. Then
+ *              1 / p_v = (N + 1) / (C_v + 1) and 1 / alpha_e = (C_v + 1) / (C_e + 1).
+ *              A sum over a row with weights 1 / alpha_e is an unbiased estimate
  *              of the sum over all edges of v, and a sum over the seeds of a batch with weights 1 / p_v one of the sum
  *              over all seeds. Edges that no walk of this length can reach have no estimate
  *
@@ -133,9 +134,9 @@ typedef struct graft_samples {
      * [one-caller] [starts-openmp]. Not collective. Since 1. */
     int32_t (*next)(graft_sampler *sampler, graft_sample_batch *batch, graft_error *error);
 
-    /** Sample a batch of these seeds. The position in the epoch does not change. With sampler=cluster the
-     * batch is the subgraph of the parts that have the seeds; with saint, of random walks from the seeds. With
-     * GRAFT_SAMPLE_ALL the option has no effect.
+    /** Sample one batch from given seed vertices, outside of the epoch: next() continues as if it had not been
+     * called. With sampler=cluster the batch is the subgraph of the parts that have the seeds; with saint, of random
+     * walks from the seeds. With GRAFT_SAMPLE_ALL the option has no effect.
      * \param[in] seeds  [n] different rows of the graph, n > 0. Draws are those of batch -1 in the present epoch.
      * \param[in] flags  0 or GRAFT_SAMPLE_ALL.
      * \return OK; ERR_ARG (null, more seeds than rows, out of range, given twice, unknown flags); ERR_STATE; ERR_NOMEM.

@@ -73,7 +73,7 @@ static void write_checksums(const struct layout *l, char *text)
     }
 }
 
-/* The texts of the caller, with the checksums of these tensors. */
+/* The metadata of the file: the key-value pairs of the caller, and the checksums of header and tensors. */
 static int32_t make_pairs(const graft_context *context, const struct layout *l, const struct gr_tensor_pair *theirs,
                           int32_t n_theirs, const char *of_tensors, char *of_header, struct gr_tensor_pair **pairs,
                           int32_t *n, graft_error *error)

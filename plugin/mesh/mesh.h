@@ -4,7 +4,7 @@
  * Exchanges of both kinds are those of halo/halo.h: halo row k receives row halo.place[k] of another rank.
  *
  *     ghosts   n_nodes are the nodes that the rank owns. Edges gather from them and, as source n_nodes + k, from row k
- *              of the halo. Gradients of these rows are added at their owners.
+ *              of the halo. The backward pass sends gradients of these rows to their owners, which sum them.
  *     shared   n_nodes are all nodes that the rank has. Edges gather from these alone, so sums at a node that other
  *              ranks have too are partial. Row k of the halo receives the partial sum of another rank. All ranks add
  *              the partial sums of a node in the order of ranks, so its copies have the same bits. The adjoint of

@@ -75,4 +75,11 @@ uint64_t network_digest(const struct network_rank *n);
 /** A fault of this rank, in words. Returns ERR_FORMAT. */
 int32_t network_blame(struct host *host, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/** End the body of a rank with a fault that names the line, unless the condition holds. */
+#define NETWORK_CHECK(condition)                                                                                       \
+    do {                                                                                                               \
+        if (condition) break;                                                                                          \
+        return network_blame(host, "line %d: not so: %s (%.200s)", __LINE__, #condition, host->error.message);         \
+    } while (0)
+
 #endif

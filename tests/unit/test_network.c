@@ -16,12 +16,6 @@
 static struct test_mesh    mesh;
 static struct network_case scene;
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (condition) break;                                                                                          \
-        return network_blame(host, "line %d: not so: %s (%s)", __LINE__, #condition, host->error.message);             \
-    } while (0)
-
 /* Numbers of weights in the papers. */
 static int32_t count_weights(struct host *host)
 {
@@ -64,9 +58,9 @@ static int32_t count_weights(struct host *host)
         constant.n_columns = 9;
         constant.data = types;
         what.constant = models[k].constant > 0 ? &constant : NULL;
-        CHECK(meshes->create(host->api->context, NULL, &args, &line, &host->error) == GRAFT_OK);
-        CHECK(networks->create(line, &what, &network, &host->error) == GRAFT_OK);
-        CHECK(networks->info(network, &info, &host->error) == GRAFT_OK && info.n_weights == models[k].weights);
+        NETWORK_CHECK(meshes->create(host->api->context, NULL, &args, &line, &host->error) == GRAFT_OK);
+        NETWORK_CHECK(networks->create(line, &what, &network, &host->error) == GRAFT_OK);
+        NETWORK_CHECK(networks->info(network, &info, &host->error) == GRAFT_OK && info.n_weights == models[k].weights);
         meshes->destroy(line); /* the network keeps it */
         networks->destroy(network);
     }
@@ -194,12 +188,12 @@ static int32_t compare_with_oracle(struct host *host, struct network_rank *n)
         if (strcmp(option.key, "mgn.edge_scale") == 0) longest = strcmp(option.value, "longest") == 0;
         if (strcmp(option.key, "mgn.residual") == 0) residual = strcmp(option.value, "yes") == 0;
     }
-    CHECK(n->meshes->view(n->mesh, &view, &host->error) == GRAFT_OK);
-    CHECK(network_train(host, n, 0, 1, &step) == GRAFT_OK && step.step == 1);
+    NETWORK_CHECK(n->meshes->view(n->mesh, &view, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(network_train(host, n, 0, 1, &step) == GRAFT_OK && step.step == 1);
     for (int64_t i = 0; i < view.n_nodes; i++)
         for (int j = 0; j < NETWORK_OUT; j++) network_field_put(&output, view.row_of[i], j, (double)NAN);
-    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
-    CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
     expected = oracle_new(view.n_nodes * NETWORK_OUT, sizeof *expected);
     predict_plainly(host, n, &view, longest, residual, expected);
     for (int64_t i = 0; i < view.n_nodes; i++)
@@ -209,7 +203,7 @@ static int32_t compare_with_oracle(struct host *host, struct network_rank *n)
             worst = fmax(worst, isnan(y) && isnan(e) ? 0 : isnan(y) != isnan(e) ? INFINITY : fabs(y - e));
         }
     free(expected), free(input.data), free(output.data);
-    CHECK(worst < (scene.dtype == GRAFT_F64 ? 1e-9 : 2e-5));
+    NETWORK_CHECK(worst < (scene.dtype == GRAFT_F64 ? 1e-9 : 2e-5));
     return GRAFT_OK;
 }
 
@@ -237,18 +231,19 @@ static int32_t compare_adamw(struct host *host, struct network_rank *n)
     for (int64_t t = 0; t < 16; t++) {
         double length = 0;
 
-        if (t == 0) CHECK(n->networks->train(n->network, &pair, 1, &step, &host->error) == GRAFT_OK);
+        if (t == 0) NETWORK_CHECK(n->networks->train(n->network, &pair, 1, &step, &host->error) == GRAFT_OK);
         if (t == 0) {
             count = network_pull_all(n, "", w);
-            CHECK(network_pull_all(n, "optimizer.m.", m) == count && network_pull_all(n, "optimizer.v.", v) == count);
+            NETWORK_CHECK(network_pull_all(n, "optimizer.m.", m) == count &&
+                          network_pull_all(n, "optimizer.v.", v) == count);
             continue;
         }
-        CHECK(n->networks->gradient(n->network, &pair, &loss, &host->error) == GRAFT_OK);
-        CHECK(network_pull_all(n, "gradient.", g) == count && count > 0 && count <= MOST);
-        CHECK(n->networks->train(n->network, &pair, 1, &step, &host->error) == GRAFT_OK && step.step == t + 1);
-        CHECK(network_pull_all(n, "gradient.", now) == 0 && fabs(step.loss - loss) <= 1e-14 * loss);
+        NETWORK_CHECK(n->networks->gradient(n->network, &pair, &loss, &host->error) == GRAFT_OK);
+        NETWORK_CHECK(network_pull_all(n, "gradient.", g) == count && count > 0 && count <= MOST);
+        NETWORK_CHECK(n->networks->train(n->network, &pair, 1, &step, &host->error) == GRAFT_OK && step.step == t + 1);
+        NETWORK_CHECK(network_pull_all(n, "gradient.", now) == 0 && fabs(step.loss - loss) <= 1e-14 * loss);
         for (int64_t i = 0; i < count; i++) length += g[i] * g[i];
-        CHECK(fabs(step.learning_rate - rate_of(t)) < 1e-15 && fabs(step.gradient_norm - sqrt(length)) < 1e-12);
+        NETWORK_CHECK(fabs(step.learning_rate - rate_of(t)) < 1e-15 && fabs(step.gradient_norm - sqrt(length)) < 1e-12);
         for (int64_t i = 0; i < count; i++) {
             const double clipped = length > 0.25 ? g[i] * 0.5 / sqrt(length) : g[i], k = (double)(t + 1);
 
@@ -260,8 +255,8 @@ static int32_t compare_adamw(struct host *host, struct network_rank *n)
         network_pull_all(n, "", now);
         for (int64_t i = 0; i < count; i++) worst = fmax(worst, fabs(w[i] - now[i]));
     }
-    CHECK(n->networks->info(n->network, &info, &host->error) == GRAFT_OK && info.n_steps == 16);
-    CHECK(fabs(info.learning_rate - 0.001) < 1e-15 && worst < 1e-11);
+    NETWORK_CHECK(n->networks->info(n->network, &info, &host->error) == GRAFT_OK && info.n_steps == 16);
+    NETWORK_CHECK(fabs(info.learning_rate - 0.001) < 1e-15 && worst < 1e-11);
     free(g), free(w), free(m), free(v), free(now), free(input.data), free(target.data);
     return GRAFT_OK;
 }
@@ -283,18 +278,19 @@ static int32_t gather_noise(struct host *host, struct network_rank *n)
             if (j < NETWORK_OUT) network_field_put(&target, row, j, 1e6);
         }
     for (int k = 0; k < 400; k++) {
-        CHECK(n->networks->train(n->network, &pair, 1, &step, &host->error) == GRAFT_OK && step.is_gathering == 1);
-        CHECK(step.loss == 0);
+        NETWORK_CHECK(n->networks->train(n->network, &pair, 1, &step, &host->error) == GRAFT_OK &&
+                      step.is_gathering == 1);
+        NETWORK_CHECK(step.loss == 0);
     }
-    CHECK(network_digest(n) != before && network_pull(n, "statistics.node.count", &count) == 1 &&
-          count == 400.0 * mesh.n_nodes);
-    CHECK(network_pull(n, "statistics.node.sum", sum) == NETWORK_IN &&
-          network_pull(n, "statistics.node.squares", squares) == NETWORK_IN);
-    CHECK(squares[2] == 0 && sum[2] / count == 1e6); /* noise is in the first n_out columns */
-    CHECK(fabs(sqrt(squares[0] / count) - 0.5) < 0.01 && fabs(sum[0] / count - 1e6) < 0.02);
+    NETWORK_CHECK(network_digest(n) != before && network_pull(n, "statistics.node.count", &count) == 1 &&
+                  count == 400.0 * mesh.n_nodes);
+    NETWORK_CHECK(network_pull(n, "statistics.node.sum", sum) == NETWORK_IN &&
+                  network_pull(n, "statistics.node.squares", squares) == NETWORK_IN);
+    NETWORK_CHECK(squares[2] == 0 && sum[2] / count == 1e6); /* noise is in the first n_out columns */
+    NETWORK_CHECK(fabs(sqrt(squares[0] / count) - 0.5) < 0.01 && fabs(sum[0] / count - 1e6) < 0.02);
     /* A quarter of it is made up for: the change is - 0.25 of the noise. */
-    CHECK(network_pull(n, "statistics.output.squares", squares) == NETWORK_OUT);
-    CHECK(fabs(sqrt(squares[1] / count) - 0.125) < 0.0025);
+    NETWORK_CHECK(network_pull(n, "statistics.output.squares", squares) == NETWORK_OUT);
+    NETWORK_CHECK(fabs(sqrt(squares[1] / count) - 0.125) < 0.0025);
     free(input.data), free(target.data);
     return GRAFT_OK;
 }
@@ -309,12 +305,12 @@ static int32_t compare_ensemble(struct host *host, struct network_rank *n)
 
     for (int k = 0; k < 3; k++) {
         host_set(host->api, k == 1 ? "seed=1" : "seed=2");
-        if (k > 0) CHECK(n->networks->create(n->mesh, &n->args, &networks[k], &host->error) == GRAFT_OK);
+        if (k > 0) NETWORK_CHECK(n->networks->create(n->mesh, &n->args, &networks[k], &host->error) == GRAFT_OK);
         single[k] = network_field(n, NETWORK_OUT);
-        CHECK(n->networks->begin(networks[k], &input, &host->error) == GRAFT_OK);
-        CHECK(n->networks->end(networks[k], &single[k], &host->error) == GRAFT_OK);
+        NETWORK_CHECK(n->networks->begin(networks[k], &input, &host->error) == GRAFT_OK);
+        NETWORK_CHECK(n->networks->end(networks[k], &single[k], &host->error) == GRAFT_OK);
     }
-    CHECK(n->networks->ensemble(networks, 3, &input, &mean, &deviation, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->ensemble(networks, 3, &input, &mean, &deviation, &host->error) == GRAFT_OK);
     for (int64_t row = 0; row < input.n_rows; row++)
         for (int j = 0; j < NETWORK_OUT; j++) {
             double m = 0, s = 0;
@@ -323,9 +319,9 @@ static int32_t compare_ensemble(struct host *host, struct network_rank *n)
             for (int k = 0; k < 3; k++) s += pow(network_field_at(&single[k], row, j) - m, 2) / 3;
             worst = fmax(worst, fabs(m - network_field_at(&mean, row, j)));
             worst = fmax(worst, fabs(sqrt(s) - network_field_at(&deviation, row, j)));
-            if (network_is_free(&scene, n->part.node[row])) CHECK(s > 1e-6);
+            if (network_is_free(&scene, n->part.node[row])) NETWORK_CHECK(s > 1e-6);
         }
-    CHECK(worst < 1e-12);
+    NETWORK_CHECK(worst < 1e-12);
     for (int k = 0; k < 3; k++) free(single[k].data);
     n->networks->destroy(networks[1]), n->networks->destroy(networks[2]);
     free(input.data), free(mean.data), free(deviation.data);

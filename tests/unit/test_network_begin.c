@@ -10,12 +10,6 @@
 
 enum { RANKS = 3, WRONG = 1 };
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (condition) break;                                                                                          \
-        return network_blame(host, "line %d: not so: %s (%.200s)", __LINE__, #condition, host->error.message);         \
-    } while (0)
-
 static struct test_mesh    mesh;
 static struct network_case scene;
 
@@ -25,21 +19,21 @@ static int32_t begin_again(struct host *host, struct network_rank *n)
     graft_field input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
 
     if (host->rank == WRONG) {
-        CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_STATE);
+        NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_STATE);
         input.n_columns--;
-        CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_ARG);
+        NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_ARG);
         input.n_columns++;
-        CHECK(n->networks->begin(n->network, NULL, &host->error) == GRAFT_ERR_ARG);
+        NETWORK_CHECK(n->networks->begin(n->network, NULL, &host->error) == GRAFT_ERR_ARG);
     }
-    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
     if (host->rank == WRONG) {
-        CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_STATE);
+        NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_STATE);
         output.n_rows++;
-        CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_ARG);
+        NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_ARG);
         output.n_rows--;
-        CHECK(n->networks->end(n->network, NULL, &host->error) == GRAFT_ERR_ARG);
+        NETWORK_CHECK(n->networks->end(n->network, NULL, &host->error) == GRAFT_ERR_ARG);
     }
-    CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
     free(input.data);
     free(output.data);
     return GRAFT_OK;
@@ -62,14 +56,14 @@ static int32_t begin_with_nan(struct host *host, struct network_rank *n)
     if (host->rank == WRONG) {
         snprintf(where, sizeof where, "nan in row %d, column 1", (int)row + 1);
         network_field_put(&input, row, 1, (double)NAN);
-        CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_NONFINITE);
-        CHECK(strstr(host->error.message, where) != NULL);
+        NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_NONFINITE);
+        NETWORK_CHECK(strstr(host->error.message, where) != NULL);
     }
-    CHECK(n->networks->rollout(n->network, &rollout, &host->error) == GRAFT_ERR_NONFINITE);
-    CHECK(n->networks->ensemble(&n->network, 1, &input, &output, NULL, &host->error) == GRAFT_ERR_NONFINITE);
+    NETWORK_CHECK(n->networks->rollout(n->network, &rollout, &host->error) == GRAFT_ERR_NONFINITE);
+    NETWORK_CHECK(n->networks->ensemble(&n->network, 1, &input, &output, NULL, &host->error) == GRAFT_ERR_NONFINITE);
     if (host->rank == WRONG) network_field_put(&input, row, 1, before);
-    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
-    CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
     free(input.data);
     free(output.data);
     return GRAFT_OK;
@@ -83,13 +77,13 @@ static int32_t destroy_begun(struct host *host, struct network_rank *n)
     graft_network *other = NULL;
     int32_t        rc;
 
-    CHECK(n->networks->create(n->mesh, &n->args, &other, &host->error) == GRAFT_OK);
-    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->create(n->mesh, &n->args, &other, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
     n->networks->destroy(n->network);
     n->network = NULL;
     rc = n->networks->begin(other, &input, &host->error);
     if (rc == GRAFT_OK) rc = n->networks->end(other, &output, &host->error);
-    CHECK(rc == GRAFT_ERR_PEER && strstr(host->error.message, "destroyed between begin and end") != NULL);
+    NETWORK_CHECK(rc == GRAFT_ERR_PEER && strstr(host->error.message, "destroyed between begin and end") != NULL);
     n->networks->destroy(other);
     free(input.data);
     free(output.data);

@@ -13,12 +13,6 @@
 
 enum { RANKS = 3, WRONG = 1 };
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (condition) break;                                                                                          \
-        return network_blame(host, "line %d: not so: %s (%.200s)", __LINE__, #condition, host->error.message);         \
-    } while (0)
-
 static struct test_mesh    mesh;
 static struct network_case scene;
 static char                said[RANKS][512]; /* by each rank, of the case that runs */
@@ -458,7 +452,7 @@ static int32_t misuse(struct host *host, struct network_rank *n)
         int32_t rc;
 
         /* A stream for the cases of streams only: the network of others has none. */
-        if (cases[k].make == null_offer) CHECK(streams->create(n->network, &stream, &host->error) == GRAFT_OK);
+        if (cases[k].make == null_offer) NETWORK_CHECK(streams->create(n->network, &stream, &host->error) == GRAFT_OK);
         take_tools(host, n, stream, &t);
         host->error.message[0] = '\0';
         rc = cases[k].make(host, &t);
@@ -467,12 +461,12 @@ static int32_t misuse(struct host *host, struct network_rank *n)
         if (rc != cases[k].code || strstr(said[host->rank], cases[k].part) == NULL)
             return network_blame(host, "case %zu: status %d, '%.250s', expected %d, '%s'", k, rc, said[host->rank],
                                  cases[k].code, cases[k].part);
-        CHECK(strcmp(said[host->rank], said[0]) == 0);
+        NETWORK_CHECK(strcmp(said[host->rank], said[0]) == 0);
         meet(++met);
         free(t.input.data);
         free(t.target.data);
         /* The run goes on. */
-        CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_OK);
+        NETWORK_CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_OK);
     }
     streams->destroy(stream);
     return GRAFT_OK;
@@ -499,14 +493,16 @@ static int32_t set_alone(struct host *host, struct network_rank *n)
     char                     path[64];
 
     snprintf(path, sizeof path, "/tmp/graft-set-alone-%d.safetensors", (int)getpid());
-    CHECK(n->networks->save(n->network, path, &host->error) == GRAFT_OK);
-    CHECK(set_bias(host, n, names[first], 2 - first) == GRAFT_OK && set_bias(host, n, names[!first], 1 + first) == 0);
-    CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_OK);
-    CHECK(n->networks->save(n->network, path, &host->error) == GRAFT_OK);
-    if (host->rank == WRONG) CHECK(set_bias(host, n, names[0], 7) == GRAFT_OK);
-    CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_ERR_ARG && strstr(host->error.message, "state_set") != NULL);
-    CHECK(n->networks->load(n->network, path, &host->error) == GRAFT_OK);
-    CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->save(n->network, path, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(set_bias(host, n, names[first], 2 - first) == GRAFT_OK &&
+                  set_bias(host, n, names[!first], 1 + first) == 0);
+    NETWORK_CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->save(n->network, path, &host->error) == GRAFT_OK);
+    if (host->rank == WRONG) NETWORK_CHECK(set_bias(host, n, names[0], 7) == GRAFT_OK);
+    NETWORK_CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_ERR_ARG &&
+                  strstr(host->error.message, "state_set") != NULL);
+    NETWORK_CHECK(n->networks->load(n->network, path, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_OK);
     if (host->rank == 0) unlink(path);
     return GRAFT_OK;
 }
@@ -520,7 +516,7 @@ static int32_t options_refused(struct host *host)
     const char          *word = what->arg;
 
     network_rank_fini(&n);
-    CHECK(rc == GRAFT_ERR_OPTION && strstr(host->error.message, word) != NULL);
+    NETWORK_CHECK(rc == GRAFT_ERR_OPTION && strstr(host->error.message, word) != NULL);
     return GRAFT_OK;
 }
 

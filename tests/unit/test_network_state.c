@@ -16,12 +16,6 @@
 static struct test_mesh    mesh;
 static struct network_case scene;
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (condition) break;                                                                                          \
-        return network_blame(host, "line %d: not so: %s (%s)", __LINE__, #condition, host->error.message);             \
-    } while (0)
-
 static int32_t refuses(struct host *host, int32_t rc, int32_t code, const char *part)
 {
     if (rc == code && strstr(host->error.message, part) != NULL) return GRAFT_OK;
@@ -42,18 +36,18 @@ static int32_t refuse_nonfinite(struct host *host, struct network_rank *n)
     while (!network_is_free(&scene, n->part.node[free_row])) free_row++;
     while (network_is_free(&scene, n->part.node[bound_row])) bound_row++;
     network_field_put(&target, bound_row, 1, (double)NAN);
-    CHECK(n->networks->train(n->network, pair, 2, &step, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->train(n->network, pair, 2, &step, &host->error) == GRAFT_OK);
     before = network_digest(n);
     network_field_put(&target, free_row, 1, (double)NAN);
-    CHECK(refuses(host, n->networks->train(n->network, pair, 2, &step, &host->error), GRAFT_ERR_NONFINITE,
-                  "target has nan") == GRAFT_OK);
+    NETWORK_CHECK(refuses(host, n->networks->train(n->network, pair, 2, &step, &host->error), GRAFT_ERR_NONFINITE,
+                          "target has nan") == GRAFT_OK);
     network_field_put(&target, free_row, 1, 1);
     network_field_put(&input, bound_row, 2, INFINITY);
-    CHECK(refuses(host, n->networks->train(n->network, pair, 2, &step, &host->error), GRAFT_ERR_NONFINITE,
-                  "input has inf") == GRAFT_OK);
+    NETWORK_CHECK(refuses(host, n->networks->train(n->network, pair, 2, &step, &host->error), GRAFT_ERR_NONFINITE,
+                          "input has inf") == GRAFT_OK);
     network_field_put(&input, bound_row, 2, 1e300); /* its square is not finite */
-    CHECK(n->networks->train(n->network, pair, 2, &step, &host->error) == GRAFT_ERR_NONFINITE);
-    CHECK(network_digest(n) == before);
+    NETWORK_CHECK(n->networks->train(n->network, pair, 2, &step, &host->error) == GRAFT_ERR_NONFINITE);
+    NETWORK_CHECK(network_digest(n) == before);
     free(input.data), free(target.data);
     return GRAFT_OK;
 }
@@ -68,14 +62,14 @@ static int32_t allocate_nothing(struct host *host, struct network_rank *n)
     rollout.steps = 3;
     rollout.initial = rollout.state = &input;
     atomic_store(&host->fail_at, 0);
-    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
-    CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
-    CHECK(n->networks->rollout(n->network, &rollout, &host->error) == GRAFT_OK);
-    CHECK(network_train(host, n, 0, 1, &step) == GRAFT_ERR_NOMEM);
+    NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->rollout(n->network, &rollout, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(network_train(host, n, 0, 1, &step) == GRAFT_ERR_NOMEM);
     atomic_store(&host->fail_at, -1);
-    CHECK(network_train(host, n, 0, 1, &step) == GRAFT_OK);
+    NETWORK_CHECK(network_train(host, n, 0, 1, &step) == GRAFT_OK);
     atomic_store(&host->fail_at, 0);
-    CHECK(network_train(host, n, 0, 1, &step) == GRAFT_OK && step.step == 2);
+    NETWORK_CHECK(network_train(host, n, 0, 1, &step) == GRAFT_OK && step.step == 2);
     atomic_store(&host->fail_at, -1);
     free(input.data), free(output.data);
     return GRAFT_OK;
@@ -124,31 +118,31 @@ static int32_t save_and_go_on(struct host *host, struct network_rank *n)
     double             losses[2];
     FILE              *file;
 
-    for (int k = 0; k < 3; k++) CHECK(network_train(host, n, k, k + 1, &step) == GRAFT_OK);
-    CHECK(n->networks->save(n->network, file_path, &host->error) == GRAFT_OK);
+    for (int k = 0; k < 3; k++) NETWORK_CHECK(network_train(host, n, k, k + 1, &step) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->save(n->network, file_path, &host->error) == GRAFT_OK);
     saved = network_digest(n);
-    for (int k = 0; k < 2; k++) CHECK(network_train(host, n, k, k + 1, &step) == GRAFT_OK);
+    for (int k = 0; k < 2; k++) NETWORK_CHECK(network_train(host, n, k, k + 1, &step) == GRAFT_OK);
     losses[0] = step.loss;
-    CHECK((now = network_digest(n)) != saved);
-    CHECK(n->networks->load(n->network, file_path, &host->error) == GRAFT_OK && network_digest(n) == saved);
-    for (int k = 0; k < 2; k++) CHECK(network_train(host, n, k, k + 1, &step) == GRAFT_OK);
-    CHECK(network_digest(n) == now && step.loss == losses[0]);
+    NETWORK_CHECK((now = network_digest(n)) != saved);
+    NETWORK_CHECK(n->networks->load(n->network, file_path, &host->error) == GRAFT_OK && network_digest(n) == saved);
+    for (int k = 0; k < 2; k++) NETWORK_CHECK(network_train(host, n, k, k + 1, &step) == GRAFT_OK);
+    NETWORK_CHECK(network_digest(n) == now && step.loss == losses[0]);
 
     host_set(host->api, "mgn.sum=old");
-    CHECK(n->networks->create(n->mesh, &n->args, &other, &host->error) == GRAFT_OK);
-    CHECK(refuses(host, n->networks->load(other, file_path, &host->error), GRAFT_ERR_FORMAT,
-                  "'mgn.sum' is 'update' in its metadata, but this network has 'old'") == GRAFT_OK);
-    CHECK(refuses(host, n->networks->load(other, "/nonexistent/file", &host->error), GRAFT_ERR_NOT_FOUND,
-                  "nonexistent") == GRAFT_OK);
-    CHECK(refuses(host, n->networks->save(other, "/nonexistent/file", &host->error), GRAFT_ERR_IO, "nonexistent") ==
-          GRAFT_OK);
+    NETWORK_CHECK(n->networks->create(n->mesh, &n->args, &other, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(refuses(host, n->networks->load(other, file_path, &host->error), GRAFT_ERR_FORMAT,
+                          "'mgn.sum' is 'update' in its metadata, but this network has 'old'") == GRAFT_OK);
+    NETWORK_CHECK(refuses(host, n->networks->load(other, "/nonexistent/file", &host->error), GRAFT_ERR_NOT_FOUND,
+                          "nonexistent") == GRAFT_OK);
+    NETWORK_CHECK(refuses(host, n->networks->save(other, "/nonexistent/file", &host->error), GRAFT_ERR_IO,
+                          "nonexistent") == GRAFT_OK);
     n->networks->destroy(other);
     file = fopen(file_path, "r+");
-    CHECK(file != NULL && fseek(file, -100, SEEK_END) == 0 && fputc(77, file) == 77 && fclose(file) == 0);
-    CHECK(refuses(host, n->networks->load(n->network, file_path, &host->error), GRAFT_ERR_FORMAT, "is damaged") ==
-          GRAFT_OK);
-    CHECK(network_digest(n) == now);
-    CHECK(n->networks->save(n->network, file_path, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(file != NULL && fseek(file, -100, SEEK_END) == 0 && fputc(77, file) == 77 && fclose(file) == 0);
+    NETWORK_CHECK(refuses(host, n->networks->load(n->network, file_path, &host->error), GRAFT_ERR_FORMAT,
+                          "is damaged") == GRAFT_OK);
+    NETWORK_CHECK(network_digest(n) == now);
+    NETWORK_CHECK(n->networks->save(n->network, file_path, &host->error) == GRAFT_OK);
     return GRAFT_OK;
 }
 
@@ -160,21 +154,21 @@ static int32_t set_items(struct host *host, struct network_rank *n)
     double           values[64] = { 0 };
     const uint64_t   before = network_digest(n);
 
-    CHECK(n->networks->state_item(n->network, 0, &item, &host->error) == GRAFT_OK);
-    CHECK(strcmp(item.name, "node_encoder.0.weight") == 0 && item.shape[0] == 8 && item.shape[1] == 4);
+    NETWORK_CHECK(n->networks->state_item(n->network, 0, &item, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(strcmp(item.name, "node_encoder.0.weight") == 0 && item.shape[0] == 8 && item.shape[1] == 4);
     item.data = values;
     wrong = item;
     wrong.name = "node_encoder.9.weight";
-    CHECK(refuses(host, n->networks->state_set(n->network, &wrong, &host->error), GRAFT_ERR_NOT_FOUND, "9.weight") ==
-          GRAFT_OK);
+    NETWORK_CHECK(refuses(host, n->networks->state_set(n->network, &wrong, &host->error), GRAFT_ERR_NOT_FOUND,
+                          "9.weight") == GRAFT_OK);
     wrong = item;
     wrong.shape[1] = 5;
-    CHECK(refuses(host, n->networks->state_set(n->network, &wrong, &host->error), GRAFT_ERR_FORMAT,
-                  "is F64 [8, 5], expected F64 [8, 4]") == GRAFT_OK);
+    NETWORK_CHECK(refuses(host, n->networks->state_set(n->network, &wrong, &host->error), GRAFT_ERR_FORMAT,
+                          "is F64 [8, 5], expected F64 [8, 4]") == GRAFT_OK);
     values[7] = (double)NAN;
-    CHECK(refuses(host, n->networks->state_set(n->network, &item, &host->error), GRAFT_ERR_FORMAT,
-                  "has nan at element 7") == GRAFT_OK);
-    CHECK(network_digest(n) == before);
+    NETWORK_CHECK(refuses(host, n->networks->state_set(n->network, &item, &host->error), GRAFT_ERR_FORMAT,
+                          "has nan at element 7") == GRAFT_OK);
+    NETWORK_CHECK(network_digest(n) == before);
     values[7] = 0;
     item =
         (graft_state_item){ .size = sizeof item, .dtype = GRAFT_F64, .name = "statistics.edge.squares", .n_dims = 1 };
@@ -183,14 +177,14 @@ static int32_t set_items(struct host *host, struct network_rank *n)
     item.data = values;
     for (int k = 0; k < 2; k++) {
         output[k] = network_field(n, NETWORK_OUT);
-        CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
-        CHECK(n->networks->state_set(n->network, &item, &host->error) == GRAFT_ERR_STATE);
-        CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_STATE);
-        CHECK(n->networks->end(n->network, &output[k], &host->error) == GRAFT_OK);
-        CHECK(n->networks->end(n->network, &output[k], &host->error) == GRAFT_ERR_STATE);
-        CHECK(n->networks->state_set(n->network, &item, &host->error) == GRAFT_OK);
+        NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+        NETWORK_CHECK(n->networks->state_set(n->network, &item, &host->error) == GRAFT_ERR_STATE);
+        NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_STATE);
+        NETWORK_CHECK(n->networks->end(n->network, &output[k], &host->error) == GRAFT_OK);
+        NETWORK_CHECK(n->networks->end(n->network, &output[k], &host->error) == GRAFT_ERR_STATE);
+        NETWORK_CHECK(n->networks->state_set(n->network, &item, &host->error) == GRAFT_OK);
     }
-    CHECK(memcmp(output[0].data, output[1].data, (size_t)output[0].n_rows * 2 * sizeof(double)) != 0);
+    NETWORK_CHECK(memcmp(output[0].data, output[1].data, (size_t)output[0].n_rows * 2 * sizeof(double)) != 0);
     free(input.data), free(output[0].data), free(output[1].data);
     return GRAFT_OK;
 }
@@ -205,24 +199,24 @@ static int32_t refuse_moments(struct host *host, struct network_rank *n)
     int64_t          steps = INT64_MAX;
 
     pair.input = &input, pair.target = &target;
-    CHECK(n->networks->gradient(n->network, &pair, &loss, &host->error) == GRAFT_OK);
-    CHECK(network_pull(n, "optimizer.m.decoder.0.bias", values) == 0);
+    NETWORK_CHECK(n->networks->gradient(n->network, &pair, &loss, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(network_pull(n, "optimizer.m.decoder.0.bias", values) == 0);
     item.n_dims = 1;
     item.shape[0] = 7;
     item.data = values;
-    CHECK(refuses(host, n->networks->state_set(n->network, &item, &host->error), GRAFT_ERR_FORMAT,
-                  "is F64 [7], expected F64 [2]") == GRAFT_OK);
-    CHECK(n->networks->load(n->network, file_path, &host->error) == GRAFT_ERR_FORMAT);
-    CHECK(network_pull(n, "optimizer.v.decoder.0.bias", values) == 0);
+    NETWORK_CHECK(refuses(host, n->networks->state_set(n->network, &item, &host->error), GRAFT_ERR_FORMAT,
+                          "is F64 [7], expected F64 [2]") == GRAFT_OK);
+    NETWORK_CHECK(n->networks->load(n->network, file_path, &host->error) == GRAFT_ERR_FORMAT);
+    NETWORK_CHECK(network_pull(n, "optimizer.v.decoder.0.bias", values) == 0);
     item.shape[0] = 2;
-    CHECK(n->networks->state_set(n->network, &item, &host->error) == GRAFT_OK);
-    CHECK(network_pull(n, "optimizer.m.decoder.0.bias", values) == 2);
-    CHECK(network_pull(n, "optimizer.v.decoder.0.bias", values) == 2);
+    NETWORK_CHECK(n->networks->state_set(n->network, &item, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(network_pull(n, "optimizer.m.decoder.0.bias", values) == 2);
+    NETWORK_CHECK(network_pull(n, "optimizer.v.decoder.0.bias", values) == 2);
     item = (graft_state_item){ .size = sizeof item, .dtype = GRAFT_I64, .name = "progress.step", .n_dims = 1 };
     item.shape[0] = 1;
     item.data = &steps;
-    CHECK(refuses(host, n->networks->state_set(n->network, &item, &host->error), GRAFT_ERR_FORMAT, "0 to 2^62") ==
-          GRAFT_OK);
+    NETWORK_CHECK(refuses(host, n->networks->state_set(n->network, &item, &host->error), GRAFT_ERR_FORMAT,
+                          "0 to 2^62") == GRAFT_OK);
     free(input.data), free(target.data);
     return GRAFT_OK;
 }
@@ -234,11 +228,11 @@ static int32_t refuse_training(struct host *host, struct network_rank *n)
     graft_field        input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
 
     for (int k = 0; k < 2; k++) {
-        CHECK(refuses(host, network_train(host, n, 0, 1, NULL), GRAFT_ERR_NOMEM, "training: ") == GRAFT_OK);
-        CHECK(n->networks->info(n->network, &info, &host->error) == GRAFT_OK && info.bytes <= 1000000);
+        NETWORK_CHECK(refuses(host, network_train(host, n, 0, 1, NULL), GRAFT_ERR_NOMEM, "training: ") == GRAFT_OK);
+        NETWORK_CHECK(n->networks->info(n->network, &info, &host->error) == GRAFT_OK && info.bytes <= 1000000);
     }
-    CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
-    CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
     free(input.data), free(output.data);
     return GRAFT_OK;
 }

@@ -18,12 +18,6 @@ static struct test_mesh    mesh;
 static struct network_case scene;
 static char                folder[] = "/tmp/graft-stream-XXXXXX";
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (condition) break;                                                                                          \
-        return network_blame(host, "line %d: not so: %s (%.200s)", __LINE__, #condition, host->error.message);         \
-    } while (0)
-
 static const graft_streams *streams_of(const struct host *host)
 {
     return graft_interface(host->api, GRAFT_STREAM_ID, sizeof(graft_streams));
@@ -63,19 +57,19 @@ static int32_t count_stream_pairs(struct host *host, struct network_rank *n)
 {
     graft_stream *stream = NULL, *other = NULL;
 
-    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
-    CHECK(streams_of(host)->create(n->network, &other, &host->error) == GRAFT_ERR_STATE);
+    NETWORK_CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(streams_of(host)->create(n->network, &other, &host->error) == GRAFT_ERR_STATE);
     for (int k = 0; k < 10; k++) {
-        CHECK(offer_state(host, n, stream, k, k == 0 ? GRAFT_STREAM_FIRST : 0, 0, 0) == GRAFT_OK);
-        CHECK(status_of(host, stream).pairs == (k < 3 ? 0 : (k - 1) / 2));
+        NETWORK_CHECK(offer_state(host, n, stream, k, k == 0 ? GRAFT_STREAM_FIRST : 0, 0, 0) == GRAFT_OK);
+        NETWORK_CHECK(status_of(host, stream).pairs == (k < 3 ? 0 : (k - 1) / 2));
     }
-    CHECK(offer_state(host, n, stream, 20, GRAFT_STREAM_FIRST, 0, 0) == GRAFT_OK);
-    for (int k = 0; k < 2; k++) CHECK(offer_state(host, n, stream, 21 + k, 0, 0, 0) == GRAFT_OK);
-    CHECK(status_of(host, stream).pairs == 4); /* states of another run end none */
-    CHECK(offer_state(host, n, stream, 23, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 5);
-    CHECK(offer_state(host, n, stream, 24, 0, 1, 0) == GRAFT_OK && status_of(host, stream).pairs == 6);
-    CHECK(status_of(host, stream).held_out == 1 && status_of(host, stream).kept == 5);
-    CHECK(status_of(host, stream).offered == 15 && status_of(host, stream).time == 24);
+    NETWORK_CHECK(offer_state(host, n, stream, 20, GRAFT_STREAM_FIRST, 0, 0) == GRAFT_OK);
+    for (int k = 0; k < 2; k++) NETWORK_CHECK(offer_state(host, n, stream, 21 + k, 0, 0, 0) == GRAFT_OK);
+    NETWORK_CHECK(status_of(host, stream).pairs == 4); /* states of another run end none */
+    NETWORK_CHECK(offer_state(host, n, stream, 23, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 5);
+    NETWORK_CHECK(offer_state(host, n, stream, 24, 0, 1, 0) == GRAFT_OK && status_of(host, stream).pairs == 6);
+    NETWORK_CHECK(status_of(host, stream).held_out == 1 && status_of(host, stream).kept == 5);
+    NETWORK_CHECK(status_of(host, stream).offered == 15 && status_of(host, stream).time == 24);
     n->networks->destroy(n->network); /* the stream keeps it */
     n->network = NULL;
     streams_of(host)->destroy(stream);
@@ -89,16 +83,16 @@ static int32_t keep_within_limit(struct host *host, struct network_rank *n)
     graft_stream       *stream = NULL;
     graft_stream_status status;
 
-    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
     status = status_of(host, stream);
-    CHECK(status.capacity > 3 && status.capacity < 3000);
+    NETWORK_CHECK(status.capacity > 3 && status.capacity < 3000);
     for (int k = 0; k < 10000; k++) {
-        CHECK(offer_state(host, n, stream, 0.001 * k, 0, 0, 0) == GRAFT_OK);
-        if (k % 500 == 0) CHECK(status_of(host, stream).bytes <= 1000000);
+        NETWORK_CHECK(offer_state(host, n, stream, 0.001 * k, 0, 0, 0) == GRAFT_OK);
+        if (k % 500 == 0) NETWORK_CHECK(status_of(host, stream).bytes <= 1000000);
     }
     status = status_of(host, stream);
-    CHECK(status.bytes <= 1000000 && (host->n_ranks > 1 || status.bytes > 500000));
-    CHECK(status.kept == status.capacity && status.pairs == 9999);
+    NETWORK_CHECK(status.bytes <= 1000000 && (host->n_ranks > 1 || status.bytes > 500000));
+    NETWORK_CHECK(status.kept == status.capacity && status.pairs == 9999);
     streams_of(host)->destroy(stream);
     return GRAFT_OK;
 }
@@ -110,28 +104,30 @@ static int32_t keep_budgets(struct host *host, struct network_rank *n)
     graft_stream_status s = GRAFT_INIT(graft_stream_status);
     int64_t             steps;
 
-    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
-    CHECK(streams_of(host)->step(stream, 1, 0, &s, &host->error) == GRAFT_OK && s.reason == GRAFT_STREAM_NO_PAIRS);
-    CHECK(s.steps_now == 0 && isnan(s.loss) && s.seconds_of_step == 0);
-    for (int k = 0; k < 5; k++) CHECK(offer_state(host, n, stream, k, 0, 0, 0) == GRAFT_OK);
-    CHECK(streams_of(host)->step(stream, 0, 0, &s, &host->error) == GRAFT_OK && s.reason == GRAFT_STREAM_BUDGET_SMALL);
-    CHECK(s.steps_now == 0);
-    CHECK(streams_of(host)->step(stream, 1e-6, 0, &s, &host->error) == GRAFT_OK && s.steps_now == 1);
-    CHECK(s.reason == GRAFT_STREAM_BUDGET_USED && s.seconds_of_step > 0 && s.loss > 0);
+    NETWORK_CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(streams_of(host)->step(stream, 1, 0, &s, &host->error) == GRAFT_OK &&
+                  s.reason == GRAFT_STREAM_NO_PAIRS);
+    NETWORK_CHECK(s.steps_now == 0 && isnan(s.loss) && s.seconds_of_step == 0);
+    for (int k = 0; k < 5; k++) NETWORK_CHECK(offer_state(host, n, stream, k, 0, 0, 0) == GRAFT_OK);
+    NETWORK_CHECK(streams_of(host)->step(stream, 0, 0, &s, &host->error) == GRAFT_OK &&
+                  s.reason == GRAFT_STREAM_BUDGET_SMALL);
+    NETWORK_CHECK(s.steps_now == 0);
+    NETWORK_CHECK(streams_of(host)->step(stream, 1e-6, 0, &s, &host->error) == GRAFT_OK && s.steps_now == 1);
+    NETWORK_CHECK(s.reason == GRAFT_STREAM_BUDGET_USED && s.seconds_of_step > 0 && s.loss > 0);
     for (int k = 0; k < 9; k++) {
-        CHECK(streams_of(host)->step(stream, host->rank == 0 ? 1e-6 : 1e6, 0, &s, &host->error) == GRAFT_OK);
-        CHECK(s.steps_now == 0 && s.reason == GRAFT_STREAM_BUDGET_SMALL && s.steps == 1);
+        NETWORK_CHECK(streams_of(host)->step(stream, host->rank == 0 ? 1e-6 : 1e6, 0, &s, &host->error) == GRAFT_OK);
+        NETWORK_CHECK(s.steps_now == 0 && s.reason == GRAFT_STREAM_BUDGET_SMALL && s.steps == 1);
     }
-    CHECK(streams_of(host)->step(stream, 1e6, 7, &s, &host->error) == GRAFT_OK && s.steps_now == 7);
-    CHECK(s.reason == GRAFT_STREAM_STEPS_DONE && s.steps == 8);
+    NETWORK_CHECK(streams_of(host)->step(stream, 1e6, 7, &s, &host->error) == GRAFT_OK && s.steps_now == 7);
+    NETWORK_CHECK(s.reason == GRAFT_STREAM_STEPS_DONE && s.steps == 8);
     steps = s.steps;
-    CHECK(streams_of(host)->step(stream, 60, 0, &s, &host->error) == GRAFT_OK);
-    CHECK(s.reason == GRAFT_STREAM_BUDGET_USED || s.reason == GRAFT_STREAM_BUDGET_SMALL);
-    CHECK(s.steps == steps + s.steps_now && s.seconds < 10);
-    CHECK(streams_of(host)->step(stream, -1, 0, &s, &host->error) == GRAFT_ERR_ARG);
-    CHECK(streams_of(host)->step(stream, (double)NAN, 0, &s, &host->error) == GRAFT_ERR_ARG);
-    CHECK(streams_of(host)->step(stream, 1, -1, &s, &host->error) == GRAFT_ERR_ARG);
-    CHECK(streams_of(host)->step(stream, 1e6, 1, NULL, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(streams_of(host)->step(stream, 60, 0, &s, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(s.reason == GRAFT_STREAM_BUDGET_USED || s.reason == GRAFT_STREAM_BUDGET_SMALL);
+    NETWORK_CHECK(s.steps == steps + s.steps_now && s.seconds < 10);
+    NETWORK_CHECK(streams_of(host)->step(stream, -1, 0, &s, &host->error) == GRAFT_ERR_ARG);
+    NETWORK_CHECK(streams_of(host)->step(stream, (double)NAN, 0, &s, &host->error) == GRAFT_ERR_ARG);
+    NETWORK_CHECK(streams_of(host)->step(stream, 1, -1, &s, &host->error) == GRAFT_ERR_ARG);
+    NETWORK_CHECK(streams_of(host)->step(stream, 1e6, 1, NULL, &host->error) == GRAFT_OK);
     streams_of(host)->destroy(stream);
     return GRAFT_OK;
 }
@@ -141,19 +137,19 @@ static int32_t refuse_states(struct host *host, struct network_rank *n)
 {
     graft_stream *stream = NULL;
 
-    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
-    for (int k = 0; k < 3; k++) CHECK(offer_state(host, n, stream, k, 0, 0, 0) == GRAFT_OK);
-    CHECK(offer_state(host, n, stream, 3, 0, 0, (double)NAN) == GRAFT_ERR_NONFINITE);
-    CHECK(strstr(host->error.message, "state.input has nan in row ") != NULL);
-    CHECK(offer_state(host, n, stream, 3, 0, 0, INFINITY) == GRAFT_ERR_NONFINITE);
-    CHECK(status_of(host, stream).offered == 3 && status_of(host, stream).dropped == 0);
-    CHECK(status_of(host, stream).pairs == 2);
-    CHECK(offer_state(host, n, stream, 3, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 3);
+    NETWORK_CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    for (int k = 0; k < 3; k++) NETWORK_CHECK(offer_state(host, n, stream, k, 0, 0, 0) == GRAFT_OK);
+    NETWORK_CHECK(offer_state(host, n, stream, 3, 0, 0, (double)NAN) == GRAFT_ERR_NONFINITE);
+    NETWORK_CHECK(strstr(host->error.message, "state.input has nan in row ") != NULL);
+    NETWORK_CHECK(offer_state(host, n, stream, 3, 0, 0, INFINITY) == GRAFT_ERR_NONFINITE);
+    NETWORK_CHECK(status_of(host, stream).offered == 3 && status_of(host, stream).dropped == 0);
+    NETWORK_CHECK(status_of(host, stream).pairs == 2);
+    NETWORK_CHECK(offer_state(host, n, stream, 3, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 3);
     host_set(host->api, "stream.nonfinite=drop");
-    CHECK(offer_state(host, n, stream, 4, 0, 0, (double)NAN) == GRAFT_OK);
-    CHECK(status_of(host, stream).dropped == 1 && status_of(host, stream).pairs == 3);
-    CHECK(offer_state(host, n, stream, 5, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 3);
-    CHECK(offer_state(host, n, stream, 6, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 4);
+    NETWORK_CHECK(offer_state(host, n, stream, 4, 0, 0, (double)NAN) == GRAFT_OK);
+    NETWORK_CHECK(status_of(host, stream).dropped == 1 && status_of(host, stream).pairs == 3);
+    NETWORK_CHECK(offer_state(host, n, stream, 5, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 3);
+    NETWORK_CHECK(offer_state(host, n, stream, 6, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 4);
     streams_of(host)->destroy(stream);
     return GRAFT_OK;
 }
@@ -164,16 +160,17 @@ static int32_t advise_to_stop(struct host *host, struct network_rank *n)
     graft_stream       *stream = NULL;
     graft_stream_status s = GRAFT_INIT(graft_stream_status);
 
-    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
-    CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_ERR_STATE);
-    for (int k = 0; k < 7; k++) CHECK(offer_state(host, n, stream, k, 0, 0, 0) == GRAFT_OK);
-    CHECK(streams_of(host)->step(stream, 1e6, 2, &s, &host->error) == GRAFT_OK && isnan(s.validation));
-    CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_OK && s.validation == s.best);
-    CHECK(s.held_out == 2 && s.validation > 0 && !s.should_stop);
-    for (int k = 0; k < 2; k++) CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_OK);
-    CHECK(s.should_stop && s.validation == s.best);
-    CHECK(streams_of(host)->step(stream, 1e6, 30, &s, &host->error) == GRAFT_OK);
-    CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_OK && !s.should_stop && s.validation == s.best);
+    NETWORK_CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_ERR_STATE);
+    for (int k = 0; k < 7; k++) NETWORK_CHECK(offer_state(host, n, stream, k, 0, 0, 0) == GRAFT_OK);
+    NETWORK_CHECK(streams_of(host)->step(stream, 1e6, 2, &s, &host->error) == GRAFT_OK && isnan(s.validation));
+    NETWORK_CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_OK && s.validation == s.best);
+    NETWORK_CHECK(s.held_out == 2 && s.validation > 0 && !s.should_stop);
+    for (int k = 0; k < 2; k++) NETWORK_CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(s.should_stop && s.validation == s.best);
+    NETWORK_CHECK(streams_of(host)->step(stream, 1e6, 30, &s, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(streams_of(host)->validate(stream, &s, &host->error) == GRAFT_OK && !s.should_stop &&
+                  s.validation == s.best);
     streams_of(host)->destroy(stream);
     return GRAFT_OK;
 }
@@ -204,47 +201,49 @@ static int32_t continue_run(struct host *host, struct network_rank *n)
 
     snprintf(path, sizeof path, "%s/checkpoint", folder);
     snprintf(of_rank, sizeof of_rank, "%s.%d", path, host->rank);
-    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
-    CHECK(run_on(host, n, stream, 0, 14, &whole) == GRAFT_OK);
-    CHECK(streams_of(host)->save(stream, path, &host->error) == GRAFT_OK);
-    CHECK(run_on(host, n, stream, 14, 40, &whole) == GRAFT_OK);
+    NETWORK_CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(run_on(host, n, stream, 0, 14, &whole) == GRAFT_OK);
+    NETWORK_CHECK(streams_of(host)->save(stream, path, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(run_on(host, n, stream, 14, 40, &whole) == GRAFT_OK);
     expected = network_digest(n);
     streams_of(host)->destroy(stream);
 
     host_set(host->api, "seed=0");
-    CHECK(n->networks->create(n->mesh, &n->args, &fresh, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->create(n->mesh, &n->args, &fresh, &host->error) == GRAFT_OK);
     n->networks->destroy(n->network);
     n->network = fresh;
-    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
     before = network_digest(n);
-    CHECK(streams_of(host)->load(stream, "/nonexistent/checkpoint", &host->error) == GRAFT_ERR_NOT_FOUND);
-    CHECK(before == network_digest(n));
-    CHECK(streams_of(host)->load(stream, path, &host->error) == GRAFT_OK);
-    CHECK(run_on(host, n, stream, 14, 40, &s) == GRAFT_OK && network_digest(n) == expected);
-    CHECK(s.loss == whole.loss && s.validation == whole.validation && s.best == whole.best);
-    CHECK(s.steps == whole.steps && s.kept == whole.kept && s.pairs == whole.pairs && s.held_out == whole.held_out);
+    NETWORK_CHECK(streams_of(host)->load(stream, "/nonexistent/checkpoint", &host->error) == GRAFT_ERR_NOT_FOUND);
+    NETWORK_CHECK(before == network_digest(n));
+    NETWORK_CHECK(streams_of(host)->load(stream, path, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(run_on(host, n, stream, 14, 40, &s) == GRAFT_OK && network_digest(n) == expected);
+    NETWORK_CHECK(s.loss == whole.loss && s.validation == whole.validation && s.best == whole.best);
+    NETWORK_CHECK(s.steps == whole.steps && s.kept == whole.kept && s.pairs == whole.pairs &&
+                  s.held_out == whole.held_out);
 
     /* Damage on the last rank, and files of two times, are refused on all. */
     if (host->rank == host->n_ranks - 1) {
         file = fopen(of_rank, "r+");
-        CHECK(file != NULL && fseek(file, -33, SEEK_END) == 0 && fputc(91, file) == 91 && fclose(file) == 0);
+        NETWORK_CHECK(file != NULL && fseek(file, -33, SEEK_END) == 0 && fputc(91, file) == 91 && fclose(file) == 0);
     }
-    CHECK(streams_of(host)->load(stream, path, &host->error) == GRAFT_ERR_FORMAT && network_digest(n) == expected);
-    CHECK(strstr(host->error.message, "is damaged") != NULL);
+    NETWORK_CHECK(streams_of(host)->load(stream, path, &host->error) == GRAFT_ERR_FORMAT &&
+                  network_digest(n) == expected);
+    NETWORK_CHECK(strstr(host->error.message, "is damaged") != NULL);
     if (host->n_ranks > 1) {
         char later[72], name[96], other[96];
 
         snprintf(later, sizeof later, "%s/later", folder);
-        CHECK(streams_of(host)->save(stream, path, &host->error) == GRAFT_OK);
-        CHECK(run_on(host, n, stream, 40, 41, &s) == GRAFT_OK);
-        CHECK(streams_of(host)->save(stream, later, &host->error) == GRAFT_OK);
+        NETWORK_CHECK(streams_of(host)->save(stream, path, &host->error) == GRAFT_OK);
+        NETWORK_CHECK(run_on(host, n, stream, 40, 41, &s) == GRAFT_OK);
+        NETWORK_CHECK(streams_of(host)->save(stream, later, &host->error) == GRAFT_OK);
         snprintf(name, sizeof name, "%s.0", later);
         snprintf(other, sizeof other, "%s.0", path);
-        if (host->rank == 0) CHECK(rename(name, other) == 0);
-        CHECK(streams_of(host)->load(stream, path, &host->error) == GRAFT_ERR_FORMAT);
-        CHECK(strstr(host->error.message, "do not belong together") != NULL);
+        if (host->rank == 0) NETWORK_CHECK(rename(name, other) == 0);
+        NETWORK_CHECK(streams_of(host)->load(stream, path, &host->error) == GRAFT_ERR_FORMAT);
+        NETWORK_CHECK(strstr(host->error.message, "do not belong together") != NULL);
     }
-    CHECK(run_on(host, n, stream, 41, 44, &s) == GRAFT_OK);
+    NETWORK_CHECK(run_on(host, n, stream, 41, 44, &s) == GRAFT_OK);
     streams_of(host)->destroy(stream);
     return GRAFT_OK;
 }
@@ -282,8 +281,8 @@ static int32_t refuse_memory(struct host *host, struct network_rank *n)
 {
     graft_stream *stream = NULL;
 
-    CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_ERR_OPTION && stream == NULL);
-    CHECK(strstr(host->error.message, "'stream.memory' is 1 MB") != NULL);
+    NETWORK_CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_ERR_OPTION && stream == NULL);
+    NETWORK_CHECK(strstr(host->error.message, "'stream.memory' is 1 MB") != NULL);
     return GRAFT_OK;
 }
 
