@@ -53,7 +53,7 @@ train_on_two_ranks() {
     return "$rc"
 }
 
-setup_packages --with-lists build example
+setup_packages --with-lists tools build example
 # shellcheck disable=SC2119
 setup_build
 

@@ -53,14 +53,19 @@ find_root() {
 
 apt_get() { quietly "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"; }
 
+lacking_tools() {
+    local tool
+    for tool in cc meson ninja pkg-config python3; do
+        command -v "$tool" >/dev/null || printf '%s ' "$tool"
+    done
+}
+
 # Without apt there is nothing to install with; what cannot be seen here, meson will miss by name.
 check_tools() {
-    local tool lacking=()
-    for tool in cc meson ninja pkg-config python3; do
-        command -v "$tool" >/dev/null || lacking+=("$tool")
-    done
-    [ ${#lacking[@]} -eq 0 ] && return 0
-    complain "this is not a Debian system, and there is no ${lacking[*]} here." \
+    local lacking
+    lacking=$(lacking_tools)
+    [ -z "$lacking" ] && return 0
+    complain "this is not a Debian system, and there is no ${lacking% } here." \
         "Install what corresponds to the packages listed in examples/packages.txt, then run this again."
     return 1
 }

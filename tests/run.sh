@@ -25,13 +25,14 @@ if [ -n "$suite" ] && [[ " ${suites[*]} " != *" $suite "* ]]; then
     complain "there is no suite '$suite'; the suites are ${suites[*]}" && exit 2
 fi
 
-# What needs no foreign library is built with those that are there, so that a first look costs no installation.
+# What needs no foreign library is built with those that are there, so that a first look installs tools at most.
 options=(-Dwerror=true)
 if [[ "$suite" =~ ^(mpi|slow)$ ]] || [ -z "$suite${names[*]}" ]; then
-    setup_packages build example tests
+    setup_packages tools build example tests
     options+=(-Dgraphblas=enabled -Dcblas=enabled -Donednn=enabled -Dmpi=enabled -Dmetis=enabled)
-elif [ -f "$graft_build/build.ninja" ]; then
-    options=()
+else
+    [ -z "$(lacking_tools)" ] || setup_packages tools
+    [ ! -f "$graft_build/build.ninja" ] || options=()
 fi
 if ! setup_build "${options[@]}"; then
     say "0 passed, 1 failed, 0 skipped"

@@ -1,5 +1,6 @@
 /* graft.mxm/1: every kernel against the oracle, threads, transposes, what is refused, and what explain says.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/kernels.h"
 #include "harness/tap.h"
 #include "judge/judge.h"
 #include "oracle/oracle.h"
@@ -289,21 +290,6 @@ static void test_bad_products(void)
     judge_product_close(&product);
 }
 
-/** Whether the kernel that module_info describes can be used: one not loaded so far is, to explain a product. */
-static int kernel_is_usable(int32_t index, graft_module_entry *entry)
-{
-    struct sample  sample = { 1 };
-    struct product product;
-    char           text[64];
-
-    judge_product_open(&product, &sample, &ordinary);
-    choose_kernel(entry->name);
-    judge.mxm->explain(judge.context, &product.args, text, sizeof text, NULL);
-    judge.api->module_info(judge.context, index, entry, NULL);
-    judge_product_close(&product);
-    return entry->state == 1;
-}
-
 static void test_mxm_explain(const char *kernel)
 {
     struct sample  sample = { 3 };
@@ -362,12 +348,14 @@ static int is_listed(const char *kernel, int argc, char **argv, int first)
 static void test_mxm_kernels(int large, int argc, char **argv)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
+    const char        *lack;
     int                references = 0;
 
     for (int32_t i = 0; judge.api->module_info(judge.context, i, &entry, NULL) == GRAFT_OK; i++) {
         if (strcmp(entry.kind, "kernel") != 0 || !is_listed(entry.name, argc, argv, 1 + large)) continue;
-        if (!kernel_is_usable(i, &entry)) {
-            skip(1, "kernel %s cannot be used: %s", entry.name, entry.detail);
+        lack = kernel_lack(judge.api, i, &entry);
+        if (lack != NULL) {
+            skip(1, "kernel %s cannot be used: %s", entry.name, lack);
             continue;
         }
         ok(choose_kernel(entry.name), "kernel %s can be chosen", entry.name);

@@ -1,5 +1,6 @@
 /* When each thread worked: `times` of a product, by every kernel, and the spans of a trainer made of them.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/kernels.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -125,6 +126,7 @@ static void test_times_kernels(void)
     const struct sample_csr_shape shape = { ROWS, INNER, GRAFT_I32, GRAFT_F32, 0, 1 };
     graft_matrix                 *matrix = NULL;
     graft_module_entry            entry = GRAFT_INIT(graft_module_entry);
+    const char                   *lack;
     const graft_dense             dense_b = { sizeof dense_b, GRAFT_F32, INNER, WIDTH, WIDTH, b };
     graft_dense                   dense_c = { sizeof dense_c, GRAFT_F32, ROWS, WIDTH, WIDTH, c[0] };
     graft_mxm_args                args = GRAFT_INIT(graft_mxm_args);
@@ -139,7 +141,11 @@ static void test_times_kernels(void)
     args.c = &dense_c;
     for (int32_t i = 0; api->module_info(api->context, i, &entry, NULL) == GRAFT_OK; i++) {
         if (strcmp(entry.kind, "kernel") != 0) continue;
-        if (!times_set("mxm.kernel", entry.name)) continue;
+        lack = kernel_lack(api, i, &entry);
+        if (lack != NULL) {
+            skip(3, "kernel %s cannot be used: %s", entry.name, lack);
+            continue;
+        }
         args.times = NULL;
         dense_c.data = c[0];
         if (mxm->run(api->context, &args, &error) != GRAFT_OK) ok(0, "%s: %s", entry.name, error.message);
@@ -258,11 +264,13 @@ static void test_trainers(const struct sample_dataset *data)
     }
     for (int32_t i = 0; api->module_info(api->context, i, &entry, NULL) == GRAFT_OK; i++) {
         const int   kernel = strcmp(entry.kind, "kernel") == 0;
-        const char *key = kernel ? "mxm.kernel" : "dense.module";
+        const char *key = kernel ? "mxm.kernel" : "dense.module", *lack = entry.state < 0 ? entry.detail : NULL;
 
         if (strcmp(entry.kind, "transport") == 0) continue;
-        if (entry.state < 0) {
-            skip(4, "%s %s cannot be used: %s", entry.kind, entry.name, entry.detail);
+        if (kernel) lack = kernel_lack(api, i, &entry);
+        if (lack != NULL) {
+            skip(4, "%s %s cannot be used: %s", entry.kind, entry.name, lack);
+            times_set("mxm.kernel", "auto");
             continue;
         }
         times_set(key, entry.name);

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first command of a new user: what run.sh says where tools are missing, and that the oldest meson which
+examples/setup.sh accepts configures the build.
+    test_setup.py SOURCE_ROOT
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tap
+
+ROOT = pathlib.Path(sys.argv[1])
+NEEDED = ["bash", "awk", "grep", "dirname", "sort", "env", "mktemp", "cat", "rm"]
+TOOLS = ["cc", "meson", "ninja", "pkg-config", "python3"]
+DEBIAN_MESON = pathlib.Path("/usr/bin/meson")
+
+
+def machine(folder, tools, fakes):
+    """The scripts, and a PATH with the programs that they need, these tools, and programs that print a line each."""
+    for name in ["examples/setup.sh", "examples/packages.txt", "tests/run.sh"]:
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    programs = folder / "programs"
+    programs.mkdir()
+    for name in NEEDED:
+        (programs / name).symlink_to(shutil.which(name))
+    for name, text in {**dict.fromkeys(tools, "1.0.1"), **fakes}.items():
+        (programs / name).write_text(f"#!{shutil.which('bash')}\nprintf '%s\\n' '{text}'\n")
+        (programs / name).chmod(0o755)
+    return {"PATH": str(programs)}
+
+
+def run(command, env, folder=ROOT):
+    done = subprocess.run(command, env=env, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def check_missing(lacking, fakes, *expected):
+    """run.sh --suite fast where `lacking` is missing; expected words, and words with '-' before them that must not
+    come."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = machine(pathlib.Path(folder), [tool for tool in TOOLS if tool != lacking], fakes)
+        code, said = run(["bash", "tests/run.sh", "--suite", "fast"], env, folder)
+    good = all((word[1:] not in said) if word[0] == "-" else (word in said) for word in expected)
+    tap.ok(code != 0 and good, f"without {lacking}{' on Debian' if fakes else ''}, run.sh says what to install", said)
+
+
+def check_oldest_meson():
+    name = "the oldest meson configures the build"
+    version = run([str(DEBIAN_MESON), "--version"], None)[1].strip() if DEBIAN_MESON.exists() else "none"
+    if not version.startswith("1.0."):
+        tap.skip(name, f"{DEBIAN_MESON} is {version}, not 1.0")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        code, said = run([str(DEBIAN_MESON), "setup", folder, str(ROOT)], None)
+    tap.ok(code == 0, name, said)
+
+
+check_missing("meson", {"apt-get": "", "dpkg-query": "installed gcc", "id": "1000"}, "apt-get install", " meson",
+              "- gcc", "-libgraphblas")
+check_missing("meson", {}, "not a Debian system", "meson", "-pkg-config")
+check_oldest_meson()
+tap.done()
