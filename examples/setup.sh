@@ -129,7 +129,8 @@ setup_build() {
     say "Building in ${graft_build} ..."
     if [ ! -f "$graft_build/build.ninja" ]; then
         quietly "$meson" setup "$@" "$graft_build" "$graft_root" || return 1
-    elif [ $# -gt 0 ] && ! { learn_options && quietly "$meson" configure "$graft_build" "$@"; }; then
+    # --clearcache: Meson keeps what it did not find, and the packages may be there by now.
+    elif [ $# -gt 0 ] && ! { learn_options && quietly "$meson" configure --clearcache "$graft_build" "$@"; }; then
         complain "cannot configure $graft_build again, see above. If nothing else helps, remove that folder."
         return 1
     fi

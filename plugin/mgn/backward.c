@@ -257,7 +257,7 @@ static int32_t back_layer(struct gr_mgn *g, int64_t l, char *gradient, struct gr
     GR_TRY(run_part(&part, team, error));
     part = part_of_rows(g, l, mesh->n_sources, &g->shape->edge[l], gradient);
     part.body = back_products_of_nodes;
-    part.elements = gr_mlp_first(g, part.mlp, 0, 0, NULL).out * part.mlp->in;
+    part.elements = gr_mlp_first_out(part.mlp) * part.mlp->in;
     part.adds = 1;
     GR_TRY(run_part(&part, team, error));
     if (!is_shared) rc = exchange(g, l, g->gradient_h, team, error);

@@ -150,6 +150,8 @@ int32_t gr_mgn_products_status(struct gr_mgn *g, graft_error *error);
 
 /** The matrix of linear layer i, whole. */
 struct gr_mgn_matrix gr_mlp_matrix(const struct gr_mgn *g, const struct gr_mlp *mlp, int64_t i, const void *weights);
+/** Rows of the first one, which are columns of its product. */
+int64_t              gr_mlp_first_out(const struct gr_mlp *mlp);
 /** `in` columns of the first one, from `column` on. */
 struct gr_mgn_matrix gr_mlp_first(const struct gr_mgn *g, const struct gr_mlp *mlp, int64_t column, int64_t in,
                                   const void *weights);

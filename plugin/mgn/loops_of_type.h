@@ -122,13 +122,12 @@ GR_INLINE void OF(norm_row)(const struct gr_mgn_norm *norm, T *z)
 static void OF(end)(const struct gr_mgn_norm *norm, const void *base, void *out)
 {
     for (int64_t r = 0; r < norm->n; r++) {
-        T       *z = (T *)norm->z + r * norm->width, *to = (T *)out + r * norm->width;
-        const T *from = (const T *)base + r * norm->width;
+        T *z = (T *)norm->z + r * norm->width, *to = (T *)out + r * norm->width;
 
         OF(norm_row)(norm, z);
         if (base == NULL) memcpy(to, z, (uint64_t)norm->width * sizeof *z);
         else
-            for (int64_t j = 0; j < norm->width; j++) to[j] = from[j] + z[j];
+            for (int64_t j = 0; j < norm->width; j++) to[j] = ((const T *)base)[r * norm->width + j] + z[j];
     }
 }
 
@@ -144,10 +143,9 @@ static void OF(end_edges)(const struct gr_mgn_norm *norm, const struct gr_mgn_su
     const int64_t width = norm->width;
 
     for (int64_t r = 0; r < norm->n; r++) {
-        const T                 weight = sums->weight != NULL ? (T)sums->weight[r] : 1;
-        const T                *old = (const T *)e + r * width;
-        T                      *z = (T *)norm->z + r * width, *to = (T *)m + sums->target[r] * width;
-        T *new = (T *)next + r *width;
+        const T  weight = sums->weight != NULL ? (T)sums->weight[r] : 1;
+        const T *old = (const T *)e + r * width;
+        T       *z = (T *)norm->z + r * width, *to = (T *)m + sums->target[r] * width;
 
         OF(norm_row)(norm, z);
         if (sums->sum == GR_MGN_SUM_UPDATE) OF(add_row)(width, weight, z, to);
@@ -155,7 +153,7 @@ static void OF(end_edges)(const struct gr_mgn_norm *norm, const struct gr_mgn_su
         if (sums->sum == GR_MGN_SUM_NEW || next != NULL)
             for (int64_t j = 0; j < width; j++) z[j] += old[j];
         if (sums->sum == GR_MGN_SUM_NEW) OF(add_row)(width, weight, z, to);
-        if (next != NULL) memcpy(new, z, (uint64_t)width * sizeof *z);
+        if (next != NULL) memcpy((T *)next + r * width, z, (uint64_t)width * sizeof *z);
     }
 }
 

@@ -12,11 +12,15 @@ struct gr_mgn_matrix gr_mlp_matrix(const struct gr_mgn *g, const struct gr_mlp *
                                    i == mlp->linear - 1 ? mlp->out : mlp->width, in };
 }
 
+int64_t gr_mlp_first_out(const struct gr_mlp *mlp)
+{
+    return mlp->linear == 1 ? mlp->out : mlp->width;
+}
+
 struct gr_mgn_matrix gr_mlp_first(const struct gr_mgn *g, const struct gr_mlp *mlp, int64_t column, int64_t in,
                                   const void *weights)
 {
-    return (struct gr_mgn_matrix){ gr_mgn_at(g, weights, mlp->weight[0] + column), mlp->in,
-                                   mlp->linear == 1 ? mlp->out : mlp->width, in };
+    return (struct gr_mgn_matrix){ gr_mgn_at(g, weights, mlp->weight[0] + column), mlp->in, gr_mlp_first_out(mlp), in };
 }
 
 void gr_mlp_use_rows(struct gr_mgn *g, int thread, int keeps_all)

@@ -29,7 +29,7 @@ SMALL_AND_ALONE = ["-Dsmall_limits=true", "-Dgraphblas=disabled", "-Dcblas=disab
 SANITIZED = {
     "tests/unit/test_gradient": ["sage"],  # test_blocks has the other kinds
     "tests/unit/test_mxm": ["simd", "graphblas", "reference"],
-    "tests/unit/test_epilogue": ["tests/unit/graft_kernel_wrong.so"],
+    "tests/unit/test_epilogue": ["tests/unit/modules/graft_kernel_wrong.so"],
     "tests/unit/test_blocks": [],
     "tests/unit/test_edge": [],
     "tests/unit/test_codec": [],
@@ -64,7 +64,7 @@ SANITIZED = {
     "tests/abi/test_arguments_train": [],
     "tests/abi/test_sizes": [],
     "tests/abi/test_misuse": [],
-    "tests/unit/test_checked": ["tests/unit/graft_kernel_wrong.so", "tests/unit/graft_dense_wrong.so"],
+    "tests/unit/test_checked": ["tests/unit/modules/graft_kernel_wrong.so", "tests/unit/modules/graft_dense_wrong.so"],
     "tests/unit/test_cancel": ["tests/harness/partitioner"],
     "tests/unit/test_group": [],
     "tests/unit/test_halo": [],
