@@ -4,6 +4,8 @@
 #include "lane.h"
 
 #include <GraphBLAS.h>
+#include <dlfcn.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +31,14 @@ static void need(GrB_Info info, const char *call)
     if (info != GrB_SUCCESS) bench_die("GraphBLAS: %s failed with code %d", call, (int)info);
 }
 #define NEED(call) need(call, #call)
+
+/** With LD_PRELOAD it may be another version than the one this program was linked with. */
+static void print_library(void)
+{
+    Dl_info of_library;
+
+    if (dladdr((void *)(uintptr_t)GrB_mxm, &of_library) != 0) printf("GrB_mxm is that of %s\n", of_library.dli_fname);
+}
 
 static size_t elements(const struct bench_inputs *inputs)
 {
@@ -169,8 +179,9 @@ struct bench_grb *bench_grb_create(const struct bench_inputs *inputs, struct ben
     const GrB_Index              n = (GrB_Index)inputs->graph->n, columns = (GrB_Index)inputs->width;
     struct bench_grb            *grb = bench_new(1, sizeof *grb, 1);
 
+    omp_set_num_threads(inputs->threads); /* GrB_init() reads it; numbers of options differ between versions */
     NEED(GrB_init(GrB_NONBLOCKING));
-    NEED(GxB_Global_Option_set(GxB_GLOBAL_NTHREADS, inputs->threads));
+    print_library();
     grb->inputs = inputs;
     grb->a = make_graph(inputs);
     grb->h = make_full(inputs, copy_b(inputs));
