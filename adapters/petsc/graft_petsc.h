@@ -191,8 +191,10 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_set(graft_petsc *g, const char *ke
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* What a shell matrix has. */
+/* What a shell matrix has; duplicates of it share it until one is updated. */
 typedef struct graft_petsc_mat {
+    PetscInt references;
+    PetscErrorCode (*duplicate)(Mat, MatDuplicateOption, Mat *); /* of PETSc, which copies the pointer to this struct */
     graft_petsc *graft;
     graft_graph *graph;
     graft_plan  *plan;
@@ -381,16 +383,37 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_get_diagonal(Mat shell, Vec diagon
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_release(graft_petsc_mat *m)
+{
+    PetscFunctionBegin;
+    if (--m->references > 0) PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
+    graft_petsc_mat_free(m);
+    PetscCall(VecDestroy(&m->diagonal));
+    PetscCall(graft_petsc_close(&m->graft));
+    PetscCall(PetscFree(m));
+    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
+}
+
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_destroy(Mat shell)
 {
     graft_petsc_mat *m;
 
     PetscFunctionBegin;
     PetscCall(MatShellGetContext(shell, &m));
-    graft_petsc_mat_free(m);
-    PetscCall(VecDestroy(&m->diagonal));
-    PetscCall(graft_petsc_close(&m->graft));
-    PetscCall(PetscFree(m));
+    PetscCall(graft_petsc_mat_release(m));
+    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
+}
+
+/* A duplicate has the values, also where PETSc does not ask for them. */
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_duplicate(Mat shell, MatDuplicateOption option, Mat *out)
+{
+    graft_petsc_mat *m;
+
+    (void)option;
+    PetscFunctionBegin;
+    PetscCall(MatShellGetContext(shell, &m));
+    PetscCall(m->duplicate(shell, MAT_COPY_VALUES, out));
+    m->references++;
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
@@ -410,6 +433,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_create(graft_petsc *g, Mat mat
     PetscFunctionBegin;
     PetscCall(graft_petsc_accepts(g, matrix, -1));
     PetscCall(PetscNew(&m));
+    m->references = 1;
     m->graft = g;
     PetscCall(PetscLogEventBegin(g->event[GRAFT_PETSC_BUILD], matrix, 0, 0, 0));
     code = graft_petsc_build(m, matrix);
@@ -423,28 +447,33 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_create(graft_petsc *g, Mat mat
     PetscCall(MatShellSetOperation(*shell, MATOP_MULT_TRANSPOSE, (void (*)(void))graft_petsc_mult_transpose));
     PetscCall(MatShellSetOperation(*shell, MATOP_GET_DIAGONAL, (void (*)(void))graft_petsc_get_diagonal));
     PetscCall(MatShellSetOperation(*shell, MATOP_DESTROY, (void (*)(void))graft_petsc_mat_destroy));
+    PetscCall(MatShellGetOperation(*shell, MATOP_DUPLICATE, (void (**)(void))&m->duplicate));
+    PetscCall(MatShellSetOperation(*shell, MATOP_DUPLICATE, (void (*)(void))graft_petsc_mat_duplicate));
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
 /** Give a shell matrix the rows and values that an assembled matrix of the same layout has now. If that fails the shell
- *  keeps its own. Collective. */
+ *  keeps its own. Its duplicates, of which a TS may have some, keep theirs. Collective. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_update(Mat shell, Mat matrix)
 {
-    graft_petsc_mat *m, fresh;
+    graft_petsc_mat *m, *fresh;
     PetscErrorCode   code;
 
     PetscFunctionBegin;
     PetscCall(MatShellGetContext(shell, &m));
     PetscCall(graft_petsc_accepts(m->graft, matrix, m->n_rows));
-    PetscCall(PetscMemzero(&fresh, sizeof fresh));
-    fresh.graft = m->graft;
+    PetscCall(PetscNew(&fresh));
+    fresh->references = 1;
+    fresh->duplicate = m->duplicate;
+    fresh->graft = m->graft;
     PetscCall(PetscLogEventBegin(m->graft->event[GRAFT_PETSC_BUILD], matrix, 0, 0, 0));
-    code = graft_petsc_build(&fresh, matrix);
+    code = graft_petsc_build(fresh, matrix);
     PetscCall(PetscLogEventEnd(m->graft->event[GRAFT_PETSC_BUILD], matrix, 0, 0, 0));
+    if (code != GRAFT_PETSC_SUCCESS) PetscCall(PetscFree(fresh));
     PetscCall(code);
-    graft_petsc_mat_free(m);
-    PetscCall(VecDestroy(&m->diagonal));
-    *m = fresh;
+    fresh->graft->references++;
+    PetscCall(graft_petsc_mat_release(m));
+    PetscCall(MatShellSetContext(shell, fresh));
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 

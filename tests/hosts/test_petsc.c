@@ -169,8 +169,8 @@ static PetscErrorCode petsc_adjoint(Mat a, double *out)
 
 static PetscErrorCode petsc_same(graft_petsc *g, Mat a, const char *name)
 {
-    Mat    shell;
-    double forward, transpose, diagonal, adjoint;
+    Mat    shell, twin, other;
+    double forward, transpose, diagonal, adjoint, kept;
     char   text[200];
 
     PetscFunctionBegin;
@@ -182,6 +182,8 @@ static PetscErrorCode petsc_same(graft_petsc *g, Mat a, const char *name)
     snprintf(text, sizeof text, "%s: A x within 1e-12 (%.1e), A' x (%.1e), the same diagonal, <Ax,y> = <x,A'y> (%.1e)",
              name, forward, transpose, adjoint);
     petsc_ok(forward <= 1e-12 && transpose <= 1e-12 && diagonal == 0 && adjoint <= 1e-13, text);
+    PetscCall(MatDuplicate(shell, MAT_COPY_VALUES, &twin));
+    PetscCall(MatDuplicate(twin, MAT_DO_NOT_COPY_VALUES, &other));
     PetscCall(MatScale(a, 3));
     PetscCall(petsc_distance(a, shell, "product", &forward));
     petsc_ok(forward > 0.5, "the shell has copies of the values");
@@ -190,6 +192,12 @@ static PetscErrorCode petsc_same(graft_petsc *g, Mat a, const char *name)
     PetscCall(petsc_distance(a, shell, "diagonal", &diagonal));
     petsc_ok(forward <= 1e-12 && diagonal == 0, "an update copies them again");
     PetscCall(MatDestroy(&shell));
+    PetscCall(MatScale(a, 1.0 / 3));
+    PetscCall(petsc_distance(a, twin, "product", &forward));
+    PetscCall(MatDestroy(&twin));
+    PetscCall(petsc_distance(a, other, "transpose", &kept));
+    petsc_ok(forward <= 1e-12 && kept <= 1e-12, "duplicates of a shell keep its values, whatever becomes of it");
+    PetscCall(MatDestroy(&other));
     PetscFunctionReturn(0);
 }
 
