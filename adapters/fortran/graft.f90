@@ -25,7 +25,7 @@ module graft_abi
    integer, parameter :: transports_open = 3
    integer, parameter :: graphs_create = 2, graphs_info = 3, graphs_owned = 4, graphs_destroy = 7
    integer, parameter :: plans_create = 2, plans_begin = 3, plans_end = 4, plans_destroy = 7
-   integer, parameter :: meshes_create = 2, meshes_info = 3, meshes_explain = 5, meshes_destroy = 6
+   integer, parameter :: meshes_create = 2, meshes_info = 3, meshes_view = 4, meshes_explain = 5, meshes_destroy = 6
    integer, parameter :: networks_create = 2, networks_info = 3, networks_begin = 4, networks_end = 5, &
                          networks_rollout = 6, networks_train = 9, networks_save = 12, &
                          networks_load = 13, networks_explain = 14, networks_destroy = 15
@@ -101,6 +101,14 @@ module graft_abi
       integer(c_int64_t) :: n_edges = 0
       type(c_ptr) :: edge_sources = c_null_ptr, edge_targets = c_null_ptr
       real(c_double) :: period(3) = 0
+   end type
+
+   type, bind(c) :: c_mesh_view
+      integer(c_int32_t) :: size = 128, dim = 0
+      integer(c_int64_t) :: n_rows = 0, n_nodes = 0, n_halo = 0, n_edges = 0, n_sources = 0
+      type(c_ptr) :: node_of = c_null_ptr, row_of = c_null_ptr, id = c_null_ptr, node_weight = c_null_ptr
+      type(c_ptr) :: row_ptr = c_null_ptr, source = c_null_ptr, edge_weight = c_null_ptr, position = c_null_ptr
+      type(c_ptr) :: halo_start = c_null_ptr, halo_node = c_null_ptr
    end type
 
    type, bind(c) :: c_network_args
@@ -340,6 +348,15 @@ module graft
       real(c_double) :: seconds = 0, seconds_of_step = 0, loss = 0, validation = 0, best = 0, time = 0
    end type
 
+   ! What view() of a mesh reports: graft_mesh_view of abi/graft_mesh.h. Arrays belong to the mesh and have its numbers,
+   ! which begin with 0. Weights that are all 1 are not associated.
+   type, public :: graft_mesh_view
+      integer(int32), pointer :: node_of(:) => null(), row_of(:) => null(), source(:) => null(), &
+                                 halo_node(:) => null()
+      integer(int64), pointer :: id(:) => null(), row_ptr(:) => null(), halo_start(:) => null()
+      real(real64), pointer :: node_weight(:) => null(), edge_weight(:) => null(), position(:, :) => null()
+   end type
+
    ! An instance of the library.
    type, public :: graft_context
       private
@@ -385,11 +402,13 @@ module graft
       integer :: index_base = 1
       integer(int64), allocatable, private :: row_ptr(:), columns(:)
       real(real64), allocatable, private :: weight(:)
+      integer(int32), allocatable, private :: owner(:)
    contains
       generic :: rows => rows_i4, rows_i8 ! (row_ptr(m + 1), columns): of this rank, from index_base on
       procedure, private :: rows_i4, rows_i8
       generic :: values => values_r4, values_r8 ! (values): of the entries; without them each is 1
       procedure, private :: values_r4, values_r8
+      procedure :: owners => graph_owners ! (ranks from 0): of the rows of this rank; without them Graft chooses
       generic :: create => create_i4, create_i8 ! (context, n_vertices, first, ranks, ierr): first is that of row 1
       procedure, private :: create_i4, create_i8
       procedure :: owned => graph_owned   ! (vertices, ierr): an allocatable array with those of this rank
@@ -429,6 +448,7 @@ module graft
       procedure :: period => mesh_period   ! (axis from 1, length, ierr)
       procedure :: create => mesh_create   ! (context, kind, ranks, ierr)
       procedure :: info => mesh_get_info   ! (info, rank, ierr): rank -1 is all
+      procedure :: view => mesh_get_view   ! (view, ierr): its arrays, until the mesh is destroyed
       procedure :: explain => mesh_explain ! a text
       final :: mesh_final
    end type
@@ -914,6 +934,13 @@ contains
       self%weight = real(values, real64)
    end subroutine
 
+   subroutine graph_owners(self, owners)
+      class(graft_graph), intent(inout) :: self
+      integer, intent(in) :: owners(:)
+
+      self%owner = int(owners, int32)
+   end subroutine
+
    subroutine create_i4(self, context, n_vertices, first, ranks, ierr)
       class(graft_graph), intent(inout) :: self
       type(graft_context), intent(in) :: context
@@ -951,10 +978,11 @@ contains
          end if
          slice%rows = c_loc(rows)
       end if
+      if (allocated(self%owner)) slice%owner = address_i4(self%owner)
       table = table_of(context%api, 'graft.graph/1', graphs_destroy)
       rc = last%code
       if (mismatch(self)) then
-         rc = refuse(GRAFT_ERR_ARG, 'row_ptr, columns and values of the graph have lengths that do not fit')
+         rc = refuse(GRAFT_ERR_ARG, 'row_ptr, columns, values and owners of the graph have lengths that do not fit')
       else if (c_associated(table)) then
          rc = run5(table, graphs_create, pointer_in(context%api, api_context), transport_of(shared), c_loc(slice), &
                    c_loc(raw), c_loc(last))
@@ -963,6 +991,7 @@ contains
          call adopt(self, context%api, table, graphs_destroy, raw, shared)
          if (allocated(self%row_ptr)) deallocate (self%row_ptr, self%columns)
          if (allocated(self%weight)) deallocate (self%weight)
+         if (allocated(self%owner)) deallocate (self%owner)
       end if
       call finish(rc, shared, ierr)
    end subroutine
@@ -974,9 +1003,18 @@ contains
       if (allocated(graph%row_ptr)) mismatch = graph%row_ptr(size(graph%row_ptr)) /= size(graph%columns)
       if (allocated(graph%weight) .and. allocated(graph%columns)) &
          mismatch = mismatch .or. size(graph%weight) /= size(graph%columns)
+      if (allocated(graph%owner) .and. allocated(graph%row_ptr)) &
+         mismatch = mismatch .or. size(graph%owner) /= size(graph%row_ptr) - 1
    end function
 
    ! Addresses of arrays, also of those without elements.
+   type(c_ptr) function address_i4(x)
+      integer(int32), intent(in), target, contiguous :: x(:)
+
+      address_i4 = c_loc(nothing)
+      if (size(x) > 0) address_i4 = c_loc(x)
+   end function
+
    type(c_ptr) function address_i8(x)
       integer(int64), intent(in), target, contiguous :: x(:)
 
@@ -1329,10 +1367,7 @@ contains
       args%index_base = int(self%index_base, c_int32_t)
       args%period = self%periods
       if (allocated(self%id)) args%ids = address_i8(self%id)
-      if (allocated(self%owner)) then
-         args%owners = c_loc(nothing)
-         if (size(self%owner) > 0) args%owners = c_loc(self%owner)
-      end if
+      if (allocated(self%owner)) args%owners = address_i4(self%owner)
       if (allocated(self%nodes)) then
          args%n_cells = self%n_cells
          args%cell_type = int(self%cell_type, c_int32_t)
@@ -1365,6 +1400,40 @@ contains
       end if
       call finish(rc, self%shared, ierr)
    end subroutine
+
+   subroutine mesh_get_view(self, view, ierr)
+      class(graft_mesh), intent(in) :: self
+      type(graft_mesh_view), intent(out) :: view
+      integer, intent(out), optional :: ierr
+      type(c_mesh_view), target :: raw
+      integer(c_int32_t) :: rc
+
+      if (self%runs()) then
+         rc = run3(self%table, meshes_view, self%raw, c_loc(raw), c_loc(last))
+      else
+         rc = last%code
+      end if
+      if (rc >= 0) then
+         call c_f_pointer(raw%node_of, view%node_of, [raw%n_rows])
+         call c_f_pointer(raw%row_of, view%row_of, [raw%n_nodes])
+         call c_f_pointer(raw%id, view%id, [raw%n_nodes])
+         call c_f_pointer(raw%row_ptr, view%row_ptr, [raw%n_nodes + 1])
+         call c_f_pointer(raw%source, view%source, [raw%n_edges])
+         call c_f_pointer(raw%position, view%position, [int(raw%dim, c_int64_t), raw%n_sources])
+         call c_f_pointer(raw%halo_start, view%halo_start, [n_ranks_of(self) + 1])
+         call c_f_pointer(raw%halo_node, view%halo_node, [raw%n_halo])
+         if (c_associated(raw%node_weight)) call c_f_pointer(raw%node_weight, view%node_weight, [raw%n_nodes])
+         if (c_associated(raw%edge_weight)) call c_f_pointer(raw%edge_weight, view%edge_weight, [raw%n_edges])
+      end if
+      call finish(rc, self%shared, ierr)
+   end subroutine
+
+   integer function n_ranks_of(self)
+      class(object), intent(in) :: self
+
+      n_ranks_of = 1
+      if (associated(self%shared)) n_ranks_of = self%shared%transport%n_ranks
+   end function
 
    ! The text of a call explain(), or of its failure.
    function explained(self, number) result(text)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIFFUSION 2e-3
 #define COURANT 0.25
 
 /* A number from -1 to 1 that depends on the node alone, so that ranks agree. */
@@ -63,8 +62,7 @@ static void make_cells(struct solver *s)
     for (int column = 0; s->low < s->first && column < s->side - 1; column++) add_box(s, s->low, column);
 }
 
-/* Twice the area of a cell, and the gradients of its shape functions. */
-static double shape(const struct solver *s, const int32_t *cell, double gradient[3][2])
+double solver_shape(const struct solver *s, const int32_t *cell, double gradient[3][2])
 {
     const double *a = s->x + 2 * cell[0], *b = s->x + 2 * cell[1], *c = s->x + 2 * cell[2];
     const double  area2 = (b[0] - a[0]) * (c[1] - a[1]) - (c[0] - a[0]) * (b[1] - a[1]);
@@ -105,7 +103,7 @@ int solver_init(struct solver *s, MPI_Comm comm, int side)
     make_nodes(s);
     make_cells(s);
     for (int64_t c = 0; c < s->n_cells; c++)
-        for (int k = 0; k < 3; k++) s->mass[s->cell[3 * c + k]] += shape(s, s->cell + 3 * c, gradient) / 6;
+        for (int k = 0; k < 3; k++) s->mass[s->cell[3 * c + k]] += solver_shape(s, s->cell + 3 * c, gradient) / 6;
     return 0;
 }
 
@@ -155,7 +153,7 @@ static void find_rate(struct solver *s, const double *u)
     for (int64_t c = 0; c < s->n_cells; c++) {
         const int32_t *cell = s->cell + 3 * c;
         double         gradient[3][2], slope[2] = { 0, 0 };
-        const double   area2 = shape(s, cell, gradient);
+        const double   area2 = solver_shape(s, cell, gradient);
 
         for (int k = 0; k < 3; k++)
             for (int d = 0; d < 2; d++) slope[d] += u[cell[k]] * gradient[k][d];
@@ -163,15 +161,20 @@ static void find_rate(struct solver *s, const double *u)
             const double *flow = s->velocity + 2 * cell[k];
 
             s->rate[cell[k]] -= area2 / 6 * (flow[0] * slope[0] + flow[1] * slope[1]) +
-                                DIFFUSION * area2 / 2 * (gradient[k][0] * slope[0] + gradient[k][1] * slope[1]);
+                                SOLVER_DIFFUSION * area2 / 2 * (gradient[k][0] * slope[0] + gradient[k][1] * slope[1]);
         }
     }
     for (int64_t i = 0; i < s->n_nodes; i++) s->rate[i] *= s->is_free[i] / s->mass[i];
 }
 
+int solver_stages(const struct solver *s)
+{
+    return (int)ceil(SOLVER_STEP * (s->side - 1) / COURANT);
+}
+
 void solver_step(struct solver *s, double *u)
 {
-    const int    stages = (int)ceil(SOLVER_STEP * (s->side - 1) / COURANT);
+    const int    stages = solver_stages(s);
     const double time = SOLVER_STEP / stages;
 
     for (int k = 0; k < stages; k++) {

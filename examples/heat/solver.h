@@ -7,6 +7,10 @@
 #include <mpi.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /** What a rank has: its own rows of nodes, and the next row of each neighbour (ghosts). */
 struct solver {
     MPI_Comm comm;
@@ -36,9 +40,19 @@ void solver_exchange(const struct solver *s, double *u);
 
 /** Advance u by SOLVER_STEP, in as many steps of Heun's method as the mesh needs. Ghosts are right before and after. */
 #define SOLVER_STEP 0.032
+#define SOLVER_DIFFUSION 2e-3
 void solver_step(struct solver *s, double *u);
+
+/** How many steps of Heun's method that is. */
+int solver_stages(const struct solver *s);
+
+/** Twice the area of a cell, and the gradients of its shape functions. */
+double solver_shape(const struct solver *s, const int32_t *cell, double gradient[3][2]);
 
 /** The root of the mean square of u - v over the nodes of all ranks. */
 double solver_distance(const struct solver *s, const double *u, const double *v);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -6,6 +6,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { VTU_FIELDS = 2 };
 
 /** Triangles of one rank, with values at their nodes. */
@@ -25,4 +29,7 @@ int vtu_write(const struct vtu *vtu, int step);
 /** Write FOLDER/heat.pvd with steps 0, every, 2 every, ... up to last. Returns 0, or -1 with errno. */
 int vtu_write_times(const char *folder, int every, int last, double step_time);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

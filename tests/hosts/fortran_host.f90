@@ -100,8 +100,16 @@ contains
       call graph%values(values(2:))
       call graph%create(context, n, 1, ierr=ierr)
       call refused(ierr, GRAFT_ERR_ARG, 'do not fit', 'so are values of another number')
+      call graph%values(values)
+      call graph%owners(spread(0, 1, n - 1))
+      call graph%create(context, n, 1, ierr=ierr)
+      call refused(ierr, GRAFT_ERR_ARG, 'do not fit', 'and owners of another number')
+      call graph%owners(spread(1, 1, n))
+      call graph%create(context, n, 1, ierr=ierr)
+      call refused(ierr, GRAFT_ERR_ARG, 'owner of vertex 0 is 1', 'and owners that are no ranks')
       call graph%rows(int(row_ptr, int32), columns)
       call graph%values(values)
+      call graph%owners(spread(0, 1, n))
       call graph%create(context, n, 1, ierr=ierr)
       call ok(ierr == GRAFT_OK, 'a graph is made of 32-bit integers')
       call graph%owned(vertices)
@@ -150,12 +158,16 @@ contains
       type(graft_context) :: context
       type(graft_mesh) :: mesh
       type(graft_mesh_info) :: info
+      type(graft_mesh_view) :: view
       integer :: broken(3, 4), way, ierr
       logical :: good
 
       call context%open(path)
       call mesh%create(context, GRAFT_MESH_GHOSTS, ierr=ierr)
       call refused(ierr, GRAFT_ERR_ARG, 'no coordinates', 'a mesh without coordinates is refused')
+      call mesh%view(view, ierr)
+      call refused(ierr, GRAFT_ERR_STATE, 'not been created', 'and has nothing to view')
+      call ok(.not. associated(view%id), 'of which no array is there')
       good = .true.
       do way = 1, 4
          if (way == 1) call mesh%coordinates(corners)
@@ -175,6 +187,12 @@ contains
          good = good .and. info%n_nodes == 5 .and. info%n_edges == 16 .and. abs(info%longest - 2) < 1e-12_real64
       end do
       call ok(good, 'both layouts, both kinds, cells and edges give the same mesh')
+      call mesh%view(view, ierr)
+      call ok(ierr == GRAFT_OK .and. all(view%node_of == [0, 1, 2, 3, 4]) .and. all(view%row_of == view%node_of) .and. &
+              all(view%row_ptr == [0, 3, 6, 9, 12, 16]) .and. all(view%source(13:) == [0, 1, 2, 3]) .and. &
+              all(abs(view%position - corners) < 1e-12_real64) .and. all(view%halo_start == 0) .and. &
+              size(view%halo_start) == 2 .and. size(view%halo_node) == 0 .and. &
+              .not. associated(view%node_weight) .and. .not. associated(view%edge_weight), 'and its arrays are right')
       broken = triangles
       broken(2, 3) = 99
       call mesh%coordinates(corners)

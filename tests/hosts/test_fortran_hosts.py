@@ -60,7 +60,10 @@ def test_ranks(name, command, launcher, folder, **variables):
         code, text = output([launcher, "-n", ranks, "./host", LIBRARY], folder)
         for line in "the sums are right", "the mesh is right", "the network learns", "the network learns on line":
             tap.ok(code == 0 and line + "\n" in text, f"{name}, {ranks} ranks: {line}", code, text)
-    code, text = output([launcher, "-n", "3", "./host", LIBRARY, "fail"], folder)
+    for _ in range(5):  # a launcher on a busy machine may lose what ranks print before they abort
+        code, text = output([launcher, "-n", "3", "./host", LIBRARY, "fail"], folder)
+        if text:
+            break
     tap.ok(code != 0 and "status -6: " in text and "did not end" not in text,
            f"{name}: without ierr a failure ends the communicator", code, text)
 

@@ -11,6 +11,7 @@ import xml.etree.ElementTree as xml
 import zlib
 
 import tap
+import vtu
 
 ROOT, LAUNCHER, LIBRARY, PYTHON = sys.argv[1:]
 COMPILER, SIDE = "mpicc.openmpi", 11
@@ -34,30 +35,13 @@ def table(ranks, folder, program):
     return lines
 
 
-def vtu(path):
-    """Points and fields of a .vtu file, as {(x, y): (solver, surrogate)}."""
-    with open(path, "rb") as file:
-        text = file.read()
-    begin = text.index(b"<AppendedData")
-    blocks = {}
-    for array in xml.fromstring(text[:begin] + b"</VTKFile>").iter("DataArray"):
-        at = text.index(b"_", begin) + 1 + int(array.get("offset"))
-        (size,) = struct.unpack_from("<Q", text, at)
-        blocks[array.get("Name")] = text[at + 8:at + 8 + size]
-    points, solver, surrogate = (struct.unpack(f"<{len(blocks[name]) // 8}d", blocks[name])
-                                 for name in ("Points", "solver", "surrogate"))
-    cells = struct.unpack(f"<{len(blocks['connectivity']) // 4}i", blocks["connectivity"])
-    return ({(points[3 * i], points[3 * i + 1]): (solver[i], surrogate[i]) for i in range(len(solver))},
-            len(cells) // 3)
-
-
 def whole(folder, ranks):
     """The values at all nodes at the last time, and whether the files fit together."""
     times = [(float(d.get("timestep")), d.get("file")) for d in xml.parse(f"{folder}/heat.pvd").iter("DataSet")]
     pieces = [p.get("Source") for p in xml.parse(f"{folder}/{times[-1][1]}").iter("Piece")]
     nodes, cells, agree = {}, 0, True
     for piece in pieces:
-        found, count = vtu(f"{folder}/{piece}")
+        found, count = vtu.read(f"{folder}/{piece}")
         agree = agree and all(nodes.get(point, value) == value for point, value in found.items())
         nodes.update(found)
         cells += count
