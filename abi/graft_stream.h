@@ -33,7 +33,8 @@ typedef struct graft_sample_state {
     uint32_t           flags;  /**< 0, or GRAFT_STREAM_FIRST */
     const graft_field *input;  /**< [n_rows x n_in] of the network: read in the call, and may change afterwards */
     const graft_field *target; /**< NULL: the targets of pairs are later states, their first n_out columns. Otherwise
-                                    [n_rows x n_out]: input and target are a pair by themselves */
+                                    [n_rows x n_out]: input and target are a pair by themselves, and the state is no
+                                    target of an earlier one */
     double             time;   /**< of the simulation; for reports */
 } graft_sample_state;
 

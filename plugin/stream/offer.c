@@ -1,5 +1,6 @@
 /* A state that is offered: which pairs it ends and begins, and its copy.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/memory.h"
 #include "comm/collective.h"
 #include "network/fields.h"
@@ -90,12 +91,20 @@ static void end_pair(graft_stream *s, const struct plan *p, const graft_sample_s
     p->kept->seen++;
 }
 
+/* Forget the input whose target would be the state at this position, if it still waits. */
+static void forget_due(graft_stream *s, int64_t position)
+{
+    if (s->n_waiting > 0 && s->waiting[0].due == position) gr_slots_release(&s->slots, next_waiting(s).slot);
+}
+
 static void take_state(graft_stream *s, const struct plan *p, const graft_sample_state *state)
 {
     const int32_t slot = slots_needed(p, state) > 0 ? copy_to_slot(s, state->input) : -1;
 
     if (p->ends) end_pair(s, p, state, slot);
+    forget_due(s, p->position);
     if (p->begins) {
+        GR_ASSERT(s->n_waiting < s->waiting_most);
         s->waiting[s->n_waiting++] = (struct gr_waiting){ slot, p->position + s->options.lag };
         gr_slots_use(&s->slots, slot);
     }
@@ -119,7 +128,7 @@ int32_t gr_stream_offer(graft_stream *s, int32_t rc, const graft_sample_state *s
     rc = gr_comm_agree_same(s->network->mesh->comm, rc, names, values, 3, error);
     if (rc == GRAFT_ERR_NONFINITE && s->context->options.mesh.drops_nonfinite) {
         if (p.is_first) begin_run(s);
-        if (p.ends && state->target == NULL) gr_slots_release(&s->slots, next_waiting(s).slot);
+        forget_due(s, p.position);
         s->counters.dropped++;
         rc = GRAFT_OK;
     } else {
