@@ -5,6 +5,8 @@
 #include "comm/collective.h"
 #include "network/network.h"
 
+#include <stdio.h>
+
 static int32_t network_create(graft_mesh *mesh, const graft_network_args *args, graft_network **network,
                               graft_error *error)
 {
@@ -108,8 +110,10 @@ static int32_t check_members(graft_network *const *networks, int32_t count, graf
 
     for (int32_t k = 0; k < count; k++) {
         const graft_network *n = networks[k], *first = networks[0];
+        char                 name[24];
 
-        GR_TRY(gr_handle_check(first->context, n, GR_HANDLE_NETWORK, "networks[]", error));
+        snprintf(name, sizeof name, "networks[%d]", k);
+        GR_TRY(gr_handle_check(first->context, n, GR_HANDLE_NETWORK, name, error));
         GR_TRY(gr_network_check_idle(n, error));
         if (n->mesh != first->mesh || n->n_in != first->n_in || n->n_out != first->n_out ||
             n->predicts != first->predicts)
@@ -138,6 +142,7 @@ static int32_t network_ensemble(graft_network *const *networks, int32_t count, c
     graft_network *const first = networks != NULL && count > 0 ? networks[0] : NULL;
     int32_t              rc = gr_call_begin_on(&call, first, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " ensemble", error);
 
+    if (count < 1) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "count is %d, expected 1 or more", count);
     GR_TRY(rc);
     rc = check_members(networks, count, &call.error);
     if (rc == GRAFT_OK) rc = read_field(first, input, "input", first->n_in, &ours[0], &call.error);

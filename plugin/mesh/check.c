@@ -65,8 +65,8 @@ static int32_t check_mesh_rows(const graft_mesh_args *a, int32_t n_ranks, const 
             return gr_fail(error, GRAFT_ERR_FORMAT, "row %lld: its id is %lld, expected at least 0", (long long)row,
                            (long long)gr_index_at(a->ids, a->id_type, i));
         if (a->owners != NULL && (a->owners[i] < 0 || a->owners[i] >= n_ranks))
-            return gr_fail(error, GRAFT_ERR_FORMAT, "row %lld: its owner is %d, expected a rank, 0 to %d",
-                           (long long)row, a->owners[i], n_ranks - 1);
+            return gr_fail(error, GRAFT_ERR_FORMAT, "row %lld: its owner is %d, expected a rank, 0 to %d%s",
+                           (long long)row, a->owners[i], n_ranks - 1, n_ranks > 1 ? "" : "; is there a transport?");
         for (int c = 0; c < a->dim; c++)
             if (!isfinite(gr_field_at(x, i, c)))
                 return gr_fail(error, GRAFT_ERR_FORMAT, "row %lld: coordinate %d is %g, expected a finite number",

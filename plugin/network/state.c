@@ -51,7 +51,7 @@ int32_t gr_network_state_item(graft_network *n, int32_t index, graft_state_item 
     const int32_t                     moments = t->has_moments ? n->n_tensors : 0;
     int32_t                           k = index;
 
-    if (index < 0) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "item %d", index);
+    if (index < 0) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "item is %d, expected 0 or more", index);
     if (is_among(&k, n->n_tensors)) {
         weight_item(n, n->weights, GR_COPY_WEIGHT, k, item);
     } else if (is_among(&k, STATISTICS_ITEMS)) {
@@ -67,7 +67,7 @@ int32_t gr_network_state_item(graft_network *n, int32_t index, graft_state_item 
     } else if (is_among(&k, t->has_gradient ? n->n_tensors : 0)) {
         weight_item(n, t->sum, GR_COPY_GRADIENT, k, item);
     } else {
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "item %d of %d", index, index - k);
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "item is %d, expected less than %d", index, index - k);
     }
     return GRAFT_OK;
 }

@@ -118,7 +118,7 @@ int32_t gr_stream_step(graft_stream *s, int32_t rc, double budget, int32_t max_s
     int64_t        nanoseconds = 0;
 
     if (rc == GRAFT_OK && !(budget >= 0 && isfinite(budget)))
-        rc = gr_fail(error, GRAFT_ERR_ARG, "budget is %g ms, expected 0 or more", budget);
+        rc = gr_fail(error, GRAFT_ERR_ARG, "budget is %g ms, expected a finite number, 0 or more", budget);
     if (rc == GRAFT_OK && max_steps < 0)
         rc = gr_fail(error, GRAFT_ERR_ARG, "max_steps is %d, expected 0 or more", max_steps);
     if (rc == GRAFT_OK) rc = gr_network_check_idle(s->network, error);

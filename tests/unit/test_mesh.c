@@ -224,6 +224,25 @@ static void test_shape(enum mesh_shape shape)
         diag("setting %d: %s", setting, fault);
 }
 
+/* The mesh of a host over ranks that forgot to give the transport: owners are ranks that there are not. */
+static void test_no_transport(void)
+{
+    double          x[] = { 0, 1 };
+    int32_t         owners[] = { 0, 1 };
+    graft_field     coordinates = { sizeof coordinates, GRAFT_F64, 2, 1, 0, 0, x };
+    graft_mesh_args args = GRAFT_INIT(graft_mesh_args);
+    graft_mesh     *made = NULL;
+
+    args.kind = GRAFT_MESH_GHOSTS;
+    args.dim = 1;
+    args.n_rows = 2;
+    args.coordinates = &coordinates;
+    args.owners = owners;
+    ok(meshes->create(api->context, NULL, &args, &made, &error) == GRAFT_ERR_FORMAT && made == NULL &&
+           strcmp(error.message, "row 1: its owner is 1, expected a rank, 0 to 0; is there a transport?") == 0,
+       "owners without a transport: %s", error.message);
+}
+
 int main(void)
 {
     if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) {
@@ -233,6 +252,7 @@ int main(void)
     meshes = graft_interface(api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
     if (!ok(meshes != NULL, "the library has meshes")) return done();
     for (enum mesh_shape shape = 0; shape < SHAPES; shape++) test_shape(shape);
+    test_no_transport();
     api->close(api->context);
     return done();
 }

@@ -263,6 +263,10 @@ NETWORK(ensemble_twice)
 
     return t->n->networks->ensemble(networks, 2, &t->input, &t->target, NULL, &host->error);
 }
+NETWORK(ensemble_none) /* of no network no rank is known, so each rank has the sentence by itself */
+{
+    return t->n->networks->ensemble(&t->n->network, 0, &t->input, &t->target, NULL, &host->error);
+}
 NETWORK(ensemble_order)
 {
     graft_network *made = NULL;
@@ -334,6 +338,10 @@ NETWORK(negative_budget)
 {
     return t->streams->step(t->stream, t->wrong ? -1 : 1, 0, NULL, &host->error);
 }
+NETWORK(endless_budget)
+{
+    return t->streams->step(t->stream, t->wrong ? INFINITY : 10, 0, NULL, &host->error);
+}
 NETWORK(other_most)
 {
     return t->streams->step(t->stream, 1, t->wrong ? 2 : 0, NULL, &host->error);
@@ -388,7 +396,8 @@ static const struct {
     { other_steps, GRAFT_ERR_ARG, "args.steps is " },
     { null_state, GRAFT_ERR_ARG, "args.state is null" },
     { ended_rollout, GRAFT_ERR_CANCELLED, "args.after asked to end the rollout after step 1 of 2" },
-    { ensemble_twice, GRAFT_ERR_ARG, "networks[]" },
+    { ensemble_twice, GRAFT_ERR_ARG, "networks[1] is null" },
+    { ensemble_none, GRAFT_ERR_ARG, "count is 0, expected 1 or more" },
     { ensemble_order, GRAFT_ERR_ARG, "networks[] in their order" },
     { null_path, GRAFT_ERR_ARG, "path is null" },
     { no_folder, GRAFT_ERR_IO, "/nonexistent/x" },
@@ -402,6 +411,7 @@ static const struct {
     { one_target, GRAFT_ERR_ARG, "whether state.target is given" },
     { offer_nan, GRAFT_ERR_NONFINITE, "state.input has nan in row 0, column 2" },
     { negative_budget, GRAFT_ERR_ARG, "budget is -1 ms" },
+    { endless_budget, GRAFT_ERR_ARG, "budget is inf ms, expected a finite number" },
     { other_most, GRAFT_ERR_ARG, "max_steps is " },
     { nothing_held, GRAFT_ERR_STATE, "no pair is held out" },
     { stream_path, GRAFT_ERR_ARG, "path is null" },
