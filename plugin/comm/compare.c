@@ -98,9 +98,24 @@ done:
     return rc;
 }
 
+/* The last item of each rank tells its call from that of the other. */
+static int32_t report_calls(struct gr_comm *comm, const struct record *r, const char *last, graft_error *error)
+{
+    char    shown[2][TEXT] = { "" };
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(spread_texts(comm, r, last, shown, error));
+    rc = gr_fail(error, GRAFT_ERR_ARG,
+                 "the ranks make different calls: rank %d compares %llu items up to '%s', rank %d %llu up to '%s'",
+                 r->rank_of[0], (unsigned long long)r->value_of[0], shown[0], r->rank_of[1],
+                 (unsigned long long)r->value_of[1], shown[1]);
+done:
+    return rc;
+}
+
 /* The error that all ranks return: they have the same record, but for the texts. */
-static int32_t report_difference(struct gr_comm *comm, const struct record *r, const char *const *texts,
-                                 graft_error *error)
+static int32_t report_difference(struct gr_comm *comm, const struct record *r, const char *last,
+                                 const char *const *texts, graft_error *error)
 {
     int32_t rc;
 
@@ -109,12 +124,7 @@ static int32_t report_difference(struct gr_comm *comm, const struct record *r, c
         rc = gr_fail(error, GRAFT_ERR_VERSION,
                      "rank %d runs release %.31s, rank %d release %.31s; all must run the same", r->rank_of[0],
                      r->release_of[0], r->rank_of[1], r->release_of[1]);
-    else if (r->item == SUBJECT)
-        rc = gr_fail(error, GRAFT_ERR_ARG,
-                     "the ranks compare different items, %llu on rank %d and %llu on rank %d; all ranks must make the "
-                     "same calls",
-                     (unsigned long long)r->value_of[0], r->rank_of[0], (unsigned long long)r->value_of[1],
-                     r->rank_of[1]);
+    else if (r->item == SUBJECT) rc = report_calls(comm, r, last, error);
     else rc = report_values(comm, r, texts != NULL ? texts[r->item] : NULL, error);
     if (rc != GRAFT_ERR_PEER) error->rank = r->rank_of[1];
     return rc;
@@ -141,7 +151,7 @@ int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, co
     GR_TRY(gr_calls_reduce(comm, GR_CALL_COMPARE, mine, incoming, sizeof *mine, take_difference, error));
     if (mine->item >= 0) snprintf(mine->name, sizeof mine->name, "%.100s", names[mine->item]);
     GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, 0, mine, sizeof *mine, error));
-    rc = report_difference(comm, mine, texts, error);
+    rc = report_difference(comm, mine, count > 0 ? names[count - 1] : "", texts, error);
 done:
     return rc;
 }

@@ -227,8 +227,8 @@ static int32_t check_numbers(const graft_stream *s, const struct checkpoint *c, 
     return GRAFT_OK;
 }
 
-/* Whether an input that waits for a target at `due` was offered at a position before `end` where pairs begin. */
-static int is_due(const graft_stream *s, int64_t due, int64_t end)
+/* Whether the pair whose target is due there began before position `end`, at one where pairs begin. */
+static int has_begun(const graft_stream *s, int64_t due, int64_t end)
 {
     const int64_t begun = due - s->options.lag;
 
@@ -248,7 +248,7 @@ static int32_t check_pairs_of(const graft_stream *s, const struct checkpoint *c,
         if (row[0] < 0 || row[1] < 0 || row[0] >= c->contents.n_states || row[1] >= c->contents.n_states)
             return refuse_checkpoint(c, "its pairs", error);
         if (k < pairs ? row[2] != s->network->n_in && row[2] != s->network->n_out
-                      : row[2] <= due || !is_due(s, row[2], n->counters.position))
+                      : row[2] <= due || !has_begun(s, row[2], n->counters.position))
             return refuse_checkpoint(c, "its pairs", error);
         if (k >= pairs) due = row[2];
     }

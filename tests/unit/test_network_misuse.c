@@ -346,6 +346,11 @@ NETWORK(other_most)
 {
     return t->streams->step(t->stream, 1, t->wrong ? 2 : 0, NULL, &host->error);
 }
+NETWORK(other_call)
+{
+    if (t->wrong) return t->streams->offer(t->stream, &t->state, &host->error);
+    return t->streams->step(t->stream, 10, 0, NULL, &host->error);
+}
 NETWORK(nothing_held)
 {
     return t->streams->validate(t->stream, NULL, &host->error);
@@ -413,6 +418,7 @@ static const struct {
     { negative_budget, GRAFT_ERR_ARG, "budget is -1 ms" },
     { endless_budget, GRAFT_ERR_ARG, "budget is inf ms, expected a finite number" },
     { other_most, GRAFT_ERR_ARG, "max_steps is " },
+    { other_call, GRAFT_ERR_ARG, "4 up to 'whether state.target is given'" },
     { nothing_held, GRAFT_ERR_STATE, "no pair is held out" },
     { stream_path, GRAFT_ERR_ARG, "path is null" },
     { stream_file, GRAFT_ERR_NOT_FOUND, "/nonexistent/x" },
