@@ -167,7 +167,7 @@ const struct gr_option_row gr_option_table[] = {
     { "threads", INTEGER(resource.threads), "0..4096", "0", RESOURCES, EACH, USUAL | LIVE, "",
       "threads to use; 0: as many as OpenMP would" },
     { "workers.sparse", COUNT(resource.workers_sparse), "0..4095", "0", RESOURCES, EACH, USUAL,
-      "model=sage|gcn|gin|sgc|appnp and processes=1",
+      "model=sage|gcn|gin|sgc|appnp",
       "threads for sums over neighbours while others do dense products; 0: all do both in turn; auto: the faster" },
     { "workers.stages", INTEGER(resource.workers_stages), "0..32", "0", RESOURCES, EACH, EXPERT, "workers.sparse!=0",
       "blocks of rows of a product that workers pass on to each other; 0: by the bandwidth of the graph" },

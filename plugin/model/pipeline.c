@@ -150,7 +150,7 @@ static struct gr_work_task *find_task(const struct gr_run *run, enum gr_worker o
     for (int i = 0; i < w->n_tasks; i++) {
         struct gr_work_task *t = &w->task[i];
 
-        if (!is_ready(run, t)) continue;
+        if ((w->in_part && !t->is_needed) || !is_ready(run, t)) continue;
         if (t->worker == own && !t->is_filler) return t;
         if (t->is_filler && filler == NULL) filler = t;
         if (!t->is_filler && other == NULL) other = t;
@@ -172,8 +172,7 @@ static void finish_task(struct gr_workers *w, struct gr_work_task *t, int32_t rc
     count_call(w, t, -1);
     t->state = GR_TASK_DONE;
     w->done[i / 64] |= (uint64_t)1 << i % 64;
-    w->n_left--;
-    w->n_left_now -= !t->is_filler;
+    w->n_needed -= t->is_needed;
     w->tasks_done++;
     if (rc < 0 && w->status == GRAFT_OK) {
         w->status = rc;
@@ -182,12 +181,15 @@ static void finish_task(struct gr_workers *w, struct gr_work_task *t, int32_t rc
     unlock(w);
 }
 
-/* In one process a step may be cancelled between tasks. */
-static void check_cancel(struct gr_run *run)
+/* Between tasks messages move, and in one process a step may be cancelled. */
+static void look_around(struct gr_run *run)
 {
+    const int   is_alone = run->strategy->ops->agree == NULL;
     graft_error error = { .size = sizeof error };
-    int32_t     rc = run->pass != GRAFT_PASS_EVALUATION ? gr_check_cancel(run->context, &error) : GRAFT_OK;
+    int32_t     rc = GRAFT_OK;
 
+    gr_strategy_poll(run->strategy);
+    if (is_alone && run->pass != GRAFT_PASS_EVALUATION) rc = gr_check_cancel(run->context, &error);
     if (rc == GRAFT_OK) return;
     lock(run->workers);
     if (run->workers->status == GRAFT_OK) {
@@ -210,9 +212,9 @@ static void work_as(struct gr_run *run, enum gr_worker own, int is_host, double 
         int32_t              rc;
         int                  ends;
 
-        if (is_host) check_cancel(run);
+        if (is_host) look_around(run);
         lock(w);
-        ends = w->n_left_now == 0 || w->status != GRAFT_OK;
+        ends = w->n_needed == 0 || w->status != GRAFT_OK;
         if (!ends) t = find_task(run, own);
         if (t != NULL) {
             t->state = GR_TASK_RUNS;
@@ -255,18 +257,16 @@ static void run_fillers(struct gr_run *run)
         if (w->task[i].state != GR_TASK_WAITS) continue;
         count_call(w, &w->task[i], 1);
         finish_task(w, &w->task[i], run_task(run, &w->task[i], run->threads, &error), &error);
+        gr_strategy_poll(run->strategy);
     }
 }
 
-void gr_workers_sync(struct gr_run *run)
+void gr_workers_execute(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;
     const double       begin = gr_profile_begin(&run->profile);
-    int                threads;
+    const int          threads = w->status == GRAFT_OK ? gr_pool_team(run->threads) : 1;
 
-    if (w == NULL || w->n_tasks == 0) return;
-    threads = w->status == GRAFT_OK ? gr_pool_team(run->threads) : 1;
-    memset(w->done, 0, sizeof w->done);
 #pragma omp parallel num_threads(threads)
     {
         const int thread = omp_get_thread_num(), first = omp_get_num_threads() - w->sparse;
@@ -274,7 +274,6 @@ void gr_workers_sync(struct gr_run *run)
         work_as(run, thread >= first && thread > 0 ? GR_WORKER_SPARSE : GR_WORKER_DENSE, thread == 0,
                 run->profile.times != NULL ? run->profile.times + thread * GR_TIMES : NULL);
     }
-    run_fillers(run);
-    w->n_work = w->n_tasks = w->n_left = w->n_left_now = 0;
+    if (!w->in_part) run_fillers(run);
     gr_profile_end(&run->profile, "workers", begin, 0, 0);
 }

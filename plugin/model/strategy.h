@@ -55,6 +55,7 @@ struct gr_boundary {
 /** Functions may be NULL where the strategy has nothing to do. */
 struct gr_strategy_ops {
     const char *name;
+    int         records; /* its sums do with products that are recorded for workers (workers.h) before they use them */
 
     /** Before a step, to decide how its rows are sent. After an error other than ERR_PEER nothing has changed. */
     int32_t (*prepare_step)(struct gr_strategy *strategy, struct gr_run *run, graft_error *error);

@@ -17,9 +17,7 @@ enum { DEEP = 8192, MODULE_ROWS = 512 };
 
 int gr_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity)
 {
-    const int alone = run->strategy->ops->agree == NULL;
-
-    return run->context->options.resource.workers_sparse != 0 && !capacity->predicts && alone;
+    return run->context->options.resource.workers_sparse != 0 && !capacity->predicts && run->strategy->ops->records;
 }
 
 /* Backward passes over rows: one behind each layer, and one inside each layer of gin. */
@@ -64,7 +62,7 @@ int gr_workers_suit(const struct gr_run *run)
     if (config->kind->attends || config->takes_largest || config->norm == GR_NORM_BATCH || config->recompute) return 0;
     if (config->jumping != GR_JUMPING_NONE || gr_propagates(run) || run->rounded != NULL) return 0;
     if (run->dense_type != GRAFT_F32 || gr_dense_verifies(run->context) || gr_mxm_verifies(run->context)) return 0;
-    return run->strategy->ops->agree == NULL && run->strategy->ops->aggregate_end == NULL && run->threads > 1;
+    return run->strategy->ops->records && run->threads > 1;
 }
 
 /* States of the dense module for all threads, if it allows several. What cannot be made is done without. */
@@ -91,6 +89,12 @@ void gr_workers_fini(struct gr_run *run)
     for (int i = 1; w != NULL && i < w->n_states; i++) w->dense->table->dense->fini(w->state[i]);
 }
 
+static void forget_tasks(struct gr_workers *w)
+{
+    w->n_work = w->n_tasks = 0;
+    memset(w->done, 0, sizeof w->done);
+}
+
 void gr_workers_begin(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;
@@ -102,7 +106,7 @@ void gr_workers_begin(struct gr_run *run)
     if (run->pass == GRAFT_PASS_FORWARD) memset(w->of_kind, 0, sizeof w->of_kind);
     w->concurrent = 1;
     w->status = GRAFT_OK;
-    w->n_work = w->n_tasks = w->n_left = w->n_left_now = 0;
+    forget_tasks(w);
 }
 
 static int64_t max_of(int64_t a, int64_t b)
@@ -131,12 +135,19 @@ static int64_t stages_of(struct gr_workers *w, const graft_matrix *a)
     return max_of(4, wanted < GR_STAGES_MOST ? wanted : GR_STAGES_MOST);
 }
 
+/* Over ranks rows are sent once all of them are there, and no sum waits for a band of them. */
+static int64_t stages_of_ranks(const struct gr_run *run)
+{
+    if (run->workers->stages > 0) return run->workers->stages;
+    return max_of(4, run->threads < GR_STAGES_MOST ? run->threads : GR_STAGES_MOST);
+}
+
 int64_t gr_workers_stages(const struct gr_run *run)
 {
     struct gr_workers  *w = run->workers;
     const graft_matrix *a = run->input.whole->a;
 
-    if (w->stages_used == 0) w->stages_used = a != NULL ? stages_of(w, a) : w->stages > 0 ? w->stages : 4;
+    if (w->stages_used == 0) w->stages_used = a != NULL ? stages_of(w, a) : stages_of_ranks(run);
     return w->stages_used;
 }
 
@@ -155,21 +166,15 @@ static int64_t block_rows(const struct gr_run *run)
     return rows_of_stage(run, run->layers[0].block->n_src);
 }
 
-int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, const struct gr_block *block, int64_t rows,
-                       graft_error *error)
+int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, graft_matrix *a, int64_t rows, graft_error *error)
 {
-    graft_matrix *const matrices[] = { block->a, block->a_transpose };
-    int32_t             rc = GRAFT_OK;
+    int32_t rc = GRAFT_OK;
 
-    for (int i = 0; i < 2 && run->workers != NULL && gr_workers_suit(run); i++) {
-        const int64_t before = matrices[i] != NULL ? gr_matrix_blocks_bytes(matrices[i]) : 0;
-
-        if (matrices[i] == NULL || before > 0) continue;
-        GR_TRY(gr_budget_check(budget, 8 * (double)(matrices[i]->csr.n_rows + GR_STAGES_MOST),
-                               "graph (row pointers of its blocks)", error));
-        GR_TRY(gr_matrix_cut(matrices[i], rows_of_stage(run, rows), error));
-        gr_budget_charge(budget, GR_USE_GRAPH, gr_matrix_blocks_bytes(matrices[i]));
-    }
+    if (a == NULL || run->workers == NULL || !gr_workers_suit(run) || a->n_blocks > 0) return GRAFT_OK;
+    GR_TRY(gr_budget_check(budget, 8 * (double)(a->csr.n_rows + GR_STAGES_MOST), "graph (row pointers of its blocks)",
+                           error));
+    GR_TRY(gr_matrix_cut(a, rows_of_stage(run, rows), error));
+    gr_budget_charge(budget, GR_USE_GRAPH, gr_matrix_blocks_bytes(a));
 done:
     return rc;
 }
@@ -238,6 +243,11 @@ static int depends(const struct gr_work_task *later, const struct gr_work_task *
     return 0;
 }
 
+static int waits_for(const struct gr_work_task *later, const struct gr_work_task *earlier)
+{
+    return earlier->state != GR_TASK_DONE && depends(later, earlier);
+}
+
 static void add_task(struct gr_workers *w, struct gr_work_task task)
 {
     struct gr_work_task *t = &w->task[w->n_tasks];
@@ -245,10 +255,48 @@ static void add_task(struct gr_workers *w, struct gr_work_task task)
     *t = task;
     t->work = w->n_work - 1;
     for (int i = 0; i < w->n_tasks; i++)
-        if (depends(t, &w->task[i])) t->before[i / 64] |= (uint64_t)1 << i % 64;
+        if (waits_for(t, &w->task[i])) t->before[i / 64] |= (uint64_t)1 << i % 64;
     w->n_tasks++;
-    w->n_left++;
-    w->n_left_now += !t->is_filler;
+}
+
+/* Mark the tasks that must be done before `later`; NULL: all but fillers. Those that must be done before them are
+ * marked too, and are earlier ones. */
+static void find_needed(struct gr_workers *w, const struct gr_work_task *later)
+{
+    uint64_t before[GR_WORK_TASKS / 64] = { 0 };
+
+    w->n_needed = 0;
+    for (int i = w->n_tasks - 1; i >= 0; i--) {
+        struct gr_work_task *t = &w->task[i];
+        const int            is_wanted = later != NULL ? waits_for(later, t) : !t->is_filler;
+
+        t->is_needed = t->state == GR_TASK_WAITS && (is_wanted || before[i / 64] >> i % 64 & 1);
+        if (!t->is_needed) continue;
+        w->n_needed++;
+        for (int k = 0; k < GR_WORK_TASKS / 64; k++) before[k] |= t->before[k];
+    }
+}
+
+void gr_workers_sync(struct gr_run *run)
+{
+    struct gr_workers *w = run->workers;
+
+    if (w == NULL || w->n_tasks == 0) return;
+    find_needed(w, NULL);
+    w->in_part = 0;
+    gr_workers_execute(run);
+    forget_tasks(w);
+}
+
+int32_t gr_workers_sync_for(struct gr_run *run, struct gr_extent read, struct gr_extent write, graft_error *error)
+{
+    const struct gr_work_task later = { .read[0] = read, .write[0] = write };
+    struct gr_workers        *w = run->workers;
+
+    find_needed(w, &later);
+    w->in_part = 1;
+    if (w->n_needed > 0) gr_workers_execute(run);
+    return w->status == GRAFT_OK ? GRAFT_OK : gr_fail(error, w->status, "%s", w->error.message);
 }
 
 /* Rows begin .. end-1 of the result. */
@@ -266,12 +314,13 @@ static struct gr_work_task gemm_task(const graft_gemm *g, int64_t begin, int64_t
 static int must_wait(const struct gr_workers *w, struct gr_work_task task)
 {
     for (int i = 0; i < w->n_tasks; i++)
-        if (depends(&task, &w->task[i])) return 1;
+        if (waits_for(&task, &w->task[i])) return 1;
     return 0;
 }
 
 int gr_workers_gemm(struct gr_run *run, const graft_gemm *g, struct gr_epilogue *epilogue)
 {
+    const int          sends = run->strategy->ops->agree != NULL; /* later, while messages travel */
     struct gr_workers *w = run->workers;
     struct gr_work    *work;
     int64_t            rows;
@@ -282,7 +331,7 @@ int gr_workers_gemm(struct gr_run *run, const graft_gemm *g, struct gr_epilogue 
         return 0;
     }
     rows = g->transpose_a ? g->m : block_rows(run);
-    if (g->transpose_a && !must_wait(w, gemm_task(g, 0, g->m))) return 0; /* all threads do it now */
+    if (g->transpose_a && !sends && !must_wait(w, gemm_task(g, 0, g->m))) return 0; /* all threads do it now */
     work = new_work(run, GR_WORK_GEMM, (g->m + rows - 1) / rows);
     if (work == NULL) return 0;
     work->gemm = *g;
@@ -473,7 +522,7 @@ int32_t gr_workers_end(struct gr_run *run, int32_t rc, graft_error *error)
     if (rc == GRAFT_OK) gr_workers_sync(run);
     if (w->is_auto && rc == GRAFT_OK && w->status == GRAFT_OK && run->pass != GRAFT_PASS_EVALUATION) judge_pass(run);
     w->recording = 0;
-    w->n_work = w->n_tasks = w->n_left = w->n_left_now = 0;
+    forget_tasks(w);
     if (rc == GRAFT_OK && w->status == GRAFT_OK) return GRAFT_OK;
     /* A sum that was recorded may not have been computed. */
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) run->layers[l].gathered_of = NULL;

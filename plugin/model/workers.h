@@ -47,6 +47,7 @@ struct gr_work_task {
     enum gr_worker     worker;
     int                work;      /* index */
     int                is_filler; /* no other task waits for it soon: weight gradients */
+    int                is_needed; /* by the current call of sync() */
     int64_t            begin, end;
     graft_matrix      *a; /* these rows of the matrix of a sum */
     struct gr_extent   read[GR_WORK_READS], write[GR_WORK_WRITES];
@@ -62,8 +63,9 @@ struct gr_workers {
     double began, of_kind[GR_WORKER_KINDS]; /* of this pass; of the tasks of a kind in this step */
     int    stages;                          /* blocks of a product; 0: chosen by the bandwidth of the graph */
     int    recording;                       /* a pass records its products now */
-    int    n_work, n_tasks, n_left;
-    int    n_left_now; /* of n_left, those that are no fillers */
+    int    n_work, n_tasks;
+    int    n_needed; /* tasks that are needed and not done */
+    int    in_part;  /* tasks that are not needed stay recorded */
 
     _Atomic int64_t
            *left[2 * GR_LAYERS_MAX];    /* of backward passes over rows, several of which may be recorded: behind */
@@ -92,10 +94,9 @@ struct gr_workers {
 int     gr_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity);
 int32_t gr_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t chunks, int64_t partial,
                         graft_error *error);
-/** Cut the matrices of a block into the blocks of rows of passes whose first layer reads so many rows, and charge the
- *  budget with them. \return OK; ERR_NOMEM */
-int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, const struct gr_block *block, int64_t rows,
-                       graft_error *error);
+/** Cut the matrix of a sum, which may be NULL, into the blocks of rows of passes whose first layer reads so many rows,
+ *  and charge the budget with them. \return OK; ERR_NOMEM */
+int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, graft_matrix *a, int64_t rows, graft_error *error);
 /** Bytes of them. `chunks` and `partial` are elements of run->left and run->partial. */
 double  gr_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t partial);
 void    gr_workers_fini(struct gr_run *run);
@@ -109,8 +110,19 @@ int64_t gr_workers_stages(const struct gr_run *run);
 void    gr_workers_begin(struct gr_run *run);
 /** Execute what is recorded. A failure is reported by gr_workers_end(). Does nothing if nothing is recorded. */
 void    gr_workers_sync(struct gr_run *run);
+/** Execute what must be done before these bytes are read and written; the rest stays recorded. \return OK; the first
+ *  failure of this pass */
+int32_t gr_workers_sync_for(struct gr_run *run, struct gr_extent read, struct gr_extent write, graft_error *error);
+/** Execute the needed tasks, and unless `in_part` all others. For workers.c. */
+void    gr_workers_execute(struct gr_run *run);
 /** The same at the end of a pass, which did not fail if `rc` is OK. \return rc; the first failure */
 int32_t gr_workers_end(struct gr_run *run, int32_t rc, graft_error *error);
+
+/** Whether a pass records its products now. */
+static inline int gr_workers_are_recording(const struct gr_run *run)
+{
+    return run->workers != NULL && run->workers->recording;
+}
 
 /** Record an operation, and the epilogue if it is not NULL. \return 1; 0 if the caller is to execute it now */
 int gr_workers_gemm(struct gr_run *run, const graft_gemm *gemm, struct gr_epilogue *epilogue);

@@ -24,12 +24,18 @@ static struct gr_transposed transposed_of(const struct gr_partition *p, const st
                                              .epoch = run->epoch } };
 }
 
-/* The parts of a phase that a transpose takes, up to now. */
+/* The parts of a phase that a transpose takes behind its sending, from `begin` to now. */
+static void received_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
+{
+    gr_profile_part(&run->profile, "wait", begin, pass->received_at, 1);
+    gr_profile_part(&run->profile, "unpack", pass->received_at, gr_seconds(), 0);
+}
+
+/* Those of all of it. */
 static void transposed_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
 {
     gr_partition_sent_parts(run, pass, begin);
-    gr_profile_part(&run->profile, "wait", pass->sent_at, pass->received_at, 1);
-    gr_profile_part(&run->profile, "unpack", pass->received_at, gr_seconds(), 0);
+    received_parts(run, pass, pass->sent_at);
 }
 
 /* The layer that a plan was made for. */
@@ -71,17 +77,33 @@ static int32_t begin_blocks(struct gr_partition *p, const struct gr_run *run, co
     return gr_blocks_begin(&p->shared->blocks, &blocks, error);
 }
 
+/* While slices travel, what is recorded for workers is done. The phase goes on after it. */
+static void do_recorded(struct gr_partition *p, struct gr_run *run)
+{
+    const struct gr_exchange *pass = &p->shared->transpose.exchange;
+
+    gr_partition_sent_parts(run, pass, p->begin);
+    gr_profile_end(&run->profile, "aggregate", p->begin, 0, 0);
+    p->moving = pass->messages;
+    gr_workers_sync(run);
+    p->moving = NULL;
+    p->begin = gr_profile_begin(&run->profile);
+}
+
 /* Rows become slices of columns. */
-static int32_t turn_to_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, double begin,
-                               graft_error *error)
+static int32_t turn_to_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     struct gr_transpose       *t = &p->shared->transpose;
     const struct gr_transposed what = transposed_of(p, run, sum, 0);
-    int32_t                    rc = gr_transpose_to_columns(t, &what, sum, gr_run_team(run), error);
+    const int                  records = gr_workers_are_recording(run);
+    int32_t                    rc = gr_transpose_columns_begin(t, &what, sum, gr_run_team(run), error);
 
     GR_TRY(rc);
+    if (records) do_recorded(p, run);
+    GR_TRY(gr_transpose_columns_end(t, &what, sum, gr_run_team(run), error));
     gr_traffic_count_transpose(p, run, &what, 0);
-    transposed_parts(run, &t->exchange, begin);
+    if (records) received_parts(run, &t->exchange, p->begin);
+    else transposed_parts(run, &t->exchange, p->begin);
 done:
     return rc;
 }
@@ -98,7 +120,7 @@ int32_t gr_columns_begin(struct gr_partition *p, struct gr_run *run, const struc
 {
     float *const *slice = p->shared->transpose.slice;
     struct gr_sum part = *sum;
-    int32_t       rc = turn_to_columns(p, run, sum, p->begin, error);
+    int32_t       rc = turn_to_columns(p, run, sum, error);
 
     GR_TRY(rc);
     GR_TRY(begin_blocks(p, run, sum, error));
@@ -283,11 +305,12 @@ done:
 
 int32_t gr_columns_largest(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
-    double  begin = gr_profile_begin(&run->profile);
-    int32_t rc = turn_to_columns(p, run, sum, begin, error);
+    double  begin;
+    int32_t rc = GRAFT_OK;
 
-    GR_TRY(rc);
-    gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
+    p->begin = gr_profile_begin(&run->profile);
+    GR_TRY(turn_to_columns(p, run, sum, error));
+    gr_profile_end(&run->profile, "aggregate", p->begin, 0, 0);
     if (sum->direction == GR_BACKWARD) return largest_backward(p, run, sum, error);
     GR_TRY(exchange_group_halo(p, run, sum, p->shared->transpose.slice[0], error));
     begin = gr_profile_begin(&run->profile);

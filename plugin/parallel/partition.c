@@ -352,16 +352,104 @@ int32_t gr_partition_begin_sum(struct gr_partition *p, struct gr_run *run, const
                                         .times = run->profile.times };
 
     GR_ASSERT(sum->width <= sum->stride);
-    return gr_spmm_begin(plan, &args, error);
+    return gr_partition_records(p, run) ? gr_spmm_send(plan, &args, error) : gr_spmm_begin(plan, &args, error);
 }
+
+/* -- sums among the products that are recorded for workers -------------------------------------------------------- */
+
+static struct gr_extent extent_at(const void *begin, int64_t bytes)
+{
+    return (struct gr_extent){ begin, (const char *)begin + (begin != NULL ? bytes : 0) };
+}
+
+/* Do what must be done before the rows of x are read, and before received rows overwrite those of another sum. */
+static int32_t sync_before_sending(struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+{
+    const struct gr_block     *block = sum->block;
+    const graft_plan *const    plan = block->of_strategy;
+    const int64_t              n = sum->direction == GR_BACKWARD ? block->n_dst : block->n_src;
+    const struct gr_plan_rows *rows = &plan->rows[gr_side_of(sum->direction, GR_RECEIVE)];
+
+    return gr_workers_sync_for(run, extent_at(sum->x, n * sum->stride * gr_dtype_bytes(sum->x_type)),
+                               extent_at(rows->buffer, rows->capacity), error);
+}
+
+/* Record a part of a sum, with this matrix and these rows. */
+static int32_t record_part(struct gr_run *run, const struct gr_sum *sum, graft_matrix *a, struct gr_operand x, int add,
+                           struct gr_epilogue *epilogue, graft_error *error)
+{
+    return gr_product_sparse(run,
+                             &(struct gr_sparse_product){ .phase = "aggregate",
+                                                          .a = a,
+                                                          .scale = sum->scale,
+                                                          .x = x,
+                                                          .width = sum->width,
+                                                          .add = add,
+                                                          .in_blocks = 1,
+                                                          .out = sum->out,
+                                                          .epilogue = epilogue },
+                             error);
+}
+
+/* The rows are sent. The sum of own rows is recorded, and done with what else is while messages travel. */
+static int32_t record_begin(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+{
+    const graft_plan *const        plan = sum->block->of_strategy;
+    const struct gr_plan_matrices *m = &plan->matrices[sum->direction];
+    const struct gr_exchange      *pass = &plan->product.exchange;
+    const int                      is_whole = m->received->csr.n_cols == 0;
+    int32_t                        rc = GRAFT_OK;
+
+    GR_TRY(gr_partition_begin_sum(p, run, sum, error));
+    gr_partition_sent_parts(run, pass, p->begin);
+    gr_profile_end(&run->profile, "aggregate", p->begin, 0, 0);
+    GR_TRY(record_part(run, sum, m->local, gr_dense_operand(sum->x, sum->stride, m->local->csr.n_cols), sum->add,
+                       is_whole ? sum->epilogue : NULL, error));
+    p->moving = pass->messages;
+done:
+    return rc;
+}
+
+/* All that is recorded is done. Then the rows of others are there, and their part of the sum is recorded. */
+static int32_t record_end(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+{
+    graft_plan *const              plan = sum->block->of_strategy;
+    const struct gr_plan_matrices *m = &plan->matrices[sum->direction];
+    const struct gr_exchange      *pass = &plan->product.exchange;
+    const void                    *rows;
+    double                         begin;
+    int32_t                        rc = GRAFT_OK;
+
+    gr_workers_sync(run);
+    begin = gr_profile_begin(&run->profile);
+    p->moving = NULL;
+    GR_TRY(gr_spmm_receive(plan, &rows, error));
+    gr_traffic_count(p, run, pass, plan->flow, sum->direction);
+    gr_profile_part(&run->profile, "wait", begin, pass->received_at, 1);
+    gr_profile_part(&run->profile, "unpack", pass->received_at, 0, 0);
+    gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
+    if (m->received->csr.n_cols > 0)
+        rc = record_part(run, sum, m->received, gr_dense_operand(rows, sum->width, m->received->csr.n_cols), 1,
+                         sum->epilogue, error);
+done:
+    return rc;
+}
+
+/* -- sums --------------------------------------------------------------------------------------------------------- */
 
 static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                          graft_error *error)
 {
     struct gr_partition *p = partition_of(strategy);
+    int32_t              rc = GRAFT_OK;
 
+    if (gr_workers_are_recording(run)) GR_TRY(sync_before_sending(run, sum, error));
     p->begin = gr_profile_begin(&run->profile);
-    return p->columns > 1 ? gr_columns_begin(p, run, sum, error) : gr_partition_begin_sum(p, run, sum, error);
+    if (p->columns > 1) rc = gr_columns_begin(p, run, sum, error);
+    else if (gr_partition_records(p, run)) rc = record_begin(p, run, sum, error);
+    else rc = gr_partition_begin_sum(p, run, sum, error);
+done:
+    return rc;
 }
 
 static struct gr_amount amount_of(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
@@ -384,6 +472,7 @@ static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_r
     const struct gr_amount    amount = amount_of(p, run, sum);
     int32_t                   rc = GRAFT_OK;
 
+    if (gr_partition_records(p, run)) return record_end(p, run, sum, error);
     if (p->columns > 1) {
         GR_TRY(gr_columns_end(p, run, sum, error));
     } else {
@@ -477,10 +566,12 @@ static void partition_poll(void *strategy)
     struct gr_partition *p = strategy;
 
     if (p->halo_rows.begun) gr_messages_poll(p->halo_rows.exchange.messages);
+    else if (p->moving != NULL) gr_messages_poll(p->moving);
     else poll_layers(p);
 }
 
 const struct gr_strategy_ops gr_partition_ops = { .name = "partition",
+                                                  .records = 1,
                                                   .prepare_step = partition_prepare_step,
                                                   .begin_step = partition_begin_step,
                                                   .end_step = partition_end_step,

@@ -15,7 +15,7 @@
 #include "base/budget.h"
 #include "dgraph/part.h"
 #include "halo/halo.h"
-#include "model/run.h"
+#include "model/workers.h"
 #include "parallel/stream.h"
 #include "parallel/transpose.h"
 #include "spmm/plan.h"
@@ -83,7 +83,8 @@ struct gr_partition {
                                    quantization errors: since the trainer was made */
     int64_t               charged_messages, charged_graph; /* bytes in the budget */
     double                begin;                           /* when the current sum began */
-    double                polled;                          /* when poll() last looked */
+    struct gr_messages   *moving; /* of a sum that has begun, while recorded products are done; NULL: there is none */
+    double                polled; /* when poll() last looked */
 
     struct gr_halo_options options; /* as the messages are made for */
 
@@ -141,6 +142,12 @@ static inline int32_t gr_partition_prefix(const struct gr_partition *p, const gr
 static inline int gr_partition_has_remote(const struct gr_partition *p)
 {
     return p->columns > 1 && p->columns < p->comm->n_ranks && !p->takes_largest;
+}
+
+/** Whether the parts of a sum are recorded for workers. Slices of columns are summed at once. */
+static inline int gr_partition_records(const struct gr_partition *p, const struct gr_run *run)
+{
+    return p->columns == 1 && gr_workers_are_recording(run);
 }
 
 /** Columns of a sum that this rank computes. */

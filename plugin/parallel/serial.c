@@ -29,4 +29,4 @@ static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run
         error);
 }
 
-const struct gr_strategy_ops gr_serial_ops = { .name = "serial", .aggregate_begin = serial_aggregate };
+const struct gr_strategy_ops gr_serial_ops = { .name = "serial", .records = 1, .aggregate_begin = serial_aggregate };

@@ -508,16 +508,24 @@ done:
     return rc;
 }
 
-int32_t gr_transpose_to_columns(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
-                                struct gr_team team, graft_error *error)
+int32_t gr_transpose_columns_begin(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
+                                   struct gr_team team, graft_error *error)
+{
+    struct job    job = transpose_job(t, what, sum);
+    const int32_t rc = begin_transpose(&job, what, 0, team, error);
+
+    return rc == GRAFT_OK ? send_all_records(&job, 0, team, error) : rc;
+}
+
+int32_t gr_transpose_columns_end(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
+                                 struct gr_team team, graft_error *error)
 {
     struct job  job = transpose_job(t, what, sum);
     const void *received;
-    int32_t     rc = begin_transpose(&job, what, 0, team, error);
+    int32_t     rc = gr_exchange_end(&t->exchange, team, &received, error);
 
     GR_TRY(rc);
-    GR_TRY(send_all_records(&job, 0, team, error));
-    GR_TRY(gr_exchange_end(&t->exchange, team, &received, error));
+    job.start[GR_RECEIVE] = t->exchange.received.start;
     job.received = (float *)(uintptr_t)received;
     gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
                        place_received, &job);

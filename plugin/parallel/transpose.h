@@ -101,10 +101,12 @@ static inline int64_t gr_transpose_columns(const struct gr_transpose *t, int64_t
     return gr_grid_slice_width(t->grid, width, t->grid->column);
 }
 
-/** slice[0] = columns of x[rows of this rank x width], from all ranks of the group. Collective. \return OK; ERR_PEER;
- *  ERR_FORMAT as gr_exchange_send(). */
-int32_t gr_transpose_to_columns(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
-                                struct gr_team team, graft_error *error);
+/** slice[0] = columns of x[rows of this rank x width], from all ranks of the group. After begin() x is not needed any
+ *  more. Collective. \return OK; ERR_PEER; ERR_FORMAT as gr_exchange_send(). */
+int32_t gr_transpose_columns_begin(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
+                                   struct gr_team team, graft_error *error);
+int32_t gr_transpose_columns_end(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
+                                 struct gr_team team, graft_error *error);
 /** sum->out = diag(sum->scale) times the rows of this rank in slice[1] of all ranks of the group, or added to it. With
  *  what->make, rows are sent to a rank as soon as they are made. Collective. \return as above. */
 int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,

@@ -103,6 +103,22 @@ static void borrow_weights(struct gr_setup *s)
     }
 }
 
+/* Cut the matrices of the sums over a block for sparse workers. Over ranks they are those of its plan. */
+static int32_t cut_sums(struct gr_setup *s, const struct gr_block *block, int64_t rows, graft_error *error)
+{
+    const graft_plan *plan = s->over != NULL && s->partition.columns == 1 ? block->of_strategy : NULL;
+    int32_t           rc = GRAFT_OK;
+
+    GR_TRY(gr_workers_cut(&s->run, &s->budget, block->a, rows, error));
+    GR_TRY(gr_workers_cut(&s->run, &s->budget, block->a_transpose, rows, error));
+    for (int d = GR_FORWARD; d < GR_DIRECTIONS && plan != NULL; d++) {
+        GR_TRY(gr_workers_cut(&s->run, &s->budget, plan->matrices[d].local, rows, error));
+        GR_TRY(gr_workers_cut(&s->run, &s->budget, plan->matrices[d].received, rows, error));
+    }
+done:
+    return rc;
+}
+
 static int32_t finish_setup(struct gr_setup *s, graft_error *error)
 {
     struct gr_capacity capacity;
@@ -119,9 +135,8 @@ static int32_t finish_setup(struct gr_setup *s, graft_error *error)
     if (gr_setup_has_batches(s) || s->by_rows) return GR_NEW(s->context, s->arrays, 1, error);
     capacity = gr_capacity_of(s);
     GR_TRY(gr_run_init(&s->run, &s->budget, &capacity, error));
-    GR_TRY(gr_workers_cut(&s->run, &s->budget, &s->whole, s->whole.n_src, error));
-    for (int32_t l = 0; l < s->model.config.n_layers; l++)
-        GR_TRY(gr_workers_cut(&s->run, &s->budget, &s->step[l], s->step[0].n_src, error));
+    GR_TRY(cut_sums(s, &s->whole, s->whole.n_src, error));
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) GR_TRY(cut_sums(s, &s->step[l], s->step[0].n_src, error));
 done:
     return rc;
 }

@@ -178,6 +178,11 @@ int64_t gr_plan_bytes(const graft_plan *plan);
 int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
 int32_t gr_spmm_end(graft_plan *plan, graft_error *error);
 
+/** The same without the local products, out (+)= A_local x and out += R rows, which the caller does: after send(), and
+ *  with the rows that receive() gives. They stay until the next product. */
+int32_t gr_spmm_send(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
+int32_t gr_spmm_receive(graft_plan *plan, const void **rows, graft_error *error);
+
 /** Counts of one rank, or with -1 of all. \return OK; ERR_ARG. */
 int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error);
 void    gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity);

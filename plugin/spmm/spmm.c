@@ -358,7 +358,7 @@ static int32_t fail_all(graft_plan *plan, int32_t rc, graft_error *error)
     return gr_comm_fail(plan->comm, error);
 }
 
-int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+int32_t gr_spmm_send(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
 {
     struct gr_spmm     *p = &plan->product;
     struct gr_exchange *x = &p->exchange;
@@ -372,25 +372,40 @@ int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_
     if (!x->is_repeat) GR_TRY(aggregate_sent(plan, error));
     GR_TRY(gr_exchange_send(x, plan_team(plan), error));
     if (!x->is_repeat) count_sent(plan);
-    GR_TRY(multiply_local(plan, error));
-    clear_remote_only(plan);
-    p->computed_at = gr_seconds();
 done:
     return rc < 0 ? fail_all(plan, rc, error) : GRAFT_OK;
 }
 
-int32_t gr_spmm_end(graft_plan *plan, graft_error *error)
+int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+{
+    int32_t rc = gr_spmm_send(plan, args, error);
+
+    if (rc < 0) return rc;
+    GR_TRY(multiply_local(plan, error));
+    clear_remote_only(plan);
+    plan->product.computed_at = gr_seconds();
+done:
+    return rc < 0 ? fail_all(plan, rc, error) : GRAFT_OK;
+}
+
+int32_t gr_spmm_receive(graft_plan *plan, const void **rows, graft_error *error)
 {
     struct gr_spmm *p = &plan->product;
-    const void     *rows;
-    int32_t         rc = GRAFT_OK;
+    int32_t         rc;
 
     if (!p->begun) return gr_fail(error, GRAFT_ERR_STATE, "no pass of this plan has begun");
     p->begun = 0;
-    rc = gr_exchange_end(&p->exchange, plan_team(plan), &rows, error);
+    rc = gr_exchange_end(&p->exchange, plan_team(plan), rows, error);
+    if (rc == GRAFT_OK) plan->passes++;
+    return rc;
+}
+
+int32_t gr_spmm_end(graft_plan *plan, graft_error *error)
+{
+    const void *rows;
+    int32_t     rc = gr_spmm_receive(plan, &rows, error);
+
     if (rc < 0) return rc;
-    GR_TRY(add_received(plan, rows, error));
-    plan->passes++;
-done:
+    rc = add_received(plan, rows, error);
     return rc < 0 ? fail_all(plan, rc, error) : GRAFT_OK;
 }

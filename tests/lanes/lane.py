@@ -101,6 +101,7 @@ THREADED = {
     "tests/unit/test_mgn_ranks": [],
     "tests/unit/test_network_misuse": [],
     "tests/unit/test_workers": ["few"],  # not above: the leak checker crashes at its exit
+    "tests/unit/test_workers_ranks": ["few"],
     "tests/abi/test_callers": [],
 }
 
