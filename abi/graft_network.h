@@ -124,8 +124,10 @@ typedef struct graft_networks {
     /** End an inference.
      * \param[out] output  [n_rows x n_out] the values predicted for rows of nodes of this rank. With CHANGE the change
      *                     is added to the input; boundary nodes have their input (CHANGE) or are not written (VALUE).
-     *                     Rows of ghosts are not written. It may be the array of begin()'s input.
-     * \return OK; ERR_ARG (null, shapes, types); ERR_STATE (none has begun); ERR_PEER, after which nothing was written.
+     *                     Rows of ghosts are not written. It may be the array of begin()'s input. NULL: the result is
+     *                     dropped, as by a host that has no use for it any more.
+     * \return OK; ERR_ARG (shapes, types), where the call can be made again; ERR_STATE (none has begun); ERR_PEER,
+     *         after which nothing was written.
      * [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
     int32_t (*end)(graft_network *network, const graft_field *output, graft_error *error);
 

@@ -120,6 +120,9 @@ learn_options() {
     quietly "$meson" setup --reconfigure "$graft_build" "$graft_root"
 }
 
+# Whether Debian packages have come or gone since the build was configured.
+have_packages_changed() { [ /var/lib/dpkg/status -nt "$graft_build/build.ninja" ]; }
+
 # setup_build [MESON-OPTION...]: configure and compile into build/. Sets `meson` for later calls.
 # shellcheck disable=SC2120 # one caller gives options, the other none
 setup_build() {
@@ -130,7 +133,8 @@ setup_build() {
     if [ ! -f "$graft_build/build.ninja" ]; then
         quietly "$meson" setup "$@" "$graft_build" "$graft_root" || return 1
     # --clearcache: Meson keeps what it did not find, and the packages may be there by now.
-    elif [ $# -gt 0 ] && ! { learn_options && quietly "$meson" configure --clearcache "$graft_build" "$@"; }; then
+    elif { [ $# -gt 0 ] || have_packages_changed; } &&
+        ! { learn_options && quietly "$meson" configure --clearcache "$graft_build" "$@"; }; then
         complain "cannot configure $graft_build again, see above. If nothing else helps, remove that folder."
         return 1
     fi

@@ -56,6 +56,16 @@ done:
     return gr_call_end(&call, rc);
 }
 
+/* *field, which may be NULL, becomes our copy. */
+static int32_t read_result(const graft_network *n, const graft_field **field, const char *name, graft_field *ours,
+                           graft_error *error)
+{
+    const graft_field *theirs = *field;
+
+    *field = theirs != NULL ? ours : NULL;
+    return theirs != NULL ? read_field(n, theirs, name, n->n_out, ours, error) : GRAFT_OK;
+}
+
 static int32_t network_end(graft_network *network, const graft_field *output, graft_error *error)
 {
     struct gr_call call;
@@ -63,8 +73,8 @@ static int32_t network_end(graft_network *network, const graft_field *output, gr
     int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " end", error);
 
     GR_TRY(rc);
-    GR_TRY(read_field(network, output, "output", network->n_out, &ours, &call.error));
-    rc = gr_network_end(network, &ours, &call.error);
+    GR_TRY(read_result(network, &output, "output", &ours, &call.error));
+    rc = gr_network_end(network, output, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -122,16 +132,6 @@ static int32_t check_members(graft_network *const *networks, int32_t count, graf
     }
 done:
     return rc;
-}
-
-/* *field, which may be NULL, becomes our copy. */
-static int32_t read_result(const graft_network *n, const graft_field **field, const char *name, graft_field *ours,
-                           graft_error *error)
-{
-    const graft_field *theirs = *field;
-
-    *field = theirs != NULL ? ours : NULL;
-    return theirs != NULL ? read_field(n, theirs, name, n->n_out, ours, error) : GRAFT_OK;
 }
 
 static int32_t network_ensemble(graft_network *const *networks, int32_t count, const graft_field *input,

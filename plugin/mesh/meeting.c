@@ -14,8 +14,8 @@
 /* What all ranks know of each. */
 struct rank_record {
     int32_t kind, dim;
-    int32_t has_rows, has_owners; /* the other fields say nothing on a rank without rows, cells or edges */
-    int32_t has_cells, has_edges;
+    int32_t has_rows, has_owners;             /* the other fields say nothing on a rank without rows, cells or edges */
+    int32_t has_cells, has_edges, has_arrays; /* has_arrays: of cells or edges, also if they are empty */
     double  period[3];
     double  low[3], high[3]; /* of its box */
 };
@@ -29,6 +29,7 @@ static struct rank_record own_record(const struct gr_local_mesh *local)
     r.has_owners = a->owners != NULL;
     r.has_cells = a->n_cells > 0;
     r.has_edges = a->n_edges > 0;
+    r.has_arrays = a->cell_nodes != NULL || a->edge_sources != NULL || a->edge_targets != NULL;
     memcpy(r.period, a->period, sizeof r.period);
     for (int c = 0; c < a->dim; c++) {
         r.low[c] = INFINITY;
@@ -55,7 +56,7 @@ static int32_t disagree(const char *what, int32_t q, double of_q, int32_t p, dou
 /* All ranks check the same records, so all find the same fault. */
 static int32_t check_records_agree(const struct rank_record *r, int32_t n_ranks, graft_error *error)
 {
-    int32_t with_rows = -1, with_cells = -1, with_edges = -1;
+    int32_t with_rows = -1, with_cells = -1, with_edges = -1, with_arrays = -1;
 
     for (int32_t p = 0; p < n_ranks; p++) {
         if (r[p].kind != r[0].kind) return disagree("kind", 0, r[0].kind, p, r[p].kind, error);
@@ -69,6 +70,7 @@ static int32_t check_records_agree(const struct rank_record *r, int32_t n_ranks,
         if (with_rows < 0 && r[p].has_rows) with_rows = p;
         if (with_cells < 0 && r[p].has_cells) with_cells = p;
         if (with_edges < 0 && r[p].has_edges) with_edges = p;
+        if (with_arrays < 0 && r[p].has_arrays) with_arrays = p;
         if (r[p].has_rows && r[p].has_owners != r[with_rows].has_owners)
             return disagree("whether owners are given", with_rows, r[with_rows].has_owners, p, r[p].has_owners, error);
         if (with_cells >= 0 && with_edges >= 0) {
@@ -78,6 +80,8 @@ static int32_t check_records_agree(const struct rank_record *r, int32_t n_ranks,
             return error->code;
         }
     }
+    if (with_rows >= 0 && with_arrays < 0)
+        return gr_fail(error, GRAFT_ERR_ARG, "neither cells nor edges are given on any rank, expected one of them");
     return GRAFT_OK;
 }
 

@@ -144,7 +144,7 @@ int32_t gr_network_end(graft_network *n, const graft_field *output, graft_error 
 {
     const int32_t rc = end_values(n, error);
 
-    if (rc == GRAFT_OK) give_values(n, n->values, output);
+    if (rc == GRAFT_OK && output != NULL) give_values(n, n->values, output);
     return rc;
 }
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first command of a new user: what run.sh says where tools are missing, and that the oldest meson which
-examples/setup.sh accepts configures the build.
+"""The first command of a new user: what run.sh says where tools are missing, that it looks for libraries again when
+packages have been installed, and that the oldest meson which examples/setup.sh accepts configures the build.
     test_setup.py SOURCE_ROOT
 """
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import tap
 
@@ -47,6 +49,29 @@ def check_missing(lacking, fakes, *expected):
     tap.ok(code != 0 and good, f"without {lacking}{' on Debian' if fakes else ''}, run.sh says what to install", said)
 
 
+def check_new_packages():
+    """Meson keeps what it did not find: a build that is older than a change of packages is configured anew."""
+    name = "libraries are looked for again only after packages have changed"
+    if not pathlib.Path("/var/lib/dpkg/status").exists():
+        tap.skip(name, "this is not Debian")
+        return
+    calls = []
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        env = machine(folder, TOOLS, {})
+        (folder / "programs/meson").write_text(f"#!{shutil.which('bash')}\necho 1.0.1; echo \"$@\" >>{folder}/calls\n")
+        for name_of in ["build/build.ninja", "meson_options.txt"]:
+            (folder / name_of).parent.mkdir(exist_ok=True)
+            (folder / name_of).touch()
+        for age in [1e9, 0]:
+            os.utime(folder / "build/build.ninja", (time.time() - age,) * 2)
+            os.utime(folder / "meson_options.txt", (time.time() - 2e9,) * 2)
+            (folder / "calls").write_text("")
+            run(["bash", "tests/run.sh", "--suite", "fast"], env, folder)
+            calls.append("configure --clearcache" in (folder / "calls").read_text())
+    tap.ok(calls == [True, False], name, calls)
+
+
 def check_oldest_meson():
     name = "the oldest meson configures the build"
     version = run([str(DEBIAN_MESON), "--version"], None)[1].strip() if DEBIAN_MESON.exists() else "none"
@@ -61,5 +86,6 @@ def check_oldest_meson():
 check_missing("meson", {"apt-get": "", "dpkg-query": "installed gcc", "id": "1000"}, "apt-get install", " meson",
               "- gcc", "-libgraphblas")
 check_missing("meson", {}, "not a Debian system", "meson", "-pkg-config")
+check_new_packages()
 check_oldest_meson()
 tap.done()

@@ -203,6 +203,12 @@ bool same_in_both_layouts(graft::network &network)
     shrinking now(3);
     bool      same = true;
 
+    try {
+        network.infer(graft::rows(now.by_row, 2), graft::rows(now.by_row, 3));
+        same = false;
+    } catch (const graft::error &refused) {
+        same = refused.code() == GRAFT_ERR_ARG; /* and no inference is left begun */
+    }
     network.infer(graft::rows(now.by_row, 2), graft::rows(now.by_row, 2));
     network.infer(graft::columns(now.by_column, 2), graft::columns(now.by_column, 2));
     for (std::size_t i = 1; i < 5; i++)

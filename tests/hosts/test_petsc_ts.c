@@ -219,8 +219,9 @@ static PetscErrorCode ts_mistakes(graft_petsc *g, graft_petsc_mesh *m, Mat a, gr
 {
     graft_petsc_mesh   *none = NULL;
     graft_stream_status status = GRAFT_INIT(graft_stream_status);
-    Vec                 u;
+    Vec                 u, wide;
     TS                  ts;
+    PetscInt            n;
     PetscErrorCode      code;
 
     PetscFunctionBegin;
@@ -233,6 +234,11 @@ static PetscErrorCode ts_mistakes(graft_petsc *g, graft_petsc_mesh *m, Mat a, gr
           "coordinates of another dimension are refused");
     code = graft_petsc_infer(m, network, 3, u, 1, u);
     ts_ok(code == PETSC_ERR_ARG_SIZ && strstr(ts_said, "expected 3") != NULL, "so is a state of another size");
+    PetscCall(VecGetLocalSize(u, &n));
+    PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)u), 2 * n, PETSC_DETERMINE, &wide));
+    code = graft_petsc_infer(m, network, 1, u, 2, wide);
+    ts_ok(code != 0 && strstr(ts_said, "output: is") != NULL, "and a result, without an inference that is left begun");
+    PetscCall(VecDestroy(&wide));
     PetscCall(VecSet(u, NAN));
     PetscCall(TSSetSolution(ts, u));
     code = graft_petsc_ts_step(ts);

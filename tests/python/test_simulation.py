@@ -31,6 +31,22 @@ def points_and_network():
     return points, graft.Network(graft.Mesh(points, triangles), 2, 2, OPTIONS, is_free=free)
 
 
+def test_a_result_that_does_not_fit(points_and_network):
+    points, network = points_and_network
+    x = smooth(points, 0)
+    for out, words in [(np.zeros((81, 3)), "81 x 3"), (np.zeros((80, 2)), "80 x 2"), (np.zeros((81, 2), int), "int64"),
+                       (np.zeros((81, 2))[::-1], "positive multiples of 8"),
+                       (np.frombuffer(bytes(1296)).reshape(81, 2), "is read-only"),
+                       (np.broadcast_to(0.0, (81, 2)), "positive multiples")]:
+        with pytest.raises(graft.ArgumentError, match=words):
+            network(x, out)
+        assert np.array_equal(network(x), network(x, np.zeros((81, 2))))  # no inference is left begun
+    network.begin(x)
+    network.drop()
+    with pytest.raises(graft.StateError):
+        network.end()
+
+
 def mlp(state, name, x):
     for linear in (0, 1):
         x = (np.maximum(x, 0) if linear else x) @ state[f"{name}.{linear}.weight"].T + state[f"{name}.{linear}.bias"]
@@ -76,6 +92,7 @@ def test_mesh():
     (dict(cells=None, edges=([0, 1], [1])), graft.ArgumentError, "same length"),
     (dict(ids=np.arange(4)), graft.ArgumentError, r"ids has shape \(4,\), expected .81."),
     (dict(ids=-np.arange(81)), graft.FormatError, "-1"),
+    (dict(period=[1, 1, 1, 1]), graft.ArgumentError, "period has 4 elements"),
     (dict(owners=np.zeros(3)), graft.ArgumentError, r"\(3,\)"),
     (dict(coordinates=np.full((81, 2), np.nan)), graft.FormatError, "finite"),
     (dict(coordinates=np.zeros((81, 4))), graft.ArgumentError, "4")])

@@ -224,8 +224,9 @@ static void test_shape(enum mesh_shape shape)
         diag("setting %d: %s", setting, fault);
 }
 
-/* The mesh of a host over ranks that forgot to give the transport: owners are ranks that there are not. */
-static void test_no_transport(void)
+/* A host over ranks forgot the transport, so owners are ranks that there are not; or it forgot the cells. Nodes without
+ * cells are a mesh if an array of no cells is given. */
+static void test_forgotten(void)
 {
     double          x[] = { 0, 1 };
     int32_t         owners[] = { 0, 1 };
@@ -241,6 +242,13 @@ static void test_no_transport(void)
     ok(meshes->create(api->context, NULL, &args, &made, &error) == GRAFT_ERR_FORMAT && made == NULL &&
            strcmp(error.message, "row 1: its owner is 1, expected a rank, 0 to 0; is there a transport?") == 0,
        "owners without a transport: %s", error.message);
+    args.owners = NULL;
+    ok(meshes->create(api->context, NULL, &args, &made, &error) == GRAFT_ERR_ARG && made == NULL &&
+           strncmp(error.message, "neither cells nor edges are given", 33) == 0,
+       "no cells: %s", error.message);
+    args.cell_nodes = owners;
+    ok(meshes->create(api->context, NULL, &args, &made, &error) == GRAFT_OK, "an array of no cells is one");
+    meshes->destroy(made);
 }
 
 int main(void)
@@ -252,7 +260,7 @@ int main(void)
     meshes = graft_interface(api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
     if (!ok(meshes != NULL, "the library has meshes")) return done();
     for (enum mesh_shape shape = 0; shape < SHAPES; shape++) test_shape(shape);
-    test_no_transport();
+    test_forgotten();
     api->close(api->context);
     return done();
 }

@@ -31,11 +31,33 @@ static int32_t begin_again(struct host *host, struct network_rank *n)
         output.n_rows++;
         NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_ARG);
         output.n_rows--;
-        NETWORK_CHECK(n->networks->end(n->network, NULL, &host->error) == GRAFT_ERR_ARG);
     }
     NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
     free(input.data);
     free(output.data);
+    return GRAFT_OK;
+}
+
+/* One rank drops its result, and others have theirs. */
+static int32_t drop_result(struct host *host, struct network_rank *n)
+{
+    graft_field input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
+    graft_field again = network_field(n, NETWORK_OUT);
+
+    for (int k = 0; k < 2; k++) {
+        NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
+        NETWORK_CHECK(n->networks->end(n->network,
+                                       host->rank == WRONG && k == 0 ? NULL
+                                       : k == 0                      ? &output
+                                                                     : &again,
+                                       &host->error) == GRAFT_OK);
+        NETWORK_CHECK(n->networks->end(n->network, NULL, &host->error) == GRAFT_ERR_STATE);
+    }
+    for (int64_t row = 0; row < output.n_rows && host->rank != WRONG; row++)
+        NETWORK_CHECK(network_field_at(&output, row, 0) == network_field_at(&again, row, 0));
+    free(input.data);
+    free(output.data);
+    free(again.data);
     return GRAFT_OK;
 }
 
@@ -100,6 +122,7 @@ int main(void)
     scene.predicts = GRAFT_PREDICTS_CHANGE;
     scene.dtype = GRAFT_F64;
     network_test(&scene, &mesh, RANKS, CUT_RANDOM, "begin and end are made again", settings, begin_again);
+    network_test(&scene, &mesh, RANKS, CUT_RANDOM, "a result is dropped", settings, drop_result);
     network_test(&scene, &mesh, RANKS, CUT_RANDOM | CUT_I64, "a value that is not finite is refused",
                  "mgn.width=4 mgn.layers=2 halo.codec=q8 halo.nonfinite=refuse halo.timeout=20", begin_with_nan);
     network_test(&scene, &mesh, RANKS, CUT_RANDOM, "destroyed between begin and end", settings, destroy_begun);

@@ -55,9 +55,10 @@ def _field(x: Any, name: str, writes: bool = False) -> tuple[Any, Any]:
         raise ArgumentError(f"{name} has type {x.dtype} and {x.ndim} dimensions, expected float32 or float64, and 2 "
                             "dimensions, or 1 for a single column")
     strides = [stride // x.itemsize if n > 1 else 1 for stride, n in zip(x.strides, x.shape)]
-    fits = all(n < 2 or (stride > 0 and stride % x.itemsize == 0) for stride, n in zip(x.strides, x.shape))
-    if not fits or (writes and not x.flags.writeable):
-        raise ArgumentError(f"{name} is read-only, or has strides {x.strides} that are not multiples of its elements")
+    if not all(n < 2 or (stride > 0 and stride % x.itemsize == 0) for stride, n in zip(x.strides, x.shape)):
+        raise ArgumentError(f"{name} has strides of {x.strides} bytes, expected positive multiples of {x.itemsize}")
+    if writes and not x.flags.writeable:
+        raise ArgumentError(f"{name} is read-only")
     if x.shape[1] == 1:
         strides[1] = 1
     return new("graft_field", dtype=arrays._FLOATS[x.dtype.name], n_rows=x.shape[0], n_columns=x.shape[1],
@@ -83,6 +84,8 @@ class Mesh:
         for key, value in options.items():
             self.context[key] = value
         field, coordinates = _field(coordinates, "coordinates")
+        if len(period) > 3:
+            raise ArgumentError(f"period has {len(period)} elements, expected one for each coordinate, 3 at most")
         args = new("graft_mesh_args", kind=_word(_KINDS, kind, "kind"), dim=coordinates.shape[1],
                    n_rows=len(coordinates), coordinates=field, period=list(period))
         kept = [field, coordinates, *self._connect(args, cells, cell_type, edges), *self._number(args, ids, owners)]
@@ -196,9 +199,18 @@ class Network:
         self.context.call(self._networks.end, self._handle, field)
         return out
 
+    def drop(self) -> None:
+        """End an inference without its result."""
+        self.context.call(self._networks.end, self._handle, ffi.NULL)
+
     def __call__(self, state: Any, out: Any = None) -> np.ndarray:
+        """begin() and end(). If `out` does not fit, no inference is left begun, and other ranks have theirs."""
         self.begin(state)
-        return self.end(out)
+        try:
+            return self.end(out)
+        except ArgumentError:
+            self.drop()
+            raise
 
     def rollout(self, initial: Any, steps: int, after: Callable[[np.ndarray, int], object] | None = None) -> np.ndarray:
         """The state after `steps` predictions. after(state, step) may read and change the state; if it returns True,
