@@ -119,8 +119,8 @@ def test_cmake(tree, lib):
                    f"add_executable(host {tree}/share/doc/graft/examples/smallest.c)\n"
                    "target_link_libraries(host PRIVATE graft::graft)\n"
                    "file(WRITE ${CMAKE_BINARY_DIR}/library.txt ${graft_LIBRARY})\n")
-    made = run("cmake", "-G", "Ninja", "-S", f"{base}/cmake", "-B", f"{base}/cmake/build",
-               f"-DCMAKE_PREFIX_PATH={tree}", f"-Dgraft_DIR={lib}/cmake/graft")
+    where = f"-Dgraft_DIR={lib}/cmake/graft" if lib.endswith("lib64") else f"-DCMAKE_PREFIX_PATH={tree}"
+    made = run("cmake", "-G", "Ninja", "-S", f"{base}/cmake", "-B", f"{base}/cmake/build", where)
     if made.returncode == 0:
         made = run("cmake", "--build", f"{base}/cmake/build")
     if fine("a host is built with CMake", made):
