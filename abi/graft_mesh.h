@@ -98,7 +98,7 @@ typedef struct graft_mesh_view {
     const int64_t *row_ptr;     /**< [n_nodes + 1] edges to node i are row_ptr[i] to row_ptr[i + 1] - 1, by the id of
                                      their source */
     const int32_t *source;      /**< [n_edges] nodes; from n_nodes on halo row source - n_nodes (GHOSTS) */
-    const double  *edge_weight; /**< [n_edges] 1 / ranks that have it; NULL: all 1 */
+    const int32_t *edge_ranks;  /**< [n_edges] how many ranks have it; its weight is 1 / ranks; NULL: one */
     const double  *position;   /**< [n_sources x dim] coordinates, in the halo those of the owner. The relative position
                                      of an edge is that of its source less that of its target, of the nearest image */
     const int64_t *halo_start; /**< [ranks + 1] rows of the halo from rank q are halo_start[q] to [q + 1] - 1 */

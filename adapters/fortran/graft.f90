@@ -107,7 +107,7 @@ module graft_abi
       integer(c_int32_t) :: size = 128, dim = 0
       integer(c_int64_t) :: n_rows = 0, n_nodes = 0, n_halo = 0, n_edges = 0, n_sources = 0
       type(c_ptr) :: node_of = c_null_ptr, row_of = c_null_ptr, id = c_null_ptr, node_weight = c_null_ptr
-      type(c_ptr) :: row_ptr = c_null_ptr, source = c_null_ptr, edge_weight = c_null_ptr, position = c_null_ptr
+      type(c_ptr) :: row_ptr = c_null_ptr, source = c_null_ptr, edge_ranks = c_null_ptr, position = c_null_ptr
       type(c_ptr) :: halo_start = c_null_ptr, halo_node = c_null_ptr
    end type
 
@@ -352,9 +352,9 @@ module graft
    ! which begin with 0. Weights that are all 1 are not associated.
    type, public :: graft_mesh_view
       integer(int32), pointer :: node_of(:) => null(), row_of(:) => null(), source(:) => null(), &
-                                 halo_node(:) => null()
+                                 edge_ranks(:) => null(), halo_node(:) => null()
       integer(int64), pointer :: id(:) => null(), row_ptr(:) => null(), halo_start(:) => null()
-      real(real64), pointer :: node_weight(:) => null(), edge_weight(:) => null(), position(:, :) => null()
+      real(real64), pointer :: node_weight(:) => null(), position(:, :) => null()
    end type
 
    ! An instance of the library.
@@ -1423,7 +1423,7 @@ contains
          call c_f_pointer(raw%halo_start, view%halo_start, [n_ranks_of(self) + 1])
          call c_f_pointer(raw%halo_node, view%halo_node, [raw%n_halo])
          if (c_associated(raw%node_weight)) call c_f_pointer(raw%node_weight, view%node_weight, [raw%n_nodes])
-         if (c_associated(raw%edge_weight)) call c_f_pointer(raw%edge_weight, view%edge_weight, [raw%n_edges])
+         if (c_associated(raw%edge_ranks)) call c_f_pointer(raw%edge_ranks, view%edge_ranks, [raw%n_edges])
       end if
       call finish(rc, self%shared, ierr)
    end subroutine

@@ -44,7 +44,7 @@ static int64_t bytes_of(const graft_mesh *m)
 {
     return gr_bytes(m) + gr_bytes(m->node_of) + gr_bytes(m->row_of) + gr_bytes(m->id) + gr_bytes(m->node_weight) +
            gr_bytes(m->row_ptr) + gr_bytes(m->source) + gr_bytes(m->target) + gr_bytes(m->out_ptr) +
-           gr_bytes(m->out_edge) + gr_bytes(m->edge_weight) + gr_bytes(m->position) + gr_bytes(m->halo.start) +
+           gr_bytes(m->out_edge) + gr_bytes(m->edge_ranks) + gr_bytes(m->position) + gr_bytes(m->halo.start) +
            gr_bytes(m->halo.place) + gr_bytes(m->copies.node) + gr_bytes(m->copies.start) + gr_bytes(m->copies.before) +
            gr_bytes(m->copies.copy) + gr_bytes(m->info);
 }
@@ -133,7 +133,7 @@ void gr_mesh_view(const graft_mesh *mesh, graft_mesh_view *view)
                                .node_weight = mesh->node_weight,
                                .row_ptr = mesh->row_ptr,
                                .source = mesh->source,
-                               .edge_weight = mesh->edge_weight,
+                               .edge_ranks = mesh->edge_ranks,
                                .position = mesh->position,
                                .halo_start = mesh->halo.start,
                                .halo_node = mesh->halo.place };

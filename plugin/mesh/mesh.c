@@ -16,7 +16,7 @@ static void find_targets(graft_mesh *mesh)
 /* A counting sort of the edges by source. */
 static void sort_by_source(graft_mesh *mesh)
 {
-    int64_t *next = mesh->out_ptr;
+    int32_t *next = mesh->out_ptr;
 
     for (int64_t e = 0; e < mesh->n_edges; e++) next[mesh->source[e] + 1]++;
     for (int64_t i = 0; i < mesh->n_sources; i++) next[i + 1] += next[i];
@@ -153,7 +153,7 @@ void gr_mesh_destroy(graft_mesh *mesh)
     if (mesh == NULL || --mesh->uses > 0) return;
     void *const blocks[] = { mesh->node_of,     mesh->row_of,      mesh->id,           mesh->node_weight,
                              mesh->row_ptr,     mesh->source,      mesh->target,       mesh->out_ptr,
-                             mesh->out_edge,    mesh->edge_weight, mesh->position,     mesh->halo.start,
+                             mesh->out_edge,    mesh->edge_ranks,  mesh->position,     mesh->halo.start,
                              mesh->halo.place,  mesh->copies.node, mesh->copies.start, mesh->copies.before,
                              mesh->copies.copy, mesh->info };
 

@@ -48,13 +48,13 @@ struct graft_mesh {
 
     int64_t  n_sources; /* ghosts: n_nodes + halo.count; shared: n_nodes */
     int64_t  n_edges;
-    int64_t *row_ptr;     /* [n_nodes + 1] edges by target, and of one target by the id of their source */
-    int32_t *source;      /* [n_edges] */
-    int32_t *target;      /* [n_edges] rises */
-    int64_t *out_ptr;     /* [n_sources + 1] edges by source */
-    int32_t *out_edge;    /* [n_edges] numbers of edges, rising for each source */
-    double  *edge_weight; /* [n_edges] 1 / ranks that have it; NULL: all 1 */
-    double  *position;    /* [n_sources x dim] coordinates, in the halo those of the owner */
+    int64_t *row_ptr;    /* [n_nodes + 1] edges by target, and of one target by the id of their source */
+    int32_t *source;     /* [n_edges] */
+    int32_t *target;     /* [n_edges] rises */
+    int32_t *out_ptr;    /* [n_sources + 1] edges by source */
+    int32_t *out_edge;   /* [n_edges] numbers of edges, rising for each source */
+    int32_t *edge_ranks; /* [n_edges] how many ranks have it; NULL: one */
+    double  *position;   /* [n_sources x dim] coordinates, in the halo those of the owner */
     double   period[3];
 
     struct gr_halo        halo;

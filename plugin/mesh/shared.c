@@ -147,7 +147,7 @@ static int32_t exchange_shared_edges(struct shared_edges *s, graft_error *error)
     GR_TRY(gr_route_plan(&s->route, error));
     rc = GR_NEW(mesh->context, s->out, gr_route_n_out(&s->route), error);
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, s->in, gr_route_n_in(&s->route), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, mesh->edge_weight, mesh->n_edges, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, mesh->edge_ranks, mesh->n_edges, error);
     GR_TRY(gr_comm_agree(mesh->comm, rc, error));
     pack_shared_edges(s);
     gr_route_rewind(&s->route);
@@ -172,10 +172,10 @@ static int64_t find_edge(const graft_mesh *mesh, const struct edge_record *edge)
 }
 
 /* Edges that lower ranks have come first. *lower receives how many there are. */
-static void weigh_edges(struct shared_edges *s, int64_t *lower)
+static void count_ranks_of_edges(struct shared_edges *s, int64_t *lower)
 {
     const graft_mesh *mesh = s->mesh;
-    double           *ranks = mesh->edge_weight; /* of each edge */
+    int32_t          *ranks = mesh->edge_ranks;
 
     for (int64_t e = 0; e < mesh->n_edges; e++) ranks[e] = 1;
     *lower = 0;
@@ -186,7 +186,6 @@ static void weigh_edges(struct shared_edges *s, int64_t *lower)
         if (k < s->route.in[mesh->comm->rank] && ranks[e] == 1) ++*lower;
         ranks[e]++;
     }
-    for (int64_t e = 0; e < mesh->n_edges; e++) ranks[e] = 1 / ranks[e];
 }
 
 static int32_t find_shared_edges(graft_mesh *mesh, const struct gr_meeting *meeting, int64_t *lower, graft_error *error)
@@ -194,7 +193,7 @@ static int32_t find_shared_edges(graft_mesh *mesh, const struct gr_meeting *meet
     struct shared_edges s = { .mesh = mesh, .meeting = meeting };
     int32_t             rc = exchange_shared_edges(&s, error);
 
-    if (rc == GRAFT_OK) weigh_edges(&s, lower);
+    if (rc == GRAFT_OK) count_ranks_of_edges(&s, lower);
     gr_route_fini(&s.route);
     gr_free(mesh->context, s.place);
     gr_free(mesh->context, s.out);

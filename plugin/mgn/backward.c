@@ -169,7 +169,7 @@ static void back_edges(const struct part *p, int thread, int64_t begin, int64_t 
     const struct gr_mgn_options *options = &g->shape->options;
     const struct gr_mgn_sums     sums = { .sum = options->sum,
                                           .target = mesh->target + begin,
-                                          .weight = mesh->edge_weight != NULL ? mesh->edge_weight + begin : NULL };
+                                          .ranks = mesh->edge_ranks != NULL ? mesh->edge_ranks + begin : NULL };
     const int64_t                width = gr_mgn_width(g), n = end - begin;
     void                        *e = gr_mgn_row(g, g->gradient_e, begin), *z = gr_mgn_row(g, g->gradient_z, begin);
     void                        *u = g->thread[thread].back[0];

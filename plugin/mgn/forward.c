@@ -122,7 +122,7 @@ static void pass_edges(const struct layer *layer, int thread, int64_t begin, int
     const struct gr_mlp     *mlp = &g->shape->edge[layer->l];
     const struct gr_mgn_sums sums = { .sum = g->shape->options.sum,
                                       .target = mesh->target + begin,
-                                      .weight = mesh->edge_weight != NULL ? mesh->edge_weight + begin : NULL };
+                                      .ranks = mesh->edge_ranks != NULL ? mesh->edge_ranks + begin : NULL };
     const int                keeps = g->keeps && g->products != NULL;
     char                    *next = next_edges(layer);
     struct gr_mgn_norm       norm;

@@ -18,7 +18,7 @@ struct gr_mgn_norm {
 struct gr_mgn_sums {
     enum gr_mgn_sum sum;
     const int32_t  *target; /* [n] rises */
-    const double   *weight; /* [n] of each edge; NULL: 1 */
+    const int32_t  *ranks;  /* [n] that have each edge, whose weight is 1 / ranks; NULL: one */
 };
 
 struct gr_mgn_loops {
@@ -48,7 +48,7 @@ struct gr_mgn_loops {
     /** out[to[r]] += x[r] */
     void (*scatter)(int64_t n, int64_t width, const void *x, const int32_t *to, void *out);
     /** out[v] = the sum of x[edge[k]] for k from ptr[v] to ptr[v + 1] - 1, for v from begin to end - 1. */
-    void (*collect)(int64_t begin, int64_t end, int64_t width, const int64_t *ptr, const int32_t *edge, const void *x,
+    void (*collect)(int64_t begin, int64_t end, int64_t width, const int32_t *ptr, const int32_t *edge, const void *x,
                     void *out);
     /** out += x, of n elements. */
     void (*add)(int64_t n, const void *x, void *out);

@@ -143,7 +143,7 @@ static void OF(end_edges)(const struct gr_mgn_norm *norm, const struct gr_mgn_su
     const int64_t width = norm->width;
 
     for (int64_t r = 0; r < norm->n; r++) {
-        const T  weight = sums->weight != NULL ? (T)sums->weight[r] : 1;
+        const T  weight = sums->ranks != NULL ? 1 / (T)sums->ranks[r] : 1;
         const T *old = (const T *)e + r * width;
         T       *z = (T *)norm->z + r * width, *to = (T *)m + sums->target[r] * width;
 
@@ -216,7 +216,7 @@ static void OF(end_edges_back)(int64_t n, int64_t width, const struct gr_mgn_sum
                                int is_carried, void *e, void *u)
 {
     for (int64_t r = 0; r < n; r++) {
-        const T  weight = sums->weight != NULL ? (T)sums->weight[r] : 1;
+        const T  weight = sums->ranks != NULL ? 1 / (T)sums->ranks[r] : 1;
         const T *gm = (const T *)gradient_m + sums->target[r] * width;
         T       *old = (T *)e + r * width, *update = (T *)u + r * width;
 
@@ -234,7 +234,7 @@ static void OF(scatter)(int64_t n, int64_t width, const void *x, const int32_t *
     for (int64_t r = 0; r < n; r++) OF(add_row)(width, 1, (const T *)x + r * width, (T *)out + to[r] * width);
 }
 
-static void OF(collect)(int64_t begin, int64_t end, int64_t width, const int64_t *ptr, const int32_t *edge,
+static void OF(collect)(int64_t begin, int64_t end, int64_t width, const int32_t *ptr, const int32_t *edge,
                         const void *x, void *out)
 {
     for (int64_t v = begin; v < end; v++) {

@@ -214,8 +214,8 @@ static int32_t measure_edges(graft_network *n, graft_error *error)
     for (int pass = 0; pass < 2; pass++) {
         memset(sums, 0, sizeof sums);
         for (int64_t e = 0; e < n->mesh->n_edges; e++) {
-            const struct gr_statistics_rows rows = { 1, n->n_edge_in, row,
-                                                     n->mesh->edge_weight != NULL ? n->mesh->edge_weight + e : NULL };
+            const double                    weight = n->mesh->edge_ranks != NULL ? 1.0 / n->mesh->edge_ranks[e] : 1;
+            const struct gr_statistics_rows rows = { 1, n->n_edge_in, row, &weight };
 
             for (int64_t j = 0; j < n->n_edge_in; j++) row[j] = edge_at(n, e, j);
             if (pass == 0) gr_statistics_sum(&rows, n->n_edge_in, sums);

@@ -45,7 +45,7 @@ static const int steps[6][2] = { { -1, -1 }, { -1, 0 }, { 0, -1 }, { 0, 1 }, { 1
 static void make_triangles(struct bench *b)
 {
     graft_mesh *m = &b->mesh;
-    int64_t    *place;
+    int32_t    *place;
 
     m->kind = GRAFT_MESH_GHOSTS;
     m->context = b->api->context;

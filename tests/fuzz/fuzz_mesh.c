@@ -191,7 +191,7 @@ static void create_parts(int n)
 }
 
 /* Whether the arrays of a mesh are in range. */
-static const char *view_fault(const struct part *p)
+static const char *view_fault(const struct part *p, int n_ranks)
 {
     graft_mesh_view view = GRAFT_INIT(graft_mesh_view);
     char            text[512];
@@ -209,8 +209,8 @@ static const char *view_fault(const struct part *p)
             if (view.source[e] < 0 || view.source[e] >= view.n_sources || view.source[e] == i)
                 return "a source is out of range, or a loop";
     }
-    for (int64_t e = 0; e < view.n_edges && view.edge_weight != NULL; e++)
-        if (!(view.edge_weight[e] > 0 && view.edge_weight[e] <= 1)) return "a weight is out of range";
+    for (int64_t e = 0; e < view.n_edges && view.edge_ranks != NULL; e++)
+        if (view.edge_ranks[e] < 1 || view.edge_ranks[e] > n_ranks) return "an edge of no rank, or of too many";
     return NULL;
 }
 
@@ -224,7 +224,7 @@ static const char *parts_fault(int n)
         else if (part[q].rc < 0 && part[q].mesh != NULL) fault = "an output was written";
         else if (part[q].rc < 0 && part[q].error.message[0] == '\0') fault = "no sentence";
         else if (part[q].rc == GRAFT_ERR_PEER) fault = "messages failed";
-        else if (part[q].rc == GRAFT_OK) fault = view_fault(&part[q]);
+        else if (part[q].rc == GRAFT_OK) fault = view_fault(&part[q], n);
     }
     return fault;
 }

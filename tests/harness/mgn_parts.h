@@ -136,16 +136,16 @@ static inline void make_rank_edges(struct rank_part *p, int32_t n_ranks, int32_t
     const struct world *w = p->world;
     const graft_mesh   *whole = &w->scene.mesh;
     graft_mesh         *mesh = &p->mesh;
-    int64_t            *place;
+    int32_t            *place;
 
     mesh->row_ptr = calloc(NODES + 1, sizeof *mesh->row_ptr);
     mesh->source = calloc((size_t)whole->n_edges + 1, sizeof *mesh->source);
     mesh->target = calloc((size_t)whole->n_edges + 1, sizeof *mesh->target);
-    mesh->edge_weight = calloc((size_t)whole->n_edges + 1, sizeof *mesh->edge_weight);
+    mesh->edge_ranks = calloc((size_t)whole->n_edges + 1, sizeof *mesh->edge_ranks);
     mesh->out_edge = calloc((size_t)whole->n_edges + 1, sizeof *mesh->out_edge);
     for (int64_t k = 0; k < whole->n_edges; k++) {
         const int32_t source = whole->source[k], owner = rank_of(w, n_ranks, source);
-        int           on = 0;
+        int32_t       on = 0;
 
         for (int32_t q = 0; q < n_ranks; q++) on += edge_is_on(w, n_ranks, k, q);
         if (!edge_is_on(w, n_ranks, k, rank)) continue;
@@ -153,7 +153,7 @@ static inline void make_rank_edges(struct rank_part *p, int32_t n_ranks, int32_t
                                           ? p->local[rank][source]
                                           : (int32_t)mesh->n_nodes + halo_row[owner * NODES + source];
         mesh->target[mesh->n_edges] = p->local[rank][whole->target[k]];
-        mesh->edge_weight[mesh->n_edges] = 1.0 / on;
+        mesh->edge_ranks[mesh->n_edges] = on;
         p->edge[mesh->n_edges] = (int32_t)k;
         mesh->row_ptr[mesh->target[mesh->n_edges++] + 1]++;
     }
@@ -205,7 +205,7 @@ static inline void rank_part_fini(struct rank_part *p)
     free(p->mesh.row_ptr);
     free(p->mesh.source);
     free(p->mesh.target);
-    free(p->mesh.edge_weight);
+    free(p->mesh.edge_ranks);
     free(p->mesh.out_ptr);
     free(p->mesh.out_edge);
     free(p->mesh.halo.start);

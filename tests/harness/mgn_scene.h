@@ -14,6 +14,7 @@
 struct mgn_scene {
     struct oracle_mgn   what;
     graft_mesh          mesh;
+    double             *edge_weight; /* 1 / ranks that have the edge; NULL: 1 */
     struct gr_mgn_shape shape;
     double             *weights, *nodes, *edges;             /* values, */
     void               *own_weights, *own_nodes, *own_edges; /* and in the type of the network */
@@ -52,9 +53,9 @@ static inline double mgn_scene_element(const void *x, int64_t i, graft_dtype dty
 }
 
 /* Edges to node i: none to some, to one node `most`; sources rise. */
-static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most, int has_weights, uint32_t *state)
+static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most, int has_ranks, uint32_t *state)
 {
-    int64_t *place;
+    int32_t *place;
 
     mesh->kind = GRAFT_MESH_GHOSTS;
     mesh->n_nodes = mesh->n_rows = mesh->n_sources = n;
@@ -64,7 +65,7 @@ static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most
     mesh->n_edges = mesh->row_ptr[n];
     mesh->source = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->source);
     mesh->target = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->target);
-    mesh->edge_weight = has_weights ? malloc((size_t)(mesh->n_edges + 1) * sizeof(double)) : NULL;
+    mesh->edge_ranks = has_ranks ? calloc((size_t)mesh->n_edges + 1, sizeof *mesh->edge_ranks) : NULL;
     for (int64_t i = 0; i < n; i++) {
         const int64_t degree = mesh->row_ptr[i + 1] - mesh->row_ptr[i];
 
@@ -73,7 +74,7 @@ static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most
             mesh->target[mesh->row_ptr[i] + k] = (int32_t)i;
         }
     }
-    for (int64_t k = 0; k < mesh->n_edges && has_weights; k++) mesh->edge_weight[k] = 1.0 / (1 + lcg_next(state) % 3);
+    for (int64_t k = 0; k < mesh->n_edges && has_ranks; k++) mesh->edge_ranks[k] = (int32_t)(1 + lcg_next(state) % 3);
     mesh->out_ptr = calloc((size_t)n + 2, sizeof *mesh->out_ptr);
     mesh->out_edge = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->out_edge);
     for (int64_t k = 0; k < mesh->n_edges; k++) mesh->out_ptr[mesh->source[k] + 1]++;
@@ -86,7 +87,7 @@ static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most
 
 /** `what` has the model; its mesh is made. On failure rc is that of gr_mgn_create(). */
 static inline int32_t mgn_scene_init(struct mgn_scene *s, graft_context *context, const struct oracle_mgn *what,
-                                     int64_t n, int64_t most, int has_weights, graft_dtype dtype, graft_error *error)
+                                     int64_t n, int64_t most, int has_ranks, graft_dtype dtype, graft_error *error)
 {
     const struct gr_mgn_options options = { what->width,
                                             what->layers,
@@ -102,12 +103,14 @@ static inline int32_t mgn_scene_init(struct mgn_scene *s, graft_context *context
     s->what = *what;
     s->dtype = dtype;
     s->mesh.context = context;
-    mgn_scene_make_mesh(&s->mesh, n, most, has_weights, &state);
+    mgn_scene_make_mesh(&s->mesh, n, most, has_ranks, &state);
     s->what.n_nodes = n;
     s->what.n_edges = s->mesh.n_edges;
     s->what.source = s->mesh.source;
     s->what.target = s->mesh.target;
-    s->what.edge_weight = s->mesh.edge_weight;
+    s->edge_weight = has_ranks ? malloc((size_t)(s->mesh.n_edges + 1) * sizeof(double)) : NULL;
+    for (int64_t k = 0; k < s->mesh.n_edges && has_ranks; k++) s->edge_weight[k] = 1.0 / s->mesh.edge_ranks[k];
+    s->what.edge_weight = s->edge_weight;
     s->weights = mgn_scene_numbers(oracle_mgn_weights(&s->what), 0.3, &state);
     s->nodes = mgn_scene_numbers(n * what->n_node_in, 1.5, &state);
     s->edges = mgn_scene_numbers(s->mesh.n_edges * what->n_edge_in, 1.5, &state);
@@ -129,7 +132,8 @@ static inline void mgn_scene_fini(struct mgn_scene *s)
     free(s->mesh.row_ptr);
     free(s->mesh.source);
     free(s->mesh.target);
-    free(s->mesh.edge_weight);
+    free(s->mesh.edge_ranks);
+    free(s->edge_weight);
     free(s->mesh.out_ptr);
     free(s->mesh.out_edge);
     free(s->weights);

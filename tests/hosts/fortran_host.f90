@@ -192,7 +192,7 @@ contains
               all(view%row_ptr == [0, 3, 6, 9, 12, 16]) .and. all(view%source(13:) == [0, 1, 2, 3]) .and. &
               all(abs(view%position - corners) < 1e-12_real64) .and. all(view%halo_start == 0) .and. &
               size(view%halo_start) == 2 .and. size(view%halo_node) == 0 .and. &
-              .not. associated(view%node_weight) .and. .not. associated(view%edge_weight), 'and its arrays are right')
+              .not. associated(view%node_weight) .and. .not. associated(view%edge_ranks), 'and its arrays are right')
       broken = triangles
       broken(2, 3) = 99
       call mesh%coordinates(corners)

@@ -145,7 +145,7 @@ static const char *check_view(const struct test_mesh *mesh, const struct mesh_ho
 
     EXPECT_MESH(view->n_rows == mesh->n_nodes && view->n_nodes == mesh->n_nodes && view->dim == mesh->dim);
     EXPECT_MESH(view->n_edges == mesh->n_edges && view->n_sources == mesh->n_nodes && view->n_halo == 0);
-    EXPECT_MESH(view->node_weight == NULL && view->edge_weight == NULL);
+    EXPECT_MESH(view->node_weight == NULL && view->edge_ranks == NULL);
     EXPECT_MESH(view->halo_start[0] == 0 && view->halo_start[1] == 0 && view->row_ptr[0] == 0);
     for (int64_t v = 0, e = 0; v < mesh->n_nodes; v++) {
         const int32_t i = h->row_of[v];

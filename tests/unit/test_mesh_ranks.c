@@ -78,8 +78,8 @@ static int check_edges_to(struct rank *r, const graft_mesh *mesh, int32_t i, int
               source_id(mesh, mesh->source[k]) == whole->id[whole->edge[e].source]);
         for (int c = 0; c < whole->dim; c++)
             CHECK(fabs(gr_mesh_offset(mesh, k, c) - test_mesh_offset(whole, &whole->edge[e], c)) < 1e-12);
-        if (cut->how & CUT_SHARED && r->n_ranks > 1) CHECK(mesh->edge_weight[k] == 1.0 / mesh_cut_edge_ranks(cut, e));
-        else CHECK(mesh->edge_weight == NULL);
+        if (cut->how & CUT_SHARED && r->n_ranks > 1) CHECK(mesh->edge_ranks[k] == mesh_cut_edge_ranks(cut, e));
+        else CHECK(mesh->edge_ranks == NULL);
         used[mesh->source[k]]++;
         k++;
     }
