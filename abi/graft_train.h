@@ -225,8 +225,7 @@ typedef struct graft_train {
      * \param[in] dataset  The new arrays, of the same shapes, borrowed as those. Other fields are not read.
      * \return OK; ERR_ARG (null, shapes, other entries of the graph, unknown or no bits); ERR_FORMAT (as create());
      *         ERR_STATE (an array that create() did not have; a training vertex whose row no step computes: see option
-     *         row_masks); ERR_NOMEM; over ranks as create(). A failure leaves the data as they were, but ERR_PEER, and
-     *         ERR_NOMEM over ranks with batch_size: then epoch() is ERR_STATE until update() succeeds.
+     *         row_masks); ERR_NOMEM; over ranks as create(). A failure but ERR_PEER leaves the data as they were.
      * Sparse features have new values for the entries of create(), in the same rows and columns, or else ERR_ARG; where
      * they were made dense, any entries. EDGE_VALUES reads dataset->graph, whose row_ptr and col_idx are those of
      * create(); over ranks it has the rows of the slice, is read during the call, and may be null where there are none.

@@ -141,13 +141,15 @@ void gr_setup_put_row(const struct gr_setup *setup, const struct gr_outputs *out
 
 /** With check=full, whether no array of the data set has changed but those of `what` (GRAFT_UPDATE_...). Collective. */
 int32_t gr_setup_check_loans(struct gr_setup *setup, uint32_t what, graft_error *error);
+struct gr_new_edges;
 /** What depends on the arrays that update() replaces and is not of the setup: prepare() makes it anew before anything
- *  has changed, from the targets and the graph to be. The update may fail later. */
+ *  has changed, from the targets and the edges to be; NULL: these stay. The update may fail later. Collective. */
 struct gr_update_dependent {
-    int32_t (*prepare)(void *arg, const struct gr_targets *targets, const graft_csr *graph, graft_error *error);
+    int32_t (*prepare)(void *arg, const struct gr_targets *targets, const struct gr_new_edges *edges,
+                       graft_error *error);
     void *arg;
 };
-/** Replace arrays of the data set, as graft_train.update() says. Collective. Over ranks `dependent` is NULL. */
+/** Replace arrays of the data set, as graft_train.update() says; `dependent` may be NULL. Collective. */
 int32_t gr_setup_update(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset,
                         const struct gr_update_dependent *dependent, graft_error *error);
 
@@ -296,7 +298,7 @@ int32_t gr_ranks_join(const struct gr_setup *setup, int with_values, struct gr_c
 /** The values of the matrix of attention, whose rows have the local entries first. */
 void    gr_ranks_join_values(const struct gr_part *part, void *values);
 
-/** In one process: the matrix of the setup with the new values, before end(). */
+/** The matrix of the setup with the new values, before end(). */
 graft_csr gr_new_edges_graph(const struct gr_setup *setup, const struct gr_new_edges *edges);
 
 /** The value of loops that are added; `remote`, the edges to other ranks, may be NULL. */

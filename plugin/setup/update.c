@@ -348,16 +348,6 @@ int32_t gr_setup_check_loans(struct gr_setup *s, uint32_t what, graft_error *err
                              error);
 }
 
-static int32_t prepare_dependent(struct gr_setup *s, const struct gr_update_dependent *dependent,
-                                 const struct update *u, const struct gr_new_edges *edges, graft_error *error)
-{
-    graft_csr graph;
-
-    if (dependent == NULL) return GRAFT_OK;
-    if (s->a != NULL) graph = edges != NULL ? gr_new_edges_graph(s, edges) : s->a->csr;
-    return dependent->prepare(dependent->arg, &u->next, s->a != NULL ? &graph : NULL, error);
-}
-
 int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *data,
                         const struct gr_update_dependent *dependent, graft_error *error)
 {
@@ -370,7 +360,7 @@ int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *
     GR_TRY(make_targets(s, &u, error));
     if (what & GRAFT_UPDATE_EDGE_VALUES) GR_TRY(gr_new_edges_begin(s, data, &edges, error));
     if (what & GRAFT_UPDATE_EDGE_FEATURES) GR_TRY(gr_new_edge_features(s, &u.edge_features, &u.edges, error));
-    GR_TRY(prepare_dependent(s, dependent, &u, edges, error));
+    if (dependent != NULL) GR_TRY(dependent->prepare(dependent->arg, &u.next, edges, error));
     GR_TRY(replace_features(s, &u, error));
     if (edges != NULL) gr_new_edges_end(s, edges);
     if (u.edges != NULL) gr_edge_features_take(s, u.edges);

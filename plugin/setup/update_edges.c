@@ -152,6 +152,8 @@ graft_csr gr_new_edges_graph(const struct gr_setup *s, const struct gr_new_edges
 {
     graft_csr graph = s->a->csr;
 
+    if (e->joined != NULL) graph.values = e->joined;
+    if (s->over != NULL) return graph;
     if (gr_setup_uses_values(s)) return *e->copy.csr;
     if (s->a->owned[GR_OWNED_VALUES] == NULL) graph.values = e->graph.values;
     return graph;

@@ -57,28 +57,6 @@ done:
     return rc;
 }
 
-/* Rows of features, which may have gaps between them. */
-static int32_t fetch_features(struct gr_setup *s, struct gr_batch_ranks *r, graft_error *error)
-{
-    const int64_t width = s->model.config.width[0], stride = s->run.input.stride;
-    float        *copy = NULL;
-    int32_t       rc = GRAFT_OK;
-
-    GR_ASSERT(s->run.input.x != NULL);
-    if (stride != width) {
-        rc = gr_budget_borrow(&r->budget, s->n * width * (int64_t)sizeof *copy, "features (without gaps)", error);
-        if (rc == GRAFT_OK) rc = GR_NEW(s->context, copy, s->n * width, error);
-        for (int64_t v = 0; rc == GRAFT_OK && v < s->n; v++)
-            memcpy(copy + v * width, (const float *)s->run.input.x + v * stride, (uint64_t)width * sizeof *copy);
-    }
-    GR_TRY(gr_comm_agree(s->over->comm, rc, error));
-    rc = fetch_halo(s, r, copy != NULL ? copy : s->run.input.x, width * (int64_t)sizeof(float), r->x, error);
-    if (copy != NULL) gr_budget_return(&r->budget, s->n * width * (int64_t)sizeof *copy);
-done:
-    gr_free(s->context, copy);
-    return rc;
-}
-
 static int32_t fetch_degrees(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_ranks *r = m->ranks;
@@ -174,7 +152,8 @@ int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_
     GR_TRY(fetch_halo(s, r, s->vertex, sizeof *r->name, r->name, error));
     if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->right, sizeof *r->right, r->right, error));
     if (r->degree != NULL) GR_TRY(fetch_degrees(s, m, error));
-    GR_TRY(fetch_features(s, r, error));
+    GR_ASSERT(s->run.input.x != NULL && s->run.input.stride == s->model.config.width[0]);
+    GR_TRY(fetch_halo(s, r, s->run.input.x, s->run.input.stride * (int64_t)sizeof *r->x, r->x, error));
     gr_budget_charge(&r->budget, GR_USE_MESSAGES, gr_links_bytes(&r->links));
     gr_batches_charge(s, &r->budget, r->charged, 1);
 done:
@@ -190,34 +169,54 @@ void gr_batch_ranks_fini(struct gr_setup *s, struct gr_minibatches *m)
     gr_cached_fini(&r->cached);
     gr_csr_fini(s->context, &r->joined);
     gr_links_fini(s->over->comm, &r->links);
-    gr_free(s->context, r->weight);
+    gr_free(s->context, r->deal.weight);
     gr_budget_fini(&r->budget);
     gr_free(s->context, r);
     m->ranks = NULL;
     m->cached = NULL;
 }
 
+/* -- data that change --------------------------------------------------------------------------------------------- */
+
+int64_t gr_batch_ranks_changed_bytes(const struct gr_setup *s, const struct gr_batch_ranks *r, uint32_t what)
+{
+    if (what & GRAFT_UPDATE_FEATURES) return s->run.input.stride * (int64_t)sizeof *r->x;
+    return (what & GRAFT_UPDATE_EDGE_VALUES) != 0 && r->right != NULL ? (int64_t)sizeof *r->right : 0;
+}
+
+int32_t gr_batch_ranks_refresh(struct gr_setup *s, struct gr_batch_ranks *r, uint32_t what, void *packed,
+                               graft_error *error)
+{
+    struct gr_comm *comm = s->over->comm;
+    int32_t         rc = GRAFT_OK;
+
+    if (what & GRAFT_UPDATE_FEATURES)
+        GR_TRY(gr_links_ask(&r->links, comm, s->run.input.x, packed, r->x, s->run.input.stride * (int64_t)sizeof *r->x,
+                            error));
+    if ((what & GRAFT_UPDATE_EDGE_VALUES) != 0 && r->right != NULL)
+        rc = gr_links_ask(&r->links, comm, s->right, packed, r->right, sizeof *r->right, error);
+done:
+    return rc;
+}
+
 /* -- an epoch ----------------------------------------------------------------------------------------------------- */
 
-int32_t gr_batch_ranks_deal(const struct gr_setup *s, struct gr_minibatches *m, int64_t n_seeds, int64_t *n_batches,
-                            graft_error *error)
+int32_t gr_batch_ranks_deal(const struct gr_setup *s, int64_t n_seeds, struct gr_batch_deal *deal, graft_error *error)
 {
-    struct gr_batch_ranks *r = m->ranks;
-    const int64_t          size = s->context->options.sampling.batch_size, ranks = s->over->comm->n_ranks;
-    double                 all = (double)n_seeds;
-    int32_t                rc = GRAFT_OK;
+    const int64_t size = s->context->options.sampling.batch_size, ranks = s->over->comm->n_ranks;
+    double        all = (double)n_seeds;
+    int32_t       rc = GRAFT_OK;
 
-    r->n_seeds = r->most_seeds = n_seeds;
+    deal->n_seeds = deal->most_seeds = n_seeds;
     GR_TRY(gr_strategy_sum(s->run.strategy, &all, 1, error));
-    GR_TRY(gr_comm_max(s->over->comm, &r->most_seeds, 1, error));
-    r->n_all = (int64_t)all;
-    if (size > (r->n_all + ranks - 1) / ranks)
+    GR_TRY(gr_comm_max(s->over->comm, &deal->most_seeds, 1, error));
+    deal->n_all = (int64_t)all;
+    if (size > (deal->n_all + ranks - 1) / ranks)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'batch_size' is %lld on each of %lld ranks, but there are %lld training vertices",
-                       (long long)size, (long long)ranks, (long long)r->n_all);
-    *n_batches = (r->n_all + ranks * size - 1) / (ranks * size);
-    gr_free(s->context, r->weight);
-    GR_TRY(gr_comm_agree(s->over->comm, GR_NEW(s->context, r->weight, *n_batches, error), error));
+                       (long long)size, (long long)ranks, (long long)deal->n_all);
+    deal->n_batches = (deal->n_all + ranks * size - 1) / (ranks * size);
+    rc = gr_comm_agree(s->over->comm, GR_NEW(s->context, deal->weight, deal->n_batches, error), error);
 done:
     return rc;
 }
@@ -228,13 +227,13 @@ int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *s, struct gr_minibatch
     const int64_t           *seeds = gr_sampler_seeds(m->sampler), n_batches = gr_sampler_batches(m->sampler);
 
     for (int64_t b = 0; b < n_batches; b++) {
-        m->ranks->weight[b] = 0;
+        m->ranks->deal.weight[b] = 0;
         for (int64_t i = gr_sampler_first_seed(m->sampler, b); i < gr_sampler_first_seed(m->sampler, b + 1); i++)
-            m->ranks->weight[b] += targets->values != NULL ? (double)gr_known_values(targets, seeds[i])
-                                                           : gr_vertex_weight(targets, seeds[i]);
+            m->ranks->deal.weight[b] += targets->values != NULL ? (double)gr_known_values(targets, seeds[i])
+                                                                : gr_vertex_weight(targets, seeds[i]);
     }
     m->ranks->n_edges = 0;
-    return gr_strategy_sum(s->run.strategy, m->ranks->weight, n_batches, error);
+    return gr_strategy_sum(s->run.strategy, m->ranks->deal.weight, n_batches, error);
 }
 
 int32_t gr_batch_ranks_end_epoch(const struct gr_setup *s, struct gr_minibatches *m, graft_error *error)

@@ -161,9 +161,9 @@ static void explain_batches(const graft_trainer *t, struct gr_text *text)
                 m->history != NULL ? "vertices, which read rows of earlier batches," : "training vertices");
     if (r != NULL)
         gr_text_add(text, " on each rank; here %.1f, the mean is %.1f and the most %.1f",
-                    (double)r->n_seeds / (double)batches,
-                    (double)r->n_all / (double)(batches * t->setup.over->comm->n_ranks),
-                    (double)r->most_seeds / (double)batches);
+                    (double)r->deal.n_seeds / (double)batches,
+                    (double)r->deal.n_all / (double)(batches * t->setup.over->comm->n_ranks),
+                    (double)r->deal.most_seeds / (double)batches);
     if (r != NULL && r->all_edges > 0)
         gr_text_add(
             text, "; those of the last epoch had %.0f edges on a rank in the mean, the largest rank %.2f times as many",

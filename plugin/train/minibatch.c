@@ -46,9 +46,8 @@ static int32_t read_fanouts(const struct gr_setup *s, int64_t *fanout, graft_err
     return GRAFT_OK;
 }
 
-/* The training vertices of this rank, or with option history all, in the order of the setup. */
-static int32_t find_seeds(const struct gr_setup *s, const struct gr_targets *targets, int64_t **seeds, int64_t *n_seeds,
-                          graft_error *error)
+int32_t gr_batch_seeds(const struct gr_setup *s, const struct gr_targets *targets, int64_t **seeds, int64_t *n_seeds,
+                       graft_error *error)
 {
     const int all = gr_setup_has_history(s);
     int64_t   count = 0;
@@ -82,48 +81,59 @@ done:
     return rc;
 }
 
-/* What a sampler of the batches is made from, but its graph and seeds. */
-static int32_t describe_sampler(const struct gr_setup *s, int64_t *fanout, struct gr_sampler_source *source,
-                                graft_error *error)
+int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_deal *deal,
+                         const struct gr_sampler_source *from, graft_sampler **sampler, graft_error *error)
 {
     const struct gr_sampling_options *options = &s->context->options.sampling;
+    struct gr_sampler_source          source = *from;
+    int64_t                           fanout[GR_LAYERS_MAX];
+    int32_t                           rc = GRAFT_OK;
 
-    *source = (struct gr_sampler_source){ .n_layers = s->model.config.n_layers,
-                                          .fanout = fanout,
-                                          .neighbours = !s->model.config.kind->gathers || gr_setup_has_history(s) };
-    if (!gr_setup_has_history(s)) return read_fanouts(s, fanout, error);
-    source->n_layers = 1; /* which all layers share */
-    source->by_parts = options->sampler == GR_SAMPLER_CLUSTER;
-    fanout[0] =
-        source->by_parts || gr_option_is_default(s->context, "fanout") ? GR_ALL_NEIGHBOURS : options->fanout.width[0];
-    return GRAFT_OK;
+    source.fanout = fanout;
+    source.n_layers = s->model.config.n_layers;
+    source.neighbours = !s->model.config.kind->gathers || gr_setup_has_history(s);
+    if (deal != NULL) {
+        source.n_batches = deal->n_batches;
+        source.rank = s->over->comm->rank;
+        source.degree = m->ranks->degree;
+        source.extension = gr_batch_fetch_extension(s, m);
+    }
+    if (gr_setup_has_history(s)) {
+        source.n_layers = 1; /* which all layers share */
+        source.by_parts = options->sampler == GR_SAMPLER_CLUSTER;
+        fanout[0] = source.by_parts || gr_option_is_default(s->context, "fanout") ? GR_ALL_NEIGHBOURS
+                                                                                  : options->fanout.width[0];
+    } else {
+        GR_TRY(read_fanouts(s, fanout, error));
+    }
+    rc = gr_sampler_create(s->context, &source, sampler, error);
+done:
+    return rc;
 }
 
 /* All but the agreement on what this rank alone has failed in. */
 static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
-    struct gr_sampler_source source;
-    int64_t                  fanout[GR_LAYERS_MAX], *seeds = NULL;
+    struct gr_batch_deal    *deal = NULL;
+    struct gr_sampler_source source = { 0 };
+    int64_t                 *seeds = NULL;
     int32_t                  rc = GRAFT_OK;
 
     GR_TRY(check_options(s, error));
     if (gr_setup_has_history(s)) GR_TRY(gr_batch_history_init(s, m, error));
-    GR_TRY(describe_sampler(s, fanout, &source, error));
     rc = make_places(s, m, error);
-    if (rc == GRAFT_OK) rc = find_seeds(s, &s->run.targets, &seeds, &source.n_seeds, error);
+    if (rc == GRAFT_OK) rc = gr_batch_seeds(s, &s->run.targets, &seeds, &source.n_seeds, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     m->graph = &m->no_edges;
     if (s->model.config.kind->gathers && s->a != NULL) m->graph = &s->a->csr;
     if (s->over != NULL) {
-        source.rank = s->over->comm->rank;
         GR_TRY(gr_batch_ranks_init(s, m, error));
-        GR_TRY(gr_batch_ranks_deal(s, m, source.n_seeds, &source.n_batches, error));
-        source.degree = m->ranks->degree;
-        source.extension = gr_batch_fetch_extension(s, m);
+        deal = &m->ranks->deal;
+        GR_TRY(gr_batch_ranks_deal(s, source.n_seeds, deal, error));
     }
     source.graph = m->graph;
     source.seeds = seeds;
-    rc = gr_strategy_agree(s->run.strategy, gr_sampler_create(s->context, &source, &m->sampler, error), error);
+    rc = gr_strategy_agree(s->run.strategy, gr_batch_sampler(s, m, deal, &source, &m->sampler, error), error);
 done:
     gr_free(s->context, seeds);
     return rc;
@@ -142,8 +152,7 @@ static void free_minibatches(struct gr_setup *s, struct gr_minibatches *m)
     gr_free(s->context, m);
 }
 
-/* The memory of the sampler counts as the trainer's. */
-static void charge_sampler(struct gr_setup *s, struct gr_minibatches *m)
+void gr_batch_charge_sampler(struct gr_setup *s, struct gr_minibatches *m)
 {
     const int64_t bytes = gr_sampler_bytes(m->sampler) + gr_bytes(m->no_edges.row_ptr);
 
@@ -163,56 +172,10 @@ int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
     gr_minibatches_fini(t);
     t->batches = made;
     made = NULL;
-    charge_sampler(s, t->batches);
+    gr_batch_charge_sampler(s, t->batches);
     t->progress.n_batches = gr_sampler_batches(t->batches->sampler);
 done:
     free_minibatches(s, made);
-    return rc;
-}
-
-/* The sampler of other targets or another graph, if the present one cannot stay. */
-static int32_t prepare_sampler(void *arg, const struct gr_targets *targets, const graft_csr *graph, graft_error *error)
-{
-    struct gr_batch_update      *update = arg;
-    const struct gr_setup       *s = &update->trainer->setup;
-    const struct gr_minibatches *m = update->trainer->batches;
-    const int reads_values = (update->what & GRAFT_UPDATE_EDGE_VALUES) != 0 && gr_sampler_reads_values(m->sampler);
-    struct gr_sampler_source source;
-    int64_t                  fanout[GR_LAYERS_MAX], n_seeds, *seeds = NULL;
-    int32_t                  rc = GRAFT_OK;
-
-    GR_TRY(find_seeds(s, targets, &seeds, &n_seeds, error));
-    if (!reads_values && gr_sampler_has_seeds(m->sampler, seeds, n_seeds)) goto done;
-    GR_TRY(describe_sampler(s, fanout, &source, error));
-    source.graph = m->graph == &m->no_edges ? m->graph : graph;
-    source.seeds = seeds;
-    source.n_seeds = n_seeds;
-    source.like = m->sampler;
-    rc = gr_sampler_create(s->context, &source, &update->sampler, error);
-done:
-    gr_free(s->context, seeds);
-    return rc;
-}
-
-int32_t gr_minibatches_update(struct gr_batch_update *update, const graft_dataset *data, graft_error *error)
-{
-    graft_trainer                   *t = update->trainer;
-    struct gr_minibatches           *m = t->batches;
-    const struct gr_update_dependent dependent = { prepare_sampler, update };
-    int32_t                          rc = GRAFT_OK;
-
-    GR_TRY(gr_setup_update(&t->setup, update->what, data, &dependent, error));
-    if (update->sampler != NULL) {
-        gr_sampler_destroy(m->sampler);
-        m->sampler = update->sampler;
-        update->sampler = NULL;
-        t->progress.n_batches = gr_sampler_batches(m->sampler);
-    }
-    gr_sampler_set_graph(m->sampler, m->graph);
-    charge_sampler(&t->setup, m);
-    gr_minibatches_forget(t);
-done:
-    gr_sampler_destroy(update->sampler);
     return rc;
 }
 
@@ -328,7 +291,7 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
         now->vertex_weight = batch->weight;
         goto done;
     }
-    now->loss_weight = m->ranks != NULL ? m->ranks->weight[batch->index] : 0;
+    now->loss_weight = m->ranks != NULL ? m->ranks->deal.weight[batch->index] : 0;
     for (int64_t i = 0; i < batch->n_seeds; i++) {
         if (!gr_is_trained(now, i)) continue;
         now->n_train++;
@@ -434,7 +397,7 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     if (fetches && rc == GRAFT_OK) rc = gr_sampler_prepare(m->sampler, error);
     if (fetches) GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     if (rc == GRAFT_OK) rc = gr_sampler_next(m->sampler, error);
-    charge_sampler(s, m);
+    gr_batch_charge_sampler(s, m);
     m->budget.limit = s->budget.limit - gr_budget_total(&s->budget);
     if (rc == GRAFT_OK) rc = name_batch(s, m, gr_sampler_batch(m->sampler), error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));

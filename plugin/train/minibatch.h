@@ -2,7 +2,7 @@
  *
  * minibatch.c    a batch of training vertices, with features and targets     batch_block.c  its blocks
  * batch_ranks.c  over ranks: the halo, and caches of its rows            batch_history.c  option history
- * batch_fetch.c  option hec.miss=fetch
+ * batch_fetch.c  option hec.miss=fetch                                  batch_update.c  data that change
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_TRAIN_MINIBATCH_H
 #define GR_TRAIN_MINIBATCH_H
@@ -24,6 +24,13 @@ struct gr_batch_layer {
     struct gr_cached_layer        *cached; /* NULL: there is no cache */
 };
 
+/** How the training vertices of all ranks are dealt to batches. */
+struct gr_batch_deal {
+    int64_t n_seeds, most_seeds, n_all; /* of this rank, the most of any, and all */
+    int64_t n_batches;
+    double *weight; /* [n_batches] of the loss, on all ranks, in the present epoch */
+};
+
 /** What a trainer over ranks has for its batches. */
 struct gr_batch_ranks {
     struct gr_budget budget;           /* of all that lasts */
@@ -34,12 +41,12 @@ struct gr_batch_ranks {
     float           *x;      /* [halo x width] features */
     float           *right;  /* [halo] or NULL */
     int64_t         *degree; /* [halo] in-neighbours, with sample.weights=degree; else NULL */
-    double          *weight; /* [n_batches] of the loss, on all ranks, in the present epoch */
     struct gr_cached cached;
-    int64_t          n_seeds, most_seeds, n_all; /* of this rank, the most of any, and all */
-    int64_t          n_edges;                    /* of the batches since the present epoch began; of the last one: */
-    double           all_edges;                  /* those of all ranks, and the most of any */
-    int64_t          most_edges;
+
+    struct gr_batch_deal deal;
+    int64_t              n_edges;   /* of the batches since the present epoch began; of the last one: */
+    double               all_edges; /* those of all ranks, and the most of any */
+    int64_t              most_edges;
 
     struct gr_extension    extension; /* with hec.miss=fetch, of: */
     struct gr_setup       *setup;
@@ -83,6 +90,17 @@ struct gr_minibatches {
     struct gr_batch_history *history; /* NULL: layers sample deeper */
 };
 
+/** The training vertices of this rank, or with option history all, in the order of the setup. The caller frees them.
+ *  \return OK; ERR_NOMEM. */
+int32_t gr_batch_seeds(const struct gr_setup *setup, const struct gr_targets *targets, int64_t **seeds,
+                       int64_t *n_seeds, graft_error *error);
+/** A sampler of the graph and the seeds in `from`, to which options of the trainer are added; over ranks the seeds are
+ *  dealt as `deal` says, else it is NULL. \return OK; ERR_OPTION; ERR_NOMEM: on this rank alone. */
+int32_t gr_batch_sampler(struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch_deal *deal,
+                         const struct gr_sampler_source *from, graft_sampler **sampler, graft_error *error);
+/** The memory of the sampler counts as the trainer's. */
+void    gr_batch_charge_sampler(struct gr_setup *setup, struct gr_minibatches *m);
+
 /** The block of layer l of the batch. \return OK; ERR_NOMEM. */
 int32_t gr_batch_block(struct gr_setup *setup, struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *layer,
                        graft_error *error);
@@ -110,10 +128,15 @@ int32_t gr_batch_ranks_check(const struct gr_setup *setup, graft_error *error);
  *  \return OK; ERR_OPTION, ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_batch_ranks_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 void    gr_batch_ranks_fini(struct gr_setup *setup, struct gr_minibatches *m);
-/** How many batches all ranks have, to which each deals its own training vertices, n_seeds. Collective.
- *  \return OK; ERR_OPTION (batch_size): on all ranks; ERR_PEER. */
-int32_t gr_batch_ranks_deal(const struct gr_setup *setup, struct gr_minibatches *m, int64_t n_seeds, int64_t *n_batches,
+/** How many batches all ranks have, to which each deals its own training vertices, n_seeds. The caller frees
+ *  deal->weight. Collective. \return OK; ERR_OPTION (batch_size): on all ranks; ERR_PEER. */
+int32_t gr_batch_ranks_deal(const struct gr_setup *setup, int64_t n_seeds, struct gr_batch_deal *deal,
                             graft_error *error);
+/** Bytes of the largest row that all ranks send to others when `what` (GRAFT_UPDATE_...) has changed; and fetch these
+ *  rows of the halo, with space for all of them. The second is collective. \return OK; ERR_PEER. */
+int64_t gr_batch_ranks_changed_bytes(const struct gr_setup *setup, const struct gr_batch_ranks *r, uint32_t what);
+int32_t gr_batch_ranks_refresh(struct gr_setup *setup, struct gr_batch_ranks *r, uint32_t what, void *packed,
+                               graft_error *error);
 /** An epoch begins: the weights of the losses of its batches. Collective. \return OK; ERR_PEER. */
 int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** All its batches are trained: how many edges those of each rank had. Collective. \return OK; ERR_PEER. */

@@ -53,13 +53,8 @@ int32_t gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *li
  *  Collective; failures are those of all ranks. */
 int32_t gr_minibatches_init(graft_trainer *trainer, graft_error *error);
 void    gr_minibatches_fini(graft_trainer *trainer);
-/** update() of a trainer in one process that has batches. */
-struct gr_batch_update {
-    graft_trainer *trainer;
-    uint32_t       what;
-    graft_sampler *sampler; /* NULL: the present one stays */
-};
-int32_t gr_minibatches_update(struct gr_batch_update *update, const graft_dataset *data, graft_error *error);
+/** gr_setup_update() of a trainer that has batches, which then are of the new data. Collective. */
+int32_t gr_minibatches_update(graft_trainer *trainer, uint32_t what, const graft_dataset *data, graft_error *error);
 /** Forget rows of other ranks, which were made with other weights. */
 void    gr_minibatches_forget(graft_trainer *trainer);
 /** Before an epoch: whether batches work with options that have changed. Collective. \return OK; ERR_UNSUPPORTED,

@@ -134,25 +134,12 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t rc, int32_t weights, int32_
     return rc;
 }
 
-/* Over ranks batches are made anew, in place of those of the old data. */
-static int32_t update_data(graft_trainer *t, uint32_t what, const graft_dataset *data, graft_error *error)
-{
-    struct gr_batch_update batches = { .trainer = t, .what = what };
-    int32_t                rc = GRAFT_OK;
-
-    if (t->batches != NULL && t->setup.over == NULL) return gr_minibatches_update(&batches, data, error);
-    GR_TRY(gr_setup_update(&t->setup, what, data, NULL, error));
-    gr_minibatches_fini(t);
-    rc = gr_minibatches_init(t, error);
-done:
-    return rc;
-}
-
 int32_t gr_trainer_update(graft_trainer *t, int32_t rc, uint32_t what, const graft_dataset *data, graft_error *error)
 {
     GR_TRY(gr_ranks_compare_state(t, 0, rc, error));
     GR_TRY(gr_setup_check_loans(&t->setup, what, error));
-    GR_TRY(update_data(t, what, data, error));
+    if (t->batches != NULL) GR_TRY(gr_minibatches_update(t, what, data, error));
+    else GR_TRY(gr_setup_update(&t->setup, what, data, NULL, error));
     /* The best accuracy is of the old data, and so is all that is known of the weights. */
     t->has_previous = t->is_measured = 0;
     t->progress.best_epoch = 0;

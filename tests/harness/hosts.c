@@ -312,6 +312,16 @@ void host_trainer_destroy(const struct host *host, struct host_trainer *t)
     host_slice_fini(&t->slice);
 }
 
+int32_t host_copy_state(struct host *host, graft_trainer *from, graft_trainer *to)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+    int32_t          rc = GRAFT_OK;
+
+    for (int32_t i = 0; rc == GRAFT_OK && host->train->state_item(from, i, &item, NULL) == GRAFT_OK; i++)
+        rc = host->train->state_set(to, &item, &host->error);
+    return rc;
+}
+
 int host_same_state(const graft_train *train, graft_trainer *a, graft_trainer *b)
 {
     graft_state_item left = GRAFT_INIT(graft_state_item), right = GRAFT_INIT(graft_state_item);

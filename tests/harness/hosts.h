@@ -87,6 +87,9 @@ struct host_trainer {
 int32_t host_trainer_create(struct host *host, const graft_dataset *whole, enum slices way, struct host_trainer *t);
 void    host_trainer_destroy(const struct host *host, struct host_trainer *t);
 
+/** Let a trainer have the state of another one. */
+int32_t host_copy_state(struct host *host, graft_trainer *from, graft_trainer *to);
+
 /** Whether the states of two trainers have the same bits. */
 int host_same_state(const graft_train *train, graft_trainer *a, graft_trainer *b);
 

@@ -62,16 +62,6 @@ static int32_t predict(struct host *host, const struct host_trainer *t, float *l
     return host->train->predict(t->trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &host->error);
 }
 
-static int32_t copy_state(struct host *host, graft_trainer *from, graft_trainer *to)
-{
-    graft_state_item item = GRAFT_INIT(graft_state_item);
-    int32_t          rc = GRAFT_OK;
-
-    for (int32_t i = 0; rc == GRAFT_OK && host->train->state_item(from, i, &item, NULL) == GRAFT_OK; i++)
-        rc = host->train->state_set(to, &item, &host->error);
-    return rc;
-}
-
 /* Fail with a sentence of this test. */
 static int32_t update_wrong(struct host *host, const char *words)
 {
@@ -153,7 +143,7 @@ static int32_t body(struct host *host)
     if (rc == GRAFT_OK) rc = open_trainer(host, job->new, &fresh);
     if (rc == GRAFT_OK) rc = train(host, updated.trainer, BEFORE, loss[0]);
     if (rc == GRAFT_OK) rc = predict(host, &updated, job->logits[0]); /* so that sums are computed that get stale */
-    if (rc == GRAFT_OK) rc = copy_state(host, updated.trainer, fresh.trainer);
+    if (rc == GRAFT_OK) rc = host_copy_state(host, updated.trainer, fresh.trainer);
     if (rc == GRAFT_OK) rc = host->train->update(updated.trainer, job->what, &slice.dataset, &host->error);
     if (rc == GRAFT_OK)
         rc = job->new->sparse_features != NULL ? refused_sparse(host, &updated) : refused(host, &updated);

@@ -108,6 +108,67 @@ static int32_t memory_body(struct host *host)
     return rc;
 }
 
+/* An epoch of minibatches from the state of `from`. */
+static int32_t epoch_from(struct host *host, graft_trainer *from, graft_trainer *trainer, graft_epoch *epoch)
+{
+    int32_t rc = host_copy_state(host, from, trainer);
+
+    return rc == GRAFT_OK ? faults_epoch(host, trainer, epoch) : rc;
+}
+
+/* The old data with what update() replaces. */
+static graft_dataset replaced(const struct faults_job *job)
+{
+    graft_dataset data = *job->old;
+
+    if (job->what & GRAFT_UPDATE_FEATURES) data.features = job->new->features;
+    if (job->what & GRAFT_UPDATE_LABELS) data.labels = job->new->labels;
+    if (job->what & GRAFT_UPDATE_SPLIT) data.split = job->new->split;
+    if (job->what & GRAFT_UPDATE_EDGE_VALUES) data.graph = job->new->graph;
+    if (job->what & GRAFT_UPDATE_EDGE_FEATURES) data.edge_features = job->new->edge_features;
+    return data;
+}
+
+/* Each allocation of update() of a trainer by minibatch fails once, on the last rank. The next epoch is that of the old
+ * data, and after the update that succeeds that of a new trainer. */
+static int32_t batches_body(struct host *host)
+{
+    struct faults_job  *job = host->all->arg;
+    const graft_dataset after = replaced(job);
+    struct host_trainer t = { 0 }, start = { 0 }, fresh = { 0 };
+    struct host_slice   slice = { 0 };
+    graft_epoch         epoch, old, new = { 0 };
+    int32_t             rc = faults_open(host, job->old, &t), updated = GRAFT_ERR_NOMEM;
+    int64_t             k;
+
+    if (job->serial) slice.dataset = *job->new;
+    else host_slice_init(&slice, job->new, SLICES_EVEN, host->rank, host->n_ranks);
+    if (!job->serial) slice.dataset.graph = slice.slice.rows;
+    if (rc == GRAFT_OK) rc = faults_open(host, job->old, &start);
+    if (rc == GRAFT_OK) rc = faults_open(host, &after, &fresh);
+    if (rc == GRAFT_OK) rc = faults_epoch(host, start.trainer, &epoch);
+    if (rc == GRAFT_OK) rc = epoch_from(host, start.trainer, t.trainer, &old);
+    if (rc == GRAFT_OK) rc = epoch_from(host, start.trainer, fresh.trainer, &new);
+    if (rc == GRAFT_OK && old.loss == new.loss) rc = faults_wrong(host, "the new data are the old: no test", 0);
+    for (k = 0; k < MOST && rc == GRAFT_OK; k++) {
+        if (host->rank == host->n_ranks - 1) atomic_store(&host->fail_at, k);
+        updated = host->train->update(t.trainer, job->what, &slice.dataset, &host->error);
+        atomic_store(&host->fail_at, -1);
+        if (updated != GRAFT_OK && updated != GRAFT_ERR_NOMEM)
+            rc = faults_wrong(host, "update() has another status", updated);
+        if (rc == GRAFT_OK) rc = epoch_from(host, start.trainer, t.trainer, &epoch);
+        if (rc == GRAFT_OK && epoch.loss != (updated == GRAFT_OK ? new.loss : old.loss))
+            rc = faults_wrong(host, "the epoch after an update has another loss", k);
+        if (updated == GRAFT_OK) break;
+    }
+    if (host->rank == 0) job->failed = k;
+    faults_close(host, &t);
+    faults_close(host, &start);
+    faults_close(host, &fresh);
+    if (!job->serial) host_slice_fini(&slice);
+    return rc;
+}
+
 /* The last rank does not call update() in time. */
 static int32_t absent_body(struct host *host)
 {
@@ -132,15 +193,13 @@ static int32_t split_body(struct host *host)
     struct host_trainer t = { 0 }, fresh = { 0 };
     struct host_slice   slice = { 0 };
     graft_epoch         epoch, expected;
-    graft_state_item    item = GRAFT_INIT(graft_state_item);
     int32_t             rc = faults_open(host, job->old, &t), updated;
 
     if (job->serial) slice.dataset = *job->new;
     else host_slice_init(&slice, job->new, SLICES_EVEN, host->rank, host->n_ranks);
     if (rc == GRAFT_OK) rc = faults_epoch(host, t.trainer, &epoch);
     if (rc == GRAFT_OK) rc = faults_open(host, masks ? job->old : job->new, &fresh);
-    for (int32_t i = 0; rc == GRAFT_OK && host->train->state_item(t.trainer, i, &item, NULL) == GRAFT_OK; i++)
-        rc = host->train->state_set(fresh.trainer, &item, &host->error);
+    if (rc == GRAFT_OK) rc = host_copy_state(host, t.trainer, fresh.trainer);
     if (rc != GRAFT_OK) goto done;
     updated = host->train->update(t.trainer, GRAFT_UPDATE_SPLIT, &slice.dataset, &host->error);
     if (updated != (masks ? GRAFT_ERR_STATE : GRAFT_OK))
@@ -265,7 +324,7 @@ static void test_update_memory(int32_t n_ranks, const char *more, uint32_t what,
     if (what & GRAFT_UPDATE_EDGE_FEATURES) faults_data_edges(&d);
     job.old = &d.old.dataset;
     job.new = &d.new.dataset;
-    faults_run(n_ranks, more, &job, memory_body, &hosts);
+    faults_run(n_ranks, more, &job, strstr(more, "batch_size") != NULL ? batches_body : memory_body, &hosts);
     if (!ok(hosts_fault(&hosts) == NULL && job.failed > (n_ranks > 0 ? 1 : 0) && job.failed < MOST,
             "%s, update of 0x%x on %d ranks: each of %lld allocations may fail", more, what, n_ranks,
             (long long)job.failed))
@@ -340,6 +399,15 @@ int main(void)
     test_update_memory(2, "model=gat heads=2 edge_features=array", GRAFT_UPDATE_EDGE_FEATURES, 0);
     test_update_memory(3, "model=gat heads=2 edge_features=array order=rcm symmetrize=yes",
                        GRAFT_UPDATE_EDGE_FEATURES | all, 0);
+    test_update_memory(0, "model=sage batch_size=7 fanout=3", all, 0);
+    test_update_memory(0, "model=gcn batch_size=9 fanout=4 sample.weights=edge", GRAFT_UPDATE_EDGE_VALUES, 0);
+    test_update_memory(2, "model=sage batch_size=5 fanout=3 partition=hash", all, 0);
+    test_update_memory(3, "model=gcn batch_size=6 fanout=4 sample.weights=edge hec.miss=fetch order=rcm",
+                       GRAFT_UPDATE_EDGE_VALUES | all, 0);
+    test_update_memory(2, "model=gcn batch_size=6 fanout=4", GRAFT_UPDATE_EDGE_VALUES, 0);
+    test_update_memory(3, "model=gat heads=2 edge_features=array batch_size=4 fanout=3", GRAFT_UPDATE_EDGE_FEATURES, 0);
+    test_update_memory(2, "model=gat heads=2 edge_features=values batch_size=8", GRAFT_UPDATE_EDGE_VALUES, 0);
+    test_update_memory(2, "model=mlp batch_size=6", GRAFT_UPDATE_SPLIT, 0);
     test_absent();
     for (int32_t ranks = 0; ranks < 4; ranks++) {
         test_split(ranks, "model=sage layers=1", 1);

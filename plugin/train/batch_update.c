@@ -1,0 +1,133 @@
+/* Batches of data that change. All that can fail is made before anything changes: a new sampler, if the training
+ * vertices or weights of draws are others, and space for what other ranks send. Owners of vertices and the halo stay.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/memory.h"
+#include "graph/csr.h"
+#include "train/minibatch.h"
+#include "train/train.h"
+
+struct batch_update {
+    graft_trainer       *trainer;
+    uint32_t             what;
+    graft_sampler       *sampler; /* NULL: the present one stays */
+    struct gr_batch_deal deal;    /* over ranks, and: */
+    void                *values;  /* of the joined graph; NULL: these stay */
+    char                *packed;  /* rows that this rank sends */
+};
+
+/* The graph that batches will be drawn from. */
+static graft_csr next_graph(const struct batch_update *u, const struct gr_new_edges *edges)
+{
+    const struct gr_setup       *s = &u->trainer->setup;
+    const struct gr_minibatches *m = u->trainer->batches;
+    graft_csr                    graph = *m->graph;
+
+    if (m->graph != &m->no_edges && edges != NULL && s->a != NULL) return gr_new_edges_graph(s, edges);
+    if (u->values != NULL) graph.values = u->values;
+    return graph;
+}
+
+/* Over ranks: the values of the joined graph, and space for rows. */
+static int32_t prepare_ranks(struct batch_update *u, const struct gr_new_edges *edges, graft_error *error)
+{
+    struct gr_setup       *s = &u->trainer->setup;
+    struct gr_batch_ranks *r = u->trainer->batches->ranks;
+    const int64_t          rows = r->links.send_start[s->over->comm->n_ranks];
+    const int64_t          bytes = rows * gr_batch_ranks_changed_bytes(s, r, u->what);
+    float                 *values;
+    int32_t                rc = GRAFT_OK;
+
+    GR_TRY(gr_budget_check(&s->budget, (double)bytes, "messages (rows of the halo)", error));
+    GR_TRY(GR_NEW(s->context, u->packed, bytes, error));
+    if (edges == NULL || r->joined.values == NULL) return GRAFT_OK;
+    GR_TRY(GR_NEW(s->context, values, gr_csr_entries(&r->joined.view), error));
+    gr_ranks_join_values(&edges->part, values);
+    u->values = values;
+done:
+    return rc;
+}
+
+/* A sampler of other targets or another graph, if the present one of any rank cannot stay. */
+static int32_t prepare_sampler(struct batch_update *u, const graft_csr *graph, const int64_t *seeds, int64_t n_seeds,
+                               graft_error *error)
+{
+    struct gr_setup       *s = &u->trainer->setup;
+    struct gr_minibatches *m = u->trainer->batches;
+    const int              reads_values = (u->what & GRAFT_UPDATE_EDGE_VALUES) && gr_sampler_reads_values(m->sampler);
+    int                    differs = reads_values || !gr_sampler_has_seeds(m->sampler, seeds, n_seeds);
+    const struct gr_sampler_source source = { .graph = graph, .seeds = seeds, .n_seeds = n_seeds, .like = m->sampler };
+    struct gr_batch_deal          *deal = m->ranks != NULL ? &u->deal : NULL;
+    int32_t                        rc = GRAFT_OK;
+
+    GR_TRY(gr_strategy_any(s->run.strategy, &differs, error));
+    if (!differs) return GRAFT_OK;
+    if (deal != NULL) GR_TRY(gr_batch_ranks_deal(s, n_seeds, deal, error));
+    rc = gr_strategy_agree(s->run.strategy, gr_batch_sampler(s, m, deal, &source, &u->sampler, error), error);
+done:
+    return rc;
+}
+
+static int32_t prepare_batches(void *arg, const struct gr_targets *targets, const struct gr_new_edges *edges,
+                               graft_error *error)
+{
+    struct batch_update *u = arg;
+    struct gr_setup     *s = &u->trainer->setup;
+    graft_csr            graph;
+    int64_t              n_seeds = 0, *seeds = NULL;
+    int32_t              rc = gr_batch_seeds(s, targets, &seeds, &n_seeds, error);
+
+    if (rc == GRAFT_OK && s->over != NULL) rc = prepare_ranks(u, edges, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    graph = next_graph(u, edges);
+    rc = prepare_sampler(u, &graph, seeds, n_seeds, error);
+done:
+    gr_free(s->context, seeds);
+    return rc;
+}
+
+static void take_sampler(graft_trainer *t, struct batch_update *u)
+{
+    struct gr_minibatches *m = t->batches;
+
+    gr_sampler_destroy(m->sampler);
+    m->sampler = u->sampler;
+    u->sampler = NULL;
+    t->progress.n_batches = gr_sampler_batches(m->sampler);
+    if (m->ranks == NULL) return;
+    gr_free(t->setup.context, m->ranks->deal.weight);
+    m->ranks->deal = u->deal;
+    u->deal.weight = NULL;
+}
+
+/* Let the joined graph have the new values; the old ones are freed with the update. */
+static void take_values(struct gr_batch_ranks *r, struct batch_update *u)
+{
+    void *const before = r->joined.values;
+
+    r->joined.values = u->values;
+    r->joined.view.values = u->values;
+    u->values = before;
+}
+
+int32_t gr_minibatches_update(graft_trainer *t, uint32_t what, const graft_dataset *data, graft_error *error)
+{
+    struct gr_minibatches           *m = t->batches;
+    struct batch_update              update = { .trainer = t, .what = what };
+    const struct gr_update_dependent dependent = { prepare_batches, &update };
+    int32_t                          rc = GRAFT_OK;
+
+    GR_TRY(gr_setup_update(&t->setup, what, data, &dependent, error));
+    if (update.sampler != NULL) take_sampler(t, &update);
+    if (update.values != NULL) take_values(m->ranks, &update);
+    gr_sampler_set_graph(m->sampler, m->graph);
+    gr_batch_charge_sampler(&t->setup, m);
+    gr_minibatches_forget(t);
+    if (m->ranks != NULL) rc = gr_batch_ranks_refresh(&t->setup, m->ranks, what, update.packed, error);
+done:
+    gr_sampler_destroy(update.sampler);
+    gr_free(t->setup.context, update.deal.weight);
+    gr_free(t->setup.context, update.values);
+    gr_free(t->setup.context, update.packed);
+    return rc;
+}
