@@ -299,7 +299,7 @@ done:
     return rc;
 }
 
-/* Check dense features unless batches do, and copy their scale and zero. */
+/* Copy the scale and zero of dense features. */
 static int32_t take_types(struct gr_setup *s, graft_error *error)
 {
     struct gr_features *f = &s->features;
@@ -307,7 +307,6 @@ static int32_t take_types(struct gr_setup *s, graft_error *error)
     int32_t             rc = GRAFT_OK;
 
     s->feature_type = f->x.dtype;
-    if (!gr_setup_reads_rows(s)) GR_TRY(gr_features_check(&f->x, s->first, s->run.threads, error));
     if (f->scale == NULL) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, s->feature_scale, 2 * width, error));
     memcpy(s->feature_scale, f->scale, (uint64_t)width * sizeof *f->scale);

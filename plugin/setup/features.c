@@ -213,20 +213,17 @@ done:
     return rc;
 }
 
-/* Whether dense features are read from a copy, rather than where they are given. */
-static int are_copied(const struct gr_setup *s)
+int gr_features_are_copied(const struct gr_setup *s)
 {
-    const int is_float = s->features.x.dtype == GRAFT_F32;
+    const int is_widened = gr_can_go_by_rows(s) && !s->context->options.sampling.history;
 
-    return s->model.config.normalize_features || s->row != NULL || (!is_float && !gr_features_stay(s));
+    if (s->features.x.dtype != GRAFT_F32 && !is_widened) return 1;
+    return s->model.config.normalize_features || gr_setup_is_ordered(s);
 }
 
-int gr_features_stay(const struct gr_setup *s)
+int gr_setup_reads_rows(const struct gr_setup *s)
 {
-    const struct gr_options *options = &s->context->options;
-    const int copied = options->data.normalize_features || options->resource.order != GR_ORDER_GIVEN || s->row != NULL;
-
-    return gr_can_go_by_rows(s) && !options->sampling.history && !copied;
+    return gr_setup_has_batches(s) && s->over == NULL && s->run.targets.split != NULL && !gr_features_are_copied(s);
 }
 
 /* Prefetch a row that the permuted copy will read soon. */
@@ -249,7 +246,7 @@ void gr_setup_features_refresh(struct gr_setup *s)
     const int64_t rows = rows_read(s);
     const int     threads = gr_threads_worth(s->run.threads, rows * width);
 
-    if (!are_copied(s)) {
+    if (!gr_features_are_copied(s)) {
         s->run.input.x = s->features.x.data;
         s->run.input.stride = s->features.x.stride;
         s->run.input.type = s->features.x.dtype;
@@ -293,7 +290,7 @@ static int32_t init_from_dense(struct gr_setup *s, graft_error *error)
     float  *x = NULL;
     int32_t rc = GRAFT_OK;
 
-    if (are_copied(s)) {
+    if (gr_features_are_copied(s)) {
         GR_TRY(new_dense(s, &x, error));
         s->run.input.x = x;
         s->run.input.type = GRAFT_F32;

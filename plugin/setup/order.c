@@ -94,6 +94,11 @@ static int predicts_few(const struct gr_setup *s)
            !gr_propagates(&s->run);
 }
 
+int gr_setup_is_ordered(const struct gr_setup *s)
+{
+    return s->row != NULL || (s->model.config.kind->gathers && s->model.config.order != GR_ORDER_GIVEN);
+}
+
 int gr_reads_halo(const struct gr_setup *s)
 {
     return s->over != NULL && s->partition.needs_rows && s->partition.columns == 1;

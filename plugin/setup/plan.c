@@ -17,12 +17,6 @@ static int64_t edges_of(const struct gr_setup *s)
     return gr_csr_entries(s->a != NULL ? &s->a->csr : &s->graph);
 }
 
-/* Whether the vertices are certain to be put in an order; those that training needs may come first in any case. */
-static int is_ordered(const struct gr_setup *s)
-{
-    return s->model.config.kind->gathers && s->model.config.order != GR_ORDER_GIVEN;
-}
-
 /* Self loops are as many as are missing, and transposes come with graphs that are not symmetric: not known yet. */
 static double graph_bytes(const struct gr_setup *s)
 {
@@ -33,8 +27,9 @@ static double graph_bytes(const struct gr_setup *s)
     double       bytes = (double)gr_bytes(s->row_ptr[0]);
 
     if (!kind->gathers) return bytes;
-    if (s->model.config.symmetrize || is_ordered(s)) bytes += (double)gr_csr_copy_bytes(&s->graph, s->n, edges_of(s));
-    if (is_ordered(s)) bytes += (sizeof *s->vertex + labels + split + values) * (double)s->n;
+    if (s->model.config.symmetrize || gr_setup_is_ordered(s))
+        bytes += (double)gr_csr_copy_bytes(&s->graph, s->n, edges_of(s));
+    if (gr_setup_is_ordered(s)) bytes += (sizeof *s->vertex + labels + split + values) * (double)s->n;
     if (s->model.config.normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->left * (double)s->n;
     if (s->model.config.edge_array)
         bytes += sizeof *s->edge * (double)s->model.config.edge_features * (double)edges_of(s);
@@ -49,12 +44,11 @@ static double feature_bytes(const struct gr_setup *s)
     const double    dropped = drops ? dense : 0;
     const float     one = 1;
     const graft_csr like = { .size = sizeof like, .index_type = GRAFT_I32, .values = &one, .value_type = GRAFT_F32 };
-    const int       is_float = s->features.x.dtype == GRAFT_F32 || gr_features_stay(s);
-    const int       copied = s->model.config.normalize_features || is_ordered(s) || !is_float;
     const double    pointers = (double)gr_bytes(s->row_ptr[1]);
     double          sparse;
 
-    if (s->data.features != NULL) return (copied ? dense : 0) + dropped + (double)gr_bytes(s->feature_scale);
+    if (s->data.features != NULL)
+        return (gr_features_are_copied(s) ? dense : 0) + dropped + (double)gr_bytes(s->feature_scale);
     sparse = (double)gr_csr_copy_bytes(&like, s->n, gr_csr_entries(&s->sparse_features));
     if (s->model.config.sparse_input == GR_AUTO) return pointers + fmin(sparse, dense + dropped);
     return pointers + (s->model.config.sparse_input == GR_YES ? sparse : dense + dropped);

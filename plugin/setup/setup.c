@@ -65,6 +65,8 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(check_model_type(s->context, error));
     GR_TRY(gr_setup_read_dataset(s, error));
     GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
+    if (s->data.features != NULL && !gr_setup_reads_rows(s)) /* else batches check the rows that they read */
+        GR_TRY(gr_features_check(&s->features.x, s->first, run->threads, error));
     GR_TRY(check_edge_features(s, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
     s->by_rows = s->given != NULL && gr_can_go_by_rows(s);
@@ -154,15 +156,6 @@ void gr_setup_report_options(struct gr_setup *s)
 int gr_setup_has_batches(const struct gr_setup *s)
 {
     return s->given == NULL && s->context->options.sampling.batch_size > 0;
-}
-
-int gr_setup_reads_rows(const struct gr_setup *s)
-{
-    const struct gr_options *options = &s->context->options;
-    const int                copied = options->data.normalize_features || options->resource.order != GR_ORDER_GIVEN;
-
-    if (s->features.x.dtype != GRAFT_F32 && !gr_features_stay(s)) return 0;
-    return gr_setup_has_batches(s) && s->over == NULL && s->run.targets.split != NULL && !copied;
 }
 
 int gr_setup_has_history(const struct gr_setup *s)

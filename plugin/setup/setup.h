@@ -158,6 +158,8 @@ void gr_setup_report_options(struct gr_setup *setup);
 
 /** The groups of options (a bit for each) that a setup reads from the context. */
 uint32_t gr_setup_groups(const struct gr_setup *setup);
+/** Whether the vertices are, or are certain to be, in another order than the host's. */
+int      gr_setup_is_ordered(const struct gr_setup *setup);
 /** Whether layers read the rows of other ranks themselves, and not sums over them. */
 int      gr_reads_halo(const struct gr_setup *setup);
 /** Whether a step, or a prediction, may compute fewer rows than there are. */
@@ -339,8 +341,9 @@ void    gr_features_widen(const struct gr_features *features, int64_t row, float
 void    gr_features_widen_all(const struct gr_features *features, int threads, float *to);
 /** Of `count` elements from that place in the array on, the first that is not finite, or count. */
 int64_t gr_features_not_finite(const graft_dense *x, int64_t from, int64_t count);
-/** Whether features of another type than float stay as they are, and rows are made floats where they are read. */
-int     gr_features_stay(const struct gr_setup *setup);
+/** Whether dense features are read from a copy; else in place, where rows of another type than float are made floats
+ *  when they are read. Known before there is an order, but for one of vertices that training needs. */
+int     gr_features_are_copied(const struct gr_setup *setup);
 /** to[count x width] = the rows of dense features that these vertices have in `from`, checked if create() did not.
  *  \return OK; ERR_FORMAT (a value is not finite). */
 int32_t gr_setup_take_features(const struct gr_setup *setup, const struct gr_input *from, const int64_t *vertex,
