@@ -10,6 +10,8 @@
 #include <string.h>
 
 enum { ROWS_OF_CHUNK = 256, EDGES_OF_CHUNK = 4096, LOOK_AHEAD = 16, EDGES_AT_A_TIME = 64 };
+/* The fewest threads that number vertices together, which takes more than twice the work of one. */
+enum { TOGETHER_FROM = 3 };
 
 /* One layer in the making. */
 struct making {
@@ -348,7 +350,7 @@ static int32_t make_layer(struct making *m, graft_error *error)
     GR_TRY(count_layer(m, error));
     GR_TRY(grow_spaces(m, error));
     gr_parallel_chunks(m->team, 64 * m->layer->n_edges, n_dst, ROWS_OF_CHUNK, draw_rows, m);
-    if (gr_threads_worth(m->team.threads, 8 * m->layer->n_edges) > 1) GR_TRY(number_together(m, error));
+    if (gr_threads_worth(m->team.threads, 8 * m->layer->n_edges) >= TOGETHER_FROM) GR_TRY(number_together(m, error));
     else if (m->work->numbering.key == NULL) number_by_array(m);
     else number_by_table(m);
     m->layer->n_src = m->batch->n_vertices;
