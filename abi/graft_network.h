@@ -72,6 +72,20 @@ typedef struct graft_network_step {
     double   gradient_norm;
 } graft_network_step;
 
+/** Where the time of a layer, or of a whole pass, went on this rank: seconds of the calling thread. Messages move while
+ *  edges are computed, which is no time of their own. */
+typedef struct graft_network_times {
+    uint32_t size;
+    uint32_t reserved;
+    double   seconds;    /**< from begin to end. The parts that follow are nearly all of it */
+    double   edges;      /**< MLP_e and sums at nodes; the encoder of edges */
+    double   nodes;      /**< MLP_n, products of nodes for MLP_e; the encoder of nodes, the decoder */
+    double   pack;       /**< rows of the halo are gathered, encoded (halo.codec) and sent */
+    double   wait;       /**< nothing is done until rows of other ranks have arrived */
+    double   unpack;     /**< they are checked, decoded, and added */
+    int64_t  bytes_sent; /**< of rows with their parameters; each message has a frame of 64 bytes more */
+} graft_network_times;
+
 /** A pair to train with. */
 typedef struct graft_pair {
     uint32_t           size;
@@ -191,13 +205,23 @@ typedef struct graft_networks {
     int32_t (*load)(graft_network *network, const char *path, graft_error *error);
 
     /** Describe the network in a few lines: model, widths, weights, work, memory, messages. If option profile was yes
-     *  at create(), also the time of the last begin(), end() and training step.
+     *  at create(), also the time of the last begin(), end() and training step, and that of times() for each layer.
      * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
     int32_t (*explain)(const graft_network *network, char *text, uint64_t capacity, graft_error *error);
 
     /** Free the network; if a stream trains it, it is freed with that. NULL is legal. [one-caller] Not collective.
      *  Since 1. */
     void (*destroy)(graft_network *network);
+
+    /** Report where the time of the last inference went, or of the last pair of a training step, if option profile was
+     *  yes at create(). explain() has a table of it.
+     * \param[in] layer  0 to mgn.layers - 1; -1: encoders and decoder; -2: the whole pass, without what begin(), end()
+     *                   and steps do with values of the host, losses, statistics and sums over ranks.
+     * \param[in] pass   GRAFT_PASS_FORWARD; GRAFT_PASS_BACKWARD, all 0 after an inference.
+     * \return OK; ERR_ARG (null, no such layer or pass); ERR_STATE (option profile was no).
+     * [one-caller] Not collective. Memory: none. Since 1. */
+    int32_t (*times)(const graft_network *network, int32_t layer, int32_t pass, graft_network_times *times,
+                     graft_error *error);
 } graft_networks;
 
 GRAFT_EXTERN_C_END

@@ -218,6 +218,15 @@ class network : public detail::object<graft_networks, graft_network>
         detail::call(table_->info, raw_, &result);
         return result;
     }
+    /// Where the time of the last pass went, with option profile=yes: of a layer; -1: of encoders and decoder; -2: of
+    /// all.
+    graft_network_times times(std::int32_t layer, std::int32_t pass = GRAFT_PASS_FORWARD) const
+    {
+        auto result = GRAFT_INIT(graft_network_times);
+
+        detail::call(table_->times, raw_, layer, pass, &result);
+        return result;
+    }
     /// Between begin() and end() the program may compute.
     void begin(const input &state)
     {

@@ -301,6 +301,20 @@ static void network_destroy(graft_network *network)
     gr_handle_destroy(NULL, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " destroy", destroy_network);
 }
 
+static int32_t network_times(const graft_network *network, int32_t layer, int32_t pass, graft_network_times *times,
+                             graft_error *error)
+{
+    struct gr_call      call;
+    graft_network_times ours;
+    int32_t             rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " times", error);
+
+    GR_TRY(rc);
+    GR_TRY(gr_network_times(network, layer, pass, &ours, &call.error));
+    rc = gr_struct_write(times, &ours, sizeof ours, "times", &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
 const graft_networks gr_interface_network = {
     .size = sizeof(graft_networks),
     .create = network_create,
@@ -317,4 +331,5 @@ const graft_networks gr_interface_network = {
     .load = network_load,
     .explain = network_explain,
     .destroy = network_destroy,
+    .times = network_times,
 };

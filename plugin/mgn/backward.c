@@ -16,6 +16,7 @@
 struct part {
     struct gr_mgn       *g;
     int64_t              l, n, units;
+    enum gr_mgn_part     measured;
     const struct gr_mlp *mlp;
     int64_t              elements; /* of the first weights of the MLP, which get a gradient */
     void (*body)(const struct part *part, int thread, int64_t unit, void *gradient);
@@ -62,10 +63,13 @@ static void add_partials(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
 static int32_t run_part(struct part *p, struct gr_team team, graft_error *error)
 {
-    int32_t rc = gr_mgn_run(p->g, team, partials_of(p), 1, run_partials, p, error);
+    const struct gr_mgn_pass pass = { p->l, p->measured, partials_of(p), 1, run_partials, p };
+    const int32_t            rc = gr_mgn_run(p->g, team, &pass, error);
+    const double             begin = gr_mgn_clock(p->g);
 
     if (rc == GRAFT_OK)
         gr_parallel_chunks(team, p->elements * partials_of(p), p->elements, GR_EDGE_PIECE, add_partials, p);
+    gr_mgn_measure(p->g, p->l, p->measured, begin);
     return rc;
 }
 
@@ -82,11 +86,12 @@ static int64_t end_of(const struct part *p, int64_t unit)
     return end < p->n ? end : p->n;
 }
 
-/* A part over blocks of n rows. */
+/* A part over blocks of n rows: of nodes, if the caller does not say otherwise. */
 static struct part part_of_rows(struct gr_mgn *g, int64_t l, int64_t n, const struct gr_mlp *mlp, char *gradient)
 {
     return (struct part){ .g = g,
                           .l = l,
+                          .measured = GR_MGN_NODES,
                           .n = n,
                           .units = gr_chunk_count(n, GR_MGN_ROWS),
                           .mlp = mlp,
@@ -242,17 +247,20 @@ static int32_t exchange(struct gr_mgn *g, int64_t l, char *rows, struct gr_team 
 
 static int32_t back_layer(struct gr_mgn *g, int64_t l, char *gradient, struct gr_team team, graft_error *error)
 {
-    const graft_mesh *mesh = g->mesh;
-    const int         is_shared = mesh->kind == GRAFT_MESH_SHARED;
-    struct part       part = part_of_rows(g, l, mesh->n_nodes, &g->shape->node[l], gradient);
-    int32_t           rc;
+    const graft_mesh  *mesh = g->mesh;
+    const int          is_shared = mesh->kind == GRAFT_MESH_SHARED;
+    const double       begin = gr_mgn_clock(g);
+    struct part        part = part_of_rows(g, l, mesh->n_nodes, &g->shape->node[l], gradient);
+    struct gr_mgn_pass again = { l, GR_MGN_NODES, mesh->n_sources, GR_MGN_ROWS, products_again, &part };
+    int32_t            rc;
 
     part.body = back_nodes;
     GR_TRY(run_part(&part, team, error));
     if (is_shared) GR_TRY(exchange(g, l, g->gradient_m, team, error));
     part = part_of_rows(g, l, mesh->n_sources, &g->shape->edge[l], gradient);
-    if (g->products == NULL) GR_TRY(gr_mgn_run(g, team, mesh->n_sources, GR_MGN_ROWS, products_again, &part, error));
+    if (g->products == NULL) GR_TRY(gr_mgn_run(g, team, &again, error));
     part.body = back_task;
+    part.measured = GR_MGN_EDGES;
     part.units = g->tasks.count;
     GR_TRY(run_part(&part, team, error));
     part = part_of_rows(g, l, mesh->n_sources, &g->shape->edge[l], gradient);
@@ -261,6 +269,7 @@ static int32_t back_layer(struct gr_mgn *g, int64_t l, char *gradient, struct gr
     part.adds = 1;
     GR_TRY(run_part(&part, team, error));
     if (!is_shared) rc = exchange(g, l, g->gradient_h, team, error);
+    gr_mgn_measure(g, l, GR_MGN_ALL, begin);
 done:
     return rc;
 }
@@ -271,20 +280,25 @@ static int32_t back_all(struct gr_mgn *g, char *gradient, struct gr_team team, g
 {
     const graft_mesh *mesh = g->mesh;
     const int64_t     layers = g->shape->options.layers;
+    const double      begin = gr_mgn_clock(g);
     struct part       part = part_of_rows(g, layers, mesh->n_nodes, &g->shape->decoder, gradient);
     int32_t           rc;
 
+    g->is_backward = 1;
     part.body = back_decoder;
     GR_TRY(run_part(&part, team, error));
     memset(g->gradient_e, 0, (uint64_t)(mesh->n_edges * gr_mgn_width(g) * g->element));
     for (int64_t l = layers; l-- > 0;) GR_TRY(back_layer(g, l, gradient, team, error));
-    part = part_of_rows(g, 0, mesh->n_edges, &g->shape->edge_encoder, gradient);
+    part = part_of_rows(g, layers, mesh->n_edges, &g->shape->edge_encoder, gradient);
     part.body = back_edge_encoder;
+    part.measured = GR_MGN_EDGES;
     GR_TRY(run_part(&part, team, error));
-    part = part_of_rows(g, 0, mesh->n_nodes, &g->shape->node_encoder, gradient);
+    part = part_of_rows(g, layers, mesh->n_nodes, &g->shape->node_encoder, gradient);
     part.body = back_node_encoder;
     rc = run_part(&part, team, error);
+    gr_mgn_measure(g, layers + 1, GR_MGN_ALL, begin);
 done:
+    g->is_backward = 0;
     return rc;
 }
 

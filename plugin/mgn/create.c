@@ -87,6 +87,7 @@ static int32_t init_alone(struct gr_mgn *g, graft_error *error)
     GR_TRY(rc);
     GR_TRY(gr_mgn_products_init(g, error));
     GR_TRY(gr_mgn_cut(g, error));
+    GR_TRY(gr_mgn_times_init(g, error));
     rc = new_arrays(g, error);
 done:
     return rc;

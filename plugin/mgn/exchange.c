@@ -92,11 +92,15 @@ int32_t gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction
                                  .stateless = 1,
                                  .epoch = g->epoch,
                                  .is_own = 1 };
+    const double        begin = gr_mgn_clock(g);
+    int32_t             rc;
 
     if (is_alone(g)) return GRAFT_OK;
     pass.owned = gr_dense_view(rows, g->dtype, mesh->n_nodes, width, width);
     pass.halo = gr_dense_view(halo, g->dtype, mesh->halo.count, width, width);
-    return gr_halo_rows_begin(&g->rows, &pass, team, error);
+    rc = gr_halo_rows_begin(&g->rows, &pass, team, error);
+    gr_mgn_measure(g, layer, GR_MGN_PACK, begin);
+    return rc;
 }
 
 /* Sums at shared nodes: those of all ranks. */
@@ -114,16 +118,31 @@ static void add_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
     g->loops->add_copies(&g->mesh->copies, begin, end, gr_mgn_width(g), g->copies, a->rows);
 }
 
+/* The times of an exchange whose end began at `begin`. */
+static void measure_end(struct gr_mgn *g, int64_t l, double begin, int64_t bytes)
+{
+    const double waited = g->rows.exchange.received_at - begin;
+
+    if (g->times == NULL) return;
+    gr_mgn_measure(g, l, GR_MGN_UNPACK, begin + waited);
+    gr_mgn_times_at(g, g->is_backward, l)->seconds[GR_MGN_WAIT] += waited;
+    gr_mgn_times_at(g, g->is_backward, l)->bytes_sent += bytes;
+}
+
 int32_t gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, graft_error *error)
 {
     const int64_t n_copies = g->mesh->copies.count;
+    const double  begin = gr_mgn_clock(g);
     struct adding adding = { g, rows };
+    int64_t       bytes = 0;
     int32_t       rc = GRAFT_OK;
 
     if (is_alone(g)) return GRAFT_OK;
     GR_TRY(gr_halo_rows_end(&g->rows, team, error));
-    for (int32_t q = 0; q < g->mesh->comm->n_ranks; q++) g->bytes_sent += g->rows.messages.sent[q].bytes;
+    for (int32_t q = 0; q < g->mesh->comm->n_ranks; q++) bytes += g->rows.messages.sent[q].bytes;
     gr_parallel_chunks(team, n_copies * gr_mgn_width(g) * 4, n_copies, GR_ROWS_AT_ONCE, add_some, &adding);
+    g->bytes_sent += bytes;
+    measure_end(g, g->rows.pass.layer, begin, bytes);
 done:
     return rc;
 }

@@ -8,28 +8,24 @@
 
 /* -- blocks and tasks ---------------------------------------------------------------------------------------------- */
 
-struct running {
-    gr_mgn_body body;
-    void       *arg;
-};
-
 static void run_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
-    const struct running *r = arg;
+    const struct gr_mgn_pass *p = arg;
 
     (void)chunk;
-    r->body(r->arg, omp_get_thread_num(), begin, end);
+    p->body(p->arg, omp_get_thread_num(), begin, end);
 }
 
-int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, int64_t n, int64_t rows, gr_mgn_body body, void *arg,
-                   graft_error *error)
+int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, const struct gr_mgn_pass *pass, graft_error *error)
 {
-    const int64_t  width = gr_mgn_width(g), operations = (rows == 1 ? GR_MGN_ROWS : 1) * n * width * width;
-    struct running running = { body, arg };
-    int32_t        rc;
+    const int64_t width = gr_mgn_width(g), operations = (pass->rows == 1 ? GR_MGN_ROWS : 1) * pass->n * width * width;
+    const double  begin = gr_mgn_clock(g);
+    struct gr_mgn_pass copy = *pass;
+    int32_t            rc;
 
     if (team.threads > g->n_threads) team.threads = g->n_threads;
-    gr_parallel_chunks(team, operations, n, rows, run_some, &running);
+    gr_parallel_chunks(team, operations, pass->n, pass->rows, run_some, &copy);
+    gr_mgn_measure(g, pass->l, pass->part, begin);
     rc = gr_mgn_products_status(g, error);
     return rc < 0 && g->mesh->comm->n_ranks > 1 ? gr_comm_fail(g->mesh->comm, error) : rc;
 }
@@ -158,9 +154,10 @@ static void pass_tasks(void *arg, int thread, int64_t begin, int64_t end)
 static int32_t run_tasks(struct gr_mgn *g, int64_t l, int64_t first, int64_t end, struct gr_team team,
                          graft_error *error)
 {
-    struct layer layer = { g, l, first };
+    struct layer             layer = { g, l, first };
+    const struct gr_mgn_pass pass = { l, GR_MGN_EDGES, end - first, 1, pass_tasks, &layer };
 
-    return gr_mgn_run(g, gr_mgn_polling(g, team), end - first, 1, pass_tasks, &layer, error);
+    return gr_mgn_run(g, gr_mgn_polling(g, team), &pass, error);
 }
 
 static void pass_nodes(void *arg, int thread, int64_t begin, int64_t end)
@@ -188,28 +185,34 @@ static void pass_halo(void *arg, int thread, int64_t begin, int64_t end)
 /* What comes before messages of layer l travel, until they are sent. */
 static int32_t start_layer(struct gr_mgn *g, int64_t l, struct gr_team team, graft_error *error)
 {
-    const int is_shared = g->mesh->kind == GRAFT_MESH_SHARED;
-    int32_t   rc = GRAFT_OK;
+    const int    is_shared = g->mesh->kind == GRAFT_MESH_SHARED;
+    const double begin = gr_mgn_clock(g);
+    int32_t      rc = GRAFT_OK;
 
     if (is_shared) GR_TRY(run_tasks(g, l, 0, g->tasks.n_first, team, error));
     rc = gr_mgn_exchange_begin(g, l, GR_FORWARD, is_shared ? gr_mgn_m(g, l) : gr_mgn_h(g, l), team, error);
+    gr_mgn_measure(g, l, GR_MGN_ALL, begin);
 done:
     return rc;
 }
 
 static int32_t finish_layer(struct gr_mgn *g, int64_t l, struct gr_team team, graft_error *error)
 {
-    const graft_mesh *mesh = g->mesh;
-    const int         is_shared = mesh->kind == GRAFT_MESH_SHARED;
-    struct layer      layer = { g, l, 0 };
-    const int64_t     first = g->tasks.n_first, count = g->tasks.count;
-    int32_t           rc = run_tasks(g, l, is_shared ? first : 0, is_shared ? count : first, team, error);
+    const graft_mesh        *mesh = g->mesh;
+    const int                is_shared = mesh->kind == GRAFT_MESH_SHARED;
+    const int64_t            first = g->tasks.n_first, count = g->tasks.count, n_halo = mesh->n_sources - mesh->n_nodes;
+    struct layer             layer = { g, l, 0 };
+    const struct gr_mgn_pass halo = { l, GR_MGN_NODES, n_halo, GR_MGN_ROWS, pass_halo, &layer };
+    const struct gr_mgn_pass nodes = { l, GR_MGN_NODES, mesh->n_nodes, GR_MGN_ROWS, pass_nodes, &layer };
+    const double             begin = gr_mgn_clock(g);
+    int32_t                  rc = GRAFT_OK;
 
-    GR_TRY(rc);
+    GR_TRY(run_tasks(g, l, is_shared ? first : 0, is_shared ? count : first, team, error));
     GR_TRY(gr_mgn_exchange_end(g, is_shared ? gr_mgn_m(g, l) : gr_mgn_h(g, l), team, error));
-    GR_TRY(gr_mgn_run(g, team, mesh->n_sources - mesh->n_nodes, GR_MGN_ROWS, pass_halo, &layer, error));
+    GR_TRY(gr_mgn_run(g, team, &halo, error));
     if (!is_shared) GR_TRY(run_tasks(g, l, first, count, team, error));
-    rc = gr_mgn_run(g, team, mesh->n_nodes, GR_MGN_ROWS, pass_nodes, &layer, error);
+    rc = gr_mgn_run(g, team, &nodes, error);
+    gr_mgn_measure(g, l, GR_MGN_ALL, begin);
 done:
     return rc;
 }
@@ -226,33 +229,42 @@ static void decode_nodes(void *arg, int thread, int64_t begin, int64_t end)
 int32_t gr_mgn_forward_begin(struct gr_mgn *g, const void *weights, const void *nodes, const void *edges, int exact,
                              struct gr_team team, graft_error *error)
 {
-    const int is_shared = g->mesh->kind == GRAFT_MESH_SHARED, has_layers = g->shape->options.layers > 0;
-    int32_t   rc = GRAFT_OK;
+    const int64_t            layers = g->shape->options.layers;
+    const int                is_shared = g->mesh->kind == GRAFT_MESH_SHARED;
+    const struct gr_mgn_pass of_nodes = { layers, GR_MGN_NODES, g->mesh->n_nodes, GR_MGN_ROWS, encode_nodes, g };
+    const struct gr_mgn_pass of_edges = { layers, GR_MGN_EDGES, g->mesh->n_edges, GR_MGN_ROWS, encode_edges, g };
+    const double             begin = gr_mgn_clock(g);
+    int32_t                  rc = GRAFT_OK;
 
+    if (g->times != NULL) memset(g->times, 0, 2 * (uint64_t)(layers + 2) * sizeof *g->times);
     g->weights = weights;
     g->nodes = nodes;
     g->edges = edges;
     g->exact = exact;
     g->bytes_sent = 0;
-    GR_TRY(gr_mgn_run(g, team, g->mesh->n_nodes, GR_MGN_ROWS, encode_nodes, g, error));
-    if (!is_shared && has_layers) GR_TRY(start_layer(g, 0, team, error));
-    GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), g->mesh->n_edges, GR_MGN_ROWS, encode_edges, g, error));
-    if (is_shared && has_layers) rc = start_layer(g, 0, team, error);
+    GR_TRY(gr_mgn_run(g, team, &of_nodes, error));
+    if (!is_shared && layers > 0) GR_TRY(start_layer(g, 0, team, error));
+    GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), &of_edges, error));
+    if (is_shared && layers > 0) rc = start_layer(g, 0, team, error);
+    gr_mgn_measure(g, layers + 1, GR_MGN_ALL, begin);
 done:
     return rc;
 }
 
 int32_t gr_mgn_forward_end(struct gr_mgn *g, void *output, struct gr_team team, graft_error *error)
 {
-    const int64_t layers = g->shape->options.layers;
-    int32_t       rc = GRAFT_OK;
+    const int64_t            layers = g->shape->options.layers;
+    const struct gr_mgn_pass decode = { layers, GR_MGN_NODES, g->mesh->n_nodes, GR_MGN_ROWS, decode_nodes, g };
+    const double             begin = gr_mgn_clock(g);
+    int32_t                  rc = GRAFT_OK;
 
     for (int64_t l = 0; l < layers; l++) {
         GR_TRY(finish_layer(g, l, team, error));
         if (l + 1 < layers) GR_TRY(start_layer(g, l + 1, team, error));
     }
     g->output = output;
-    rc = gr_mgn_run(g, team, g->mesh->n_nodes, GR_MGN_ROWS, decode_nodes, g, error);
+    rc = gr_mgn_run(g, team, &decode, error);
+    gr_mgn_measure(g, layers + 1, GR_MGN_ALL, begin);
 done:
     return rc;
 }

@@ -4,6 +4,7 @@
  *     products.c  dense products             mlp.c      an MLP over a block of rows
  *     forward.c   encoder, layers, decoder   exchange.c rows of other ranks
  *     backward.c  gradients                  loops.c    passes over rows
+ *     times.c     what is measured
  *
  * A pass goes over nodes in blocks of GR_MGN_ROWS, and over edges in tasks: the edges to some consecutive nodes, at
  * most GR_MGN_ROWS of them unless it is one node. Blocks stay in the caches of a processor from the first product of an
@@ -83,6 +84,9 @@ struct gr_mgn {
 
     struct gr_halo_rows rows;
     int64_t             epoch, bytes_sent;
+
+    struct gr_mgn_times *times;       /* [2 directions x (layers + 2)]; NULL: nothing is measured */
+    int                  is_backward; /* what is computed now */
 };
 
 static inline int64_t gr_mgn_width(const struct gr_mgn *g)
@@ -196,13 +200,46 @@ int32_t        gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team 
 /** A team that lets messages move. */
 struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team);
 
+/* -- times.c ------------------------------------------------------------------------------------------------------ */
+
+/** \return OK; ERR_NOMEM. */
+int32_t gr_mgn_times_init(struct gr_mgn *g, graft_error *error);
+
+/** Where the times of layer l are: of encoders and decoder with l = layers, of the whole pass with layers + 1. */
+static inline struct gr_mgn_times *gr_mgn_times_at(const struct gr_mgn *g, int is_backward, int64_t l)
+{
+    return &g->times[is_backward * (g->shape->options.layers + 2) + l];
+}
+
+/** The time now, or 0 if nothing is measured. */
+static inline double gr_mgn_clock(const struct gr_mgn *g)
+{
+    return g->times != NULL ? gr_seconds() : 0;
+}
+
+/** Add the time since `begin` to a part. \return the time now. */
+static inline double gr_mgn_measure(struct gr_mgn *g, int64_t l, enum gr_mgn_part part, double begin)
+{
+    const double now = gr_mgn_clock(g);
+
+    if (g->times != NULL) gr_mgn_times_at(g, g->is_backward, l)->seconds[part] += now - begin;
+    return now;
+}
+
 /* -- forward.c ---------------------------------------------------------------------------------------------------- */
 
-/** Blocks of n rows, or with `rows` 1 tasks, in parallel: body(arg, thread, begin, end). \return OK; the error of a
- *  product, which ends the comm if there are other ranks. */
-typedef void (*gr_mgn_body)(void *arg, int thread, int64_t begin, int64_t end);
-int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, int64_t n, int64_t rows, gr_mgn_body body, void *arg,
-                   graft_error *error);
+/** Work on n rows in blocks of GR_MGN_ROWS, or on n tasks in blocks of 1: body(arg, thread, begin, end). Its time is
+ *  that of `part` of layer l; l = layers: of encoders and decoder. */
+struct gr_mgn_pass {
+    int64_t          l;
+    enum gr_mgn_part part;
+    int64_t          n, rows;
+    void (*body)(void *arg, int thread, int64_t begin, int64_t end);
+    void *arg;
+};
+
+/** In parallel. \return OK; the error of a product, which ends the comm if there are other ranks. */
+int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, const struct gr_mgn_pass *pass, graft_error *error);
 
 /** Sources and targets of the edges of layer l, from h of nodes begin to end - 1. */
 void gr_mgn_products_of_nodes(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end);

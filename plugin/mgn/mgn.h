@@ -49,6 +49,21 @@ void    gr_mgn_shape_fini(const graft_context *context, struct gr_mgn_shape *sha
 /** Multiply-adds of one forward pass. */
 double gr_mgn_work(const struct gr_mgn_shape *shape, int64_t n_nodes, int64_t n_edges);
 
+/** What is measured of a layer, of encoders and decoder, and of a whole pass: seconds of the calling thread. */
+enum gr_mgn_part {
+    GR_MGN_EDGES,
+    GR_MGN_NODES,
+    GR_MGN_PACK,   /* rows are gathered, encoded and sent */
+    GR_MGN_WAIT,   /* for rows of other ranks */
+    GR_MGN_UNPACK, /* they are checked, decoded and added */
+    GR_MGN_ALL,    /* measured from begin to end */
+    GR_MGN_PARTS
+};
+struct gr_mgn_times {
+    double  seconds[GR_MGN_PARTS];
+    int64_t bytes_sent; /* of rows, without frames */
+};
+
 /** The arithmetic of one network on one mesh. */
 struct gr_mgn;
 
@@ -98,5 +113,11 @@ int32_t gr_mgn_backward(struct gr_mgn *mgn, const void *weights, const void *nod
  *  frames. */
 int64_t gr_mgn_bytes(const struct gr_mgn *mgn);
 int64_t gr_mgn_bytes_sent(const struct gr_mgn *mgn);
+
+/** Whether it measures: option profile, when it was made. */
+int                 gr_mgn_is_timed(const struct gr_mgn *mgn);
+/** The times of layer l in the last pass, if option profile was yes when it was made; l = layers: of encoders and
+ *  decoder; layers + 1: of all. Backward times of a pass that was forward only are 0. */
+struct gr_mgn_times gr_mgn_times_of(const struct gr_mgn *mgn, int is_backward, int64_t l);
 
 #endif

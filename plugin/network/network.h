@@ -129,8 +129,11 @@ int32_t gr_network_create(graft_mesh *mesh, int32_t rc, const graft_network_args
 graft_network *gr_network_use(graft_network *network);
 void           gr_network_destroy(graft_network *network);
 
-void gr_network_info(const graft_network *n, graft_network_info *info);
-void gr_network_explain(const graft_network *n, char *text, uint64_t capacity);
+void    gr_network_info(const graft_network *n, graft_network_info *info);
+void    gr_network_explain(const graft_network *n, char *text, uint64_t capacity);
+/** As graft_networks.times(). */
+int32_t gr_network_times(const graft_network *n, int32_t layer, int32_t pass, graft_network_times *times,
+                         graft_error *error);
 
 /* weights.c */
 int32_t gr_network_name_weights(graft_network *n, graft_error *error);

@@ -418,6 +418,12 @@ static int32_t read_network_info(void *output)
     return networks->info(network, output, &error);
 }
 
+/* Before any pass: all times are 0. */
+static int32_t read_network_times(void *output)
+{
+    return networks->times(network, 0, GRAFT_PASS_FORWARD, output, &error);
+}
+
 static int32_t train_for_step(void *output)
 {
     const graft_pair pair = { sizeof pair, 0, &line_state, &line_target };
@@ -453,12 +459,15 @@ static void test_network_structs(void)
     api->set(api->context, "mgn.layers", "1", &error);
     api->set(api->context, "mgn.lr", "0", &error); /* each step has the same results */
     api->set(api->context, "mgn.freeze", "1", &error);
+    api->set(api->context, "profile", "yes", &error);
     try_input("graft_network_args", &args, sizeof args, offsetof(graft_network_args, constant), GRAFT_OK,
               create_network_of);
     if (!ok(networks->create(mesh, &args, &network, &error) == GRAFT_OK &&
                 streams->create(network, &stream, &error) == GRAFT_OK,
             "a network and its stream"))
         return;
+    api->set(api->context, "profile", "no", &error);
+    try_output("graft_network_times", sizeof(graft_network_times), read_network_times);
     try_input("graft_pair", &pair, sizeof pair, offsetof(graft_pair, target), GRAFT_ERR_ARG, train_with_pair);
     try_input("graft_rollout", &rollout, sizeof rollout, offsetof(graft_rollout, state), GRAFT_ERR_ARG, roll_out);
     try_input("graft_sample_state", &state, sizeof state, offsetof(graft_sample_state, input), GRAFT_ERR_ARG,

@@ -254,7 +254,7 @@ void network_rank(const std::string &path, const graft_transport &transport, boo
     graft::context     context(path);
     const graft::ranks ranks(transport);
 
-    context.set({ { "mgn.width", "8" }, { "mgn.layers", "1" }, { "threads", "1" } });
+    context.set({ { "mgn.width", "8" }, { "mgn.layers", "1" }, { "threads", "1" }, { "profile", "yes" } });
     graft::mesh    mesh = rod_of(context, ranks);
     graft::network network(mesh, graft::network_args(2, 2));
     *good = mesh.info().n_nodes == 10 && mesh.info().n_edges == 18 && mesh.view().n_nodes == 5;
@@ -268,7 +268,8 @@ void network_rank(const std::string &path, const graft_transport &transport, boo
     const double    loss = network.gradient(graft::rows(first.by_row, 2), graft::rows(second.by_row, 2));
     *good = *good && network.info().n_steps == 6 && std::isfinite(loss) && same_in_both_layouts(network) &&
             callbacks_throw(network);
-    *good = *good && arrays_are_sized(mesh);
+    *good = *good && arrays_are_sized(mesh) && network.times(0).bytes_sent > 0 && network.times(-2).seconds > 0 &&
+            throws(GRAFT_ERR_ARG, "layer is 1", [&] { network.times(1); });
     *good = *good && throws(GRAFT_ERR_NOT_FOUND, "/nowhere", [&] { network.load("/nowhere/network"); });
 }
 

@@ -118,6 +118,20 @@ def test_forward(points_and_network):
     np.testing.assert_array_equal(state, net(net(net(x))))
 
 
+def test_times():
+    points, triangles = grid()
+    mesh = graft.Mesh(points, triangles)
+    network = graft.Network(mesh, 2, 2, OPTIONS | {"profile": "yes"})
+    network.train((smooth(points, 0), smooth(points, 0.1)))
+    for backward in False, True:
+        whole, ends, *layers = (network.times(layer, backward) for layer in (-2, -1, 0, 1))
+        assert whole["seconds"] >= ends["seconds"] + layers[0]["seconds"] + layers[1]["seconds"] > 0
+        assert all(times["edges"] > 0 and times["nodes"] > 0 and times["bytes_sent"] == 0 for times in layers)
+    assert "backward layer 1" in network.explain()
+    with pytest.raises(graft.StateError, match="profile"):
+        graft.Network(mesh, 2, 2, OPTIONS | {"profile": "no"}).times()
+
+
 def test_rollout_callback(points_and_network):
     points, net = points_and_network
     steps = []

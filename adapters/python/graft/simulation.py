@@ -289,6 +289,13 @@ class Network:
         self.context.call(self._networks.info, self._handle, out)
         return to_dict(out)
 
+    def times(self, layer: int = -2, backward: bool = False) -> dict[str, object]:
+        """Where the time of the last inference or training pair went, in seconds, with option "profile": "yes". `layer`
+        is one of the network, -1: encoders and decoder, -2: all."""
+        out = new("graft_network_times")
+        self.context.call(self._networks.times, self._handle, layer, int(backward), out)
+        return to_dict(out)
+
     def explain(self) -> str:
         text = ffi.new("char[]", 16384)
         self.context.call(self._networks.explain, self._handle, text, 16384)
