@@ -32,7 +32,7 @@ typedef struct graft_field {
  *     SHARED  A node that several ranks touch has a row on each of them (finite and spectral elements), and counts 1 /
  *             (ranks that have it) in losses and statistics. An edge that several ranks have counts likewise in sums.
  *             Values of the copies are equal before a call, and bit for bit after it. Several rows of one rank with
- *             the same id are one node: the first is read, all are written. */
+ *             the same id are one node at one place: the first is read, all are written. */
 typedef int32_t graft_mesh_kind;
 enum { GRAFT_MESH_GHOSTS = 1, GRAFT_MESH_SHARED = 2 };
 
@@ -114,11 +114,11 @@ typedef struct graft_meshes {
      * \param[in]  transport  Borrowed until destroy(). NULL: one rank.
      * \param[out] mesh       Unchanged on failure.
      * \return OK; ERR_ARG (null, strides, types, dim, ranks that disagree); ERR_FORMAT (an id that is negative or
-     *         repeats, a coordinate that is not finite or differs between ranks, a row out of range, an unknown cell
-     *         type, a cell with a node twice, a loop, an owner that is no rank or does not have the node, two owners of
-     *         a node, an edge as long as half a period: the message has rank, row and what was found); ERR_UNSUPPORTED
-     *         (2147483647 rows or edges of a rank, or more); ERR_NOMEM; ERR_PEER. The same on all ranks, but for a null
-     *         context or an invalid transport.
+     *         repeats, a coordinate that is not finite or differs between rows of a node, a row out of range, an
+     *         unknown cell type, a cell with a node twice, a loop, an owner that is no rank or does not have the
+     *         node, two owners of a node, an edge as long as half a period: the message has rank, row and what was
+     *         found); ERR_UNSUPPORTED (2147483647 rows or edges of a rank, or more); ERR_NOMEM; ERR_PEER. The same on
+     *         all ranks, but for a null context or an invalid transport.
      * Options that a mesh reads: halo.timeout, which its networks have too, and threads.
      * [one-caller] [starts-openmp]. Collective. Memory: see info(); while it runs up to three times the bytes of the
      * arrays given, and 32 + 16 dim bytes for each node in the box of another rank. Source: nekRS-ML, plugin gnn, for

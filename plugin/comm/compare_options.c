@@ -42,6 +42,12 @@ static void batch_add(const graft_context *context, const struct gr_option_row *
     b->values[b->count++] = value_of(context, row);
 }
 
+/* Whether all ranks must have the same, of the options in these groups that have the flags. */
+static int is_compared(const struct gr_option_row *row, uint32_t groups, uint32_t flags)
+{
+    return row->scope == GRAFT_SCOPE_SAME && (row->flags & flags) == flags && gr_option_in(row, groups);
+}
+
 uint64_t gr_options_live_digest(const graft_context *context, uint32_t groups)
 {
     uint32_t crc = 0;
@@ -50,14 +56,13 @@ uint64_t gr_options_live_digest(const graft_context *context, uint32_t groups)
         const struct gr_option_row *row = &gr_option_table[i];
         const uint64_t              value = value_of(context, row);
 
-        if ((row->flags & GR_OPTION_LIVE) == 0 || row->scope != GRAFT_SCOPE_SAME || !gr_option_in(row, groups))
-            continue;
-        crc = gr_crc(crc, &value, sizeof value);
+        if (is_compared(row, groups, GR_OPTION_LIVE)) crc = gr_crc(crc, &value, sizeof value);
     }
     return crc;
 }
 
-int32_t gr_options_compare(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error)
+static int32_t compare_with(const graft_context *context, struct gr_comm *comm, uint32_t groups, uint32_t flags,
+                            graft_error *error)
 {
     struct batch b = { .count = 0 };
     int32_t      rc = GRAFT_OK;
@@ -65,11 +70,21 @@ int32_t gr_options_compare(const graft_context *context, struct gr_comm *comm, u
     for (int32_t i = 0; i < gr_option_count; i++) {
         const struct gr_option_row *row = &gr_option_table[i];
 
-        if (row->scope == GRAFT_SCOPE_SAME && gr_option_in(row, groups)) batch_add(context, row, &b);
+        if (is_compared(row, groups, flags)) batch_add(context, row, &b);
         if (b.count < GR_COMPARE_MAX && i + 1 < gr_option_count) continue;
         GR_TRY(gr_comm_compare_texts(comm, b.names, b.values, b.texts, b.count, error));
         b.count = 0;
     }
 done:
     return rc;
+}
+
+int32_t gr_options_compare(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error)
+{
+    return compare_with(context, comm, groups, 0, error);
+}
+
+int32_t gr_options_compare_live(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error)
+{
+    return compare_with(context, comm, groups, GR_OPTION_LIVE, error);
 }

@@ -234,13 +234,36 @@ static int32_t compare_node(const struct meet *m, int32_t q, const char *record,
     return GRAFT_OK;
 }
 
+/* Whether rows of this rank that have the same id are at one place. */
+static int32_t compare_rows(const struct meet *m, graft_error *error)
+{
+    const struct gr_local_mesh *local = m->local;
+    const graft_mesh_args      *a = local->args;
+
+    for (int64_t row = 0; row < a->n_rows; row++) {
+        const int32_t first = local->row_of[local->node_of[row]];
+
+        for (int c = 0; c < a->dim && first != row; c++) {
+            const double one = gr_field_at(&local->x, first, c), other = gr_field_at(&local->x, row, c);
+
+            if (fabs(gr_nearest_image(one - other, a->period[c])) <= m->tolerance) continue;
+            return gr_fail(error, GRAFT_ERR_FORMAT,
+                           "rows %lld and %lld have the same id, %lld, but coordinate %d is %.17g and %.17g",
+                           (long long)first + a->index_base, (long long)row + a->index_base,
+                           (long long)local->id[local->node_of[row]], c, one, other);
+        }
+    }
+    return GRAFT_OK;
+}
+
 /* Find which of the received nodes this rank has, and make pairs of them. */
 static int32_t match_nodes(struct meet *m, struct gr_meeting *meeting, graft_error *error)
 {
     const struct gr_local_mesh *local = m->local;
     int64_t                     count = 0;
-    int32_t                     rc = GRAFT_OK;
+    int32_t                     rc = compare_rows(m, error);
 
+    GR_TRY(rc);
     for (int32_t q = 0; q < local->comm->n_ranks; q++) {
         for (int64_t k = m->route.in[q]; k < m->route.in[q + 1]; k++) {
             const char        *record = m->in + k * node_bytes(m);

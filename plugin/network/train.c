@@ -169,8 +169,13 @@ int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graf
     const uint32_t           groups = 1u << GR_GROUP_MESH | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_HALO;
     const uint64_t           values[] = { (uint64_t)count, (uint64_t)n->steps, n->digest,
                                           gr_options_live_digest(n->context, groups) };
+    graft_error              differs = { .size = sizeof differs };
 
-    return gr_comm_agree_same(n->mesh->comm, rc, names, values, 4, error);
+    rc = gr_comm_agree_same(n->mesh->comm, rc, names, values, 4, error);
+    /* All ranks have this status: which option is it, if it is one? */
+    if (rc == GRAFT_ERR_ARG && gr_options_compare_live(n->context, n->mesh->comm, groups, &differs) == GRAFT_ERR_ARG)
+        *error = differs;
+    return rc;
 }
 
 /* Whether noise is added: never where a loss is only measured. */

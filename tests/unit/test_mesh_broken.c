@@ -38,6 +38,7 @@ enum { SIDE = 8, BROKEN_RANKS = 3 };
     X(0, 1, FORMAT, "row 0: coordinate 0 is inf", p->coordinates[0] = INFINITY)                                        \
     X(0, 2, FORMAT, "its coordinate 0 is", p->coordinates[3 * r] += 0.25)                                              \
     X(CUT_SHARED, 2, FORMAT, "its coordinate 1 is", p->coordinates[3 * r + 1] -= 1e-3)                                 \
+    X(CUT_SHARED, 1, FORMAT, "but coordinate 0 is", p->id[p->args.n_rows - 1] = p->id[0])                              \
     X(CUT_OWNERS, 1, FORMAT, "row 1: its owner is -1", p->owner[1] = -1)                                               \
     X(CUT_OWNERS, 1, FORMAT, "row 1: its owner is 99", p->owner[1] = 99)                                               \
     X(CUT_OWNERS, 2, FORMAT, "and on rank", p->owner[r] = (p->owner[r] + 1) % BROKEN_RANKS)                            \

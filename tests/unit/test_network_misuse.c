@@ -395,7 +395,7 @@ static const struct {
     { input_stride, GRAFT_ERR_ARG, "pair.input" },
     { input_nan, GRAFT_ERR_NONFINITE, "the input has nan in row 0, column 0" },
     { gradient_infinite, GRAFT_ERR_NONFINITE, "the input has inf in row 0, column 0" },
-    { other_rate, GRAFT_ERR_ARG, "an option that a step reads" },
+    { other_rate, GRAFT_ERR_ARG, "option mgn.lr is " },
     { other_state, GRAFT_ERR_ARG, "what state_set() has set" },
     { no_steps, GRAFT_ERR_ARG, "args.steps is 0" },
     { other_steps, GRAFT_ERR_ARG, "args.steps is " },
