@@ -238,22 +238,34 @@ done:
 /* An entry for the owner of its column. */
 struct turned_edge {
     int32_t row, column; /* of the receiver, and in the group */
-    float   value;
 };
 
 struct turned_edges {
     int64_t            *start[2]; /* [n_ranks + 1] of the entries to and from each rank */
     int64_t            *cursor;   /* [n_ranks] */
     struct turned_edge *edge[2];
+    float              *value[2]; /* NULL: there are none */
 };
+
+static double turned_bytes(const struct turned_edges *t, int side, int32_t n_ranks, int has_values)
+{
+    return (double)t->start[side][n_ranks] * (double)(sizeof **t->edge + (has_values ? sizeof **t->value : 0));
+}
 
 static void turned_edges_fini(const graft_context *context, struct turned_edges *t)
 {
     for (int i = 0; i < 2; i++) {
         gr_free(context, t->start[i]);
         gr_free(context, t->edge[i]);
+        gr_free(context, t->value[i]);
     }
     gr_free(context, t->cursor);
+}
+
+static void put_turned(struct turned_edges *t, int64_t at, int32_t row, int32_t column, float value)
+{
+    t->edge[0][at] = (struct turned_edge){ row, column };
+    if (t->value[0] != NULL) t->value[0][at] = value;
 }
 
 /* Count the entries to each rank of the group, and with `writes` write them, row by row. */
@@ -267,9 +279,7 @@ static void turn_rows(const struct gr_grid *grid, const struct gr_part *part, st
         for (int64_t e = part->local.row_ptr[row]; e < part->local.row_ptr[row + 1]; e++) {
             const int64_t at = t->cursor[rank]++;
 
-            if (writes)
-                t->edge[0][at] = (struct turned_edge){ (int32_t)gr_csr_column(&part->local, e), column,
-                                                       edge_value(&part->local, e) };
+            if (writes) put_turned(t, at, (int32_t)gr_csr_column(&part->local, e), column, edge_value(&part->local, e));
         }
         for (int64_t e = part->remote.row_ptr[row]; e < part->remote.row_ptr[row + 1]; e++) {
             const int64_t vertex = gr_csr_column(&part->remote, e);
@@ -278,8 +288,7 @@ static void turn_rows(const struct gr_grid *grid, const struct gr_part *part, st
 
             if (!gr_grid_has(grid, owner)) continue;
             at = t->cursor[owner]++;
-            if (writes)
-                t->edge[0][at] = (struct turned_edge){ part->halo.place[vertex], column, edge_value(&part->remote, e) };
+            if (writes) put_turned(t, at, part->halo.place[vertex], column, edge_value(&part->remote, e));
         }
     }
 }
@@ -319,7 +328,7 @@ static void place_turned(const struct gr_grid *grid, int32_t n_ranks, struct tur
                     continue;
                 }
                 set->column[ends[edge->row]] = edge->column;
-                if (set->values != NULL) set->values[ends[edge->row]] = edge->value;
+                if (set->values != NULL) set->values[ends[edge->row]] = t->value[1][t->cursor[q]];
                 ends[edge->row]++;
             }
         }
@@ -334,9 +343,11 @@ static int32_t fill_turned(const struct gr_budget *budget, const struct gr_grid 
     int32_t       rc = GRAFT_OK;
 
     gr_free(budget->context, t->edge[0]);
+    gr_free(budget->context, t->value[0]);
     t->edge[0] = NULL;
+    t->value[0] = NULL;
     GR_TRY(arrays_init(budget, rows, t->start[1][n_ranks], has_values,
-                       (double)t->start[1][n_ranks] * sizeof **t->edge + (double)rows * sizeof *ends, set, error));
+                       turned_bytes(t, 1, n_ranks, has_values) + (double)rows * sizeof *ends, set, error));
     GR_TRY(GR_NEW(budget->context, ends, rows, error));
     if (rows > 0) memset(set->count, 0, (uint64_t)rows * sizeof *set->count);
     place_turned(grid, n_ranks, t, NULL, set);
@@ -364,21 +375,28 @@ static int32_t make_turned(const struct gr_budget *budget, struct gr_comm *comm,
                            const struct gr_part *part, struct gr_edge_set *set, graft_error *error)
 {
     const graft_context *context = budget->context;
+    const int            has_values = part->local.values != NULL;
+    const int32_t        n = comm->n_ranks;
     struct turned_edges  t = { 0 };
     int64_t             *counts = NULL;
     int32_t              rc = set_init(context, grid, grid->n_levels, set, error);
 
-    if (rc == GRAFT_OK) rc = turned_edges_init(context, comm->n_ranks, &counts, &t, error);
+    if (rc == GRAFT_OK) rc = turned_edges_init(context, n, &counts, &t, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     turn_rows(grid, part, &t, 0);
     GR_TRY(share_turned(comm, &t, counts, error));
-    rc = gr_budget_check(budget, (double)(t.start[0][comm->n_ranks] + t.start[1][comm->n_ranks]) * sizeof **t.edge,
-                         BLOCKS_NAME, error);
-    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = GR_NEW(context, t.edge[i], t.start[i][comm->n_ranks], error);
+    rc = gr_budget_check(budget, turned_bytes(&t, 0, n, has_values) + turned_bytes(&t, 1, n, has_values), BLOCKS_NAME,
+                         error);
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
+        rc = GR_NEW(context, t.edge[i], t.start[i][n], error);
+        if (rc == GRAFT_OK && has_values) rc = GR_NEW(context, t.value[i], t.start[i][n], error);
+    }
     GR_TRY(gr_comm_agree(comm, rc, error));
     turn_rows(grid, part, &t, 1);
     GR_TRY(gr_comm_alltoallv(comm, t.edge[0], t.start[0], t.edge[1], t.start[1], sizeof **t.edge, error));
-    rc = fill_turned(budget, grid, comm->n_ranks, part->local.values != NULL, &t, set, error);
+    if (has_values)
+        GR_TRY(gr_comm_alltoallv(comm, t.value[0], t.start[0], t.value[1], t.start[1], sizeof **t.value, error));
+    rc = fill_turned(budget, grid, n, has_values, &t, set, error);
     rc = gr_comm_agree(comm, rc, error);
 done:
     turned_edges_fini(context, &t);

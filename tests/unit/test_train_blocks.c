@@ -1,6 +1,6 @@
-/* Memory of ranks that share columns: bytes by formula are those that a trainer takes, slices fall with the number of
- * ranks, and with feature.graph=stream the graph does too. Where all edges do not fit memory.limit they are received,
- * and where that does not fit either all ranks have one error.
+/* Memory of ranks that share columns: bytes by formula are those that a trainer takes, also while it is created; slices
+ * fall with the number of ranks, and with feature.graph=stream the graph does too. Where all edges do not fit
+ * memory.limit they are received, and where that does not fit either all ranks have one error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/tap.h"
@@ -22,6 +22,7 @@ struct job {
     graft_dataset set;
     const char   *settings;
     double        graph[HOSTS_MOST], messages[HOSTS_MOST], items[HOSTS_MOST], live[HOSTS_MOST];
+    double        peak[HOSTS_MOST]; /* of create() of the trainer */
     int32_t       code[HOSTS_MOST], streams[HOSTS_MOST];
     char          words[HOSTS_MOST][512];
 };
@@ -72,10 +73,18 @@ static int32_t blocks_body(struct host *host)
     struct job *const   job = host->all->arg;
     graft_epoch         epoch = GRAFT_INIT(graft_epoch);
     struct host_trainer t;
+    int64_t             live;
     int32_t             rc;
 
     host_set_all(host->api, job->settings);
-    rc = host_trainer_create(host, &job->set, SLICES_EVEN, &t);
+    t = (struct host_trainer){ .graph = NULL };
+    host_slice_init(&t.slice, &job->set, SLICES_EVEN, host->rank, host->n_ranks);
+    rc = host->graphs->create(host->api->context, &host->transport, &t.slice.slice, &t.graph, &host->error);
+    t.slice.dataset.over = t.graph;
+    live = host->live_bytes;
+    host->peak_bytes = live;
+    if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &t.slice.dataset, &t.trainer, &host->error);
+    job->peak[host->rank] = (double)(host->peak_bytes - live);
     if (rc == GRAFT_OK) {
         const int64_t before = host->live_bytes;
 
@@ -123,14 +132,31 @@ static void test_formula(struct job *job, int32_t m, int streams)
 
     for (int32_t q = 0; q < m; q++) {
         const int fits = job->code[q] == GRAFT_OK && is_within(job->graph[q], graph) &&
-                         is_within(job->messages[q], messages) && is_within(job->live[q], job->items[q]);
+                         is_within(job->messages[q], messages) && is_within(job->live[q], job->items[q]) &&
+                         is_within(job->peak[q], job->items[q]);
 
         if (!fits)
-            diag("rank %d: %s; graph %.0f, by formula %.0f; messages %.0f, by formula %.0f; all %.0f, in use %.0f", q,
-                 job->words[q], job->graph[q], graph, job->messages[q], messages, job->items[q], job->live[q]);
+            diag("rank %d: %s; graph %.0f, by formula %.0f; messages %.0f, by formula %.0f; all %.0f, in use %.0f, "
+                 "at most %.0f",
+                 q, job->words[q], job->graph[q], graph, job->messages[q], messages, job->items[q], job->live[q],
+                 job->peak[q]);
         right = right && fits && job->streams[q] == streams;
     }
     ok(right, "%d ranks, edges are %s: memory is that of the formula", m, streams ? "received" : "held");
+}
+
+/* Where edges are most of the memory, create() takes no more than stays. */
+static void test_peak(struct job *job, int32_t m, const char *settings)
+{
+    int right = blocks_run(job, m, settings);
+
+    for (int32_t q = 0; q < m; q++) {
+        const int fits = job->code[q] == GRAFT_OK && is_within(job->peak[q], job->items[q]);
+
+        if (!fits) diag("rank %d: %s; at most %.0f, counted %.0f", q, job->words[q], job->peak[q], job->items[q]);
+        right = right && fits;
+    }
+    ok(right, "%d ranks, %s: the peak of create() is the memory that is counted", m, settings);
 }
 
 /* By default edges are received only where they do not fit. */
@@ -177,6 +203,9 @@ int main(void)
     for (int32_t m = 2; m <= 8; m *= 2) {
         test_formula(job, m, 0);
         test_formula(job, m, 1);
+        test_peak(job, m, "hidden=4");
+        test_peak(job, m, "hidden=4 feature.graph=stream");
+        test_peak(job, m, "model=gcn hidden=4 self_loops=yes symmetrize=yes row_masks=yes feature.graph=stream");
     }
     test_blocks_limit(job, "memory.limit=100", 4, GRAFT_OK, 0);
     test_blocks_limit(job, "memory.limit=12", 4, GRAFT_OK, 1);
