@@ -3,9 +3,10 @@
 """Ranks that share vertices, columns or both: what they send in an epoch, how long it takes, and how far its losses are
 from those of one process: columns.py [options] DATASET ...
 
-Prints a Markdown table for each data set. Column "of theory" is the volume divided by 8 n d (m-1)/m bytes for each sum
-of d columns over m ranks, where all ranks share them (MixGCN, section 3.1.2). n counts the vertices with neighbours:
-the others are in no message."""
+Prints a Markdown table for each data set; with --losses one of the differences alone, for every model and each way to
+share the work, and those of one process that has its vertices in another order. Column "of theory" is the volume
+divided by 8 n d (m-1)/m bytes for each sum of d columns over m ranks, where all ranks share them (MixGCN, section
+3.1.2). n counts the vertices with neighbours: the others are in no message."""
 import argparse
 import json
 import os
@@ -20,6 +21,12 @@ MODEL = ["model=sage", "layers=3", "hidden=128", "row_masks=no", "reuse_input=no
 COMPARED = ["parallel=partition partition=stream", "parallel=partition partition=block halo.cover=post",
             "parallel=partition partition=hash halo.cover=post", "parallel=grid partition=stream",
             "parallel=feature partition=block", "parallel=feature partition=block halo.codec=q8"]
+MODELS = ["model=sage", "model=sage aggregator=sum", "model=sage aggregator=max", "model=gcn", "model=gin",
+          "model=sgc propagation=3", "model=appnp propagation=3"]
+MODES = ["parallel=partition partition=stream", "parallel=partition partition=stream workers.sparse=1 threads=2",
+         "parallel=feature partition=block", "parallel=feature partition=block workers.sparse=1 threads=2",
+         "parallel=feature partition=block feature.graph=stream", "parallel=feature partition=block row_masks=yes",
+         "parallel=grid partition=stream"]
 
 
 def arguments(root):
@@ -28,8 +35,8 @@ def arguments(root):
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4, 8], help="default: 2 4 8")
     parser.add_argument("--epochs", type=int, default=20, help="default: %(default)s")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="options of graft-train for all")
-    parser.add_argument("--compare", nargs="+", metavar="'KEY=VALUE ...'", default=COMPARED,
-                        help="sets of options instead of the usual ones")
+    parser.add_argument("--compare", nargs="+", metavar="'KEY=VALUE ...'", help="sets of options, not the usual ones")
+    parser.add_argument("--losses", action="store_true", help="differences of losses of every model")
     parser.add_argument("--launcher", default=shutil.which("mpiexec.openmpi") or "mpiexec", help="default: %(default)s")
     parser.add_argument("--build", default=os.path.join(root, "build"), help="folder of graft-train")
     return parser.parse_args()
@@ -73,17 +80,33 @@ def off(report, one):
     return max(abs(a["loss"] / b["loss"] - 1) for a, b in zip(report["history"], one["history"]))
 
 
+def print_losses(options, dataset, ranks):
+    modes = options.compare or MODES
+    print(f"\n{os.path.basename(os.path.normpath(dataset))}, {ranks} ranks\n")
+    print("| model | one process, `order=rcm` |", *(f" `{mode}` |" for mode in modes))
+    print("|---" * (2 + len(modes)) + "|")
+    for model in MODELS:
+        one = train(options, dataset, model, 1)
+        again = train(options, dataset, f"{model} order=rcm", 1)
+        reports = [again, *(train(options, dataset, f"{model} {mode}", ranks) for mode in modes)]
+        print(f"| `{model}` |", *(f"{off(report, one):.1e} |" for report in reports), flush=True)
+
+
 def main():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     options = arguments(root)
     for dataset in options.datasets:
+        if options.losses:
+            for ranks in options.ranks:
+                print_losses(options, dataset, ranks)
+            continue
         one, linked = train(options, dataset, "", 1), count_linked(dataset)
         name = os.path.basename(os.path.normpath(dataset))
         print(f"\n{name}, {one['vertices']} vertices, {linked} with neighbours\n")
         print("| ranks | options | MB in an epoch | of theory | largest difference of a loss | s per epoch |")
         print("|---|---|---|---|---|---|")
         for ranks in options.ranks:
-            for settings in options.compare:
+            for settings in options.compare or COMPARED:
                 report = train(options, dataset, settings, ranks)
                 sent = report["halo_bytes_per_epoch"]
                 whole = "parallel=feature" in settings and "codec" not in settings
