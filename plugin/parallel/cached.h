@@ -10,7 +10,8 @@
  * them; and in a batch.
  *
  * With hec.miss=fetch a row that the cache does not have is computed by its owner in the same batch, and its gradient
- * is sent to the owner. With empty caches a batch over ranks equals one batch of all their seeds in one process.
+ * is sent to the owner. The cache has it from the next batch on. With empty caches a batch over ranks equals one batch
+ * of all their seeds in one process.
  *
  * In one process (Fey et al. 2021, "GNNAutoScale") the caches have rows of all vertices. Each batch stores those of its
  * own vertices, and reads those of their other neighbours. There is no comm then, and nothing is sent.
@@ -52,6 +53,13 @@ struct gr_fetch {
     int32_t *row;             /* [rows sent] of the sources of the block */
 };
 
+/** Rows that the last batch fetched, until the next one stores them: a batch that is repeated finds what it found. */
+struct gr_fetched {
+    int64_t  batch, count, capacity;
+    int32_t *vertex; /* [capacity] of the halo */
+    float   *rows;   /* [capacity x width] */
+};
+
 struct gr_cached_layer {
     int32_t               index;
     int64_t               width; /* columns of its rows */
@@ -67,9 +75,10 @@ struct gr_cached_layer {
     float         *rows;   /* [n_rows and fetched rows x width] space for them, of sums */
 
     /* With hec.miss=fetch: */
-    struct gr_fetch fetch;
-    graft_matrix   *halo_transpose;              /* [fetched rows x n_dst] of the edges from them, of sums; or NULL */
-    int64_t         fetched_rows, fetched_bytes; /* since the trainer was made; bytes also of gradients */
+    struct gr_fetch   fetch;
+    struct gr_fetched fetched;
+    graft_matrix     *halo_transpose;              /* [fetched rows x n_dst] of the edges from them, of sums; or NULL */
+    int64_t           fetched_rows, fetched_bytes; /* since the trainer was made; bytes also of gradients */
 };
 
 struct gr_cached {
@@ -163,7 +172,8 @@ void gr_cached_fini(struct gr_cached *cached);
 /** Forget all rows, also those that are on their way. Not collective. */
 void gr_cached_forget(struct gr_cached *cached);
 
-/** A batch begins: store what was sent `delay` batches before. Collective. \return OK; ERR_PEER. */
+/** A batch begins: store what was sent `delay` batches before, and what the last batch fetched. Collective.
+ *  \return OK; ERR_PEER. */
 int32_t gr_cached_begin(struct gr_cached *cached, int64_t batch, struct gr_team team, graft_error *error);
 /** Choose the rows that it sends, tell the receivers, and have place for what they send. vertex[0 .. n_src[l]-1] are
  *  the owned sources of the block of layer l. Collective. \return OK; ERR_PEER. */
@@ -174,11 +184,14 @@ int32_t gr_cached_push(struct gr_cached *cached, struct gr_run *run, struct gr_c
 /** A row of floats or bfloat16, as floats. */
 void    gr_cached_copy_row(const graft_dense *x, int64_t row, float *to);
 
-/** Tell the owners of fetch->vertex[count] that this rank needs their rows: fetch->row[] become the owned vertices that
- *  others need of it, by rank. Memory belongs to `budget`. Collective; `rc` is what this rank has failed in before.
- *  \return OK; ERR_NOMEM or the error of a rank: the same on all ranks; ERR_PEER. */
-int32_t gr_fetch_ask(struct gr_cached *cached, struct gr_budget *budget, struct gr_fetch *fetch, int32_t rc,
+/** Tell the owners of layer->fetch.vertex[count] that this rank needs their rows: fetch.row[] become the owned vertices
+ *  that others need of it, by rank. Memory belongs to `budget`. Collective; `rc` is what this rank has failed in
+ *  before. \return OK; ERR_NOMEM or the error of a rank: the same on all ranks; ERR_PEER. */
+int32_t gr_fetch_ask(struct gr_cached *cached, struct gr_budget *budget, struct gr_cached_layer *layer, int32_t rc,
                      graft_error *error);
+/** Store the rows that the last batch fetched, unless it is repeated. */
+void    gr_fetch_store(struct gr_cached *cached, struct gr_cached_layer *layer, int threads);
+void    gr_fetched_fini(struct gr_cached *cached, struct gr_fetched *fetched);
 /** Have space for the rows of all layers. \return OK; ERR_NOMEM: on this rank alone. */
 int32_t gr_fetch_reserve(struct gr_cached *cached, struct gr_budget *budget, graft_error *error);
 /** to[fetch.count x width] = rows of the owners; x are those of this rank. Collective. \return OK; ERR_PEER. */

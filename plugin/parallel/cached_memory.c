@@ -87,8 +87,9 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_budget *budget, 
                                  graft_error *error)
 {
     const struct gr_sampling_options *options = &c->context->options.sampling;
+    const int64_t                     stored = c->fetches ? c->halo->count : c->most[GR_RECEIVE]; /* at once */
     int32_t rc = gr_cache_init(&layer->cache, budget, c->halo->count, options->cache_rows, layer->width,
-                               gr_cache_bits[options->cache_codec], c->most[GR_RECEIVE], error);
+                               gr_cache_bits[options->cache_codec], stored, error);
 
     if (rc == GRAFT_OK)
         rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, layer->last_sent, c->links->send_start[c->comm->n_ranks], error);
@@ -187,6 +188,7 @@ void gr_cached_fini(struct gr_cached *c)
             drop_push(&c->layer[l].push[d]);
             gr_messages_fini(&c->layer[l].push[d].messages);
         }
+        gr_fetched_fini(c, &c->layer[l].fetched);
     }
     *c = (struct gr_cached){ 0 };
 }
@@ -196,6 +198,7 @@ void gr_cached_forget(struct gr_cached *c)
     c->is_filled = 0;
     for (int32_t l = c->first; l < c->n_layers; l++) {
         gr_cache_forget(&c->layer[l].cache);
+        c->layer[l].fetched.count = 0;
         if (c->comm != NULL) forget_sent(c, &c->layer[l]);
         for (int64_t d = 0; d < c->delay; d++) drop_push(&c->layer[l].push[d]);
     }

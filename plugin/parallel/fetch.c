@@ -62,12 +62,41 @@ done:
     return rc;
 }
 
-int32_t gr_fetch_ask(struct gr_cached *c, struct gr_budget *budget, struct gr_fetch *fetch, int32_t rc,
+void gr_fetched_fini(struct gr_cached *c, struct gr_fetched *fetched)
+{
+    gr_budget_charge(c->budget, GR_USE_MESSAGES, -gr_bytes(fetched->vertex) - gr_bytes(fetched->rows));
+    gr_free(c->context, fetched->vertex);
+    gr_free(c->context, fetched->rows);
+    *fetched = (struct gr_fetched){ 0 };
+}
+
+/* Space for the rows of this batch; those of the last one have been stored. */
+static int32_t reserve_fetched(struct gr_cached *c, struct gr_cached_layer *layer, graft_error *error)
+{
+    struct gr_fetched *fetched = &layer->fetched;
+    const int64_t      more = gr_smaller(layer->fetch.count + layer->fetch.count / 4, c->halo->count);
+    int32_t            rc = GRAFT_OK;
+
+    if (c->life.life == 0 || layer->fetch.count <= fetched->capacity) return GRAFT_OK;
+    gr_fetched_fini(c, fetched);
+    GR_TRY(
+        gr_budget_check(c->budget, (double)more * 4.0 * (double)(layer->width + 1), "messages (fetched rows)", error));
+    GR_TRY(GR_NEW(c->context, fetched->vertex, more, error));
+    GR_TRY(GR_NEW(c->context, fetched->rows, more * layer->width, error));
+    fetched->capacity = more;
+done:
+    gr_budget_charge(c->budget, GR_USE_MESSAGES, gr_bytes(fetched->vertex) + gr_bytes(fetched->rows));
+    return rc;
+}
+
+int32_t gr_fetch_ask(struct gr_cached *c, struct gr_budget *budget, struct gr_cached_layer *layer, int32_t rc,
                      graft_error *error)
 {
-    int64_t asked;
+    struct gr_fetch *fetch = &layer->fetch;
+    int64_t          asked;
 
     if (rc == GRAFT_OK) rc = make_starts(c, budget, fetch, error);
+    if (rc == GRAFT_OK) rc = reserve_fetched(c, layer, error);
     GR_TRY(gr_comm_agree(c->comm, rc, error));
     list_places(c, fetch);
     GR_TRY(tell_counts(c, fetch, error));
@@ -113,6 +142,27 @@ static void copy_sources(void *arg, int64_t chunk, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) gr_cached_copy_row(p->x, p->fetch->row[i], p->to + i * p->x->n_cols);
 }
 
+static void keep_fetched(const struct gr_cached *c, struct gr_cached_layer *layer, const float *rows)
+{
+    const struct gr_fetch *fetch = &layer->fetch;
+    struct gr_fetched     *fetched = &layer->fetched;
+
+    if (c->life.life == 0 || fetch->count == 0) return;
+    for (int64_t i = 0; i < fetch->count; i++) fetched->vertex[i] = (int32_t)fetch->vertex[i];
+    memcpy(fetched->rows, rows, (uint64_t)(fetch->count * layer->width) * sizeof *rows);
+    fetched->count = fetch->count;
+    fetched->batch = c->batch;
+}
+
+void gr_fetch_store(struct gr_cached *c, struct gr_cached_layer *layer, int threads)
+{
+    struct gr_fetched *fetched = &layer->fetched;
+
+    if (fetched->count > 0 && fetched->batch != c->batch)
+        (void)gr_cache_store(&layer->cache, fetched->vertex, fetched->count, fetched->rows, fetched->batch, threads);
+    fetched->count = 0;
+}
+
 /* Rows and bytes that this rank receives or sends back. */
 static void count_fetched(struct gr_cached_layer *layer, int64_t width)
 {
@@ -133,6 +183,7 @@ int32_t gr_fetch_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_
     gr_parallel_chunks(team, count * x->n_cols, count, GR_ROWS_AT_ONCE, copy_sources, &copying);
     GR_TRY(gr_comm_alltoallv(c->comm, c->asked, fetch->start[GR_SEND], to, fetch->start[GR_RECEIVE],
                              x->n_cols * (int64_t)sizeof *to, error));
+    keep_fetched(c, layer, to);
     layer->fetched_rows += fetch->count;
     count_fetched(layer, x->n_cols);
 done:

@@ -39,6 +39,7 @@ int32_t gr_cached_begin(struct gr_cached *c, int64_t batch, struct gr_team team,
 
         if (push->in_flight) GR_TRY(receive_push(c, &c->layer[l], push, team, error));
         push->is_sent = 0;
+        gr_fetch_store(c, &c->layer[l], team.threads);
     }
 done:
     return rc;

@@ -149,15 +149,20 @@ int64_t gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count,
 
     GR_ASSERT(count <= c->most);
     if (c->capacity == 0) return 0;
-    for (int64_t i = 0; i < count; i++) c->assigned[i] = place_row(c, vertex[i]);
-    c->counts.stored += count;
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t there = c->row_of[vertex[i]];
+
+        c->assigned[i] = there != GR_NOT_CACHED && c->since[there] > now ? GR_NOT_CACHED : place_row(c, vertex[i]);
+        c->counts.stored += c->assigned[i] != GR_NOT_CACHED;
+    }
     threads = gr_threads_worth(threads, count * c->codec.width);
 #pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : unfit)
     for (int64_t i = 0; i < count; i++) {
         const int32_t row = c->assigned[i];
-        uint8_t      *record = c->bytes + row * c->row_bytes;
+        uint8_t      *record;
 
-        if (c->row_of[vertex[i]] != row) continue; /* another of these rows has its place */
+        if (row == GR_NOT_CACHED || c->row_of[vertex[i]] != row) continue; /* another of these rows has its place */
+        record = c->bytes + row * c->row_bytes;
         c->since[row] = now;
         /* A row that had no code in its message was received as NaN. */
         if ((c->has_no_messages || !isnan(from[i * c->codec.width])) &&

@@ -58,8 +58,8 @@ int64_t gr_cache_find(struct gr_cache *cache, const int32_t *vertex, int64_t cou
                       int threads, int32_t *rows);
 /** to[count x width] = the rows, or zeros for GR_NOT_CACHED. */
 void    gr_cache_load(const struct gr_cache *cache, const int32_t *rows, int64_t count, int threads, float *to);
-/** Store from[count x width], the rows of `vertex`, each of which is given once. Rows that fit no code are not stored,
- *  and no rows of messages whose first element is NaN. Returns how many these are. */
+/** Store from[count x width], the rows of `vertex`, each of which is given once. A later row of the vertex stays. Rows
+ *  that fit no code are not stored, and no rows of messages whose first element is NaN. Returns how many these are. */
 int64_t gr_cache_store(struct gr_cache *cache, const int32_t *vertex, int64_t count, const float *from, int64_t now,
                        int threads);
 

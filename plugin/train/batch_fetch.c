@@ -57,7 +57,9 @@ static int32_t extend_batch(void *arg, const struct gr_subgraph *made, int32_t l
 
     *fetch = (struct gr_fetch){ 0 };
     if (rc == GRAFT_OK) rc = find_missing(r->setup, r->batches, made->batch, l, error);
-    GR_TRY(gr_fetch_ask(&r->cached, &r->batches->budget, fetch, rc, error));
+    rc = gr_fetch_ask(&r->cached, &r->batches->budget, &r->cached.layer[l], rc, error);
+    gr_batches_charge(r->setup, &r->budget, r->charged, 1);
+    GR_TRY(rc);
     rc = gr_comm_agree(comm, add_asked(made, fetch, fetch->start[GR_SEND][comm->n_ranks], error), error);
 done:
     return rc;

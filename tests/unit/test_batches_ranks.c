@@ -104,7 +104,7 @@ static void test_same_batch(const char *model, int32_t n_ranks, const char *part
     free_job(job);
 }
 
-static const char fetched[] = "hec.miss=fetch aep.rows=0";
+static const char fetched[] = "hec.miss=fetch aep.rows=0 hec.life=0";
 
 /* Rows of other ranks that batches need come from their owners, and gradients go back: a batch is one of all ranks. */
 static void test_fetch(void)
@@ -136,8 +136,8 @@ static void test_equal_draws(void)
 
         snprintf(one_layer, sizeof one_layer, "layers=1 %s", by_degree);
         test_same_batch("sage", n, "hash", &plain, one_layer, "fanout=1000");
-        test_same_batch("sage", n, "hash", &plain, by_degree, "fanout=1000 hec.miss=fetch aep.rows=0");
-        test_same_batch("gin", n, "block", &plain, by_degree, "fanout=1000 hec.miss=fetch aep.rows=0");
+        test_same_batch("sage", n, "hash", &plain, by_degree, "fanout=1000 hec.miss=fetch aep.rows=0 hec.life=0");
+        test_same_batch("gin", n, "block", &plain, by_degree, "fanout=1000 hec.miss=fetch aep.rows=0 hec.life=0");
     }
 }
 
@@ -343,7 +343,10 @@ int main(void)
     test_few_neighbours("sage", "");
     test_few_neighbours("sage", fetched);
     test_few_neighbours("gat", "");
-    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch aep.rows=0");
+    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch aep.rows=0 hec.life=0");
+    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch aep.rows=0 hec.life=9");
+    test_fetched_losses("gcn", 3, &plain, "batch_size=15 hec.miss=fetch aep.rows=0 hec.life=9 hec.rows=30");
+    test_fetched_losses("gat", 3, &plain, "batch_size=15 hec.miss=fetch aep.rows=9 hec.life=5 aep.delay=3 hec.rows=50");
     test_fetched_losses("gat", 5, &weighted, "batch_size=17 hec.miss=fetch aep.rows=5");
     test_fetched_losses("gin", 4, &plain, "batch_size=21 hec.miss=fetch aep.rows=500 hec.rows=500 aep.delay=2");
     test_without_rows("aep.rows=0");
