@@ -63,7 +63,8 @@ int64_t     gr_budget_bytes(const struct gr_budget *budget, enum gr_use use);
 int64_t     gr_budget_total(const struct gr_budget *budget);
 const char *gr_use_name(enum gr_use use);
 const char *gr_use_help(enum gr_use use);
-/** "features 1.0, graph 2.0, ...", in MB; where `planned` is set and a plan is larger, the plan. */
+/** "features 1.0, graph 2.0, ...", in MB. With `planned` a plan that is larger counts, and uses below 0.05 MB are left
+ *  out. */
 void        gr_budget_text(const struct gr_budget *budget, int planned, char *text, uint64_t capacity);
 
 #endif

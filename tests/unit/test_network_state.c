@@ -229,6 +229,7 @@ static int32_t refuse_training(struct host *host, struct network_rank *n)
 
     for (int k = 0; k < 2; k++) {
         NETWORK_CHECK(refuses(host, network_train(host, n, 0, 1, NULL), GRAFT_ERR_NOMEM, "training: ") == GRAFT_OK);
+        NETWORK_CHECK(strstr(host->error.message, " 0.0") == NULL); /* what takes nothing is not listed */
         NETWORK_CHECK(n->networks->info(n->network, &info, &host->error) == GRAFT_OK && info.bytes <= 1000000);
     }
     NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
