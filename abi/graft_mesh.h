@@ -110,7 +110,10 @@ typedef struct graft_meshes {
     uint32_t reserved;
 
     /** Create a mesh. Ranks compare the boxes around their nodes, and then exchange ids with ranks whose boxes meet
-     *  only. With GHOSTS each edge goes to the owner of its target, if that rank does not have it.
+     *  only. With GHOSTS each edge goes to the owner of its target, if that rank does not have it. That no two ranks
+     *  have one id at places which are far apart is checked for one id in 16, which are sent to ranks anywhere; with
+     *  option check=full for all. A mistake of few ids that is not noticed makes a node of each place: then n_nodes of
+     *  info(), of all ranks, is more than there are ids.
      * \param[in]  transport  Borrowed until destroy(). NULL: one rank.
      * \param[out] mesh       Unchanged on failure.
      * \return OK; ERR_ARG (null, strides, types, dim, ranks that disagree); ERR_FORMAT (an id that is negative or
@@ -119,7 +122,7 @@ typedef struct graft_meshes {
      *         node, two owners of a node, an edge as long as half a period: the message has rank, row and what was
      *         found); ERR_UNSUPPORTED (2147483647 rows or edges of a rank, or more); ERR_NOMEM; ERR_PEER. The same on
      *         all ranks, but for a null context or an invalid transport.
-     * Options that a mesh reads: halo.timeout, which its networks have too, and threads.
+     * Options that a mesh reads: halo.timeout, which its networks have too, threads and check.
      * [one-caller] [starts-openmp]. Collective. Memory: see info(); while it runs up to three times the bytes of the
      * arrays given, and 32 + 16 dim bytes for each node in the box of another rank. Source: nekRS-ML, plugin gnn, for
      * SHARED. Since 1. */

@@ -6,6 +6,7 @@
  * cells.c      edges of cells
  * adjacency.c  edges of a rank, each once, by target and by the id of their source
  * meeting.c    which nodes other ranks have too
+ * far_copies.c one id at places that are far apart
  * ghosts.c     owners, edges of owners, and their halo
  * shared.c     copies of shared nodes, weights
  * field.c      values on rows of the host
@@ -73,7 +74,11 @@ struct gr_meeting {
  *  Collective. gr_meeting_fini() is due always. \return OK; ERR_ARG (ranks disagree); ERR_FORMAT (owners or coordinates
  *  of a node disagree); ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meeting, graft_error *error);
-void    gr_meeting_fini(const graft_context *context, struct gr_meeting *meeting);
+/** Compare coordinates of nodes with the same id on any two ranks: of some ids, or with check=full of all. Collective.
+ *  \return OK; ERR_FORMAT; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_local_compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error);
+
+void gr_meeting_fini(const graft_context *context, struct gr_meeting *meeting);
 
 /** What a rank adds to the sizes of all: nodes and edges of which no lower rank has a copy. */
 struct gr_mesh_once {

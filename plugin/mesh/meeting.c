@@ -323,6 +323,7 @@ int32_t gr_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meet
     m.route.is_peer = m.meets;
     GR_TRY(exchange_nodes(&m, error));
     GR_TRY(gr_comm_agree(local->comm, match_nodes(&m, meeting, error), error));
+    rc = gr_local_compare_far(local, m.tolerance, error);
 done:
     gr_route_fini(&m.route);
     gr_free(local->context, m.record);

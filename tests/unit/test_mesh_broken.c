@@ -204,6 +204,58 @@ static void test_half_period(int how)
     if (!ok(fault == NULL, "edges of half a period are refused, cut %d", how)) diag("%s", fault);
 }
 
+/* Nodes of the last rank get ids of the first one, `far_ids` of them. The ranks are not neighbours. */
+static int far_ids;
+
+static int is_of_rank_alone(const struct mesh_cut *cut, int32_t rank, int64_t node)
+{
+    return cut->has_node[rank * cut->mesh->n_nodes + node] && mesh_cut_node_ranks(cut, node) == 1;
+}
+
+static int32_t far_ids_body(struct host *host)
+{
+    const graft_meshes *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
+    graft_mesh         *mesh = NULL;
+    struct mesh_part    part;
+    int64_t             node = 0;
+    int                 left = host->rank == BROKEN_RANKS - 1 ? far_ids : 0;
+    int32_t             rc;
+
+    mesh_part_init(&part, &broken.cut, host->rank);
+    for (int64_t r = 0; r < part.args.n_rows && left > 0; r++) {
+        if (!is_of_rank_alone(&broken.cut, host->rank, part.node[r])) continue;
+        while (!is_of_rank_alone(&broken.cut, 0, node)) node++;
+        part.id[r] = broken.cut.mesh->id[node++];
+        left--;
+    }
+    rc = meshes->create(host->api->context, &host->transport, &part.args, &mesh, &host->error);
+    mesh_part_fini(&part);
+    meshes->destroy(mesh);
+    if (rc == GRAFT_ERR_FORMAT && strstr(host->error.message, " on rank 0, and ") != NULL &&
+        strstr(host->error.message, " on rank 2") != NULL)
+        return GRAFT_OK;
+    return host->error.code = GRAFT_ERR_STATE;
+}
+
+static void test_far_ids(int how, int count, const char *check)
+{
+    const char *const   settings[] = { "threads=1", check, NULL };
+    static struct hosts hosts;
+    struct sample       sample = { 7 };
+    struct test_mesh    large;
+    const char         *fault;
+
+    far_ids = count;
+    test_mesh_init(&large, &sample, SHAPE_QUADS, 24, 0, 1000000);
+    mesh_cut_init(&broken.cut, &large, &sample, BROKEN_RANKS, how);
+    hosts_run(&hosts, BROKEN_RANKS, settings, far_ids_body, NULL);
+    fault = hosts_fault(&hosts);
+    mesh_cut_fini(&broken.cut);
+    test_mesh_fini(&large);
+    if (!ok(fault == NULL, "%d ids at places that are far apart are refused with %s, cut %d", count, check, how))
+        diag("%s", fault);
+}
+
 int main(void)
 {
     struct sample sample = { 4 };
@@ -213,6 +265,10 @@ int main(void)
     test_broken(BROKEN_RANKS);
     test_half_period(0);
     test_half_period(CUT_SHARED);
+    test_far_ids(0, 1, "check=full");
+    test_far_ids(CUT_SHARED, 1, "check=full");
+    test_far_ids(0, 150, "check=args");
+    test_far_ids(CUT_SHARED, 150, "check=args");
     test_mesh_fini(&broken.mesh);
     return done();
 }

@@ -1,0 +1,134 @@
+/* One id for nodes at different places, on ranks whose boxes do not meet, so that neither hears of the other's. A rank
+ * that the id chooses compares them: all ids with check=full, else some of them. A mistake in numbers, such as those of
+ * the rank in the place of global ones, concerns many ids.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/route.h"
+#include "mesh/build.h"
+
+#include <string.h>
+
+enum { ONE_IN = GR_LIMIT(16, 1) }; /* ids */
+
+struct far {
+    const struct gr_local_mesh *local;
+    double                      tolerance;
+    uint64_t                    one_in;
+    struct gr_route             route;
+    char                       *out, *in; /* id and coordinates of nodes */
+    int64_t                    *id;       /* of those received */
+    struct gr_id_table          table;
+};
+
+static int64_t far_bytes(const struct far *f)
+{
+    return (1 + f->local->args->dim) * (int64_t)sizeof(double);
+}
+
+/* Bits of an id: the higher half chooses the rank, the lower one whether it is sent. */
+static uint64_t mix(int64_t id)
+{
+    uint64_t bits = (uint64_t)id * 0x9e3779b97f4a7c15u;
+
+    bits = (bits ^ bits >> 32) * 0xd6e8feb86659fd93u;
+    return bits ^ bits >> 32;
+}
+
+static void pack(const struct far *f, int64_t node, char *to)
+{
+    memcpy(to, &f->local->id[node], sizeof f->local->id[node]);
+    for (int c = 0; c < f->local->args->dim; c++) {
+        const double x = gr_field_at(&f->local->x, f->local->row_of[node], c);
+
+        memcpy(to + (1 + c) * (int64_t)sizeof x, &x, sizeof x);
+    }
+}
+
+/* Count (out NULL) or pack the nodes for each rank. */
+static void choose_nodes(struct far *f)
+{
+    const uint64_t n_ranks = (uint64_t)f->local->comm->n_ranks;
+
+    for (int64_t node = 0; node < f->local->n; node++) {
+        const uint64_t bits = mix(f->local->id[node]);
+        const int32_t  q = (int32_t)((bits >> 32) % n_ranks);
+
+        if ((uint32_t)bits % f->one_in != 0) continue;
+        if (f->out == NULL) f->route.out[q + 1]++;
+        else pack(f, node, f->out + gr_route_take(&f->route, q, 1) * far_bytes(f));
+    }
+}
+
+static int32_t send_nodes(struct far *f, graft_error *error)
+{
+    const graft_context *context = f->local->context;
+    int32_t              rc;
+
+    choose_nodes(f);
+    GR_TRY(gr_route_plan(&f->route, error));
+    rc = GR_NEW(context, f->out, gr_route_n_out(&f->route) * far_bytes(f), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, f->in, gr_route_n_in(&f->route) * far_bytes(f), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, f->id, gr_route_n_in(&f->route), error);
+    if (rc == GRAFT_OK) rc = gr_id_table_init(context, &f->table, f->id, gr_route_n_in(&f->route), error);
+    GR_TRY(gr_comm_agree(f->local->comm, rc, error));
+    choose_nodes(f);
+    gr_route_rewind(&f->route);
+    rc = gr_route_send(&f->route, f->out, f->in, far_bytes(f), error);
+done:
+    return rc;
+}
+
+static int32_t sender_of(const struct far *f, int64_t item)
+{
+    int32_t q = 0;
+
+    while (item >= f->route.in[q + 1]) q++;
+    return q;
+}
+
+static double received_at(const struct far *f, int64_t item, int c)
+{
+    double x;
+
+    memcpy(&x, f->in + item * far_bytes(f) + (1 + c) * (int64_t)sizeof x, sizeof x);
+    return x;
+}
+
+static int32_t compare_received(struct far *f, graft_error *error)
+{
+    const graft_mesh_args *args = f->local->args;
+
+    for (int64_t k = 0; k < gr_route_n_in(&f->route); k++) {
+        int32_t first;
+
+        memcpy(&f->id[k], f->in + k * far_bytes(f), sizeof f->id[k]);
+        first = gr_id_table_add(&f->table, (int32_t)k);
+        for (int c = 0; c < args->dim; c++) {
+            const double x = received_at(f, first, c), y = received_at(f, k, c);
+
+            if (!(fabs(gr_nearest_image(x - y, args->period[c])) <= f->tolerance))
+                return gr_fail(error, GRAFT_ERR_FORMAT,
+                               "node %lld: its coordinate %d is %.17g on rank %d, and %.17g on rank %d",
+                               (long long)f->id[k], c, x, sender_of(f, first), y, sender_of(f, k));
+        }
+    }
+    return GRAFT_OK;
+}
+
+int32_t gr_local_compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error)
+{
+    const int  is_full = local->context->options.library.check == GR_CHECK_FULL;
+    struct far f = { .local = local, .tolerance = tolerance, .one_in = is_full ? 1 : ONE_IN };
+    int32_t    rc;
+
+    if (local->comm->n_ranks == 1) return GRAFT_OK;
+    GR_TRY(gr_comm_agree(local->comm, gr_route_init(&f.route, local->comm, error), error));
+    GR_TRY(send_nodes(&f, error));
+    rc = gr_comm_agree(local->comm, compare_received(&f, error), error);
+done:
+    gr_route_fini(&f.route);
+    gr_free(local->context, f.out);
+    gr_free(local->context, f.in);
+    gr_free(local->context, f.id);
+    gr_id_table_fini(local->context, &f.table);
+    return rc;
+}
