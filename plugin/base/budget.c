@@ -75,8 +75,8 @@ void gr_budget_text(const struct gr_budget *budget, int planned, char *text, uin
         const double bytes = planned ? larger_of_plan(budget, use) : (double)gr_budget_bytes(budget, (enum gr_use)use);
 
         if (planned && bytes < 0.05e6) continue;
-        at += (uint64_t)snprintf(text + at, capacity - at, "%s%s %.1f", at > 0 ? ", " : "", uses[use].name,
-                                 bytes * 1e-6);
+        at +=
+            (uint64_t)snprintf(text + at, capacity - at, "%s%s %.1f", at > 0 ? ", " : "", uses[use].name, bytes * 1e-6);
     }
     if (at == 0) snprintf(text, capacity, "nothing yet");
 }
