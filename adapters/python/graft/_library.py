@@ -46,7 +46,7 @@ def load(path: str | os.PathLike[str] | None = None) -> Any:
             _refuse(file, str(error))
         try:
             library.graft_open
-        except AttributeError:
+        except (AttributeError, ffi.error):
             raise VersionError(f"'{file}' exports no graft_open: it is not a Graft library") from None
         _loaded[file] = library
     return _loaded[file]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections import deque
 from typing import Any, Callable, Iterator
 
 from . import _library
 from ._abi import ABI_VERSION, IDS, ffi
-from .errors import StateError, VersionError, new_error, raise_error, text_of
+from .errors import ArgumentError, StateError, VersionError, new_error, raise_error, text_of
 
 _INTERFACES = {"graft_mxm": IDS["GRAFT_MXM_ID"], "graft_data_interface": IDS["GRAFT_DATA_ID"],
                "graft_train": IDS["GRAFT_TRAIN_ID"], "graft_models": IDS["GRAFT_MODEL_ID"],
@@ -42,6 +43,14 @@ def to_dict(struct: Any) -> dict[str, Any]:
     return found
 
 
+def path_bytes(path: str | os.PathLike[str]) -> bytes:
+    """A path for the library, where it ends with a byte 0."""
+    found = os.fsencode(path)
+    if b"\0" in found:
+        raise ArgumentError(f"path {path!r} has a byte 0, expected none")
+    return found
+
+
 def option_text(value: object) -> str:
     """The text of a Python value, as options have it."""
     if isinstance(value, bool):
@@ -68,6 +77,7 @@ class Context:
                  log: Log | None = None, **more: object) -> None:
         self._library = _library.load(library)
         self._lock = threading.RLock()
+        self._to_free: deque[tuple[Any, ...]] = deque()
         self._tables: dict[str, Any] = {}
         self._host = self._new_host(log or _log_to_logging)
         opened, error = ffi.new("graft_api **"), new_error()
@@ -110,9 +120,31 @@ class Context:
         error = new_error()
         with self._lock:
             status = function(*arguments, error)
+        self._free_waiting()
         if status < 0:
             raise_error(status, error)
         return status
+
+    def owner(self, thing: object, function: Any, *arguments: Any) -> weakref.finalize:
+        """Let an object of the library live as long as `thing`. What is returned frees it earlier."""
+        finalizer = weakref.finalize(thing, self._free, function, *arguments)
+        finalizer.atexit = False
+        return finalizer
+
+    def _free(self, *what: Any) -> None:
+        """Free an object now, or after the call of another thread. It never waits, as the garbage collector calls it
+        in any thread, which may hold locks that the other one needs."""
+        self._to_free.append(what)
+        self._free_waiting()
+
+    def _free_waiting(self) -> None:
+        while self._to_free and self._lock.acquire(blocking=False):
+            try:
+                while self._to_free:
+                    function, *arguments = self._to_free.popleft()
+                    function(*arguments)
+            finally:
+                self._lock.release()
 
     def enumerate(self, function: Any, kind: str, *first: Any) -> Iterator[Any]:
         """The structs that a function gives by their number, until it has no more."""
@@ -156,6 +188,8 @@ class Context:
         return options[key]["value"]
 
     def _set(self, key: str, value: str) -> None:
+        if "\0" in key + value:
+            raise ArgumentError(f"option {key!r} is {value!r}, which has a character 0")
         self.call(self._api.set, self.handle, key.encode(), value.encode())
 
     def __setitem__(self, key: str, value: object) -> None:
@@ -174,8 +208,10 @@ class Context:
     # ---- end ----
 
     def close(self) -> None:
-        """Free the context. Its objects are freed with it, as soon as Python has no more use for them."""
-        self._close()
+        """Free the context, after a call of another thread. Its objects are freed with it, as soon as Python has no
+        more use for them."""
+        with self._lock:
+            self._close()
 
     def __enter__(self) -> Context:
         return self

@@ -2,7 +2,6 @@
 """Ranks: processes of MPI, or threads of this process, that hold a graph together."""
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from ._abi import ffi
@@ -89,8 +88,7 @@ class Graph:
         out = ffi.new("graft_graph **")
         self.context.call(self._graphs.create, self.context.handle, ranks.transport, part, out)
         self._handle, self.ranks = out[0], ranks
-        self._destroy = weakref.finalize(self, self._graphs.destroy, self._handle)
-        self._destroy.atexit = False
+        self._destroy = self.context.owner(self, self._graphs.destroy, self._handle)
 
     @staticmethod
     def _training(dataset: Dataset) -> np.ndarray | None:

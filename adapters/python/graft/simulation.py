@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import weakref
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import arrays
 from ._abi import ffi
-from .context import Context, new, text_of, to_dict
+from .context import Context, new, path_bytes, text_of, to_dict
 from .errors import ArgumentError
 from .training import read_item, write_item
 
@@ -95,8 +94,7 @@ class Mesh:
                           ranks.transport if ranks is not None else ffi.NULL, args, out)
         del kept
         self.n_rows, self._handle = len(coordinates), out[0]
-        self._destroy = weakref.finalize(self, self._meshes.destroy, self._handle)
-        self._destroy.atexit = False
+        self._destroy = self.context.owner(self, self._meshes.destroy, self._handle)
 
     @staticmethod
     def _connect(args: Any, cells: Any, cell_type: str, edges: Any) -> list[Any]:
@@ -180,8 +178,7 @@ class Network:
         self._networks = self.context.interface("graft_networks")
         self.context.call(self._networks.create, mesh._handle, args, out)
         self._handle = out[0]
-        self._destroy = weakref.finalize(self, self._networks.destroy, self._handle)
-        self._destroy.atexit = False
+        self._destroy = self.context.owner(self, self._networks.destroy, self._handle)
 
     # ---- inference ----
 
@@ -278,11 +275,11 @@ class Network:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a safetensors file, complete or not at all."""
-        self.context.call(self._networks.save, self._handle, os.fspath(path).encode())
+        self.context.call(self._networks.save, self._handle, path_bytes(path))
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Read a file of save(), or weights that PyTorch wrote under the same names."""
-        self.context.call(self._networks.load, self._handle, os.fspath(path).encode())
+        self.context.call(self._networks.load, self._handle, path_bytes(path))
 
     def info(self) -> dict[str, Any]:
         out = new("graft_network_info")
@@ -317,8 +314,7 @@ class Stream:
         self._streams = self.context.interface("graft_streams")
         self.context.call(self._streams.create, network._handle, out)
         self._handle = out[0]
-        self._destroy = weakref.finalize(self, self._streams.destroy, self._handle)
-        self._destroy.atexit = False
+        self._destroy = self.context.owner(self, self._streams.destroy, self._handle)
 
     def offer(self, state: Any, target: Any = None, *, time: float = 0.0, first: bool = False) -> None:
         """Offer a state, which may change afterwards. first: no pair connects it with an earlier one."""
@@ -349,10 +345,10 @@ class Stream:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint: a file for each rank."""
-        self.context.call(self._streams.save, self._handle, os.fspath(path).encode())
+        self.context.call(self._streams.save, self._handle, path_bytes(path))
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        self.context.call(self._streams.load, self._handle, os.fspath(path).encode())
+        self.context.call(self._streams.load, self._handle, path_bytes(path))
 
     def close(self) -> None:
         self._destroy()
