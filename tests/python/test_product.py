@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import warnings
+import weakref
 
 import graft
 import numpy as np
@@ -150,6 +151,29 @@ def test_edges_and_new_values():
     assert graft.aggregate(matrix.T, y).shape == (30, 3)
 
 
+def test_a_transpose_and_its_matrix_do_not_keep_each_other():
+    gc.collect()
+    gc.disable()
+    try:
+        matrix, x = graft.Matrix(random_csr()), draw.normal(size=(60, 4)).astype(np.float32)
+        there, transpose = weakref.ref(matrix), matrix.T
+        expected, degrees = graft.aggregate(transpose, x), matrix.degrees().copy()
+        del matrix
+        assert there() is None, "it went without the garbage collector"
+        np.testing.assert_array_equal(graft.aggregate(transpose, x), expected)
+        again = transpose.T
+        assert again is transpose.T and again.T is transpose
+        np.testing.assert_array_equal(again.degrees(), degrees)
+        np.testing.assert_array_equal(transpose.degrees(), np.bincount(again._arrays.indices, minlength=50))
+        again.update_values(2 * again._arrays.values)
+        np.testing.assert_allclose(graft.aggregate(transpose, x), 2 * expected, rtol=1e-5)
+        there = weakref.ref(transpose)
+        del transpose, again
+        assert there() is None
+    finally:
+        gc.enable()
+
+
 def converted(reason, *arguments):
     """A call that warns once, and not again."""
     arrays._warned.clear()
@@ -202,6 +226,21 @@ def test_what_is_refused_by_name():
     a = random_csr()
     assert isinstance(refused("row 59", graft.FormatError, A=(a[0], a[1] + 60 * (np.arange(len(a[1])) > len(a[1]) - 2),
                                                               *a[2:])), ValueError)
+    refused("row_scale has type complex128", row_scale=np.ones(60, complex))
+    refused("bias has type object", bias=np.array([None] * 8))
+    refused(r"A has shape 3, expected two integers", A=(*a[:3], 3))
+    refused(r"A has shape \(1.5, 3\), expected two integers", A=(*a[:3], (1.5, 3)))
+    refused(r"A has shape \(-1, 3\), expected no negative number", A=(*a[:3], (-1, 3)))
+    refused("A.data has 2 dimensions, expected a vector", A=(*a[:2], a[2][:, None], a[3]))
+    refused("A.data has 0 dimensions, expected a vector", A=(*a[:2], np.float32(1), a[3]))
+    for wrong, sentence in (("float16", "dtype is float16"), (np.int32, "dtype is int32"), ("odd", "dtype is odd")):
+        with pytest.raises(graft.ArgumentError, match=sentence):
+            graft.Matrix(a, dtype=wrong)
+    matrix = graft.Matrix(a, dtype=np.float32)
+    with pytest.raises(graft.ArgumentError, match="values has type complex64"):
+        matrix.update_values(a[2].astype(np.complex64))
+    with pytest.raises(graft.ArgumentError, match="was made without values"):
+        graft.Matrix((*a[:2], None, a[3])).update_values(a[2])
     refused("indptr has 59 elements", A=(a[0][:-2], *a[1:]))
     refused("but indptr ends with", A=(a[0] + 1000, *a[1:]))
 
@@ -261,6 +300,46 @@ def test_a_child_process_gets_a_context_of_its_own():
     np.testing.assert_array_equal(graft.aggregate(matrix, x), expected)
 
 
+def test_edges_that_are_refused():
+    for arguments, sentence in ((([0, 1], [0], (2, 2)), "there are 2 sources and 1 targets"),
+                                (([0, 1], [0, 2], (2, 2)), "targets are from 0 to 2, expected 0 to 1"),
+                                (([-1, 1], [0, 1], (2, 2)), "sources are from -1 to 1, expected 0 to 1"),
+                                (([0.5, 1], [0, 1], (2, 2)), "sources has type float64"),
+                                (([0, 1], [0, 1], (2, 2), [1.0]), r"values have shape \(1,\), expected \(2,\)"),
+                                (([0, 1], [0, 1], (2, 2), np.ones(3)), r"values have shape \(3,\), expected \(2,\)"),
+                                (([0, 1], [0, 1], 2), "A has shape 2, expected two integers")):
+        with pytest.raises(graft.ArgumentError, match=sentence):
+            graft.Matrix.from_edges(*arguments)
+    assert graft.Matrix.from_edges([], [], (2, 3)).shape == (2, 3)
+
+
+def test_objects_are_freed_beside_calls_of_other_threads():
+    told, n = [], 20000
+    context = graft.Context(log=lambda level, text: told.append(text))
+    large = graft.Matrix((np.arange(0, 20 * n + 1, 20), draw.integers(0, n, 20 * n), None, (n, n)), context=context)
+    x, entered, failed = np.ones((n, 64), np.float32), threading.Event(), []
+
+    def multiply():
+        for _ in range(10):
+            entered.set()
+            try:
+                graft.aggregate(large, x)
+            except graft.Error as error:
+                failed.append(error)
+
+    worker = threading.Thread(target=multiply)
+    worker.start()
+    entered.wait()
+    while worker.is_alive():
+        graft.Matrix(random_csr(), context=context)
+    worker.join()
+    assert not failed and not told, told
+    assert not context._to_free
+    large.close()
+    context.close()
+    assert not told, told
+
+
 def test_objects_are_freed_in_any_order():
     told = []
     context = graft.Context(log=lambda level, text: told.append(text))
@@ -281,6 +360,8 @@ def test_objects_are_freed_in_any_order():
 def test_a_library_that_is_not_there(tmp_path):
     with pytest.raises(graft.NotFoundError, match="cannot load the Graft library"):
         graft.Context(library=tmp_path / "libgraft.so")
+    with pytest.raises(graft.VersionError, match="exports no graft_open"):
+        graft.Context(library="libm.so.6")
     code = "import graft._library as l; l._HERE = '/none'; l._SONAME = 'libnone.so.1'\n" \
            "import graft\ntry: graft.Context()\nexcept graft.NotFoundError as error: print(error)"
     text = subprocess.run([sys.executable, "-c", "import os; os.environ.pop('GRAFT_LIBRARY', None)\n" + code],

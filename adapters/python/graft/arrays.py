@@ -5,6 +5,7 @@ What is read is converted where it must be, with one warning (CopyWarning) for e
 converted, but refused with a sentence. NumPy is imported when the first array comes."""
 from __future__ import annotations
 
+import operator
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -28,13 +29,30 @@ class CopyWarning(UserWarning):
 _warned: set[str] = set()
 
 
-def warn_once(reason: str) -> None:
+def warn_once(reason: str, detail: str = "") -> None:
+    """Warn of a reason at its first time, at the line of the program that called this package."""
     if reason not in _warned:
         _warned.add(reason)
         depth, frame = 2, sys._getframe(0).f_back
         while frame is not None and frame.f_globals.get("__name__", "").startswith(__package__ + "."):
             depth, frame = depth + 1, frame.f_back
-        warnings.warn(reason, CopyWarning, stacklevel=depth)
+        warnings.warn(reason + detail, CopyWarning, stacklevel=depth)
+
+
+def as_array(x: Any, name: str) -> np.ndarray:
+    """numpy.asarray(); what is no array is refused by its name."""
+    import numpy as np
+    try:
+        return np.asarray(x)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ArgumentError(f"{name} is a {type(x).__module__}.{type(x).__name__}, of which NumPy makes no array: "
+                            f"{error}") from None
+
+
+def check_real(x: np.ndarray, name: str) -> None:
+    """Refuse complex numbers, whose imaginary part would be lost, and what is no number."""
+    if x.dtype.kind not in "fiub" and x.dtype.name not in _FLOATS:
+        raise ArgumentError(f"{name} has type {x.dtype.name}, expected float32 or float64")
 
 
 def is_row_major(x: np.ndarray) -> bool:
@@ -67,7 +85,7 @@ def read_dense(x: Any, name: str, columns: bool = True) -> np.ndarray:
     """A matrix of float32, float64 or bfloat16 that the library can read, with no copy where `x` is one already. A
     vector is a matrix of one column."""
     import numpy as np
-    x = np.asarray(x)
+    x = as_array(x, name)
     if columns and x.ndim == 1:
         x = x[:, None]
     if x.ndim != 2:
@@ -114,12 +132,48 @@ def new_matrix(n_rows: int, n_cols: int, dtype: Any, zeros: bool = False) -> np.
 
 
 def read_vector(x: Any, name: str, length: int, dtype: Any) -> np.ndarray:
-    """A contiguous vector of the given type and length; other numbers are converted to it."""
+    """A contiguous vector of the given type and length; other real numbers are converted to it."""
     import numpy as np
-    x = np.asarray(x)
+    x = as_array(x, name)
+    check_real(x, name)
     if x.shape != (length,):
         raise ArgumentError(f"{name} has shape {x.shape}, expected ({length},)")
     return np.ascontiguousarray(x, dtype)
+
+
+def read_whole(x: Any, name: str, dtype: Any, low: int, high: int) -> np.ndarray:
+    """Whole numbers from `low` to `high`, which may have a type of floats, as a contiguous array with a vertex in each
+    row. What has the type already is not looked at here, but by the library."""
+    import numpy as np
+    x = as_array(x, name)
+    check_real(x, name)
+    if x.dtype != dtype and x.dtype.kind != "b":
+        numbers = x.astype(np.float64) if x.dtype.kind == "f" else x
+        fine = (numbers >= low) & (numbers <= high)
+        if x.dtype.kind == "f":
+            fine &= np.floor(numbers) == numbers
+        if not fine.all():
+            where = tuple(np.argwhere(~fine)[0])
+            raise ArgumentError(f"{name}: vertex {where[0]} has {x[where]}, expected a whole number from {low} to "
+                                f"{high}")
+    return np.ascontiguousarray(x, dtype)
+
+
+def read_whole_vector(x: Any, name: str, length: int, dtype: Any, low: int, high: int) -> np.ndarray:
+    """Whole numbers, one for each vertex."""
+    x = as_array(x, name)
+    if x.shape != (length,):
+        raise ArgumentError(f"{name} has shape {x.shape}, expected ({length},)")
+    return read_whole(x, name, dtype, low, high)
+
+
+def read_ids(x: Any, name: str) -> np.ndarray:
+    """A vector of integers, of any of their types; their range is checked by who uses them."""
+    import numpy as np
+    x = as_array(x, name)
+    if x.ndim != 1 or (x.dtype.kind not in "iu" and x.size > 0):
+        raise ArgumentError(f"{name} has type {x.dtype.name} and {x.ndim} dimensions, expected a vector of integers")
+    return np.ascontiguousarray(x, np.int64)
 
 
 def is_graphblas(x: Any) -> bool:
@@ -150,7 +204,7 @@ class Csr:
 
 def _read_indices(x: Any, name: str) -> np.ndarray:
     import numpy as np
-    x = _native(np.asarray(x), name)
+    x = _native(as_array(x, name), name)
     if x.dtype.name in ("uint32", "uint64"):
         x = x.view(x.dtype.name[1:])  # the library checks that none is negative
     if x.dtype.name not in _INTEGERS or x.ndim != 1:
@@ -164,10 +218,11 @@ def _read_indices(x: Any, name: str) -> np.ndarray:
 
 def _read_values(x: Any, name: str, dtype: str | None) -> np.ndarray:
     import numpy as np
-    x = _native(np.asarray(x), name)
+    x = _native(as_array(x, name), name)
     wanted = dtype or ("float64" if x.dtype.name == "float64" else "float32")
-    if x.dtype.kind not in "fiub":
-        raise ArgumentError(f"{name} has type {x.dtype.name}, expected float32 or float64")
+    check_real(x, name)
+    if x.ndim != 1:
+        raise ArgumentError(f"{name} has {x.ndim} dimensions, expected a vector with a value for each entry")
     if x.dtype.name != wanted:
         warn_once(f"{name} has type {x.dtype.name} and is copied to {wanted}")
         x = x.astype(wanted)
@@ -177,9 +232,33 @@ def _read_values(x: Any, name: str, dtype: str | None) -> np.ndarray:
     return x
 
 
+def read_dtype(dtype: Any) -> str | None:
+    """"float32" or "float64", or None, from a name or a type of NumPy."""
+    if dtype is None:
+        return None
+    import numpy as np
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
+    if name not in ("float32", "float64"):
+        raise ArgumentError(f"dtype is {name}, expected float32 or float64")
+    return name
+
+
+def read_shape(shape: Any, name: str) -> tuple[int, int]:
+    try:
+        rows, columns = map(operator.index, shape)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} has shape {shape!r}, expected two integers (rows, columns)") from None
+    if min(rows, columns) < 0:
+        raise ArgumentError(f"{name} has shape ({rows}, {columns}), expected no negative number")
+    return rows, columns
+
+
 def csr_of(indptr: Any, indices: Any, values: Any, shape: Any, name: str, dtype: str | None = None) -> Csr:
     """Check lengths, which the library cannot see; it checks the contents."""
-    shape = (int(shape[0]), int(shape[1]))
+    shape = read_shape(shape, name)
     indptr, indices = _read_indices(indptr, name + ".indptr"), _read_indices(indices, name + ".indices")
     if values is not None:
         values = _read_values(values, name + ".data", dtype)
@@ -190,6 +269,28 @@ def csr_of(indptr: Any, indices: Any, values: Any, shape: Any, name: str, dtype:
         raise ArgumentError(f"{name} has {len(indices)} indices and {len(indices if values is None else values)} "
                             f"values, but indptr ends with {entries}")
     return Csr(indptr, indices, values, shape)
+
+
+def csr_of_edges(sources: Any, targets: Any, shape: Any, values: Any = None, dtype: str | None = None) -> Csr:
+    """The entries (targets[e], sources[e]), in the order of the edges in each row."""
+    import numpy as np
+    shape = read_shape(shape, "A")
+    sources, targets = read_ids(sources, "sources"), read_ids(targets, "targets")
+    if sources.shape != targets.shape:
+        raise ArgumentError(f"there are {len(sources)} sources and {len(targets)} targets, expected as many")
+    for ids, name, count in ((sources, "sources", shape[1]), (targets, "targets", shape[0])):
+        if len(ids) and not 0 <= ids.min() <= ids.max() < count:
+            raise ArgumentError(f"{name} are from {ids.min()} to {ids.max()}, expected 0 to {count - 1}")
+    order = np.argsort(targets, kind="stable")
+    indptr = np.zeros(shape[0] + 1, np.int64)
+    np.cumsum(np.bincount(targets, minlength=shape[0]), out=indptr[1:])
+    indices = sources[order].astype(np.int32 if shape[1] <= np.iinfo(np.int32).max else np.int64)
+    if values is not None:
+        values = as_array(values, "values")
+        if values.shape != sources.shape:
+            raise ArgumentError(f"values have shape {values.shape}, expected {sources.shape}, one for each edge")
+        values = values[order]
+    return csr_of(indptr, indices, values, shape, "A", dtype)
 
 
 def read_csr(a: Any, name: str, dtype: str | None = None) -> Csr:
@@ -204,11 +305,15 @@ def read_csr(a: Any, name: str, dtype: str | None = None) -> Csr:
         return csr_of(*a, name=name, dtype=dtype)
     if hasattr(a, "crow_indices") and str(getattr(a, "layout", "")) == "torch.sparse_csr":
         a = a.detach()
-        return csr_of(a.crow_indices().numpy(), a.col_indices().numpy(), a.values().numpy(), a.shape, name, dtype)
+        return csr_of(a.crow_indices(), a.col_indices(), a.values(), a.shape, name, dtype)
     if getattr(a, "format", None) in ("csc", "coo", "bsr", "lil", "dok", "dia"):
         warn_once(f"{name} has format {a.format} and is converted to csr")
         a = a.tocsr()
     if getattr(a, "format", None) == "csr" and hasattr(a, "indptr"):
         return csr_of(a.indptr, a.indices, a.data, a.shape, name, dtype)
+    if type(a).__name__ == "TransposedMatrix" and type(a).__module__.startswith("graphblas."):
+        raise ArgumentError(f"{name} is the transpose of a graphblas.Matrix, which has no arrays: give {name}.new(), "
+                            "or the transpose .T of a graft.Matrix")
     raise ArgumentError(f"{name} is a {type(a).__module__}.{type(a).__name__}, expected a scipy.sparse matrix, a torch "
-                        "tensor of layout sparse_csr, or a tuple (indptr, indices, values or None, shape)")
+                        "tensor of layout sparse_csr, a graphblas.Matrix, or a tuple (indptr, indices, values or None, "
+                        "shape)")

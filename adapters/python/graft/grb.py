@@ -1,75 +1,146 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices of python-graphblas, lent for a call without a copy: unpacked before it, and packed again after it."""
+"""Matrices of python-graphblas, read where they are.
+
+GxB_Iterator has a public struct with the pointers to the arrays of a matrix. Attaching one finishes pending work, as
+any use of the matrix does, and changes nothing else: threads may share a matrix, and nothing has to be put back."""
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
-from typing import Any, Iterator
+import ctypes
+import threading
+from typing import Any
 
 from . import arrays
-from .errors import ArgumentError
+from ._abi import ffi
+from .errors import ArgumentError, ModuleError, OutOfMemoryError
+
+_SPARSE, _BITMAP, _FULL = 2, 4, 8
 
 
-def _csr(parts: dict[str, Any], shape: tuple[int, int], name: str, dtype: str | None) -> arrays.Csr:
-    """The arrays of an export or unpack. A value that all entries have is 1 (no values), or becomes an array."""
+class _Iterator(ctypes.Structure):
+    """GB_Iterator_opaque of SuiteSparse:GraphBLAS 7 to 9, whose integers all have 64 bits."""
+    _fields_ = [*((name, ctypes.c_int64) for name in ("pstart", "pend", "p", "k", "header_size", "pmax", "avlen",
+                                                      "avdim", "anvec", "Ap", "Ah", "Ab", "Ai", "Ax", "type_size")),
+                ("A_sparsity", ctypes.c_int), ("iso", ctypes.c_bool), ("by_col", ctypes.c_bool)]
+
+
+_KNOWN = (7, 8, 9)
+_attaching = threading.Lock()  # two threads must not finish the same pending work
+
+
+def _look(a: Any, name: str) -> _Iterator | None:
+    """What a matrix has in memory, or None if this version of GraphBLAS has another struct."""
+    from suitesparse_graphblas import ffi as grb
+    from suitesparse_graphblas import lib
+    if lib.GxB_IMPLEMENTATION_MAJOR not in _KNOWN:
+        return None
+    iterator = grb.new("GxB_Iterator *")
+    with _attaching:
+        code = lib.GxB_Iterator_new(iterator)
+        if code == 0:
+            code = lib.GxB_Matrix_Iterator_attach(iterator[0], a.gb_obj[0], grb.NULL)
+    try:
+        if code != 0:
+            raise ModuleError(f"{name} cannot be read: GraphBLAS returns {code}, expected a valid matrix",
+                              native_code=code)
+        address = int(grb.cast("intptr_t", iterator[0]))
+        return _Iterator.from_buffer_copy(ctypes.string_at(address, ctypes.sizeof(_Iterator)))
+    finally:
+        lib.GxB_Iterator_free(iterator)
+
+
+def _array(address: int, length: int, dtype: Any) -> Any:
+    """An array of GraphBLAS, which may be read until the matrix changes."""
     import numpy as np
-    values = parts["values"]
-    if parts["is_iso"]:
-        entries = int(parts["indptr"][-1])
-        values = None if values[0] == 1 else np.full(entries, values[0], dtype or values.dtype)
-    return arrays.csr_of(parts["indptr"], parts["col_indices"], values, shape, name, dtype)
+    dtype = np.dtype(dtype)
+    if length == 0:
+        return np.empty(0, dtype)
+    x = np.frombuffer(ffi.buffer(ffi.cast("char *", address), length * dtype.itemsize), dtype)
+    x.flags.writeable = False
+    return x
+
+
+def _export(a: Any, format: str, name: str) -> dict[str, Any]:
+    """Copies of the arrays in another format; the matrix keeps its own."""
+    from graphblas.exceptions import OutOfMemory
+    try:
+        return a.ss.export(format)
+    except (OutOfMemory, MemoryError) as error:
+        raise OutOfMemoryError(f"{name} is {a.nrows} x {a.ncols} with {a.nvals} entries, and there is no memory for a "
+                               f"copy of it as {format}: {error}") from None
+
+
+def _csr(indptr: Any, indices: Any, values: Any, is_iso: bool, shape: tuple[int, int], name: str,
+         dtype: str | None) -> arrays.Csr:
+    """A value that all entries have is 1 (no values), or becomes an array."""
+    import numpy as np
+    if is_iso:
+        arrays.check_real(values, name)
+        entries = int(indptr[-1])
+        if entries == 0 or values[0] == 1:
+            values = None
+        else:
+            values = np.full(entries, values[0], dtype or values.dtype)
+            arrays.warn_once(f"{name} has one value for all entries, of which an array is made",
+                             f": {values.nbytes} bytes")
+    return arrays.csr_of(indptr, indices, values, shape, name, dtype)
 
 
 def copy_csr(a: Any, name: str, dtype: str | None) -> arrays.Csr:
-    """A copy of the arrays of a graphblas.Matrix, which stays as it is."""
-    return _csr(a.ss.export("csr"), a.shape, name, dtype)
+    """Copies of the arrays of a graphblas.Matrix."""
+    parts = _export(a, "csr", name)
+    return _csr(parts["indptr"], parts["col_indices"], parts["values"], parts["is_iso"], a.shape, name, dtype)
 
 
-@contextmanager
-def lent_csr(a: Any, name: str, dtype: str | None) -> Iterator[arrays.Csr]:
-    """The arrays of a graphblas.Matrix themselves. Until the end it is empty."""
-    parts = a.ss.unpack("csr")
-    try:
-        yield _csr(parts, a.shape, name, dtype)
-    finally:
-        a.ss.pack_csr(**parts, take_ownership=True)
+def lent_csr(a: Any, name: str, dtype: str | None) -> arrays.Csr:
+    """The arrays of a graphblas.Matrix themselves where it is sparse and held by row, else copies. The matrix must not
+    change while they are used."""
+    held = _look(a, name)
+    if held is None or held.A_sparsity != _SPARSE or held.by_col:
+        csr = copy_csr(a, name, dtype)
+        size = sum(one.nbytes for one in (csr.indptr, csr.indices, csr.values) if one is not None)
+        arrays.warn_once(f"{name} is held as {a.ss.format} and is copied to csr", f": {size} bytes")
+        return csr
+    indptr = _array(held.Ap, a.nrows + 1, "int64")
+    entries = int(indptr[-1])
+    values = _array(held.Ax, min(entries, 1) if held.iso else entries, a.dtype.np_type)
+    return _csr(indptr, _array(held.Ai, entries, "int64"), values, held.iso, a.shape, name, dtype)
 
 
-@contextmanager
-def lent_full(a: Any, name: str) -> Iterator[Any]:
-    """The array of a graphblas.Matrix of which every element is present. Until the end it is empty."""
+def lent_full(a: Any, name: str) -> Any:
+    """The array of a graphblas.Matrix of which every element is present; a copy if it is not held as one, by row."""
     import numpy as np
+    held = _look(a, name)
     if a.nvals != a.nrows * a.ncols:
         raise ArgumentError(f"{name} has {a.nvals} entries, expected all {a.nrows * a.ncols}")
-    parts = a.ss.unpack("fullr")
-    try:
-        values = parts["values"]
-        if parts["is_iso"]:
-            values = np.full(a.shape, values.reshape(-1)[0])
-        yield values.reshape(a.shape)
-    finally:
-        a.ss.pack_fullr(**parts, take_ownership=True)
+    by_row = held is not None and held.A_sparsity in (_BITMAP, _FULL) and (not held.by_col or 1 in a.shape)
+    if by_row and not held.iso:
+        return _array(held.Ax, a.nrows * a.ncols, a.dtype.np_type).reshape(a.shape)
+    parts = _export(a, "fullr", name)
+    values = parts["values"]
+    values = np.full(a.shape, values.reshape(-1)[0]) if parts["is_iso"] else values.reshape(a.shape)
+    arrays.warn_once(f"{name} is held as {a.ss.format}{' with one value' if parts['is_iso'] else ''} and is copied to "
+                     "an array by row", f": {values.nbytes} bytes")
+    return values
 
 
-def aggregate_lent(A: Any, X: Any, semiring: str, context: Any, out: Any, **how: Any) -> Any:
+def aggregate_graphblas(A: Any, X: Any, semiring: str, context: Any, out: Any, **how: Any) -> Any:
     """graft.aggregate() for a graphblas.Matrix as A, X or both."""
     import numpy as np
 
     from .product import Matrix, aggregate
-    if A is X:
-        raise ArgumentError("A and X are the same graphblas.Matrix, which cannot be lent twice")
     gives_graphblas = out is None and arrays.is_graphblas(X)
-    with ExitStack() as stack:
-        x = stack.enter_context(lent_full(X, "X")) if arrays.is_graphblas(X) else arrays.read_dense(X, "X")
-        matrix = A
-        if arrays.is_graphblas(A):
-            csr = stack.enter_context(lent_csr(A, "A", "float64" if x.dtype.name == "float64" else "float32"))
-            matrix = Matrix(csr, context=context)
-            stack.callback(matrix.close)  # before the arrays go back
-        elif not isinstance(A, Matrix):
-            matrix = Matrix(A, context=context, dtype=x.dtype.name)
-        if gives_graphblas and how["mask"] is None and not how["accumulate"] and x.dtype.name != "float16":
-            out = np.empty((matrix.shape[0], x.shape[1]), x.dtype)  # of its own memory, which GraphBLAS can take over
+    x = arrays.read_dense(lent_full(X, "X"), "X") if arrays.is_graphblas(X) else arrays.read_dense(X, "X")
+    dtype = "float64" if x.dtype.name == "float64" else "float32"
+    if arrays.is_graphblas(A):
+        A = lent_csr(A, "A", dtype)
+    matrix = A if isinstance(A, Matrix) else Matrix(A, context=context, dtype=dtype)
+    if gives_graphblas and how["mask"] is None and not how["accumulate"]:
+        out = np.empty((matrix.shape[0], x.shape[1]), x.dtype)  # of its own memory, which GraphBLAS can take over
+    try:
         c = aggregate(matrix, x if arrays.is_graphblas(X) else X, semiring, out=out, **how)
+    finally:
+        if matrix is not A:
+            matrix.close()  # while the arrays are there
     if not gives_graphblas:
         return c
     return type(X).ss.import_fullr(values=c, nrows=c.shape[0], ncols=c.shape[1], take_ownership=True)

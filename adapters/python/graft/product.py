@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import arrays
 from ._abi import ffi
@@ -33,67 +33,56 @@ class Matrix:
 
     def __init__(self, a: Any, *, context: Context | None = None, dtype: str | None = None) -> None:
         self.context = context or default_context()
-        self._arrays: arrays.Csr | None = arrays.read_csr(a, "A", dtype)
+        self._arrays: arrays.Csr | None = arrays.read_csr(a, "A", arrays.read_dtype(dtype))
         self.shape: tuple[int, int] = self._arrays.shape
         self.dtype: str | None = self._arrays.dtype_name
         """The type of the values, or None without values."""
         self.index_dtype: str = self._arrays.indices.dtype.name
-        self._degrees: np.ndarray | None = None
-        self._transpose: Matrix | None = None
         self._mxm = self.context.interface("graft_mxm")
         out = ffi.new("graft_matrix **")
         self.context.call(self._mxm.matrix_create, self.context.handle, self._arrays.view(), 0, out)
-        self._own(out[0])
+        self._begin(out[0], self._arrays, lambda: None)
 
-    def _own(self, handle: Any) -> None:
-        self._handle = handle
-        self._destroy = weakref.finalize(self, self._mxm.matrix_destroy, self.context.handle, handle)
-        self._destroy.atexit = False
+    def _begin(self, handle: Any, entries: arrays.Csr, transpose: Callable[[], Matrix | None]) -> None:
+        """`entries` are the arrays of the matrix, or for a transpose those of the matrix that it was made from."""
+        self._handle, self._entries, self._transpose = handle, entries, transpose
+        self._degrees: np.ndarray | None = None
+        self._destroy = self.context.owner(self, self._mxm.matrix_destroy, self.context.handle, handle)
 
     @classmethod
     def from_edges(cls, sources: Any, targets: Any, shape: tuple[int, int], values: Any = None, *,
                    context: Context | None = None) -> Matrix:
         """The matrix of edges sources[e] -> targets[e]: the entries (targets[e], sources[e]), in the order of the edges
         in each row. Repeated edges stay. `shape` is (number of targets, number of sources)."""
-        import numpy as np
-        sources, targets = np.asarray(sources), np.asarray(targets)
-        if sources.ndim != 1 or sources.shape != targets.shape:
-            raise ArgumentError(f"sources have shape {sources.shape} and targets {targets.shape}, expected two vectors "
-                                "of the same length")
-        if len(targets) and not 0 <= targets.min() <= targets.max() < shape[0]:
-            raise ArgumentError(f"targets are from {targets.min()} to {targets.max()}, expected 0 to {shape[0] - 1}")
-        order = np.argsort(targets, kind="stable")
-        indptr = np.zeros(shape[0] + 1, np.int64)
-        np.cumsum(np.bincount(targets, minlength=shape[0]), out=indptr[1:])
-        small = shape[1] <= np.iinfo(np.int32).max
-        indices = sources[order].astype(np.int32 if small else np.int64)
-        if small and len(sources) and not 0 <= sources.min() <= sources.max() < shape[1]:
-            raise ArgumentError(f"sources are from {sources.min()} to {sources.max()}, expected 0 to {shape[1] - 1}")
-        if values is not None:
-            values = np.asarray(values)[order]
-        return cls((indptr, indices, values, shape), context=context)
+        return cls(arrays.csr_of_edges(sources, targets, shape, values), context=context)
 
     @property
     def T(self) -> Matrix:
-        """The transpose, made at first use and kept."""
-        if self._transpose is None:
-            other = object.__new__(Matrix)
-            other.context, other._mxm, other._arrays, other._degrees = self.context, self._mxm, None, None
-            other.shape, other.dtype, other.index_dtype = self.shape[::-1], self.dtype, self.index_dtype
-            out = ffi.new("graft_matrix **")
-            self.context.call(self._mxm.matrix_transpose, self.context.handle, self._handle, out)
-            other._own(out[0])
-            other._transpose, self._transpose = self, other
-        return self._transpose
+        """The transpose, made at first use and kept. It knows this matrix as long as that lives, but does not keep it:
+        both would stay until the garbage collector finds them."""
+        found = self._transpose()
+        if found is None:
+            found = self._new_transpose() if self._arrays is not None else Matrix(self._entries, context=self.context)
+            found._transpose = weakref.ref(self)
+            self._transpose = lambda: found
+        return found
+
+    def _new_transpose(self) -> Matrix:
+        other = object.__new__(Matrix)
+        other.context, other._mxm, other._arrays = self.context, self._mxm, None
+        other.shape, other.dtype, other.index_dtype = self.shape[::-1], self.dtype, self.index_dtype
+        out = ffi.new("graft_matrix **")
+        self.context.call(self._mxm.matrix_transpose, self.context.handle, self._handle, out)
+        other._begin(out[0], self._entries, lambda: None)
+        return other
 
     def degrees(self) -> np.ndarray:
         """The number of entries of each row."""
         import numpy as np
         if self._degrees is None:
-            mine, other = self._arrays, self._arrays or self.T._arrays
-            assert other is not None, "a transpose has the matrix that it was made from"
-            self._degrees = np.diff(other.indptr) if mine is not None else \
-                np.bincount(other.indices[:other.indptr[-1]], minlength=self.shape[0])
+            indptr = self._entries.indptr
+            self._degrees = np.diff(indptr) if self._arrays is not None else \
+                np.bincount(self._entries.indices[:indptr[-1]], minlength=self.shape[0])
         return self._degrees
 
     def update_values(self, values: Any = None) -> None:
@@ -101,16 +90,17 @@ class Matrix:
         takes them too."""
         if self._arrays is None:
             raise ArgumentError("this matrix is a transpose: update the values of the matrix that it was made from")
-        import numpy as np
-        new_values = self._arrays.values if values is None else np.ascontiguousarray(values, self.dtype)
-        if new_values is None or new_values.shape != self._arrays.indices.shape:
-            raise ArgumentError(f"values have shape {getattr(new_values, 'shape', None)}, expected "
-                                f"{self._arrays.indices.shape}; a matrix without values takes none")
+        new_values = self._arrays.values
+        if new_values is None:
+            raise ArgumentError("this matrix was made without values, and takes none")
+        if values is not None:
+            new_values = arrays.read_vector(values, "values", len(self._arrays.indices), self.dtype)
         self.context.call(self._mxm.matrix_update_values, self.context.handle, self._handle,
                           arrays.pointer(new_values), ffi.NULL)
         self._arrays.values = new_values
-        if self._transpose is not None:
-            self.context.call(self._mxm.matrix_update_values, self.context.handle, self._transpose._handle, ffi.NULL,
+        transpose = self._transpose()
+        if transpose is not None:
+            self.context.call(self._mxm.matrix_update_values, self.context.handle, transpose._handle, ffi.NULL,
                               self._handle)
 
     @property
@@ -125,7 +115,7 @@ class Matrix:
         return text_of(text)
 
     def close(self) -> None:
-        """Free the matrix now."""
+        """Free the matrix now, or as soon as a call of another thread in its context has ended."""
         self._destroy()
 
     def __repr__(self) -> str:
@@ -136,7 +126,7 @@ def _view_mask(args: Any, mask: Any, shape: tuple[int, int], complement: bool) -
     if mask is None:
         return None
     import numpy as np
-    mask = np.asarray(mask)
+    mask = arrays.as_array(mask, "mask")
     if mask.dtype == bool and mask.shape == shape[:1]:
         kind, field, mask, stride = _ROWS, "present", np.packbits(mask, bitorder="little"), 0
     elif mask.dtype == bool and mask.shape == shape:
@@ -205,9 +195,9 @@ def aggregate(A: Any, X: Any, semiring: str = "plus_times", *, mask: Any = None,
     """Gather from neighbours: ``C<M> (+)= diag(row_scale) (A (+.x) X)``, as GrB_mxm of the GraphBLAS.
 
     A           a Matrix, or anything of which one can be made; a Matrix is prepared once, so use it for many products.
-                A graphblas.Matrix is lent without a copy: it is empty during the call, and whole again after it
+                A graphblas.Matrix is read where it is, without a copy if it is sparse and held by row
     X           [k, n] or [k] of float32 or float64; rows may have gaps between them. Or a full graphblas.Matrix, which
-                is lent too; without `out` the result is one then
+                is read where it is too if it is held by row; without `out` the result is one then
     semiring    plus, max or min, and times (the values of A) or second (no values): "plus_times", "max_second", ...
     mask        what may be written: bool [m] for rows, bool [m, n] for elements, uint8 [m, (n + 7) // 8] for elements
                 as bits (numpy.packbits with bitorder="little"). `complement` turns it around
@@ -225,10 +215,10 @@ def aggregate(A: Any, X: Any, semiring: str = "plus_times", *, mask: Any = None,
     if semiring not in SEMIRINGS:
         raise ArgumentError(f"semiring is '{semiring}', expected one of {', '.join(SEMIRINGS)}")
     if arrays.is_graphblas(A) or arrays.is_graphblas(X):
-        from .grb import aggregate_lent
-        return aggregate_lent(A, X, semiring, context, out, mask=mask, complement=complement, accumulate=accumulate,
-                              replace=replace, row_scale=row_scale, bias=bias, relu=relu, winner=winner,
-                              threads=threads)
+        from .grb import aggregate_graphblas
+        return aggregate_graphblas(A, X, semiring, context, out, mask=mask, complement=complement,
+                                   accumulate=accumulate, replace=replace, row_scale=row_scale, bias=bias, relu=relu,
+                                   winner=winner, threads=threads)
     x = arrays.read_dense(X, "X")
     dtype = "float32" if x.dtype.name == "bfloat16" else x.dtype.name
     a = A if isinstance(A, Matrix) else Matrix(A, context=context, dtype=dtype)
