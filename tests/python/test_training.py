@@ -96,6 +96,15 @@ def test_models_in_files(data, tmp_path):
     exp = np.exp(logits - logits.max(1, keepdims=True))
     np.testing.assert_allclose(model.predict(data, "probabilities", vertices=[5, 200, 5]),
                                (exp / exp.sum(1, keepdims=True))[[5, 200, 5]], rtol=1e-4, atol=1e-5)
+    chosen = np.arange(N) % 7 == 3
+    np.testing.assert_array_equal(model.predict(data, vertices=chosen), run.predict()[chosen])
+    assert len(model.predict(data, vertices=[])) == 0
+    for vertices, sentence in (([1.9], "vertices has type float64"), (chosen[1:], "vertices has type bool and shape")):
+        with pytest.raises(graft.ArgumentError, match=sentence):
+            model.predict(data, vertices=vertices)
+    with pytest.raises(graft.ArgumentError, match="has a byte 0"):
+        run.model().save(str(tmp_path / "a\0b"))
+    assert not (tmp_path / "a").exists()
     without = graft.Dataset(*arrays_of()[:2])
     np.testing.assert_array_equal(model.predict(without), run.predict())
     state = run.state()
@@ -119,6 +128,12 @@ def test_a_state_goes_on_with_the_same_bits(data, tmp_path):
     context_model.apply(second)
     second.fit(progress=False)
     assert second.history.column("loss") == whole.column("loss")[6:]
+    resumed = graft.train(data, OPTIONS, resume=graft.Model.load(tmp_path / "state"), progress=False)
+    assert resumed.history.column("loss") == whole.column("loss")[6:]
+    resumed = graft.train(data, OPTIONS, resume=half.model("state"), progress=False)
+    assert resumed.history.column("loss") == whole.column("loss")[6:]
+    with pytest.raises(graft.FormatError, match=r"expected F32 \[6, 9\]"):
+        graft.train(data, OPTIONS, hidden=9, resume=half.model("state"), progress=False)
     third = graft.Trainer(data, OPTIONS)
     third.set_state(half.state())
     assert third.epoch()["loss"] == whole[6]["loss"]
@@ -149,6 +164,39 @@ def test_a_split_of_three_masks():
     masks = graft.Dataset(graph, features, labels, (split == 1, split == 2, split == 3))
     np.testing.assert_array_equal(masks.split, split)
     np.testing.assert_array_equal(masks.labels, labels)
+
+
+def test_numbers_of_other_types_are_checked():
+    graph, features, labels, split = arrays_of()
+    several = np.stack([labels == 0, labels != 1], 1).astype(np.int64)
+    for dtype in (np.int64, np.float64, np.float32, np.uint64, ">i4"):
+        same = graft.Dataset(graph, features, labels.astype(dtype), split.astype(dtype))
+        np.testing.assert_array_equal(same.labels, labels)
+        np.testing.assert_array_equal(same.split, split)
+    three = graft.Dataset(graph, features, labels, tuple((split == kind).astype(int) for kind in (1, 2, 3)))
+    np.testing.assert_array_equal(three.split, split)
+
+    def refused(sentence, **changed):
+        with pytest.raises(graft.ArgumentError, match=sentence):
+            graft.Dataset(graph, features, **{"labels": labels, "split": split, **changed})
+
+    def with_one(array, value):
+        array = array.astype(np.result_type(array.dtype, type(value), np.int64))
+        array[17] = value
+        return array
+
+    for value in (2**32 + 1, -2, 1.7, np.nan, np.inf, 2.0**31):
+        refused(f"labels: vertex 17 has {value}, expected a whole number from -1 to 2147483647".replace("+", r"\+"),
+                labels=with_one(labels, value))
+    refused("labels: vertex 17 has 2147483648.0", labels=with_one(labels, 2.0**31).astype(np.float32))
+    for value in (257, -1, 1.5):
+        refused(f"split: vertex 17 has {value}, expected a whole number from 0 to 3", split=with_one(split, value))
+    refused("targets: vertex 17 has 256, expected a whole number from 0 to 1", targets=with_one(several, 256))
+    refused("training part of split: vertex 17 has 2, expected a whole number from 0 to 1",
+            split=(with_one((split == 1).astype(int), 2), None, None))
+    refused("labels has type complex128", labels=labels.astype(complex))
+    refused("labels has type str", labels=labels.astype(str))
+    refused("labels is a builtins.list, of which NumPy makes no array", labels=[[1], [2, 3]])
 
 
 def test_a_folder_of_files(tmp_path):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import arrays
 from ._abi import ffi
-from .context import Context, default_context, new
+from .context import Context, default_context, new, path_bytes
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from .ranks import Ranks
 
 NONE, TRAIN, VALIDATION, TEST = range(4)
+_LAST = 2**31 - 1  # class that a label can name
 _SLICE = ffi.integer_const("GRAFT_DATASET_SLICE")
 
 
@@ -84,18 +84,18 @@ class Dataset:
     def _set_labels(self, labels: Any, targets: Any, n_classes: int | None) -> None:
         import numpy as np
         if labels is not None:
-            labels = self._kept(arrays.read_vector(labels, "labels", self.n_rows, np.int32))
+            labels = self._kept(arrays.read_whole_vector(labels, "labels", self.n_rows, np.int32, -1, _LAST))
             self._struct.labels = ffi.cast("int32_t *", arrays.pointer(labels))
             self._struct.n_classes = int(labels.max(initial=-1)) + 1
         if targets is not None:
-            targets = np.asarray(targets)
+            targets = arrays.as_array(targets, "targets")
             if targets.dtype.kind == "f":
                 targets = self._kept(self._read_floats(targets, "targets", self.n_rows))
                 self._struct.float_targets = self._kept(arrays.view_dense(targets))
             else:
-                targets = self._kept(np.ascontiguousarray(targets, np.uint8))
                 if targets.ndim != 2 or targets.shape[0] != self.n_rows:
                     raise ArgumentError(f"targets have shape {targets.shape}, expected ({self.n_rows}, classes)")
+                targets = self._kept(arrays.read_whole(targets, "targets", np.uint8, 0, 1))
                 self._struct.targets = ffi.cast("uint8_t *", arrays.pointer(targets))
             self._struct.n_classes = targets.shape[1]
         if n_classes is not None:
@@ -104,24 +104,32 @@ class Dataset:
     def _read_split(self, split: Any) -> np.ndarray:
         import numpy as np
         if not isinstance(split, tuple):
-            return arrays.read_vector(split, "split", self.n_rows, np.uint8)
+            return arrays.read_whole_vector(split, "split", self.n_rows, np.uint8, NONE, TEST)
         out = np.zeros(self.n_rows, np.uint8)
         for kind, name, mask in zip((TRAIN, VALIDATION, TEST), ("training", "validation", "test"), split):
             if mask is not None:
-                out[arrays.read_vector(mask, f"the {name} part of split", self.n_rows, bool)] = kind
+                out[arrays.read_whole_vector(mask, f"the {name} part of split", self.n_rows, bool, 0, 1)] = kind
         return out
 
     @classmethod
     def from_pyg(cls, data: Any) -> Dataset:
-        """The arrays of a torch_geometric.data.Data: x, edge_index, y and the three masks, where it has them."""
-        from .product import Matrix
+        """The arrays of a torch_geometric.data.Data, where it has them: x, edge_index, edge_weight as values of the
+        graph, the three masks, and y: integers [n] or [n, 1] are labels, others targets."""
+        found = {name: _plain(getattr(data, name, None)) for name in (
+            "x", "edge_index", "edge_weight", "y", "train_mask", "val_mask", "test_mask")}
+        edges, weights, y = found["edge_index"], found["edge_weight"], found["y"]
+        if edges is None or edges.ndim != 2 or edges.shape[0] != 2:
+            what = "no edge_index" if edges is None else f"an edge_index of shape {tuple(edges.shape)}"
+            raise ArgumentError(f"the Data has {what}, expected an edge_index of shape (2, edges)")
         n = int(data.num_nodes)
-        sources, targets = data.edge_index.numpy()
-        split = tuple(getattr(data, name + "_mask", None) for name in ("train", "val", "test"))
-        y = getattr(data, "y", None)
+        if weights is not None and weights.ndim == 2 and weights.shape[1] == 1:
+            weights = weights[:, 0]
+        graph = arrays.csr_of_edges(edges[0], edges[1], (n, n), weights, "float32")
+        if y is not None and y.ndim == 2 and y.shape[1] == 1 and not y.is_floating_point():
+            y = y[:, 0]
         names = {"labels" if y is None or y.ndim == 1 and not y.is_floating_point() else "targets": y}
-        return cls(Matrix.from_edges(sources, targets, (n, n)), getattr(data, "x", None), **names,
-                   split=None if all(mask is None for mask in split) else split)
+        split = tuple(found[name + "_mask"] for name in ("train", "val", "test"))
+        return cls(graph, found["x"], **names, split=None if all(mask is None for mask in split) else split)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, context: Context | None = None,
@@ -130,7 +138,7 @@ class Dataset:
         reads its slice."""
         context = ranks.context if ranks is not None else context or default_context()
         table, out = context.interface("graft_data_interface"), ffi.new("graft_data **")
-        text = os.fspath(path).encode()
+        text = path_bytes(path)
         if ranks is None:
             context.call(table.open, context.handle, text, out)
         else:
@@ -141,7 +149,7 @@ class Dataset:
         self.n_vertices = self._struct.n_vertices
         self.n_rows = self._struct.n_slice if self._struct.flags & _SLICE else self.n_vertices
         self._keep = [context]
-        weakref.finalize(self, table.close, context.handle, out[0]).atexit = False
+        context.owner(self, table.close, context.handle, out[0])
         return self
 
     @property
@@ -172,6 +180,11 @@ class Dataset:
     def __repr__(self) -> str:
         return (f"<graft.Dataset {self.n_vertices} vertices, {self.n_features} features, {self.n_classes} classes"
                 f"{f', {self.n_rows} rows here' if self.n_rows != self.n_vertices else ''}>")
+
+
+def _plain(x: Any) -> Any:
+    """A tensor without its history, or whatever else it is."""
+    return x.detach() if hasattr(x, "detach") else x
 
 
 def as_dataset(data: Any, context: Context | None = None, ranks: Ranks | None = None) -> Dataset:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import weakref
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 from . import arrays
 from ._abi import ffi
-from .context import Context, default_context, new, text_of
+from .context import Context, default_context, new, path_bytes, text_of
 from .data import as_dataset
 from .errors import ArgumentError, NotFoundError
 
@@ -22,6 +22,17 @@ _WHAT = {name: ffi.integer_const("GRAFT_MODEL_" + name.upper()) for name in ("la
 _GIVES = ("labels", "logits", "probabilities")
 
 
+def _read_vertices(vertices: Any, n: int) -> np.ndarray:
+    """Numbers of vertices, of a list of them or of a mask."""
+    import numpy as np
+    vertices = arrays.as_array(vertices, "vertices")
+    if vertices.dtype != bool:
+        return arrays.read_ids(vertices.reshape(-1), "vertices")
+    if vertices.shape != (n,):
+        raise ArgumentError(f"vertices has type bool and shape {vertices.shape}, expected ({n},)")
+    return np.flatnonzero(vertices)
+
+
 class Model:
     """Kind, options and weights of a trained model, and maybe the whole state of its training. Made by
     Trainer.model() or Model.load()."""
@@ -29,8 +40,7 @@ class Model:
     def __init__(self, context: Context, handle: Any) -> None:
         self.context, self._handle = context, handle
         self._models = context.interface("graft_models")
-        self._destroy = weakref.finalize(self, self._models.destroy, handle)
-        self._destroy.atexit = False
+        self._destroy = context.owner(self, self._models.destroy, handle)
         info = new("graft_model_info")
         context.call(self._models.info, handle, info)
         self.kind: str = text_of(info.kind)
@@ -52,21 +62,22 @@ class Model:
         context = ranks.context if ranks is not None else context or default_context()
         out = ffi.new("graft_model **")
         context.call(context.interface("graft_models").load, context.handle,
-                     ranks.transport if ranks is not None else ffi.NULL, os.fspath(path).encode(), out)
+                     ranks.transport if ranks is not None else ffi.NULL, path_bytes(path), out)
         return cls(context, out[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a safetensors file, whole or not at all; a file that was there stays as PATH.previous. Over ranks one
         rank does it."""
-        self.context.call(self._models.save, self._handle, os.fspath(path).encode())
+        self.context.call(self._models.save, self._handle, path_bytes(path))
 
     def predict(self, dataset: Any, gives: str = "labels", *, vertices: Any = None, best: bool = True,
                 ranks: Ranks | None = None) -> np.ndarray:
         """Predict the vertices of a data set, which needs a graph and features: [n] classes, or [n, n_classes] "logits"
         (the outputs of the model, which is what a regression has) or "probabilities".
 
-        `vertices` is a list of vertices, in any order. In one process only its receptive field is computed. `best`
-        chooses among the weights of a model with a whole state. Over ranks each has its slice and its list."""
+        `vertices` is a list of vertices, in any order, or an array of bool [n]. In one process only its receptive field
+        is computed. `best` chooses among the weights of a model with a whole state. Over ranks each has its slice and
+        its list."""
         import numpy as np
         if gives not in _GIVES:
             raise ArgumentError(f"predict is asked for '{gives}', expected one of {', '.join(_GIVES)}")
@@ -76,7 +87,7 @@ class Model:
             struct, graph = ranks.distribute(data)
         n, chosen = data.n_rows, ffi.NULL
         if vertices is not None:
-            vertices = np.ascontiguousarray(vertices, np.int64).reshape(-1)
+            vertices = _read_vertices(vertices, n)
             n, chosen = len(vertices), ffi.cast("int64_t *", arrays.pointer(vertices))
         asked = new("graft_prediction", weights=int(best), dataset=struct, vertices=chosen, n=n)
         if gives == "labels":
@@ -94,8 +105,14 @@ class Model:
         return out
 
     def apply(self, trainer: Trainer) -> None:
-        """Copy weights, or the whole state, into a trainer, which may have another graph."""
-        self.context.call(self._models.apply, self._handle, trainer._handle)
+        """Copy weights, or the whole state, into a trainer, which may have another graph and another context."""
+        if trainer.context is self.context:
+            self.context.call(self._models.apply, self._handle, trainer._handle)
+            return
+        with tempfile.TemporaryDirectory(prefix="graft-") as folder:  # an object belongs to one context, a file to none
+            path = os.path.join(folder, "model.safetensors")
+            self.save(path)
+            Model.load(path, context=trainer.context).apply(trainer)
 
     def metadata(self) -> dict[str, str]:
         """The texts of the file: options of the model, epoch, shapes."""

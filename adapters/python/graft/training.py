@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 from . import arrays
@@ -50,6 +49,18 @@ def write_item(context: Context, function: Any, handle: Any, name: str, value: A
     context.call(function, handle, item)
 
 
+def _refuse_unused_weights(context: Context) -> None:
+    """A Data of PyTorch Geometric has weights of edges to be used: a model that reads none would drop them silently."""
+    options = context.options()
+    needed = {"sage": ("aggregator", ("mean", "sum")), "gat": ("edge_features", ("values",))}
+    model = options["model"]["value"]
+    if model in needed:
+        key, words = needed[model]
+        if options[key]["value"] not in words:
+            raise ArgumentError(f"the Data has an edge_weight, which model={model} with {key}={options[key]['value']} "
+                                f"does not use: expected {key}={' or '.join(words)}, or a Data without edge_weight")
+
+
 class Trainer:
     """A model in training. Options are those of the library (see Context.options()), the same way as in Context; the
     data set is a Dataset, a path or a torch_geometric.data.Data.
@@ -65,6 +76,8 @@ class Trainer:
         for key, value in {**(options or {}), **more}.items():
             self.context[key] = value
         self.ranks = ranks
+        if getattr(dataset, "edge_weight", None) is not None:
+            _refuse_unused_weights(self.context)
         self.dataset: Dataset = as_dataset(dataset, self.context, ranks)
         self.history = History()
         self._stops = False
@@ -75,8 +88,7 @@ class Trainer:
         out = ffi.new("graft_trainer **")
         self.context.call(self._train.create, self.context.handle, self._struct, out)
         self._handle = out[0]
-        self._destroy = weakref.finalize(self, self._train.destroy, self._handle)
-        self._destroy.atexit = False
+        self._destroy = self.context.owner(self, self._train.destroy, self._handle)
 
     # ---- training ----
 
