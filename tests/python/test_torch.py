@@ -42,6 +42,16 @@ def test_tensors_of_any_stride(edges):
     for wrong in (x.half(), x[0], x.long()):
         with pytest.raises(graft.ArgumentError, match="expected two dimensions"):
             graft.torch.aggregate(a, wrong)
+    torch.testing.assert_close(graft.torch.aggregate(a, torch._neg_view(x)), -expected)
+    for factors, sentence in ((torch.rand(30, requires_grad=True), "row_scale requires a gradient"),
+                              (torch.ones(30, dtype=torch.complex64), "row_scale has type complex64"),
+                              (torch.ones(29), "row_scale has shape")):
+        with pytest.raises(graft.ArgumentError, match=sentence):
+            graft.torch.aggregate(a, x, row_scale=factors)
+    with pytest.raises(graft.ArgumentError, match="X is a torch.Tensor, of which NumPy makes no array: .*BFloat16"):
+        graft.aggregate(a, x.bfloat16())
+    with pytest.raises(graft.ArgumentError, match="X is a torch.Tensor, .*detach"):
+        graft.aggregate(a, x.clone().requires_grad_())
     with pytest.raises(graft.ArgumentError, match="expected a graft.Matrix"):
         graft.torch.aggregate(sparse, x)
     with pytest.raises(graft.ArgumentError, match="the gradient is known for"):
@@ -117,6 +127,53 @@ def test_a_graph_is_prepared_once_and_again_after_a_change(edges, monkeypatch):
     assert len(graft.torch._matrices._kept) == kept
 
 
+def test_changes_that_pytorch_does_not_count(edges):
+    nn = pytest.importorskip("torch_geometric.nn", reason="there is no torch_geometric")
+    x, weights = torch.randn(30, 5), torch.rand(150)
+    for conv, arguments in ((nn.SAGEConv(5, 4), (edges,)), (nn.GCNConv(5, 4), (edges,)),
+                            (nn.GraphConv(5, 4), (edges, weights))):
+        twin = copy.deepcopy(conv)
+        graft.torch.replace(conv)
+        before = conv(x, *arguments)
+        arguments[-1].numpy()[..., :20] = 0
+        torch.testing.assert_close(conv(x, *arguments), before)  # the limit that forget() is there for
+        graft.torch.forget(arguments[-1])
+        assert not torch.allclose(conv(x, *arguments), before, atol=1e-3)
+        torch.testing.assert_close(conv(x, *arguments), twin(x, *arguments), rtol=1e-4, atol=1e-5)
+        edges.copy_(torch.randint(0, 30, (2, 150)))
+
+
+def test_a_layer_that_raised_keeps_nothing(edges):
+    nn = pytest.importorskip("torch_geometric.nn", reason="there is no torch_geometric")
+    x, other = torch.randn(30, 5), edges.flip(0).contiguous()
+    conv = nn.GCNConv(5, 4)
+    expected = conv(x, other)
+    graft.torch.replace(conv)
+    with pytest.raises(RuntimeError):
+        conv(torch.randn(30, 6), edges)
+    torch.testing.assert_close(conv(x, other), expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(RuntimeError):
+        conv(torch.randn(30, 6), edges)
+    graft.torch.restore(conv)
+    torch.testing.assert_close(conv(x, other), expected)
+    assert conv._cached_edge_index is None and "forward" not in vars(conv)
+
+
+def test_inference_mode(edges):
+    nn = pytest.importorskip("torch_geometric.nn", reason="there is no torch_geometric")
+    x = torch.randn(30, 5)
+    for conv in (nn.SAGEConv(5, 4), nn.GCNConv(5, 4)):
+        expected = run(conv, x, edges)
+        graft.torch.replace(conv)
+        kept = len(graft.torch._matrices._kept)
+        with torch.inference_mode():
+            torch.testing.assert_close(conv(x, edges.clone()), expected[0], rtol=1e-4, atol=1e-5)
+            assert len(graft.torch._matrices._kept) == kept
+            torch.testing.assert_close(conv(x, edges), expected[0], rtol=1e-4, atol=1e-5)
+        for ours, theirs in zip(run(conv, x, edges), expected):  # what was prepared there has gradients here
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
 def test_what_graft_cannot_do_goes_the_usual_way(edges):
     nn = pytest.importorskip("torch_geometric.nn", reason="there is no torch_geometric")
 
@@ -124,7 +181,8 @@ def test_what_graft_cannot_do_goes_the_usual_way(edges):
         def message(self, x_j):
             return 2 * x_j
 
-    model = torch.nn.ModuleList([Mine(5, 4), nn.GATConv(5, 4), nn.SAGEConv(5, 4, aggr="median"), nn.SAGEConv(5, 4)])
+    model = torch.nn.ModuleList([Mine(5, 4), nn.GATConv(5, 4), nn.SAGEConv(5, 4, aggr="median"), nn.SAGEConv(5, 4),
+                                 nn.SAGEConv(5, 4, aggr=["mean", "max"])])
     assert graft.torch.replace(model) == ["3"]
     x, target = torch.randn(30, 5), torch.randn(28, 5)
     bipartite, plain = model[3], copy.deepcopy(model[3])
@@ -154,3 +212,30 @@ def test_a_model_of_pyg_learns_the_same(edges):
     data = Data(x=x, edge_index=edges, y=labels, train_mask=torch.arange(30) < 20, test_mask=torch.arange(30) >= 20)
     run_of_graft = graft.train(data, model="sage", layers=2, hidden=4, epochs=3, progress=False)
     assert len(run_of_graft.history) == 3 and run_of_graft.dataset.split.tolist() == [1] * 20 + [3] * 10
+
+
+def test_what_a_data_of_pyg_has(edges):
+    pytest.importorskip("torch_geometric", reason="there is no torch_geometric")
+    from torch_geometric.data import Data
+    x, labels, weights = torch.randn(30, 5), torch.arange(30) % 3, torch.rand(150, dtype=torch.float64)
+    mask = torch.arange(30) < 20
+    data = Data(x=x.clone().requires_grad_(), edge_index=edges, y=labels[:, None], train_mask=mask, edge_weight=weights)
+    with pytest.warns(graft.CopyWarning, match="A.data has type float64"):
+        found = graft.Dataset.from_pyg(data)
+    assert found.labels.tolist() == labels.tolist() and found.n_classes == 3
+    options = {"model": "sage", "layers": 2, "hidden": 4, "epochs": 2, "dropout": 0.0}
+    order = torch.argsort(edges[1], stable=True)
+    indptr = np.concatenate([[0], torch.bincount(edges[1], minlength=30).cumsum(0).numpy()])
+    graph = (indptr, edges[0][order].numpy(), weights[order].float().numpy(), (30, 30))
+    same = graft.Dataset(graph, x.numpy(), labels.numpy(), (mask.numpy(), None, None))
+    plain = graft.Dataset((*graph[:2], None, graph[3]), x.numpy(), labels.numpy(), (mask.numpy(), None, None))
+    losses = [graft.train(one, options, progress=False).history.column("loss") for one in (data, same, plain)]
+    assert losses[0] == losses[1] != losses[2]
+    for more, sentence in (({"model": "gat"}, "model=gat with edge_features=none does not use"),
+                           ({"aggregator": "max"}, "model=sage with aggregator=max does not use")):
+        with pytest.raises(graft.ArgumentError, match=sentence):
+            graft.train(data, {**options, **more}, progress=False)
+    with pytest.raises(graft.ArgumentError, match="the Data has no edge_index"):
+        graft.train(Data(x=x, y=labels), options)
+    wide = graft.Dataset.from_pyg(Data(x=x, edge_index=edges, y=torch.rand(30, 2)))
+    assert wide.labels is None and wide.n_classes == 2

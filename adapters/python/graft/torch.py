@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from . import arrays
 from .errors import ArgumentError
 from .product import Matrix
 from .product import aggregate as _aggregate
@@ -23,6 +24,7 @@ def _readable(x: Tensor, name: str) -> Tensor:
     if x.device.type != "cpu" or x.dtype not in _FLOATS or x.ndim != 2:
         raise ArgumentError(f"{name} is a {x.dtype} tensor of shape {tuple(x.shape)} on {x.device}, expected two "
                             "dimensions of float32 or float64 on the CPU")
+    x = x.resolve_neg()
     fine = x.shape[1] <= 1 or x.stride(1) == 1
     return x if fine and (x.shape[0] <= 1 or x.stride(0) >= x.shape[1]) else x.contiguous()
 
@@ -85,7 +87,7 @@ def aggregate(A: Matrix, x: Tensor, semiring: str = "plus_times", *, row_scale: 
                 raise ArgumentError(f"row_scale is '{row_scale}', expected 'mean', or a factor for each row")
             row_scale = _one_over_degrees(A, x.dtype)
         elif row_scale is not None:
-            row_scale = torch.as_tensor(row_scale, dtype=x.dtype).detach()
+            row_scale = _read_scale(row_scale, A, x.dtype)
         return _Sum.apply(x, A, semiring, row_scale)
     if row_scale is not None or semiring.endswith("times"):
         raise ArgumentError(f"semiring {semiring} with row_scale={row_scale}: the gradient is known for sums, and for "
@@ -93,31 +95,48 @@ def aggregate(A: Matrix, x: Tensor, semiring: str = "plus_times", *, row_scale: 
     return _Extreme.apply(x, A, semiring)
 
 
+def _read_scale(factors: Any, matrix: Matrix, dtype: torch.dtype) -> Tensor:
+    if getattr(factors, "requires_grad", False):
+        raise ArgumentError("row_scale requires a gradient, which only x gets: expected factors without one; multiply "
+                            "the result by them instead, or detach() them")
+    name = "float64" if dtype == torch.float64 else "float32"
+    return torch.from_numpy(arrays.read_vector(factors, "row_scale", matrix.shape[0], name))
+
+
 def _one_over_degrees(matrix: Matrix, dtype: torch.dtype) -> Tensor:
     kept = matrix.__dict__.setdefault("_torch_scale", {})
     if dtype not in kept:
-        kept[dtype] = 1 / torch.from_numpy(matrix.degrees()).clamp(min=1).to(dtype)
+        with torch.inference_mode(False):  # it may be saved for a gradient later
+            kept[dtype] = 1 / torch.from_numpy(matrix.degrees()).clamp(min=1).to(dtype)
     return kept[dtype]
 
 
 # ---- layers of PyTorch Geometric ----
 
 class _Prepared:
-    """What was made from tensors, kept as long as they live and are not changed."""
+    """What was made from tensors, kept as long as they live and their versions say that they are not changed."""
 
     def __init__(self) -> None:
         self._kept: dict[Any, tuple[Any, ...]] = {}
 
     def get(self, tensors: tuple[Tensor | None, ...], more: tuple[Any, ...], make: Any) -> Any:
+        if any(one is not None and one.is_inference() for one in tensors):
+            return make()  # such tensors have no version
         key = (*(id(one) for one in tensors), *more)
         versions = tuple(None if one is None else one._version for one in tensors)
         found = self._kept.get(key)
         if found is not None and found[1] == versions:
             return found[2]
-        made = make()
+        with torch.inference_mode(False):  # it may be used outside later
+            made = make()
         watched = [weakref.ref(one, lambda _: self._kept.pop(key, None)) for one in tensors if one is not None]
         self._kept[key] = watched, versions, made
         return made
+
+    def forget(self, tensor: Tensor) -> None:
+        for key, (watched, *_) in list(self._kept.items()):
+            if any(one() is tensor for one in watched):
+                self._kept.pop(key, None)
 
 
 _matrices, _norms = _Prepared(), _Prepared()
@@ -180,21 +199,25 @@ class _Propagate:
         return None if n_targets is None else (source, weights, (n_targets, source.shape[0]))
 
 
-def _normalize_before(conv: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Before forward() of a GCNConv: let it use the normalized edges of the same tensors, which do not change."""
-    from torch_geometric.nn.conv.gcn_conv import gcn_norm
-    given = {**dict(zip(("x", "edge_index", "edge_weight"), arguments)), **named}
-    x, edges, weights = given.get("x"), given.get("edge_index"), given.get("edge_weight")
-    conv._cached_edge_index = None
-    if not isinstance(edges, Tensor) or edges.layout != torch.strided or not isinstance(x, Tensor) or \
-            (weights is not None and weights.requires_grad):
-        return
-    how = (x.size(conv.node_dim), conv.improved, conv.add_self_loops, conv.flow, x.dtype)
-    conv._cached_edge_index = _norms.get((edges, weights), how, lambda: gcn_norm(edges, weights, *how))
+class _Forward:
+    """In the place of forward() of one GCNConv, which normalizes edges: it uses those that were made before from the
+    same tensors. They are given to a stand-in, which shares all but them with the layer, so that threads may share the
+    layer, and it is as before when a call raises."""
 
+    def __init__(self, conv: Any) -> None:
+        self.conv = conv
 
-def _normalize_after(conv: Any, _: Any, result: Tensor) -> None:
-    conv._cached_edge_index = None
+    def __call__(self, x: Any, edge_index: Any, edge_weight: Any = None, **more: Any) -> Any:
+        kind, conv = type(self.conv), self.conv
+        if isinstance(x, Tensor) and isinstance(edge_index, Tensor) and edge_index.layout == torch.strided and \
+                (edge_weight is None or not edge_weight.requires_grad):
+            from torch_geometric.nn.conv.gcn_conv import gcn_norm
+            how = (x.size(conv.node_dim), conv.improved, conv.add_self_loops, conv.flow, x.dtype)
+            conv = object.__new__(kind)
+            conv.__dict__.update(self.conv.__dict__)
+            conv.__dict__["_cached_edge_index"] = _norms.get(
+                (edge_index, edge_weight), how, lambda: gcn_norm(edge_index, edge_weight, *how))
+        return kind.forward(conv, x, edge_index, edge_weight, **more)
 
 
 def _kinds() -> dict[str, Any]:
@@ -206,7 +229,7 @@ def _kinds() -> dict[str, Any]:
 
 def _can_replace(module: Any, kinds: tuple[Any, ...]) -> bool:
     kind = next((one for one in kinds if isinstance(module, one)), None)
-    if kind is None or module.aggr not in _REDUCE:
+    if kind is None or not isinstance(module.aggr, str) or module.aggr not in _REDUCE:
         return False
     return all(getattr(type(module), name) is getattr(kind, name)
                for name in ("message", "aggregate", "update", "message_and_aggregate"))
@@ -218,7 +241,8 @@ def replace(model: torch.nn.Module) -> list[str]:
     rounding; of equal maxima the first one gets the gradient. Weights, state_dict() and calls stay as they are.
 
     Edges may be an `edge_index` or a CSR tensor. A graph is prepared at its first use, and kept as long as the tensor
-    lives and is not changed. What Graft cannot do goes the usual way: other layers and subclasses with messages of
+    lives and is not changed; see forget() for changes that PyTorch does not count. Tensors of inference_mode() are
+    prepared at each use. What Graft cannot do goes the usual way: other layers and subclasses with messages of
     their own, other devices and types, gradients for weights of edges, hooks, explanations.
 
     Returns the names of the layers that were replaced; restore() undoes it."""
@@ -229,8 +253,7 @@ def replace(model: torch.nn.Module) -> list[str]:
             continue
         module.propagate = _Propagate(module)
         if hasattr(module, "_cached_edge_index") and module.normalize and not module.cached:
-            module._graft_hooks = [module.register_forward_pre_hook(_normalize_before, with_kwargs=True),
-                                   module.register_forward_hook(_normalize_after)]
+            module.forward = _Forward(module)
         replaced.append(name)
     return replaced
 
@@ -240,5 +263,12 @@ def restore(model: torch.nn.Module) -> None:
     for module in model.modules():
         if isinstance(module.__dict__.get("propagate"), _Propagate):
             del module.propagate
-            for hook in module.__dict__.pop("_graft_hooks", ()):
-                hook.remove()
+        if isinstance(module.__dict__.get("forward"), _Forward):
+            del module.forward
+
+
+def forget(tensor: Tensor) -> None:
+    """Prepare the graph of this tensor, an edge_index or weights, anew at its next use. Needed after a change that
+    PyTorch does not count: through .data, through .numpy(), or by a program that shares the memory."""
+    for kept in (_norms, _matrices):
+        kept.forget(tensor)
