@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Matrices of python-graphblas: read where they are, by several threads at once, and never changed."""
+import os
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -187,3 +190,22 @@ def test_what_is_refused():
     refused("A cannot be read: GraphBLAS returns", graft.ModuleError, A=a)
     refused("there is no memory for a copy of it as csr", graft.OutOfMemoryError,
             A=gb.Matrix.from_coo([0], [0], [1.0], nrows=2**50, ncols=30))
+
+
+UNCHANGED = """
+import graphblas as gb, numpy as np
+draw = np.random.default_rng(0)
+dense = np.where(draw.random((300, 300)) < 0.1, draw.random((300, 300)), 0).astype("f4")
+a = gb.Matrix.from_coo(*np.nonzero(dense), dense[np.nonzero(dense)], nrows=300, ncols=300, dtype="FP32")
+x = draw.random((300, 64)).astype("f4")
+c = a.mxm(gb.Matrix.from_dense(x), gb.semiring.plus_times).new()
+np.testing.assert_allclose(c.to_dense(), dense @ x, rtol=1e-4)
+"""
+
+
+def test_an_unchanged_program_with_the_library_before_it():
+    before = " ".join([os.environ.get("LD_PRELOAD", ""), graft.grb_library()]).strip()
+    environment = {**os.environ, "LD_PRELOAD": before, "GRAFT_GRB": "summary"}
+    told = subprocess.run([sys.executable, "-c", UNCHANGED], check=True, stderr=subprocess.PIPE, text=True,
+                          env=environment).stderr
+    assert "graft-grb: 1 products taken" in told

@@ -17,6 +17,7 @@ BUILD = os.path.dirname(os.environ.get("GRAFT_LIBRARY", ""))
 
 USE = """
 import os, graft, numpy
+print(graft.grb_library())
 from graft import _library
 with graft.Context() as context:
     a = (numpy.array([0, 2, 3]), numpy.array([0, 1, 1]), None, (2, 2))
@@ -47,8 +48,9 @@ def test_a_wheel_is_whole_and_works(tmp_path):
     told = subprocess.run([sys.executable, "-c", USE], check=True, stdout=subprocess.PIPE, text=True, env=environment,
                           cwd=tmp_path).stdout.splitlines()
     lib = str(tmp_path / "site" / "graft" / "lib")
-    assert told[0] == f"{lib}/libgraft.so.1 [[1.0, 1.0], [0.0, 1.0]]"
-    assert set(eval(told[1])) <= {lib}
+    assert told[0] == f"{lib}/libgraft-grb.so" and os.path.exists(told[0])
+    assert told[1] == f"{lib}/libgraft.so.1 [[1.0, 1.0], [0.0, 1.0]]"
+    assert set(eval(told[2])) <= {lib}
     example = subprocess.run([sys.executable, EXAMPLE], check=True, stdout=subprocess.PIPE, text=True, env=environment,
                              cwd=tmp_path).stdout
     mlp, sage = (float(re.search(rf"^{model}: test accuracy (\S+)", example, re.MULTILINE)[1])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._library import grb_library
 from .arrays import CopyWarning
 from .context import Context, default_context
 from .errors import (ArgumentError, CancelledError, Error, FileError, ForkedError, FormatError, ModuleError,
@@ -26,7 +27,7 @@ _LATER = {"Dataset": "data", "Graph": "ranks", "History": "history", "Mesh": "si
 __all__ = ["ArgumentError", "CancelledError", "Context", "CopyWarning", "Error", "FileError", "ForkedError",
            "FormatError", "Matrix", "ModuleError", "NonfiniteError", "NotFoundError", "OptionError", "OutOfMemoryError",
            "PeerError", "SEMIRINGS", "StateError", "UnsupportedError", "VersionError", "aggregate", "default_context",
-           *_LATER]
+           "grb_library", *_LATER]
 
 
 def __getattr__(name: str) -> Any:

@@ -30,6 +30,16 @@ def find() -> str:
     return next((path for path, _ in _places() if os.path.exists(path)), _SONAME)
 
 
+def grb_library() -> str:
+    """The file that lets products of an unchanged GraphBLAS program run in Graft:
+    ``LD_PRELOAD=$(python3 -c 'import graft; print(graft.grb_library())') python3 program.py``."""
+    folder = os.path.dirname(find())
+    path = os.path.join(folder, "libgraft-grb.so")
+    if folder and not os.path.exists(path):
+        raise NotFoundError(f"there is no '{path}', expected it beside the Graft library")
+    return path
+
+
 def _refuse(path: str, why: str) -> None:
     looked = "" if path != _SONAME else "; looked for it in variable GRAFT_LIBRARY (not set), " + ", ".join(
         f"{place} ({what})" for place, what in _places()) + f", and as {_SONAME} with the dynamic linker"
