@@ -12,15 +12,8 @@ import pytest
 from graft import arrays
 
 gb = pytest.importorskip("graphblas", reason="there is no graphblas (python-graphblas)")
+pytestmark = pytest.mark.usefixtures("no_warning_was_given")
 draw = np.random.default_rng(5)
-
-
-@pytest.fixture(autouse=True)
-def no_warning_was_given():
-    arrays._warned.clear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", graft.CopyWarning)
-        yield
 
 
 def random_matrix(m=40, k=30, dtype="FP32"):

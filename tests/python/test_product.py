@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import warnings
 import weakref
 
 import graft
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from graft import arrays
 
+pytestmark = pytest.mark.usefixtures("no_warning_was_given")
 draw = np.random.default_rng(7)
 
 
@@ -40,14 +40,6 @@ def oracle(a, x, semiring):
         if len(products):
             out[v] = combine(products, axis=0)
     return out
-
-
-@pytest.fixture(autouse=True)
-def no_warning_was_given():
-    arrays._warned.clear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", graft.CopyWarning)
-        yield
 
 
 @pytest.mark.parametrize("semiring", graft.SEMIRINGS)

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What several files of tests use."""
+import warnings
+
+import pytest
+
+
+@pytest.fixture
+def no_warning_was_given():
+    """A copy that no test expects is an error."""
+    import graft
+    graft.arrays._warned.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", graft.CopyWarning)
+        yield
