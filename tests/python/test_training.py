@@ -248,10 +248,37 @@ def test_tables_plots_and_progress(data, tmp_path, capsys):
     assert "12/12" in capsys.readouterr().err
 
 
+def check_traffic(exchanged):
+    """What ranks report of layers and directions, of peers, and of all ranks adds up."""
+    for rank, (items, pairs, of_all) in enumerate(exchanged):
+        assert [(item["layer"], item["pass"]) for item in items] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+        assert [pair["peer"] for pair in pairs[::4]] == [peer for peer in range(3) if peer != rank]
+        for item, total, *to_peers in zip(items, of_all, pairs[:4], pairs[4:]):
+            assert item["rank"] == rank and total["rank"] == -1
+            assert item["rows_sent"] == sum(pair["rows"] for pair in to_peers) == item["rows_of_bits_32"]
+            assert total["rows"] == total["rows_sent"] == \
+                sum(one[0][2 * item["layer"] + item["pass"]]["rows"] for one in exchanged)
+    assert exchanged[0][2][2]["rows"] > 0
+
+
+def test_caches(data):
+    trainer = graft.train(data, OPTIONS, history="full", batch_size=40, progress=False)
+    cache, = trainer.caches()
+    assert (cache["layer"], cache["capacity"]) == (1, N)
+    assert cache["width"] == CLASSES  # rows are transformed before they are gathered
+    assert 0 < cache["found"] <= cache["searched"] and trainer.caches(0) == [{**cache, "rank": 0}]
+    with pytest.raises(graft.ArgumentError):
+        trainer.caches(1)
+    without = graft.Trainer(data, OPTIONS)
+    for report in (without.caches, without.traffic_items, without.traffic_pairs):
+        with pytest.raises(graft.StateError):
+            report()
+
+
 def test_ranks_that_are_threads(data):
     graph, features, labels, split = arrays_of()
     alone = graft.train(data, OPTIONS, progress=False)
-    cuts, results = [0, 100, 150, N], [None] * 3
+    cuts, results, exchanged = [0, 100, 150, N], [None] * 3, [None] * 3
 
     def work(ranks):
         rows = slice(cuts[ranks.rank], cuts[ranks.rank + 1])
@@ -262,6 +289,7 @@ def test_ranks_that_are_threads(data):
             trainer.fit(progress=False)
             results[ranks.rank] = trainer.history.column("loss"), trainer.predict(best=False, logits=True), \
                 trainer.traffic()["halo_rows"]
+            exchanged[ranks.rank] = trainer.traffic_items(ranks.rank), trainer.traffic_pairs(), trainer.traffic_items()
         ranks.close()
 
     workers = [threading.Thread(target=work, args=[ranks]) for ranks in graft.Ranks.threads(3)]
@@ -272,5 +300,6 @@ def test_ranks_that_are_threads(data):
     for losses, _, halo in results:
         np.testing.assert_allclose(losses, alone.history.column("loss"), rtol=1e-3)
         assert halo > 0
+    check_traffic(exchanged)
     np.testing.assert_allclose(np.concatenate([logits for _, logits, _ in results]),
                                alone.predict(best=False, logits=True), rtol=1e-2, atol=1e-2)

@@ -22,7 +22,8 @@ from .product import SEMIRINGS, Matrix, aggregate
 
 # Where the rest is, which is imported when it is used.
 _LATER = {"Dataset": "data", "Graph": "ranks", "History": "history", "Mesh": "simulation", "Model": "model",
-          "Network": "simulation", "Ranks": "ranks", "Stream": "simulation", "Trainer": "training", "train": "training"}
+          "Network": "simulation", "Ranks": "ranks", "Sampler": "sampling", "Stream": "simulation",
+          "Trainer": "training", "train": "training"}
 
 __all__ = ["ArgumentError", "CancelledError", "Context", "CopyWarning", "Error", "FileError", "ForkedError",
            "FormatError", "Matrix", "ModuleError", "NonfiniteError", "NotFoundError", "OptionError", "OutOfMemoryError",

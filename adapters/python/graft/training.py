@@ -196,6 +196,29 @@ class Trainer:
         self.context.call(self._train.traffic, self._handle, rank, out)
         return to_dict(out)
 
+    def traffic_items(self, rank: int = -1) -> list[dict[str, Any]]:
+        """What a rank, or all ranks, exchanged in the last step: a dict for each layer and direction. `rows_of_bits_8`
+        and others count the sent rows by the bits of an element."""
+        found = []
+        for item in self.context.enumerate(self._train.traffic_item, "graft_traffic_item", self._handle, rank):
+            bits = {f"rows_of_bits_{1 << i}": rows for i, rows in enumerate(item.rows_by_bits)}
+            found.append({**to_dict(item), **bits})
+        return found
+
+    def traffic_pairs(self) -> list[dict[str, Any]]:
+        """What this rank sent to each other one in the last step: a dict for each peer, layer and direction."""
+        peers = [0]  # without ranks the library refuses it
+        if self.ranks is not None:
+            peers = [peer for peer in range(self.ranks.n_ranks) if peer != self.ranks.rank]
+        return [to_dict(item) for peer in peers for item in
+                self.context.enumerate(self._train.traffic_pair, "graft_traffic_pair", self._handle, peer)]
+
+    def caches(self, rank: int = -1) -> list[dict[str, Any]]:
+        """Caches of rows, of a rank or of all: a dict for each layer. They are those of minibatches over ranks (options
+        hec.* and aep.*), and of option history="full"."""
+        return [to_dict(item) for item in
+                self.context.enumerate(self._train.cache_item, "graft_cache_item", self._handle, rank)]
+
     def close(self) -> None:
         """Free the trainer now, and over ranks the graph."""
         self._destroy()

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Minibatches of sampled neighbours, as bipartite blocks for any framework.
+
+>>> sampler = graft.Sampler(adjacency, seeds, fanout=[10, 5], layers=2, batch_size=1024)
+>>> for batch in sampler:                       # one epoch; the next loop is the next epoch
+...     h = features[batch.vertices]
+...     for block in batch.blocks:
+...         h = step(block, h)                  # [n_src, ...] to [n_dst, ...]
+...     loss(h, labels[batch.seeds])"""
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Iterator
+
+from . import arrays
+from ._abi import ffi
+from .context import Context, new, text_of
+from .data import TRAIN, Dataset, as_dataset
+from .errors import NotFoundError, StateError, new_error, raise_error
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_ALL = ffi.integer_const("GRAFT_SAMPLE_ALL")
+
+
+def _copy(data: Any, count: int, dtype: str) -> np.ndarray:
+    import numpy as np
+    out = np.empty(count, dtype)
+    ffi.memmove(ffi.from_buffer(out), data, out.nbytes)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A bipartite graph in CSR format: row i < n_dst has the edges from which destination i gathers. Vertices have the
+    numbers of the batch, and the destinations are the first n_dst of the n_src sources."""
+
+    n_dst: int
+    n_src: int
+    indptr: np.ndarray
+    """[n_dst + 1] int64"""
+    indices: np.ndarray
+    """[n_edges] int32, sources from 0 to n_src - 1"""
+    entries: np.ndarray
+    """[n_edges] int64, the position of each edge in the indices of the graph"""
+    weights: np.ndarray | None
+    """[n_edges] float32, 1 / alpha, of sampler="saint" in an epoch; else None"""
+
+    @property
+    def n_edges(self) -> int:
+        return len(self.indices)
+
+    @property
+    def csr(self) -> tuple[Any, ...]:
+        """(indptr, indices, weights, shape), which graft.Matrix takes."""
+        return self.indptr, self.indices, self.weights, (self.n_dst, self.n_src)
+
+    def edge_index(self) -> np.ndarray:
+        """[2, n_edges] int64: sources, then destinations, as PyTorch Geometric has edges."""
+        import numpy as np
+        return np.stack([self.indices.astype(np.int64), np.repeat(np.arange(self.n_dst), np.diff(self.indptr))])
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Seeds, the vertices that a model reads for them, and a block for each layer. All arrays are copies, which belong
+    to the caller."""
+
+    epoch: int
+    index: int
+    """The number of the batch in its epoch; -1 if it comes from Sampler.sample()."""
+    n_seeds: int
+    vertices: np.ndarray
+    """[n] int64, the rows of the graph, in the order of the numbers in blocks: the sources of the first block"""
+    weights: np.ndarray | None
+    """[n] float32, 1 / p, of sampler="saint" in an epoch; else None"""
+    blocks: list[Block]
+    """Of the layers in the order in which a model computes them. The sources of a block are the destinations of the
+    block before it, and the destinations of the last one are the seeds."""
+
+    @property
+    def seeds(self) -> np.ndarray:
+        """[n_seeds] int64, the first vertices."""
+        return self.vertices[:self.n_seeds]
+
+
+class Sampler:
+    """Minibatches of a graph. A loop over it is an epoch: each seed is in one batch, in an order that differs between
+    epochs. Batches have the same bits for any number of threads.
+
+    graph   [n, n], whatever Dataset takes as a graph: row v holds the vertices from which v gathers. Or a data set: a
+            Dataset, a path or a torch_geometric.data.Data. Its arrays are borrowed and must not change
+    seeds   different vertices, or bool [n]. Default: the training vertices of a data set with a split, else all
+            vertices. With an empty array batches come from sample() alone
+
+    Options are those of the library, the same way as in Context: `batch_size`, `layers`, `fanout` (a list has the first
+    layer first; -1: all neighbours), `sampler` ("neighbour", "cluster", "saint"), `drop_last`, `seed`, `threads`, and
+    {"sample.replace": True, "sample.weights": "edge", "sample.ahead": 4, "cluster.parts": 40, "saint.walk": 3,
+    "saint.coverage": 50}. abi/graft_sample.h says what they do. A sampler has a context of its own unless it is given
+    one."""
+
+    def __init__(self, graph: Any, seeds: Any = None, options: dict[str, object] | None = None, *,
+                 context: Context | None = None, **more: object) -> None:
+        self.context = context or Context()
+        for key, value in {**(options or {}), **more}.items():
+            self.context[key] = value
+        is_data = isinstance(graph, (Dataset, str, os.PathLike)) or hasattr(graph, "edge_index")
+        self._data = as_dataset(graph, self.context) if is_data else Dataset(graph)
+        self._samples = self.context.interface("graft_samples")
+        chosen = self._read_seeds(seeds)
+        self.n_seeds: int = len(chosen)
+        """Seeds of an epoch."""
+        self._matrix = self._prepare()
+        out = ffi.new("graft_sampler **")
+        self.context.call(self._samples.create, self.context.handle, self._matrix, *_pointer(chosen), out)
+        self._handle = out[0]
+        self._destroy = self.context.owner(self, self._samples.destroy, self._handle)
+        self._calls, self._n_prefetching = threading.Condition(), 0
+        self._begun: object = None  # what the last epoch() made: older iterators have ended
+        self._next_epoch, self._n_batches = 0, self._begin(0, 0)
+
+    def _prepare(self) -> Any:
+        table, out = self.context.interface("graft_mxm"), ffi.new("graft_matrix **")
+        self.context.call(table.matrix_create, self.context.handle, self._data._struct.graph, 0, out)
+        self._destroy_matrix = self.context.owner(self, table.matrix_destroy, self.context.handle, out[0])
+        return out[0]
+
+    def _read_seeds(self, seeds: Any) -> np.ndarray:
+        import numpy as np
+        n = self._data.n_vertices
+        if seeds is None:
+            split = self._data.split
+            return np.arange(n) if split is None else np.flatnonzero(split == TRAIN)
+        seeds = arrays.as_array(seeds, "seeds")
+        if seeds.dtype == bool:
+            return np.flatnonzero(arrays.read_vector(seeds, "seeds", n, bool))
+        return arrays.read_ids(seeds, "seeds")
+
+    # ---- epochs ----
+
+    def _begin(self, number: int, first: int) -> int:
+        n_batches = ffi.new("int64_t *")
+        self.context.call(self._samples.begin, self._live(), number, first, n_batches)
+        return n_batches[0]
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return self._n_batches
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.epoch()
+
+    def epoch(self, number: int | None = None, first: int = 0, workers: int = 0) -> Iterator[Batch]:
+        """Begin an epoch, and iterate over its batches.
+
+        number   which one; None: the one after the last that began, from 0 on
+        first    the batch that comes first: others but 0 continue an epoch that was interrupted
+        workers  threads that make batches ahead while the program uses one; option "sample.ahead" batches exist at a
+                 time, so it must be 2 or more
+
+        Iterators of earlier epochs raise StateError from now on."""
+        number = self._next_epoch if number is None else number
+        with self.context._lock:
+            self._begin(number, first)
+            self._next_epoch, self._begun = number + 1, object()
+            return self._batches(self._begun, workers)
+
+    def _batches(self, begun: object, workers: int) -> Iterator[Batch]:
+        if workers <= 0:
+            yield from iter(lambda: self._next(begun), None)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(workers, "graft.Sampler") as pool:
+            for batch in iter(lambda: self._next(begun), None):
+                for _ in range(workers):
+                    pool.submit(self.prefetch)  # whose failures next() reports
+                yield batch
+
+    def _next(self, begun: object) -> Batch | None:
+        """The next batch, or None at the end."""
+        with self.context._lock:
+            if begun is not self._begun:
+                raise StateError("another epoch of this sampler began: one loop at a time")
+            out = new("graft_sample_batch")
+            try:
+                self.context.call(self._samples.next, self._live(), out)
+            except NotFoundError:
+                return None
+            return self._read(out)
+
+    def prefetch(self) -> bool:
+        """Make one more batch ahead, on the calling thread, beside any other call: for threads of the program that have
+        nothing else to do. Returns whether one was made: option "sample.ahead" batches exist at a time."""
+        with self._calls:
+            handle = self._live()
+            self._n_prefetching += 1
+        try:
+            made, error = ffi.new("int32_t *"), new_error()
+            status = self._samples.prefetch(handle, made, error)
+        finally:
+            with self._calls:
+                self._n_prefetching -= 1
+                self._calls.notify_all()
+        if status < 0:
+            raise_error(status, error)
+        return bool(made[0])
+
+    # ---- batches ----
+
+    def sample(self, seeds: Any, all: bool = False) -> Batch:
+        """One batch of these seeds, outside of the epoch, which goes on as if it had not been called. With `all` it has
+        all in-neighbours, whatever option "fanout" says. It has no weights."""
+        out = new("graft_sample_batch")
+        with self.context._lock:
+            self.context.call(self._samples.sample, self._live(), *_pointer(self._read_seeds(seeds)),
+                              _ALL if all else 0, out)
+            return self._read(out)
+
+    def _read(self, batch: Any) -> Batch:
+        n = batch.n_vertices
+        return Batch(batch.epoch, batch.index, batch.n_seeds, _copy(batch.vertex, n, "int64"),
+                     _copy(batch.weight, n, "float32") if batch.weight else None,
+                     [self._read_block(layer) for layer in range(batch.n_layers)])
+
+    def _read_block(self, layer: int) -> Block:
+        one = new("graft_sample_block")
+        self.context.call(self._samples.block, self._handle, layer, one)
+        return Block(one.n_dst, one.n_src, _copy(one.row_ptr, one.n_dst + 1, "int64"),
+                     _copy(one.col_idx, one.n_edges, "int32"), _copy(one.entry, one.n_edges, "int64"),
+                     _copy(one.weight, one.n_edges, "float32") if one.weight else None)
+
+    # ---- reports, and the end ----
+
+    def explain(self) -> str:
+        """The sampler in a few lines: batches, fan-outs, memory."""
+        text = ffi.new("char[]", 4096)
+        self.context.call(self._samples.explain, self._live(), text, 4096)
+        return text_of(text)
+
+    def _live(self) -> Any:
+        if not self._destroy.alive:
+            raise StateError("the sampler was closed")
+        return self._handle
+
+    def close(self) -> None:
+        """Free the sampler now. Its batches stay."""
+        with self.context._lock, self._calls:
+            self._calls.wait_for(lambda: self._n_prefetching == 0)
+            self._destroy()
+            self._destroy_matrix()
+
+    def __enter__(self) -> Sampler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<graft.Sampler of {self.n_seeds} seeds in {self._n_batches} batches>"
+
+
+def _pointer(seeds: np.ndarray) -> tuple[Any, int]:
+    """Seeds as the library takes them; a view that keeps the array alive."""
+    return ffi.from_buffer("int64_t[]", seeds) if len(seeds) else ffi.NULL, len(seeds)
