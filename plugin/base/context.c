@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/context.h"
 
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/pool.h"
 
@@ -179,17 +180,22 @@ void gr_log_end(graft_context *context)
  * for them would hang. OpenMP cannot be asked, so this variable outlives a context. */
 static _Atomic pid_t gr_team_owner;
 
-int gr_threads(const graft_context *context, int32_t asked)
+static int32_t threads_asked(const graft_context *context, int32_t asked)
 {
-    const int32_t  most = 4 * omp_get_num_procs();
-    graft_context *own = (graft_context *)(uintptr_t)context; /* what was found changes nothing else in it */
-    int32_t        found, limit = atomic_load(&own->threads_most);
-    pid_t          nobody = 0;
+    const int32_t most = 4 * omp_get_num_procs(), found = atomic_load(&context->threads_most);
+    const int32_t limit = found == 0 || found > most ? most : found;
 
     if (asked <= 0) asked = (int32_t)context->options.resource.threads;
     if (asked <= 0) asked = omp_get_max_threads();
-    if (limit == 0 || limit > most) limit = most;
-    if (asked > limit) asked = limit;
+    return asked < limit ? asked : limit;
+}
+
+static int start_threads(const graft_context *context, int32_t asked)
+{
+    graft_context *own = (graft_context *)(uintptr_t)context; /* what was found changes nothing else in it */
+    int32_t        found;
+    pid_t          nobody = 0;
+
     /* In a parallel region of the host, OpenMP would start threads for each loop, and end them after it. */
     if (asked <= 1 || omp_get_level() > 0) return 1;
     if (!atomic_compare_exchange_strong(&gr_team_owner, &nobody, context->owner) && nobody != context->owner) return 1;
@@ -200,4 +206,18 @@ int gr_threads(const graft_context *context, int32_t asked)
            "the system starts %d of %d threads (ulimit -u or -v, or pids.max of a container), so no more are used",
            found, asked);
     return found;
+}
+
+int gr_threads(const graft_context *context, int32_t asked)
+{
+    return start_threads(context, threads_asked(context, asked));
+}
+
+int gr_threads_for(const graft_context *context, int32_t asked, int64_t operations)
+{
+    const int32_t most = threads_asked(context, asked);
+    int64_t       wanted = 1 + operations / GR_OPERATIONS_OF_THREAD;
+
+    if (wanted > 1 && wanted < gr_pool_size()) wanted = gr_pool_size();
+    return start_threads(context, wanted < most ? (int32_t)wanted : most);
 }

@@ -13,7 +13,7 @@
 
 enum {
     /* Loops over rows and edges. Sums are made chunk by chunk, so a size is part of the bits of a result. */
-    GR_OPERATIONS_OF_THREAD = GR_LIMIT(65536, 1024), /* that justify one more thread */
+    GR_OPERATIONS_OF_THREAD = GR_LIMIT(65536, 1024), /* that justify a team, and each further thread in it */
     GR_ROWS_AT_ONCE = GR_LIMIT(64, 2),               /* of messages, and of kernels that report rows */
     GR_CHUNK_ROWS = GR_LIMIT(512, 2),                /* of layers */
     GR_MGN_ROWS = GR_LIMIT(256, 4),                  /* of model mgn: nodes, or edges; they stay in caches */

@@ -39,9 +39,14 @@ static void make_pool_key(void)
     gr_pool.has_key = pthread_key_create(&gr_pool.key, NULL) == 0;
 }
 
-static int last_team(void)
+static int has_pool_key(void)
 {
-    const int size = (int)(intptr_t)pthread_getspecific(gr_pool.key);
+    return pthread_once(&gr_pool.once, make_pool_key) == 0 && gr_pool.has_key;
+}
+
+int gr_pool_size(void)
+{
+    const int size = has_pool_key() ? (int)(intptr_t)pthread_getspecific(gr_pool.key) : 1;
 
     return size > 0 ? size : 1;
 }
@@ -99,8 +104,8 @@ int gr_pool_reach(int wanted)
     int size, found;
 
     GR_ASSERT(wanted > 0 && omp_get_level() == 0);
-    if (wanted == 1 || pthread_once(&gr_pool.once, make_pool_key) != 0 || !gr_pool.has_key) return 1;
-    size = last_team();
+    if (wanted == 1 || !has_pool_key()) return 1;
+    size = gr_pool_size();
     if (wanted <= size) return wanted;
     pthread_mutex_lock(&gr_pool.lock);
     found = size + probe_threads(wanted - size);
@@ -113,6 +118,6 @@ int gr_pool_team(int wanted)
 {
     const int found = gr_pool_reach(wanted);
 
-    if (found > 1 && found < last_team() && !remember(found)) return 1;
+    if (found > 1 && found < gr_pool_size() && !remember(found)) return 1;
     return found;
 }

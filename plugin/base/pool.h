@@ -7,7 +7,11 @@
  *  \return `wanted`, or how many there are, at least 1 */
 int gr_pool_reach(int wanted);
 
-/** The same just before a loop, which runs in as many threads as returned, or in one: OpenMP ends the others. */
+/** The threads of the last team of the calling thread, which OpenMP keeps; 1 before the first one. */
+int gr_pool_size(void);
+
+/** The same as gr_pool_reach() just before a loop, which runs in as many threads as returned, or in one: OpenMP ends
+ *  the others. */
 int gr_pool_team(int wanted);
 
 #endif

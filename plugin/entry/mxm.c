@@ -22,7 +22,7 @@ static int32_t mxm_matrix_create(graft_context *context, const graft_csr *csr, i
     GR_TRY(rc);
     given = ours;
     GR_TRY(gr_csr_widen(context, &ours, "csr", &row_ptr, &call.error));
-    GR_TRY(gr_csr_check(&ours, "csr", trust, gr_threads(context, 0), &call.error));
+    GR_TRY(gr_csr_check(&ours, "csr", trust, trust ? 1 : gr_threads(context, 0), &call.error));
     GR_TRY(gr_matrix_create(context, &ours, matrix, &call.error));
     gr_matrix_adopt_rows(*matrix, row_ptr);
     row_ptr = NULL;

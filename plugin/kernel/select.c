@@ -175,8 +175,9 @@ static int32_t try_kernels(graft_context *context, const graft_mxm_args *args, i
 static int threads_for(const graft_context *context, const graft_mxm_args *args)
 {
     const int64_t entries = args->a->csr.row_ptr[args->a->csr.n_rows];
+    const int64_t operations = (entries + args->c->n_rows) * args->c->n_cols;
 
-    return gr_threads_worth(gr_threads(context, args->threads), (entries + args->c->n_rows) * args->c->n_cols);
+    return gr_threads_worth(gr_threads_for(context, args->threads, operations), operations);
 }
 
 int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error)
