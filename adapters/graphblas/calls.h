@@ -26,6 +26,7 @@ enum {
     GrB_SUCCESS = 0,
     GrB_NO_VALUE = 1,
     GrB_NULL_POINTER = -2,
+    GrB_DOMAIN_MISMATCH = -5,
     GrB_NOT_IMPLEMENTED = -8,
     GrB_PANIC = -101,
     GrB_OUT_OF_MEMORY = -102,

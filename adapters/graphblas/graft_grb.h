@@ -98,11 +98,11 @@ struct graft_grb_product {
 };
 
 /* \return the number of rows that have entries */
-GRAFT_GRB_FN int64_t graft_grb_count_rows(const graft_csr *csr)
+GRAFT_GRB_FN int64_t graft_grb_count_rows(const graft_csr *csr, int32_t threads)
 {
     int64_t rows = 0;
 
-    GRAFT_GRB_PARALLEL(reduction(+ : rows) if (csr->n_rows > 100000))
+    GRAFT_GRB_PARALLEL(graft_grb_team(threads, csr->n_rows), reduction(+ : rows))
     for (int64_t row = 0; row < csr->n_rows; row++) rows += graft_grb_row(csr, row + 1) > graft_grb_row(csr, row);
     return rows;
 }
@@ -128,21 +128,18 @@ GRAFT_GRB_FN int graft_grb_fits(const struct graft_grb_product *p)
     return graft_grb_is_held(old, p->by_col) && p->c != p->sparse && p->c != p->dense && p->c != p->m;
 }
 
-/* What to search an array for: NaN, and optionally infinities and zeros. */
-struct graft_grb_scan {
-    int wide, infinite, zero;
-};
+enum { GRAFT_GRB_NAN = 1, GRAFT_GRB_INFINITY = 2, GRAFT_GRB_ZERO = 4 };
 
-GRAFT_GRB_FN int graft_grb_finds(const struct graft_grb_scan *scan, const void *array, int64_t count)
+/* What an array has of these, in at most so many threads. */
+GRAFT_GRB_FN int graft_grb_find_special(const void *array, int wide, int64_t count, int32_t threads)
 {
-    const struct graft_grb_scan s = *scan;
-    int                         found = 0;
+    int found = 0;
 
-    GRAFT_GRB_PARALLEL(reduction(| : found) if (count > 100000))
+    GRAFT_GRB_PARALLEL(graft_grb_team(threads, count), reduction(| : found))
     for (int64_t i = 0; i < count; i++) {
-        const double x = s.wide ? ((const double *)array)[i] : (double)((const float *)array)[i];
+        const double x = wide ? ((const double *)array)[i] : (double)((const float *)array)[i];
 
-        found |= x != x || (s.infinite && x - x != 0) || (s.zero && x == 0);
+        found |= x != x ? GRAFT_GRB_NAN : x - x != 0 ? GRAFT_GRB_INFINITY : x == 0 ? GRAFT_GRB_ZERO : 0;
     }
     return found;
 }
@@ -152,16 +149,18 @@ GRAFT_GRB_FN int graft_grb_finds(const struct graft_grb_scan *scan, const void *
  * have to be the same. */
 GRAFT_GRB_FN const char *graft_grb_check_values(const graft_grb *grb, const struct graft_grb_product *p)
 {
-    const int                   times = p->ring.multiply == GRAFT_GRB_TIMES && p->a.csr.values != NULL;
-    const struct graft_grb_scan scan = { p->ring.type == GrB_FP64, times, grb->exact };
+    const int times = p->ring.multiply == GRAFT_GRB_TIMES && p->a.csr.values != NULL, wide = p->ring.type == GrB_FP64;
+    int       found = 0;
 
     if (p->ring.monoid == 0) return NULL;
-    if (p->ring.multiply != GRAFT_GRB_FIRST &&
-        graft_grb_finds(&scan, p->b.dense.data, p->b.dense.n_rows * p->b.dense.n_cols))
-        return "max and min may differ where there is a NaN";
-    if (p->ring.multiply != GRAFT_GRB_SECOND && p->a.csr.values != NULL &&
-        graft_grb_finds(&scan, p->a.csr.values, p->a.view.entries))
-        return "max and min may differ where there is a NaN";
+    if (p->ring.multiply != GRAFT_GRB_FIRST)
+        found |= graft_grb_find_special(p->b.dense.data, wide, p->b.dense.n_rows * p->b.dense.n_cols, p->threads);
+    if (p->ring.multiply != GRAFT_GRB_SECOND && p->a.csr.values != NULL)
+        found |= graft_grb_find_special(p->a.csr.values, wide, p->a.view.entries, p->threads);
+    if (found & GRAFT_GRB_NAN) return "an operand has a NaN, which max and min of GraphBLAS ignore";
+    if (times && found & GRAFT_GRB_INFINITY) return "an operand has an infinity, and a product with it may be NaN";
+    if (grb->exact && found & GRAFT_GRB_ZERO)
+        return "an operand has a zero, and max and min may take one of either sign";
     return NULL;
 }
 
@@ -212,7 +211,7 @@ GRAFT_GRB_FN const char *graft_grb_lend_all(graft_grb *grb, struct graft_grb_pro
 
     if (why == NULL) why = graft_grb_check_mask(p);
     if (why != NULL) return why;
-    if (p->m != NULL && graft_grb_lend_mask(p->m, p->by_col, p->flags.mask, &p->mask) != GrB_SUCCESS)
+    if (p->m != NULL && graft_grb_lend_mask_by(p->threads, p->m, p->by_col, p->flags.mask, &p->mask) != GrB_SUCCESS)
         return "the mask cannot be lent";
     if (graft_grb_lend_dense(p->dense, p->dense_transpose, p->ring.type, &p->b) != GrB_SUCCESS)
         return "the dense operand cannot be lent";
@@ -220,22 +219,6 @@ GRAFT_GRB_FN const char *graft_grb_lend_all(graft_grb *grb, struct graft_grb_pro
         return "the sparse operand cannot be lent";
     grb->copied = p->a.copied + p->b.copied + p->mask.copied;
     return graft_grb_check_values(grb, p);
-}
-
-/* The most threads of a product: those of GraphBLAS, or of the descriptor. */
-GRAFT_GRB_FN int32_t graft_grb_threads(GrB_Descriptor descriptor)
-{
-    int32_t threads = 0, fewer = 0;
-
-    if (GxB_Global_Option_get_INT32(GxB_GLOBAL_NTHREADS, &threads) != GrB_SUCCESS) threads = 0;
-#if GxB_IMPLEMENTATION_MAJOR == 7
-    if (descriptor != NULL && GxB_Desc_get_INT32(descriptor, GxB_NTHREADS, &fewer) == GrB_SUCCESS && fewer > 0 &&
-        (threads <= 0 || fewer < threads))
-        threads = fewer;
-#else
-    (void)descriptor, (void)fewer;
-#endif
-    return threads > 0 ? threads : 0;
 }
 
 /* Run one product of Graft with the sparse operand. */
@@ -250,7 +233,7 @@ GRAFT_GRB_FN const char *graft_grb_run(graft_grb *grb, const struct graft_grb_pr
     args.b = b;
     args.c = c;
     args.mask = p->m != NULL && c->n_cols == p->b.dense.n_cols ? &p->mask.mask : NULL;
-    args.threads = p->threads;
+    args.threads = graft_grb_team(p->threads, p->a.view.entries * c->n_cols);
     rc = grb->mxm->matrix_create(grb->api->context, &p->a.csr, 1, &args.a, &grb->error);
     if (rc >= 0) rc = grb->mxm->run(grb->api->context, &args, &grb->error);
     grb->mxm->matrix_destroy(grb->api->context, args.a);
@@ -263,7 +246,7 @@ GRAFT_GRB_FN const char *graft_grb_run_first(graft_grb *grb, const struct graft_
 {
     const int64_t bytes = p->ring.type == GrB_FP64 ? 8 : 4, n_cols = p->b.dense.n_cols;
     const int64_t rows = p->a.csr.n_rows, inner = p->a.csr.n_cols;
-    char         *arrays = malloc((size_t)((rows + inner + 1) * bytes)), *column = arrays + inner * bytes;
+    char         *arrays = (char *)malloc((size_t)((rows + inner + 1) * bytes)), *column = arrays + inner * bytes;
     const char   *why = "there is no memory for a column";
     graft_dense   b = graft_dense_in(p->b.dense.dtype, inner, 1, arrays);
     graft_dense   c = graft_dense_in(p->b.dense.dtype, rows, 1, column);
@@ -286,7 +269,7 @@ GRAFT_GRB_FN const char *graft_grb_compute(graft_grb *grb, const struct graft_gr
     const graft_dense    c = graft_dense_in(p->b.dense.dtype, p->a.csr.n_rows, p->b.dense.n_cols, x);
     const graft_semiring semiring = GRAFT_PLUS_TIMES + 2 * p->ring.monoid + (p->ring.multiply == GRAFT_GRB_SECOND);
 
-    if (p->ring.multiply == GRAFT_GRB_FIRST) return graft_grb_run_first(grb, p, x);
+    if (p->ring.multiply == GRAFT_GRB_FIRST) return graft_grb_run_first(grb, p, (char *)x);
     return graft_grb_run(grb, p, semiring, flags, &p->b.dense, &c);
 }
 
@@ -326,7 +309,7 @@ GRAFT_GRB_FN const char *graft_grb_multiply_apart(graft_grb *grb, const struct g
 
     if (graft_grb_new_result(grb, &result, p->gaps || mask != NULL) == GrB_SUCCESS)
         why = graft_grb_compute(grb, p, mask != NULL ? GRAFT_MXM_REPLACE : 0, result.x);
-    if (why == NULL && result.b != NULL) graft_grb_find_entries(&result, &p->a.csr, mask, 0);
+    if (why == NULL && result.b != NULL) graft_grb_find_entries(&result, &p->a.csr, mask, 0, p->threads);
     if (why == NULL) *info = graft_grb_finish(p, &result);
     graft_grb_drop_result(&result);
     /* The assignment was refused, and C is as it was: GrB_mxm is to refuse it, in its own words. */
@@ -346,11 +329,11 @@ GRAFT_GRB_FN const char *graft_grb_multiply_within(graft_grb *grb, const struct 
     *info = graft_grb_unpack(p->c, &p->old, &result);
     if (*info == GrB_SUCCESS) why = graft_grb_compute(grb, p, 0, result.x);
     if (was_full && why == NULL) {
-        result.b = b;
+        result.b = (int8_t *)b;
         if (keep) memset(b, 1, (size_t)(result.n_rows * result.n_cols));
     }
     result.entries = p->old.entries;
-    if (why == NULL) graft_grb_find_entries(&result, &p->a.csr, mask, keep);
+    if (why == NULL) graft_grb_find_entries(&result, &p->a.csr, mask, keep, p->threads);
     if (*info == GrB_SUCCESS) *info = graft_grb_pack(p->c, p->old.by_col, &result);
     if (b != NULL && result.b != b && why != NULL) {
         result.x = b;
@@ -374,10 +357,19 @@ GRAFT_GRB_FN int graft_grb_may_have_gaps(const struct graft_grb_product *p)
 /* Whether C (+)= Z can be computed where C is. */
 GRAFT_GRB_FN int graft_grb_accumulates(const struct graft_grb_product *p)
 {
-    const struct graft_grb_scan nan = { p->ring.type == GrB_FP64, 0, 0 };
+    const int wide = p->ring.type == GrB_FP64;
 
     if (p->accum != p->ring.add) return 0;
-    return p->ring.monoid == 0 || !graft_grb_finds(&nan, p->old.x, p->old.entries);
+    if (p->ring.monoid == 0) return 1;
+    return !(graft_grb_find_special(p->old.x, wide, p->old.entries, p->threads) & GRAFT_GRB_NAN);
+}
+
+/* Compute Z into the array that C has. GrB_error() of C must not tell of an earlier call then: waiting for C, which has
+ * no pending work, clears it. */
+GRAFT_GRB_FN const char *graft_grb_multiply_in_place(graft_grb *grb, const struct graft_grb_product *p, uint32_t flags)
+{
+    if (GrB_Matrix_wait(p->c, GrB_MATERIALIZE) != GrB_SUCCESS) return "the output cannot be used";
+    return graft_grb_compute(grb, p, flags, (void *)(uintptr_t)p->old.x);
 }
 
 /* \return NULL, or why GraphBLAS has to compute the product; C is unchanged then */
@@ -389,12 +381,11 @@ GRAFT_GRB_FN const char *graft_grb_multiply(graft_grb *grb, struct graft_grb_pro
     int64_t     rows;
 
     if (why != NULL) return why;
-    if (in_place && graft_grb_accumulates(p))
-        return graft_grb_compute(grb, p, GRAFT_MXM_ACCUMULATE, (void *)(uintptr_t)p->old.x);
-    rows = graft_grb_count_rows(&p->a.csr);
+    if (in_place && graft_grb_accumulates(p)) return graft_grb_multiply_in_place(grb, p, GRAFT_MXM_ACCUMULATE);
+    rows = graft_grb_count_rows(&p->a.csr, p->threads);
     if (rows < p->a.csr.n_rows / 8) return "the result would be sparse";
     p->gaps = rows < p->a.csr.n_rows;
-    if (in_place && p->accum == NULL && !p->gaps) return graft_grb_compute(grb, p, 0, (void *)(uintptr_t)p->old.x);
+    if (in_place && p->accum == NULL && !p->gaps) return graft_grb_multiply_in_place(grb, p, 0);
     if (fits && graft_grb_may_have_gaps(p)) return graft_grb_multiply_within(grb, p, info);
     return graft_grb_multiply_apart(grb, p, info);
 }
@@ -421,13 +412,19 @@ GRAFT_GRB_FN int graft_grb_try(graft_grb *grb, GrB_Semiring semiring, struct gra
 }
 
 /* Begin a call: check the arguments that are not looked at elsewhere, and read the descriptor. Sets grb->why. */
-GRAFT_GRB_FN void graft_grb_begin_call(graft_grb *grb, struct graft_grb_product *p, GrB_Semiring semiring,
-                                       const void *left, const void *right, GrB_Descriptor descriptor)
+GRAFT_GRB_FN void graft_grb_begin_call(graft_grb *grb, struct graft_grb_product *p, void *c, void *mask,
+                                       GrB_BinaryOp accum, GrB_Semiring semiring, const void *left, const void *right,
+                                       GrB_Descriptor descriptor)
 {
+    memset(p, 0, sizeof *p);
+    p->c = (GrB_Matrix)c;
+    p->m = (GrB_Matrix)mask;
+    p->accum = accum;
     grb->taken = 0;
     grb->copied = 0;
     grb->why = NULL;
     p->threads = graft_grb_threads(descriptor);
+    if (grb->threads > 0 && grb->threads < p->threads) p->threads = grb->threads;
     if (p->c == NULL || left == NULL || right == NULL || semiring == NULL) grb->why = "an argument is null";
     else if (!graft_grb_read_descriptor(descriptor, &p->flags)) grb->why = "the descriptor cannot be used";
 }
@@ -474,10 +471,10 @@ GRAFT_GRB_FN const char *graft_grb_choose(struct graft_grb_product *p, GrB_Matri
 GRAFT_GRB_FN GrB_Info graft_grb_mxm(graft_grb *grb, GrB_Matrix c, GrB_Matrix mask, GrB_BinaryOp accum,
                                     GrB_Semiring semiring, GrB_Matrix a, GrB_Matrix b, GrB_Descriptor descriptor)
 {
-    struct graft_grb_product p = { .c = c, .m = mask, .accum = accum };
+    struct graft_grb_product p;
     GrB_Info                 info = GrB_SUCCESS;
 
-    graft_grb_begin_call(grb, &p, semiring, a, b, descriptor);
+    graft_grb_begin_call(grb, &p, c, mask, accum, semiring, a, b, descriptor);
     if (grb->why == NULL) grb->why = graft_grb_choose(&p, a, b);
     if (grb->why == NULL && graft_grb_try(grb, semiring, &p, &info)) return info;
     return GrB_mxm(c, mask, accum, semiring, a, b, descriptor);
@@ -487,10 +484,10 @@ GRAFT_GRB_FN GrB_Info graft_grb_mxm(graft_grb *grb, GrB_Matrix c, GrB_Matrix mas
 GRAFT_GRB_FN GrB_Info graft_grb_mxv(graft_grb *grb, GrB_Vector w, GrB_Vector mask, GrB_BinaryOp accum,
                                     GrB_Semiring semiring, GrB_Matrix a, GrB_Vector u, GrB_Descriptor descriptor)
 {
-    struct graft_grb_product p = { .c = (GrB_Matrix)w, .m = (GrB_Matrix)mask, .accum = accum };
+    struct graft_grb_product p;
     GrB_Info                 info = GrB_SUCCESS;
 
-    graft_grb_begin_call(grb, &p, semiring, a, u, descriptor);
+    graft_grb_begin_call(grb, &p, w, mask, accum, semiring, a, u, descriptor);
     p.sparse = a;
     p.dense = (GrB_Matrix)u;
     p.sparse_transpose = p.flags.transpose0;
@@ -502,10 +499,11 @@ GRAFT_GRB_FN GrB_Info graft_grb_mxv(graft_grb *grb, GrB_Vector w, GrB_Vector mas
 GRAFT_GRB_FN GrB_Info graft_grb_vxm(graft_grb *grb, GrB_Vector w, GrB_Vector mask, GrB_BinaryOp accum,
                                     GrB_Semiring semiring, GrB_Vector u, GrB_Matrix a, GrB_Descriptor descriptor)
 {
-    struct graft_grb_product p = { .c = (GrB_Matrix)w, .m = (GrB_Matrix)mask, .accum = accum, .flipped = 1 };
+    struct graft_grb_product p;
     GrB_Info                 info = GrB_SUCCESS;
 
-    graft_grb_begin_call(grb, &p, semiring, a, u, descriptor);
+    graft_grb_begin_call(grb, &p, w, mask, accum, semiring, u, a, descriptor);
+    p.flipped = 1;
     p.sparse = a;
     p.dense = (GrB_Matrix)u;
     p.sparse_transpose = !p.flags.transpose1;

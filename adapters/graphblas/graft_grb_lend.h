@@ -35,6 +35,11 @@ GRAFT_GRB_FN void *graft_grb_new_array(graft_grb_loan *loan, int which, int64_t 
     return loan->owned[which];
 }
 
+GRAFT_GRB_FN int graft_grb_is_real(GrB_Type type)
+{
+    return type == GrB_FP32 || type == GrB_FP64;
+}
+
 GRAFT_GRB_FN int64_t graft_grb_row(const graft_csr *csr, int64_t row)
 {
     return csr->row_ptr != NULL ? csr->row_ptr[row] : csr->row_ptr_32[row];
@@ -65,7 +70,7 @@ GRAFT_GRB_FN const int64_t *graft_grb_all_rows(graft_grb_loan *loan, int64_t n_r
     const graft_grb_view *view = &loan->view;
     int64_t              *row_ptr = NULL, row = 0;
 
-    if (n_rows < INT64_MAX / 8) row_ptr = graft_grb_new_array(loan, 0, n_rows + 1, sizeof *row_ptr);
+    if (n_rows < INT64_MAX / 8) row_ptr = (int64_t *)graft_grb_new_array(loan, 0, n_rows + 1, sizeof *row_ptr);
     if (row_ptr == NULL) return NULL;
     for (int64_t k = 0; k < view->n_vectors; k++) {
         const int64_t vector = view->h != NULL ? graft_grb_at(view->h, view->wide_h, k) : k;
@@ -110,8 +115,8 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_values(graft_grb_loan *loan, GrB_Type type)
  *
  * \param[in]  type   GrB_FP32 or GrB_FP64; NULL: values are not needed, and `csr` has none
  * \param[out] loan   ends with graft_grb_return(), on failure too
- * \return GrB_SUCCESS; GrB_OUT_OF_MEMORY; the code of GraphBLAS for a matrix that cannot be used, or whose type is not
- *         built in. [any-thread] Not collective. */
+ * \return GrB_SUCCESS; GrB_OUT_OF_MEMORY; GrB_DOMAIN_MISMATCH (`type` is another); the code of GraphBLAS for a matrix
+ *         that cannot be used, or whose type is not built in. [any-thread] Not collective. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_csr(GrB_Matrix matrix, int transpose, GrB_Type type, graft_grb_loan *loan)
 {
     GrB_Info        info;
@@ -119,6 +124,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_csr(GrB_Matrix matrix, int transpose, GrB_T
 
     memset(loan, 0, sizeof *loan);
     info = graft_grb_look(matrix, view);
+    if (info == GrB_SUCCESS && type != NULL && !graft_grb_is_real(type)) info = GrB_DOMAIN_MISMATCH;
     if (info == GrB_SUCCESS &&
         (!graft_grb_is_sparse(view) || view->by_col != (transpose != 0) || (type != NULL && view->type != type))) {
         const int turn = view->by_col != (transpose != 0) && transpose;
@@ -127,15 +133,15 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_csr(GrB_Matrix matrix, int transpose, GrB_T
         if (info == GrB_SUCCESS) loan->copied += view->entries * (8 + view->value_bytes);
     }
     if (info != GrB_SUCCESS) return info;
-    loan->csr = (graft_csr)GRAFT_INIT(graft_csr);
+    loan->csr = GRAFT_INIT(graft_csr);
     loan->csr.n_rows = view->by_col ? view->n_cols : view->n_rows;
     loan->csr.n_cols = view->length;
     loan->csr.index_type = view->wide_i ? GRAFT_I64 : GRAFT_I32;
     loan->csr.col_idx = view->i;
     if (view->sparsity == GxB_HYPERSPARSE) loan->csr.row_ptr = graft_grb_all_rows(loan, loan->csr.n_rows);
-    else if (view->wide_p) loan->csr.row_ptr = view->p;
+    else if (view->wide_p) loan->csr.row_ptr = (const int64_t *)view->p;
     else if (view->entries > INT32_MAX) loan->csr.row_ptr = graft_grb_all_rows(loan, loan->csr.n_rows);
-    else loan->csr.row_ptr_32 = view->p;
+    else loan->csr.row_ptr_32 = (const int32_t *)view->p;
     if (loan->csr.row_ptr == NULL && loan->csr.row_ptr_32 == NULL) return GrB_OUT_OF_MEMORY;
     return type != NULL ? graft_grb_lend_values(loan, type) : GrB_SUCCESS;
 }
@@ -147,8 +153,8 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_csr(GrB_Matrix matrix, int transpose, GrB_T
  *
  * \param[in]  type  GrB_FP32 or GrB_FP64
  * \param[out] loan  ends with graft_grb_return(), on failure too
- * \return GrB_SUCCESS; GrB_OUT_OF_MEMORY; GrB_NO_VALUE (an element has no entry); the code of GraphBLAS.
- *         [any-thread] */
+ * \return GrB_SUCCESS; GrB_OUT_OF_MEMORY; GrB_DOMAIN_MISMATCH (`type` is another); GrB_NO_VALUE (an element has no
+ *         entry); the code of GraphBLAS. [any-thread] */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_dense(GrB_Matrix matrix, int transpose, GrB_Type type, graft_grb_loan *loan)
 {
     GrB_Info        info;
@@ -156,6 +162,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_dense(GrB_Matrix matrix, int transpose, GrB
 
     memset(loan, 0, sizeof *loan);
     info = graft_grb_look(matrix, view);
+    if (info == GrB_SUCCESS && !graft_grb_is_real(type)) info = GrB_DOMAIN_MISMATCH;
     if (info == GrB_SUCCESS && view->entries != graft_grb_elements(view)) info = GrB_NO_VALUE;
     if (info == GrB_SUCCESS &&
         (!graft_grb_is_full(view) || !graft_grb_is_held(view, transpose != 0) || view->type != type || view->iso)) {
@@ -164,7 +171,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_dense(GrB_Matrix matrix, int transpose, GrB
         info = graft_grb_convert(loan, matrix, type, GxB_FULL, transpose != 0, 0);
         if (info == GrB_SUCCESS && !view->iso) loan->copied += view->entries * bytes;
         if (info == GrB_SUCCESS && view->iso) {
-            char *values = graft_grb_new_array(loan, 0, view->entries, bytes);
+            char *values = (char *)graft_grb_new_array(loan, 0, view->entries, bytes);
 
             if (values == NULL) return GrB_OUT_OF_MEMORY;
             for (int64_t i = 0; i < view->entries; i++) memcpy(values + i * bytes, view->x, (size_t)bytes);
@@ -192,19 +199,20 @@ GRAFT_GRB_FN void graft_grb_set_bits(const graft_grb_view *view, int structural,
     }
 }
 
-/* The bits of a mask whose values are in no form that Graft reads. */
+/* The bits of a mask whose values are in no form that Graft reads, in at most so many threads. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_bits(graft_grb_loan *loan, int structural, int by_col, int64_t n_rows,
-                                          int64_t n_cols)
+                                          int64_t n_cols, int32_t threads)
 {
     const graft_grb_view *view = &loan->view;
     const int             sparse = graft_grb_is_sparse(view);
     const int64_t         stride = (n_cols + 7) / 8, n_vectors = sparse ? view->n_vectors : 0;
-    uint8_t              *bits = graft_grb_new_array(loan, 0, n_rows * stride, 1);
+    const int32_t         team = graft_grb_team(threads, sparse ? view->entries : n_rows * n_cols);
+    uint8_t              *bits = (uint8_t *)graft_grb_new_array(loan, 0, n_rows * stride, 1);
 
     if (bits == NULL) return GrB_OUT_OF_MEMORY;
-    GRAFT_GRB_PARALLEL(if (view->by_col == by_col && view->entries > 100000))
+    GRAFT_GRB_PARALLEL(team, if (view->by_col == by_col)) /* else vectors share bytes */
     for (int64_t k = 0; k < n_vectors; k++) graft_grb_set_bits(view, structural, by_col, k, bits, stride);
-    GRAFT_GRB_PARALLEL(if (n_rows * n_cols > 100000))
+    GRAFT_GRB_PARALLEL(team, )
     for (int64_t row = 0; row < (sparse ? 0 : n_rows); row++) {
         for (int64_t j = 0, at = row * n_cols; j < n_cols; j++, at++) {
             if ((view->b == NULL || view->b[at]) && (structural || graft_grb_is_true(view, at)))
@@ -217,12 +225,9 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_bits(graft_grb_loan *loan, int structural, 
     return GrB_SUCCESS;
 }
 
-/** Lend a mask as graft_mask, row by row, or with `by_col` column by column. `flags` has GRAFT_MASK_STRUCTURE and
- *  GRAFT_MASK_COMPLEMENT as in the descriptor. Nothing is copied of a full or bitmap mask that is held in this way and
- *  is structural, iso, or of a type of one byte, such as bool; of others, one bit for each element is made.
- * \return GrB_SUCCESS; GrB_OUT_OF_MEMORY; GrB_NO_VALUE (it is dense and held in the other way, or its type is not
- *         built in); the code of GraphBLAS. [any-thread] */
-GRAFT_GRB_FN GrB_Info graft_grb_lend_mask(GrB_Matrix matrix, int by_col, uint32_t flags, graft_grb_loan *loan)
+/* graft_grb_lend_mask() in at most so many threads. */
+GRAFT_GRB_FN GrB_Info graft_grb_lend_mask_by(int32_t threads, GrB_Matrix matrix, int by_col, uint32_t flags,
+                                             graft_grb_loan *loan)
 {
     graft_grb_view *view = &loan->view;
     GrB_Info        info;
@@ -236,16 +241,26 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_mask(GrB_Matrix matrix, int by_col, uint32_
     if (!structural && view->value_bytes == 0) return GrB_NO_VALUE;
     n_rows = by_col ? view->n_cols : view->n_rows;
     n_cols = by_col ? view->n_rows : view->n_cols;
-    structural |= view->iso && view->entries > 0 && graft_grb_is_true(view, 0);
-    loan->mask = (graft_mask)GRAFT_INIT(graft_mask);
+    structural = structural || (view->iso && view->entries > 0 && graft_grb_is_true(view, 0));
+    loan->mask = GRAFT_INIT(graft_mask);
     loan->mask.flags = (flags & GRAFT_MASK_COMPLEMENT) | (structural ? GRAFT_MASK_STRUCTURE : 0);
     if (graft_grb_is_sparse(view) || (!structural && (view->iso || view->value_bytes != 1)))
-        return graft_grb_lend_bits(loan, structural, by_col, n_rows, n_cols);
+        return graft_grb_lend_bits(loan, structural, by_col, n_rows, n_cols, threads);
     loan->mask.kind = GRAFT_MASK_BYTES;
     loan->mask.stride = n_cols;
     loan->mask.present = (const uint8_t *)view->b;
-    loan->mask.values = structural ? NULL : view->x;
+    loan->mask.values = structural ? NULL : (const uint8_t *)view->x;
     return GrB_SUCCESS;
+}
+
+/** Lend a mask as graft_mask, row by row, or with `by_col` column by column. `flags` has GRAFT_MASK_STRUCTURE and
+ *  GRAFT_MASK_COMPLEMENT as in the descriptor. Nothing is copied of a full or bitmap mask that is held in this way and
+ *  is structural, iso, or of a type of one byte, such as bool; of others, one bit for each element is made.
+ * \return GrB_SUCCESS; GrB_OUT_OF_MEMORY; GrB_NO_VALUE (it is dense and held in the other way, or its type is not
+ *         built in); the code of GraphBLAS. [any-thread] */
+GRAFT_GRB_FN GrB_Info graft_grb_lend_mask(GrB_Matrix matrix, int by_col, uint32_t flags, graft_grb_loan *loan)
+{
+    return graft_grb_lend_mask_by(graft_grb_threads(NULL), matrix, by_col, flags, loan);
 }
 
 #endif

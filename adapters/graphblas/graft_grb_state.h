@@ -12,6 +12,7 @@ typedef struct graft_grb {
     const graft_mxm *mxm;
     int64_t          least_work;    /**< products of fewer entries times columns are left to GraphBLAS */
     int64_t          least_columns; /**< so are those with fewer columns, for which GraphBLAS is faster */
+    int32_t          threads;       /**< at most so many; 0: as many as GraphBLAS may use */
     int32_t          exact;         /**< leave to GraphBLAS what may differ in a bit: sums, and max and min of zeros */
     void *(*allocate)(
         size_t);        /**< malloc, or the function in its place that the host gave to GxB_init(): GraphBLAS frees
@@ -29,9 +30,9 @@ static inline __attribute__((unused)) GrB_Info graft_grb_begin(graft_grb *grb, c
 {
     if (grb == NULL || api == NULL) return GrB_NULL_POINTER;
     memset(grb, 0, sizeof *grb);
-    grb->error = (graft_error)GRAFT_INIT(graft_error);
+    grb->error = GRAFT_INIT(graft_error);
     grb->api = api;
-    grb->mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, run));
+    grb->mxm = (const graft_mxm *)graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, run));
     grb->least_work = 1 << 16;
     grb->least_columns = 8;
     return grb->mxm != NULL ? GrB_SUCCESS : GrB_NOT_IMPLEMENTED;

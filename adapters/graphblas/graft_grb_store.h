@@ -70,7 +70,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_new_result(const graft_grb *grb, graft_grb_resul
     void    *b = NULL;
 
     if (info == GrB_SUCCESS && gaps) info = graft_grb_allocate(grb, GrB_INT8, result->n_rows, result->n_cols, &b);
-    result->b = b;
+    result->b = (int8_t *)b;
     return info;
 }
 
@@ -144,7 +144,7 @@ GRAFT_GRB_FN int64_t graft_grb_find_row(const graft_mask *mask, int64_t row, int
         return entries;
     }
     for (int64_t begin = 0; begin < n_cols; begin += AT_ONCE) {
-        const int64_t count = n_cols - begin < AT_ONCE ? n_cols - begin : AT_ONCE;
+        const int64_t count = n_cols - begin < (int64_t)AT_ONCE ? n_cols - begin : (int64_t)AT_ONCE;
         graft_mask    part = *mask;
         int8_t        allowed[AT_ONCE];
 
@@ -157,15 +157,15 @@ GRAFT_GRB_FN int64_t graft_grb_find_row(const graft_mask *mask, int64_t row, int
     return entries;
 }
 
-/* Write the bitmap of a result: an element that the mask allows is an entry if its row of the sparse operand is not
- * empty; one that it forbids stays what it was with `keep`, else it is no entry. */
+/* Write the bitmap of a result, in at most so many threads: an element that the mask allows is an entry if its row of
+ * the sparse operand is not empty; one that it forbids stays what it was with `keep`, else it is no entry. */
 GRAFT_GRB_FN void graft_grb_find_entries(graft_grb_result *result, const graft_csr *csr, const graft_mask *mask,
-                                         int keep)
+                                         int keep, int32_t threads)
 {
     const int64_t n_cols = result->n_cols;
     int64_t       entries = 0;
 
-    GRAFT_GRB_PARALLEL(reduction(+ : entries) if (result->n_rows * n_cols > 100000))
+    GRAFT_GRB_PARALLEL(graft_grb_team(threads, result->n_rows * n_cols), reduction(+ : entries))
     for (int64_t row = 0; row < result->n_rows; row++) {
         int8_t *b = result->b + row * n_cols;
 

@@ -13,6 +13,7 @@
 typedef struct graft_grb_dataset {
     graft_dataset  data;
     graft_grb_loan graph, features, labels, split;
+    char           why[160]; /**< what is wrong with a value, after GrB_INVALID_VALUE */
 } graft_grb_dataset;
 
 /** End the loans of a data set. One of zeros is legal. */
@@ -36,56 +37,92 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_graph(GrB_Matrix graph, graft_grb_loan *loa
     return graft_grb_lend_csr(graph, 0, type == GrB_FP32 || type == GrB_FP64 ? type : NULL, loan);
 }
 
-/* Lend a vector of integers as an array, in place if it is full and of this type; where it has no entry, `missing`. */
-GRAFT_GRB_FN GrB_Info graft_grb_lend_integers(GrB_Vector vector, GrB_Type type, int64_t missing, graft_grb_loan *loan)
+/* What the values of a vector have to be: integers of a range. */
+struct graft_grb_range {
+    const char *name;
+    double      least, most, missing; /* `missing` stands for a vertex without an entry */
+};
+
+GRAFT_GRB_FN GrB_Info graft_grb_check_integer(const struct graft_grb_range *range, double value, GrB_Index vertex,
+                                              char *why, size_t size)
 {
-    const int64_t bytes = graft_grb_bytes_of(type);
-    GrB_Matrix    matrix = (GrB_Matrix)vector;
-    GrB_Info      info = graft_grb_look(matrix, &loan->view);
-    GrB_Index     n = (GrB_Index)loan->view.n_rows;
+    if (value >= range->least && value <= range->most && value == (double)(int64_t)value) return GrB_SUCCESS;
+    snprintf(why, size, "%s: vertex %llu has %.17g, expected an integer from %.0f to %.0f", range->name,
+             (unsigned long long)vertex, value, range->least, range->most);
+    return GrB_INVALID_VALUE;
+}
+
+GRAFT_GRB_FN void graft_grb_set_integer(void *array, int wide, GrB_Index index, double value)
+{
+    if (wide) ((int32_t *)array)[index] = (int32_t)value;
+    else ((uint8_t *)array)[index] = (uint8_t)value;
+}
+
+/* Write the entries of a vector, which are checked, into an array of INT32, or of UINT8. */
+GRAFT_GRB_FN GrB_Info graft_grb_copy_integers(GrB_Vector vector, int wide, const struct graft_grb_range *range,
+                                              int64_t entries, void *array, char *why, size_t size)
+{
+    GrB_Index  count = (GrB_Index)entries;
+    GrB_Index *vertices = (GrB_Index *)malloc((count + 1) * sizeof *vertices);
+    double    *values = (double *)malloc((count + 1) * sizeof *values);
+    GrB_Info   info = vertices != NULL && values != NULL ? GrB_SUCCESS : GrB_OUT_OF_MEMORY;
+
+    if (info == GrB_SUCCESS) info = GrB_Vector_extractTuples_FP64(vertices, values, &count, vector);
+    for (GrB_Index e = 0; info == GrB_SUCCESS && e < count; e++) {
+        info = graft_grb_check_integer(range, values[e], vertices[e], why, size);
+        if (info == GrB_SUCCESS) graft_grb_set_integer(array, wide, vertices[e], values[e]);
+    }
+    free(vertices);
+    free(values);
+    return info;
+}
+
+/* Lend a vector of integers as an array of INT32, or of UINT8: in place if it is full and of this type. */
+GRAFT_GRB_FN GrB_Info graft_grb_lend_integers(GrB_Vector vector, GrB_Type type, const struct graft_grb_range *range,
+                                              graft_grb_loan *loan, char *why, size_t size)
+{
+    const int       wide = type == GrB_INT32;
+    graft_grb_view *view = &loan->view;
+    GrB_Info        info = graft_grb_look((GrB_Matrix)vector, view);
+    void           *array;
 
     if (info != GrB_SUCCESS) return info;
-    if (graft_grb_is_full(&loan->view) && loan->view.type == type && !loan->view.iso) return GrB_SUCCESS;
-    info = GrB_Matrix_new(&loan->made, type, n, 1);
-    if (info == GrB_SUCCESS)
-        info = GxB_Matrix_Option_set_INT32(loan->made, GxB_SPARSITY_CONTROL, GxB_FULL | GxB_BITMAP);
-    if (info == GrB_SUCCESS)
-        info = GrB_Matrix_assign_INT64(loan->made, NULL, NULL, missing, GrB_ALL, n, GrB_ALL, 1, NULL);
-    if (info == GrB_SUCCESS) /* the entries of the vector, and no others */
-        info = GrB_Matrix_assign(loan->made, matrix, NULL, matrix, GrB_ALL, n, GrB_ALL, 1, GrB_DESC_S);
-    if (info == GrB_SUCCESS) info = graft_grb_look(loan->made, &loan->view);
-    if (info == GrB_SUCCESS && loan->view.iso) {
-        char *values = graft_grb_new_array(loan, 0, (int64_t)n, bytes);
-
-        for (GrB_Index i = 0; values != NULL && i < n; i++)
-            memcpy(values + i * (size_t)bytes, loan->view.x, (size_t)bytes);
-        if (values == NULL) return GrB_OUT_OF_MEMORY;
-        loan->view.x = values;
+    if (graft_grb_is_full(view) && view->type == type && !view->iso) {
+        for (int64_t v = 0; info == GrB_SUCCESS && v < view->n_rows; v++)
+            info = graft_grb_check_integer(range, wide ? ((const int32_t *)view->x)[v] : ((const uint8_t *)view->x)[v],
+                                           (GrB_Index)v, why, size);
+        return info;
     }
-    loan->copied = (int64_t)n * bytes;
-    return info;
+    array = graft_grb_new_array(loan, 0, view->n_rows, wide ? 4 : 1);
+    if (array == NULL) return GrB_OUT_OF_MEMORY;
+    for (int64_t v = 0; v < view->n_rows; v++) graft_grb_set_integer(array, wide, (GrB_Index)v, range->missing);
+    view->x = array;
+    return graft_grb_copy_integers(vector, wide, range, view->entries, array, why, size);
 }
 
 /** Lend a data set.
  *
  * \param[in]  graph     [n x N], entry (v, u): v gathers from u. Values of type FP32 or FP64 are weights.
  * \param[in]  features  [n x d]; full: dense features; sparse: sparse ones. Other types than FP32 are converted.
- * \param[in]  labels    [n] classes from 0 on; a vertex without an entry has no label. NULL: none
+ * \param[in]  labels    [n] classes from 0 on; a vertex without an entry, or with -1, has no label. NULL: none
  * \param[in]  split     [n] GRAFT_SPLIT_...; a vertex without an entry is in no set. NULL: prediction only
  * \param[out] dataset   ends with graft_grb_return_dataset(), on failure too. n_classes is the largest label + 1. In
  *                       one process n is N; over ranks the host sets data.over, and the objects have the rows of its
  *                       slice. What had to be copied is in the field `copied` of each loan.
- * \return GrB_SUCCESS; GrB_NULL_POINTER (graph or features); GrB_DIMENSION_MISMATCH; GrB_OUT_OF_MEMORY; the code of
- *         GraphBLAS. [any-thread] Not collective. */
+ * \return GrB_SUCCESS; GrB_NULL_POINTER (graph or features); GrB_DIMENSION_MISMATCH; GrB_OUT_OF_MEMORY;
+ *         GrB_INVALID_VALUE (a label or part of the split is none of those above: dataset->why names vertex and value);
+ *         the code of GraphBLAS. [any-thread] Not collective. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_dataset(GrB_Matrix graph, GrB_Matrix features, GrB_Vector labels, GrB_Vector split,
                                              graft_grb_dataset *dataset)
 {
-    graft_dataset *data = &dataset->data;
-    GrB_Info       info = graph != NULL && features != NULL ? GrB_SUCCESS : GrB_NULL_POINTER;
-    int64_t        n;
+    const struct graft_grb_range classes = { "labels", -1, INT32_MAX - 1, -1 };
+    const struct graft_grb_range sets = { "split", GRAFT_SPLIT_NONE, GRAFT_SPLIT_TEST, GRAFT_SPLIT_NONE };
+    graft_dataset               *data = &dataset->data;
+    GrB_Info                     info = graph != NULL && features != NULL ? GrB_SUCCESS : GrB_NULL_POINTER;
+    int64_t                      n;
 
     memset(dataset, 0, sizeof *dataset);
-    *data = (graft_dataset)GRAFT_INIT(graft_dataset);
+    *data = GRAFT_INIT(graft_dataset);
     if (info == GrB_SUCCESS) info = graft_grb_lend_graph(graph, &dataset->graph);
     if (info != GrB_SUCCESS) return info;
     n = dataset->graph.csr.n_rows;
@@ -96,8 +133,11 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_dataset(GrB_Matrix graph, GrB_Matrix featur
         info = graft_grb_lend_csr(features, 0, GrB_FP32, &dataset->features);
         data->sparse_features = &dataset->features.csr;
     }
-    if (info == GrB_SUCCESS && labels != NULL) info = graft_grb_lend_integers(labels, GrB_INT32, -1, &dataset->labels);
-    if (info == GrB_SUCCESS && split != NULL) info = graft_grb_lend_integers(split, GrB_UINT8, 0, &dataset->split);
+    if (info == GrB_SUCCESS && labels != NULL)
+        info =
+            graft_grb_lend_integers(labels, GrB_INT32, &classes, &dataset->labels, dataset->why, sizeof dataset->why);
+    if (info == GrB_SUCCESS && split != NULL)
+        info = graft_grb_lend_integers(split, GrB_UINT8, &sets, &dataset->split, dataset->why, sizeof dataset->why);
     if (info != GrB_SUCCESS) return info;
     if (dataset->features.view.n_rows != n || (labels != NULL && dataset->labels.view.n_rows != n) ||
         (split != NULL && dataset->split.view.n_rows != n))
@@ -106,8 +146,8 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_dataset(GrB_Matrix graph, GrB_Matrix featur
     data->n_slice = n;
     data->n_features = dataset->features.view.n_cols;
     data->graph = &dataset->graph.csr;
-    data->labels = dataset->labels.view.x;
-    data->split = dataset->split.view.x;
+    data->labels = (const int32_t *)dataset->labels.view.x;
+    data->split = (const uint8_t *)dataset->split.view.x;
     for (int64_t v = 0; data->labels != NULL && v < n; v++) {
         if (data->labels[v] >= data->n_classes) data->n_classes = data->labels[v] + 1;
     }
@@ -124,11 +164,13 @@ GRAFT_GRB_FN int32_t graft_grb_graph(const graft_graphs *graphs, graft_context *
                                      const graft_transport *transport, GrB_Matrix rows, int64_t first_row,
                                      graft_graph **graph, graft_error *error)
 {
-    graft_grb_loan loan = { .copied = 0 };
+    graft_grb_loan loan;
     graft_slice    slice = GRAFT_INIT(graft_slice);
-    const GrB_Info info = graft_grb_lend_graph(rows, &loan);
+    GrB_Info       info;
     int32_t        rc;
 
+    memset(&loan, 0, sizeof loan);
+    info = graft_grb_lend_graph(rows, &loan);
     slice.n_vertices = loan.csr.n_cols;
     slice.first_row = first_row;
     slice.rows = &loan.csr;

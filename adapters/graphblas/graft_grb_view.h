@@ -19,13 +19,40 @@
 
 #define GRAFT_GRB_FN static inline __attribute__((unused))
 
-/* Loops over rows run in parallel where the host's unit is compiled with OpenMP. */
+/* A loop over the elements of a matrix runs in parallel where the host's unit is compiled with OpenMP. */
 #ifdef _OPENMP
 #define GRAFT_GRB_PRAGMA(text) _Pragma(#text)
-#define GRAFT_GRB_PARALLEL(when) GRAFT_GRB_PRAGMA(omp parallel for when)
+#define GRAFT_GRB_PARALLEL(team, more) GRAFT_GRB_PRAGMA(omp parallel for num_threads(team) more)
 #else
-#define GRAFT_GRB_PARALLEL(when)
+#define GRAFT_GRB_PARALLEL(team, more) (void)(team);
 #endif
+
+/* One thread for each chunk of so many operations: the usual chunk of GraphBLAS. */
+enum { GRAFT_GRB_CHUNK = 65536 };
+
+GRAFT_GRB_FN int32_t graft_grb_team(int32_t most, int64_t operations)
+{
+    const int64_t wanted = operations / GRAFT_GRB_CHUNK;
+
+    if (wanted <= 1 || most <= 1) return 1;
+    return wanted < most ? (int32_t)wanted : most;
+}
+
+/* The most threads of a call: those of GraphBLAS, in version 7 also of the descriptor; at least 1. */
+GRAFT_GRB_FN int32_t graft_grb_threads(GrB_Descriptor descriptor)
+{
+    int32_t threads = 0, fewer = 0;
+
+    if (GxB_Global_Option_get_INT32(GxB_GLOBAL_NTHREADS, &threads) != GrB_SUCCESS || threads < 1) threads = 1;
+#if GxB_IMPLEMENTATION_MAJOR == 7
+    if (descriptor != NULL && GxB_Desc_get_INT32(descriptor, GxB_DESCRIPTOR_NTHREADS, &fewer) == GrB_SUCCESS &&
+        fewer > 0 && fewer < threads)
+        threads = fewer;
+#else
+    (void)descriptor, (void)fewer;
+#endif
+    return threads;
+}
 
 /** The arrays of a matrix, which belong to GraphBLAS and are valid until the matrix changes. A "vector" is a row of a
  *  matrix held by row, or a column of one held by column. */

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Headers alone and together: check_headers.py ABI-FOLDER. Each is compiled by itself, in a file that includes it twice
 and makes one of every struct in it, and with all others in both orders, by every compiler and standard of compilers.py,
-with warnings as errors. adapters/mpi/graft_mpi.h is compiled with the mpi.h of each MPI that is installed."""
+with warnings as errors. adapters/mpi/graft_mpi.h is compiled with the mpi.h of each MPI that is installed, and those of
+adapters/graphblas with GraphBLAS.h, if it is."""
 import os
 import shlex
 import sys
@@ -12,6 +13,7 @@ import compilers
 import headers
 import tap
 
+GRAPHBLAS = "graft_grb.h", "graft_grb_train.h"
 MPI = {"Open MPI": "ompi-c", "MPICH": "mpich"}
 
 
@@ -54,6 +56,10 @@ def cases(folder, found, work):
         flags = mpi_flags(package)
         yield (f"graft_mpi.h with {name}", [adapter], flags if flags is None else ["-I", folder, *flags],
                f"pkg-config knows no {package}")
+    adapters = os.path.join(folder, "..", "adapters")
+    there, _ = compilers.run(["gcc", "-E", "-x", "c", "-"], "#include <GraphBLAS.h>\n")
+    yield ("graft_grb.h with GraphBLAS", [os.path.join(adapters, "graphblas", name) for name in GRAPHBLAS],
+           ["-I", folder, "-I", adapters] if there else None, "there is no GraphBLAS.h")
 
 
 def compile_all(command, name):

@@ -7,6 +7,8 @@
 
 #include "harness/tap.h"
 
+#include <math.h>
+
 static graft_grb grb;
 static int       taken;
 
@@ -112,6 +114,9 @@ static void test_loans(void)
     graft_grb_return(&loan);
     ok(graft_grb_lend_dense(a, 0, GrB_FP32, &loan) == GrB_NO_VALUE, "a matrix with gaps is no dense one");
     graft_grb_return(&loan);
+    ok(graft_grb_lend_dense(h, 0, GrB_INT32, &loan) == GrB_DOMAIN_MISMATCH &&
+           graft_grb_lend_csr(a, 0, GrB_INT64, &loan) == GrB_DOMAIN_MISMATCH,
+       "no loan has values of integers");
     ok(graft_grb_lend_dense(NULL, 0, GrB_FP32, &loan) != GrB_SUCCESS, "nothing is lent of NULL");
     graft_grb_return(&loan);
     GrB_Matrix_dup(&c, h);
@@ -189,6 +194,65 @@ static void test_large_mask(void)
     GrB_Matrix_free(&mask);
     GrB_Matrix_free(&difference);
     for (int k = 0; k < 2; k++) GrB_Matrix_free(&c[k]);
+}
+
+/* The reason for which max over the products of one matrix and one that has `value` is left to GraphBLAS, or NULL. */
+static const char *reason_for(float value, int exact)
+{
+    GrB_Matrix  a = three_each(GrB_FP32), h = NULL, c = NULL;
+    const char *why;
+
+    GrB_Matrix_new(&h, GrB_FP32, N, WIDTH);
+    GrB_Matrix_assign_FP32(h, NULL, NULL, 1, GrB_ALL, N, GrB_ALL, WIDTH, NULL);
+    GrB_Matrix_setElement_FP32(h, value, 3, 4);
+    GrB_Matrix_new(&c, GrB_FP32, N, WIDTH);
+    grb.exact = exact;
+    graft_grb_mxm(&grb, c, NULL, NULL, GrB_MAX_TIMES_SEMIRING_FP32, a, h, NULL);
+    why = grb.why;
+    grb.exact = 0;
+    GrB_Matrix_free(&a);
+    GrB_Matrix_free(&h);
+    GrB_Matrix_free(&c);
+    return why;
+}
+
+static int names_word(const char *why, const char *word)
+{
+    return why != NULL && strstr(why, word) != NULL;
+}
+
+static void test_special_values(void)
+{
+    ok(reason_for(2, 1) == NULL && reason_for(0, 0) == NULL, "max of usual values is taken");
+    ok(names_word(reason_for(NAN, 0), "has a NaN"), "of a NaN it is not, and the reason names it");
+    ok(names_word(reason_for(-INFINITY, 1), "has an infinity"), "nor of an infinity");
+    ok(names_word(reason_for(0, 1), "has a zero"), "nor of a zero, if results are to be exact");
+}
+
+/* A mask of one value for all entries, of a type that is not built in. */
+static void test_user_mask(void)
+{
+    struct small {
+        char bytes[3];
+    } value = { "ab" };
+    GrB_Type       type = NULL;
+    GrB_Matrix     mask = NULL;
+    GrB_Scalar     scalar = NULL;
+    graft_grb_loan loan;
+
+    GrB_Type_new(&type, sizeof value);
+    GrB_Matrix_new(&mask, type, N, WIDTH);
+    GrB_Scalar_new(&scalar, type);
+    GrB_Scalar_setElement_UDT(scalar, &value);
+    GrB_Matrix_assign_Scalar(mask, NULL, NULL, scalar, GrB_ALL, N, GrB_ALL, WIDTH, NULL);
+    ok(graft_grb_lend_mask(mask, 0, GRAFT_MASK_STRUCTURE, &loan) == GrB_SUCCESS && loan.copied == 0,
+       "a structural mask of another type is lent");
+    graft_grb_return(&loan);
+    ok(graft_grb_lend_mask(mask, 0, 0, &loan) == GrB_NO_VALUE, "its values are not");
+    graft_grb_return(&loan);
+    GrB_Matrix_free(&mask);
+    GrB_Scalar_free(&scalar);
+    GrB_Type_free(&type);
 }
 
 static void test_mistakes(void)
@@ -298,6 +362,60 @@ static void test_lent_dataset(const graft_api *api)
     GrB_Vector_free(&split);
 }
 
+/* Whether a data set with this label of vertex 7, or part of the split, is refused with vertex and value. */
+static int is_refused(GrB_Type type, double value, int of_split, const char *expected)
+{
+    GrB_Matrix        a = three_each(GrB_FP32), h = all_elements(N, WIDTH);
+    GrB_Vector        labels = some_labels(), split = some_split(), wrong = NULL;
+    graft_grb_dataset lent;
+    GrB_Info          info;
+    int               refused;
+
+    GrB_Vector_new(&wrong, type, N);
+    GrB_Vector_assign_FP64(wrong, NULL, NULL, 1, GrB_ALL, N, NULL);
+    GrB_Vector_setElement_FP64(wrong, value, 7);
+    info = graft_grb_lend_dataset(a, h, of_split ? labels : wrong, of_split ? wrong : split, &lent);
+    refused = info == GrB_INVALID_VALUE && strcmp(lent.why, expected) == 0;
+    if (!refused) diag("%d: %s", (int)info, lent.why);
+    graft_grb_return_dataset(&lent);
+    GrB_Matrix_free(&a);
+    GrB_Matrix_free(&h);
+    GrB_Vector_free(&labels);
+    GrB_Vector_free(&split);
+    GrB_Vector_free(&wrong);
+    return refused;
+}
+
+static void test_wrong_values(void)
+{
+    ok(is_refused(GrB_INT64, 4294967298.0, 0,
+                  "labels: vertex 7 has 4294967298, expected an integer from -1 to 2147483646"),
+       "a label that is too large is refused");
+    ok(is_refused(GrB_INT32, -2, 0, "labels: vertex 7 has -2, expected an integer from -1 to 2147483646"),
+       "so is a negative one in a vector that is lent where it is");
+    ok(is_refused(GrB_FP64, NAN, 0, "labels: vertex 7 has nan, expected an integer from -1 to 2147483646"), "NaN");
+    ok(is_refused(GrB_FP32, 1.5, 0, "labels: vertex 7 has 1.5, expected an integer from -1 to 2147483646"), "and 1.5");
+    ok(is_refused(GrB_INT32, 257, 1, "split: vertex 7 has 257, expected an integer from 0 to 3"),
+       "a part of the split that is none is refused");
+    ok(is_refused(GrB_UINT8, 4, 1, "split: vertex 7 has 4, expected an integer from 0 to 3"), "also in place");
+}
+
+/* Before and after the mistake C is full, so the product is written where it is. */
+static void test_error_in_place(void)
+{
+    GrB_Matrix  a = three_each(GrB_FP32), h = all_elements(N, WIDTH), c = all_elements(N, WIDTH);
+    const char *text = NULL;
+
+    graft_grb_mxm(&grb, c, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, h, a, NULL);
+    ok(GrB_error(&text, c) == GrB_SUCCESS && text[0] != '\0', "a mistake leaves its sentence in C");
+    ok(graft_grb_mxm(&grb, c, NULL, GrB_PLUS_FP32, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL) == GrB_SUCCESS &&
+           grb.taken && GrB_error(&text, c) == GrB_SUCCESS && text[0] == '\0',
+       "a product in place removes it");
+    GrB_Matrix_free(&a);
+    GrB_Matrix_free(&h);
+    GrB_Matrix_free(&c);
+}
+
 int main(int argc, char **argv)
 {
     const graft_api *api = NULL;
@@ -313,7 +431,11 @@ int main(int argc, char **argv)
     test_huge();
     test_large_mask();
     test_lent_dataset(api);
+    test_wrong_values();
+    test_special_values();
+    test_user_mask();
     test_mistakes();
+    test_error_in_place();
     api->close(api->context);
     GrB_finalize();
     return done();

@@ -3,7 +3,7 @@
 #define GRAFT_GRB_CALLS 7
 #include "graphblas/calls.h"
 
-enum { GxB_FORMAT = 1, GxB_SPARSITY_CONTROL = 32, GxB_GLOBAL_NTHREADS = 5, GxB_NTHREADS = 5 };
+enum { GxB_FORMAT = 1, GxB_SPARSITY_CONTROL = 32, GxB_GLOBAL_NTHREADS = 5, GxB_DESCRIPTOR_NTHREADS = 5 };
 
 #include "iterator_64.h"
 #include "version.h"
