@@ -1,15 +1,18 @@
 /* A program that uses GraphBLAS and knows nothing of Graft, for test_preload.py: it multiplies, makes mistakes, and
  * prints what it got.
  *
- *     grb_host products | errors | threads | twice | early
+ *     grb_host products | errors | threads | crowd | places | small | fork | twice | early
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <GraphBLAS.h>
+#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-enum { N = 300, WIDTH = 40, THREADS = 4, ROUNDS = 20 };
+enum { N = 300, WIDTH = 40, THREADS = 4, CROWD = 300, ROUNDS = 20, LARGE = 8000 };
 
 static GrB_Matrix two_rings(GrB_Index n)
 {
@@ -65,6 +68,26 @@ static void print_products(void)
     GrB_Matrix_free(&h);
 }
 
+/* After an error a product into the full matrix C is right, and GrB_error() is empty again. */
+static void print_in_place(GrB_Matrix a, GrB_Matrix c)
+{
+    GrB_Matrix  h = full_matrix(N, WIDTH);
+    const char *text = "";
+
+    GrB_Matrix_assign_FP32(c, NULL, NULL, 1, GrB_ALL, N, GrB_ALL, WIDTH, NULL);
+    GrB_Matrix_setElement_FP32(c, 2, 0, 0);
+    GrB_Matrix_wait(c, GrB_MATERIALIZE);
+    for (int accumulates = 0; accumulates < 2; accumulates++) {
+        GrB_mxm(c, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, h, a, NULL); /* a mistake */
+        printf(", in place %d",
+               (int)GrB_mxm(c, NULL, accumulates ? GrB_PLUS_FP32 : NULL, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL));
+        GrB_error(&text, c);
+        printf(" '%s' %.17g", text, sum_of(c));
+    }
+    printf("\n");
+    GrB_Matrix_free(&h);
+}
+
 static void print_errors(void)
 {
     GrB_Matrix  a = two_rings(N), h = full_matrix(N + 1, WIDTH), c = NULL;
@@ -76,6 +99,8 @@ static void print_errors(void)
     printf(" %s\n", text);
     printf("null %d\n", (int)GrB_mxm(c, NULL, NULL, NULL, a, h, NULL));
     printf("null %d\n", (int)GrB_mxm(NULL, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL));
+    printf("again %d", (int)GrB_mxm(c, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL));
+    print_in_place(a, c);
     GrB_Matrix_free(&a);
     printf("freed %d\n", (int)GrB_mxm(c, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL));
     GrB_Matrix_free(&h);
@@ -95,25 +120,110 @@ static void *multiply_often(void *arg)
     return NULL;
 }
 
-static void print_threads(void)
+/* Products of several threads at the same time: at most CROWD. */
+static void print_threads(int count)
 {
-    GrB_Matrix   a = two_rings(N), h = full_matrix(N, WIDTH);
-    struct share shares[THREADS];
-    pthread_t    threads[THREADS];
-    const double expected = product_sum(a, h);
-    int          wrong = 0;
+    static struct share shares[CROWD];
+    GrB_Matrix          a = two_rings(N), h = full_matrix(N, WIDTH);
+    pthread_t           threads[CROWD];
+    const double        expected = product_sum(a, h);
+    int                 wrong = 0;
 
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < count; i++) {
         shares[i] = (struct share){ .a = a, .h = h };
         pthread_create(&threads[i], NULL, multiply_often, &shares[i]);
     }
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < count; i++) {
         pthread_join(threads[i], NULL);
         for (int k = 0; k < ROUNDS; k++) wrong += shares[i].sums[k] != expected;
     }
     printf("threads %.17g, %d wrong\n", expected, wrong);
     GrB_Matrix_free(&a);
     GrB_Matrix_free(&h);
+}
+
+/* Products called from more than 256 places of the program. */
+static void print_places(void)
+{
+#define FOUR_PLACES(call) call call call call
+#define MANY_PLACES(call) FOUR_PLACES(FOUR_PLACES(FOUR_PLACES(FOUR_PLACES(call call))))
+    GrB_Matrix a = two_rings(N), h = full_matrix(N, WIDTH), c = full_matrix(N, WIDTH);
+
+    MANY_PLACES(GrB_mxm(c, NULL, GrB_PLUS_FP32, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL);)
+    printf("places %.17g\n", sum_of(c));
+    GrB_Matrix_free(&a);
+    GrB_Matrix_free(&h);
+    GrB_Matrix_free(&c);
+}
+
+static int live_threads(void)
+{
+    DIR *list = opendir("/proc/self/task");
+    int  count = -2; /* "." and ".." */
+
+    while (list != NULL && readdir(list) != NULL) count++;
+    if (list != NULL) closedir(list);
+    return count;
+}
+
+/* A product of fewer than 2 x 65536 operations has one thread, in each thread of the program. */
+static void *multiply_small(void *arg)
+{
+    const int  before = live_threads();
+    GrB_Matrix a = two_rings(1600), h = full_matrix(1600, WIDTH), c = NULL;
+
+    (void)arg;
+    GrB_Matrix_new(&c, GrB_FP32, 1600, WIDTH);
+    GrB_mxm(c, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL);
+    printf("small %.17g, %d threads\n", sum_of(c), live_threads() - before);
+    GrB_Matrix_free(&a);
+    GrB_Matrix_free(&h);
+    GrB_Matrix_free(&c);
+    return NULL;
+}
+
+static void print_small(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, multiply_small, NULL) == 0) pthread_join(thread, NULL);
+}
+
+/* Read without threads, of which a child of fork() has none. */
+static void print_some(const char *name, GrB_Matrix c)
+{
+    printf("%s", name);
+    for (GrB_Index i = 0; i < LARGE; i += LARGE / 16) {
+        float value = -1;
+
+        GrB_Matrix_extractElement_FP32(&value, c, i, i % WIDTH);
+        printf(" %.9g", value);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+/* Products after fork() in a process that has had teams of threads. */
+static void print_fork(void)
+{
+    GrB_Matrix a = two_rings(LARGE), h = full_matrix(LARGE, WIDTH), c = full_matrix(LARGE, WIDTH);
+    pid_t      child;
+
+    GrB_mxm(c, NULL, GrB_PLUS_FP32, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL);
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        alarm(30);
+        GrB_mxm(c, NULL, GrB_PLUS_FP32, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL);
+        print_some("child", c);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    GrB_mxm(c, NULL, GrB_PLUS_FP32, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL);
+    print_some("parent", c);
+    GrB_Matrix_free(&a);
+    GrB_Matrix_free(&h);
+    GrB_Matrix_free(&c);
 }
 
 int main(int argc, char **argv)
@@ -127,7 +237,11 @@ int main(int argc, char **argv)
     printf("init %d\n", (int)GrB_init(GrB_NONBLOCKING));
     if (strcmp(what, "products") == 0) print_products();
     if (strcmp(what, "errors") == 0) print_errors();
-    if (strcmp(what, "threads") == 0) print_threads();
+    if (strcmp(what, "threads") == 0) print_threads(THREADS);
+    if (strcmp(what, "crowd") == 0) print_threads(CROWD);
+    if (strcmp(what, "places") == 0) print_places();
+    if (strcmp(what, "small") == 0) print_small();
+    if (strcmp(what, "fork") == 0) print_fork();
     if (strcmp(what, "twice") == 0) {
         printf("finalize %d\n", (int)GrB_finalize());
         printf("init %d\n", (int)GrB_init(GrB_NONBLOCKING));

@@ -1,54 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An unchanged program of GraphBLAS with LD_PRELOAD=libgraft-grb.so: the same output and codes."""
+"""An unchanged program of GraphBLAS with LD_PRELOAD=libgraft-grb.so: the same output and codes.
+
+    test_preload.py LIBRARY HOST CALLS CALLS_8
+
+All is done with the GraphBLAS that HOST is linked with, and again with each other one that is found. CALLS and CALLS_8
+make random calls with the options of version 7, and of version 8 and later."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
+import libraries
 import tap
 
-library, host, calls = sys.argv[1:4]
+library, host, calls, calls_8 = sys.argv[1:5]
 
 
-def run(what, wishes=None, preload=True):
+def run(what, wishes=None, preload=True, graphblas=None, threads=None, drop_in=library):
     environment = dict(os.environ)
     environment.pop("GRAFT_GRB", None)
-    if preload:
-        environment["LD_PRELOAD"] = library
+    environment["LD_PRELOAD"] = ":".join(path for path in (drop_in if preload else None, graphblas) if path)
     if wishes is not None:
         environment["GRAFT_GRB"] = wishes
+    if threads is not None:
+        environment["OMP_NUM_THREADS"] = str(threads)
     return subprocess.run([host, what], env=environment, capture_output=True, text=True, timeout=60)
 
 
-for what in ("products", "errors", "threads", "twice", "early"):
-    plain = run(what, preload=False)
-    for wishes in (None, "work=0", "off", "exact,work=0"):
-        found = run(what, wishes)
-        same = found.stdout == plain.stdout and found.returncode == plain.returncode
-        tap.ok(same and found.stderr == "", f"{what} with GRAFT_GRB={wishes}: as without the library, and silent",
-               f"{found.returncode} {found.stdout!r} {found.stderr!r}", f"{plain.returncode} {plain.stdout!r}")
+def check_same(what, wishes, plain, graphblas, name, threads=None):
+    found = run(what, wishes, graphblas=graphblas, threads=threads)
+    same = found.stdout == plain.stdout and found.returncode == plain.returncode
+    tap.ok(same and found.stderr == "", f"{name}: {what} with GRAFT_GRB={wishes}: as without the library, and silent",
+           f"{found.returncode} {found.stdout!r} {found.stderr!r}", f"{plain.returncode} {plain.stdout!r}")
 
-found = run("products", "work=0,verbose")
-tap.ok("GrB_mxm taken" in found.stderr and found.stdout == run("products", preload=False).stdout,
-       "verbose tells that a product is taken")
-found = run("products", "exact,work=0,verbose")
-tap.ok("left to GraphBLAS: sums may be rounded differently" in found.stderr,
-       "exact leaves sums to GraphBLAS, and says why")
-found = run("products", "verbose,work=1000000")
-tap.ok("left to GraphBLAS: it is small" in found.stderr, "small products are left to GraphBLAS")
-found = run("products", "verbose,work=0,columns=1000")
-tap.ok("left to GraphBLAS: it has few columns" in found.stderr, "so are products of few columns")
-found = run("threads", "work=0,summary")
-tap.ok("81 products taken" in found.stderr and "0 left" in found.stderr and "saved" in found.stderr,
-       "a summary counts the products of all threads")
-found = run("products", "fast")
-tap.ok("GRAFT_GRB has 'fast', expected" in found.stderr and found.returncode == 0, "an unknown word is named")
-found = run("products", "work=many")
-tap.ok("GRAFT_GRB has 'work=many'" in found.stderr and found.returncode == 0, "so is a number that is none")
-# The random calls of test_dropin: how many of them the drop-in takes.
-found = subprocess.run([calls, "1000"], env=dict(os.environ, GRAFT_GRB="work=0,columns=0,summary"), capture_output=True,
-                       text=True, timeout=60)
-taken = re.search(r"(\d+) products taken", found.stderr)
-tap.ok(taken and int(taken.group(1)) > 250, "of 2000 random calls an eighth is taken", found.stderr)
+
+def check_fork(graphblas, name):
+    """The parent has a team of threads. GraphBLAS itself gets none: it would wait for them in the child."""
+    plain = run("fork", preload=False, graphblas=graphblas, threads=1)
+    found = run("fork", "work=0,verbose", graphblas=graphblas, threads=4)
+    tap.ok(found.stdout == plain.stdout and "child" in plain.stdout and found.stderr.count("taken") == 3,
+           f"{name}: products are taken before and after fork(), in child and parent",
+           f"{found.returncode} {found.stdout!r} {found.stderr!r}", f"{plain.returncode} {plain.stdout!r}")
+
+
+def check_calls(program, graphblas, name):
+    """The random calls of test_dropin, and how many of them the drop-in takes."""
+    environment = dict(os.environ, GRAFT_GRB="work=0,columns=0,summary", LD_PRELOAD=f"{library}:{graphblas or ''}")
+    found = subprocess.run([program, "1000"], env=environment, capture_output=True, text=True, timeout=60)
+    taken = re.search(r"(\d+) products taken", found.stderr)
+    tap.ok(found.returncode == 0 and "not ok" not in found.stdout and taken and int(taken.group(1)) > 250,
+           f"{name}: of 2000 random calls an eighth is taken, and none differs", found.stdout, found.stderr)
+
+
+def check_all(graphblas, name, program):
+    for what in ("products", "errors", "threads", "crowd", "places", "twice", "early"):
+        plain = run(what, preload=False, graphblas=graphblas)
+        for wishes in (None, "work=0", "off", "exact,work=0"):
+            check_same(what, wishes, plain, graphblas, name)
+    check_same("small", None, run("small", preload=False, graphblas=graphblas, threads=4), graphblas, name, threads=4)
+    found = run("products", "work=0,verbose", graphblas=graphblas)
+    tap.ok("GrB_mxm taken" in found.stderr, f"{name}: verbose tells that a product is taken", found.stderr)
+    check_fork(graphblas, name)
+    check_calls(program, graphblas, name)
+
+
+def check_words():
+    """What GRAFT_GRB may say."""
+    plain = run("products", preload=False)
+    found = run("products", "exact,work=0,verbose")
+    tap.ok("left to GraphBLAS: sums may be rounded differently" in found.stderr,
+           "exact leaves sums to GraphBLAS, and says why")
+    found = run("products", "verbose,work=1000000")
+    tap.ok("left to GraphBLAS: it is small" in found.stderr, "small products are left to GraphBLAS")
+    found = run("products", "verbose,work=0,columns=1000")
+    tap.ok("left to GraphBLAS: it has few columns" in found.stderr, "so are products of few columns")
+    found = run("threads", "work=0,summary")
+    tap.ok("81 products taken" in found.stderr and "0 left" in found.stderr and "saved" in found.stderr,
+           "a summary counts the products of all threads")
+    found = run("products", "fast")
+    tap.ok("GRAFT_GRB has 'fast', expected" in found.stderr and found.returncode == 0, "an unknown word is named")
+    found = run("products", "work=many")
+    tap.ok("GRAFT_GRB has 'work=many'" in found.stderr and found.returncode == 0, "so is a number that is none")
+    found = run("products", " work=0 , verbose\t")
+    tap.ok("GrB_mxm taken" in found.stderr and "expected" not in found.stderr, "blanks around words do not matter",
+           found.stderr)
+    found = run("products", ",".join(["columns=8"] * 50 + ["work=0,verbose"]))
+    tap.ok("GrB_mxm taken" in found.stderr and "expected" not in found.stderr and found.stdout == plain.stdout,
+           "nor does the number of words", found.stderr)
+
+
+def check_without_graft(folder):
+    """A copy of the drop-in, with a library beside it that is none."""
+    copy = shutil.copy(library, folder)
+    with open(os.path.join(folder, "libgraft.so.1"), "w", encoding="utf-8") as file:
+        file.write("no library")
+    searched = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    beside = os.path.dirname(os.path.realpath(library))
+    os.environ["LD_LIBRARY_PATH"] = ":".join(path for path in searched if os.path.realpath(path) != beside)
+    found = run("threads", "work=0,summary,verbose", drop_in=copy)
+    tap.ok(found.returncode == 0 and re.search(r"left to GraphBLAS: cannot use '.*libgraft.so.1' as the Graft library: "
+                                               r".*(header|short)", found.stderr) and
+           re.search(r" 81: cannot use", found.stderr), "without Graft, verbose and summary tell why", found.stderr)
+
+
+check_all(None, "the linked GraphBLAS", calls)
+found_libraries, missing = libraries.find()
+for path, major in found_libraries:
+    check_all(path, os.path.basename(path), calls if major == 7 else calls_8)
+if not found_libraries:
+    tap.skip("other versions of GraphBLAS", missing)
+check_words()
+with tempfile.TemporaryDirectory(prefix="graft-grb-") as work:
+    check_without_graft(work)
 tap.done()

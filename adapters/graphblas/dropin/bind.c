@@ -128,12 +128,23 @@ struct grb_binding *grb_find(void *caller)
     return binding;
 }
 
+void grb_bind_lock(void)
+{
+    pthread_mutex_lock(&libraries.lock);
+}
+
+void grb_bind_unlock(void)
+{
+    pthread_mutex_unlock(&libraries.lock);
+}
+
 const struct grb_binding *grb_bind(void *caller)
 {
     struct caller            *slot = &callers[(uintptr_t)caller / 4 % CALLERS];
     const struct grb_binding *binding = NULL;
 
-    /* The address is stored last, and a slot is filled once, so one that has the address has its binding. */
+    /* The address is stored last, and a slot is filled once, so one that has the address has its binding. A caller
+     * whose slot belongs to another one asks the linker in each call. */
     if (atomic_load_explicit(&slot->address, memory_order_acquire) == caller)
         return atomic_load_explicit(&slot->binding, memory_order_relaxed);
     binding = grb_find(caller);

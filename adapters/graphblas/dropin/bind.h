@@ -19,6 +19,10 @@ struct grb_binding {
  *  several, such as one that a Python package brings. [any-thread] */
 const struct grb_binding *grb_bind(void *caller);
 
+/** Held while the process forks. */
+void grb_bind_lock(void);
+void grb_bind_unlock(void);
+
 /** The same, without the memory of earlier calls: for what happens once. [any-thread] */
 struct grb_binding *grb_find(void *caller);
 

@@ -28,11 +28,41 @@ struct server {
 static struct {
     pthread_mutex_t lock;
     struct server  *first;
-    int             unusable; /* the library cannot be opened */
+    int             unusable; /* the library cannot be opened, */
+    graft_error     error;    /* for this reason */
+    int             forked;   /* this process is a child of the one that began */
 } idle = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* libgraft.so.1 beside this library, or wherever the dynamic linker finds it. */
-static int32_t load(const graft_api **api)
+/* No lock is held by a thread that the child does not have. */
+static void before_fork(void)
+{
+    grb_bind_lock();
+    grb_report_lock();
+    pthread_mutex_lock(&idle.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&idle.lock);
+    grb_report_unlock();
+    grb_bind_unlock();
+}
+
+/* A child opens contexts of its own; those of its parent would refuse every call. */
+static void after_fork_in_child(void)
+{
+    idle.first = NULL;
+    idle.forked = 1;
+    after_fork();
+}
+
+static __attribute__((constructor)) void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* libgraft.so.1 beside this library, or wherever the dynamic linker finds it. The error is that of the first. */
+static int32_t load(const graft_api **api, graft_error *error)
 {
     static const char name[] = "libgraft.so.1";
     char              path[PATH_MAX] = "";
@@ -41,31 +71,38 @@ static int32_t load(const graft_api **api)
 
     if (dladdr((void *)(uintptr_t)load, &self) != 0 && (slash = strrchr(self.dli_fname, '/')) != NULL)
         snprintf(path, sizeof path, "%.*s/%s", (int)(slash - self.dli_fname), self.dli_fname, name);
-    if (path[0] != '\0' && graft_load(path, NULL, api, NULL) == GRAFT_OK) return GRAFT_OK;
+    if (path[0] == '\0') return graft_load(name, NULL, api, error);
+    if (graft_load(path, NULL, api, error) == GRAFT_OK) return GRAFT_OK;
     return graft_load(name, NULL, api, NULL);
 }
 
-static struct server *new_server(void)
+static struct server *new_server(graft_error *error)
 {
     const graft_api *api = NULL;
     struct server   *server = calloc(1, sizeof *server);
 
-    if (server == NULL || load(&api) != GRAFT_OK || graft_grb_begin(&server->grb, api) != GrB_SUCCESS) {
+    snprintf(error->message, sizeof error->message, "Graft has no memory, or no " GRAFT_MXM_ID);
+    if (server == NULL || load(&api, error) != GRAFT_OK || graft_grb_begin(&server->grb, api) != GrB_SUCCESS) {
         if (api != NULL) api->close(api->context);
         free(server);
         return NULL;
     }
+    /* The threads of a team do not exist in the child of a process that had one, and OpenMP would wait for them. */
+    if (idle.forked) server->grb.threads = 1;
     server->grb.exact = grb_wishes()->exact;
     if (grb_wishes()->work >= 0) server->grb.least_work = grb_wishes()->work;
     if (grb_wishes()->columns >= 0) server->grb.least_columns = grb_wishes()->columns;
     return server;
 }
 
-/* \return what a call of Graft needs, until put_server(); or NULL */
-static struct server *take_server(void)
+/* \return what a call of Graft needs, until put_server(); or NULL, and *why */
+static struct server *take_server(const char **why)
 {
+    graft_error    error = GRAFT_INIT(graft_error);
     struct server *server;
     int            unusable;
+
+    *why = idle.error.message;
 
     pthread_mutex_lock(&idle.lock);
     server = idle.first;
@@ -73,9 +110,10 @@ static struct server *take_server(void)
     unusable = idle.unusable;
     pthread_mutex_unlock(&idle.lock);
     if (server != NULL || unusable) return server;
-    server = new_server();
+    server = new_server(&error);
     if (server == NULL) {
         pthread_mutex_lock(&idle.lock);
+        if (!idle.unusable) idle.error = error;
         idle.unusable = 1;
         pthread_mutex_unlock(&idle.lock);
     }
@@ -150,6 +188,17 @@ static void compare(const struct grb_calls *calls, const struct call *k, const s
     if (vector != NULL) calls->GrB_Vector_free_(&vector);
 }
 
+/* \return NULL, or why Graft cannot serve a call of this GraphBLAS */
+static const char *find_obstacle(const struct grb_binding *binding)
+{
+    const struct grb_version *version = atomic_load(&binding->version);
+
+    if (grb_calls != NULL) return "it comes from a kernel of Graft"; /* set while a call of this thread is computed */
+    if (version == NULL) return "GraphBLAS has not been started";
+    if (version->major == 0) return "GraphBLAS has a version other than 7 to 10";
+    return binding->complete ? NULL : "GraphBLAS lacks functions that are needed";
+}
+
 static GrB_Info serve(void *caller, const struct call *k)
 {
     static const char *const  names[] = { "GrB_mxm", "GrB_mxv", "GrB_vxm" };
@@ -157,19 +206,17 @@ static GrB_Info serve(void *caller, const struct call *k)
     const struct grb_kind     kind = { names[k->which], k->mask != NULL, k->accum != NULL };
     const struct grb_binding *binding = grb_bind(caller);
     struct server            *server = NULL;
-    const struct grb_version *version;
+    const char               *why = NULL;
     void                     *copy = NULL;
     double                    begin;
     GrB_Info                  info;
 
     if (binding == NULL) return GrB_PANIC; /* GraphBLAS is not in this process */
-    version = atomic_load(&binding->version);
-    /* grb_calls is set while a call of this thread is computed: then this one comes from a kernel of Graft. */
-    if (!grb_wishes()->off && grb_calls == NULL && binding->complete && version != NULL && version->major != 0)
-        server = take_server();
+    if (!grb_wishes()->off) why = find_obstacle(binding);
+    if (!grb_wishes()->off && why == NULL) server = take_server(&why);
     if (server == NULL) {
         info = pass_on(&binding->calls, k, k->c);
-        if (!grb_wishes()->off) grb_note_call(&kind, "Graft cannot be used", 0);
+        if (!grb_wishes()->off) grb_note_call(&kind, why, 0);
         errno = saved_errno;
         return info;
     }

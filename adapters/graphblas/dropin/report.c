@@ -19,7 +19,7 @@ static struct {
         long long taken;
     } kinds[KINDS];
     struct {
-        char      text[120];
+        char      text[480];
         long long calls;
     } reasons[REASONS]; /* the last one counts what has no place */
 } counts = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -41,6 +41,15 @@ static int read_number(const char *word, const char *name, long long *number)
     return 1;
 }
 
+/* The word without blanks around it. */
+static char *trim(char *word)
+{
+    char *end = word + strlen(word);
+
+    while (end > word && (end[-1] == ' ' || end[-1] == '\t')) *--end = '\0';
+    return word + strspn(word, " \t");
+}
+
 static void read_word(const char *word)
 {
     if (strcmp(word, "on") == 0 || word[0] == '\0') return;
@@ -60,11 +69,10 @@ static void report(void);
 static void read_wishes(void)
 {
     const char *text = secure_getenv("GRAFT_GRB");
-    char        words[200], *rest = words, *word;
+    char       *words = text != NULL ? strdup(text) : NULL, *rest = words, *word;
 
-    if (text == NULL) return;
-    snprintf(words, sizeof words, "%s", text);
-    while ((word = strsep(&rest, ",")) != NULL) read_word(word);
+    while (rest != NULL && (word = strsep(&rest, ",")) != NULL) read_word(trim(word));
+    free(words);
     if (wishes.summary) atexit(report);
 }
 
@@ -72,6 +80,16 @@ const struct grb_wishes *grb_wishes(void)
 {
     pthread_once(&once, read_wishes);
     return &wishes;
+}
+
+void grb_report_lock(void)
+{
+    pthread_mutex_lock(&counts.lock);
+}
+
+void grb_report_unlock(void)
+{
+    pthread_mutex_unlock(&counts.lock);
 }
 
 double grb_seconds(void)

@@ -33,6 +33,10 @@ int grb_compare_first(const struct grb_kind *kind);
 /** Note that Graft took `graft` seconds for the call that was compared, and GraphBLAS `plain`. */
 void grb_note_comparison(const struct grb_kind *kind, double graft, double plain);
 
+/** Held while the process forks. */
+void grb_report_lock(void);
+void grb_report_unlock(void);
+
 /** Note one call. `why` is NULL if it was taken. [any-thread] */
 void grb_note_call(const struct grb_kind *kind, const char *why, double seconds);
 

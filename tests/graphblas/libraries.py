@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The libraries of SuiteSparse:GraphBLAS beside the one that tests are linked with: those that packages of the Python
+in PATH bring, and those that GRAFT_GRAPHBLAS names, a list of files and folders separated by colons."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+SITES = "import site, sysconfig; print(*site.getsitepackages(), *sysconfig.get_paths().values(), sep='\\n')"
+
+
+def sites():
+    """The folders of packages of the Python in PATH."""
+    python = shutil.which("python3")
+    if python is None:
+        return []
+    result = subprocess.run([python, "-c", SITES], capture_output=True, text=True, check=False)
+    return result.stdout.splitlines()
+
+
+def candidates():
+    for folder in sites():
+        yield from glob.glob(os.path.join(folder, "suitesparse_graphblas.libs", "libgraphblas*.so*"))
+    for path in os.environ.get("GRAFT_GRAPHBLAS", "").split(":"):
+        if os.path.isdir(path):
+            yield from glob.glob(os.path.join(path, "libgraphblas*.so*"))
+        elif path:
+            yield path
+
+
+def find():
+    """([(path, major version)], why there may be none)"""
+    found = {}
+    for path in candidates():
+        version = re.search(r"\.so\.(\d+)", os.path.realpath(path))
+        if version is not None:
+            found[os.path.realpath(path)] = int(version.group(1))
+    return sorted(found.items()), "no Python package brings one, and GRAFT_GRAPHBLAS names none"
