@@ -5,8 +5,9 @@
     dropin.py BUILD [--graph rmat:20:8000000] [--width 128] [--repeat 3] [--threads 2] [--python PYTHON]
 
 Prints a Markdown table: for each form of product the median seconds of GraphBLAS and of the drop-in, and their ratio.
-The checksums of the results have to agree within 1e-6. With --python, dropin_script.py runs too, by an interpreter that
-has python-graphblas, with the GraphBLAS that this brings.
+The checksums of the results have to agree within 1e-6. Both sides have the OMP_... variables that the user has set.
+With --python, dropin_script.py runs too, by an interpreter that has python-graphblas, with the GraphBLAS that this
+brings.
 """
 import argparse
 import os
@@ -19,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def times_of(command, library):
     """{form: (seconds, checksum)} of one run of the program, with the drop-in if `library` is given."""
-    environment = dict(os.environ, OMP_WAIT_POLICY="passive")
+    environment = dict(os.environ)
     environment.pop("GRAFT_GRB", None)
     if library:
         environment["LD_PRELOAD"] = library
