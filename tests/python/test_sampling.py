@@ -104,6 +104,9 @@ def test_batches_have_the_same_bits():
     assert same(first, sampler.epoch(0, workers=2))
     assert same(first[3:], sampler.epoch(0, first=3))
     assert [batch.epoch for batch in sampler] == [1] * 7
+    for _ in sampler.epoch(workers=2):
+        break  # which ends the threads
+    assert not [one for one in threading.enumerate() if one.name.startswith("graft.Sampler")]
 
 
 def test_batches_made_ahead():
@@ -158,6 +161,25 @@ def test_weights_of_saint():
     exact = np.bincount(TARGETS, feature[GRAPH[1]], N)
     assert abs((rows / times).sum() / exact.sum() - 1) < 0.03
     assert sampler.sample([1, 2]).weights is None
+
+
+def test_other_threads_run_and_can_cancel():
+    """create() counts for seconds here, which a thread beside it can end only if it runs."""
+    context, ended = graft.Context(), []
+
+    def create():
+        try:
+            graft.Sampler(GRAPH, None, {"saint.walk": 30, "saint.coverage": 10000}, sampler="saint", layers=1,
+                          batch_size=1, context=context)
+        except graft.Error as error:
+            ended.append(type(error))
+
+    creator = threading.Thread(target=create)
+    creator.start()
+    creator.join(0.3)
+    context.cancel()
+    creator.join(60)
+    assert ended == [graft.CancelledError]
 
 
 def test_batches_of_given_seeds():
