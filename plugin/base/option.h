@@ -168,6 +168,7 @@ struct gr_sampling_options {
     int64_t                cache_rows, cache_life, push_rows, push_delay;
     enum gr_cache_miss     cache_miss;
     enum gr_cache_codec    cache_codec, push_codec;
+    int32_t                keeps_fetched;
     int32_t                history; /* tables of rows of all vertices */
 };
 

@@ -10,8 +10,8 @@
  * them; and in a batch.
  *
  * With hec.miss=fetch a row that the cache does not have is computed by its owner in the same batch, and its gradient
- * is sent to the owner. The cache has it from the next batch on. With empty caches a batch over ranks equals one batch
- * of all their seeds in one process.
+ * is sent to the owner. With empty caches a batch over ranks equals one batch of all their seeds in one process. With
+ * hec.keep=yes the cache has the row from the next batch on.
  *
  * In one process (Fey et al. 2021, "GNNAutoScale") the caches have rows of all vertices. Each batch stores those of its
  * own vertices, and reads those of their other neighbours. There is no comm then, and nothing is sent.
@@ -53,7 +53,8 @@ struct gr_fetch {
     int32_t *row;             /* [rows sent] of the sources of the block */
 };
 
-/** Rows that the last batch fetched, until the next one stores them: a batch that is repeated finds what it found. */
+/** With hec.keep=yes, the rows that the last batch fetched, until the next one stores them: a batch that is repeated
+ *  finds what it found. */
 struct gr_fetched {
     int64_t  batch, count, capacity;
     int32_t *vertex; /* [capacity] of the halo */
@@ -100,8 +101,8 @@ struct gr_cached {
     int64_t features_read;
 
     /* With hec.miss=fetch: */
-    int    fetches;
-    float *asked; /* [most rows sent x width] of the present batch, and their gradients */
+    int    fetches, keeps; /* keeps: option hec.keep */
+    float *asked;          /* [most rows sent x width] of the present batch, and their gradients */
     struct gr_cached_layer
           *pending;  /* whose gradients are in `asked`, to be added at the end of an exchange; or NULL */
     float *gradient; /* to these */

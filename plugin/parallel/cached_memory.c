@@ -87,7 +87,7 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_budget *budget, 
                                  graft_error *error)
 {
     const struct gr_sampling_options *options = &c->context->options.sampling;
-    const int64_t                     stored = c->fetches ? c->halo->count : c->most[GR_RECEIVE]; /* at once */
+    const int64_t                     stored = c->keeps ? c->halo->count : c->most[GR_RECEIVE]; /* at once */
     int32_t rc = gr_cache_init(&layer->cache, budget, c->halo->count, options->cache_rows, layer->width,
                                gr_cache_bits[options->cache_codec], stored, error);
 
@@ -156,6 +156,7 @@ int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct
                              .fetches = options->cache_miss == GR_MISS_FETCH && wish->first < wish->n_layers,
                              .first = wish->first,
                              .n_layers = wish->n_layers };
+    c->keeps = c->fetches && options->keeps_fetched;
     /* Half of its life; but the next row must be there before the last one is too old. */
     c->renewed_after = gr_smaller((c->life.life + 1) / 2, c->life.life - c->delay + 1);
     GR_TRY(make_messages(c, budget, error));

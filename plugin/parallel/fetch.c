@@ -77,7 +77,7 @@ static int32_t reserve_fetched(struct gr_cached *c, struct gr_cached_layer *laye
     const int64_t      more = gr_smaller(layer->fetch.count + layer->fetch.count / 4, c->halo->count);
     int32_t            rc = GRAFT_OK;
 
-    if (c->life.life == 0 || layer->fetch.count <= fetched->capacity) return GRAFT_OK;
+    if (!c->keeps || layer->fetch.count <= fetched->capacity) return GRAFT_OK;
     gr_fetched_fini(c, fetched);
     GR_TRY(
         gr_budget_check(c->budget, (double)more * 4.0 * (double)(layer->width + 1), "messages (fetched rows)", error));
@@ -147,7 +147,7 @@ static void keep_fetched(const struct gr_cached *c, struct gr_cached_layer *laye
     const struct gr_fetch *fetch = &layer->fetch;
     struct gr_fetched     *fetched = &layer->fetched;
 
-    if (c->life.life == 0 || fetch->count == 0) return;
+    if (!c->keeps || fetch->count == 0) return;
     for (int64_t i = 0; i < fetch->count; i++) fetched->vertex[i] = (int32_t)fetch->vertex[i];
     memcpy(fetched->rows, rows, (uint64_t)(fetch->count * layer->width) * sizeof *rows);
     fetched->count = fetch->count;

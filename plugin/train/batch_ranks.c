@@ -29,8 +29,7 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
         return gr_fail(
             error, GRAFT_ERR_OPTION,
             "option 'hec.miss' is drop_rescaled, but aggregator=max has no scale; expected drop, last or fetch");
-    if (options->sampling.push_rows != 0 && options->sampling.cache_life < options->sampling.push_delay &&
-        options->sampling.cache_miss != GR_MISS_LAST)
+    if (options->sampling.cache_life < options->sampling.push_delay && options->sampling.cache_miss != GR_MISS_LAST)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'hec.life' is %lld, but rows arrive %lld batches after they were sent (aep.delay)",
                        (long long)options->sampling.cache_life, (long long)options->sampling.push_delay);

@@ -402,7 +402,8 @@ const struct job jobs[] = {
     { "training of gat by minibatch", "model=gat heads=2 batch_size=5 fanout=-1 aep.delay=2 hec.miss=fetch",
       job_of_training },
     { "training by minibatch with fetched rows",
-      "model=gcn layers=3 partition=hash batch_size=4 fanout=3 hec.miss=fetch aep.rows=2 sample.weights=degree",
+      "model=gcn layers=3 partition=hash batch_size=4 fanout=3 hec.miss=fetch hec.keep=yes aep.rows=2 "
+      "sample.weights=degree",
       job_of_training },
     { "training of gat", "model=gat heads=2 symmetrize=yes halo.staleness=1", job_of_training },
     { "a model", "model=gin partition=block", job_of_model },

@@ -279,23 +279,25 @@ def test_fetched():
     ok("came from their owners" in many.stdout and "came from their owners" in report["explain"],
        "which is printed and explained", many.stdout, report["explain"])
 
-    alone = launch(data, *TRAINED, "batch_size=4", "fanout=4", "aep.rows=0", "hec.miss=fetch", "--json",
+    alone = launch(data, *TRAINED, "batch_size=4", "fanout=4", "aep.rows=0", "hec.miss=fetch", "hec.keep=yes", "--json",
                    f"{base}/fetched_alone.json")
     ok(alone.returncode == 0 and
        all(cache["rows_sent"] == 0 < cache["found"] < cache["searched"] and cache["stored"] > 0
            for cache in json.loads(read(f"{base}/fetched_alone.json"))["caches"][1:]),
-       "later batches find rows that were fetched", alone.stdout, alone.stderr)
+       "with hec.keep=yes later batches find rows that were fetched", alone.stdout, alone.stderr)
 
     # Without rows of earlier batches nothing is lost when a run ends.
-    fetched = [*TRAINED, "batch_size=4", "fanout=4", "aep.rows=0", "hec.miss=fetch", "hec.life=0"]
+    fetched = [*TRAINED, "batch_size=4", "fanout=4", "aep.rows=0", "hec.miss=fetch"]
     last, again = f"{base}/fetched_last.json", f"{base}/fetched_again.json"
     results = [launch(data, *fetched, "epochs=4", "--json", last),
                launch(data, *fetched, "epochs=2", "--save", f"{base}/fetched"),
                launch(data, *fetched, "epochs=4", "--resume", f"{base}/fetched", "--json", again)]
     ok(all(result.returncode == 0 for result in results) and
-       [epoch["loss"] for epoch in json.loads(read(last))["history"][2:]] ==
+       all(cache["found"] == cache["stored"] == 0 for cache in json.loads(read(last))["caches"][1:]),
+       "without it they find none", *[result.stderr for result in results])
+    ok([epoch["loss"] for epoch in json.loads(read(last))["history"][2:]] ==
        [epoch["loss"] for epoch in json.loads(read(again))["history"]],
-       "with aep.rows=0 hec.life=0 a resumed run has the same bits", *[result.stderr for result in results])
+       "with aep.rows=0 a resumed run has the same bits")
 
 
 def test_idle():

@@ -104,7 +104,7 @@ static void test_same_batch(const char *model, int32_t n_ranks, const char *part
     free_job(job);
 }
 
-static const char fetched[] = "hec.miss=fetch aep.rows=0 hec.life=0";
+static const char fetched[] = "hec.miss=fetch aep.rows=0";
 
 /* Rows of other ranks that batches need come from their owners, and gradients go back: a batch is one of all ranks. */
 static void test_fetch(void)
@@ -136,8 +136,8 @@ static void test_equal_draws(void)
 
         snprintf(one_layer, sizeof one_layer, "layers=1 %s", by_degree);
         test_same_batch("sage", n, "hash", &plain, one_layer, "fanout=1000");
-        test_same_batch("sage", n, "hash", &plain, by_degree, "fanout=1000 hec.miss=fetch aep.rows=0 hec.life=0");
-        test_same_batch("gin", n, "block", &plain, by_degree, "fanout=1000 hec.miss=fetch aep.rows=0 hec.life=0");
+        test_same_batch("sage", n, "hash", &plain, by_degree, "fanout=1000 hec.miss=fetch aep.rows=0");
+        test_same_batch("gin", n, "block", &plain, by_degree, "fanout=1000 hec.miss=fetch aep.rows=0");
     }
 }
 
@@ -288,6 +288,33 @@ static void test_default_rows(void)
     free_job(job);
 }
 
+/* Rows that are kept are of a few batches before, and losses are near those of rows that are fetched in each batch. */
+static void test_kept_rows(void)
+{
+    static const char *const more[] = { "", "hec.keep=no hec.life=9", "hec.keep=yes hec.life=3" };
+    static struct hosts      hosts;
+    static double            loss[3][EPOCHS];
+    struct job              *job = make_job(&plain);
+    const char              *fault = NULL;
+    double                   worst = 0;
+
+    for (int i = 0; i < 3 && fault == NULL; i++) {
+        struct settings settings;
+        char            text[200];
+
+        snprintf(text, sizeof text, "fanout=-1 dropout=0 lr=0.01 batch_size=15 hec.miss=fetch aep.rows=0 %s", more[i]);
+        train_settings_init(&settings, "sage", "hash", "hybrid", text);
+        hosts_run(&hosts, 3, settings.at, train_job_body, job);
+        fault = hosts_fault(&hosts);
+        memcpy(loss[i], job->at[0].loss, sizeof loss[i]);
+    }
+    for (int e = 0; e < EPOCHS; e++) worst = fmax(worst, train_off(loss[2][e], loss[0][e]));
+    ok(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 && worst > 0 && worst < 0.1,
+       "by default no fetched row is kept; with hec.keep=yes losses are %.1e off", worst);
+    if (fault != NULL) diag("%s", fault);
+    free_job(job);
+}
+
 /* What batches over ranks cannot be together with; the same sentence on all ranks. */
 static void test_batches_refused(const char *more, int32_t status, const char *sentence)
 {
@@ -343,19 +370,23 @@ int main(void)
     test_few_neighbours("sage", "");
     test_few_neighbours("sage", fetched);
     test_few_neighbours("gat", "");
-    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch aep.rows=0 hec.life=0");
-    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch aep.rows=0 hec.life=9");
-    test_fetched_losses("gcn", 3, &plain, "batch_size=15 hec.miss=fetch aep.rows=0 hec.life=9 hec.rows=30");
-    test_fetched_losses("gat", 3, &plain, "batch_size=15 hec.miss=fetch aep.rows=9 hec.life=5 aep.delay=3 hec.rows=50");
+    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch aep.rows=0");
+    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch aep.rows=0 hec.keep=yes hec.life=9");
+    test_fetched_losses("gcn", 3, &plain,
+                        "batch_size=15 hec.miss=fetch aep.rows=0 hec.keep=yes hec.life=9 hec.rows=30");
+    test_fetched_losses("gat", 3, &plain,
+                        "batch_size=15 hec.miss=fetch aep.rows=9 hec.keep=yes hec.life=5 aep.delay=3 hec.rows=50");
     test_fetched_losses("gat", 5, &weighted, "batch_size=17 hec.miss=fetch aep.rows=5");
     test_fetched_losses("gin", 4, &plain, "batch_size=21 hec.miss=fetch aep.rows=500 hec.rows=500 aep.delay=2");
     test_without_rows("aep.rows=0");
     test_default_rows();
+    test_kept_rows();
     test_batches_threads("sage", &plain, "batch_size=15 hec.rows=40 aep.rows=10 aep.codec=q4");
     test_batches_threads("gat", &weighted, "batch_size=15 hec.rows=60 aep.rows=20 aep.delay=3 hec.codec=q4");
     test_batches_threads("gcn", &(struct shape){ VERTICES, FEW }, "batch_size=1 hec.miss=drop_rescaled");
     test_batches_threads("gcn", &plain, "batch_size=15 hec.miss=fetch aep.rows=3");
     test_batches_threads("gat", &(struct shape){ VERTICES, FEW }, "batch_size=2 hec.miss=fetch");
+    test_batches_threads("sage", &plain, "batch_size=15 hec.miss=fetch aep.rows=0 hec.keep=yes hec.life=3");
     test_batches_threads("mlp", &plain, "batch_size=20 hec.miss=fetch");
     test_batches_threads("mlp", &plain, "batch_size=20");
     test_batches_refusals();
