@@ -56,7 +56,8 @@ void caches_json(json_t *report, const struct run *run, int *bad)
 
     if (!next_cache(run, -1, 0, &item)) return;
     json_add(report, "caches", build_caches(run, -1, 0, bad), bad);
-    json_add(report, "caches_by_rank", build_caches(run, 0, run->ranks.n_ranks, bad), bad);
+    if (run->ranks.n_ranks > 1)
+        json_add(report, "caches_by_rank", build_caches(run, 0, run->ranks.n_ranks, bad), bad);
 }
 
 void caches_print(const struct run *run)
@@ -72,6 +73,7 @@ void caches_print(const struct run *run)
         if (item.rows_fetched > 0)
             printf("%" PRId64 " came from their owners (%.3f MB with gradients), ", item.rows_fetched,
                    (double)item.bytes_fetched * 1e-6);
-        printf("%.3f MB sent in all epochs\n", (double)item.bytes_sent * 1e-6);
+        if (run->ranks.n_ranks > 1) printf("%.3f MB sent in all epochs\n", (double)item.bytes_sent * 1e-6);
+        else printf("%" PRId64 " stored in all epochs\n", item.stored);
     }
 }

@@ -1,4 +1,4 @@
-/* Caches of rows of other ranks, in training by minibatch over ranks.
+/* Caches of rows of other ranks, in training by minibatch over ranks, or of other batches (history=full).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CACHES_H
 #define CACHES_H

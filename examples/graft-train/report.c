@@ -128,7 +128,7 @@ static json_t *build_report(const struct run *run)
     json_add(report, "options", build_options(run), &bad);
     json_add(report, "history", build_history(run), &bad);
     if (run->ranks.n_ranks > 1) messages_json(report, run, &bad);
-    if (run->ranks.n_ranks > 1) caches_json(report, run, &bad);
+    caches_json(report, run, &bad);
     if (!bad) return report;
     json_decref(report);
     return NULL;
@@ -204,7 +204,7 @@ void report_print(const struct run *run)
         printf("time per epoch  %.4g s (median), %.4g s in total\n", median_seconds(run), run->seconds);
     }
     if (run->ranks.n_ranks > 1) messages_print(run);
-    if (run->ranks.n_ranks > 1) caches_print(run);
+    caches_print(run);
     if (arguments->explain) prediction_print(run);
     printf("peak memory     %.1f MB", (double)memory_peak() * 1e-6);
     if (arguments->explain) printf(", estimated %.1f MB", (double)memory_reported(run) * 1e-6);
