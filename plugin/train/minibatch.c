@@ -133,7 +133,8 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
     }
     source.graph = m->graph;
     source.seeds = seeds;
-    rc = gr_strategy_agree(s->run.strategy, gr_batch_sampler(s, m, deal, &source, &m->sampler, error), error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, gr_batch_sampler(s, m, deal, &source, &m->sampler, error), error));
+    if (m->cached != NULL) rc = gr_cached_gather(m->cached, error); /* so that explain() knows the capacities */
 done:
     gr_free(s->context, seeds);
     return rc;

@@ -328,6 +328,8 @@ static void test_plain_loops(const char *settings)
         orders |= 1 << plain.sums_input[l];
     }
     ok(trainer != NULL && orders == 3 && plain_weights(trainer, 1) == 0, "both orders of products are tested");
+    snprintf(word, sizeof word, "layer 2: %d rows of", N);
+    ok(strstr(text, word) != NULL, "before the first epoch explain() says how large caches are");
     if (mxm->matrix_create(api->context, &graph, 0, &matrix, &error) != GRAFT_OK ||
         samples->create(api->context, matrix, all, N, &sampler, &error) != GRAFT_OK)
         diag("%s", error.message);
