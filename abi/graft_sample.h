@@ -108,10 +108,10 @@ typedef struct graft_samples {
      *                      sample() alone.
      * \param[out] sampler  Unchanged on failure.
      * \return OK; ERR_ARG (null; not square; more seeds than rows; a seed out of range or given twice, with its
-     *         position); ERR_OPTION (as many fan-outs as neither 1 nor `layers`; a batch larger than n_seeds;
-     *         sample.weights=edge of a graph without values, or with a negative one); ERR_STATE (graph is no matrix of
-     *         this context); ERR_UNSUPPORTED (more rows); ERR_IO (no file for METIS can be written); ERR_NOMEM;
-     *         ERR_CANCELLED (graft_api.cancel(), while METIS runs or batches of saint are counted).
+     *         position); ERR_OPTION (as many fan-outs as neither 1 nor `layers`; a batch larger than n_seeds, if there
+     *         are seeds; sample.weights=edge of a graph without values, or with a negative one); ERR_STATE (graph is no
+     *         matrix of this context); ERR_UNSUPPORTED (more rows); ERR_IO (no file for METIS can be written);
+     *         ERR_NOMEM; ERR_CANCELLED (graft_api.cancel(), while METIS runs or batches of saint are counted).
      * [one-caller] Not collective. Memory: 8 bytes a seed, and one bit a vertex during the call; with sampler=cluster
      * 12 a vertex and 8 a seed more, with saint 4 a vertex and 4 an entry of the graph. Each batch that exists at a
      * time takes 12 bytes an edge and 16 a vertex; each thread that makes one 4 bytes a vertex of the graph, or if that

@@ -96,10 +96,11 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_budget *budget, 
     if (rc == GRAFT_OK) forget_sent(c, layer);
     for (int64_t d = 0; d < c->delay && rc == GRAFT_OK; d++) rc = make_push(c, budget, layer, &layer->push[d], error);
     if (rc == GRAFT_OK && layer->cache.capacity < gr_smaller(c->most[GR_RECEIVE], c->halo->count))
-        rc = gr_fail(error, GRAFT_ERR_OPTION,
-                     "option 'hec.rows' is %lld, but up to %lld rows of a layer can arrive with one batch (option "
-                     "'aep.rows' is %lld)",
-                     (long long)options->cache_rows, (long long)c->most[GR_RECEIVE], (long long)c->rows_most);
+        rc =
+            gr_fail(error, GRAFT_ERR_OPTION,
+                    "up to %lld rows of a layer can arrive here with one batch (option 'aep.rows' is %lld), but option "
+                    "'hec.rows' is %lld",
+                    (long long)c->most[GR_RECEIVE], (long long)c->rows_most, (long long)options->cache_rows);
     return rc;
 }
 

@@ -87,7 +87,8 @@ static int32_t read_batch_sizes(graft_sampler *s, const struct gr_sampler_source
     }
     s->batch_size = options->batch_size > 0 ? options->batch_size : s->n_seeds;
     if (s->n_seeds > 0 && s->batch_size > s->n_seeds)
-        return gr_fail(error, GRAFT_ERR_OPTION, "option 'batch_size' is %lld, but there are %lld seeds",
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'batch_size' is %lld, expected at most %lld, the number of seeds",
                        (long long)s->batch_size, (long long)s->n_seeds);
     if (s->n_seeds > 0)
         s->n_batches = (options->drop_last ? s->n_seeds : s->n_seeds + s->batch_size - 1) / s->batch_size;
@@ -225,9 +226,9 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     s->request.extension = source->extension;
     s->request.seed = (uint64_t)context->options.train.seed + 0x9E3779B97F4A7C15u * (uint64_t)source->rank;
     GR_TRY(read_fanout(s, source, error));
+    GR_TRY(copy_seeds(s, source->seeds, error));
     GR_TRY(read_batch_sizes(s, source, error));
     GR_TRY(check_edge_weights(s, error));
-    GR_TRY(copy_seeds(s, source->seeds, error));
     if (has_subgraphs || source->by_parts) GR_TRY(create_subgraphs(s, source, error));
     GR_TRY(GR_NEW(context, s->slots, s->n_slots, error));
     GR_TRY(gr_sampler_begin(s, 0, 0, error));

@@ -16,15 +16,19 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
     const struct gr_options *options = &s->context->options;
     const char              *what = NULL;
 
-    if (s->partition.columns > 1) what = "parallel=feature or grid";
-    else if (config->norm == GR_NORM_BATCH) what = "norm=batch";
+    if (s->partition.columns > 1) what = "parallel=feature or grid: a batch is of vertices that its rank owns";
+    else if (config->norm == GR_NORM_BATCH)
+        what = "norm=batch: ranks have batches of their own, and statistics are of one batch";
     else if (config->kind->gathers && options->sampling.sampler != GR_SAMPLER_NEIGHBOUR)
-        what = "sampler=cluster or saint";
-    else if (config->kind->gathers && options->sampling.history) what = "history=full";
-    else if (options->halo.staleness > 0) what = "halo.staleness=1";
-    else if (options->halo.codec[GR_FORWARD].adaptive) what = "halo.codec=adaptive";
+        what = "sampler=cluster or saint: their subgraphs are of a graph that one process has";
+    else if (config->kind->gathers && options->sampling.history)
+        what = "history=full: its tables have all vertices, and over ranks options hec.* have their place";
+    else if (options->halo.staleness > 0)
+        what = "halo.staleness=1: batches have other rows of the halo each, and hec.life says how old they may be";
+    else if (options->halo.codec[GR_FORWARD].adaptive)
+        what = "halo.codec=adaptive: widths are assigned to rows that are sent in each epoch; aep.codec is for batches";
     if (what != NULL)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "option 'batch_size' over ranks does not work with %s", what);
+        return gr_fail(error, GRAFT_ERR_OPTION, "option 'batch_size' over ranks cannot be set together with %s", what);
     if (config->takes_largest && options->sampling.cache_miss == GR_MISS_DROP_RESCALED)
         return gr_fail(
             error, GRAFT_ERR_OPTION,
@@ -213,7 +217,7 @@ int32_t gr_batch_ranks_deal(const struct gr_setup *s, int64_t n_seeds, struct gr
     deal->n_all = (int64_t)all;
     if (size > (deal->n_all + ranks - 1) / ranks)
         return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'batch_size' is %lld on each of %lld ranks, but there are %lld training vertices",
+                       "option 'batch_size' is %lld on each of %lld ranks, but the number of training vertices is %lld",
                        (long long)size, (long long)ranks, (long long)deal->n_all);
     deal->n_batches = (deal->n_all + ranks * size - 1) / (ranks * size);
     rc = gr_comm_agree(s->over->comm, GR_NEW(s->context, deal->weight, deal->n_batches, error), error);

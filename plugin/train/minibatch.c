@@ -20,9 +20,14 @@ static int32_t check_options(const struct gr_setup *s, graft_error *error)
     const struct gr_options *options = &s->context->options;
 
     if (config->label_rate > 0)
-        return gr_fail(error, GRAFT_ERR_OPTION, "options 'batch_size' and 'label_rate' cannot be set together");
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "options 'batch_size' and 'label_rate' cannot be set together: a step draws known labels from "
+                       "all training vertices, and a batch has some of them");
     if (options->resource.workers_sparse != 0)
-        return gr_fail(error, GRAFT_ERR_OPTION, "options 'batch_size' and 'workers.sparse' cannot be set together");
+        return gr_fail(
+            error, GRAFT_ERR_OPTION,
+            "options 'batch_size' and 'workers.sparse' cannot be set together: the pipeline is made once for "
+            "the whole graph, and each batch has another one");
     if (config->kind->attends && options->sampling.replace && options->sampling.sampler == GR_SAMPLER_NEIGHBOUR)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'sample.replace' is yes, but attention needs each neighbour at most once");
@@ -81,6 +86,15 @@ done:
     return rc;
 }
 
+static int32_t check_batch_size(const struct gr_setup *s, int64_t n_seeds, graft_error *error)
+{
+    const int64_t size = s->context->options.sampling.batch_size;
+
+    if (size <= n_seeds) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_OPTION, "option 'batch_size' is %lld, expected at most %lld, the number of %s",
+                   (long long)size, (long long)n_seeds, gr_setup_has_history(s) ? "vertices" : "training vertices");
+}
+
 int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_deal *deal,
                          const struct gr_sampler_source *from, graft_sampler **sampler, graft_error *error)
 {
@@ -97,6 +111,8 @@ int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, const str
         source.rank = s->over->comm->rank;
         source.degree = m->ranks->degree;
         source.extension = gr_batch_fetch_extension(s, m);
+    } else {
+        GR_TRY(check_batch_size(s, source.n_seeds, error));
     }
     if (gr_setup_has_history(s)) {
         source.n_layers = 1; /* which all layers share */

@@ -235,25 +235,33 @@ static void test_few_neighbours(const char *model, const char *more)
     free_job(job);
 }
 
+/* Losses of the model by batches. Returns what is wrong, or NULL. */
+static const char *batch_losses(struct job *job, int32_t n_ranks, const char *model, const char *batches,
+                                double loss[EPOCHS])
+{
+    static struct hosts hosts;
+    struct settings     settings;
+
+    train_settings_init(&settings, model, "hash", "hybrid", batches);
+    hosts_run(&hosts, n_ranks, settings.at, train_job_body, job);
+    memcpy(loss, job->at[0].loss, sizeof job->at[0].loss);
+    return hosts_fault(&hosts);
+}
+
 /* Small caches, few rows sent, few seeds on some ranks, no edges: the same bits on 1 and 3 threads, and losses fall. */
 static void test_batches_threads(const char *model, const struct shape *shape, const char *more)
 {
-    static struct hosts hosts;
-    static double       loss[2][EPOCHS];
-    struct job         *job = make_job(shape);
-    const char         *fault = NULL;
+    static double loss[2][EPOCHS];
+    struct job   *job = make_job(shape);
+    const char   *fault = NULL;
 
     if (shape->is & FEW)
         for (int64_t v = 0; v < shape->n; v++) job->set.split[v] = v % 40 < 2 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST;
     for (int i = 0; i < 2 && fault == NULL; i++) {
-        struct settings settings;
-        char            text[300];
+        char text[300];
 
         snprintf(text, sizeof text, "fanout=4 dropout=0.1 lr=0.02 %s threads=%d", more, i == 0 ? 1 : 3);
-        train_settings_init(&settings, model, "hash", "hybrid", text);
-        hosts_run(&hosts, 4, settings.at, train_job_body, job);
-        fault = hosts_fault(&hosts);
-        memcpy(loss[i], job->at[0].loss, sizeof loss[i]);
+        fault = batch_losses(job, 4, model, text, loss[i]);
     }
     ok(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 && loss[0][EPOCHS - 1] < loss[0][0],
        "%s, %s: the same bits on 1 and 3 threads, and the loss falls from %.3f to %.3f", model, more, loss[0][0],
@@ -266,20 +274,15 @@ static void test_batches_threads(const char *model, const struct shape *shape, c
 static void test_default_rows(void)
 {
     static const char *const more[] = { "", "aep.rows=15 aep.codec=q8", "aep.rows=14", "aep.codec=f32" };
-    static struct hosts      hosts;
     static double            loss[4][EPOCHS];
     struct job              *job = make_job(&plain);
     const char              *fault = NULL;
 
     for (int i = 0; i < 4 && fault == NULL; i++) {
-        struct settings settings;
-        char            text[200];
+        char text[200];
 
         snprintf(text, sizeof text, "fanout=-1 lr=0.02 batch_size=15 %s", more[i]);
-        train_settings_init(&settings, "sage", "hash", "hybrid", text);
-        hosts_run(&hosts, 3, settings.at, train_job_body, job);
-        fault = hosts_fault(&hosts);
-        memcpy(loss[i], job->at[0].loss, sizeof loss[i]);
+        fault = batch_losses(job, 3, "sage", text, loss[i]);
     }
     ok(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 &&
            memcmp(loss[0], loss[2], sizeof loss[0]) != 0 && memcmp(loss[0], loss[3], sizeof loss[0]) != 0,
@@ -292,21 +295,16 @@ static void test_default_rows(void)
 static void test_kept_rows(void)
 {
     static const char *const more[] = { "", "hec.keep=no hec.life=9", "hec.keep=yes hec.life=3" };
-    static struct hosts      hosts;
     static double            loss[3][EPOCHS];
     struct job              *job = make_job(&plain);
     const char              *fault = NULL;
     double                   worst = 0;
 
     for (int i = 0; i < 3 && fault == NULL; i++) {
-        struct settings settings;
-        char            text[200];
+        char text[200];
 
         snprintf(text, sizeof text, "fanout=-1 dropout=0 lr=0.01 batch_size=15 hec.miss=fetch aep.rows=0 %s", more[i]);
-        train_settings_init(&settings, "sage", "hash", "hybrid", text);
-        hosts_run(&hosts, 3, settings.at, train_job_body, job);
-        fault = hosts_fault(&hosts);
-        memcpy(loss[i], job->at[0].loss, sizeof loss[i]);
+        fault = batch_losses(job, 3, "sage", text, loss[i]);
     }
     for (int e = 0; e < EPOCHS; e++) worst = fmax(worst, train_off(loss[2][e], loss[0][e]));
     ok(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 && worst > 0 && worst < 0.1,
@@ -335,19 +333,19 @@ static void test_batches_refused(const char *more, int32_t status, const char *s
 
 static void test_batches_refusals(void)
 {
-    test_batches_refused("norm=batch", GRAFT_ERR_UNSUPPORTED, "norm=batch");
-    test_batches_refused("parallel=feature", GRAFT_ERR_UNSUPPORTED, "parallel=feature");
-    test_batches_refused("halo.staleness=1", GRAFT_ERR_UNSUPPORTED, "halo.staleness=1");
-    test_batches_refused("halo.codec=adaptive", GRAFT_ERR_UNSUPPORTED, "halo.codec=adaptive");
-    test_batches_refused("sampler=cluster", GRAFT_ERR_UNSUPPORTED, "sampler=cluster");
-    test_batches_refused("sampler=saint", GRAFT_ERR_UNSUPPORTED, "sampler=cluster or saint");
+    test_batches_refused("norm=batch", GRAFT_ERR_OPTION, "norm=batch: ranks have");
+    test_batches_refused("parallel=feature", GRAFT_ERR_OPTION, "parallel=feature");
+    test_batches_refused("halo.staleness=1", GRAFT_ERR_OPTION, "halo.staleness=1");
+    test_batches_refused("halo.codec=adaptive", GRAFT_ERR_OPTION, "halo.codec=adaptive");
+    test_batches_refused("sampler=cluster", GRAFT_ERR_OPTION, "sampler=cluster");
+    test_batches_refused("sampler=saint", GRAFT_ERR_OPTION, "sampler=cluster or saint");
     test_batches_refused("aggregator=max hec.miss=drop_rescaled", GRAFT_ERR_OPTION, "hec.miss");
     test_batches_refused("batch_size=81", GRAFT_ERR_OPTION,
-                         "81 on each of 3 ranks, but there are 240 training vertices");
+                         "81 on each of 3 ranks, but the number of training vertices is 240");
     test_batches_refused("fanout=1,2", GRAFT_ERR_OPTION, "2 numbers, but 3 layers");
     test_batches_refused("hec.life=1 aep.delay=2", GRAFT_ERR_OPTION, "hec.life");
-    test_batches_refused("hec.rows=5", GRAFT_ERR_OPTION, "hec.rows");
-    test_batches_refused("label_rate=0.5", GRAFT_ERR_OPTION, "label_rate");
+    test_batches_refused("hec.rows=5", GRAFT_ERR_OPTION, "can arrive here with one batch");
+    test_batches_refused("label_rate=0.5", GRAFT_ERR_OPTION, "cannot be set together: a step draws");
 }
 
 int main(void)

@@ -142,6 +142,38 @@ def test_sparse_features():
     ok(len(losses[0]) == 3 and all(abs(a - b) < 1e-4 for a, b in zip(*losses)), "both train the same model", losses)
 
 
+def test_history():
+    """Caches of history=full are reported in one process too."""
+    settings = [*MODEL, "--set", "epochs=3", "batch_size=10"]
+    path = f"{base}/history.json"
+    result = run(data, *settings, "history=full", "--json", path)
+    lines = re.findall(r"^cache .* of other batches were needed, [\d.]+ % were there .* (\d+) stored", result.stdout,
+                       re.MULTILINE)
+    with open(path) as file:
+        report = json.load(file)
+    caches = report.get("caches", [])
+    ok(len(caches) == len(lines) > 0 and [int(line) for line in lines] == [cache["stored"] for cache in caches] and
+       all(cache["found"] == cache["searched"] > 0 for cache in caches) and "caches_by_rank" not in report,
+       "caches of one process are printed, and in the report", result.stdout, caches)
+    path = f"{base}/no_history.json"
+    result = run(data, *settings, "--json", path)
+    with open(path) as file:
+        ok("caches" not in json.load(file) and "\ncache " not in result.stdout, "without them there are none",
+           result.stdout)
+
+
+def test_batch_refusals():
+    """What batches cannot be together with, and why."""
+    refused("a batch of more than there is to train on", run(data, *MODEL, "--set", "batch_size=100000"), 2,
+            "expected at most", "the number of training vertices")
+    refused("and with history=full", run(data, *MODEL, "--set", "batch_size=100000", "history=full"), 2,
+            "expected at most", "the number of vertices")
+    refused("label_rate", run(data, *MODEL, "--set", "batch_size=10", "label_rate=0.5"), 2,
+            "from all training vertices")
+    refused("workers.sparse", run(data, *MODEL, "--set", "batch_size=10", "workers.sparse=1"), 2,
+            "each batch has another one")
+
+
 def test_profile():
     path, wide = f"{base}/trace.json", 512  # so wide that a second thread is worth waking
     result = run(data, "--set", "model=sage", "layers=2", f"hidden={wide}", "threads=2", "epochs=3", "eval_every=3",
@@ -199,5 +231,7 @@ test_peak()
 test_short_cuts()
 test_dense_types()
 test_sparse_features()
+test_history()
+test_batch_refusals()
 test_profile()
 done()

@@ -507,7 +507,7 @@ static void test_refusals(void)
     sampler_refuses(create_sampler(&s, good, 3), GRAFT_ERR_OPTION, "3 numbers, but there are 2 layers", "fan-outs");
     set_option("fanout", "3");
     set_option("batch_size", "4");
-    sampler_refuses(create_sampler(&s, good, 3), GRAFT_ERR_OPTION, "'batch_size' is 4, but there are 3",
+    sampler_refuses(create_sampler(&s, good, 3), GRAFT_ERR_OPTION, "'batch_size' is 4, expected at most 3",
                     "a large batch");
     set_option("batch_size", "2");
     set_option("sample.weights", "edge");
