@@ -56,8 +56,16 @@ void caches_json(json_t *report, const struct run *run, int *bad)
 
     if (!next_cache(run, -1, 0, &item)) return;
     json_add(report, "caches", build_caches(run, -1, 0, bad), bad);
-    if (run->ranks.n_ranks > 1)
-        json_add(report, "caches_by_rank", build_caches(run, 0, run->ranks.n_ranks, bad), bad);
+    if (run->ranks.n_ranks > 1) json_add(report, "caches_by_rank", build_caches(run, 0, run->ranks.n_ranks, bad), bad);
+}
+
+int64_t caches_bytes(const struct run *run)
+{
+    graft_cache_item item;
+    int64_t          bytes = 0;
+
+    for (int32_t i = 0; next_cache(run, -1, i, &item); i++) bytes += item.bytes_sent + item.bytes_fetched;
+    return bytes;
 }
 
 void caches_print(const struct run *run)

@@ -10,6 +10,9 @@
 /** Add the caches of all ranks to the JSON report, if there are any. The first failure is stored in *bad. */
 void caches_json(json_t *report, const struct run *run, int *bad);
 
+/** Bytes that all ranks sent for caches in all epochs; 0 if there are none. */
+int64_t caches_bytes(const struct run *run);
+
 /** Print a line for each. */
 void caches_print(const struct run *run);
 

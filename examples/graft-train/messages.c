@@ -1,6 +1,7 @@
 /* Messages between ranks, as JSON and as a table.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "messages.h"
+#include "caches.h"
 #include "json_text.h"
 
 #include "graft_codec.h"
@@ -290,18 +291,30 @@ static void print_raw(const struct run *run)
                rows, (double)bytes * 1e-6);
 }
 
-void messages_print(const struct run *run)
+static void print_waits(const struct run *run)
 {
-    graft_traffic traffic = GRAFT_INIT(graft_traffic);
-    int           slowest = 0;
+    int slowest = 0;
 
-    if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
     for (int q = 1; q < run->ranks.n_ranks; q++)
         if (run->ranks.reports[q].waited > run->ranks.reports[slowest].waited) slowest = q;
-    printf("messages        %.3f MB of rows per epoch, %.3f if all were raw; waited %.3g s on rank 0, at most %.3g s "
-           "(rank %d)\n",
-           (double)traffic.halo_bytes_per_epoch * 1e-6, (double)traffic.halo_bytes_if_post * 1e-6,
-           run->ranks.reports[0].waited, run->ranks.reports[slowest].waited, slowest);
+    printf("; waited %.3g s on rank 0, at most %.3g s (rank %d)\n", run->ranks.reports[0].waited,
+           run->ranks.reports[slowest].waited, slowest);
+}
+
+void messages_print(const struct run *run)
+{
+    const int64_t of_batches = caches_bytes(run);
+    graft_traffic traffic = GRAFT_INIT(graft_traffic);
+
+    if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
+    if (of_batches > 0) {
+        printf("messages        %.3f MB of features and of rows for batches, in all epochs", (double)of_batches * 1e-6);
+        print_waits(run);
+        return;
+    }
+    printf("messages        %.3f MB of rows per epoch, %.3f if all were raw",
+           (double)traffic.halo_bytes_per_epoch * 1e-6, (double)traffic.halo_bytes_if_post * 1e-6);
+    print_waits(run);
     if (traffic.halo_bytes_per_epoch == 0) return;
     print_layers(run, columns_of(run, &traffic));
     print_histogram(run);

@@ -18,6 +18,7 @@ const char *gr_grids_refusal(const graft_context *context)
     const struct gr_options   *o = &context->options;
     const struct gr_row_format format = gr_row_format_of(context);
 
+    if (o->sampling.batch_size > 0) return "a batch is of vertices that its rank owns";
     if (o->model.kind == GR_KIND_MLP) return "mlp has no sums over neighbours";
     if (o->model.kind == GR_KIND_GAT) return "attention reads whole rows";
     if (o->model.kind == GR_KIND_SAGE && o->model.aggregator == GR_AGGREGATOR_MAX)

@@ -74,6 +74,8 @@ static void explain_ranks(const struct gr_setup *s, struct gr_text *text)
 {
     gr_graph_explain(s->over, s->partition.share, text->at, text->left);
     go_on(text);
+    if (s->partition.plan != NULL && gr_setup_has_batches(s))
+        gr_text_add(text, "products are those of evaluations; batches read rows from caches\n");
     if (s->partition.plan != NULL) gr_plan_explain(s->partition.plan, text->at, text->left);
     go_on(text);
 }

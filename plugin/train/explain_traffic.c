@@ -335,6 +335,7 @@ void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *te
 
     if (!s->model.config.kind->gathers) return;
     explain_bits(s, text);
+    if (trainer->batches != NULL) return; /* a step sends other rows, see explain_batches() */
     if (s->partition.columns > 1) explain_columns(&s->partition, text);
     else explain_step(s, text);
     for (int32_t i = 0; i < GR_DIRECTIONS * s->model.config.n_layers; i++) {

@@ -260,7 +260,17 @@ def test_batches():
        "numbers of all ranks are the sums of those of each")
     ok(all(whole["stored"] <= whole["rows_sent"] for whole in caches), "no row is stored that was not sent")
     ok("were there (mean age" in many.stdout, "a line for each is printed", many.stdout)
+    sent = re.search(r"^messages +([\d.]+) MB of features and of rows for batches, in all epochs; waited", many.stdout,
+                     re.MULTILINE)
+    ok(sent and abs(float(sent[1]) - 1e-6 * sum(cache["bytes_sent"] for cache in caches)) < 0.001,
+       "and the bytes of all", many.stdout)
     edges = re.search(r"had (\d+) edges on a rank in the mean, the largest rank (\d\.\d\d) times", report["explain"])
+    told = launch(data, *TRAINED, "batch_size=4", "fanout=4", "epochs=1", "parallel=auto", "--explain")
+    ok(told.returncode == 0 and "auto shares rows, because a batch" in told.stdout and
+       "products are those of evaluations" in told.stdout and "in a step, by layer" not in told.stdout and
+       "cache     layer" in told.stdout and ": 0 rows of" not in told.stdout,
+       "it says why parallel=auto shares rows, what products are for, and how large caches are",
+       told.stdout, told.stderr)
     ok(edges and int(edges[1]) > 0 and 1 <= float(edges[2]) <= int(n_ranks), "explain() says how uneven batches were",
        report["explain"])
 
