@@ -185,6 +185,12 @@ static int64_t count_raw(const struct run *run, int64_t *rows)
     return bytes;
 }
 
+/** Whether ranks share columns of sums: then no raw rows could be sent in place of what is. */
+static int shares_columns(const graft_traffic *traffic)
+{
+    return traffic->halo_bytes_per_epoch > 0 && traffic->halo_bytes_if_post == 0;
+}
+
 void messages_json(json_t *report, const struct run *run, int *bad)
 {
     const struct quantization error = quantization_of(run, -1);
@@ -196,7 +202,8 @@ void messages_json(json_t *report, const struct run *run, int *bad)
     json_add(report, "cut_edges", json_integer(traffic.cut_edges), bad);
     json_add(report, "halo_rows", json_integer(traffic.halo_rows), bad);
     json_add(report, "halo_bytes_per_epoch", json_integer(traffic.halo_bytes_per_epoch), bad);
-    json_add(report, "halo_bytes_if_post", json_integer(traffic.halo_bytes_if_post), bad);
+    if (!shares_columns(&traffic))
+        json_add(report, "halo_bytes_if_post", json_integer(traffic.halo_bytes_if_post), bad);
     json_add(report, "halo_bytes_unquantized", json_integer(count_raw(run, &rows_unquantized)), bad);
     json_add(report, "halo_bytes_by_layer", build_layers(run), bad);
     json_add(report, "halo_by_pair", build_pairs(run), bad);
@@ -219,14 +226,16 @@ static const char *expected_name(const graft_traffic_item *item)
     return item->rounding == GRAFT_ROUND_STOCHASTIC ? "D S^2/6" : "D S^2/12";
 }
 
-/** The optional columns of the table. */
+/** The optional columns of the table; and whether it counts records of shared columns, not rows. */
 struct columns {
-    int stale, error, share;
+    int stale, error, share, records;
 };
 
 static struct columns columns_of(const struct run *run, const graft_traffic *traffic)
 {
-    struct columns     columns = { .stale = traffic->staleness_max > 0, .error = quantization_of(run, -1).sampled > 0 };
+    struct columns     columns = { .stale = traffic->staleness_max > 0,
+                                   .error = quantization_of(run, -1).sampled > 0,
+                                   .records = shares_columns(traffic) };
     graft_traffic_item item;
 
     for (int32_t i = 0; next_item(run, i, &item); i++) columns.share |= item.expected_error > 0;
@@ -254,7 +263,7 @@ static void print_layers(const struct run *run, struct columns columns)
 {
     graft_traffic_item item;
 
-    printf("  %-11s %10s %9s %5s", "layer", "rows", "MB", "bits");
+    printf("  %-11s %10s %9s %5s", "layer", columns.records ? "records" : "rows", "MB", "bits");
     if (columns.stale) printf(" %5s", "stale");
     if (columns.share) printf(" %9s", "share");
     if (columns.error) printf(" %9s  %9s %-13s  %9s", "error", "expected", "", "largest");
@@ -312,8 +321,9 @@ void messages_print(const struct run *run)
         print_waits(run);
         return;
     }
-    printf("messages        %.3f MB of rows per epoch, %.3f if all were raw",
-           (double)traffic.halo_bytes_per_epoch * 1e-6, (double)traffic.halo_bytes_if_post * 1e-6);
+    printf("messages        %.3f MB of %s per epoch", (double)traffic.halo_bytes_per_epoch * 1e-6,
+           shares_columns(&traffic) ? "shared columns" : "rows");
+    if (!shares_columns(&traffic)) printf(", %.3f if all were raw", (double)traffic.halo_bytes_if_post * 1e-6);
     print_waits(run);
     if (traffic.halo_bytes_per_epoch == 0) return;
     print_layers(run, columns_of(run, &traffic));

@@ -234,7 +234,7 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     if (rc == GRAFT_OK) {
         struct gr_text text = { g->partition, sizeof g->partition };
 
-        gr_text_add(&text, "%s, %s, with %.3g MB/s between ranks",
+        gr_text_add(&text, "%s, %s; measured: %.3g MB/s between ranks",
                     g->is_given ? "given by the host" : gr_partition_name(g->context->options.partition.method),
                     choice.why[0] != '\0' ? choice.why : "kept", rates->bytes_per_second * 1e-6);
         if (g->compares)

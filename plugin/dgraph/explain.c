@@ -80,10 +80,10 @@ static void explain_grids(const graft_graph *g, struct gr_text *text)
 {
     if (g->shares_rows[0] != '\0') gr_text_add(text, "parallel: auto shares rows, because %s\n", g->shares_rows);
     if (g->n_choices == 0) return;
-    gr_text_add(
-        text,
-        "parallel: auto; rows are those of one sum, of all columns, that all ranks send\n%-10s %-9s %12s %15s %12s\n",
-        "columns by", "partition", "halo rows", "transposed rows", "epoch (s)");
+    gr_text_add(text,
+                "parallel: auto; groups of ranks share columns of sums; rows are those of one sum, of all columns, "
+                "that all ranks send\n%-10s %-9s %12s %15s %12s\n",
+                "group of", "partition", "halo rows", "transposed rows", "epoch (s)");
     for (int32_t i = 0; i < g->n_choices; i++) {
         const struct gr_grid_choice *c = &g->choices[i];
         const double                 transposed = 2.0 * (double)g->n_linked * (c->columns - 1) / c->columns;
@@ -98,7 +98,8 @@ static void explain_grids(const graft_graph *g, struct gr_text *text)
     explain_break_even(g, text);
     for (int32_t i = 0; i < g->n_choices; i++)
         if (g->choices[i].streamed > 0)
-            gr_text_add(text, "edges are sent in each sum with %d columns, %.4g MB by all ranks together\n",
+            gr_text_add(text,
+                        "edges are sent in each sum where %d ranks share columns, %.4g MB by all ranks together\n",
                         g->choices[i].columns, (double)g->choices[i].streamed * 1e-6);
 }
 

@@ -22,9 +22,10 @@ const char *gr_grids_refusal(const graft_context *context)
     if (o->model.kind == GR_KIND_MLP) return "mlp has no sums over neighbours";
     if (o->model.kind == GR_KIND_GAT) return "attention reads whole rows";
     if (o->model.kind == GR_KIND_SAGE && o->model.aggregator == GR_AGGREGATOR_MAX)
-        return "maxima exchange rows of the halo";
+        return "what columns of maxima cost is not predicted";
     if (o->halo.staleness > 0) return "what stale shared columns add up is two epochs old";
-    if (format.adaptive[GR_FORWARD] || format.adaptive[GR_BACKWARD]) return "shared columns have no adaptive widths";
+    if (format.adaptive[GR_FORWARD] || format.adaptive[GR_BACKWARD])
+        return "a record of shared columns has elements of several rows, whose ranges decide no adaptive width";
     if (format.bits[GR_FORWARD] < 8 || format.bits[GR_BACKWARD] < 8)
         return "shared columns quantize each row twice in a sum, for which fewer than 8 bits are too few";
     return NULL;

@@ -99,6 +99,11 @@ void gr_messages_lay_out(struct gr_messages *m, enum gr_side side)
     }
 }
 
+int64_t gr_message_raw_bytes(const struct gr_message_side *side, int32_t q)
+{
+    return side->raw_at[q + 1] - side->raw_at[q] - (side->spare != NULL ? side->spare[q] : 0);
+}
+
 /* The rank that row `row` of a side is sent to or received from. */
 static int32_t rank_of(const struct gr_messages *m, enum gr_side side, int64_t row)
 {
@@ -212,8 +217,10 @@ static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_st
     const int64_t *start = m->side[GR_SEND].rows.start;
 
     if (!gr_messages_are_encoded(m)) return;
-    if (m->side[GR_SEND].has_raw[q]) sent->raw = sent->rows;
-    sent->raw_bytes = sent->raw * raw_row_bytes(m);
+    if (m->side[GR_SEND].has_raw[q]) {
+        sent->raw = sent->rows;
+        sent->raw_bytes = gr_message_raw_bytes(&m->side[GR_SEND], q);
+    }
     if (sent->raw > 0 || m->format.measuring == GR_STATISTICS_NO) return;
     for (int64_t row = start[q]; row < start[q + 1]; row++) {
         if (m->row_error[2 * row] < 0) continue;
@@ -226,11 +233,12 @@ static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_st
 void gr_messages_count_sent(struct gr_messages *m)
 {
     const struct gr_message_side *side = &m->side[GR_SEND];
-    const int64_t                *at = gr_messages_are_encoded(m) ? side->encoded_at : side->raw_at;
 
     for (int32_t q = 0; q < m->comm->n_ranks; q++) {
         m->sent[q] =
-            (struct gr_send_stats){ .rows = side->rows.start[q + 1] - side->rows.start[q], .bytes = at[q + 1] - at[q] };
+            (struct gr_send_stats){ .rows = side->rows.start[q + 1] - side->rows.start[q],
+                                    .bytes = gr_messages_are_encoded(m) ? side->encoded_at[q + 1] - side->encoded_at[q]
+                                                                        : gr_message_raw_bytes(side, q) };
         add_errors(m, q, &m->sent[q]);
     }
 }

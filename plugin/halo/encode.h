@@ -17,4 +17,7 @@ void gr_row_widths_lay_out(const struct gr_row_widths *widths, const int64_t row
 /** Set messages->sent, when all rows are encoded. */
 void gr_messages_count_sent(struct gr_messages *messages);
 
+/** Bytes of the raw rows to or from rank q. */
+int64_t gr_message_raw_bytes(const struct gr_message_side *side, int32_t q);
+
 #endif

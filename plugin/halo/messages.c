@@ -175,8 +175,7 @@ struct part {
 
 static struct part raw_part(const struct gr_message_side *side, int32_t q)
 {
-    return (struct part){ (char *)side->rows.data + side->raw_at[q],
-                          (uint64_t)(side->raw_at[q + 1] - side->raw_at[q]) };
+    return (struct part){ (char *)side->rows.data + side->raw_at[q], (uint64_t)gr_message_raw_bytes(side, q) };
 }
 
 /* The rows of the message to or from rank q, in the form that the exchange has chosen for all. */

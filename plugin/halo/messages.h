@@ -68,6 +68,7 @@ struct gr_message_side {
     int32_t            *peer;       /* [n_ranks] */
     struct gr_frame    *frame;      /* [n_ranks] */
     uint8_t            *has_raw;    /* [n_ranks] by rank: raw rows follow the encoded ones, of which one fits no code */
+    const int64_t      *spare;      /* [n_ranks] bytes at the end of raw rows that do not travel; NULL: none */
 };
 
 struct gr_messages {

@@ -15,6 +15,18 @@
  * rows, and so do the bits. Modules in files divide rows into blocks of 512, see adapters/common/gemm_blocks.h. */
 enum { DEEP = 8192, MODULE_ROWS = 512 };
 
+int32_t gr_workers_check(const struct gr_run *run, graft_error *error)
+{
+    const int64_t sparse = run->context->options.resource.workers_sparse;
+
+    if (sparse <= 0 || sparse < run->threads) return GRAFT_OK; /* 0: none; auto: as many as suit */
+    return gr_fail(
+        error, GRAFT_ERR_OPTION,
+        "option 'workers.sparse' is %lld, and threads are %d, of which one at least has to be left for dense "
+        "products; expected fewer, or threads=%lld or more",
+        (long long)sparse, run->threads, (long long)sparse + 1);
+}
+
 int gr_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity)
 {
     return run->context->options.resource.workers_sparse != 0 && !capacity->predicts && run->strategy->ops->records;
@@ -55,14 +67,20 @@ done:
 
 /* -- recording ---------------------------------------------------------------------------------------------------- */
 
-int gr_workers_suit(const struct gr_run *run)
+const char *gr_workers_refusal(const struct gr_run *run)
 {
     const struct gr_config *config = gr_run_config(run);
 
-    if (config->kind->attends || config->takes_largest || config->norm == GR_NORM_BATCH || config->recompute) return 0;
-    if (config->jumping != GR_JUMPING_NONE || gr_propagates(run) || run->rounded != NULL) return 0;
-    if (run->dense_type != GRAFT_F32 || gr_dense_verifies(run->context) || gr_mxm_verifies(run->context)) return 0;
-    return run->strategy->ops->records && run->threads > 1;
+    if (run->threads < 2) return "there is one thread";
+    if (config->kind->attends) return "attention has no products that could be recorded";
+    if (config->takes_largest) return "maxima are no products";
+    if (config->norm == GR_NORM_BATCH) return "norm=batch needs all rows of a layer at once";
+    if (config->recompute) return "recompute=yes overwrites what would be recorded";
+    if (config->jumping != GR_JUMPING_NONE) return "option jumping is set";
+    if (gr_propagates(run)) return "label_rate is set";
+    if (run->rounded != NULL || run->dense_type != GRAFT_F32) return "products are of bfloat16";
+    if (gr_dense_verifies(run->context) || gr_mxm_verifies(run->context)) return "products are verified";
+    return run->strategy->ops->records ? NULL : "sums read rows of earlier batches";
 }
 
 /* States of the dense module for all threads, if it allows several. What cannot be made is done without. */

@@ -101,9 +101,18 @@ int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, graft_matri
 double  gr_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t partial);
 void    gr_workers_fini(struct gr_run *run);
 
-/** Whether products alone touch the arrays of this model, beside functions that call gr_workers_sync(). Other models
- *  run in the plain order. */
-int     gr_workers_suit(const struct gr_run *run);
+/** Option workers.sparse leaves a thread for dense products. \return OK; ERR_OPTION. */
+int32_t gr_workers_check(const struct gr_run *run, graft_error *error);
+
+/** NULL if products alone touch the arrays of this model, beside functions that call gr_workers_sync(); else why it
+ *  runs in the plain order. */
+const char *gr_workers_refusal(const struct gr_run *run);
+
+static inline int gr_workers_suit(const struct gr_run *run)
+{
+    return gr_workers_refusal(run) == NULL;
+}
+
 /** Blocks of a product. */
 int64_t gr_workers_stages(const struct gr_run *run);
 /** Begin to record the products of a pass, if there are workers and the model suits them. */

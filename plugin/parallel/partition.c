@@ -20,7 +20,7 @@ static void read_halo_options(struct gr_partition *p)
     p->evaluates_exact = !halo->evaluates_quantized;
 }
 
-/* Only sums and maxima can be made of slices of columns; and rows in transposes have no widths of their own. */
+/* Only sums and maxima can be made of slices of columns; and a record of a transpose has elements of several rows. */
 int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_options *halo, graft_error *error)
 {
     const char *name = p->columns == p->comm->n_ranks ? "feature" : "grid";
@@ -32,9 +32,11 @@ int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_op
                        "whole rows; expected parallel=partition",
                        name);
     if (halo != NULL && (halo->codec[GR_FORWARD].adaptive || halo->codec[GR_BACKWARD].adaptive))
-        return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'parallel' is %s, whose rows have no adaptive widths; expected another halo.codec",
-                       name);
+        return gr_fail(
+            error, GRAFT_ERR_OPTION,
+            "option 'parallel' is %s, where a record has elements of several rows, whose ranges decide no width; "
+            "expected another halo.codec than adaptive",
+            name);
     return GRAFT_OK;
 }
 
@@ -79,17 +81,25 @@ void gr_partition_fini(struct gr_partition *p)
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
+double gr_partition_need(const graft_plan *plan, int32_t layer, int64_t width)
+{
+    const struct gr_plan_rows *side = plan->rows;
+    const int32_t              n = plan->comm->n_ranks;
+    const int64_t              rows[] = { side[0].start[n], side[1].start[n] };
+    const double               row = 4.0 * (double)width;
+    const double               kept = (double)gr_halo_layers_need(&plan->layers, layer, width, GRAFT_F32);
+
+    if (row * (double)rows[0] <= (double)side[0].capacity && row * (double)rows[1] <= (double)side[1].capacity)
+        return kept;
+    return row * (double)(rows[0] + rows[1]) + (double)gr_messages_need(&plan->messages, rows, width, GRAFT_F32) + kept;
+}
+
 int32_t gr_partition_reserve(struct gr_partition *p, struct gr_budget *budget, graft_plan *plan, int32_t layer,
                              int64_t width, graft_error *error)
 {
-    const int32_t n_ranks = p->comm->n_ranks;
-    const int64_t rows[] = { plan->rows[GR_RECEIVE].start[n_ranks], plan->rows[GR_SEND].start[n_ranks] };
-    const int64_t packed = gr_messages_need(&plan->messages, rows, width, GRAFT_F32) +
-                           gr_halo_layers_need(&plan->layers, layer, width, GRAFT_F32);
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_budget_check(budget, 4.0 * (double)(rows[0] + rows[1]) * (double)width + (double)packed,
-                           "messages (rows of others)", error));
+    GR_TRY(gr_budget_check(budget, gr_partition_need(plan, layer, width), "messages (rows of others)", error));
     rc = gr_plan_reserve(plan, layer, width, GRAFT_F32, error);
     gr_partition_charge(p, budget);
 done:

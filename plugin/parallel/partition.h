@@ -160,7 +160,9 @@ static inline int64_t gr_partition_slice(const struct gr_partition *p, int64_t w
 struct gr_halo_layer        *gr_partition_layer(const struct gr_partition *p, int32_t layer, int32_t direction);
 const struct gr_halo_layers *gr_partition_layers(const struct gr_partition *p, int32_t layer);
 
-/** Message buffers of one plan, `width` columns wide; and those of a layer, if `layer` is not -1. */
+/** Message buffers of one plan, `width` columns wide; and those of a layer, if `layer` is not -1. need(): the bytes
+ *  that are not there yet. */
+double  gr_partition_need(const graft_plan *plan, int32_t layer, int64_t width);
 int32_t gr_partition_reserve(struct gr_partition *p, struct gr_budget *budget, graft_plan *plan, int32_t layer,
                              int64_t width, graft_error *error);
 /** Memory for transposes of rows of `width` columns. */

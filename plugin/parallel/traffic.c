@@ -71,7 +71,7 @@ void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run
                 const int64_t records = gr_chunk_count(elements[side], GR_RECORD);
 
                 flow->rows[side] += records;
-                flow->bytes[side] += records * bytes;
+                flow->bytes[side] += gr_transpose_message_bytes(pass->messages, elements[side], bytes);
                 flow->messages[side] += records > 0;
             }
         }

@@ -19,7 +19,11 @@ int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, co
     GR_TRY(gr_messages_init(context, comm, 0, &t->messages, error));
     GR_TRY(GR_NEW(context, t->of_layer, n_layers, error));
     GR_TRY(GR_NEW(context, t->kept, 2 * (int64_t)n_layers * GR_SIDES * (comm->n_ranks + 1), error));
-    for (int side = 0; side < GR_SIDES; side++) GR_TRY(GR_NEW(context, t->start[side], comm->n_ranks + 1, error));
+    for (int side = 0; side < GR_SIDES; side++) {
+        GR_TRY(GR_NEW(context, t->start[side], comm->n_ranks + 1, error));
+        GR_TRY(GR_NEW(context, t->spare[side], comm->n_ranks, error));
+        t->messages.side[side].spare = t->spare[side];
+    }
 done:
     return rc;
 }
@@ -42,7 +46,10 @@ void gr_transpose_fini(struct gr_transpose *t)
     gr_messages_fini(&t->messages);
     gr_free(t->context, t->of_layer);
     gr_free(t->context, t->kept);
-    for (int side = 0; side < GR_SIDES; side++) gr_free(t->context, t->start[side]);
+    for (int side = 0; side < GR_SIDES; side++) {
+        gr_free(t->context, t->start[side]);
+        gr_free(t->context, t->spare[side]);
+    }
     *t = (struct gr_transpose){ 0 };
 }
 
@@ -79,7 +86,7 @@ int64_t gr_transpose_bytes(const struct gr_transpose *t)
 {
     if (t->context == NULL) return 0;
     return (GR_SIDES * t->records * GR_RECORD + t->elements[0] + t->elements[1]) * (int64_t)sizeof(float) +
-           GR_SIDES * (1 + 2 * t->n_layers) * (int64_t)sizeof **t->start * (t->messages.comm->n_ranks + 1) +
+           GR_SIDES * (2 + 2 * t->n_layers) * (int64_t)sizeof **t->start * (t->messages.comm->n_ranks + 1) +
            (int64_t)sizeof *t->of_layer * t->n_layers + gr_messages_bytes(&t->messages) +
            gr_halo_layers_bytes(&t->layers);
 }
@@ -122,15 +129,20 @@ static int64_t elements_between(const struct gr_grid *grid, const struct gr_tran
     return gr_transpose_elements(grid, what, other_rows ? q : rank, other_rows ? rank : q);
 }
 
-/* Where the records of each rank begin: of its rows, or of those of this rank. */
+/* Where the records of each rank begin: of its rows, or of those of this rank; and their padding, unless `spare` is
+ * NULL. */
 static void lay_out_records(const struct gr_transpose *t, const struct gr_transposed *what, int other_rows,
-                            int64_t *start)
+                            int64_t *start, int64_t *spare)
 {
     const int32_t rank = t->grid->first + t->grid->column;
 
     start[0] = 0;
-    for (int32_t q = 0; q < t->messages.comm->n_ranks; q++)
-        start[q + 1] = start[q] + gr_chunk_count(elements_between(t->grid, what, rank, q, other_rows), GR_RECORD);
+    for (int32_t q = 0; q < t->messages.comm->n_ranks; q++) {
+        const int64_t elements = elements_between(t->grid, what, rank, q, other_rows);
+
+        start[q + 1] = start[q] + gr_chunk_count(elements, GR_RECORD);
+        if (spare != NULL) spare[q] = ((start[q + 1] - start[q]) * GR_RECORD - elements) * (int64_t)sizeof(float);
+    }
 }
 
 int32_t gr_transpose_layers_init(const struct gr_transpose *t, struct gr_halo_layers *layers, graft_error *error)
@@ -147,8 +159,8 @@ int32_t gr_transpose_layers_init(const struct gr_transpose *t, struct gr_halo_la
         const int64_t *const          start[GR_SIDES] = { sent, sent + n_ranks + 1 };
         int32_t                       here;
 
-        lay_out_records(t, &what, of_result, sent);
-        lay_out_records(t, &what, !of_result, sent + n_ranks + 1);
+        lay_out_records(t, &what, of_result, sent, NULL);
+        lay_out_records(t, &what, !of_result, sent + n_ranks + 1, NULL);
         here = gr_halo_layers_add(layers, i, start, error);
         if (rc == GRAFT_OK) rc = here;
     }
@@ -447,8 +459,8 @@ static int32_t begin_transpose(struct job *job, const struct gr_transposed *what
 
     *x = (struct gr_exchange){ .args = what->args, .messages = &t->messages };
     x->layer = what->stateless ? NULL : gr_halo_layers_find(&t->layers, kept, what->args.direction);
-    lay_out_records(t, what, to_rows, t->start[GR_SEND]);
-    lay_out_records(t, what, !to_rows, t->start[GR_RECEIVE]);
+    lay_out_records(t, what, to_rows, t->start[GR_SEND], t->spare[GR_SEND]);
+    lay_out_records(t, what, !to_rows, t->start[GR_RECEIVE], t->spare[GR_RECEIVE]);
     for (int side = 0; side < GR_SIDES; side++) {
         /* Those of a layer that keeps rows stay as they are while its messages are in flight. */
         job->start[side] = x->layer != NULL ? x->layer->start[side] : t->start[side];

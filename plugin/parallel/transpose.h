@@ -2,8 +2,8 @@
  * Source: MixGCN, section 3.1.2, Algorithm 2.
  *
  * A message is a matrix: rows of the sender in the columns of the receiver, or the other way round. Its elements travel
- * as records of GR_RECORD elements; the last record is padded. Codes have parameters for each record. With parameters
- * for each row of a narrow slice, half of the bytes would be parameters.
+ * as records of GR_RECORD elements. In a code the last record is padded; as floats it has what is left. Codes have
+ * parameters for each record. With parameters for each row of a narrow slice, half of the bytes would be parameters.
  * Messages are made one after the other, and each one is sent at once: it travels while the next one is made.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_TRANSPOSE_H
@@ -32,6 +32,7 @@ struct gr_transpose {
     int64_t                *kept;     /* [2 n_layers x GR_SIDES x (n_ranks + 1)] the records of `layers` by rank */
     struct gr_exchange      exchange; /* the last one */
     int64_t                *start[GR_SIDES];  /* [n_ranks + 1] of the records of each rank */
+    int64_t                *spare[GR_SIDES];  /* [n_ranks] bytes of padding in the last record of each rank */
     float                  *record[GR_SIDES]; /* [records x GR_RECORD] */
     float                  *slice[2];         /* [rows x columns] of the input and the result of a sum, with: */
     int64_t                 rows[2];
@@ -93,6 +94,13 @@ static inline int64_t gr_transpose_elements(const struct gr_grid *grid, const st
 {
     return gr_grid_rows_of(grid, rows_of, what->prefix) *
            gr_grid_slice_width(grid, what->width, columns_of % grid->columns);
+}
+
+/** Bytes of a message of so many elements in records of `record` bytes. */
+static inline int64_t gr_transpose_message_bytes(const struct gr_messages *messages, int64_t elements, int64_t record)
+{
+    if (!gr_messages_are_encoded(messages)) return elements * (int64_t)sizeof(float);
+    return (elements + GR_RECORD - 1) / GR_RECORD * record;
 }
 
 /** Columns of this rank. */

@@ -110,22 +110,19 @@ double gr_evaluation_bytes(struct gr_setup *s)
     return gr_budget_planned(&plan);
 }
 
-/* Bytes that are planned if option recompute is set, whatever it is. */
-static double bytes_with_recompute(struct gr_setup *s)
+double gr_setup_planned(struct gr_setup *s, int recompute)
 {
-    const int recompute = s->model.config.recompute;
-    double    bytes;
+    const int set = s->model.config.recompute;
 
-    s->model.config.recompute = 1;
-    plan_layers(s);
-    bytes = gr_budget_planned(&s->budget);
     s->model.config.recompute = recompute;
-    return bytes;
+    plan_layers(s);
+    s->model.config.recompute = set;
+    return gr_budget_planned(&s->budget);
 }
 
 int32_t gr_setup_replan(struct gr_setup *s, graft_error *error)
 {
-    const double least = bytes_with_recompute(s);
+    const double least = gr_setup_planned(s, 1);
     char         advice[64] = "";
 
     if (!s->model.config.recompute && least <= (double)s->budget.limit)

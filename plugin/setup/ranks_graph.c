@@ -279,8 +279,8 @@ done:
     return rc;
 }
 
-/* Bytes of the slices and messages of the widest sum, about. */
-static double shared_bytes(const struct gr_setup *s)
+/* Columns of the widest sum, about. */
+static int64_t widest_sum(const struct gr_setup *s)
 {
     const struct gr_config *config = &s->model.config;
     int64_t                 widest = 0;
@@ -291,7 +291,7 @@ static double shared_bytes(const struct gr_setup *s)
 
         if (width > widest) widest = width;
     }
-    return (double)gr_transpose_need(&s->partition.shared->transpose, widest);
+    return widest;
 }
 
 /* A rank needs so many bytes at least, with edges that are held or received. All ranks say the same. */
@@ -303,10 +303,7 @@ static int32_t refuse_blocks(const struct gr_setup *s, const double *bytes, int 
     char         advice[64] = "";
 
     if (advises) snprintf(advice, sizeof advice, "; with feature.graph=stream %.1f MB", bytes[1] * 1e-6);
-    return gr_fail(error, GRAFT_ERR_NOMEM,
-                   "where %d ranks share the columns of sums, a rank needs %.1f MB at least, more than one of them may "
-                   "use; expected option memory.limit=%.0f or more%s",
-                   s->partition.columns, least * 1e-6, ceil(least * 1e-6), advice);
+    return gr_ranks_refuse_memory(s, least, advice, error);
 }
 
 /* Whether the edges of other ranks are received again and again, because one rank at least has no memory for them
@@ -318,10 +315,12 @@ static int32_t choose_blocks(struct gr_setup *s, int *streams, graft_error *erro
     const enum gr_feature_graph option = s->context->options.resource.feature_graph;
     /* With row masks, layers have a transpose of the rows of a step. */
     const double masked = s->given == NULL && gr_masks_rows(s) ? 0.5 * (double)s->model.config.n_layers : 0;
-    const double used = (double)gr_budget_total(&s->budget), shared = shared_bytes(s);
-    double       more, need[2], most[2];
-    int64_t      values[5];
-    int32_t      rc = GRAFT_OK;
+    const double used = (double)gr_budget_total(&s->budget);
+    const double shared = (double)gr_transpose_need(&r->shared->transpose, widest_sum(s)) +
+                          gr_partition_need(r->plan, -1, gr_partition_slice(r, widest_sum(s)));
+    double  more, need[2], most[2];
+    int64_t values[5];
+    int32_t rc = GRAFT_OK;
 
     gr_run_plan(&s->run, &s->budget, &capacity);
     more = gr_budget_planned(&s->budget) - used + shared;
@@ -380,14 +379,13 @@ static int32_t init_shared(struct gr_setup *s, graft_error *error)
 }
 
 /* The graph of the ranks that share columns with this one. Its levels are the prefixes of rows that layers need. */
-static int32_t make_grid(struct gr_setup *s, graft_error *error)
+static int32_t make_grid(struct gr_setup *s, struct gr_linked_part *linked, graft_error *error)
 {
-    struct gr_partition  *r = &s->partition;
-    const int32_t         layers = s->model.config.n_layers;
-    int64_t               reach[GR_LAYERS_MAX + 3] = { 0 };
-    struct gr_linked_part linked = { .borrowed = 0 };
-    struct gr_grid       *grid;
-    int32_t               rc = GRAFT_OK;
+    struct gr_partition *r = &s->partition;
+    const int32_t        layers = s->model.config.n_layers;
+    int64_t              reach[GR_LAYERS_MAX + 3] = { 0 };
+    struct gr_grid      *grid;
+    int32_t              rc = GRAFT_OK;
 
     for (int32_t l = 0; l <= layers; l++) reach[layers - l + 1] = s->reach[l];
     reach[layers + 2] = s->n;
@@ -395,14 +393,12 @@ static int32_t make_grid(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     grid = &r->shared->grid;
     GR_TRY(gr_grid_init(&s->budget, r->comm, &r->part, r->columns, layers + 2, reach, grid, error));
-    GR_TRY(gr_linked_part_init(&s->budget, r->comm, &grid->linked, &r->part, &linked, error));
+    GR_TRY(gr_linked_part_init(&s->budget, r->comm, &grid->linked, &r->part, linked, error));
     GR_TRY(
-        gr_grid_gather(&s->budget, r->comm, grid, &linked.made.part, gr_partition_has_remote(r), &grid->made, error));
+        gr_grid_gather(&s->budget, r->comm, grid, &linked->made.part, gr_partition_has_remote(r), &grid->made, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, init_shared(s, error), error));
-    GR_TRY(make_blocks(s, &linked.made.part, error));
     gr_partition_charge(r, &s->budget);
 done:
-    gr_linked_part_fini(&s->budget, &linked);
     return rc;
 }
 
@@ -424,10 +420,11 @@ done:
 
 int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
 {
-    struct gr_partition *r = &s->partition;
-    struct gr_part_copy  copy = { &s->budget, &r->part, &r->made };
-    const int64_t        slots = GR_DIRECTIONS * (int64_t)s->model.config.n_layers;
-    int32_t              rc = GRAFT_OK;
+    struct gr_partition  *r = &s->partition;
+    struct gr_part_copy   copy = { &s->budget, &r->part, &r->made };
+    const int64_t         slots = GR_DIRECTIONS * (int64_t)s->model.config.n_layers;
+    struct gr_linked_part linked = { .borrowed = 0 };
+    int32_t               rc = GRAFT_OK;
 
     s->vertex = s->over->vertex;
     r->part = s->over->part;
@@ -446,10 +443,14 @@ int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
     rc = gr_strategy_agree(s->run.strategy, gr_setup_scales(s, &r->part.local, &r->part.remote, error), error);
     GR_TRY(rc);
     if (gr_reads_halo(s)) return init_halo_rows(s, error);
-    if (r->columns > 1) GR_TRY(make_grid(s, error));
+    if (r->columns > 1) GR_TRY(make_grid(s, &linked, error));
     if (r->needs_rows) GR_TRY(init_group_halo(s, error));
-    rc = make_part_plan(s, gr_partition_summed(r), &r->plan, error);
+    GR_TRY(make_part_plan(s, gr_partition_summed(r), &r->plan, error));
+    /* Last, when all is known that has to fit beside the edges. */
+    if (r->columns > 1) rc = make_blocks(s, &linked.made.part, error);
+    gr_partition_charge(r, &s->budget);
 done:
+    gr_linked_part_fini(&s->budget, &linked);
     return rc;
 }
 
@@ -575,20 +576,17 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
     if (gr_is_regression(&s->model.config))
         GR_TRY(gr_comm_reserve(r->comm, GR_PARTIALS * (uint64_t)gr_regression_sums(s->data.n_classes) * sizeof(double),
                                error));
-    for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers && r->plan != NULL; l++) {
-        const int64_t labels = l == 0 && gr_propagates(&s->run) ? s->run.targets.n_classes : 0;
-        const int64_t columns = gr_summed_columns(&s->run.layers[l]);
-        const int64_t slices[] = { gr_partition_slice(r, columns), gr_partition_slice(r, labels) };
-
-        r->columns_of[l] = slices[0];
-        r->widest[l] = slices[0] > slices[1] ? slices[0] : slices[1];
-        if (r->columns > 1) GR_TRY(gr_partition_reserve_transpose(r, &s->budget, columns, error));
-        if (r->columns > 1) GR_TRY(gr_partition_reserve_transpose(r, &s->budget, labels, error));
-        GR_TRY(gr_partition_reserve(r, &s->budget, r->plan, -1, r->widest[l], error));
+    if (r->plan == NULL) return GRAFT_OK;
+    gr_ranks_find_widths(s);
+    /* The widest rows first, so that no buffer is replaced by a larger one. */
+    GR_TRY(gr_partition_reserve(r, &s->budget, r->plan, -1, gr_ranks_widest(s, r->plan), error));
+    for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
+        if (r->columns > 1)
+            GR_TRY(gr_partition_reserve_transpose(r, &s->budget, gr_summed_columns(&s->run.layers[l]), error));
+        if (r->columns > 1) GR_TRY(gr_partition_reserve_transpose(r, &s->budget, gr_ranks_label_columns(s, l), error));
         if (s->given != NULL) continue;
-        if (r->step_plan[l] != r->plan)
-            GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], -1, r->widest[l], error));
-        GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], l, slices[0], error));
+        GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], -1, gr_ranks_widest(s, r->step_plan[l]), error));
+        GR_TRY(gr_partition_reserve(r, &s->budget, r->step_plan[l], l, r->columns_of[l], error));
     }
 done:
     return rc;

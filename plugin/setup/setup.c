@@ -65,6 +65,7 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(check_model_type(s->context, error));
     GR_TRY(gr_setup_read_dataset(s, error));
     GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
+    if (s->given == NULL && !gr_setup_has_batches(s)) GR_TRY(gr_workers_check(run, error));
     if (s->data.features != NULL && !gr_setup_reads_rows(s)) /* else batches check the rows that they read */
         GR_TRY(gr_features_check(&s->features.x, s->first, run->threads, error));
     GR_TRY(check_edge_features(s, error));
@@ -199,6 +200,7 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     GR_TRY(gr_setup_features_init(s, error));
     if (s->over == NULL) GR_TRY(gr_check_cancel(context, error));
     GR_TRY(gr_setup_graph_mask(s, error));
+    GR_TRY(gr_ranks_check_memory(s, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, finish_setup(s, error), error));
     rc = gr_strategy_agree(s->run.strategy, gr_ranks_reserve(s, error), error);
 done:

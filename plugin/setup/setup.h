@@ -12,6 +12,7 @@
  * arrays.c     arrays of the layers for batches, and for evaluations between them
  * by_rows.c    evaluations and predictions in blocks of rows
  * spans.c      space for the profile                 ranks_compare.c  over ranks: what must be the same on all
+ * ranks_memory.c  over ranks: the memory that one needs at least
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SETUP_SETUP_H
 #define GR_SETUP_SETUP_H
@@ -209,6 +210,8 @@ int32_t gr_ranks_take(struct gr_setup *setup, graft_error *error);
  *  features are there. */
 int32_t gr_setup_plan(struct gr_setup *setup, graft_error *error);
 int32_t gr_setup_replan(struct gr_setup *setup, graft_error *error);
+/** Bytes that are planned, with or without recompute. */
+double  gr_setup_planned(struct gr_setup *setup, int recompute);
 /** Whether features are expected to stay sparse; if not, they may be constant. */
 void    gr_input_expect(struct gr_setup *setup, int sparse);
 /** How large the arrays of the layers are, as far as it is known. */
@@ -373,8 +376,20 @@ void    gr_stored_fini(struct gr_setup *setup);
 int32_t gr_setup_graph_mask(struct gr_setup *setup, graft_error *error);
 int32_t gr_ranks_graph_mask(struct gr_setup *setup, graft_error *error);
 void    gr_setup_graph_fini(struct gr_setup *setup);
+/** Refuse a limit that is too low for some rank, with a sentence that says what would fit, before the model has any
+ *  memory. The graph of the steps is there. Collective. \return OK; ERR_NOMEM, with the same sentence on all ranks. */
+int32_t gr_ranks_check_memory(struct gr_setup *setup, graft_error *error);
+/** A rank needs so many bytes at least, and `advice` follows. \return ERR_NOMEM. */
+int32_t gr_ranks_refuse_memory(const struct gr_setup *setup, double bytes, const char *advice, graft_error *error);
 /** Space for all messages of a step. Not collective. */
 int32_t gr_ranks_reserve(struct gr_setup *setup, graft_error *error);
+/** Columns of the labels that layer l sums beside its input. */
+int64_t gr_ranks_label_columns(const struct gr_setup *setup, int32_t l);
+/** The columns of this rank in the messages of each layer, and in the widest one of a plan. */
+void    gr_ranks_find_widths(struct gr_setup *setup);
+int64_t gr_ranks_widest(const struct gr_setup *setup, const graft_plan *plan);
+/** Bytes of the spans of a step; 0 without option 'profile'. */
+double  gr_spans_need(const struct gr_setup *setup);
 /** Space for the spans of a step on as many threads as the run has, if option 'profile' asks for them. */
 int32_t gr_spans_init(struct gr_setup *setup, graft_error *error);
 /** From the logits of the owned vertices to the outputs on all ranks. Collective. */

@@ -44,6 +44,13 @@ done:
     return rc;
 }
 
+double gr_spans_need(const struct gr_setup *s)
+{
+    if (!s->context->options.resource.profile) return 0;
+    return (double)(spans_of_step(s) * (int64_t)sizeof(graft_span) +
+                    (int64_t)s->run.threads * GR_TIMES * (int64_t)sizeof(double));
+}
+
 int32_t gr_spans_init(struct gr_setup *s, graft_error *error)
 {
     if (!s->context->options.resource.profile) return GRAFT_OK;

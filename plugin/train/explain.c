@@ -76,7 +76,8 @@ static void explain_ranks(const struct gr_setup *s, struct gr_text *text)
     go_on(text);
     if (s->partition.plan != NULL && gr_setup_has_batches(s))
         gr_text_add(text, "products are those of evaluations; batches read rows from caches\n");
-    if (s->partition.plan != NULL) gr_plan_explain(s->partition.plan, text->at, text->left);
+    if (s->partition.plan != NULL && (s->partition.columns == 1 || gr_partition_has_remote(&s->partition)))
+        gr_plan_explain(s->partition.plan, text->at, text->left);
     go_on(text);
 }
 
@@ -115,7 +116,7 @@ static void explain_workers(const struct gr_run *run, struct gr_text *text)
 
     if (w == NULL) return;
     if (!gr_workers_suit(run)) {
-        gr_text_add(text, "workers   this model runs in the plain order with these options\n");
+        gr_text_add(text, "workers   steps run in the plain order, because %s\n", gr_workers_refusal(run));
         return;
     }
     gr_text_add(text, "workers   %d of %d threads for sums, in %lld stages", w->sparse, run->threads,

@@ -211,7 +211,8 @@ static void explain_sent(const struct gr_setup *s, struct gr_text *text)
 {
     const struct columns c = columns_of(s);
 
-    gr_text_add(text, "what the last step sent, all ranks: rows by their bits\n%-10s", "layer");
+    gr_text_add(text, "what the last step sent, all ranks: %s by their bits\n%-10s",
+                s->partition.columns > 1 ? "records and boundary rows" : "rows", "layer");
     for (int b = GR_BITS - 1; b >= 0; b--)
         if (c.bits[b]) gr_text_add(text, " %10d", 1 << b);
     gr_text_add(text, " %10s", "MB");
@@ -257,9 +258,22 @@ static double predicted_stream(const struct gr_setup *s, const struct gr_grid_ch
     return (double)choice->streamed + (s->model.config.self_loops ? (choice->columns - 1) * of_loops : 0);
 }
 
+/* The share of all rows that layer l has in a step: the geometric mean of those of its inputs and its results. */
+static double step_share(const struct gr_setup *s, int32_t l)
+{
+    return sqrt((double)s->reach_of_all[l] * (double)s->reach_of_all[l + 1]) / (double)s->data.n_vertices;
+}
+
+/* The share of boundary rows that a layer exchanges in a step. It is counted where ranks have boundary rows. */
+static double halo_share(const struct gr_setup *s, int32_t l)
+{
+    const int64_t whole = gr_traffic_flow(&s->partition, gr_traffic_whole(&s->partition), -1).in;
+
+    return whole > 0 ? (double)step_flow(s, l, -1).in / (double)whole : step_share(s, l);
+}
+
 /* Bytes of boundary rows in one exchange, and of all rows in the transposes around it: each row goes to the other ranks
- * of its group but for their own columns, as an input of the sum and as a result. The share of boundary rows that a
- * masked layer exchanges is taken to be the geometric mean of the shares of its inputs and its results in all rows. */
+ * of its group but for their own columns, as an input of the sum and as a result. */
 static double predicted_exchange(const struct gr_setup *s, const struct gr_grid_choice *choice, int32_t l, int32_t pass,
                                  int64_t width)
 {
@@ -267,11 +281,11 @@ static double predicted_exchange(const struct gr_setup *s, const struct gr_grid_
     const double elsewhere = (double)(choice->columns - 1) / choice->columns;
     const double element = (double)row_bytes(s, pass, GR_RECORD) / GR_RECORD;
 
-    const double share = sqrt(of_input * of_result) / (double)s->data.n_vertices;
     const double linked = (double)s->over->n_linked / (double)s->data.n_vertices;
 
-    return (double)choice->halo_rows * share * (double)row_bytes(s, pass, width) +
-           elsewhere * linked * (of_input + of_result) * (double)width * element + predicted_stream(s, choice) * share;
+    return (double)choice->halo_rows * halo_share(s, l) * (double)row_bytes(s, pass, width) +
+           elsewhere * linked * (of_input + of_result) * (double)width * element +
+           predicted_stream(s, choice) * step_share(s, l);
 }
 
 /* Bytes of a step. */
@@ -293,6 +307,16 @@ static double predicted_bytes(const struct gr_setup *s, const struct gr_grid_cho
     return bytes;
 }
 
+/* Seconds of a step: those of all rows, and of them the share that a layer has in the mean. */
+static double predicted_seconds(const struct gr_setup *s, const struct gr_grid_choice *choice)
+{
+    const int32_t from = s->model.config.gathers_from, layers = s->model.config.n_layers - from;
+    double        share = 0;
+
+    for (int32_t l = from; l < s->model.config.n_layers; l++) share += step_share(s, l) / layers;
+    return choice->seconds * share;
+}
+
 /* What parallel=auto predicts, and the last step. */
 static void explain_prediction(const graft_trainer *trainer, int64_t sent, struct gr_text *text)
 {
@@ -301,19 +325,36 @@ static void explain_prediction(const graft_trainer *trainer, int64_t sent, struc
     if (s->over->n_choices == 0) return;
     gr_text_add(text, "parallel  a step is predicted to send");
     for (int32_t i = 0; i < s->over->n_choices; i++)
-        gr_text_add(text, "%s %.4g MB by %d", i > 0 ? "," : "", predicted_bytes(s, &s->over->choices[i]) * 1e-6,
-                    s->over->choices[i].columns);
-    gr_text_add(text, " columns");
+        gr_text_add(text, "%s %.4g MB in groups of %d", i > 0 ? "," : "",
+                    predicted_bytes(s, &s->over->choices[i]) * 1e-6, s->over->choices[i].columns);
+    gr_text_add(text, " that share columns");
     for (int32_t i = 0; i < s->over->n_choices && trainer->seconds_step > 0; i++)
         if (s->over->choices[i].columns == s->partition.columns)
             gr_text_add(text, "; the last one sent %.4g MB and took %.3g s (predicted: %.3g s)", (double)sent * 1e-6,
-                        trainer->seconds_step, s->over->choices[i].seconds);
+                        trainer->seconds_step, predicted_seconds(s, &s->over->choices[i]));
     gr_text_add(text, "\n");
 }
 
-/* Memory of a rank that shares columns. */
-static void explain_columns(const struct gr_partition *p, struct gr_text *text)
+/* Ranks without columns of a layer that is narrower than its group. */
+static void explain_idle(const struct gr_setup *s, struct gr_text *text)
 {
+    const struct gr_partition *p = &s->partition;
+
+    for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
+        const int64_t width = gr_summed_columns(&s->run.layers[l]);
+
+        if (width >= p->columns) continue;
+        gr_text_add(text, "columns   of layer %d are %lld; none is on rank", l, (long long)width);
+        for (int32_t q = 0; q < p->comm->n_ranks; q++)
+            if (gr_grid_slice_width(&p->shared->grid, width, q % p->columns) == 0) gr_text_add(text, " %d", q);
+        gr_text_add(text, "\n");
+    }
+}
+
+/* Memory of a rank that shares columns. */
+static void explain_columns(const struct gr_setup *s, struct gr_text *text)
+{
+    const struct gr_partition *p = &s->partition;
     const struct gr_transpose *t = &p->shared->transpose;
     const struct gr_blocks    *b = &p->shared->blocks;
     const double               slices = (double)gr_transpose_slice_bytes(t);
@@ -325,6 +366,7 @@ static void explain_columns(const struct gr_partition *p, struct gr_text *text)
     gr_text_add(text, "edges     of other ranks are %s: %.4g MB; with feature.graph=%s it would be %.4g MB\n",
                 b->streams ? "received in each sum" : "held", (double)gr_blocks_need(b, b->streams) * 1e-6,
                 b->streams ? "replicate" : "stream", (double)gr_blocks_need(b, !b->streams) * 1e-6);
+    explain_idle(s, text);
 }
 
 void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *text)
@@ -336,7 +378,7 @@ void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *te
     if (!s->model.config.kind->gathers) return;
     explain_bits(s, text);
     if (trainer->batches != NULL) return; /* a step sends other rows, see explain_batches() */
-    if (s->partition.columns > 1) explain_columns(&s->partition, text);
+    if (s->partition.columns > 1) explain_columns(s, text);
     else explain_step(s, text);
     for (int32_t i = 0; i < GR_DIRECTIONS * s->model.config.n_layers; i++) {
         const graft_traffic_item item = item_of(s, i);

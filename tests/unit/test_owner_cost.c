@@ -135,7 +135,7 @@ static void test_network(void)
     static char                explained[4096];
     const char                *fault = explain(5, "metis", settings, 1, explained);
     const double               pace = number_before(explained, " MB/s between ranks");
-    const double               told = number_before(explained, " s, with ");
+    const double               told = number_before(explained, " s; measured: ");
     struct graph               graph;
     struct gr_partition_choice choice;
     struct gr_partition_cost   cost;

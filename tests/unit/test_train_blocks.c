@@ -24,6 +24,7 @@ struct job {
     double        graph[HOSTS_MOST], messages[HOSTS_MOST], items[HOSTS_MOST], live[HOSTS_MOST];
     double        peak[HOSTS_MOST]; /* of create() of the trainer */
     int32_t       code[HOSTS_MOST], streams[HOSTS_MOST];
+    int32_t       has_idle[HOSTS_MOST], has_halo[HOSTS_MOST];
     char          words[HOSTS_MOST][512];
 };
 
@@ -92,6 +93,8 @@ static int32_t blocks_body(struct host *host)
         rc = host->train->epoch(t.trainer, &epoch, &host->error);
         if (rc == GRAFT_OK) rc = host->train->explain(t.trainer, text[host->rank], sizeof *text, &host->error);
         job->streams[host->rank] = strstr(text[host->rank], "of other ranks are received in each sum") != NULL;
+        job->has_idle[host->rank] = strstr(text[host->rank], "columns   of layer 0 are 3; none is on rank 0\n") != NULL;
+        job->has_halo[host->rank] = strstr(text[host->rank], "rows that each rank receives") != NULL;
         host->train->destroy(t.trainer);
         t.trainer = NULL;
         job->live[host->rank] = (double)(before - host->live_bytes);
@@ -175,21 +178,42 @@ static void test_blocks_limit(struct job *job, const char *settings, int32_t m, 
     ok(right, "%d ranks, %s: edges are %s", m, settings, code < 0 ? "refused" : streams ? "received" : "held");
 }
 
+/* The options that a sentence expects, behind `settings`. \return Whether a memory limit is among them. */
+static int read_advice(const char *sentence, const char *settings, char *options, size_t capacity)
+{
+    const char *said = strstr(sentence, "expected option");
+    char        words[256], *rest = words;
+    size_t      at = (size_t)snprintf(options, capacity, "%s", settings);
+
+    snprintf(words, sizeof words, "%s", said != NULL ? said : "");
+    words[strcspn(words, ";")] = '\0';
+    for (char *word = strtok_r(words, " ,", &rest); word != NULL; word = strtok_r(NULL, " ,", &rest))
+        if (strchr(word, '=') != NULL) at += (size_t)snprintf(options + at, capacity - at, " %s", word);
+    return strstr(options + strlen(settings), "memory.limit=") != NULL;
+}
+
 /* A limit that is too low is refused by one sentence, which says what would fit. */
 static void test_blocks_advice(struct job *job, const char *settings, int32_t m)
 {
-    char        limit[64] = "", advised[160];
-    const char *said;
-    int         right = blocks_run(job, m, settings);
+    char advised[256];
+    int  right = blocks_run(job, m, settings);
 
     for (int32_t q = 0; q < m; q++) right = right && strcmp(job->words[q], job->words[0]) == 0;
-    said = strstr(job->words[0], "expected option memory.limit=");
-    right = right && job->code[0] == GRAFT_ERR_NOMEM && said != NULL && sscanf(said + 16, "%63s", limit) == 1;
     diag("%s", job->words[0]);
-    snprintf(advised, sizeof advised, "%s %s", settings, limit);
+    right = read_advice(job->words[0], settings, advised, sizeof advised) && right && job->code[0] == GRAFT_ERR_NOMEM;
     right = right && blocks_run(job, m, advised) && job->code[0] == GRAFT_OK;
     if (!right) diag("%s: %s", advised, job->words[0]);
-    ok(right, "%d ranks, %s: the sentence names a limit that is enough, %s", m, settings, limit);
+    ok(right, "%d ranks, %s: what it names is enough: %s", m, settings, advised + strlen(settings));
+}
+
+/* explain() says which ranks have no column, and nothing of boundary rows where there are none. */
+static void test_explained(struct job *job, const char *settings, int has_idle, int has_halo)
+{
+    int right = blocks_run(job, 4, settings);
+
+    for (int32_t q = 0; q < 4; q++)
+        right = right && job->code[q] == GRAFT_OK && job->has_idle[q] == has_idle && job->has_halo[q] == has_halo;
+    ok(right, "4 ranks, %s: explain() has what there is", settings);
 }
 
 int main(void)
@@ -213,6 +237,13 @@ int main(void)
     test_blocks_limit(job, "memory.limit=3", 4, GRAFT_ERR_NOMEM, 0);
     test_blocks_advice(job, "memory.limit=6", 4);
     test_blocks_advice(job, "memory.limit=12 feature.graph=replicate", 4);
+    test_blocks_advice(job, "parallel=grid memory.limit=6", 4);
+    test_blocks_advice(job, "parallel=partition partition=block memory.limit=6", 4);
+    test_blocks_advice(job, "parallel=partition partition=block memory.limit=9", 4);
+    test_blocks_advice(job, "parallel=auto partition=block memory.limit=6", 4);
+    test_explained(job, "hidden=3", 1, 0);
+    test_explained(job, "hidden=4", 0, 0);
+    test_explained(job, "parallel=grid hidden=3", 0, 1);
     free(job);
     return done();
 }

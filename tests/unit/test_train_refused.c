@@ -17,7 +17,9 @@ struct refusal {
 
 #define WHOLE_ROWS                                                                                                     \
     "which splits columns of sums over neighbours, but attention reads whole rows; expected parallel=partition"
-#define NO_WIDTHS "whose rows have no adaptive widths; expected another halo.codec"
+#define NO_WIDTHS                                                                                                      \
+    "where a record has elements of several rows, whose ranges decide no width; expected another halo.codec than "     \
+    "adaptive"
 #define DIVISOR ", expected a divisor of the 4 ranks, such as 2"
 
 static const struct refusal refusals[] = {

@@ -110,14 +110,28 @@ static void check_bits(const struct sample_dataset *set, const char *settings, i
     } else {
         ok(same_results(&o[0], &o[1]), "%s: losses, state and predictions have the same bits", settings);
         ok(strstr(o[0].explained, "\nworkers ") == NULL && strstr(o[1].explained, "\nworkers ") != NULL &&
-               (strstr(o[1].explained, "this model runs in the plain order") == NULL) == piped &&
+               (strstr(o[1].explained, "steps run in the plain order, because") == NULL) == piped &&
                (strstr(o[1].explained, " tasks; idle ") != NULL) == piped &&
-               (strstr(o[1].explained, ": auto takes the ") != NULL) == (o[1].steps == STEPS_MOST),
+               (strstr(o[1].explained, ": auto takes the ") != NULL) == (piped && o[1].steps == STEPS_MOST),
            "%s: explain() tells whether the pipeline is used", settings);
     }
     train->destroy(o[0].trainer);
     train->destroy(o[1].trainer);
     free(o);
+}
+
+/* A number of workers that leaves no thread for dense products is refused. */
+static void check_refusal(const char *settings, const char *words)
+{
+    graft_trainer *trainer = NULL;
+    int32_t        rc;
+
+    reset_workers(apis[0]);
+    host_set_all(apis[0], settings);
+    rc = train->create(apis[0]->context, &sets[0].dataset, &trainer, &error);
+    ok(rc == GRAFT_ERR_OPTION && strstr(error.message, words) != NULL, "%s: %s", settings, words);
+    train->destroy(trainer);
+    host_set(apis[0], "workers.sparse=0");
 }
 
 static double first_loss(const struct sample_dataset *set, const char *settings)
@@ -208,9 +222,15 @@ static const char *const piped[] = {
 };
 
 static const char *const plain[] = {
-    "model=sage aggregator=max", "model=gat",           "model=sage norm=batch", "model=sage jumping=cat",
-    "model=gcn recompute=yes",   "model=gcn threads=1", "model=gcn check=full",  "model=sage label_rate=0.5",
+    "model=sage aggregator=max",
+    "model=gat",
+    "model=sage norm=batch",
+    "model=sage jumping=cat",
+    "model=gcn recompute=yes",
+    "model=gcn check=full",
+    "model=sage label_rate=0.5",
     "model=gcn model.type=bf16",
+    "model=gcn threads=1 workers.sparse=auto",
 };
 
 /* Modules that the build may not have. */
@@ -266,6 +286,9 @@ int main(int n, char **arguments)
     train = graft_interface(apis[0], GRAFT_TRAIN_ID, sizeof *train);
     if (!ok(train != NULL, "it has " GRAFT_TRAIN_ID)) return done();
     for (int i = 0; i < 2; i++) sample_dataset_init(&sets[i], &sample, N, FEATURES, CLASSES, 0, i);
+    check_refusal("model=sage threads=2 workers.sparse=5", "is 5, and threads are 2");
+    check_refusal("model=sage threads=2 workers.sparse=2", "expected fewer, or threads=3 or more");
+    check_refusal("model=gcn threads=1 workers.sparse=1", "expected fewer, or threads=2 or more");
     if (n > 1) test_few();
     else test_all_settings();
     if (n == 1) check_no_memory(&sets[0]);
