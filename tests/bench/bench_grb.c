@@ -76,7 +76,7 @@ static double time_kept(const struct product *p, const graft_mxm_args *args)
     return bench_seconds() - begin;
 }
 
-static void measure_calls(struct product *p, int64_t n)
+static void measure_rows(struct product *p, int64_t n)
 {
     static double  seconds[2][RUNS];
     graft_grb_loan a, h, c;
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
         p.a = make_sparse(n);
         p.h = fill_matrix(n, width);
         p.c = fill_matrix(n, width);
-        measure_calls(&p, (int64_t)n);
+        measure_rows(&p, (int64_t)n);
         GrB_Matrix_free(&p.a);
         GrB_Matrix_free(&p.h);
         GrB_Matrix_free(&p.c);
