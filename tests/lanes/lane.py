@@ -161,7 +161,7 @@ def build(lane, source, folder, meson):
         done = run([*meson, "setup", folder, source, "-Dbuildtype=debugoptimized", "-Doptimization=1",
                     f"-Db_sanitize={lane.sanitizers}", *OPTIONS, *lane.options], env=environment)
     else:  # tests that are new since then are targets after this only
-        done = run([*meson, "setup", "--reconfigure", folder], env=environment)
+        done = run([*meson, "setup", "--reconfigure", folder, source], env=environment)
     if done.returncode != 0:
         return done.stdout
     targets = {os.path.splitext(target)[0] for program, arguments in lane.programs.items()
