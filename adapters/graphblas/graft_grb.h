@@ -130,7 +130,7 @@ GRAFT_GRB_FN int graft_grb_fits(const struct graft_grb_product *p)
 
 enum { GRAFT_GRB_NAN = 1, GRAFT_GRB_INFINITY = 2, GRAFT_GRB_ZERO = 4 };
 
-/* What an array has of these, in at most so many threads. */
+/* The flags of the special values in an array, found by at most `threads` threads. */
 GRAFT_GRB_FN int graft_grb_find_special(const void *array, int wide, int64_t count, int32_t threads)
 {
     int found = 0;

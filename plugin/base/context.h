@@ -45,8 +45,8 @@ void gr_log_end(graft_context *context);
  *  process that used more. They are started, for the calling thread. */
 int gr_threads(const graft_context *context, int32_t asked);
 
-/** The same for a call of so many operations on elements, which starts no more threads than these justify. Threads that
- *  the calling thread already has take part. */
+/** The same for a call of `operations` operations on elements. No more new threads are started than the operations
+ *  justify; threads that the calling thread has already take part. */
 int gr_threads_for(const graft_context *context, int32_t asked, int64_t operations);
 
 #endif

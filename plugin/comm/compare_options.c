@@ -42,7 +42,7 @@ static void batch_add(const graft_context *context, const struct gr_option_row *
     b->values[b->count++] = value_of(context, row);
 }
 
-/* Whether all ranks must have the same, of the options in these groups that have the flags. */
+/* Whether an option of `groups` with all of `flags` must have the same value on all ranks. */
 static int is_compared(const struct gr_option_row *row, uint32_t groups, uint32_t flags)
 {
     return row->scope == GRAFT_SCOPE_SAME && (row->flags & flags) == flags && gr_option_in(row, groups);

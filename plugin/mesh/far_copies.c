@@ -1,6 +1,6 @@
-/* One id for nodes at different places, on ranks whose boxes do not meet, so that neither hears of the other's. A rank
- * that the id chooses compares them: all ids with check=full, else some of them. A mistake in numbers, such as those of
- * the rank in the place of global ones, concerns many ids.
+/* One id for nodes at different places, on ranks whose boxes do not meet and which exchange no ids. A hash of the id
+ * chooses a rank that compares the coordinates: of all ids with check=full, else of a sample. A sample is enough for a
+ * systematic mistake, such as local numbers in the place of global ids.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/route.h"
 #include "mesh/build.h"

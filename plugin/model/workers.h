@@ -119,8 +119,8 @@ int64_t gr_workers_stages(const struct gr_run *run);
 void    gr_workers_begin(struct gr_run *run);
 /** Execute what is recorded. A failure is reported by gr_workers_end(). Does nothing if nothing is recorded. */
 void    gr_workers_sync(struct gr_run *run);
-/** Execute what must be done before these bytes are read and written; the rest stays recorded. \return OK; the first
- *  failure of this pass */
+/** Execute the tasks on which a read of `read` and a write of `write` depend; the rest stays recorded. \return OK; the
+ *  first failure of this pass */
 int32_t gr_workers_sync_for(struct gr_run *run, struct gr_extent read, struct gr_extent write, graft_error *error);
 /** Execute the needed tasks, and unless `in_part` all others. For workers.c. */
 void    gr_workers_execute(struct gr_run *run);

@@ -161,7 +161,7 @@ int64_t gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count,
         const int32_t row = c->assigned[i];
         uint8_t      *record;
 
-        if (row == GR_NOT_CACHED || c->row_of[vertex[i]] != row) continue; /* another of these rows has its place */
+        if (row == GR_NOT_CACHED || c->row_of[vertex[i]] != row) continue; /* evicted by a row of this call */
         record = c->bytes + row * c->row_bytes;
         c->since[row] = now;
         /* A row that had no code in its message was received as NaN. */

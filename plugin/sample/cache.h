@@ -59,7 +59,8 @@ int64_t gr_cache_find(struct gr_cache *cache, const int32_t *vertex, int64_t cou
 /** to[count x width] = the rows, or zeros for GR_NOT_CACHED. */
 void    gr_cache_load(const struct gr_cache *cache, const int32_t *rows, int64_t count, int threads, float *to);
 /** Store from[count x width], the rows of `vertex`, each of which is given once. A later row of the vertex stays. Rows
- *  that fit no code are not stored, and no rows of messages whose first element is NaN. Returns how many these are. */
+ *  that fit no code, and received rows whose first element is NaN, are not stored. Returns the number of rows that fit
+ *  no code or are NaN. */
 int64_t gr_cache_store(struct gr_cache *cache, const int32_t *vertex, int64_t count, const float *from, int64_t now,
                        int threads);
 

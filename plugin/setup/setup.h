@@ -143,8 +143,8 @@ void gr_setup_put_row(const struct gr_setup *setup, const struct gr_outputs *out
 /** With check=full, whether no array of the data set has changed but those of `what` (GRAFT_UPDATE_...). Collective. */
 int32_t gr_setup_check_loans(struct gr_setup *setup, uint32_t what, graft_error *error);
 struct gr_new_edges;
-/** What depends on the arrays that update() replaces and is not of the setup: prepare() makes it anew before anything
- *  has changed, from the targets and the edges to be; NULL: these stay. The update may fail later. Collective. */
+/** State outside of the setup that depends on arrays which update() replaces. prepare() builds the new state from the
+ *  new targets and edges, NULL: unchanged, before anything is replaced. The update may still fail. Collective. */
 struct gr_update_dependent {
     int32_t (*prepare)(void *arg, const struct gr_targets *targets, const struct gr_new_edges *edges,
                        graft_error *error);

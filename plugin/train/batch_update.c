@@ -12,7 +12,7 @@ struct batch_update {
     uint32_t             what;
     graft_sampler       *sampler; /* NULL: the present one stays */
     struct gr_batch_deal deal;    /* over ranks, and: */
-    void                *values;  /* of the joined graph; NULL: these stay */
+    void                *values;  /* of the joined graph; NULL: unchanged */
     char                *packed;  /* rows that this rank sends */
 };
 

@@ -258,7 +258,7 @@ static double predicted_stream(const struct gr_setup *s, const struct gr_grid_ch
     return (double)choice->streamed + (s->model.config.self_loops ? (choice->columns - 1) * of_loops : 0);
 }
 
-/* The share of all rows that layer l has in a step: the geometric mean of those of its inputs and its results. */
+/* The share of all rows that a step computes in layer l: the geometric mean of the shares of its inputs and outputs. */
 static double step_share(const struct gr_setup *s, int32_t l)
 {
     return sqrt((double)s->reach_of_all[l] * (double)s->reach_of_all[l + 1]) / (double)s->data.n_vertices;

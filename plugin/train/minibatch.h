@@ -132,8 +132,9 @@ void    gr_batch_ranks_fini(struct gr_setup *setup, struct gr_minibatches *m);
  *  deal->weight. Collective. \return OK; ERR_OPTION (batch_size): on all ranks; ERR_PEER. */
 int32_t gr_batch_ranks_deal(const struct gr_setup *setup, int64_t n_seeds, struct gr_batch_deal *deal,
                             graft_error *error);
-/** Bytes of the largest row that all ranks send to others when `what` (GRAFT_UPDATE_...) has changed; and fetch these
- *  rows of the halo, with space for all of them. The second is collective. \return OK; ERR_PEER. */
+/** changed_bytes(): bytes of the longest row that refresh() sends for the changed arrays `what` (GRAFT_UPDATE_...).
+ *  refresh(): fetch the changed rows of the halo; `packed` is space for all rows sent. Collective. \return OK;
+ *  ERR_PEER. */
 int64_t gr_batch_ranks_changed_bytes(const struct gr_setup *setup, const struct gr_batch_ranks *r, uint32_t what);
 int32_t gr_batch_ranks_refresh(struct gr_setup *setup, struct gr_batch_ranks *r, uint32_t what, void *packed,
                                graft_error *error);

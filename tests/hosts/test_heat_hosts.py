@@ -91,9 +91,9 @@ def check_bits(name, folder, expected):
 
 
 def check_near(name, folder, expected):
-    """PETSc adds products of an assembled operator in another order. States are of size 1: one that rounds differently
-    is 1e-16 away, and after 10 steps a few of these. The network computes in f32. Where a difference moves an input to
-    the next f32 number it is 1e-7, which 55 training steps may amplify a thousand times."""
+    """PETSc adds products of an assembled operator in another order. States are of size 1, so a rounding error is
+    1e-16, and 10 steps add a few rounding errors. The network computes in f32. If such an error moves an input to the
+    next f32 number, the input differs by 1e-7, and 55 training steps may amplify that a thousand times."""
     for file in sorted(os.listdir(expected)):
         if not file.endswith(".vtu"):
             continue

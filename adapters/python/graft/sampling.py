@@ -211,8 +211,8 @@ class Sampler:
     # ---- batches ----
 
     def sample(self, seeds: Any, all: bool = False) -> Batch:
-        """One batch of these seeds, outside of the epoch, which goes on as if it had not been called. With `all` it has
-        all in-neighbours, whatever option "fanout" says. It has no weights."""
+        """Sample one batch for the given seeds. The epoch is not changed by it. With `all` the blocks have all
+        in-neighbours, and option "fanout" is ignored. The batch has no weights."""
         out = new("graft_sample_batch")
         with self.context._lock:
             self.context.call(self._samples.sample, self._live(), *_pointer(self._read_seeds(seeds)),

@@ -200,9 +200,9 @@ class _Propagate:
 
 
 class _Forward:
-    """In the place of forward() of one GCNConv, which normalizes edges: it uses those that were made before from the
-    same tensors. They are given to a stand-in, which shares all but them with the layer, so that threads may share the
-    layer, and it is as before when a call raises."""
+    """Replaces forward() of one GCNConv. The normalized edges are cached for each pair of input tensors. A call runs
+    on a stand-in object that has the cached edges and shares everything else with the layer. So several threads can
+    call the layer, and it is unchanged after a call that raised."""
 
     def __init__(self, conv: Any) -> None:
         self.conv = conv
