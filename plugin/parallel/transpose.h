@@ -2,8 +2,9 @@
  * Source: MixGCN, section 3.1.2, Algorithm 2.
  *
  * A message is a matrix: rows of the sender in the columns of the receiver, or the other way round. Its elements travel
- * as records of GR_RECORD elements. In a code the last record is padded; as floats it has what is left. Codes have
- * parameters for each record. With parameters for each row of a narrow slice, half of the bytes would be parameters.
+ * as records of GR_RECORD elements. In a code, and in stale rows, the last record is padded; as floats it has what is
+ * left. Codes have parameters for each record. With parameters for each row of a narrow slice, half of the bytes would
+ * be parameters.
  * Messages are made one after the other, and each one is sent at once: it travels while the next one is made.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_TRANSPOSE_H
