@@ -11,7 +11,7 @@
 
 enum { SAME = -1, RELEASE = -2, SUBJECT = -3 };
 
-enum { TEXT = 80 };
+enum { TEXT = 80, CALL = TEXT + 40 };
 
 /* The items of a rank, and the first difference that was found below it in the tree. */
 struct record {
@@ -98,17 +98,22 @@ done:
     return rc;
 }
 
-/* The last item of each rank tells its call from that of the other. */
+/* What a rank compares. The name of the last item tells which call it is in. */
+static void describe_call(uint64_t items, const char *last, char call[CALL])
+{
+    if (items == 0) snprintf(call, CALL, "nothing");
+    else snprintf(call, CALL, "%llu items up to '%.79s'", (unsigned long long)items, last);
+}
+
 static int32_t report_calls(struct gr_comm *comm, const struct record *r, const char *last, graft_error *error)
 {
-    char    shown[2][TEXT] = { "" };
+    char    shown[2][TEXT] = { "" }, calls[2][CALL];
     int32_t rc = GRAFT_OK;
 
     GR_TRY(spread_texts(comm, r, last, shown, error));
-    rc = gr_fail(error, GRAFT_ERR_ARG,
-                 "the ranks make different calls: rank %d compares %llu items up to '%s', rank %d %llu up to '%s'",
-                 r->rank_of[0], (unsigned long long)r->value_of[0], shown[0], r->rank_of[1],
-                 (unsigned long long)r->value_of[1], shown[1]);
+    for (int i = 0; i < 2; i++) describe_call(r->value_of[i], shown[i], calls[i]);
+    rc = gr_fail(error, GRAFT_ERR_ARG, "the ranks make different calls: rank %d compares %s, rank %d %s", r->rank_of[0],
+                 calls[0], r->rank_of[1], calls[1]);
 done:
     return rc;
 }

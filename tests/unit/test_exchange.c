@@ -233,7 +233,8 @@ static int32_t check_comparison(struct rank *r)
 
             values[2] = (uint64_t)r->rank;
             rc = gr_comm_compare(r->comm, r->rank == odd ? others : names, values, mine, &r->error);
-            if (rc != GRAFT_ERR_ARG || strstr(r->error.message, "the ranks make different calls") == NULL)
+            if (rc != GRAFT_ERR_ARG || strstr(r->error.message, "the ranks make different calls") == NULL ||
+                (strstr(r->error.message, "nothing") != NULL) != (count == 0))
                 rank_blame(r, "another call gave %d: %s", rc, r->error.message);
         }
     }
