@@ -1,30 +1,12 @@
 /* A kernel that is as slow as a far accelerator: after a product the calling thread sleeps. For test_workers_modules.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
+#include "sleep.h"
 
-#include <time.h>
+#define MODULE_NAME "slow"
+#define MODULE_DESCRIPTION "an accelerator that sleeps, for tests"
 
 enum { ELEMENTS_A_SECOND = 20000000 };
-
-static void sleep_kernel(double elements)
-{
-    const double          seconds = elements / ELEMENTS_A_SECOND;
-    const struct timespec time = { (time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds)) };
-
-    nanosleep(&time, NULL);
-}
-
-static int32_t init(const graft_host *host, void **state, graft_error *error)
-{
-    (void)host, (void)error;
-    *state = NULL;
-    return GRAFT_OK;
-}
-
-static void fini(void *state)
-{
-    (void)state;
-}
 
 static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why, uint64_t capacity)
 {
@@ -33,18 +15,6 @@ static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *a
         return GRAFT_ERR_UNSUPPORTED;
     if (a->index_type != GRAFT_I32 || (a->values != NULL && a->value_type != GRAFT_F32)) return GRAFT_ERR_UNSUPPORTED;
     return args->b->dtype == GRAFT_F32 && args->c->dtype == GRAFT_F32 ? GRAFT_OK : GRAFT_ERR_UNSUPPORTED;
-}
-
-static int32_t prepare(void *state, const graft_csr *a, void **prepared, int64_t *bytes, graft_error *error)
-{
-    (void)state, (void)a, (void)bytes, (void)error;
-    *prepared = NULL;
-    return GRAFT_OK;
-}
-
-static void release(void *state, void *prepared)
-{
-    (void)state, (void)prepared;
 }
 
 /* Sum the rows of B that the entries of a row of A name, in order. */
@@ -67,34 +37,8 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
 {
     (void)state, (void)prepared, (void)error;
     for (int64_t row = 0; row < a->n_rows; row++) add_row(a, args, row);
-    sleep_kernel((double)(a->row_ptr[a->n_rows] - a->row_ptr[0]) * (double)args->c->n_cols);
+    sleep_seconds((double)(a->row_ptr[a->n_rows] - a->row_ptr[0]) * (double)args->c->n_cols / ELEMENTS_A_SECOND);
     return GRAFT_OK;
 }
 
-static const graft_kernel kernel = {
-    .size = sizeof kernel,
-    .args_size = sizeof(graft_mxm_args),
-    .preference = -1,
-    .description = "an accelerator that sleeps, for tests",
-    .init = init,
-    .fini = fini,
-    .supports = supports,
-    .prepare = prepare,
-    .release = release,
-    .run = run,
-};
-
-static const graft_module_table table = {
-    .size = sizeof table,
-    .abi = GRAFT_ABI_VERSION,
-    .kind = "kernel",
-    .name = "slow",
-    .kernel = &kernel,
-};
-
-int32_t graft_module(uint32_t abi_min, uint32_t abi_max, const graft_module_table **out, graft_error *error)
-{
-    (void)abi_min, (void)abi_max, (void)error;
-    *out = &table;
-    return GRAFT_OK;
-}
+#include "plain_kernel.h"
