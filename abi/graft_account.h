@@ -10,11 +10,11 @@ GRAFT_EXTERN_C_BEGIN
 /* Memory of evaluations and predictions. In one process, evaluations of trainers with option batch_size and predictions
  * of models (graft_model.h) may go in blocks of rows, layer by layer, without label_rate:
  *
- *     eval.blocks  no: all rows at once. yes: they need the outputs of two layers for all rows (with jumping of all
- *                  hidden layers, with appnp of three), and about 0.2 GB for blocks; with the same bits. auto: if all
- *                  rows at once need more than 1 GB, or than there is, or if eval.folder is set
- *     eval.folder  outputs of layers are in a file without a name in this folder, mapped to be read, until the call
- *                  ends; ERR_IO where it cannot be made or written */
+ *     eval.blocks  no: all rows at once. yes: memory for the outputs of two layers for all rows (with jumping all
+ *                  hidden layers, with appnp three), and about 0.2 GB for blocks; results have the same bits. auto: yes
+ *                  if all rows at once need more than 1 GB or the available memory, or if eval.folder is set
+ *     eval.folder  until the call ends, outputs of layers are in an unnamed, memory-mapped file in this folder; ERR_IO
+ *                  if the file cannot be created or written */
 
 /** The pass that a span belongs to; predict() counts as an evaluation. */
 enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2 };
@@ -26,8 +26,8 @@ enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 
  *      a share    (thread > 0): follows the parts; the work of one thread of the team in the phase
  *
  *  Phases do not overlap. The parts of a phase cover all of it, except for "attention", whose gather has its first two
- *  parts in one phase and "local" and the rest in the next one. A thread without work has no share, and neither have
- *  threads of modules that do not report times ("graphblas"). */
+ *  parts in one phase and "local" and the rest in the next one. A thread without work has no share. Threads of modules
+ *  that do not report times ("graphblas") have none either. */
 typedef struct graft_span {
     uint32_t    size;
     int32_t     layer;      /**< -1: of no layer */
@@ -47,8 +47,8 @@ typedef struct graft_span {
     double      begin, end; /**< seconds since create() */
     double      bytes;      /**< bytes requested from memory, each access counted; 0 where not counted */
     double      flops;      /**< floating-point operations; both are 0 in a part and in a share */
-    double      waited;     /**< seconds of waiting between begin and end: in a share for anything, in a phase and its
-                                 parts for rows of other ranks */
+    double      waited;     /**< seconds of waiting between begin and end: a share counts every wait, a phase and its
+                                 parts only waits for rows of other ranks */
     int32_t     threads;    /**< the number of threads that the trainer could use */
     int32_t     part;       /**< 1: a part of the phase before it, whose time includes it */
 } graft_span;
@@ -63,8 +63,8 @@ typedef struct graft_memory_item {
     int64_t     bytes; /**< in addition to the arrays of the data set */
 } graft_memory_item;
 
-/** Messages of a trainer over ranks, received by one rank or by all. Rows are those of one aggregation in one direction
- *  over all vertices; a step may exchange fewer (row_masks), and its bytes count those. */
+/** Messages of a trainer over ranks, received by one rank or by all. Counts of rows are for one aggregation in one
+ *  direction over all vertices. With row_masks a step may exchange fewer rows; bytes count exchanged rows only. */
 typedef struct graft_traffic {
     uint32_t size;
     int32_t  rank;                 /**< -1: all ranks */
@@ -82,16 +82,16 @@ typedef struct graft_traffic {
     int64_t  epochs_synchronous; /**< synchronous steps since create() with halo.staleness; the same on all ranks */
 } graft_traffic;
 
-/** What one layer exchanged in the last step, in one direction. */
+/** Rows and messages that one layer exchanged in one direction in the last step. */
 typedef struct graft_traffic_item {
     uint32_t size;
     int32_t  rank; /**< -1: all ranks, for which received and sent counts are equal */
     int32_t  layer;
     int32_t  pass;      /**< GRAFT_PASS_FORWARD: rows go to the ranks that gather them; _BACKWARD: their gradients */
-    int64_t  exchanges; /**< in the step: 0, 1, or 2 with recompute */
-    int64_t  rows;      /**< received rows, in all of these exchanges */
+    int64_t  exchanges; /**< number of exchanges in the step: 0, 1, or 2 with recompute */
+    int64_t  rows;      /**< received rows, in all exchanges of the step */
     int64_t  rows_sent; /**< sent rows */
-    int64_t  bytes;     /**< of the received rows with their parameters; each message has a frame of 64 bytes more */
+    int64_t  bytes;     /**< bytes of received rows and their parameters, without the 64-byte frame of each message */
     int64_t  bytes_sent;
     int64_t  messages; /**< received */
     int64_t  messages_sent;
@@ -100,7 +100,7 @@ typedef struct graft_traffic_item {
     double   nmse;            /**< sum over the sampled rows x, decoded as x', of |x - x'|^2 / |x|^2 */
     double   expected;        /**< the theoretical expectation of nmse; see graft_codec_error */
     int64_t  rows_by_bits[6]; /**< rows_sent by bits of an element: [i] in 2^i bits, [5] in 32 */
-    int32_t  code;            /**< GRAFT_CODEC_... of rows in 8 bits or fewer in the last step that sent such, or 0 */
+    int32_t  code;            /**< GRAFT_CODEC_... of the last step that sent rows in 8 bits or fewer, or 0 */
     int32_t  rounding;        /**< GRAFT_ROUND_... of these rows */
     int64_t  staleness;       /**< staleness of the rows that the last step used, in epochs; 0 without
                                     halo.staleness */
@@ -109,7 +109,7 @@ typedef struct graft_traffic_item {
                                     the rows of all ranks, as halo.budget=error limits it; else 0 */
 } graft_traffic_item;
 
-/** What one layer sent from the calling rank to another in one direction. */
+/** Rows that one layer sent from the calling rank to another rank in one direction. */
 typedef struct graft_traffic_pair {
     uint32_t size;
     int32_t  peer; /**< the receiving rank */
@@ -128,10 +128,10 @@ typedef struct graft_traffic_pair {
 } graft_traffic_pair;
 
 /** The cache of rows of other ranks that a layer has in training by minibatch over ranks (options hec.* and aep.*),
- *  since create(), as of the end of the last epoch. The share of found rows is found / searched. The first item is that
- *  of the features, which create() fetches once. With option history=full, in one process, each layer behind the first
- *  one that gathers has a cache with a row of every vertex: rank is 0, searched are rows of vertices of other batches,
- *  and nothing is sent. */
+ *  since create(), as of the end of the last epoch. The share of found rows is found / searched. The first item
+ *  describes the cache of the features, which create() fetches once. With option history=full, in one process, each
+ *  layer after the first layer that gathers has a cache with a row of every vertex: `rank` is 0, `searched` counts rows
+ *  of vertices of other batches, and nothing is sent. */
 typedef struct graft_cache_item {
     uint32_t size;
     int32_t  rank; /**< -1: all ranks */
@@ -140,18 +140,18 @@ typedef struct graft_cache_item {
     int64_t  width;          /**< columns of a row */
     int64_t  capacity, used; /**< rows */
     int64_t  searched;       /**< rows of the halo that batches needed */
-    int64_t  found;          /**< those that were used */
-    int64_t  expired;        /**< those of the others that were too old */
+    int64_t  found;          /**< searched rows that were in the cache and used */
+    int64_t  expired;        /**< searched rows that were in the cache but too old */
     double   age;            /**< of found rows, in batches: the mean, 0 if there are none; and the largest */
     int64_t  age_max;
-    int64_t  stored, evicted; /**< rows received, and rows that had to leave for them */
+    int64_t  stored, evicted; /**< received rows, and rows evicted for them */
     int64_t
         candidates;    /**< rows that batches computed, which other ranks have in their halo and were not sent lately */
-    int64_t rows_sent; /**< those of them that were sent */
-    int64_t bytes_sent;       /**< bytes of these rows with their parameters, without frames of messages */
-    int64_t bytes_if_fetched; /**< of all rows that were searched, as floats */
+    int64_t rows_sent; /**< candidates that were sent */
+    int64_t bytes_sent;       /**< bytes of the sent rows with their parameters, without frames of messages */
+    int64_t bytes_if_fetched; /**< bytes of all searched rows as floats */
     int64_t rows_fetched;     /**< with hec.miss=fetch, rows that their owners computed in the batch that needed them */
-    int64_t bytes_fetched;    /**< received for these rows and sent for their gradients, as floats */
+    int64_t bytes_fetched;    /**< bytes received for fetched rows and sent for their gradients, as floats */
 } graft_cache_item;
 
 GRAFT_EXTERN_C_END

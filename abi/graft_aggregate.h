@@ -23,9 +23,9 @@ typedef struct graft_plan_args {
     uint32_t    size;
     uint32_t    flags;  /**< GRAFT_PLAN_... */
     int64_t     width;  /**< columns of the widest pass for which buffers are allocated now; 0: at first use */
-    graft_dtype dtype;  /**< type of the elements, GRAFT_F32 or GRAFT_F64; 0: that of the graph's values, or F32 */
-    int32_t     layers; /**< with halo.staleness or adaptive bits the number of layers, 0 meaning 1: passes have a
-                             `layer` below it. For each layer and direction received rows and messages are stored */
+    graft_dtype dtype;  /**< type of the elements, GRAFT_F32 or GRAFT_F64; 0: the type of the graph's values, or F32 */
+    int32_t     layers; /**< with halo.staleness or adaptive bits the number of layers, 0 meaning 1: the `layer` of a
+                             pass is less. Received rows and messages are stored for each layer and direction */
 } graft_plan_args;
 
 enum {
@@ -53,14 +53,14 @@ typedef struct graft_aggregate_args {
     uint32_t           reserved;
     const graft_dense *x;   /**< [n_owned x w]; the struct is borrowed for the call, the elements until end() */
     const graft_dense *out; /**< [n_owned x w] of the type of x; float if x is GRAFT_BF16. Borrowed as x, no overlap */
-    const void        *row_scale;   /**< [n_owned] of that type, or NULL; borrowed until end(). Sums only. */
+    const void        *row_scale;   /**< [n_owned] of the type of out, or NULL; borrowed until end(). Sums only. */
     double            *times;       /**< [threads x 3] as in graft_mxm_args, or NULL; borrowed until end() */
     const graft_mask  *mask;        /**< over [n_owned x w], or NULL; its arrays are borrowed until end() */
     const graft_epilogue *epilogue; /**< or NULL; its arrays are borrowed until end() */
 } graft_aggregate_args;
 
-/** Counts of a plan, for one rank or for all. Rows are those of one pass in one direction; both directions have the
- *  same number. A pass of w columns of b bytes sends b * w * halo_rows + 64 * messages bytes with halo.codec=f32;
+/** Counts of a plan, for one rank or for all. Counts of rows are for one pass in one direction, and equal in both
+ *  directions. A pass of w columns of b bytes sends b * w * halo_rows + 64 * messages bytes with halo.codec=f32;
  *  otherwise a row has graft_codec.row_bytes() bytes, and `bytes_sent` is the sum. */
 typedef struct graft_plan_info {
     uint32_t size;
@@ -72,15 +72,15 @@ typedef struct graft_plan_info {
     int64_t  halo_rows_if_post; /**< halo_rows with halo.cover = post: raw rows only */
     int64_t  halo_rows_if_pre;  /**< halo_rows with halo.cover = pre: partial sums only */
     int64_t  messages;          /**< ranks from which it receives rows; all ranks: the sum */
-    int64_t  bytes;             /**< memory of the plan beside the graph, without what kernels prepared; of other ranks
-                                     as of create() */
+    int64_t  bytes;             /**< memory of the plan, without the graph and arrays prepared by kernels; for other
+                                     ranks as of create() */
     int64_t  passes;            /**< completed passes. This and the following fields are 0 for other ranks */
-    double   wait_seconds;      /**< in which end() only waited, in all passes */
+    double   wait_seconds;      /**< seconds in which end() only waited, in all passes */
     double   exchange_seconds;  /**< from the first send in begin() until all messages have arrived, in all passes */
     double   overlap_fraction;  /**< 1 - wait_seconds / exchange_seconds: the share of communication hidden behind other
                                      work; 0 before the first exchange */
-    int64_t  bytes_sent;        /**< of rows in all passes, with parameters, without frames */
-    int64_t  bytes_unquantized; /**< in addition, of rows that were also sent unquantized, because a row of their
+    int64_t  bytes_sent;        /**< bytes of rows sent in all passes, with parameters, without frames */
+    int64_t  bytes_unquantized; /**< further bytes, of rows that were also sent unquantized because a row of their
                                      message has no code (see "halo.nonfinite") */
     int64_t  sampled_rows;      /**< quantized rows that option "halo.error_statistics" sampled */
     double   nmse;              /**< sum over the sampled rows of |x - x'|^2 / |x|^2 */
@@ -96,11 +96,11 @@ typedef struct graft_aggregate {
 
     /** Create a plan. A cut edge from a column of rank q to a row of rank p is served either by the raw row of its
      *  column, which p aggregates ("post"), or by a partial sum for its row, which q aggregates ("pre"). Option
-     *  "halo.cover" chooses the rows from q to p: `hybrid` is a minimum vertex cover of these edges, which has as many
-     *  rows as a maximum matching has pairs (Koenig 1931), a lower bound for any choice; among minimum covers it is the
-     *  one with the most raw rows. `pre` and `post` are for comparison.
+     *  "halo.cover" chooses the rows from q to p: `hybrid` is a minimum vertex cover of the cut edges from q to p. Its
+     *  number of rows equals the size of a maximum matching (Koenig 1931), a lower bound for any choice. Among minimum
+     *  covers it has the most raw rows. `pre` and `post` are for comparison.
      *
-     *  Options of messages ("halo.codec" and so on) are those of now: the plan keeps them when others are set.
+     *  The plan keeps the values that the options of messages ("halo.codec" and so on) have at create().
      *
      * \param[in]  graph  Stays allocated as long as its plans, even if it is destroyed before them.
      * \param[in]  args   NULL is the same as a struct of zeros with its size set.
@@ -123,30 +123,30 @@ typedef struct graft_aggregate {
      *  ranks are aggregated and sent; then the local part of the product is computed while messages travel. Between
      *  begin() and end() the host may do other work, and passes of other plans.
      *
-     *  A mask is that of graft_mxm.run(): forbidden elements of `out` keep their value, or become 0 with
-     *  GRAFT_AGGREGATE_REPLACE. Each rank has its own; the rows that are sent do not depend on it. Forbidden rows are
-     *  not gathered. An epilogue is applied once, to the sum over all ranks; `vertex` of dropout is by default the
-     *  vertex of the whole graph, so that draws do not depend on the ranks. It is for sums, and not together with
-     *  GRAFT_AGGREGATE_ACCUMULATE; `residual` adds to the sum.
+     *  A mask works as in graft_mxm.run(): forbidden elements of `out` keep their value, or become 0 with
+     *  GRAFT_AGGREGATE_REPLACE. Each rank has its own mask, which does not change the rows that are sent. Forbidden
+     *  rows are not gathered. An epilogue is applied once, to the sum over all ranks; `vertex` of dropout is by default
+     *  the vertex of the whole graph, so that draws do not depend on the ranks. An epilogue requires a sum without
+     *  GRAFT_AGGREGATE_ACCUMULATE; `residual` is added to the sum.
      *
      *  With option "halo.staleness" = 1 received rows are used one epoch later, and end() seldom waits. A pass is the
      *  training step of its layer and direction in its epoch. If the previous step belongs to the previous epoch and
-     *  has the same width and semiring, this step uses the rows which that one sent; otherwise, or with
+     *  has the same width and semiring, this step uses the rows that the previous step sent; otherwise, or with
      *  GRAFT_AGGREGATE_SYNCHRONOUS, it is synchronous and uses current rows. With option "halo.smoothing" = s stale
-     *  rows are s times the rows used by the previous step plus 1 - s times the rows that it sent, unless it was
-     *  synchronous. A second pass of an epoch sends nothing, and uses the rows of the first. All of this depends only
-     *  on the arguments of passes, not on when messages arrive. Passes that are not training steps, as in an
-     *  evaluation, are GRAFT_AGGREGATE_STATELESS. A quantized row without a code ends in ERR_PEER whatever option
+     *  rows are s times the rows used by the previous step plus 1 - s times the rows sent by it, unless the previous
+     *  step was synchronous. A second pass of an epoch sends nothing, and uses the rows of the first. All of this
+     *  depends only on the arguments of passes, not on when messages arrive. Passes that are not training steps, as in
+     *  an evaluation, are GRAFT_AGGREGATE_STATELESS. A quantized row without a code ends in ERR_PEER whatever option
      *  "halo.nonfinite" says. Options "halo.refresh" and "halo.drift_limit" apply to trainers only.
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap, unknown semiring or flags, row_scale with a maximum
-     *         or minimum, times without a number of threads; with halo.staleness or adaptive bits a layer beyond those
-     *         of the plan); ERR_STATE (a pass has begun and not ended; a transposed pass of a plan without
-     *         GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; with halo.staleness one that is
-     *         not STATELESS; an epilogue with a maximum or minimum, or with ACCUMULATE). These are returned on this
-     *         rank only: nothing was sent, the plan is unchanged, and other ranks that begin the pass wait for this
-     *         one. ERR_PEER is the same on all ranks, also if memory or a kernel fails; with one rank the original
-     *         code is returned.
+     *         or minimum, times without a number of threads; with halo.staleness or adaptive bits a layer beyond the
+     *         plan's layers); ERR_STATE (a pass has begun and not ended; a transposed pass of a plan without
+     *         GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; with halo.staleness a maximum
+     *         or minimum that is not STATELESS; an epilogue with a maximum or minimum, or with ACCUMULATE). These codes
+     *         are returned on this rank only: nothing was sent, the plan is unchanged, and other ranks that begin the
+     *         pass wait for this rank. ERR_PEER is the same on all ranks, also if memory or a kernel fails; with one
+     *         rank the original code is returned.
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if buffers
      * of w columns exist; kernels allocate at their first runs. `out` is undefined until end() succeeds. Since 1. */
     int32_t (*begin)(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
@@ -175,20 +175,20 @@ typedef struct graft_aggregate {
 
     /** Choose the number of bits of each row anew, 2, 4 or 8, where option "halo.codec" is adaptive, from the ranges of
      *  rows, their squares summed over all passes of each layer and direction since the last call that chose bits (as
-     *  AdaQP traces them); before the first call all have 8. Rows are weighted by the squares of the factors in the
-     *  first pass of the layer and direction. Passes that begin later use the new bits; rows in flight (option
+     *  AdaQP traces them); before the first call all rows have 8 bits. Rows are weighted by the squares of the factors
+     *  in the first pass of the layer and direction. Passes that begin later use the new bits; rows in flight (option
      *  "halo.staleness") keep theirs. Before the first pass the call does nothing.
      *
-     *  Option "halo.budget" is the objective: with bytes:N the least expected error within N bytes, counting all
-     *  exchanges of the last epoch; with error:X the fewest bytes such that no layer and direction has an expected
-     *  error, relative to its weighted sum of |x|^2, above X; with balance:L a weighted sum of error and time, for
-     *  which the first call measures latency and bandwidth between ranks.
+     *  Option "halo.budget" is the objective: bytes:N minimises the expected error within N bytes, counting all
+     *  exchanges of the last epoch; error:X minimises the bytes such that no layer and direction has an expected error,
+     *  relative to its weighted sum of |x|^2, above X; balance:L minimises a weighted sum of error and time, for which
+     *  the first call measures latency and bandwidth between ranks.
      * \return OK; ERR_ARG (null); ERR_STATE (a pass has begun and not ended; a plan without adaptive bits); ERR_OPTION
-     *         (a budget that cannot be met; error:X only in the first call that chooses, later its rows have 8 bits);
-     *         ERR_NOMEM: the same on all ranks, and bits stay as they were; ERR_PEER.
+     *         (a budget that cannot be met; error:X only in the first call that chooses bits, later its rows have 8
+     *         bits); ERR_NOMEM; ERR_PEER. ERR_OPTION and ERR_NOMEM are the same on all ranks, and bits are unchanged.
      * [one-caller] Collective. Memory during the call: 17 bytes for each sent row, and on rank 0 at most 16 MB, unless
-     * more than 65536 pairs of ranks, layers and directions have rows; measurements are kept, 16 bytes for each rank,
-     * on rank 0 for each pair. Source: AdaQP, section 4. Since 1. */
+     * more than 65536 pairs of ranks, layers and directions have rows. Kept measurements take 16 bytes for each rank,
+     * on rank 0 for each pair of ranks. Source: AdaQP, section 4. Since 1. */
     int32_t (*assign_bits)(graft_plan *plan, graft_error *error);
 
     /** Between begin() and end(): let messages progress, without waiting. Nothing depends on this call; it helps

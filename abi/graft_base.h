@@ -30,7 +30,7 @@
  * is a multiple of 8, and it has no bool, enum, long, size_t or bit-field.
  *
  * GRAFT_INIT(T) is a T with every field zero and `size` set. GRAFT_HAS(T, field) is the size that a T has at least if
- * it has `field`: what the `size` of the other side is compared with before the field is used. */
+ * it has `field`: compare it with the `size` of the other side before using the field. */
 #define GRAFT_HAS(T, field) (offsetof(T, field) + sizeof(((T *)0)->field))
 
 #ifdef __cplusplus
@@ -94,9 +94,9 @@ typedef struct graft_error {
  *              return GRAFT_ERR_FORKED (in a child of the process that opened the context) beside the codes it lists,
  *              and calls with long work GRAFT_ERR_CANCELLED (see graft_api.cancel()),
  *              and GRAFT_ERR_STATE: the object was destroyed, or is of another kind or context; the context was closed;
- *              another call runs in it, in another thread or below this one in a callback. Option "check" decides how
- *              much of this is checked. destroy and close return nothing and accept NULL, and objects that were
- *              destroyed before; during another call they take effect when that one ends.
+ *              another call runs in the context, in another thread or in the caller of a callback. Option "check"
+ *              decides how much is checked. destroy and close return nothing and accept NULL, and objects that were
+ *              destroyed before; during another call they take effect when that call ends.
  * Text         UTF-8. Numbers in option values use a point, whatever the locale of the host. */
 
 GRAFT_EXTERN_C_END

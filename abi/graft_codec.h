@@ -19,7 +19,7 @@ enum {
                                  of 32 elements and more: the mean of many decodings, each with another rotation, is
                                  the row within about 0.3 % of its norm. Narrower rows have a systematic error, because
                                  a rotation of few elements is not random enough; option "halo.codec" = q1 uses MINMAX
-                                 for these */
+                                 for narrower rows */
 };
 
 /** The rounding of an element between two levels. */
@@ -36,28 +36,29 @@ typedef struct graft_codec_error {
     double   nmse;   /**< sum of |x - x'|^2 / |x|^2 for rows x decoded as x'; rows of zeros count as 0 */
     double expected; /**< its theoretical expectation for elements uniformly distributed between levels: for D elements
                          and step S, |x - x'|^2 is D S^2 / 6 with MINMAX and stochastic rounding, D S^2 / 12 with
-                         nearest rounding (1.5 and 3 times that for elements half way between levels), and
-                         (pi / 2 - 1) |x|^2 with ROTATED, for long rows */
+                         nearest rounding (1.5 and 3 times as much for elements half way between levels), and (pi / 2 -
+                         1) |x|^2 with ROTATED, for long rows */
 } graft_codec_error;
 
 /** Rows and their encoded message. Row i of the message begins at byte i * row_bytes(). With 8 bits and fewer it begins
  *  with 4 bytes of parameters, which are rounded before they are used, so both sides use the same values. */
 typedef struct graft_codec_args {
     uint32_t           size;
-    int32_t            bits;     /**< of an element: 32 (unchanged), 16 (bfloat16), 8, 4, 2 or 1 */
+    int32_t            bits;     /**< bits of an element: 32 (unchanged), 16 (bfloat16), 8, 4, 2 or 1 */
     int32_t            code;     /**< GRAFT_CODEC_...; ROTATED needs 1 bit */
     int32_t            rounding; /**< GRAFT_ROUND_...; used by encode() with MINMAX, and with 16 bits */
     int32_t            threads;  /**< 0: option "threads" */
     int32_t            reserved;
-    uint64_t           seed; /**< of the random bits, with epoch and layer; ROTATED needs the same on both sides */
+    uint64_t           seed; /**< seed of the random bits, with epoch and layer; ROTATED needs the same on both sides */
     int64_t            epoch;
     int64_t            layer;
     int64_t            first;         /**< number of the first row: random bits depend on (seed, epoch, layer, row) */
     const graft_dense *rows;          /**< [n x width] F32 or F64. encode() reads it, decode() writes it */
     void              *message;       /**< [message_bytes] encode() writes it, decode() reads it */
     uint64_t           message_bytes; /**< at least n * row_bytes() */
-    int64_t           *unencoded; /**< [n] rows without a code, ascending: see encode(). NULL: such a row is an error */
-    int64_t           *n_unencoded; /**< how many these are, written with it; NULL if unencoded is NULL */
+    int64_t           *unencoded; /**< out, [n] numbers of the rows without a code, ascending: see encode(). NULL: such
+                                       a row is an error */
+    int64_t           *n_unencoded; /**< out, the number of rows without a code; NULL if unencoded is NULL */
     graft_codec_error *error; /**< out of encode(), or NULL: the quantization error, without rows that have no code */
 } graft_codec_args;
 

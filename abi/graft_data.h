@@ -19,7 +19,7 @@ enum { GRAFT_DATASET_SLICE = 1 };
 typedef struct graft_dataset {
     uint32_t           size;
     uint32_t           flags; /**< 0, or GRAFT_DATASET_SLICE: the arrays only have the rows of n_slice vertices from
-                                   first_vertex on; other ranks have the others */
+                                   first_vertex on; other ranks have the remaining rows */
     int64_t            n_vertices; /**< of the whole graph */
     int64_t            n_features;
     int64_t            n_classes;       /**< outputs of a model: classes, or columns of float_targets */
@@ -28,10 +28,10 @@ typedef struct graft_dataset {
                                              feature_zero; NULL if features are sparse. With option batch_size, in one
                                              process, with order=given and without normalize_features, batches read
                                              only the rows that they need, in place: it may be a mapped file.
-                                             Evaluations, predictions and update() read all rows. Of other types than
-                                             F32 batches make floats of the rows that they read, and so do evaluations
-                                             and predictions in blocks of rows (eval.blocks); otherwise a trainer has
-                                             a copy of all rows as floats. update() gives the same type */
+                                             Evaluations, predictions and update() read all rows. Rows of other types
+                                             than F32 are converted to float when batches, and evaluations and
+                                             predictions in blocks of rows (eval.blocks), read them; otherwise a trainer
+                                             copies all rows as floats. update() needs the same type */
     const graft_csr   *sparse_features; /**< [n x n_features] F32 values; NULL if features are dense */
     const int32_t     *labels;          /**< [n] 0 .. n_classes-1, or -1 for unlabelled vertices; or NULL */
     const uint8_t     *targets;         /**< [n x n_classes] 0 or 1, for several classes per vertex; or NULL. If both
@@ -43,17 +43,18 @@ typedef struct graft_dataset {
                                   rank's slice, with or without the flag. `graph` is ignored (graft_train.update() reads
                                   it for new values), and arrays of no rows may be null. Borrowed as long as the
                                   arrays */
-    const graft_dense *float_targets; /**< [n x n_classes] F32: what a regression shall give, n_classes numbers for each
-                                           vertex; NaN where it is not known. NULL: labels or targets, or none */
-    const graft_dense *edge_features; /**< [edges x d] F32, read with option edge_features=array: row e is of entry e of
-                                           the graph, in the order of its col_idx; over ranks, of the slice that `over`
-                                           was made from, with the same d on all ranks. Entries that repeat have a row
-                                           each. With symmetrize a reversed edge that is added has the row of the edge
-                                           that it is made from, an edge that was there keeps its own, and of entries
-                                           that repeat the first one stays. NULL: none. Not borrowed: create(),
-                                           update() and predict() copy it */
+    const graft_dense *float_targets; /**< [n x n_classes] F32 targets of a regression, n_classes numbers for each
+                                           vertex; NaN where a target is unknown. NULL: labels or targets, or none */
+    const graft_dense *edge_features; /**< [edges x d] F32, read with option edge_features=array: row e belongs to entry
+                                           e of the graph, in the order of its col_idx; over ranks, to entry e of the
+                                           slice from which `over` was created. d is the same on all ranks. Repeated
+                                           entries have a row each. With symmetrize an added reverse edge gets the row
+                                           of the original edge, an existing edge keeps its own row, and of repeated
+                                           entries the first one stays. NULL: none. Not borrowed: create(), update() and
+                                           predict() copy it */
     const float *feature_scale; /**< [n_features] with features of U8: x stands for scale (x - zero) of its column,
-                                     rounded after each operation; finite for x from 0 to 255. Copied. Otherwise NULL */
+                                     rounded after each operation; finite for x from 0 to 255. Copied. NULL with
+                                     features of other types */
     const float *feature_zero;  /**< [n_features] the same */
 } graft_dataset;
 
@@ -67,11 +68,11 @@ typedef struct graft_data_interface {
     /** Read a data set.
      *
      * `path` is a folder with
-     *     edges.npy             int32 or int64 [2, edges], row 0 sources and row 1 destinations; or graph.mtx instead
+     *     edges.npy             int32 or int64 [2, edges], row 0 sources and row 1 destinations; or graph.mtx
      *     edge_features.npy     float32 [edges, d], row i for edge i of edges.npy
-     *     features.npy          float32, float16, bfloat16 ('<V2' or '|V2') or uint8 [n, d], of uint8 with
-     *                           feature_scale.npy and feature_zero.npy, float32 [d]; or, if sparse, four files of a
-     *                           CSR matrix: features_csr_indptr.npy int64 [n+1], features_csr_indices.npy int32,
+     *     features.npy          float32, float16, bfloat16 ('<V2' or '|V2') or uint8 [n, d]; uint8 requires
+     *                           feature_scale.npy and feature_zero.npy, float32 [d]; or, if sparse, four files of a CSR
+     *                           matrix: features_csr_indptr.npy int64 [n+1], features_csr_indices.npy int32,
      *                           features_csr_data.npy float32, features_csr_shape.npy int64 [2]
      *     labels.npy            int32 [n], -1 for unlabelled vertices; or uint8 [n, c] for several classes per vertex
      *     targets.npy           instead of labels.npy, for regression: float32 [n] or [n, c], NaN where not known
@@ -100,7 +101,8 @@ typedef struct graft_data_interface {
 
     /** Read a data set in parallel: as open(), but each rank receives a slice of the vertices. Slices are consecutive
      *  in the order of ranks and have about the same number of bytes; concatenated they equal the result of open(), bit
-     *  for bit. n_classes is that of the whole data set. With one rank the slice is all of it, without the flag.
+     *  for bit. n_classes counts the classes of the whole data set. With one rank the slice is the whole data set,
+     *  without the flag.
      *
      *  A rank reads an equal range of edges.npy, or of the bytes of a Matrix Market file (a line belongs to the range
      *  in which it begins), sends edges to the ranks of their rows, and reads the rows of its slice from the other

@@ -1,4 +1,4 @@
-/* "graft.edge/1": gather and scatter of rows by index, and the operators on edges that attention consists of.
+/* "graft.edge/1": gather and scatter of rows by index, and the operators on edges that form attention.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_EDGE_H
 #define GRAFT_EDGE_H
@@ -52,8 +52,8 @@ typedef struct graft_edge {
      * \return as gather_rows().
      * [one-caller] [starts-openmp]. Not collective. Memory: where out is larger than 1 MB and the index long, 8 (n + 1)
      * + count * (4, or 8 from 2^31 on) during the call, to sort the index, so that each row of out is read and written
-     * once; without that memory the result is the same, and slower. For an index that is used more than once see
-     * index_matrix(). Source: SuperGCN 2.1 (index_add). Since 1. */
+     * once; if this memory cannot be allocated, the call is slower, with the same result. For an index that is used
+     * more than once see index_matrix(). Source: SuperGCN 2.1 (index_add). Since 1. */
     int32_t (*index_add)(graft_context *context, const graft_dense *x, const graft_index *index, const graft_dense *out,
                          int32_t threads, graft_error *error);
 
@@ -68,8 +68,8 @@ typedef struct graft_edge {
     int32_t (*sddmm)(graft_context *context, graft_matrix *a, const graft_dense *x, const graft_dense *y,
                      const graft_dense *out, int32_t threads, graft_error *error);
 
-    /** p[e,h] = exp(s[e,h] - max) / sum of the same over the edges of row(e), where max is the largest s of these.
-     *  A score of minus infinity gives 0 if its row has a finite one.
+    /** p[e,h] = exp(s[e,h] - max) / sum of the same over the edges of row(e), where max is the largest s over these
+     *  edges. A score of minus infinity gives 0 if its row has a finite score.
      *
      * \param[in]  s  [edges x heads] scores
      * \param[out] p  [edges x heads]; may be s itself (same data, same stride), else must not overlap it.
@@ -111,7 +111,7 @@ typedef struct graft_edge {
     /** Sort an index once for many additions: create the matrix A [n x count] without values, whose row r has an entry
      *  in column i for each i with index[i] = r, in the order of i. Then graft_mxm.run() with this matrix, B = x, C =
      *  out, GRAFT_PLUS_SECOND and GRAFT_MXM_ACCUMULATE does what index_add() does, except that the rows of x are summed
-     *  before they are added to out. A mean, a maximum, masks and an epilogue are those of run().
+     *  before they are added to out. run() also offers means, maxima, masks and an epilogue.
      *
      * \param[in]  index   Each in 0 .. n-1. Not used after the call.
      * \param[out] matrix  For graft_mxm.matrix_destroy(); unchanged on failure.

@@ -23,12 +23,12 @@ typedef struct graft_slice {
     const graft_csr *rows;  /**< [m x n_vertices] row i holds the vertices from which first_row + i gathers; NULL: m
                                  is 0. The type of values, or their absence, is the same on all ranks with edges */
     const int32_t   *owner; /**< [m] the rank that will own each vertex, or NULL: chosen by option "partition". Either
-                                 all ranks with rows pass it, or none does */
+                                 all ranks with rows pass `owner`, or none does */
     const uint8_t   *train_mask; /**< [m] nonzero for training vertices, which stream, metis and auto distribute evenly;
                                    NULL: this slice has none */
 } graft_slice;
 
-/** Sizes of the part of a rank, or of the whole graph. Edges are those of owned rows. */
+/** Sizes of the part of a rank, or of the whole graph. A rank's edges are the entries of its owned rows. */
 typedef struct graft_graph_info {
     uint32_t size;
     int32_t  rank;             /**< -1: all ranks */
@@ -44,8 +44,8 @@ typedef struct graft_graph_info {
 
 /** The direction of redistribute(). */
 enum {
-    GRAFT_TO_OWNERS = 1, /**< from the order of slices to that of owners, for features and labels */
-    GRAFT_TO_SLICES = 2  /**< from the order of owners to that of slices, for predictions */
+    GRAFT_TO_OWNERS = 1, /**< from the order of slices to the order of owners, for features and labels */
+    GRAFT_TO_SLICES = 2  /**< from the order of owners to the order of slices, for predictions */
 };
 
 /** Rows of bytes, one for each vertex, that are redistributed. */
@@ -82,40 +82,41 @@ typedef struct graft_graphs {
      *      auto    block, hash, stream or metis, whichever has the shortest predicted epochs. The
      *              prediction uses options model, layers, hidden, threads, halo.cover and halo.codec of rank 0, and
      *              latency and bandwidth that are measured; it assumes a speed of computation, and ignores widths of
-     *              features and classes, row_masks, overlap and shared machines. metis is left out, and explain() says
-     *              why, without its program or if that fails. Graphs that are too large for METIS, or for the memory
+     *              features and classes, row_masks, overlap and shared machines. If its program is missing or fails,
+     *              metis is left out, and explain() says why. Graphs that are too large for METIS, or for the memory
      *              available to rank 0, are partitioned by stream
      *  For metis and auto rank 0 holds the structure of the whole graph for a while, and may take longer than
      *  halo.timeout, because it keeps notifying the waiting ranks. explain() has a line on how owners were found; for
-     *  these two methods it is also in the log of rank 0.
+     *  metis and auto the log of rank 0 has it too.
      *
-     *  Option "parallel" says what ranks share in the sums over neighbours of a trainer: with partition (the default)
-     *  vertices; with feature all ranks share the columns: rank i of m sums columns floor(d i / m) to
-     *  floor(d (i + 1) / m) - 1 of all vertices (MixGCN, section 3.1.2); with grid each group of "parallel.columns"
-     *  ranks that follow each other has a part and shares its columns, and the groups exchange boundary rows. For all
-     *  else each rank owns rows, those of a group being dealt to its ranks, unless `partition` is given. A trainer then
-     *  sends 4 n d (m-1)/m bytes in each of two transposes of a sum, n being the vertices that have neighbours, and a
-     *  rank has the edges of all vertices of its group; with option "feature.graph" = stream, of those inside the group
-     *  only the ones of its own vertices, while blocks of others travel in each sum: 4 bytes a row and an edge, and 4 a
-     *  value, to each other rank of the group. Between groups maxima exchange the rows of the halo, without row masks.
-     *  With option "halo.staleness" each transpose is of the epoch before, so a sum adds up rows that are two epochs
-     *  old. ERR_OPTION if the columns do not divide the ranks; trainers of gat, and with adaptive widths, are refused.
-     *  With auto rank 0 compares all numbers of columns that divide the ranks, by the
+     *  Option "parallel" says how ranks divide the sums over neighbours of a trainer. With partition (the default) they
+     *  divide the vertices. With feature all ranks divide the columns: rank i of m sums columns floor(d i / m) to
+     *  floor(d (i + 1) / m) - 1 of all vertices (MixGCN, section 3.1.2). With grid each group of "parallel.columns"
+     *  consecutive ranks has a part of the vertices and divides the columns, and the groups exchange boundary rows. For
+     *  all other work each rank owns rows: the rows of a group are dealt to its ranks, unless `partition` is given. A
+     *  trainer then sends 4 n d (m-1)/m bytes in each of two transposes of a sum, n being the vertices that have
+     *  neighbours, and a rank has the edges of all vertices of its group; with option "feature.graph" = stream, a rank
+     *  stores only the edges of its own vertices inside the group, and each sum sends blocks of edges to each other
+     *  rank of the group: 4 bytes a row and an edge, and 4 a value. Between groups maxima exchange the rows of the
+     *  halo, without row masks. With option "halo.staleness" each transpose uses rows of the previous epoch, so a sum
+     *  adds rows that are two epochs old. ERR_OPTION if the columns do not divide the ranks; trainers of gat, and with
+     *  adaptive widths, are refused. With auto rank 0 compares all numbers of columns that divide the ranks, by the
      *  prediction of `partition`=auto with measured rates of network, sums and dense products, and the minimum vertex
-     *  covers between the parts, and takes the fastest whose edges memory.limit allows; explain() has a table. It
-     *  shares rows for gat, maxima, stale rows and adaptive widths, with fewer than 8 bits, and for a graph too large
-     *  for rank 0. ERR_OPTION with "partition.file".
+     *  covers between the parts, and takes the fastest whose edges memory.limit allows; explain() has a table. auto
+     *  divides the vertices for gat, maxima, stale rows and adaptive widths, with fewer than 8 bits, and for a graph
+     *  too large for rank 0. ERR_OPTION with "partition.file".
      *
      *  Option "partition.file" names a file with owners. If it exists, it replaces `partition`; it must be of this
      *  graph (the same edges in any slices; values do not count) and have as many parts as there are ranks, or groups
-     *  of ranks that get their part dealt. Otherwise the owners are written to it. Only rank 0 opens the file. With
-     *  slice->owner it is not used.
+     *  of ranks to which a part is dealt. If the file does not exist, the owners are written to it. Only rank 0 opens
+     *  the file. With slice->owner it is not used.
      *
-     *  Option "partition.refine" improves the partition of any method or file, in so many rounds at most: all ranks
-     *  move vertices to the part with most of their neighbours. The number of cut edges never grows, and a part gets no
-     *  vertex beyond 1.05 times the mean of vertices, edges or training vertices. The rounds end when one gains less
-     *  than a thousandth. Only the rows of the graph are followed, so it should be symmetric. With slice->owner it is
-     *  not used. A file that is written has the refined owners; one that is read is refined again.
+     *  Option "partition.refine" is the largest number of rounds that improve the partition of any method or file: all
+     *  ranks move vertices to the part with most of their neighbours. The number of cut edges never grows, and a part
+     *  gets no vertex beyond 1.05 times the mean of vertices, edges or training vertices. The rounds end when a round
+     *  gains less than a thousandth. Only the rows of the graph are followed, so it should be symmetric. With
+     *  slice->owner it is not used. A written file has the refined owners. The partition of a file that is read is
+     *  refined again.
      *
      * \param[in]  transport  Borrowed until destroy(); graphs of one context may share it. NULL: one rank.
      * \param[in]  slice      Read during the call.
@@ -132,26 +133,26 @@ typedef struct graft_graphs {
      *         invalid context or transport are returned on this rank only.
      * [one-caller] [starts-openmp]. Collective over the transport. Memory in bytes, with E edges of V value bytes in n
      * owned rows: 24 n + E (4 + V), with values E / 8, 12 for each vertex of the slice and 4 for each halo vertex;
-     * during the call up to E (32 + 2 V) more, and as much for the edges of the slice. stream needs before that 16 for
-     * each edge to another slice; then 4 for each edge and 8 for each vertex of the slice, 16 for each of its
-     * neighbours in other slices, and 8 for each pair of a vertex and another rank that has it as a neighbour; so does
-     * partition.refine. metis and auto need before that 4 for each edge and 9 for each vertex of the slice, and 2 MiB;
-     * rank 0 also 4 for each edge and 45 for each vertex of the graph; the program 16 for each edge and 40 for each
-     * vertex, with 64-bit indices of METIS 32 and 56, and what METIS allocates. A file needs 4 for each vertex on
-     * rank 0.
-     * Since 1. */
+     * during the call up to E (32 + 2 V) more, and as much for the edges of the slice. Before that, stream needs 16 for
+     * each edge to another slice; then stream and partition.refine need 4 for each edge and 8 for each vertex of the
+     * slice, 16 for each neighbour in other slices, and 8 for each pair of a vertex and another rank that has it as a
+     * neighbour. Before that, metis and auto need 4 for each edge and 9 for each vertex of the slice, and 2 MiB; rank 0
+     * also 4 for each edge and 45 for each vertex of the graph; the program 16 for each edge and 40 for each vertex,
+     * with 64-bit indices of METIS 32 and 56, and what METIS allocates. A file needs 4 for each vertex on rank 0. Since
+     * 1. */
     int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_slice *slice,
                       graft_graph **graph, graft_error *error);
 
-    /** Report the sizes of the part of rank `rank`, or with -1 of the whole graph. Each rank knows all of them.
+    /** Report the sizes of the part of rank `rank`, or with -1 of the whole graph. Each rank knows the sizes of all
+     *  ranks.
      * \return OK; ERR_ARG (null, no such rank). [one-caller] Not collective. Memory: none. Since 1. */
     int32_t (*info)(const graft_graph *graph, int32_t rank, graft_graph_info *info, graft_error *error);
 
     /** Return the vertices that this rank owns, [n_owned] in ascending order, owned by the graph; NULL for NULL. Row i
-     *  of an array in the order of owners belongs to the i-th of them. [one-caller] Not collective. Since 1. */
+     *  of an array in the order of owners belongs to the i-th owned vertex. [one-caller] Not collective. Since 1. */
     const int64_t *(*owned)(const graft_graph *graph);
 
-    /** Redistribute one row of bytes per vertex from the order of slices to that of owners, or back.
+    /** Redistribute one row of bytes per vertex from the order of slices to the order of owners, or back.
      * \return OK; ERR_ARG (null, an unknown direction, a stride below row_bytes, overlap, ranks that disagree);
      *         ERR_NOMEM; ERR_PEER, after which `to` may have been written.
      * [one-caller]. Collective. Memory during the call: the bytes of the rows, but at most 64 MiB, or 64 bytes for each

@@ -12,11 +12,11 @@ GRAFT_EXTERN_C_BEGIN
 
 typedef struct graft_halo graft_halo;
 
-/** What one rank has. All arrays are owned by the halo. Rows of the halo are in the order of the ranks that own their
- *  vertices, and of one owner in the order of the vertices. */
+/** The halo of one rank. All arrays are owned by the halo. Rows of the halo are sorted by the owner of their vertex,
+ *  and then by vertex. */
 typedef struct graft_halo_info {
     uint32_t       size;
-    int32_t        n_neighbours; /**< ranks that it sends rows to, or receives rows from */
+    int32_t        n_neighbours; /**< ranks to which it sends rows, or from which it receives rows */
     int64_t        n_owned;      /**< vertices that it owns */
     int64_t        n_halo;       /**< rows of its halo */
     int64_t        n_sent;       /**< rows that it sends for the halos of other ranks */
@@ -25,19 +25,19 @@ typedef struct graft_halo_info {
     const int64_t
         *receive_start;        /**< [n_neighbours + 1] rows receive_start[i] to receive_start[i + 1] - 1 of the halo are
                                        owned by neighbour[i] */
-    const int64_t *send_start; /**< [n_neighbours + 1] the same of the rows that it sends */
-    const int32_t *send_row;   /**< [n_sent] which of its owned vertices each of them is */
-    int64_t        bytes;      /**< memory beside that of the graph */
-    int64_t        passes;     /**< completed */
+    const int64_t *send_start; /**< [n_neighbours + 1] the same for sent rows */
+    const int32_t *send_row;   /**< [n_sent] the number of each sent row among the owned vertices */
+    int64_t        bytes;      /**< memory of the halo, without the graph */
+    int64_t        passes;     /**< completed passes */
 } graft_halo_info;
 
 enum {
-    GRAFT_HALO_SUM = 1u,  /**< from the rows of the halo to their owners, which add them */
+    GRAFT_HALO_SUM = 1u,  /**< send rows of the halo to their owners, which add them */
     GRAFT_HALO_EXACT = 2u /**< send rows unquantized whatever option "halo.codec" says */
 };
 
 /** One pass; see begin(). Flags, type and width are the same on all ranks: frames carry them, and a difference ends in
- *  ERR_PEER. The structs are borrowed for the call, the elements that a pass writes until end(). */
+ *  ERR_PEER. The structs are borrowed for the call, and the elements that a pass writes until end(). */
 typedef struct graft_halo_args {
     uint32_t           size;
     uint32_t           flags;   /**< GRAFT_HALO_... */
@@ -52,8 +52,8 @@ typedef struct graft_halos {
     uint32_t size;
     uint32_t reserved;
 
-    /** Create a halo: each rank tells the others which of their rows it needs. A graph may have several, each with a
-     *  pass of its own under way.
+    /** Create a halo: each rank tells the others which of their rows it needs. A graph may have several halos, whose
+     *  passes may overlap in time.
      *
      * \param[in]  graph  Stays allocated as long as its halos, even if it is destroyed before them.
      * \param[out] halo   Unchanged on failure.
@@ -68,9 +68,9 @@ typedef struct graft_halos {
     int32_t (*info)(const graft_halo *halo, graft_halo_info *info, graft_error *error);
 
     /** Return the rows of this rank as one matrix, [n_owned x n_owned + n_halo]: column j < n_owned is owned vertex j,
-     *  and column n_owned + k is row k of the halo. Entries of a row are those of owned columns and then those of the
-     *  halo, each in the order of the slice; index_type is GRAFT_I32; values are those of the graph, if it has any. For
-     *  graft_mxm.matrix_create(), whose matrix must be destroyed before the halo.
+     *  and column n_owned + k is row k of the halo. A row has its entries in owned columns first, and then its entries
+     *  in columns of the halo, each in the order of the slice. index_type is GRAFT_I32; values are the values of the
+     *  graph, if it has any. For graft_mxm.matrix_create(), whose matrix must be destroyed before the halo.
      *
      * \param[out] matrix  A struct with its size set; its arrays are owned by the halo. Unchanged on failure.
      * \return OK; ERR_ARG (null); ERR_UNSUPPORTED (n_owned + n_halo exceeds 2147483647); ERR_NOMEM.
@@ -83,14 +83,14 @@ typedef struct graft_halos {
      *      flags 0          halo[k]  = owned[v] of the rank that owns the vertex v of row k
      *      GRAFT_HALO_SUM   owned[v] = owned[v] + the sum of halo[k] of all ranks that have v in their halo
      *
-     *  begin() reads and sends the rows, which may change afterwards; end() writes the others. Between the two calls
+     *  begin() reads and sends rows, which may change afterwards; end() writes the received rows. Between the two calls
      *  the host may do other work, and passes of other halos and plans. Options "halo.codec", "halo.rounding" and
      *  "halo.nonfinite" apply as they were at create() (SUM: "halo.codec" of the backward pass); adaptive rows have 8
      *  bits. Option "halo.staleness" does not apply.
      *
      * \return OK; ERR_ARG (null, unknown flags, shapes, types, strides, overlap); ERR_STATE (a pass has begun and not
-     *         ended). These are returned on this rank only: nothing was sent, and other ranks that begin the pass wait
-     *         for this one. ERR_PEER is the same on all ranks, also if memory fails (with one rank: ERR_NOMEM).
+     *         ended). These codes are returned on this rank only: nothing was sent, and other ranks that begin the pass
+     * wait for this rank. ERR_PEER is the same on all ranks, also if memory fails (with one rank: ERR_NOMEM).
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each halo. Memory: buffers for the
      * rows of both sides, kept for the next pass; none if they are large enough. Since 1. */
     int32_t (*begin)(graft_halo *halo, const graft_halo_args *args, graft_error *error);

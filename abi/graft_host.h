@@ -16,7 +16,7 @@ enum {
      *  starts. Set-user-ID and set-group-ID programs always behave as if this were set. */
     GRAFT_HOST_NO_ENVIRONMENT = 1,
     /** The host starts the libraries behind modules itself, such as GraphBLAS with GrB_init(). Modules use them once
-     *  the host has started them, and never start them. For hosts that load one after graft_open(). */
+     *  the host has started them, and never start them. For hosts that load such a library after graft_open(). */
     GRAFT_HOST_STARTS_LIBRARIES = 2
 };
 
@@ -41,7 +41,7 @@ typedef struct graft_host {
     /** Return an extension of the host by id ("name/revision"), or NULL if the host does not have it. */
     const void *(*extension)(void *self, const char *id);
 
-    uint64_t flags; /**< 0, or GRAFT_HOST_... A library that does not know one refuses to open */
+    uint64_t flags; /**< 0, or GRAFT_HOST_... A library that does not know a flag refuses to open */
 } graft_host;
 
 /** One instance of the library: its options, modules and objects. Contexts share nothing. */
@@ -63,7 +63,7 @@ typedef struct graft_option {
     const char *value;         /**< the value now; valid until the next set() of this key */
     const char *help;          /**< one line */
 
-    const char        *group; /**< the part of the list that it belongs to, such as "training" */
+    const char        *group; /**< the group of options, such as "training" */
     const char        *needs; /**< when it has an effect, such as "model=gat" or "processes>1"; empty: always */
     graft_option_scope scope;
     int32_t            usual; /**< 1: of interest to most users; 0: for experts */
@@ -80,7 +80,7 @@ typedef struct graft_module_entry {
     const char *path;   /**< the file that it was loaded from; empty for built-ins */
     const char *detail; /**< a description of a loaded module, or the reason why it is unusable */
 
-    int32_t preference; /**< what "auto" orders by: see graft_module.h */
+    int32_t preference; /**< the order in which "auto" tries modules: see graft_module.h */
     int32_t noted;      /**< 1: the file has a note; 0: it has none, or is built in */
 } graft_module_entry;
 
@@ -89,7 +89,7 @@ typedef struct graft_api {
     uint32_t       size;
     uint32_t       abi;     /**< the negotiated version: the largest that both sides know */
     const char    *version; /**< release of the library, such as "0.1.0" */
-    graft_context *context; /**< first argument of everything below */
+    graft_context *context; /**< first argument of all calls of the context */
 
     /** Free the context and everything that it owns. Objects created in it should have been destroyed. If some were
      *  not, a line in the log counts them by type, and the context is freed with the last of them: until then their
@@ -105,11 +105,10 @@ typedef struct graft_api {
     const void *(*get_interface)(graft_context *context, const char *id);
 
     /** Set an option. Options also take their first value from the environment: "mxm.kernel" from GRAFT_MXM_KERNEL (see
-     *  GRAFT_HOST_NO_ENVIRONMENT). The field `live` of graft_option says when an option is read. While an object of the
-     *  context is alive that has read an option which is not live, the option cannot be set to another value. Options
-     *  of group "partition" and halo.timeout are read by graphs, the others by trainers, and those of group "halo
-     *  exchange" and seed also by plans and halos. (Of `live` options of that group plans and halos keep what they had
-     *  at create(); only trainers read them again.)
+     *  GRAFT_HOST_NO_ENVIRONMENT). The field `live` of graft_option says when an option is read. An option that is not
+     *  live cannot be set to another value while an object of the context that has read it is alive. Graphs read group
+     *  "partition" and halo.timeout, networks and streams group "mesh models", and trainers the other groups. Plans and
+     *  halos read seed and group "halo exchange" at create() only, also its `live` options.
      *  \return OK; ERR_ARG (null); ERR_OPTION (an unknown key, with the nearest one in the message, or a value out of
      *          range); ERR_STATE (an object keeps another value; the option is as before); ERR_NOMEM.
      *          [one-caller] Not collective. Since 1. */
@@ -120,9 +119,9 @@ typedef struct graft_api {
     int32_t (*option_info)(graft_context *context, int32_t index, graft_option *option, graft_error *error);
 
     /** Load one module file now. Modules named graft_KIND_NAME.so in the folders of option "module.path", beside
-     *  libgraft.so, or in the folder `graft` there need no such call: they are found, and loaded when first needed. Of
-     *  several files of one name the first counts, in this order of folders; setting "module.path" searches anew, and
-     *  leaves a module that is in use. A file that is already in use stays as it is.
+     *  libgraft.so, or in the folder `graft` there need no such call: they are found, and loaded when first needed. If
+     *  several files have the same name, the first one in this order of folders is used. Setting "module.path" starts a
+     *  new search, except for modules in use. Loading a file that is in use has no effect.
      *  \return OK; ERR_ARG (null); ERR_NOT_FOUND (no such file); ERR_MODULE (not a Graft module); ERR_VERSION (the
      *          version ranges do not overlap); ERR_STATE (a module of this name is built in, or in use);
      *          ERR_UNSUPPORTED (it needs another processor); ERR_NOMEM; the status with which the module refuses.
@@ -134,16 +133,16 @@ typedef struct graft_api {
     int32_t (*module_info)(graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error);
 
     /** Ask to cancel the call that runs in this context, or the next one: an atomic store, also legal in a signal
-     *  handler and in the log callback. The request is heard by calls of create(), by epoch(), and by all calls over
-     *  ranks that agree on errors; others complete. The call that hears it returns ERR_CANCELLED, on all ranks with the
-     *  same message and the rank that was asked in error->rank, and the request is over.
+     *  handler and in the log callback. create(), epoch(), and all calls over ranks that agree on errors check for the
+     *  request; other calls complete. The call that finds the request returns ERR_CANCELLED, on all ranks with the same
+     *  message and the requesting rank in error->rank, and clears the request.
      *
-     *  In one process it is heard between the steps of create() and between the layers of epoch(); over ranks where the
-     *  ranks agree: between the steps of create(), while METIS runs (within 2 seconds), and before weights change in
-     *  epoch(). After a cancelled create() nothing is left. A cancelled epoch() leaves weights, optimiser and epoch as
-     *  they were, and the next one gives the bits that it would have given. A request that comes too late ends the next
-     *  call that hears it; so does one that comes while epoch() repeats epochs (option on_nonfinite=restore), for these
-     *  are completed first. NULL is legal. [any-thread] Not collective. Since 1. */
+     *  One process checks between the steps of create() and between the layers of epoch(). Ranks check where they
+     *  agree: between the steps of create(), while METIS runs (within 2 seconds), and before weights change in epoch().
+     *  A cancelled create() creates nothing. A cancelled epoch() leaves weights, optimiser and epoch as they were, and
+     *  the next epoch() gives the bits that the cancelled one would have given. A request that comes too late ends the
+     *  next call that checks for it. The same holds while epoch() repeats epochs (option on_nonfinite=restore), because
+     *  these are completed first. NULL is legal. [any-thread] Not collective. Since 1. */
     void (*cancel)(graft_context *context);
 } graft_api;
 

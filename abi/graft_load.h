@@ -35,7 +35,7 @@ static inline __attribute__((unused)) int32_t graft_load_refuse(graft_error *err
  * \param[out] api    As for graft_open(). Unchanged on failure.
  * \param[out] error  Optional.
  * \return the codes of graft_open(); ERR_NOT_FOUND (it cannot be loaded: the message quotes the dynamic linker);
- *         ERR_VERSION (it exports no graft_open, or its table of calls is shorter than that of the first release).
+ *         ERR_VERSION (it exports no graft_open, or its table of calls is shorter than in the first release).
  * Threads: [any-thread]. Not collective. The library stays loaded until the process ends (-z nodelete), so there is
  * nothing to unload. Keeps errno. Since 1. */
 static inline __attribute__((unused)) int32_t graft_load(const char *path, const graft_host *host,

@@ -40,9 +40,9 @@ typedef struct graft_csr {
     const void    *col_idx; /**< [row_ptr[n_rows]] each in 0 .. n_cols-1 */
     const void    *values;  /**< [row_ptr[n_rows]] finite, or NULL: every value is 1 */
 
-    const int32_t *row_ptr_32; /**< row_ptr in 32 bits, as scipy, PETSc and MKL have it; row_ptr is NULL then. The
-                                    library makes a 64-bit copy of it, 8 bytes a row, and of nothing else: entries
-                                    stay borrowed. Kernels always see row_ptr, and NULL here */
+    const int32_t *row_ptr_32; /**< 32-bit row pointers, as in scipy, PETSc and MKL; row_ptr is then NULL. The library
+                                    copies them to 64 bits, 8 bytes a row; entries stay borrowed. Kernels always get
+                                    row_ptr, and NULL here */
 } graft_csr;
 
 /** A dense row-major matrix, borrowed. */

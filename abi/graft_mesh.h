@@ -1,5 +1,5 @@
-/* "graft.mesh/1": the mesh of a simulation over ranks, from the arrays that the solver has. Networks (graft_network.h)
- * compute on it.
+/* "graft.mesh/1": the mesh of a simulation over ranks, created from the arrays of the solver. Networks
+ * (graft_network.h) compute on it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_MESH_H
 #define GRAFT_MESH_H
@@ -28,7 +28,7 @@ typedef struct graft_field {
 /** How nodes are spread over ranks.
  *
  *     GHOSTS  Each node has one owner. A rank has rows for its own nodes, and for nodes of others that its cells or
- *             edges touch (ghosts). Values of ghosts are neither read nor written: they travel inside.
+ *             edges touch (ghosts). Values of ghosts are neither read nor written; the library exchanges them.
  *     SHARED  A node that several ranks touch has a row on each of them (finite and spectral elements), and counts 1 /
  *             (ranks that have it) in losses and statistics. An edge that several ranks have counts likewise in sums.
  *             Values of the copies are equal before a call, and bit for bit after it. Several rows of one rank with
@@ -36,8 +36,8 @@ typedef struct graft_field {
 typedef int32_t graft_mesh_kind;
 enum { GRAFT_MESH_GHOSTS = 1, GRAFT_MESH_SHARED = 2 };
 
-/** Types of cells, as VTK numbers them. The edges of a cell are those of the polygon or solid, in the order of nodes of
- *  VTK; two nodes of an edge are joined in both directions. */
+/** Types of cells, as VTK numbers them. The edges of a cell are the edges of its polygon or solid, with nodes in the
+ *  order of VTK. Each one gives two directed edges. */
 enum {
     GRAFT_CELL_LINE = 3,
     GRAFT_CELL_TRIANGLE = 5,
@@ -48,8 +48,8 @@ enum {
     GRAFT_CELL_PYRAMID = 14
 };
 
-/** What one rank has of a mesh. All arrays are read during create() only. Numbers of nodes in cells and edges are rows
- *  of this rank, from `index_base` on. Exactly one of cells and edges is given, and may be empty on some ranks. */
+/** The part of a mesh on one rank. All arrays are read during create() only. Numbers of nodes in cells and edges are
+ *  rows of this rank, from `index_base` on. Exactly one of cells and edges is given, and may be empty on some ranks. */
 typedef struct graft_mesh_args {
     uint32_t           size;
     graft_mesh_kind    kind;        /**< the same on all ranks, as are dim, periods and which arrays are given */
@@ -58,8 +58,8 @@ typedef struct graft_mesh_args {
     int64_t            n_rows;      /**< 0 or more */
     const graft_field *coordinates; /**< [n_rows x dim] finite */
     const void        *ids;         /**< [n_rows] global ids of nodes, at least 0; NULL with one rank: the rows */
-    const int32_t     *owners;      /**< [n_rows] rank that owns each node; NULL with GHOSTS: of the ranks that have a
-                                         node the lowest. With SHARED it must be NULL */
+    const int32_t     *owners;      /**< [n_rows] rank that owns each node; NULL with GHOSTS: the lowest rank that has
+                                         the node owns it. With SHARED it must be NULL */
     graft_dtype        id_type;     /**< GRAFT_I32 or GRAFT_I64 */
     graft_dtype        index_type;  /**< of cell_nodes or edges: GRAFT_I32 or GRAFT_I64 */
     int64_t            n_cells;
@@ -68,19 +68,19 @@ typedef struct graft_mesh_args {
     int32_t            reserved;
     const void        *cell_nodes;   /**< rows of the nodes of each cell, cell by cell */
     int64_t            n_edges;      /**< directed edges */
-    const void        *edge_sources; /**< [n_edges] rows; edges that repeat are one; loops are an error */
+    const void        *edge_sources; /**< [n_edges] rows; repeated edges count once; loops are an error */
     const void        *edge_targets; /**< [n_edges] rows */
-    double             period[3];    /**< of each coordinate in a periodic direction, else 0: relative positions are
-                                          those of the nearest image. Such a direction needs three cells at least */
+    double             period[3];    /**< of each coordinate in a periodic direction, else 0: relative positions refer
+                                          to the nearest image. A periodic direction needs at least three cells */
 } graft_mesh_args;
 
 /** Sizes, of one rank or of all. */
 typedef struct graft_mesh_info {
     uint32_t size;
     int32_t  n_neighbours; /**< ranks with which it exchanges rows; all ranks: the largest number */
-    int64_t  n_nodes;      /**< nodes that it computes: its own (GHOSTS), or all that it has (SHARED). All ranks: of the
-                                mesh, each counted once */
-    int64_t  n_edges;      /**< directed edges to these nodes; all ranks: each counted once */
+    int64_t  n_nodes;      /**< nodes that the rank computes: owned nodes (GHOSTS), or all its nodes (SHARED). All
+                                ranks: nodes of the mesh, each counted once */
+    int64_t  n_edges;      /**< directed edges to computed nodes; all ranks: each counted once */
     int64_t  n_halo;       /**< rows that it receives in an exchange; all ranks: the sum */
     int64_t  bytes;        /**< memory of the mesh; all ranks: the sum */
     double   longest;      /**< length of the longest edge of all ranks */
@@ -94,15 +94,16 @@ typedef struct graft_mesh_view {
     const int32_t *node_of;     /**< [n_rows] the node of each row of the host; -1: a ghost */
     const int32_t *row_of;      /**< [n_nodes] the row of the host that is read */
     const int64_t *id;          /**< [n_nodes] */
-    const double  *node_weight; /**< [n_nodes] 1 / ranks that have it; NULL: all 1 */
+    const double  *node_weight; /**< [n_nodes] 1 / number of ranks that have the node; NULL: all 1 */
     const int64_t *row_ptr;     /**< [n_nodes + 1] edges to node i are row_ptr[i] to row_ptr[i + 1] - 1, by the id of
                                      their source */
     const int32_t *source;      /**< [n_edges] nodes; from n_nodes on halo row source - n_nodes (GHOSTS) */
-    const int32_t *edge_ranks;  /**< [n_edges] how many ranks have it; its weight is 1 / ranks; NULL: one */
-    const double  *position;   /**< [n_sources x dim] coordinates, in the halo those of the owner. The relative position
-                                     of an edge is that of its source less that of its target, of the nearest image */
-    const int64_t *halo_start; /**< [ranks + 1] rows of the halo from rank q are halo_start[q] to [q + 1] - 1 */
-    const int32_t *halo_node;  /**< [n_halo] the number of each among the nodes of its rank */
+    const int32_t *edge_ranks;  /**< [n_edges] number of ranks that have the edge, whose weight is 1 / ranks; NULL:
+                                     one */
+    const double  *position;    /**< [n_sources x dim] coordinates; rows of the halo come from the owner. The relative
+                                     position of an edge is its source minus its target, for the nearest image */
+    const int64_t *halo_start;  /**< [ranks + 1] rows of the halo from rank q are halo_start[q] to [q + 1] - 1 */
+    const int32_t *halo_node;   /**< [n_halo] the number of each halo node among the nodes of its owner */
 } graft_mesh_view;
 
 typedef struct graft_meshes {
@@ -110,10 +111,9 @@ typedef struct graft_meshes {
     uint32_t reserved;
 
     /** Create a mesh. Ranks compare the boxes around their nodes, and then exchange ids with ranks whose boxes meet
-     *  only. With GHOSTS each edge goes to the owner of its target, if that rank does not have it. That no two ranks
-     *  have one id at places which are far apart is checked for one id in 16, which are sent to ranks anywhere; with
-     *  option check=full for all. A mistake of few ids that is not noticed makes a node of each place: then n_nodes of
-     *  info(), of all ranks, is more than there are ids.
+     *  only. With GHOSTS an edge is sent to the owner of its target unless that rank has it. To find an id that is used
+     *  at two places, distant ranks compare one id in 16, with option check=full every id. If such an id is not found,
+     *  each place becomes a node, and n_nodes of all ranks exceeds the number of ids.
      * \param[in]  transport  Borrowed until destroy(). NULL: one rank.
      * \param[out] mesh       Unchanged on failure.
      * \return OK; ERR_ARG (null, strides, types, dim, ranks that disagree); ERR_FORMAT (an id that is negative or
@@ -122,10 +122,9 @@ typedef struct graft_meshes {
      *         node, two owners of a node, an edge as long as half a period: the message has rank, row and what was
      *         found); ERR_UNSUPPORTED (2147483647 rows or edges of a rank, or more); ERR_NOMEM; ERR_PEER. The same on
      *         all ranks, but for a null context or an invalid transport.
-     * Options that a mesh reads: halo.timeout, which its networks have too, threads and check.
-     * [one-caller] [starts-openmp]. Collective. Memory: see info(); while it runs up to three times the bytes of the
-     * arrays given, and 32 + 16 dim bytes for each node in the box of another rank. Source: nekRS-ML, plugin gnn, for
-     * SHARED. Since 1. */
+     * A mesh reads options halo.timeout (also for its networks), threads and check. [one-caller] [starts-openmp].
+     * Collective. Memory: see info(); while it runs up to three times the bytes of the arrays given, and 32 + 16 dim
+     * bytes for each node in the box of another rank. Source: nekRS-ML, plugin gnn, for SHARED. Since 1. */
     int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_mesh_args *args,
                       graft_mesh **mesh, graft_error *error);
 

@@ -1,4 +1,4 @@
-/* "graft.model/1": models, what they compute, and what is left of one without a trainer: weights in files, predictions.
+/* "graft.model/1": formulas of models, and models without a trainer: weights in files, predictions.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_MODEL_H
 #define GRAFT_MODEL_H
@@ -20,9 +20,9 @@ GRAFT_EXTERN_C_BEGIN
  *
  * With aggregator=sum sage has A in the place of D^-1 A. With max column j of row v of D^-1 A H_l is the largest
  * H_l(u, j) of all neighbours u, 0 if v has none (pooling of Hamilton et al. 2017, section 3.3, without a layer before
- * it). Values of A are not used. A gradient goes to the neighbour that gave the maximum; of equal ones to the first of
- * the row, where over ranks those of the same rank come first. Ranks then exchange rows of neighbours, as for gat, and
- * no sums; row_masks has no effect over them. max needs dense features and no label_rate; sparse_input=auto makes
+ * it). Values of A are not used. A gradient goes to the neighbour that gave the maximum; among equal neighbours to the
+ * first of the row, where over ranks owned vertices come first. Over ranks, max exchanges rows of neighbours, as gat
+ * does, and no sums, and row_masks has no effect. max needs dense features and no label_rate; sparse_input=auto makes
  * features dense.
  *
  *     H_{l+1} = dropout(act(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
@@ -30,15 +30,15 @@ GRAFT_EXTERN_C_BEGIN
  * act is option `activation`: ReLU, or ELU(x) = x if x > 0, else e^x - 1 (Clevert et al. 2016). gin has ReLU inside of
  * a layer in any case. The norm is LayerNorm, for each vertex over its row (Ba et al. 2016), with gain and shift; or
  * BatchNorm, see below. With norm_order=after_dropout it is H_{l+1} = act(norm(dropout(Z_l))), the order of SuperGCN
- * and AdaQP. With option residual a hidden layer l > 0 that is as wide as its input adds it, H_{l+1} = ... + H_l (Kipf
- * and Welling 2017, eq. 14); create() returns ERR_OPTION if there is no such layer among three or more. With option
- * jumping layer L-1 > 1 reads all hidden layers (jumping knowledge, Xu et al. 2018): with cat (H_1 | ... | H_{L-1}) in
- * the place of H_{L-1}, with max the largest of them for each element; then ERR_OPTION unless they are equally wide.
+ * and AdaQP. With option residual a hidden layer l > 0 that is as wide as its input adds its input, H_{l+1} = ... + H_l
+ * (Kipf and Welling 2017, eq. 14); create() returns ERR_OPTION if there is no such layer among three or more. With
+ * option jumping layer L-1 > 1 reads all hidden layers (jumping knowledge, Xu et al. 2018): with cat (H_1 | ... |
+ * H_{L-1}) for H_{L-1}, with max their element-wise maximum (ERR_OPTION unless equally wide).
  *
  * BatchNorm (Ioffe and Szegedy 2015, as PyTorch's BatchNorm1d) is z' = gain (z - m) / sqrt(s + 1e-5) + shift for each
  * column of Z_l. In a step m and s are its mean and biased variance over all vertices, so a step computes all rows of
- * the hidden layers; row_masks is for layers after them. Else they are "layers.L.norm.mean" and ".norm.variance" of the
- * state, first 0 and 1, moved by each step a tenth of the way to its mean and unbiased variance.
+ * the hidden layers; row_masks applies to later layers. Evaluations use "layers.L.norm.mean" and ".norm.variance" of
+ * the state, initially 0 and 1; each step moves them a tenth of the way to its mean and unbiased variance.
  *
  * sgc and appnp predict as mlp does, P = Z_{L-1}, and then propagate in K = `propagation` steps, with self loops:
  *
@@ -48,21 +48,21 @@ GRAFT_EXTERN_C_BEGIN
  * With label_rate r > 0 labels of training vertices are also input (label propagation: Shi et al. 2021, UniMP). H_0 is
  * X + L E: X are the features (with dropout), E [classes x features] is the weight "label_embedding" of the first
  * layer, and row v of L has a 1 for each class of v if v is drawn, else 0. In a step each training vertex is drawn with
- * probability r, from seed, epoch and vertex; the loss is the mean over the others, and 0 if there are none.
- * Evaluations and predictions use the labels of all training vertices, so only validation and test accuracy are
- * meaningful. With reuse_input a pass aggregates L only, A (X + L E) = A X + (A L) E. mlp learns nothing from labels.
+ * probability r, from seed, epoch and vertex; the loss is the mean over undrawn vertices, or 0. Evaluations and
+ * predictions use the labels of all training vertices, so only validation and test accuracy are meaningful. With
+ * reuse_input a pass aggregates L only, A (X + L E) = A X + (A L) E. mlp learns nothing from labels.
  *
  * gat has K = `heads` heads: H_l W = (U_1 | ... | U_K) concatenated, each of 1/K of the output width; in the last layer
- * each has the full output width, and the output is their mean. P_k is the softmax over each row of A of the scores of
- * its edges: the score of (v, u) is s = target_k . U_k(v) + source_k . U_k(u) if positive, else s/5. A vertex without
- * edges gathers 0. With attention_dropout p a step sets each element of P_k to 0 with probability p and divides the
- * others by 1 - p; draws depend on seed, epoch, layer, v, u and k only. With attention_input=relu ReLU(H_l W + c) takes
- * the place of H_l W, for a bias c, "inner_bias" (DistGNN-MB, eq. 2, which has no bias b).
+ * each head has the full output width, and the output is the mean of the heads. P_k is the softmax over each row of A
+ * of the scores of its edges: the score of (v, u) is s = target_k . U_k(v) + source_k . U_k(u) if positive, else s/5. A
+ * vertex without edges gathers 0. With attention_dropout p a step sets each element of P_k to 0 with probability p and
+ * divides the others by 1 - p; draws depend on seed, epoch, layer, v, u and k only. With attention_input=relu ReLU(H_l
+ * W + c) takes the place of H_l W, for a bias c, "inner_bias" (DistGNN-MB, eq. 2, which has no bias b).
  *
- * gat uses the values of A with edge_features=values alone: then a (W_e,k . edge_k) is added to the sum above, for the
+ * gat uses the values of A only with edge_features=values: then a (W_e,k . edge_k) is added to the sum above, for the
  * value a of (v, u) and weights W_e = (W_e,1 | ... | W_e,K), as in GATConv of PyTorch Geometric with edge_dim=1; with
  * edge_features=array, edge_dim=d, a is a row of graft_dataset.edge_features. A loop that self_loops adds has the mean
- * of its row, or 0; loops of the graph keep theirs (there all get the mean). Without a, this is ERR_OPTION.
+ * of its row, or 0; loops of the graph keep their values (in GATConv all get the mean). ERR_OPTION without such values.
  *
  * D has the row sums of A after symmetrize and self_loops: the numbers of neighbours if A has no values. A vertex with
  * a sum that is not positive gathers 0. gcn scales both sides with D, so A should be symmetric.
@@ -80,31 +80,31 @@ GRAFT_EXTERN_C_BEGIN
  *
  *     l = -(1 - e) w_y log p_y - e/n sum over c of w_c log p_c,    sum of l / sum of w_y
  *
- * as PyTorch's cross_entropy has it. class_weights=balanced: w_c = N / (n N_c) for N_c of all N training vertices, of
- * all ranks, in class c, and 0 if N_c is; none: w_c = 1. Losses of evaluations have the same e and w_c. If loss=auto
- * becomes another loss, these options are ERR_OPTION.
+ * as PyTorch's cross_entropy has it. class_weights=balanced: w_c = N / (n N_c), where N_c of the N training vertices of
+ * all ranks are in class c, and w_c = 0 if N_c = 0; none: w_c = 1. Losses of evaluations have the same e and w_c. If
+ * loss=auto becomes another loss, these options are ERR_OPTION.
  *
  * Initial weights are uniform within [-b, b]. In sage, mlp, sgc and appnp b is 1/sqrt(in) for weights and biases,
- * where in is the number of rows of the weight (the rule of PyTorch's Linear); in gin it is so for weights; in gcn,
- * gat and the label embedding of option label_rate it is sqrt(6/(in + out)) for weights (Glorot and Bengio 2010, eq.
- * 16). All other biases are 0, norm gains 1 and shifts 0. The draws depend on seed, parameter, row and column only;
+ * where in is the number of rows of the weight (the rule of PyTorch's Linear); in gin b is 1/sqrt(in) for weights; in
+ * gcn, gat and the label embedding of option label_rate it is sqrt(6/(in + out)) for weights (Glorot and Bengio 2010,
+ * eq. 16). All other biases are 0, norm gains 1 and shifts 0. The draws depend on seed, parameter, row and column only;
  * state_set() replaces the values. */
 
 /** A model outside of a trainer: kind, options, weights, and maybe the whole state of its training. It knows no graph
  *  and no ranks, and belongs to its context. */
 typedef struct graft_model graft_model;
 
-/** What a model takes over from a trainer: the weights after the last epoch, those of the best validation (see
+/** What a model takes over from a trainer: the weights after the last epoch, the weights of the best validation (see
  *  GRAFT_WEIGHTS_BEST), or the whole state. */
 enum { GRAFT_MODEL_LAST = 0, GRAFT_MODEL_BEST = 1, GRAFT_MODEL_STATE = 2 };
 
 typedef struct graft_model_info {
     uint32_t       size;
     int32_t        has_state;  /**< 1: the whole state, not the weights alone */
-    int32_t        n_layers;   /**< with those that only propagate */
+    int32_t        n_layers;   /**< including layers that only propagate */
     int32_t        n_metadata; /**< texts that metadata() has */
     const char    *kind;       /**< as in option "model"; owned by the library */
-    const int64_t *widths;     /**< [n_layers + 1] n_features, of the hidden layers, n_classes; owned by the model */
+    const int64_t *widths;     /**< [n_layers + 1] n_features, hidden widths, n_classes; owned by the model */
     int64_t        n_features, n_classes;
     int64_t        n_weights; /**< elements of all weights */
     int64_t        epoch;     /**< completed epochs of the weights */
@@ -112,50 +112,50 @@ typedef struct graft_model_info {
 
 /* Files are in the safetensors format, which the Python package of that name reads: 8 bytes with the length of the
  * header, little-endian; the header, a JSON object; the tensors. The tensors are the items of graft_train.state_item()
- * under their names; weights alone, also the best ones, have the names of the last ones. "__metadata__" has these
- * texts, and keeps others that it had when it was loaded:
+ * under their names; in a model with weights only, best weights have the names of last weights. "__metadata__" has the
+ * following texts, and keeps other texts of a loaded file:
  *
  *     format       "graft.model/1"
  *     content      "weights" or "state"
  *     release      of the library that made the model
  *     epoch        completed epochs of the weights
- *     n_vertices   of the graph of the training
+ *     n_vertices   vertices of the training graph
  *     n_features, n_classes    the shape of the data; with edge_features=array also n_edge_features
  *     model.KEY    the value of each option that is part of the model: of groups "model" and "data", loss and
- *                  label_rate. Others under this prefix are refused: they belong to a later release
+ *                  label_rate. Unknown options are refused: they belong to a later release
  *     training.KEY the value of the other options of group "training"; only "epochs" is read, for a warning
  *     crc32c       8 hexadecimal digits, the CRC32C, for each block of 2^20 bytes of each tensor (the last one of a
  *                  tensor is shorter), the tensors in the order of their names (as bytes)
  *     crc32c.header  8 hexadecimal digits: the sum modulo 2^32 of the CRC32C of each other text and of each tensor;
- *                  that of a text is over its key and its value, that of a tensor over its name, its type (F32) and its
- *                  shape ([3,4]), all without escapes and each with a zero byte behind it
+ *                  for a text of its key and value, for a tensor of its name, type (F32) and shape ([3,4]), all without
+ *                  escapes and each followed by a zero byte
  *
- * A file has at most 254 texts and these two. load() refuses a file with a wrong checksum, or with one of the two.
- * Where they are, the header is compact JSON: there are no spaces but those behind it, which make its length a multiple
- * of 8; only quotes, backslashes and control characters are escaped, as \b \f \n \r \t or else \u001f in small
- * letters. So no byte of a file that save() wrote can change, go or come without a refusal. The order of texts and of
- * tensors is free: what the packages of the format read and write again still loads. A program that writes other
- * weights or texts removes both keys; load() then takes any header of the format, and the log has a warning.
+ * A file has at most 254 texts and the two texts of checksums. load() refuses a file with a wrong checksum, or with
+ * only one of these texts. With checksums the header is compact JSON, followed by spaces up to a multiple of 8 bytes;
+ * only quotes, backslashes and control characters are escaped, as \b \f \n \r \t or else \u001f in small letters. So
+ * load() refuses a file of save() in which any byte was changed, removed or added. Texts and tensors may be in any
+ * order, so a file rewritten by a package of the format can be loaded. A program that changes weights or texts must
+ * remove both keys; load() then accepts any header of the format, and logs a warning.
  *
- * A file is saved under another name in the same folder, flushed to the disk and renamed, so that there is always a
- * whole one. The file that was there before stays beside it as PATH.previous, if its header is undamaged and its
- * length is right; its weights are not read, so their checksums are checked when it is loaded. It gets this name by a
- * hard link, or is copied where the file system has none. Where PATH is a symbolic link, the file that it leads to is
- * replaced. A process that is killed may leave a file that begins so and ends in .tmp; the next save removes it. */
+ * save() writes a file under another name in the same folder, flushes it to disk and renames it, so that a complete
+ * file always exists. The earlier file stays as PATH.previous, if its header is undamaged and its length is right;
+ * checksums of its weights are checked when it is loaded. It gets this name by a hard link, or is copied where the file
+ * system has no hard links. If PATH is a symbolic link, its target is replaced. A killed process may leave a file whose
+ * name begins with PATH and ends in .tmp; the next save removes it. */
 
-/** What predict_vertices() reads and gives. Arrays that are NULL are not given. */
+/** Arguments of predict_vertices(). Outputs that are NULL are not written. */
 typedef struct graft_prediction {
     uint32_t             size;
     int32_t              weights;       /**< GRAFT_WEIGHTS_LAST or BEST, as in predict() */
     const graft_dataset *dataset;       /**< as in predict(); read during the call */
-    const int64_t       *vertices;      /**< [n] numbers of the whole graph, in any order; they may repeat. Over ranks
-                                             those of the rank's slice. NULL: all of them, in their order */
+    const int64_t       *vertices;      /**< [n] vertices of the whole graph, in any order, possibly repeated; over
+                                             ranks, of the rank's slice. NULL: all vertices, in their order */
     int64_t              n;             /**< rows of the outputs; with vertices NULL the vertices of the data set, over
-                                             ranks of the slice. A list may be empty, but is not NULL then */
+                                             ranks of the slice. An empty list is not NULL */
     int32_t             *labels;        /**< [n] the class of the largest logit */
     const graft_dense   *logits;        /**< [n x n_classes] F32, the outputs of the model */
     const graft_dense   *probabilities; /**< [n x n_classes] F32: softmax of the logits x, exp(x_c) / sum exp(x); with
-                                             loss sigmoid that of each class, 1 / (1 + exp(-x_c)) */
+                                             loss sigmoid of each class, 1 / (1 + exp(-x_c)) */
 } graft_prediction;
 
 typedef struct graft_models {
@@ -164,7 +164,7 @@ typedef struct graft_models {
 
     /** Copy a model out of a trainer.
      * \param[in]  what   GRAFT_MODEL_...
-     * \param[out] model  Unchanged on failure. It holds when the trainer is destroyed.
+     * \param[out] model  Unchanged on failure. Stays valid after the trainer is destroyed.
      * \return OK; ERR_ARG (null, unknown `what`); ERR_NOMEM.
      * [one-caller] Not collective: all ranks have the same weights. Memory: the copy. Since 1. */
     int32_t (*create)(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error);
@@ -188,9 +188,9 @@ typedef struct graft_models {
      * [one-caller] Not collective: one rank calls it. Memory: the header. Since 1. */
     int32_t (*save)(graft_model *model, const char *path, graft_error *error);
 
-    /** Copy what the model has into a trainer, which may have another graph: the weights, or the whole state, as
-     *  state_set() of each item would. All is checked before anything is copied. Options are not: those of the trainer
-     *  stay, and those of group model must be the same where they have an effect, except dropouts.
+    /** Copy the weights, or the whole state, of the model into a trainer, which may have another graph, as state_set()
+     *  of each item would. All items are checked before any is copied. Options are not copied: the trainer keeps its
+     *  own, and options of group model that have an effect must be equal, except dropouts.
      * \return OK; ERR_ARG (null; another number of features or classes: the message has both); ERR_FORMAT (items of
      *         other names or shapes; another value of an option: the message has both). [one-caller] Not collective;
      *         over ranks all ranks do it, which the next collective call checks. Memory: none. Since 1. */
@@ -208,13 +208,13 @@ typedef struct graft_models {
     int32_t (*item)(graft_model *model, int32_t index, graft_state_item *item, graft_error *error);
 
     /** Predict all vertices of a data set without a trainer: what the trainer predicts, up to rounding. Options that
-     *  are part of the model are those of the model, whatever the context has; the others (threads, memory.limit,
-     *  order, halo, ...) are those of the context.
+     *  are part of the model come from the model; other options (threads, memory.limit, order, halo, ...) come from the
+     *  context.
      *
-     * \param[in]  weights  GRAFT_WEIGHTS_LAST or BEST, of a model with a state; of weights alone there is one set
-     * \param[in]  dataset  Read during the call. Graph and features as graft_train.create(). Classes are those of the
-     *                      model: n_classes may be 0, and is only read where targets are. Labels, targets and split
-     *                      are read if the model has label_rate > 0, and are required then.
+     * \param[in]  weights  GRAFT_WEIGHTS_LAST or BEST; a model with weights only has one set
+     * \param[in]  dataset  Read during the call. Graph and features as graft_train.create(). Classes come from the
+     *                      model: n_classes may be 0, and is only read with targets. Labels, targets and split are read
+     *                      if the model has label_rate > 0, and are required then.
      * \param[out] labels   [n] the class of the largest logit, or NULL, as it must be with loss mse, mae or huber
      * \param[out] logits   [n x n_classes] F32, or NULL
      * \return OK; ERR_ARG (null, unknown weights, shapes; another number of features: the message has both; ranks with
@@ -228,19 +228,19 @@ typedef struct graft_models {
     /** Free the model. NULL is legal. [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_model *model);
 
-    /** Predict all vertices of a data set, or those of a list, also with probabilities; predict() is a part of it.
+    /** Predict all vertices of a data set, or a list of vertices, also with probabilities.
      *
-     * Cost: the data set is checked and the graph made as for all vertices. In one process the layers then compute the
-     * receptive field of the list alone, and memory is for this, if option row_masks is yes, features are dense, and
+     * Cost: the data set is checked and the graph created as for all vertices. In one process the layers then compute,
+     * and need memory for, only the receptive field of the list, if option row_masks is yes, features are dense, and
      * the model is not gat and has no label_rate. Otherwise, and over ranks, they compute all vertices, and the rows of
-     * the list are picked.
+     * the list are selected.
      *
      * \param[in] prediction  Over ranks each rank has its own list and outputs; classes, logits and probabilities may
      *                        be NULL on some ranks.
-     * \return as predict(); ERR_ARG (null, n below 0 or not that of all vertices; a vertex that is not in the data set,
-     *         or over ranks in the slice: the message has its place in the list and the range; labels or probabilities
-     *         with loss mse, mae or huber). A prediction that is null or has no size, a dataset in it that is null or
-     *         has no size, and an `over` that is no graph, are errors of this rank alone, for which the others wait.
+     * \return as predict(); ERR_ARG (null, n below 0, or without a list not the number of all vertices; a vertex that
+     *         is not in the data set, or over ranks in the slice: the message has its place in the list and the range;
+     *         labels or probabilities with loss mse, mae or huber). A prediction or dataset that is null or has no
+     *         size, and an `over` that is no graph, are errors of this rank only; other ranks wait.
      * [one-caller] [starts-openmp]. Collective over the ranks of prediction->dataset->over, if given. Memory during the
      * call: as predict(), and 8 bytes for each vertex of the data set. Since 1. */
     int32_t (*predict_vertices)(graft_model *model, const graft_prediction *prediction, graft_error *error);

@@ -20,24 +20,24 @@ GRAFT_EXTERN_C_BEGIN
  * Preferences. With "auto" the modules of a kind are tried by falling preference, equal ones by name, whether they are
  * loaded or not and whatever ran before. The first that supports the case runs.
  *
- * Sparse and dense products are those of different modules, so two accelerators can do them. With option
+ * Sparse and dense products come from different modules, so they may run on two accelerators. With option
  * `workers.sparse` a trainer calls the kernel and the dense module from different threads at the same time, with blocks
  * of rows and `threads` 1. The bits of a row of C must not depend on the number of rows, for multiples of 512 of them.
  *
- *     above 200   better than all that the library has, for all that it supports
+ *     above 200   faster than every kernel of the library in every supported case
  *     101 - 103   the library's own vectorised kernels
- *     2 - 99      for what the built-in ones cannot do, or where they are plain loops: cblas has 10, onednn has 20
- *     1           what a module without a note counts as, unless the host loads it with load_module()
+ *     2 - 99      for cases that built-in modules cannot do, or do with plain loops: cblas has 10, onednn has 20
+ *     1           the preference of a module without a note, unless the host loads it with load_module()
  *     0           `reference`, which can do everything
- *     below 0     only for those who choose it by name: graphblas has -1 */
+ *     below 0     only if chosen by name: graphblas has -1 */
 
 /** A module reads an option of its context by host->extension(host->self, GRAFT_MODULE_OPTION "graphblas.path"), which
- *  returns its text. NULL: it is no option for modules, or the library is older. */
+ *  returns its text, or NULL if the option is not for modules or the library is older. */
 #define GRAFT_MODULE_OPTION "graft.option/"
 
-/** The note of a module: what the library must know of it before it loads it. GRAFT_MODULE_NOTE puts it into the file.
- *  The library reads it without running code of the module, and passes over a module whose processor, versions or
- *  level do not fit. A module without a note is loaded when its turn comes. */
+/** The note of a module: properties that the library needs before it loads the module. GRAFT_MODULE_NOTE puts it into
+ *  the file. The library reads it without running code of the module, and passes over a module whose processor,
+ *  versions or level do not fit. A module without a note is loaded when its turn comes. */
 typedef struct graft_module_note {
     uint32_t size;
     uint32_t abi_min, abi_max; /**< versions of the contract that graft_module() knows */
@@ -50,7 +50,7 @@ typedef struct graft_module_note {
 #define GRAFT_MODULE_NOTE_OWNER "Graft" /**< owner and type of the ELF note that holds the struct */
 #define GRAFT_MODULE_NOTE_TYPE 1u
 
-/* What the flags of the compiler ask of the processor; a module that decides when it runs defines it as 0. */
+/* The processor level that the compiler flags require. A module that selects code at run time defines it as 0. */
 #ifndef GRAFT_MODULE_CPU_LEVEL
 #if defined(__AVX512F__)
 #define GRAFT_MODULE_CPU_LEVEL 4u
@@ -85,7 +85,7 @@ typedef struct graft_module_note {
  *  own, and to each run() with the result of prepare(). Kernels ignore `args->a`; `args->threads` is at least 1. */
 typedef struct graft_kernel {
     uint32_t    size;
-    int32_t     preference; /**< see above; equal to that in the note */
+    int32_t     preference; /**< see above; equal to the preference in the note */
     const char *description;
 
     /** Create the state for one context.
@@ -135,7 +135,7 @@ typedef struct graft_gemm {
     uint32_t    reserved;
 } graft_gemm;
 
-/** A context may have several states of the module, and call it with these from several threads at the same time. */
+/** A context may create several states of the module, and call it with them from several threads at the same time. */
 #define GRAFT_DENSE_CONCURRENT 1u
 
 /** An implementation of dense products. The bits of C must not depend on gemm->threads. */

@@ -74,9 +74,9 @@ typedef struct graft_mxm_args {
 
 /* Times of threads, to find imbalance. Thread i of the team writes in seconds of CLOCK_MONOTONIC times[3*i], when it
  * began its share, and times[3*i + 1], when it finished it, before waiting for other threads; and to times[3*i + 2] the
- * seconds of waiting between these two. The caller sets all to 0 before. They stay 0 for a thread without work, and for
- * kernels that do not report times. If they are not 0, this product is added to an earlier one: the begin stays, and
- * the time since its end counts as waiting. */
+ * seconds of waiting between begin and end. The caller sets all to 0 before. They stay 0 for a thread without work, and
+ * for kernels that do not report times. If times are not 0, the product extends an earlier one: the begin stays, and
+ * the time since the earlier end counts as waiting. */
 
 typedef struct graft_mxm {
     uint32_t size;
@@ -96,14 +96,14 @@ typedef struct graft_mxm {
                              graft_error *error);
 
     /** Create the transpose of a matrix, for the backward pass. It owns its arrays and does not need the original. Rows
-     * are sorted by column. Index type and values are those of the original.
+     * are sorted by column. It has the index type and the values of the original.
      * \return OK; ERR_ARG (null; more rows than the index type can represent); ERR_NOMEM.
      * [one-caller]. Not collective. Memory: 8 (k + 1) + entries * (index + value bytes). Since 1. */
     int32_t (*matrix_transpose)(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
                                 graft_error *error);
 
-    /** Count the bytes that kernels prepared for the matrix and that it owns itself, in blocks of 64, without borrowed
-     * arrays and without scratch memory between runs.
+    /** Count the bytes of arrays that kernels prepared for the matrix and that it owns, in blocks of 64, without
+     * borrowed arrays and without scratch memory between runs.
      * \return the number, 0 for NULL. [one-caller] Not collective. Since 1. */
     int64_t (*matrix_bytes)(const graft_matrix *matrix);
 
@@ -126,13 +126,13 @@ typedef struct graft_mxm {
      * With an epilogue, Z passes through it first; see graft_epilogue. B in bfloat16 is converted to float when read.
      *
      * Masks save work as follows. Rows that GRAFT_MASK_ROWS forbids are not gathered (a mask of a tenth of the rows
-     * costs about a fifth). Neither are rows, or blocks of 256 columns that begin at multiples of 256, of which
-     * GRAFT_MASK_BITS or GRAFT_MASK_BYTES allows no element. Every mask saves a separate pass over C. Single elements
-     * save nothing more, because their cache lines are read for their neighbours anyway.
+     * costs about a fifth). The same holds for rows, and for blocks of 256 columns that begin at multiples of 256, in
+     * which GRAFT_MASK_BITS or GRAFT_MASK_BYTES allows no element. Every mask saves a separate pass over C. Single
+     * elements save nothing more, because their cache lines are read for their neighbours anyway.
      *
-     * With `winner` (max and min), winner(i,j) becomes the column of A that gave C(i,j), the first of equal ones. With
-     * ACCUMULATE it changes only where Z wins over the old C (a NaN wins over any number). It becomes -1 where C
-     * becomes 0 because Z has no entry, or because the mask forbids the element.
+     * With `winner` (max and min), winner(i,j) becomes the column of A that gave C(i,j), the first one if several are
+     * equal. With ACCUMULATE it changes only where Z wins over the old C (a NaN wins over any number). It becomes -1
+     * where C becomes 0 because Z has no entry, or because the mask forbids the element.
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap of C or winner with B or each other, unknown semiring
      *         or flags, winner with a sum, times without a number of threads, rows_arg without rows_done; other
@@ -176,24 +176,24 @@ typedef struct graft_mxm {
     int32_t (*matrix_permute)(graft_context *context, const graft_matrix *matrix, const int64_t *order,
                               graft_matrix **permuted, graft_error *error);
 
-    /** Give a matrix other values of the same type, or say that its borrowed ones were changed in place. Without this
-     * call a kernel may go on with the old ones, of which it may have copies.
+    /** Replace the values of a matrix by values of the same type, or declare that its borrowed values were changed in
+     * place. Without this call a kernel may use copies of the old values.
      *
-     * \param[in] values    [entries] in the order of the entries of the matrix. Borrowed as those of matrix_create();
-     *                      copied for a matrix of matrix_transpose() or matrix_permute(). NULL with `original`.
-     * \param[in] original  NULL, or for a matrix of matrix_transpose() the one that it was made from: its values, as
-     *                      they are now, are copied.
+     * \param[in] values    [entries] in the order of the entries of the matrix. Borrowed as in matrix_create(); copied
+     *                      for a matrix of matrix_transpose() or matrix_permute(). NULL with `original`.
+     * \param[in] original  NULL, or for a matrix of matrix_transpose() its original matrix, whose present values are
+     *                      copied.
      * \return OK; ERR_ARG (null, a matrix without values, or that is not the transpose of `original`);
      *         ERR_FORMAT (a value that is not finite); ERR_NOMEM. After a failure the values are as they were.
-     * [one-caller] [starts-openmp]. Not collective. Cost: a check of the values; what kernels prepared is made anew by
-     * the next product. Memory: with `original` 8 bytes a row during the call. Since 1. */
+     * [one-caller] [starts-openmp]. Not collective. Cost: a check of the values; the next product prepares the arrays
+     * of its kernel again. Memory: with `original` 8 bytes a row during the call. Since 1. */
     int32_t (*matrix_update_values)(graft_context *context, graft_matrix *matrix, const void *values,
                                     const graft_matrix *original, graft_error *error);
 } graft_mxm;
 
 /* Kernels are listed by graft_api.module_info (kind "kernel") and chosen by the option "mxm.kernel": "auto", or a name.
  * The option is live: it may change between two calls on the same matrix. A kernel that cannot do a product is replaced
- * by the next one; with option "strict" a kernel chosen by name is not, and run() returns ERR_UNSUPPORTED. */
+ * by the next one; with option "strict" a kernel chosen by name is not replaced, and run() returns ERR_UNSUPPORTED. */
 
 GRAFT_EXTERN_C_END
 #endif

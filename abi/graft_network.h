@@ -24,21 +24,22 @@ GRAFT_EXTERN_C_BEGIN
  *     y~_i = MLP_out(h_i), without LayerNorm                                       decoder
  *
  * The first product of MLP_e is the sum of three, of which two are computed once for each node. Sources: MeshGraphNets
- * (arXiv 2010.03409, section 3.2); nekRS-ML for shared nodes. Defaults are those of MeshGraphNets, but for noise; for
+ * (arXiv 2010.03409, section 3.2); nekRS-ML for shared nodes. Defaults follow MeshGraphNets, except for noise; for
  * nekRS-ML set mgn.activation=elu, mgn.sum=new, mgn.edges=encoded, mgn.edge_scale=longest, mgn.residual=yes.
  *
- * Options of a network are those of the group "mesh models", and seed, model.type (f32 or f64), threads, memory.limit,
- * dense.module, clip_norm, halo.codec, halo.rounding, halo.nonfinite. A network keeps them from create() on, also those
- * of messages; others that are listed as live may change later. With ghosts, rows of the halo are sent as halo.codec
- * says, in inferences too; partial sums at shared nodes, and gradient(), are never quantized. */
+ * A network reads the options of group "mesh models", and seed, model.type (f32 or f64), threads, memory.limit,
+ * dense.module, clip_norm, halo.codec, halo.rounding, halo.nonfinite. It keeps their values from create() on, also for
+ * messages; other live options may change later. With ghosts, rows of the halo are sent as halo.codec says, in
+ * inferences too; partial sums at shared nodes, and gradient(), are never quantized. */
 
 typedef struct graft_network graft_network;
 
-/** What the outputs of a network are: the values of the target, or the change from the first n_out inputs to it. */
+/** The outputs of a network: the values of the target, or the change from the first n_out inputs to the target. */
 typedef int32_t graft_predicts;
 enum { GRAFT_PREDICTS_VALUE = 1, GRAFT_PREDICTS_CHANGE = 2 };
 
-/** Description of a network. The same on all ranks, but for arrays, which have the rows of the rank. All are copied. */
+/** Description of a network. Equal on all ranks, except for arrays, which have the rows of the rank. All arrays are
+ *  copied. */
 typedef struct graft_network_args {
     uint32_t           size;
     graft_predicts     predicts;
@@ -48,17 +49,17 @@ typedef struct graft_network_args {
                                          NULL: none */
     const uint8_t     *is_free;     /**< [n_rows] 1: the node is predicted. 0: a boundary node: it has no loss and no
                                          noise, and keeps its value in results. NULL: all 1 */
-    const double      *loss_weight; /**< [n_rows] of a node in the loss, at least 0; NULL: all 1 */
+    const double      *loss_weight; /**< [n_rows] weight of each node in the loss, at least 0; NULL: all 1 */
 } graft_network_args;
 
 typedef struct graft_network_info {
     uint32_t    size;
-    graft_dtype dtype;         /**< GRAFT_F32 or GRAFT_F64: of weights and activations */
+    graft_dtype dtype;         /**< type of weights and activations, GRAFT_F32 or GRAFT_F64 */
     int64_t     n_weights;     /**< elements of all weights */
     int64_t     n_steps;       /**< training steps so far */
-    double      multiply_adds; /**< of one inference on this rank */
+    double      multiply_adds; /**< multiply-adds of one inference on this rank */
     int64_t     bytes;         /**< memory of this rank beside the mesh */
-    int64_t     bytes_sent;    /**< by this rank for the last inference, or the last pair, without frames */
+    int64_t     bytes_sent;    /**< bytes sent by this rank for the last inference or pair, without frames */
     double      learning_rate; /**< of the next step */
 } graft_network_info;
 
@@ -72,18 +73,18 @@ typedef struct graft_network_step {
     double   gradient_norm;
 } graft_network_step;
 
-/** Where the time of a layer, or of a whole pass, went on this rank: seconds of the calling thread. Messages move while
- *  edges are computed, which is no time of their own. */
+/** Time of a layer, or of a whole pass, on this rank, in seconds of the calling thread. Messages that travel while
+ *  edges are computed add no time. */
 typedef struct graft_network_times {
     uint32_t size;
     uint32_t reserved;
-    double   seconds;    /**< from begin to end. The parts that follow are nearly all of it */
+    double   seconds;    /**< from begin to end. The following parts are nearly the whole time */
     double   edges;      /**< MLP_e and sums at nodes; the encoder of edges */
     double   nodes;      /**< MLP_n, products of nodes for MLP_e; the encoder of nodes, the decoder */
     double   pack;       /**< rows of the halo are gathered, encoded (halo.codec) and sent */
-    double   wait;       /**< nothing is done until rows of other ranks have arrived */
-    double   unpack;     /**< they are checked, decoded, and added */
-    int64_t  bytes_sent; /**< of rows with their parameters; each message has a frame of 64 bytes more */
+    double   wait;       /**< waiting for rows of other ranks */
+    double   unpack;     /**< received rows are checked, decoded, and added */
+    int64_t  bytes_sent; /**< bytes of rows with their parameters, without the 64-byte frame of each message */
 } graft_network_times;
 
 /** A pair to train with. */
@@ -128,20 +129,20 @@ typedef struct graft_networks {
     /** Begin an inference: copy `input`, which may change afterwards, encode it, and send the first rows of the halo.
      *  Until end() the host may compute, and call other objects.
      * \param[in]  input   [n_rows x n_in]
-     * \return OK; on this rank only, where the call can be made again: ERR_ARG (null, shapes, types), ERR_STATE (an
-     *         inference has begun and not ended), ERR_NONFINITE (with ghosts, halo.nonfinite=refuse and rows in 8
-     *         bits or fewer: the input); on all: ERR_PEER. With that option rows of a layer that are not finite,
-     *         of a finite input too, end the messages of the mesh for good: begin() or end() returns ERR_FORMAT on
-     *         their rank, and ERR_PEER on others. [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
+     * \return OK; on this rank only, and the call can be repeated: ERR_ARG (null, shapes, types), ERR_STATE (an
+     *         inference has begun and not ended), ERR_NONFINITE (the input, with ghosts, halo.nonfinite=refuse and rows
+     *         in 8 bits or fewer); on all ranks: ERR_PEER. With halo.nonfinite=refuse, non-finite rows of a layer make
+     *         the mesh unusable, even for a finite input: begin() or end() returns ERR_FORMAT on the rank of these
+     *         rows, and ERR_PEER on others. [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
     int32_t (*begin)(graft_network *network, const graft_field *input, graft_error *error);
 
     /** End an inference.
      * \param[out] output  [n_rows x n_out] the values predicted for rows of nodes of this rank. With CHANGE the change
      *                     is added to the input; boundary nodes have their input (CHANGE) or are not written (VALUE).
      *                     Rows of ghosts are not written. It may be the array of begin()'s input. NULL: the result is
-     *                     dropped, as by a host that has no use for it any more.
-     * \return OK; ERR_ARG (shapes, types), where the call can be made again; ERR_STATE (none has begun); ERR_PEER,
-     *         after which nothing was written.
+     *                     dropped.
+     * \return OK; ERR_ARG (shapes, types), and the call can be repeated; ERR_STATE (none has begun); ERR_PEER, after
+     *         which nothing was written.
      * [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
     int32_t (*end)(graft_network *network, const graft_field *output, graft_error *error);
 
@@ -152,23 +153,24 @@ typedef struct graft_networks {
     /** Infer with several networks on one mesh, and return mean and standard deviation of their results.
      * \param[in]  networks  [count] of the same n_in, n_out and `predicts`, on all ranks in the same order.
      * \param[out] mean, deviation  [n_rows x n_out], as output of end(); either may be NULL.
-     * \return as begin() and end(), but all ranks agree on what is wrong; ERR_ARG (ranks that disagree). Where count is
-     *         below 1, or networks[0] no network, ERR_ARG on this rank only. [one-caller] [starts-openmp]. Collective.
-     *         Memory during the call: 16 n_rows n_out bytes. Since 1. */
+     * \return as begin() and end(), but all ranks agree on errors; ERR_ARG (ranks that disagree). Where count is below
+     *         1, or networks[0] no network, ERR_ARG on this rank only. [one-caller] [starts-openmp]. Collective. Memory
+     *         during the call: 16 n_rows n_out bytes. Since 1. */
     int32_t (*ensemble)(graft_network *const *networks, int32_t count, const graft_field *input,
                         const graft_field *mean, const graft_field *deviation, graft_error *error);
 
     /** Compute the loss of a pair, without noise, and the gradient of all weights, which state_item() then has as
-     *  "gradient.NAME". Neither weights nor statistics change. With statistics of no step values are not standardised.
+     *  "gradient.NAME". Neither weights nor statistics change. While statistics are empty, values are not standardised.
      * \param[out] loss  As in graft_network_step, the same bits on all ranks.
      * \return OK; ERR_ARG; ERR_NONFINITE (the pair, or the loss); ERR_NOMEM; ERR_PEER.
      * [one-caller] [starts-openmp]. Collective. Since 1. */
     int32_t (*gradient)(graft_network *network, const graft_pair *pair, double *loss, graft_error *error);
 
-    /** Train with `count` pairs in one step: statistics are updated (for the first mgn.freeze steps; those of outputs
-     *  are of free nodes), noise is added to inputs, and AdamW follows the mean gradient. The noise of a column has the
-     *  deviation mgn.noise, in units of the data. It is added to the first n_out inputs of free nodes, depends on seed,
-     *  step, pair, id and column alone, and is 0 by default: MeshGraphNets has 0.02 for velocities of about 1.
+    /** Train with `count` pairs in one step: statistics are updated (for the first mgn.freeze steps; statistics of
+     *  outputs cover free nodes), noise is added to inputs, and AdamW follows the mean gradient. The noise of a column
+     *  has the deviation mgn.noise, in units of the data. It is added to the first n_out inputs of free nodes, depends
+     *  on seed, step, pair, id and column alone, and is 0 by default: MeshGraphNets uses 0.02 for velocities of about
+     *  1.
      * \param[out] step  May be NULL.
      * \return OK; ERR_ARG; ERR_NONFINITE (a pair, the loss or a gradient: the network is as before); ERR_NOMEM;
      *         ERR_PEER. The same on all ranks. [one-caller] [starts-openmp]. Collective. Memory: at the first step, see
@@ -180,8 +182,8 @@ typedef struct graft_networks {
      *  "node_encoder.0.bias", ..., "edge_encoder.", "layers.L.edge.", "layers.L.node.", "decoder.", with the number of
      *  the linear layer, and "norm.weight", "norm.bias" for LayerNorm; then "statistics.node.", ".edge." and ".output."
      *  with "count", "sum", and "squares" of deviations from the mean; "optimizer.m.NAME", "optimizer.v.NAME", from the
-     *  first step on; "progress.step"; after gradient() "gradient.NAME". Types are those of info(), of statistics
-     *  GRAFT_F64, of counters GRAFT_I64.
+     *  first step on; "progress.step"; after gradient() "gradient.NAME". Weights, moments and gradients have the type
+     *  of info(), statistics GRAFT_F64, counters GRAFT_I64.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Memory: none. Since 1. */
     int32_t (*state_item)(graft_network *network, int32_t index, graft_state_item *item, graft_error *error);
 
@@ -197,7 +199,7 @@ typedef struct graft_networks {
      *         The same on all ranks. [one-caller] Collective. Since 1. */
     int32_t (*save)(graft_network *network, const char *path, graft_error *error);
 
-    /** Read a file of save(), or one with weights only, as PyTorch writes it: then statistics and optimiser stay.
+    /** Read a file of save(), or a file of PyTorch with weights only, which leaves statistics and optimiser unchanged.
      *  Rank 0 reads. On failure the network is as before.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND; ERR_IO; ERR_FORMAT (damaged; of another model or version of the
      *         architecture: the message has the first difference; not finite); ERR_NOMEM; ERR_PEER. The same on all
@@ -205,18 +207,18 @@ typedef struct graft_networks {
     int32_t (*load)(graft_network *network, const char *path, graft_error *error);
 
     /** Describe the network in a few lines: model, widths, weights, work, memory, messages. If option profile was yes
-     *  at create(), also the time of the last begin(), end() and training step, and that of times() for each layer.
+     *  at create(), also the time of the last begin(), end() and training step, and times() of each layer.
      * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
     int32_t (*explain)(const graft_network *network, char *text, uint64_t capacity, graft_error *error);
 
-    /** Free the network; if a stream trains it, it is freed with that. NULL is legal. [one-caller] Not collective.
-     *  Since 1. */
+    /** Free the network; if a stream trains it, it is freed with the stream. NULL is legal. [one-caller] Not
+     *  collective. Since 1. */
     void (*destroy)(graft_network *network);
 
-    /** Report where the time of the last inference went, or of the last pair of a training step, if option profile was
-     *  yes at create(). explain() has a table of it.
-     * \param[in] layer  0 to mgn.layers - 1; -1: encoders and decoder; -2: the whole pass, without what begin(), end()
-     *                   and steps do with values of the host, losses, statistics and sums over ranks.
+    /** Report the times of the last inference, or of the last pair of a training step, if option profile was yes at
+     *  create(). explain() has a table of them.
+     * \param[in] layer  0 to mgn.layers - 1; -1: encoders and decoder; -2: the whole pass, without conversion of host
+     *                   values, losses, statistics and sums over ranks.
      * \param[in] pass   GRAFT_PASS_FORWARD; GRAFT_PASS_BACKWARD, all 0 after an inference.
      * \return OK; ERR_ARG (null, no such layer or pass); ERR_STATE (option profile was no).
      * [one-caller] Not collective. Memory: none. Since 1. */

@@ -9,17 +9,17 @@ GRAFT_EXTERN_C_BEGIN
 
 #define GRAFT_SAMPLE_ID "graft.sample/1"
 
-/* A batch has seeds, vertices whose outputs a model of L layers is to make, and a block for each layer. Block L-1 gives
- * each seed, its destination, some of its in-neighbours as sources; the sources of block l are the destinations of
- * block l-1 (Hamilton, Ying and Leskovec 2017, algorithm 2). The vertices of a batch are numbered in the order in which
- * they are found, so the destinations of each block are the first of its sources:
+/* A batch has seeds, vertices whose outputs a model of L layers is to make, and a block for each layer. The
+ * destinations of block L-1 are the seeds, and its sources also include sampled in-neighbours of the seeds; the sources
+ * of block l are the destinations of block l-1 (Hamilton, Ying and Leskovec 2017, algorithm 2). The vertices of a batch
+ * are numbered in the order in which they are found, so the destinations of each block are the first of its sources:
  *
  *     vertex[0 .. n_dst-1] of block l are its destinations, vertex[0 .. n_src-1] its sources; n_src of block l is n_dst
  *     of block l-1; the seeds are vertex[0 .. n_dst-1] of block L-1
  *
- * Options, read by create() where nothing else is said:
+ * Options, read by create() unless stated otherwise:
  *
- *     batch_size      seeds of a batch; 0: all of them in one
+ *     batch_size      seeds of a batch; 0: all seeds in one batch
  *     sampler         neighbour: as above, with fanout, sample.weights, sample.replace and drop_last. cluster, saint: a
  *                     batch is a subgraph
  *     layers, fanout  in-neighbours that a destination gets in each layer, the first number for the first layer, which
@@ -31,40 +31,40 @@ GRAFT_EXTERN_C_BEGIN
  *                     after the other among those that are left (Efraimidis and Spirakis 2006). yes: fanout draws, if
  *                     the row has any entry to draw
  *     sample.ahead    batches that next() makes at once, one on each thread; 0: as many as threads. 1: all threads work
- *                     on one
+ *                     on one batch
  *     drop_last       a batch of fewer than batch_size seeds at the end of an epoch is left out
- *     history         of graft.train/1 alone. full: batches are of all vertices, not of training vertices alone, and
- *                     gather from all of their in-neighbours, or from `fanout` of them if that is set. Layers behind
- *                     the first one that gathers read rows of vertices of other batches as the last batch with them
- *                     computed them, as constants (Fey et al. 2021, GNNAutoScale). The loss is that of the training
- *                     vertices of the batch; one without any makes no step. Tables with a row of each vertex and
- *                     layer, in option hec.codec, are filled by an exact forward pass without dropout: before the
- *                     first batch, and after update(), state_set() and steps that are undone. They are no part of the
- *                     state, so resumed training has other bits than an uninterrupted one. A row that fits no code of
- *                     hec.codec is ERR_NONFINITE of epoch(). With sampler=cluster the vertices of a batch are those
- *                     of parts, so that fewer of their neighbours are in other batches. ERR_OPTION with drop_last,
- *                     sampler=saint, or a list in fanout; ERR_UNSUPPORTED over ranks
+ *     history         graft.train/1 only. full: batches consist of all vertices, not only training vertices, and gather
+ *                     from all in-neighbours, or from `fanout` in-neighbours if it is set. For vertices of other
+ *                     batches, layers after the first layer that gathers read the rows last computed for them, as
+ *                     constants (Fey et al. 2021, GNNAutoScale). The loss covers the training vertices of the batch; a
+ *                     batch without training vertices makes no step. Tables with a row of each vertex and layer,
+ *                     encoded by option hec.codec, are filled by an exact forward pass without dropout: before the
+ *                     first batch, and after update(), state_set() and steps that are undone. They are not part of the
+ *                     state, so resumed training has other bits than uninterrupted training. If a row has no code,
+ *                     epoch() returns ERR_NONFINITE. With sampler=cluster a batch consists of parts, so that fewer of
+ *                     their neighbours are in other batches. ERR_OPTION with drop_last, sampler=saint, or a list in
+ *                     fanout; ERR_UNSUPPORTED over ranks
  *     seed            of draws and of the order of the seeds
  *
- * A subgraph has all edges of the graph between its vertices, and every block has these edges; the last one those of
- * the seeds alone, which are the first vertices. Its vertices are:
+ * A subgraph has all edges of the graph between its vertices. Every block has all these edges, except for the last
+ * block, which has the edges of the seeds only. Seeds are the first vertices. The vertices of a subgraph are:
  *
- *     cluster  of some parts of a partition (Chiang et al. 2019). `cluster.parts`, 0: ten for each batch, are made by
- *              METIS, or by streaming where METIS is missing or fails; explain() says by which. An epoch that is
- *              continued elsewhere needs the same parts. Those that have seeds are shuffled and dealt evenly to
- *              ceil(n_seeds / batch_size) batches, or to as many as there are such parts if these are fewer, so
- *              batch_size is the mean of their seeds
- *     saint    of random walks of `saint.walk` steps along in-edges (Zeng et al. 2020). Each seed is a root once in an
- *              epoch; roots are dealt evenly to ceil(n_seeds / batch_size) batches. All seeds that walks find are seeds
- *              of the batch. create() samples N batches, those of `saint.coverage` epochs, to estimate the
- *              normalisation: C_v batches contain vertex v, and C_e contain edge e to v. Then
- *              1 / p_v = (N + 1) / (C_v + 1) and 1 / alpha_e = (C_v + 1) / (C_e + 1).
- *              A sum over a row with weights 1 / alpha_e is an unbiased estimate
- *              of the sum over all edges of v, and a sum over the seeds of a batch with weights 1 / p_v one of the sum
- *              over all seeds. Edges that no walk of this length can reach have no estimate
+ *     cluster  several parts of a partition (Chiang et al. 2019) with `cluster.parts` parts (0: ten for each batch) by
+ *              METIS, or by streaming if METIS is missing or fails; explain() names the method. To continue an epoch in
+ *              another process, the parts must be the same. Parts with seeds are shuffled and dealt evenly to
+ *              ceil(n_seeds / batch_size) batches, at most one batch for each such part, so batch_size is the mean
+ *              number of seeds
+ *     saint    the vertices of random walks of `saint.walk` steps along in-edges (Zeng et al. 2020). Each seed is a
+ *              root once in an epoch; roots are dealt evenly to ceil(n_seeds / batch_size) batches. All seeds that
+ *              walks find are seeds of the batch. create() samples N batches, those of `saint.coverage` epochs, to
+ *              estimate the normalisation: C_v batches contain vertex v, and C_e contain edge e to v. Then 1 / p_v = (N
+ *              + 1) / (C_v + 1) and 1 / alpha_e = (C_v + 1) / (C_e + 1). A sum over a row with weights 1 / alpha_e is
+ *              an unbiased estimate of the sum over all edges of v, and a sum over the seeds of a batch with weights 1
+ *              / p_v is an unbiased estimate of the sum over all seeds. Edges that no walk of this length can reach
+ *              have no estimate
  *
- * What is drawn for a destination is a function of (seed, epoch, batch, layer, vertex), so batches have the same bits
- * for any number of threads, and in any order of calls. A vertex without in-neighbours is a destination without edges.
+ * The draws for a destination are a function of (seed, epoch, batch, layer, vertex), so batches have the same bits for
+ * any number of threads, and in any order of calls. A vertex without in-neighbours is a destination without edges.
  */
 
 /** A sampler: a graph, seeds, and batches made ahead. */
@@ -77,7 +77,7 @@ typedef struct graft_sample_block {
     int64_t        n_dst, n_src, n_edges;
     const int64_t *row_ptr; /**< [n_dst + 1] from 0 to n_edges */
     const int32_t *col_idx; /**< [n_edges] each in 0 .. n_src-1 */
-    const int64_t *entry;   /**< [n_edges] which entry of the graph the edge is */
+    const int64_t *entry;   /**< [n_edges] the entry of the graph to which the edge belongs */
     const float   *weight;  /**< [n_edges] 1 / alpha of sampler=saint and next(); else NULL. */
 } graft_sample_block;
 
@@ -108,36 +108,36 @@ typedef struct graft_samples {
      *                      sample() alone.
      * \param[out] sampler  Unchanged on failure.
      * \return OK; ERR_ARG (null; not square; more seeds than rows; a seed out of range or given twice, with its
-     *         position); ERR_OPTION (as many fan-outs as neither 1 nor `layers`; a batch larger than n_seeds, if there
-     *         are seeds; sample.weights=edge of a graph without values, or with a negative one); ERR_STATE (graph is no
-     *         matrix of this context); ERR_UNSUPPORTED (more rows); ERR_IO (no file for METIS can be written);
+     *         position); ERR_OPTION (a number of fan-outs other than 1 and `layers`; a batch larger than n_seeds, if
+     *         there are seeds; sample.weights=edge of a graph without values, or with a negative one); ERR_STATE (graph
+     *         is not a matrix of this context); ERR_UNSUPPORTED (more rows); ERR_IO (no file for METIS can be written);
      *         ERR_NOMEM; ERR_CANCELLED (graft_api.cancel(), while METIS runs or batches of saint are counted).
      * [one-caller] Not collective. Memory: 8 bytes a seed, and one bit a vertex during the call; with sampler=cluster
      * 12 a vertex and 8 a seed more, with saint 4 a vertex and 4 an entry of the graph. Each batch that exists at a
-     * time takes 12 bytes an edge and 16 a vertex; each thread that makes one 4 bytes a vertex of the graph, or if that
-     * is more than 16 MB about 24 a vertex of the batch where this is less. Since 1. */
+     * time takes 12 bytes an edge and 16 a vertex; each thread that makes a batch takes 4 bytes a vertex of the graph,
+     * or, if that exceeds 16 MB, about 24 a vertex of the batch if this is less. Since 1. */
     int32_t (*create)(graft_context *context, graft_matrix *graph, const int64_t *seeds, int64_t n_seeds,
                       graft_sampler **sampler, graft_error *error);
 
     /** Begin an epoch: its seeds are in another order. create() begins epoch 0.
      *
      * \param[in]  epoch      At least 0.
-     * \param[in]  first      The batch that next() gives first; others but 0 continue an epoch that was interrupted.
+     * \param[in]  first      The first batch that next() returns; a number above 0 continues an interrupted epoch.
      * \param[out] n_batches  Of the whole epoch; NULL is legal.
      * \return OK; ERR_ARG (a negative epoch; first is not in 0 .. n_batches); ERR_STATE (the graph was destroyed).
      * [one-caller] Not collective; it waits for calls of prefetch(). Memory: none. Since 1. */
     int32_t (*begin)(graft_sampler *sampler, int64_t epoch, int64_t first, int64_t *n_batches, graft_error *error);
 
     /** The next batch of the epoch, sampled by this call or by prefetch().
-     * \return OK; ERR_NOT_FOUND (after the last); ERR_ARG (null); ERR_STATE (the graph was destroyed); ERR_NOMEM: the
-     *         next call tries it again.
+     * \return OK; ERR_NOT_FOUND (after the last); ERR_ARG (null); ERR_STATE (the graph was destroyed); ERR_NOMEM (the
+     *         next call tries again).
      * [one-caller] [starts-openmp]. Not collective. Since 1. */
     int32_t (*next)(graft_sampler *sampler, graft_sample_batch *batch, graft_error *error);
 
     /** Sample one batch from given seed vertices, outside of the epoch: next() continues as if it had not been
      * called. With sampler=cluster the batch is the subgraph of the parts that have the seeds; with saint, of random
-     * walks from the seeds. With GRAFT_SAMPLE_ALL the option has no effect.
-     * \param[in] seeds  [n] different rows of the graph, n > 0. Draws are those of batch -1 in the present epoch.
+     * walks from the seeds. With GRAFT_SAMPLE_ALL option sampler has no effect.
+     * \param[in] seeds  [n] different rows of the graph, n > 0. Draws use batch number -1 of the present epoch.
      * \param[in] flags  0 or GRAFT_SAMPLE_ALL.
      * \return OK; ERR_ARG (null, more seeds than rows, out of range, given twice, unknown flags); ERR_STATE; ERR_NOMEM.
      * [one-caller] [starts-openmp]. Not collective. Since 1. */
@@ -149,11 +149,11 @@ typedef struct graft_samples {
      *         none. Since 1. */
     int32_t (*block)(graft_sampler *sampler, int32_t layer, graft_sample_block *block, graft_error *error);
 
-    /** Make one more batch ahead of next(), on the calling thread alone: for threads of the host that have nothing else
-     * to do. Up to option sample.ahead batches exist, with the one in use.
+    /** Make one batch ahead of next(), on the calling thread only, for idle threads of the host. At most sample.ahead
+     * batches exist, including the batch in use.
      *
-     * \param[out] made  1 if a batch was made, 0 if there was none to make: it may be tried again after next().
-     * \return OK; ERR_ARG (null); ERR_STATE (the graph was destroyed); ERR_NOMEM: next() tries it again.
+     * \param[out] made  1 if a batch was made, 0 if there was none to make; the call may be repeated after next().
+     * \return OK; ERR_ARG (null); ERR_STATE (the graph was destroyed); ERR_NOMEM (next() tries again).
      * [any-thread], several at a time, also during any other call but destroy(). Not collective. Since 1. */
     int32_t (*prefetch)(graft_sampler *sampler, int32_t *made, graft_error *error);
 

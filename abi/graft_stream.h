@@ -9,19 +9,19 @@ GRAFT_EXTERN_C_BEGIN
 
 #define GRAFT_STREAM_ID "graft.stream/1"
 
-/* The solver offers states as it computes them. The stream keeps pairs of an earlier and a later state under a limit of
- * memory, and trains with pairs drawn from those that it has. Options, of the group "mesh models":
+/* The solver offers states as it computes them. The stream keeps pairs of an earlier and a later state within a memory
+ * limit, and trains with random pairs among them. Options, of the group "mesh models":
  *
  *     stream.memory    MB of pairs on a rank
  *     stream.policy    reservoir: every pair offered so far is kept with the same probability (Melissa, arXiv
  *                      2309.16743); fifo: the latest ones
- *     stream.lag       offers from the input of a pair to its target
- *     stream.interval  a pair begins with every so many-th offer
+ *     stream.lag       number of offers from the input of a pair to its target
+ *     stream.interval  number of offers between the inputs of consecutive pairs
  *     stream.batch     pairs of a training step
- *     stream.holdout   of every so many pairs one is kept for validation, and not trained with; 0: none
+ *     stream.holdout   one of this many pairs is kept for validation, and not used for training; 0: none
  *     stream.nonfinite refuse: a state that is not finite is ERR_NONFINITE; drop: it is counted, and forgotten with the
  *                      pairs that it belongs to
- *     stream.patience  advise to stop after so many validations without improvement; 0: never
+ *     stream.patience  advise to stop after this many validations without improvement; 0: never
  *
  * All draws depend on option `seed` and counters, so ranks agree, and a restart continues with the same bits. */
 
@@ -33,8 +33,8 @@ typedef struct graft_sample_state {
     uint32_t           flags;  /**< 0, or GRAFT_STREAM_FIRST */
     const graft_field *input;  /**< [n_rows x n_in] of the network: read in the call, and may change afterwards */
     const graft_field *target; /**< NULL: the targets of pairs are later states, their first n_out columns. Otherwise
-                                    [n_rows x n_out]: input and target are a pair by themselves, and the state is no
-                                    target of an earlier one */
+                                    [n_rows x n_out]: input and target are a pair by themselves, and the state is not
+                                    the target of an earlier input */
     double             time;   /**< of the simulation; for reports */
 } graft_sample_state;
 
@@ -48,12 +48,12 @@ typedef struct graft_stream_status {
     int64_t  dropped;         /**< states that were not finite */
     int64_t  pairs;           /**< seen so far */
     int64_t  kept;            /**< pairs in memory */
-    int64_t  capacity;        /**< pairs that memory allows, the least of all ranks */
+    int64_t  capacity;        /**< pairs that memory allows, the minimum over ranks */
     int64_t  held_out;        /**< pairs kept for validation */
     int64_t  bytes;           /**< of states on this rank */
     int64_t  steps;           /**< training steps of the stream */
     int32_t  steps_now;       /**< of the last step() */
-    int32_t  reason;          /**< why step() did no more: GRAFT_STREAM_... */
+    int32_t  reason;          /**< why step() ended: GRAFT_STREAM_... */
     double   seconds;         /**< of the last step() */
     double   seconds_of_step; /**< estimate for one training step: the largest of all ranks */
     double   loss;            /**< mean of the steps of the last step(); NaN if there were none */
@@ -64,7 +64,7 @@ typedef struct graft_stream_status {
 
 enum {
     GRAFT_STREAM_BUDGET_USED = 0,  /**< another step would exceed the budget */
-    GRAFT_STREAM_NO_PAIRS = 1,     /**< there are none to train with */
+    GRAFT_STREAM_NO_PAIRS = 1,     /**< there are no pairs to train with */
     GRAFT_STREAM_BUDGET_SMALL = 2, /**< the budget is too small for one step: nothing was done */
     GRAFT_STREAM_STEPS_DONE = 3    /**< max_steps were done */
 };
@@ -75,20 +75,20 @@ typedef struct graft_streams {
 
     /** Create a stream that trains `network`.
      * \param[out] stream  Unchanged on failure.
-     * \return OK; ERR_ARG (null); ERR_OPTION (memory for no pair: the message has the bytes of one); ERR_STATE (another
-     *         stream trains the network); ERR_NOMEM; ERR_PEER. The same on all ranks.
-     * [one-caller] Collective. Memory: that of its states is taken as they are offered, up to the limit. Since 1. */
+     * \return OK; ERR_ARG (null); ERR_OPTION (stream.memory is too small for one pair: the message has its bytes);
+     *         ERR_STATE (another stream trains the network); ERR_NOMEM; ERR_PEER. The same on all ranks.
+     * [one-caller] Collective. Memory for states is allocated as they are offered, up to the limit. Since 1. */
     int32_t (*create)(graft_network *network, graft_stream **stream, graft_error *error);
 
-    /** Offer a state. If a pair needs it, it is copied once, in the type of the network (model.type): changes that are
-     *  smaller than a float can tell near the values need f64, or values less a constant.
+    /** Offer a state. If a pair needs it, it is copied once, in the type of the network (model.type): changes below the
+     *  float precision of the values need f64, or values with a constant subtracted.
      * \return OK; ERR_ARG (null, shapes, types, ranks that disagree); ERR_NONFINITE (see stream.nonfinite); ERR_NOMEM;
      *         ERR_PEER. The same on all ranks; after all but ERR_PEER the stream is as before, and the run can go on.
      * [one-caller] Collective. Memory: see create(). Since 1. */
     int32_t (*offer)(graft_stream *stream, const graft_sample_state *state, graft_error *error);
 
-    /** Train for about `budget` milliseconds: as many steps as fit by the time of earlier ones, but the first ever,
-     *  which measures it.
+    /** Train for about `budget` milliseconds: as many steps as the time of earlier steps allows. The first step of a
+     *  stream always runs, to measure its time.
      * \param[in]  budget     At least 0; the smallest of all ranks counts.
      * \param[in]  max_steps  0: no limit but the budget.
      * \param[out] status     May be NULL.
@@ -106,7 +106,7 @@ typedef struct graft_streams {
     int32_t (*status)(const graft_stream *stream, graft_stream_status *status, graft_error *error);
 
     /** Write network, counters and states of all ranks, so that a run that load()s them continues with the same bits.
-     *  A file per rank: PATH.RANK, complete or not at all; load() finds out if they do not belong together.
+     *  A file per rank: PATH.RANK, complete or not at all; load() checks that the files belong together.
      * \return OK; ERR_ARG (null); ERR_IO; ERR_NOMEM; ERR_PEER. The same on all ranks.
      * [one-caller] Collective. Since 1. */
     int32_t (*save)(graft_stream *stream, const char *path, graft_error *error);

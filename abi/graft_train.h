@@ -16,35 +16,35 @@ GRAFT_EXTERN_C_BEGIN
  * Options. A trainer reads those options of the context at create() that are not `live`; graft_api.option_info has
  * types, defaults and a line of help for each. Weight decay applies to the W and to E (option label_rate). Option
  * strict is live: create() and products read it when they choose a module. Each epoch() reads epochs, eval_every, lr,
- * weight_decay, momentum and these, with e completed epochs:
+ * weight_decay, momentum and the following options, after e completed epochs:
  *
  *     schedule      constant: lr; cosine: lr/2 (1 + cos(pi e / epochs)) (Loshchilov and Hutter 2017, eq. 5); step:
  *                   lr schedule_factor^floor(e / schedule_every)
  *     on_nonfinite  a loss, gradient, weight or moment, or the loss of training or validation vertices in an
- *                   evaluation, is infinite or NaN. stop: epoch() returns ERR_NONFINITE, and weights and moments are
- *                   those of the last epoch whose losses were finite. restore: the learning rate is halved for good,
- *                   and epochs are repeated from there until this one is completed, or up to 128 times. graft_epoch is
- *                   about this one alone; best weights stay the best, also of an epoch that was undone
+ *                   evaluation, is infinite or NaN. stop: epoch() returns ERR_NONFINITE, and restores weights and
+ *                   moments of the last epoch with finite losses. restore: it also halves the learning rate
+ *                   permanently, and repeats epochs from there, at most 128 times, until this epoch is completed.
+ *                   graft_epoch describes this epoch only; best weights stay, also of an undone epoch
  *     clip_norm     0: none. Else the gradients g of all weights are scaled by min(1, clip_norm / |g|_2) before weight
  *                   decay (Pascanu et al. 2013, algorithm 1)
- *     patience      early stopping (Prechelt 1998), 0: none. An evaluation so many epochs after the best one sets
- *                   graft_epoch.should_stop. Resumed training continues the count; update() begins it anew
+ *     patience      early stopping (Prechelt 1998), 0: none. An evaluation this many epochs after the best one sets
+ *                   graft_epoch.should_stop. Resumed training continues the count; update() restarts it
  *
  * and, over ranks, the `live` options of messages, such as halo.codec, halo.staleness and halo.refresh. If halo.codec,
- * halo.staleness, halo.rounding or halo.nonfinite has changed, other messages replace those in use; the epoch is
- * synchronous, and adaptive bits are assigned anew. If a rank has no memory for both, epoch() returns ERR_NOMEM on all
- * ranks, and nothing has changed: the host can set the options back and go on.
+ * halo.staleness, halo.rounding or halo.nonfinite has changed, message buffers are replaced, the epoch is synchronous,
+ * and adaptive bits are assigned anew. If a rank has no memory for old and new buffers, epoch() returns ERR_NOMEM on
+ * all ranks, and nothing has changed: the host can set the options back and go on.
  *
- * The others are read by create(); those of the model are in graft_model.h:
+ * create() reads the other options; graft_model.h describes options of the model:
  *
  *     order         the trainer has copies of graph, features and labels in this order (matrix_order)
  *     row_masks     a step computes only the rows on which training vertices depend; gradients are the same
  *     reuse_input   the aggregate of features without dropout is computed once, and again after update()
  *     recompute     layers keep little but outputs, and recompute the rest (Mostafa 2021, SAR), with the same bits
  *     batch_size    not 0: an epoch has a step for each batch, drawn by option fanout and others (graft_sample.h), and
- *                   evaluations use all neighbours. Over ranks batches are of owned vertices; of the halo there are
- *                   features, and rows of earlier batches (graft_cache_item) or, with hec.miss=fetch, of this one, with
- *                   gradients. If an epoch() of one process is cancelled or lacks memory, the next call does the rest
+ *                   evaluations use all neighbours. Over ranks batches consist of owned vertices; the halo has
+ *                   features, and rows of earlier batches (graft_cache_item) or, with hec.miss=fetch, of this batch,
+ *                   with gradients. If an epoch() of one process is cancelled or lacks memory, the next one goes on
  *     eval.blocks   evaluations with batch_size in blocks of rows; with eval.folder, see graft_account.h. Both are live
  *     workers       .sparse: threads for sums over neighbours, in a pipeline with the others (MixGCN); the same bits
  *     sparse_input  whether sparse features are made dense (see graft_model.h)
@@ -83,10 +83,10 @@ typedef struct graft_epoch {
     double  gradient_norm; /**< with option clip_norm, the length of the gradient before it was clipped; else NaN */
 } graft_epoch;
 
-/** Accuracy: the fraction of labelled vertices of the split whose largest logit is that of their label; with several
- *  classes per vertex (targets), the micro-averaged F1 of logits > 0. For float targets, with known elements y of
- *  the split and outputs x: RMSE = sqrt(mean (y - x)^2) over all columns; R^2 = mean over columns of 1 - sum (y - x)^2
- *  / sum (y - mean y)^2, without columns whose y are all the same. What does not apply is NaN. */
+/** Accuracy: the fraction of labelled vertices of the split whose largest logit belongs to their label; with several
+ *  classes per vertex (targets), the micro-averaged F1 of logits > 0. For float targets, with known elements y of the
+ *  split and outputs x: RMSE = sqrt(mean (y - x)^2) over all columns; R^2 = mean over columns of 1 - sum (y - x)^2 /
+ *  sum (y - mean y)^2, without columns whose y are all the same. What does not apply is NaN. */
 typedef struct graft_metrics {
     uint32_t size;
     uint32_t reserved;
@@ -96,12 +96,12 @@ typedef struct graft_metrics {
     double   train_rmse, validation_rmse, test_rmse, train_r2, validation_r2, test_r2;
 } graft_metrics;
 
-/** The weights to use: those after the last epoch, or those of the best validation accuracy (ties: the lower validation
- *  loss, then the earlier epoch), for float targets of the lowest validation loss; BEST means LAST without a validation
- *  split or before the first evaluation. */
+/** The weights to use, of the last epoch or of the epoch with the best validation accuracy (ties: the lower validation
+ *  loss, then the earlier epoch), for float targets with the lowest validation loss; BEST means LAST without a
+ *  validation split or before the first evaluation. */
 enum { GRAFT_WEIGHTS_LAST = 0, GRAFT_WEIGHTS_BEST = 1 };
 
-/** What update() replaces; TARGETS: the targets or float targets that the trainer has. */
+/** The arrays that update() replaces; TARGETS: targets or float_targets, whichever the trainer has. */
 enum {
     GRAFT_UPDATE_FEATURES = 1u,
     GRAFT_UPDATE_LABELS = 2u,
@@ -117,7 +117,7 @@ enum {
  *  ("halo.refresh"). Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are weights (gat:
  *  weight [in x K*d], attention_source and attention_target [K x d], bias, for K heads of d columns; with
  *  edge_features weight_edge [e x K*d], e of an edge, attention_edge [K x d]; inner_bias [K*d] with attention_input),
- *  "label_embedding" with label_rate; "layers.0.norm.mean", ".variance" of BatchNorm; "best.NAME" are those of the best
+ *  "label_embedding" with label_rate; "layers.0.norm.mean", ".variance" of BatchNorm; "best.NAME" weights of the best
  *  epoch; "optimizer.m.NAME", "optimizer.v.NAME" moments of weights; "progress.epoch" and others counters. */
 typedef struct graft_state_item {
     uint32_t    size;
@@ -145,8 +145,8 @@ typedef struct graft_train {
      *         (ranks that disagree), ERR_UNSUPPORTED (a symmetrized rank would gather from more than 2147483647
      *         vertices of others) and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given; a dataset that is null or has
-     * no size, and an `over` that is no graph, are errors of this rank alone, for which the others wait. Memory: all
-     * but that of kernels and, with batch_size, of layers. Sparse features are copied, repeats summed. Since 1. */
+     * no size, and an `over` that is no graph, are errors of this rank only, and other ranks wait. Memory: all memory,
+     * except of kernels and, with batch_size, layers. Sparse features are copied, repeats summed. Since 1. */
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                       graft_error *error);
 
@@ -155,22 +155,22 @@ typedef struct graft_train {
      * \return OK; ERR_ARG (null); ERR_STATE (all `epochs` are done, or no split); ERR_NONFINITE (option on_nonfinite:
      *         the trainer goes on from the last good epoch); the codes of graft_mxm.run(). After another failure the
      *         weights may be between two epochs: only destroy() and state_set() are useful. Over ranks, before any
-     *         work, ERR_ARG if ranks differ in epochs, state or the options that it reads, and ERR_NOMEM if these have
-     *         changed and need memory that is not there; and ERR_PEER for all later failures but ERR_NONFINITE, after
-     *         which only destroy() is useful.
+     *         work, ERR_ARG if ranks differ in epochs, state or the options read by epoch(), and ERR_NOMEM if changed
+     *         options need unavailable memory. Later failures except ERR_NONFINITE are ERR_PEER, after which only
+     *         destroy() is useful.
      * [one-caller] [starts-openmp]. Collective, over ranks. The same bits for any number of threads. Memory: what
      * kernels prepare at their first run. Since 1. */
     int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
 
     /** Measure loss and accuracy on all three splits, without dropout. \param[in] weights GRAFT_WEIGHTS_...
      * \return OK; ERR_ARG (null, unknown weights); ERR_STATE (no labels or no split); the codes of graft_mxm.run();
-     *         over ranks as epoch(). [one-caller] [starts-openmp]. Collective, over ranks: the result is that of all
-     *         vertices, the same on all ranks. Since 1. */
+     *         over ranks as epoch(). [one-caller] [starts-openmp]. Collective, over ranks: the result covers all
+     *         vertices, and is the same on all ranks. Since 1. */
     int32_t (*evaluate)(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error);
 
     /** Predict all vertices. \param[out] labels [n] the class of the largest logit, or NULL, as it must be for float
-     * targets. \param[out] logits [n x n_classes] F32, the outputs of the model, or NULL. Over ranks n is that of the
-     * rank's slice, and outputs may be NULL on some ranks.
+     * targets. \param[out] logits [n x n_classes] F32, the outputs of the model, or NULL. Over ranks n counts the
+     * vertices of the rank's slice, and outputs may be NULL on some ranks.
      * \return as evaluate(); ERR_ARG (labels, shape). [one-caller] [starts-openmp]. Collective, over ranks. Since 1. */
     int32_t (*predict)(graft_trainer *trainer, int32_t weights, int32_t *labels, const graft_dense *logits,
                        graft_error *error);
@@ -198,8 +198,8 @@ typedef struct graft_train {
      * [one-caller] Not collective. Memory: none. Since 1. */
     int32_t (*span)(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
 
-    /** Read item number `index` of the memory that the trainer has; option memory.limit bounds the sum. It does not
-     * include what kernels and dense modules prepare at their first run: 16 MB at most, with bf16 2 MB more a thread.
+    /** Read item number `index` of the memory that the trainer has; option memory.limit bounds the sum. Memory of the
+     * first run of kernels and dense modules is not included: at most 16 MB, with bf16 2 MB more a thread.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
     int32_t (*memory_item)(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error);
 
@@ -207,14 +207,14 @@ typedef struct graft_train {
      * \return OK; ERR_ARG (null, no such rank); ERR_STATE (not over ranks). [one-caller] Not collective. Since 1. */
     int32_t (*traffic)(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
 
-    /** Report what rank `rank`, or with -1 all ranks, exchanged in the last step in layer index/2, forward if index is
-     * even, backward if it is odd.
+    /** Report the rows that rank `rank`, or with -1 all ranks, exchanged in the last step in layer index/2, forward if
+     * index is even, else backward.
      * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
      * [one-caller] Not collective. Since 1. */
     int32_t (*traffic_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
                             graft_error *error);
 
-    /** Report what this rank sent to rank `peer` in the last step, in the layer and direction of `index` as above.
+    /** Report the rows that this rank sent to rank `peer` in the last step, in the layer and direction of `index`.
      * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
      * [one-caller] Not collective. Since 1. */
     int32_t (*traffic_pair)(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
@@ -222,19 +222,19 @@ typedef struct graft_train {
 
     /** Replace arrays of the data set. Arrays that were changed in place count as replaced by themselves.
      * \param[in] what     One or more of GRAFT_UPDATE_...
-     * \param[in] dataset  The new arrays, of the same shapes, borrowed as those. Other fields are not read.
+     * \param[in] dataset  The new arrays, of the same shapes, borrowed as in create(). Other fields are not read.
      * \return OK; ERR_ARG (null, shapes, other entries of the graph, unknown or no bits); ERR_FORMAT (as create());
      *         ERR_STATE (an array that create() did not have; a training vertex whose row no step computes: see option
-     *         row_masks); ERR_NOMEM; over ranks as create(). A failure but ERR_PEER leaves the data as they were.
-     * Sparse features have new values for the entries of create(), in the same rows and columns, or else ERR_ARG; where
-     * they were made dense, any entries. EDGE_VALUES reads dataset->graph, whose row_ptr and col_idx are those of
-     * create(); over ranks it has the rows of the slice, is read during the call, and may be null where there are none.
-     * The graph over ranks, and what else uses it, keeps its values: the trainer then has values of its own, within
-     * memory.limit. Adaptive bits are assigned anew. mlp, maxima, gat but for edge_features=values use none. Weights,
-     * moments, running statistics and epochs stay, best weights are forgotten, and the next epoch with halo.staleness
-     * is synchronous. Cost: a check of new values, and a copy where the trainer has copies; for what edges have, as
-     * create() does to the graph, without finding owners, orders and covers. Memory besides memory.limit: copies of
-     * labels, targets, split, the graph; and as redistribute().
+     *         row_masks); ERR_NOMEM; over ranks as create(). Failures except ERR_PEER leave the data unchanged. Sparse
+     * features must have the entries of create(), with new values, or else ERR_ARG; features that were made dense may
+     * have other entries. EDGE_VALUES reads dataset->graph, with row_ptr and col_idx as in create(); over ranks it has
+     * the rows of the slice, is read during the call, and may be null for an empty slice. The distributed graph and its
+     * other users keep the old values: the trainer allocates its own, within memory.limit. Adaptive bits are assigned
+     * anew. mlp, maxima, and gat without edge_features=values use none. Weights, moments, running statistics and epochs
+     * stay, best weights are forgotten, and the next epoch with halo.staleness is synchronous. Cost: a check of new
+     * values, and a copy where the trainer has copies; for edge values and features, the work of create() on the graph,
+     * without owners, orders and covers. Memory besides memory.limit: copies of labels, targets, split and graph, and
+     * the memory of redistribute().
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
 

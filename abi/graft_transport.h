@@ -58,7 +58,7 @@ typedef struct graft_transport {
     void (*abandon)(void *self);
 } graft_transport;
 
-/** What the variable is that graft_communicator.handle points to. */
+/** The type of the variable to which graft_communicator.handle points. */
 enum {
     GRAFT_MPI_C = 0,      /**< MPI_Comm */
     GRAFT_MPI_FORTRAN = 1 /**< MPI_Fint: an integer communicator of Fortran, or comm%MPI_VAL of module mpi_f08 */
@@ -68,7 +68,7 @@ enum {
  *  type distinguishes the two families of MPI. */
 typedef struct graft_communicator {
     uint32_t    size;
-    uint32_t    bytes;  /**< of the variable: sizeof(MPI_Comm) or sizeof(MPI_Fint); ignored without a handle */
+    uint32_t    bytes;  /**< size of the variable: sizeof(MPI_Comm) or sizeof(MPI_Fint); ignored without a handle */
     const void *handle; /**< &comm, read during the call only; NULL: MPI_COMM_WORLD */
     int32_t     start;  /**< 1: initialise MPI if needed, and then finalise it in close(); for hosts without MPI code */
     uint32_t    reserved;
@@ -85,8 +85,8 @@ typedef struct graft_transports {
 
     /** Create transports between threads of this process: fills transports[0 .. n_ranks - 1], one for each thread, each
      *  to be used in a context of its own. Memory comes from the host of this context, whose allocator must be usable
-     *  until the last close(), which frees shared memory; the context may be closed before. Where it has no memory
-     *  for a message, the ranks stop with ERR_PEER, whose words say so.
+     *  until the last close(), which frees shared memory; the context may be closed before. If it has no memory for a
+     *  message, the ranks stop with ERR_PEER, and the message says so.
      *  \param[in,out] transports  Structs with their sizes set, all the same. Unchanged on failure.
      *  \return OK; ERR_ARG (null; n_ranks below 1 or above 4096; different sizes); ERR_NOMEM.
      *  [one-caller] Not collective. Memory: 1.2 kB for each rank, and for each message of up to 1024 bytes that waits
@@ -95,7 +95,7 @@ typedef struct graft_transports {
 
     /** Create a transport with a module of kind "transport".
      *  \param[in]  module        Its name, such as "openmpi" or "mpich"; "auto": the module of the MPI that the process
-     *                            has loaded, or, with `start` and no MPI, that of the launcher.
+     *                            has loaded, or, with `start` and no MPI, the MPI of the launcher.
      *  \param[in]  communicator  NULL is the same as a struct of zeros with its size set.
      *  \param[out] transport     A struct with its size set. Unchanged on failure.
      *  \return OK; ERR_ARG (null; a handle that is no address, an unknown kind; the size of another MPI, or of an
@@ -112,11 +112,11 @@ typedef struct graft_transports {
 
     /* Collective calls for hosts, over a transport that distributed objects of the same context may use too: all ranks
      * make the same collective calls, of hosts and of the library, in the same order. A wait for another rank ends
-     * after option "halo.timeout"; README.md says how long a call takes then. The ranks agree on the status: if
+     * after option "halo.timeout"; README.md has the largest duration of a call. The ranks agree on the status: if
      * arguments are invalid or memory is short on one rank, or if ranks make different calls of this table or pass
-     * different counts, types or roots, all return the same status (ERR_ARG, ERR_NOMEM) and message, that of the lowest
-     * such rank, and may continue. ERR_PEER: a rank failed, did not answer in time, or makes a call of another table;
-     * then the transport can only be closed. After any failure outputs are as they were. */
+     * different counts, types or roots, all return the same status (ERR_ARG, ERR_NOMEM) and message of the lowest such
+     * rank, and may continue. ERR_PEER: a rank failed, did not answer in time, or makes a call of another table; then
+     * the transport can only be closed. After any failure outputs are unchanged. */
 
     /** Join the ranks of a transport. \param[in] transport  Borrowed until leave(); NULL: one rank.
      * \return OK; ERR_ARG (null, an invalid transport); ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER.
@@ -146,7 +146,7 @@ typedef struct graft_transports {
      * \param[in]  mine   [bytes[rank]]
      * \param[out] all    The arrays one after the other; NULL on ranks that do not receive.
      * \return OK; ERR_ARG (null, no such rank, sizes); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory during the
-     * call: that of the arrays. Since 1. */
+     * call: the size of the arrays. Since 1. */
     int32_t (*gather)(graft_group *group, int32_t root, const int64_t *bytes, const void *mine, void *all,
                       graft_error *error);
 

@@ -16,11 +16,10 @@
  * program writes one sentence to standard error and exits with one of the codes below.
  *
  * The program leads a process group. The kernel kills the program and all processes of this group when the host ends,
- * or when the call ends or is cancelled. Descriptor 3 serves this alone: the program and its processes should leave it
- * open. No other file of the host is open.
+ * or when the call ends or is cancelled. Descriptor 3 serves this purpose only: the program and its processes should
+ * leave it open. No other file of the host is open.
  *
- * The id of a draft may get another revision with every release, and then the magic numbers below, which end in the
- * revision, get it too. */
+ * The id of a draft may get a new revision with every release. The magic numbers below end in the revision. */
 #ifndef GRAFT_PARTITIONER_H
 #define GRAFT_PARTITIONER_H
 
@@ -47,9 +46,9 @@ typedef struct graft_partitioner_output {
 } graft_partitioner_output;
 
 /** Value of `reserved` in a query: the program checks that it can partition a graph of these sizes, and partitions
- *  nothing. 0: it partitions the graph. A query has no arrays behind the head, and neither has its output. A program
- *  that cannot partition such a graph, or does not know this value, fails. The library sends a query before it gathers
- *  a graph with more than 2^31-1 entries. */
+ *  nothing. 0: it partitions the graph. A query and its output have no arrays after their structs. A program that
+ *  cannot partition such a graph, or does not know this value, fails. The library sends a query before it gathers a
+ *  graph with more than 2^31-1 entries. */
 #define GRAFT_PARTITIONER_ASK UINT32_C(1)
 
 /** Exit codes of the program. */
