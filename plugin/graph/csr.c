@@ -76,7 +76,7 @@ void gr_csr_put(struct gr_csr *out, int64_t to, int64_t column, const graft_csr 
 int32_t gr_csr_widen(const graft_context *context, graft_csr *csr, const char *name, int64_t **made, graft_error *error)
 {
     *made = NULL;
-    if (csr->row_ptr_32 == NULL || csr->n_rows < 0) return GRAFT_OK; /* what is wrong is found by gr_csr_check() */
+    if (csr->row_ptr_32 == NULL || csr->n_rows < 0) return GRAFT_OK; /* gr_csr_check() finds the error */
     if (csr->row_ptr != NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "%s: row_ptr and row_ptr_32 are both given, expected one of them", name);
     if (GR_NEW(context, *made, csr->n_rows < INT64_MAX ? csr->n_rows + 1 : -1, error) < 0) return GRAFT_ERR_NOMEM;
@@ -221,8 +221,8 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
     return GRAFT_OK;
 }
 
-/* Go through the entries of a matrix and those of its transpose, where next[c] is the next one of row c. Without
- * `values` only look whether they match. */
+/* Go through the entries of a matrix and of its transpose, where next[c] is the next entry of row c of the transpose.
+ * Without `values` only check whether they match. */
 static int walk_transpose(const graft_csr *csr, const graft_csr *transpose, int64_t *next, char *values)
 {
     const uint64_t bytes = value_bytes(csr);

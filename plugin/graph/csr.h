@@ -1,4 +1,4 @@
-/* Sparse matrices in CSR form: checks of the host's, and matrices that own their arrays.
+/* Sparse matrices in CSR form: checks of matrices of the host, and matrices that own their arrays.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_GRAPH_CSR_H
 #define GR_GRAPH_CSR_H
@@ -20,12 +20,12 @@ int32_t gr_csr_init(const graft_context *context, struct gr_csr *csr, const graf
                     int64_t n_cols, int64_t entries, graft_error *error);
 void    gr_csr_fini(const graft_context *context, struct gr_csr *csr);
 
-/** The bytes that gr_csr_init() allocates for so many rows and entries, and those that this matrix has allocated. */
+/** The bytes that gr_csr_init() allocates for these numbers of rows and entries, and the bytes of this matrix. */
 int64_t gr_csr_copy_bytes(const graft_csr *like, int64_t n_rows, int64_t entries);
 int64_t gr_csr_bytes(const struct gr_csr *csr);
 
-/** Give a matrix of the host with 32-bit row pointers 64-bit ones: *made, which the caller frees, or NULL if it has
- *  64-bit ones already. \return OK; ERR_ARG (both, or neither); ERR_NOMEM */
+/** Convert 32-bit row pointers of a matrix of the host to 64 bits: *made, which the caller frees, or NULL if they have
+ *  64 bits already. \return OK; ERR_ARG (both, or neither); ERR_NOMEM */
 int32_t gr_csr_widen(const graft_context *context, graft_csr *csr, const char *name, int64_t **made,
                      graft_error *error);
 
@@ -39,16 +39,17 @@ int32_t gr_csr_check_pointers(const graft_csr *csr, const char *name, int64_t fi
 int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t first_row, int64_t first_entry,
                              int threads, graft_error *error);
 
-/** Whether a matrix that Graft made has the shape that its users rely on: row pointers that rise from 0, and columns in
- *  range. Values are not looked at. Returns 1 or 0. O(rows + entries), for tests and assertions. */
+/** Whether a matrix that Graft made is valid: row pointers that rise from 0, and columns in range. Values are not
+ *  looked at. Returns 1 or 0. O(rows + entries), for tests and assertions. */
 int gr_csr_is_valid(const graft_csr *csr);
 
 /** Transpose. Entries of a row are sorted by column. \return OK; ERR_ARG (rows exceed 32-bit columns); ERR_NOMEM */
 int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, struct gr_csr *transpose,
                          graft_error *error);
 
-/** Copy the values of a matrix to those of its transpose, `values`. Allocates 8 bytes a row of the transpose meanwhile.
- *  \return OK; ERR_ARG (it is not its transpose: nothing is written); ERR_NOMEM. */
+/** Copy the values of a matrix to `values`, the values of its transpose. Allocates 8 bytes a row of the transpose
+ *  meanwhile.
+ *  \return OK; ERR_ARG (not the transpose of the matrix; nothing is written); ERR_NOMEM. */
 int32_t gr_csr_transpose_values(const graft_context *context, const graft_csr *csr, const graft_csr *transpose,
                                 void *values, graft_error *error);
 
@@ -65,8 +66,8 @@ int32_t gr_csr_union(const graft_context *context, const graft_csr *a, const gra
 int64_t gr_csr_missing_loops(const graft_csr *csr);
 /** The value of an added loop, where values are numbers of entries (GRAFT_I64). */
 #define GR_NO_ENTRY (-1)
-/** Which other value added loops have: 1, or the mean of the float values of their row and of the same row of `rest`, 0
- *  if there are none. */
+/** Other values of added loops: 1, or the mean of the float values of their row and of the same row of `rest`, 0
+ *  without values. */
 struct gr_loop_value {
     int              is_mean;
     const graft_csr *rest; /* NULL: none */

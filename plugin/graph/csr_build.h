@@ -19,13 +19,13 @@ struct gr_coo {
 int32_t gr_coo_init(const graft_context *context, struct gr_coo *coo, int64_t count, int weighted, graft_error *error);
 void    gr_coo_fini(const graft_context *context, struct gr_coo *coo);
 
-/** Build the rows, each in the order of its columns, in time linear in rows and entries. Of entries at the
- *  same place one is kept, with the sum of the values in the order they came.
- * \param[in]  coo     Valid indices. Freed on the way, to save memory: empty afterwards, also after a failure.
- *  Memory while it works: entries of the longest row once more.
+/** Build the rows, each in the order of its columns, in time linear in rows and entries. Entries at the same place
+ *  become one entry, with the sum of the values in their order.
+ * \param[in]  coo     Valid indices. Freed during the call, to save memory; empty afterwards, also after a failure.
+ *  Memory during the call: a second copy of the longest row.
  * \param[in]  name    What a message calls the matrix.
  * \param[out] csr     With int32 columns, and float values if coo has any.
- * \param[out] merged  How many entries went into another one.
+ * \param[out] merged  The number of entries merged into another entry.
  * \return OK; ERR_FORMAT (a sum that is no finite float); ERR_NOMEM. */
 int32_t gr_csr_build(const graft_context *context, struct gr_coo *coo, const char *name, struct gr_csr *csr,
                      int64_t *merged, graft_error *error);

@@ -93,7 +93,7 @@ static void cuthill_mckee(struct order_work *w, int64_t *order)
     reverse(order, w->n);
 }
 
-/* The most frequent label among the neighbours; of equally frequent ones, the first to reach that count. Resets the
+/* The most frequent label among the neighbours; of equally frequent labels, the first to reach this count. Resets the
  * counts. */
 static int64_t common_label(struct order_work *w, int64_t v)
 {
@@ -112,7 +112,8 @@ static int64_t common_label(struct order_work *w, int64_t v)
     return best;
 }
 
-/* Communities are numbered by falling size and vertices sorted by community, within one by falling degree. */
+/* Communities are numbered by falling size. Vertices are sorted by community, and within a community by falling
+ * degree. */
 static void by_community(struct order_work *w, int64_t *order)
 {
     enum { SWEEPS = 5 };

@@ -19,7 +19,7 @@ extern const char *const gr_order_names[];
 int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, enum gr_order method, int64_t *order,
                          graft_error *error);
 
-/** The method that has this name. \return OK; ERR_OPTION: none has, or it is "given". */
+/** The method with this name. \return OK; ERR_OPTION (no method, or "given"). */
 int32_t gr_order_find(const char *name, enum gr_order *method, graft_error *error);
 
 int64_t gr_order_bytes(int64_t n);

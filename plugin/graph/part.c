@@ -1,4 +1,4 @@
-/* Whether a part and its halo have the shape that all code above relies on.
+/* Checks of a part and its halo.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/part.h"
 

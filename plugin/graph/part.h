@@ -9,12 +9,12 @@
 struct gr_halo {
     int64_t  count;
     int64_t *start; /* [n_ranks + 1] the halo vertices of rank q are start[q] .. start[q + 1] - 1 */
-    int32_t *place; /* [count] the number of each vertex among those of its owner */
+    int32_t *place; /* [count] the number of each vertex among the vertices of its owner */
 };
 
-/** What one rank has of a graph: all that a plan is made from. Rows and columns of `local` are the owned vertices, or
- *  the first of them if the part was made from the first rows; see dgraph/part.h. The edges of a row are in the order
- *  of the host, or sorted by column if the part was made from another one. */
+/** The part of a graph on one rank, from which plans are created. Rows and columns of `local` are the owned vertices,
+ *  or the first of them if the part was made from the first rows; see dgraph/part.h. The edges of a row are in the
+ *  order of the host, or sorted by column if the part was made from another one. */
 struct gr_part {
     graft_csr      local;  /* int32 columns */
     graft_csr      remote; /* [rows of local x halo.count] int32 columns */
@@ -25,8 +25,8 @@ struct gr_part {
  *  or 0. O(count), no messages. */
 int gr_halo_is_valid(const struct gr_halo *halo, int32_t n_ranks, int32_t rank);
 
-/** Whether the part has the shape that its users rely on: valid matrices that fit each other, and a valid halo.
- *  Returns 1 or 0. O(rows + edges), no messages. */
+/** Whether the part is valid: valid matrices that fit each other, and a valid halo. Returns 1 or 0. O(rows + edges), no
+ *  messages. */
 int gr_part_is_valid(const struct gr_part *part, int32_t n_ranks, int32_t rank);
 
 #endif

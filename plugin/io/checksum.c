@@ -1,4 +1,4 @@
-/* The checksums of a file of a model, which stand in its metadata.
+/* The checksums in the metadata of a model file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/checksum.h"
 
@@ -29,7 +29,7 @@ void gr_checksum_write(char digits[GR_CHECKSUM_DIGITS], uint32_t crc)
     memcpy(digits, text, GR_CHECKSUM_DIGITS);
 }
 
-/* Continue a CRC with a text and the zero behind it. */
+/* Continue a CRC with a text and its terminating zero. */
 static uint32_t crc_of_text(uint32_t crc, const char *text)
 {
     return gr_crc(crc, text, strlen(text) + 1);
@@ -58,7 +58,7 @@ uint32_t gr_checksum_header(const struct gr_tensor *tensors, int32_t n_tensors, 
     return sum;
 }
 
-/* Compare the checksum of the header with the one that the header states. */
+/* Compare the checksum of the header with the stated checksum. */
 static int32_t check_header_sum(const struct gr_tensors *header, const char *shown, const char *expected,
                                 graft_error *error)
 {

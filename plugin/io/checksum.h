@@ -1,4 +1,4 @@
-/* The checksums of a file of a model, which stand in its metadata; graft_model.h describes them.
+/* The checksums in the metadata of a model file; graft_model.h describes them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_IO_CHECKSUM_H
 #define GR_IO_CHECKSUM_H
@@ -8,12 +8,13 @@
 #define GR_CHECKSUM_OF_TENSORS "crc32c"
 #define GR_CHECKSUM_OF_HEADER "crc32c.header"
 
-/** The hexadecimal digits of a checksum, and the bytes of a tensor that have one together. */
+/** The hexadecimal digits of a checksum, and the bytes of a block of a tensor, which has one checksum. */
 enum { GR_CHECKSUM_DIGITS = 8, GR_CHECKSUM_BLOCK = 1 << 20 };
 
-/** How many blocks a tensor has. */
+/** The number of blocks of a tensor. */
 int64_t gr_checksum_blocks(const struct gr_tensor *tensor);
-/** Where the digits of a tensor begin: behind those of all with smaller names (strcmp). name=NULL: behind all. */
+/** The offset of the digits of a tensor, after the digits of all tensors with smaller names (strcmp). name=NULL: the
+ *  end of all digits. */
 int64_t gr_checksum_place(const struct gr_tensor *tensors, int32_t count, const char *name);
 void    gr_checksum_write(char digits[GR_CHECKSUM_DIGITS], uint32_t crc);
 

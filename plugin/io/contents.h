@@ -30,7 +30,7 @@ int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_fil
                       struct gr_vertices *vertices, struct gr_coo *coo, graft_error *error);
 
 /* Parts that the folder does not have are skipped. */
-/** The features of the edges of data->graph. `edges` are those of the slice with their numbers, in the order of the
+/** The features of the edges of data->graph. `edges` has the edges of the slice with their numbers, in the order of the
  *  file. */
 int32_t gr_edge_features_read(const struct gr_reading *reading, const struct gr_folder *folder,
                               const struct gr_coo *edges, graft_data *data, graft_error *error);

@@ -33,7 +33,7 @@ done:
     return rc;
 }
 
-/* A copy of the edges, with the numbers, where those have features: the graph is built from what it then frees. */
+/* A copy of the edges with their numbers, if edges have features, because building the graph frees them. */
 static int32_t keep_edges(const struct gr_reading *reading, struct gr_coo *coo, struct gr_coo *kept, graft_error *error)
 {
     int32_t rc = GRAFT_OK;

@@ -11,7 +11,7 @@ enum { AT_ONCE = 1 << 20 }; /* bytes of the file */
 /* Rows of the file that are in memory. */
 struct file_rows {
     const struct gr_part_file *part;
-    int64_t                    width, most; /* columns; rows at once */
+    int64_t                    width, most; /* number of columns; rows read at once */
     int64_t                    first, count;
     float                     *at;
 };
@@ -36,7 +36,7 @@ done:
     return rc;
 }
 
-/* The entry of a row of the graph, sorted by column, that has this column. */
+/* The entry with this column in a row of the graph, which is sorted by column. */
 static int64_t entry_of(const struct gr_csr *graph, int64_t row, int32_t column)
 {
     const int32_t *col = graph->col_idx;
@@ -52,7 +52,7 @@ static int64_t entry_of(const struct gr_csr *graph, int64_t row, int32_t column)
     return low;
 }
 
-/* From the last edge to the first: of edges that repeat the first one stays. */
+/* From the last edge to the first, so that the first of repeated edges stays. */
 static int32_t fill_features(struct file_rows *rows, const struct gr_coo *edges, const struct gr_csr *graph, float *to,
                              graft_error *error)
 {

@@ -18,7 +18,7 @@ static int64_t find_not_finite(const graft_dense *x, int64_t count)
     return at;
 }
 
-/* In training by minibatch the file stays where it is; where it cannot be mapped it is read. */
+/* Training by minibatch maps the file; if it cannot be mapped it is read. */
 static int map_dense(const struct gr_reading *reading, const struct gr_part_file *part, graft_data *data)
 {
     void *map;

@@ -174,7 +174,7 @@ static int32_t check_rows(struct gr_folder *folder, enum gr_part which, graft_er
     return gr_vertices_agree(&folder->vertices, &part->file, part->npy.shape[0], error);
 }
 
-/* Features of edges have a row for each. */
+/* Edge features have a row for each edge. */
 static int32_t check_edge_rows(const struct gr_folder *folder, graft_error *error)
 {
     const struct gr_part_file *edges = &folder->part[GR_PART_EDGES], *part = &folder->part[GR_PART_EDGE_FEATURES];
@@ -251,7 +251,7 @@ int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *
     return rc;
 }
 
-/* Of a larger file only this many blocks are compared, evenly spaced from its first byte to its last. */
+/* Only this many blocks of a larger file are compared, evenly spaced from its first byte to its last. */
 enum { BLOCK = 1 << 16, BLOCKS = 17 };
 
 static int32_t file_digest(const struct gr_file *file, char *block, uint64_t *crc, graft_error *error)

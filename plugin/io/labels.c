@@ -86,7 +86,7 @@ done:
     return rc;
 }
 
-/* A wrong bit in a label makes many classes that no other vertex has. */
+/* A label with a wrong bit would create many classes without other vertices. */
 static int32_t warn_of_empty_classes(const struct gr_reading *reading, const struct gr_part_file *part,
                                      const graft_data *data, int64_t vertex, graft_error *error)
 {

@@ -196,8 +196,8 @@ static int32_t take_number(struct stream *stream, int64_t low, int64_t high, con
     return GRAFT_OK;
 }
 
-/* The line of sizes. The rest of the file must have space for so many entries: the shortest one is "1 1\n", or "1 1
- * 1\n" with values; the last may have no end of line. */
+/* The line of sizes. The rest of the file must have space for this number of entries: the shortest entry is "1 1\n", or
+ * "1 1 1\n" with values; the last may have no end of line. */
 static int32_t read_sizes(struct stream *stream, struct header *header)
 {
     const int64_t entry_bytes = header->weighted ? 6 : 4;

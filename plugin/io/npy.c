@@ -233,7 +233,7 @@ static int32_t check_npy_header(const struct cursor *cursor, struct gr_npy *npy)
     return GRAFT_OK;
 }
 
-/* Check magic and version. *begin and *length become those of the header. */
+/* Check magic and version. *begin and *length receive the place of the header. */
 static int32_t read_preamble(const struct gr_file *file, int64_t *begin, int64_t *length, graft_error *error)
 {
     static const unsigned char magic[6] = { 0x93, 'N', 'U', 'M', 'P', 'Y' };

@@ -112,7 +112,7 @@ static int32_t rank_of_vertex(const struct gr_reading *reading, int64_t vertex)
     return low;
 }
 
-/* Send one array of the edges, whose elements have so many bytes, and replace it by the received elements. */
+/* Send one array of the edges, with elements of this size, and replace it by the received elements. */
 static int32_t send_array(const struct gr_reading *reading, const struct gr_coo *coo, struct gr_route *route,
                           void **array, int64_t bytes, graft_error *error)
 {

@@ -55,7 +55,7 @@ int32_t gr_tensors_prefix(const unsigned char prefix[GR_TENSOR_PREFIX], int64_t 
 struct scan {
     char       *text, *at, *end; /* `end` is one behind the last byte, and can be written to */
     const char *shown;
-    const char *not_canonical; /* the first byte that is not as canonical JSON has it, or NULL */
+    const char *not_canonical; /* the first byte that differs from canonical JSON, or NULL */
 };
 
 static void note_not_canonical(struct scan *s, const char *at)
@@ -63,7 +63,7 @@ static void note_not_canonical(struct scan *s, const char *at)
     if (s->not_canonical == NULL) s->not_canonical = at;
 }
 
-/* The text has something else at this place than it should. */
+/* The text is wrong at this place. */
 static int32_t scan_fail(const struct scan *s, const char *at, const char *expected, graft_error *error)
 {
     const long long byte = GR_TENSOR_PREFIX + (at - s->text);
@@ -116,7 +116,7 @@ static int32_t hex_of(const struct scan *s, const char *at)
     return code;
 }
 
-/* A code point in UTF-8; returns the end. No escape is shorter than what it means. */
+/* A code point in UTF-8; returns the end. No escape is shorter than its character. */
 static char *put_code(char *to, int32_t code)
 {
     if (code < 0x80) {
@@ -400,7 +400,7 @@ static int32_t count_braces(const struct gr_tensors *f)
     return count;
 }
 
-/* In the compact form it is padded to a multiple of 8 bytes, with spaces, and with no more of them than needed. */
+/* In the compact form the fewest spaces pad it to a multiple of 8 bytes. */
 static void take_padding(struct scan *s)
 {
     const char *const begin = s->at, *not_canonical = s->not_canonical;

@@ -2,9 +2,9 @@
  * of the tensors, without gaps. The header maps the name of each tensor to its type, shape and place in the data, and
  * "__metadata__" to an object of texts. https://github.com/huggingface/safetensors
  *
- * The compact form of a header is the one that gr_tensors_write() and the packages of the format write: no spaces but
- * those at the end, which make the length a multiple of 8; no escapes where a character may stand for itself; the short
- * escapes where there are some (\n), and small letters in the others (\u001f). The entries have any order.
+ * gr_tensors_write() and the packages of the format write the compact form of a header: no spaces except at the end, to
+ * pad the length to a multiple of 8; no unnecessary escapes; short escapes where they exist (\n), and small letters in
+ * other escapes (\u001f). The entries have any order.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_IO_SAFETENSORS_H
 #define GR_IO_SAFETENSORS_H
@@ -29,7 +29,7 @@ struct gr_tensor_pair {
 /** A header, taken apart. Zeroed, it is empty. */
 struct gr_tensors {
     graft_context         *context;
-    char                  *text; /* the header, with the texts that the others point to */
+    char                  *text; /* the header, with the texts to which other fields point */
     int64_t                header_bytes, data_bytes;
     struct gr_tensor      *tensors; /* in the order of their data */
     int32_t                n_tensors;
@@ -43,9 +43,9 @@ struct gr_tensors {
 int32_t gr_tensors_prefix(const unsigned char prefix[GR_TENSOR_PREFIX], int64_t file_bytes, const char *shown,
                           int64_t *header_bytes, graft_error *error);
 
-/** Take a header apart. tensors->context, text (which is changed), header_bytes and data_bytes are given. Everything is
- *  checked that can be without knowing what the tensors are for: that it is JSON of this form, that no key comes twice
- *  in the metadata, that types and shapes fit the places, and that the places fill the data without gap or overlap.
+/** Take a header apart. tensors->context, text (which is changed), header_bytes and data_bytes are given. Checks what
+ *  does not depend on the use of the tensors: that the header is JSON of this form, that no key comes twice in the
+ *  metadata, that types and shapes fit the places, and that the places fill the data without gap or overlap.
  *  \return OK; ERR_FORMAT (with the byte of the file); ERR_NOMEM. */
 int32_t gr_tensors_parse(struct gr_tensors *tensors, const char *shown, graft_error *error);
 void    gr_tensors_fini(struct gr_tensors *tensors);
@@ -58,8 +58,8 @@ const struct gr_tensor *gr_tensors_find(const struct gr_tensors *tensors, const 
 const char *gr_tensor_type_name(graft_dtype dtype);
 int64_t     gr_tensor_type_bytes(graft_dtype dtype);
 
-/** Write prefix and header to `to` as far as `capacity` goes. The tensors are given with their places, the header is
- *  padded with spaces so that data begin at a multiple of 8. \return the bytes that both have. */
+/** Write prefix and header to `to` as far as `capacity` goes. The tensors have their places; spaces pad the header so
+ *  that data begin at a multiple of 8. \return the bytes of prefix and header. */
 int64_t gr_tensors_write(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
                          int32_t n_pairs, char *to, int64_t capacity);
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes are counted, and written as far as there is room. */
+/* Bytes are counted, and written as far as the capacity allows. */
 struct header_text {
     char   *to;
     int64_t bytes, capacity;

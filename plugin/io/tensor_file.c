@@ -1,5 +1,5 @@
-/* Files of tensors with checksums, read: by one process alone, or by rank 0 for all. The header goes to all ranks, so
- * that all find the same in it.
+/* Files of tensors with checksums, read: by one process alone, or by rank 0 for all. Rank 0 sends the header to all
+ * ranks, so that all get the same result.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/tensor_file.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { READ_BYTES = 1 << 18 }; /* what was read is still in a cache when its checksum is computed */
+enum { READ_BYTES = 1 << 18 }; /* the bytes are still in a cache when their checksum is computed */
 _Static_assert(GR_CHECKSUM_BLOCK % READ_BYTES == 0, "no part is of two blocks");
 
 /* The length of the header. */
@@ -44,7 +44,7 @@ done:
     return rc;
 }
 
-/* The header as rank 0 has it, before it is taken apart. */
+/* The unparsed header of rank 0. */
 static int32_t share_header(struct gr_tensor_file *f, const char *path, graft_error *error)
 {
     struct gr_tensors *header = &f->header;

@@ -16,7 +16,7 @@ struct gr_tensor_data {
     int32_t            n_dims;
     int64_t            shape[GR_TENSOR_DIMS];
     const void        *data;
-    const void *const *slices; /* NULL, or [shape[0]] where each slice of the first dimension lies */
+    const void *const *slices; /* NULL, or [shape[0]] the address of each slice of the first dimension */
 };
 
 /** Write tensors and texts of metadata, with the checksums of both. The caller calls gr_output_end(), or
@@ -46,13 +46,13 @@ void    gr_tensor_file_close(struct gr_tensor_file *file);
 int32_t gr_tensor_file_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
                               graft_error *error);
 
-/** Find the tensor that has this name, type and shape; `why` ends the sentence if there is none.
+/** Find the tensor with this name, type and shape; `why` ends the sentence of the error.
  *  \return OK; ERR_FORMAT. */
 int32_t gr_tensor_file_find(const struct gr_file *file, const struct gr_tensors *header,
                             const struct gr_tensor *expected, const char *why, const struct gr_tensor **found,
                             graft_error *error);
 
-/** Read a tensor, where the file is open, and compare it with its checksums, if there are some. `data`: see
+/** Read a tensor on the rank with the open file, and compare it with its checksums, if there are any. `data`: see
  *  gr_tensor_file. \return OK; ERR_IO; ERR_FORMAT. */
 int32_t gr_tensor_file_read(const struct gr_file *file, const struct gr_tensors *header, int64_t data,
                             const struct gr_tensor *tensor, void *to, graft_error *error);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The tensors with their places in the file, those of 8 bytes first, so that all are aligned. */
+/* The tensors with their places in the file, tensors of 8-byte elements first, so that all are aligned. */
 struct layout {
     struct gr_tensor             *tensors;
     const struct gr_tensor_data **data;
@@ -38,7 +38,7 @@ static void place_tensors(const struct gr_tensor_data *data, int32_t n_data, str
     }
 }
 
-/* The bytes of a tensor from `at` on, as many as lie together; *some receives how many. */
+/* The contiguous bytes of a tensor from `at` on; *some receives their number. */
 static const char *bytes_at(const struct layout *l, int32_t i, int64_t at, int64_t *some)
 {
     const struct gr_tensor_data *d = l->data[i];

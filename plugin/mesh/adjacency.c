@@ -1,5 +1,5 @@
 /* The edges of a rank, each once, by target and by the id of their source. Candidates, which repeat where cells meet,
- * are sorted by target with a counting sort, and then each row by itself.
+ * are sorted by target with a counting sort; then each row is sorted.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "base/parallel.h"
@@ -171,7 +171,7 @@ static void sort_long_row(const struct tidy *t, int32_t *row, int64_t count)
     }
 }
 
-/* Keep each source once, which are sorted. */
+/* Keep each of the sorted sources once. */
 static int32_t drop_repeats(int32_t *row, int64_t count)
 {
     int32_t left = 0;
@@ -181,7 +181,7 @@ static int32_t drop_repeats(int32_t *row, int64_t count)
     return left;
 }
 
-/* Sort by insertion, each source once: candidates repeat, and few are left. Long rows are sorted as heaps. */
+/* Insertion sort that keeps each source once: candidates repeat, so few remain. Long rows use a heap sort. */
 static int32_t tidy_row(const struct tidy *t, int32_t *row, int64_t count)
 {
     int32_t left = 0;
@@ -213,7 +213,7 @@ static void tidy_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
         t->left[i] = tidy_row(t, t->source + t->row_ptr[i], t->row_ptr[i + 1] - t->row_ptr[i]);
 }
 
-/* Move the rows together, and put them into a block of their own if that saves an eighth of the memory. */
+/* Compact the rows, and reallocate them if that saves an eighth of the memory. */
 static int32_t join_tidy_rows(const graft_context *context, const struct tidy *t, int64_t n, int64_t *row_ptr,
                               int32_t **source, graft_error *error)
 {

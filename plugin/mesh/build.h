@@ -1,6 +1,6 @@
 /* The steps of gr_mesh_create().
  *
- * mesh.c       the steps in their order, and what is the same for all meshes: targets, edges by source
+ * mesh.c       the steps in order, and steps for all meshes: targets, edges by source
  * check.c      the arguments of a rank
  * nodes.c      distinct nodes of a rank, and their numbers by id
  * cells.c      edges of cells
@@ -38,11 +38,11 @@ void    gr_id_table_fini(const graft_context *context, struct gr_id_table *table
 /** The node with this id, or -1. */
 int32_t gr_id_table_find(const struct gr_id_table *table, int64_t id);
 
-/** The node with the id of `node`; that is `node`, now in the table, if none was there. */
+/** The node with the id of `node`; if none was in the table, `node` itself, which is added. */
 int32_t gr_id_table_add(struct gr_id_table *table, int32_t node);
 
-/** What this rank has of a mesh, in numbers of its own: its distinct nodes in the order of their first rows, ghosts
- *  too, and the edges between them. */
+/** The part of a mesh on this rank, in local numbers: distinct nodes in the order of their first rows, including
+ *  ghosts, and the edges between them. */
 struct gr_local_mesh {
     graft_context         *context;
     struct gr_comm        *comm;
@@ -57,12 +57,12 @@ struct gr_local_mesh {
     int                rises;   /* ids rise with the numbers of nodes */
     struct gr_id_table table;
 
-    int64_t *row_ptr; /* [n + 1] edges by target, and of one target by the id of their source */
+    int64_t *row_ptr; /* [n + 1] edges by target, then by the id of their source */
     int32_t *source;  /* [row_ptr[n]] */
 };
 
-/** Nodes that other ranks have too: pair k of start[q] to start[q + 1] - 1 says that node[k] of this rank is place[k]
- *  of rank q, which rise. The ranks that have a node in common with this one have the same pairs. */
+/** Nodes that other ranks have too: for k from start[q] to start[q + 1] - 1, node[k] of this rank is node place[k] of
+ *  rank q; places rise. Rank q has the same pairs. */
 struct gr_meeting {
     int64_t *start;   /* [n_ranks + 1] */
     int32_t *node;    /* [start[n_ranks]] */
@@ -71,23 +71,24 @@ struct gr_meeting {
 };
 
 /** Compare the arguments of all ranks, and the boxes around their nodes; exchange the nodes in boxes that meet.
- *  Collective. gr_meeting_fini() is due always. \return OK; ERR_ARG (ranks disagree); ERR_FORMAT (owners or coordinates
- *  of a node disagree); ERR_NOMEM: the same on all ranks; ERR_PEER. */
+ *  Collective. gr_meeting_fini() is always required. \return OK; ERR_ARG (ranks disagree); ERR_FORMAT (owners or
+ *  coordinates of a node disagree); ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meeting, graft_error *error);
-/** Compare coordinates of nodes with the same id on any two ranks: of some ids, or with check=full of all. Collective.
+/** Compare coordinates of nodes with the same id on any two ranks, for a sample of ids, or with check=full for all.
+ *  Collective.
  *  \return OK; ERR_FORMAT; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_local_compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error);
 
 void gr_meeting_fini(const graft_context *context, struct gr_meeting *meeting);
 
-/** What a rank adds to the sizes of all: nodes and edges of which no lower rank has a copy. */
+/** The contribution of a rank to the sizes of all: nodes and edges without a copy on a lower rank. */
 struct gr_mesh_once {
     int64_t n_nodes, n_edges;
 };
 
-/** Make the nodes, the edges and the halo of the mesh from those of this rank, whose arrays it may take. *once is what
- *  this rank adds to the sizes of all. Collective. \return OK; ERR_FORMAT (an owner that does not have a node);
- *  ERR_UNSUPPORTED (sizes); ERR_NOMEM: the same on all ranks; ERR_PEER. */
+/** Make the nodes, the edges and the halo of the mesh from the nodes and edges of this rank, whose arrays it may take.
+ *  *once receives the rank's contribution to the sizes of all. Collective. \return OK; ERR_FORMAT (an owner that does
+ *  not have a node); ERR_UNSUPPORTED (sizes); ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_mesh_take_ghosts(graft_mesh *mesh, struct gr_local_mesh *local, const struct gr_meeting *meeting,
                             struct gr_mesh_once *once, graft_error *error);
 int32_t gr_mesh_take_shared(graft_mesh *mesh, struct gr_local_mesh *local, const struct gr_meeting *meeting,
@@ -99,7 +100,7 @@ static inline int64_t gr_index_at(const void *array, graft_dtype type, int64_t i
     return type == GRAFT_I32 ? ((const int32_t *)array)[i] : ((const int64_t *)array)[i];
 }
 
-/** Check the arguments of this rank, but for what gr_local_nodes() and gr_local_edges() check, and read the
+/** Check the arguments of this rank, except for the checks of gr_local_nodes() and gr_local_edges(), and read the
  *  coordinates. Not collective. \return as graft_meshes.create(). */
 int32_t gr_mesh_check(const graft_mesh_args *args, int32_t n_ranks, graft_field *x, graft_error *error);
 
@@ -110,8 +111,8 @@ int32_t gr_local_nodes(struct gr_local_mesh *local, graft_error *error);
  *  twice in a cell, a loop); ERR_UNSUPPORTED (too many edges); ERR_NOMEM. */
 int32_t gr_local_edges(struct gr_local_mesh *local, graft_error *error);
 
-/** Sort the sources of each row by id, each once. `row_ptr` becomes that of what is left, and `*source` may become
- *  another block. `id` is of sources; NULL: they rise with their numbers.
+/** Sort the sources of each row by id, each once. `row_ptr` is updated, and `*source` may become another block. `id`
+ *  has the ids of sources; NULL: ids rise with their numbers.
  *  \return OK; ERR_UNSUPPORTED (too many edges); ERR_NOMEM. */
 int32_t gr_adjacency_tidy(const graft_context *context, struct gr_team team, int64_t n, const int64_t *id,
                           int64_t *row_ptr, int32_t **source, graft_error *error);
@@ -119,7 +120,7 @@ int32_t gr_adjacency_tidy(const graft_context *context, struct gr_team team, int
 /** Free all but the arguments. May be called again. */
 void gr_local_fini(struct gr_local_mesh *local);
 
-/** Types of cells: how many nodes they have, and for each of them the nodes to which it has an edge. */
+/** Types of cells: the number of nodes, and for each node the nodes to which it has an edge. */
 enum { GR_CELL_NODES = 8, GR_CELL_VALENCE = 4 };
 struct gr_cell_shape {
     int32_t n_nodes;

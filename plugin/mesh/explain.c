@@ -49,7 +49,7 @@ static int64_t bytes_of(const graft_mesh *m)
            gr_bytes(m->copies.copy) + gr_bytes(m->info);
 }
 
-/* Ranks whose rows this one receives, or which receive rows of this one. */
+/* Ranks that exchange rows with this rank. */
 static int32_t count_neighbours(const graft_mesh *mesh, int64_t *sent, int64_t *received, int32_t *count,
                                 graft_error *error)
 {

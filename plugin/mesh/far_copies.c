@@ -1,6 +1,6 @@
-/* One id for nodes at different places, on ranks whose boxes do not meet and which exchange no ids. A hash of the id
- * chooses a rank that compares the coordinates: of all ids with check=full, else of a sample. A sample is enough for a
- * systematic mistake, such as local numbers in the place of global ids.
+/* Finds nodes with the same id at different places, on ranks whose boxes do not meet and which exchange no ids. A hash
+ * of the id chooses a rank that compares the coordinates, for all ids with check=full, else for a sample. A sample
+ * detects systematic mistakes, such as local numbers instead of global ids.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/route.h"
 #include "mesh/build.h"

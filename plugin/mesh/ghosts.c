@@ -1,6 +1,6 @@
 /* Nodes with owners: a rank has the edges to its own nodes. Edges to ghosts are sent to their owners, and the sources
- * that other ranks own are the halo. Until its nodes are numbered, a node of another rank is named by its owner and by
- * its number among all nodes there, ghosts too, which is called its place.
+ * that other ranks own are the halo. Until its nodes are numbered, a node of another rank is named by its owner and its
+ * place, its number among all nodes there, including ghosts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/sort.h"
 #include "comm/route.h"
@@ -14,7 +14,7 @@ struct ghost_edge {
     int32_t owner, place; /* of the source */
 };
 
-/* What an owner tells of a node; `dim` coordinates follow. */
+/* The owner's record of a node; `dim` coordinates follow. */
 struct halo_reply {
     int64_t id, number;
 };
@@ -26,7 +26,8 @@ struct ghosts {
     int32_t                 *owner, *place; /* [n] of each node of this rank */
     struct gr_route          edges, nodes;
     struct ghost_edge       *out, *in;
-    int32_t                 *column;   /* [n] which source of the mesh each node is, at first whether it is one */
+    int32_t                 *column;   /* [n] the source number of each node in the mesh, at first whether it is a
+                                          source */
     int64_t                 *key;      /* [halo] owner << 32 | place, rising */
     int32_t                 *requests; /* [received] */
     char                    *replies, *answers; /* sent and received, see reply_bytes() */
@@ -43,7 +44,7 @@ static void ghosts_fini(struct ghosts *g)
     gr_route_fini(&g->nodes);
 }
 
-/* The owners that the host gives, or the lowest rank that has each node. */
+/* The owners from the host, or the lowest rank that has each node. */
 static int32_t find_owners(struct ghosts *g, graft_error *error)
 {
     const struct gr_local_mesh *local = g->local;
@@ -84,7 +85,7 @@ static int32_t number_own(struct ghosts *g, graft_error *error)
     GR_TRY(GR_NEW(local->context, mesh->row_of, own, error));
     GR_TRY(GR_NEW(local->context, mesh->id, own, error));
     own = 0;
-    for (int64_t v = 0; v < local->n; v++) { /* a rank has each node in one row, so this is its row, too */
+    for (int64_t v = 0; v < local->n; v++) { /* a rank has one row for each node, so this is its row */
         mesh->node_of[v] = g->owner[v] == rank ? (int32_t)own : -1;
         if (g->owner[v] != rank) continue;
         mesh->row_of[own] = local->row_of[v];
@@ -130,7 +131,7 @@ static int64_t key_of_node(int32_t owner, int32_t place)
     return (int64_t)owner << 32 | place;
 }
 
-/* Collect the sources of edges to own nodes that other ranks own, each once. */
+/* Collect the sources of edges to own nodes that belong to other ranks, each once. */
 static int32_t collect_sources(struct ghosts *g, graft_error *error)
 {
     const struct gr_local_mesh *local = g->local;
@@ -252,7 +253,7 @@ static int32_t column_of(const struct ghosts *g, int32_t owner, int32_t place)
                      gr_sorted_index(g->key + begin, g->mesh->halo.start[owner + 1] - begin, key));
 }
 
-/* Rows of own nodes: edges of this rank, and those that others have sent. */
+/* Rows of own nodes: edges of this rank, and edges received from other ranks. */
 static int32_t make_own_rows(struct ghosts *g, graft_error *error)
 {
     struct gr_local_mesh *local = g->local;

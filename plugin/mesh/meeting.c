@@ -1,21 +1,21 @@
-/* Which nodes of this rank other ranks have too. Every rank knows the boxes around the nodes of all; nodes in the part
- * where two boxes meet are exchanged between these two ranks.
+/* Finds the nodes of this rank that other ranks also have. Every rank knows the boxes around the nodes of all ranks;
+ * two ranks whose boxes meet exchange the nodes in the intersection.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/route.h"
 #include "mesh/build.h"
 
 #include <string.h>
 
-/* Coordinates of a node may differ by these shares of the largest extent, and of the largest coordinate: the rounding
- * of floats, and some more. */
+/* Coordinates of a node may differ by these fractions of the largest extent and the largest coordinate, a little more
+ * than the rounding of floats. */
 #define EXTENT_SHARE 1e-6
 #define ROUNDING 2.4e-7
 
-/* What all ranks know of each. */
+/* The record of a rank that all ranks know. */
 struct rank_record {
     int32_t kind, dim;
     int32_t has_rows, has_owners;             /* the other fields say nothing on a rank without rows, cells or edges */
-    int32_t has_cells, has_edges, has_arrays; /* has_arrays: of cells or edges, also if they are empty */
+    int32_t has_cells, has_edges, has_arrays; /* has_arrays: the host gave cells or edges, maybe empty */
     double  period[3];
     double  low[3], high[3]; /* of its box */
 };
@@ -97,7 +97,7 @@ struct meet {
     const struct gr_local_mesh *local;
     struct rank_record         *record; /* [n_ranks] */
     double                      tolerance;
-    uint8_t                    *meets; /* [n_ranks] whether the boxes of this rank and that one meet */
+    uint8_t                    *meets; /* [n_ranks] whether the box of this rank meets the box of each rank */
     struct gr_route             route;
     char                       *out, *in; /* nodes in messages, see node_bytes() */
     int32_t                    *in_node;  /* [received] the node of this rank, or -1 */
@@ -122,7 +122,7 @@ static double find_tolerance(const struct rank_record *r, int32_t n_ranks)
     return EXTENT_SHARE * extent + ROUNDING * largest;
 }
 
-/* Both ranks call it with the lower one first, so that they get the same. */
+/* Both ranks pass the lower rank first, so that they get the same result. */
 static int boxes_meet(const struct meet *m, const struct rank_record *a, const struct rank_record *b)
 {
     if (!a->has_rows || !b->has_rows) return 0;
@@ -176,7 +176,7 @@ static void pack_node(const struct meet *m, int32_t node, char *to)
     }
 }
 
-/* Count (out NULL) or pack the nodes for each rank whose box meets that of this one. */
+/* Count (out NULL) or pack the nodes for each rank whose box meets the box of this rank. */
 static void pack_nodes(struct meet *m)
 {
     for (int32_t q = 0; q < m->local->comm->n_ranks; q++) {
@@ -209,7 +209,7 @@ done:
     return rc;
 }
 
-/* Whether rank q says the same of a node as this one. */
+/* Whether rank q and this rank agree on a node. */
 static int32_t compare_node(const struct meet *m, int32_t q, const char *record, int32_t node, graft_error *error)
 {
     const struct gr_local_mesh *local = m->local;
@@ -256,7 +256,7 @@ static int32_t compare_rows(const struct meet *m, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Find which of the received nodes this rank has, and make pairs of them. */
+/* Find the received nodes that this rank has, and pair them. */
 static int32_t match_nodes(struct meet *m, struct gr_meeting *meeting, graft_error *error)
 {
     const struct gr_local_mesh *local = m->local;

@@ -66,7 +66,7 @@ static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, gra
     GR_TRY(GR_NEW(mesh->context, mesh->target, mesh->n_edges, error));
     GR_TRY(GR_NEW(mesh->context, mesh->out_ptr, mesh->n_sources + 1, error));
     GR_TRY(GR_NEW(mesh->context, mesh->out_edge, mesh->n_edges, error));
-    if (mesh->position == NULL) /* else that of the halo is there */
+    if (mesh->position == NULL) /* else the halo already has its coordinates */
         GR_TRY(GR_NEW(mesh->context, mesh->position, mesh->n_sources * mesh->dim, error));
     find_targets(mesh);
     sort_by_source(mesh);
@@ -76,7 +76,7 @@ done:
     return rc;
 }
 
-/* What this rank does alone. */
+/* The local part of create(). */
 static int32_t read_local(graft_mesh *mesh, struct gr_local_mesh *local, graft_error *error)
 {
     int32_t rc = gr_mesh_check(local->args, mesh->comm->n_ranks, &local->x, error);

@@ -1,14 +1,14 @@
 /* The mesh of a simulation over ranks: its nodes, its directed edges by target and by source, and the rows of other
  * ranks that an exchange receives.
  *
- * Exchanges of both kinds are those of halo/halo.h: halo row k receives row halo.place[k] of another rank.
+ * Exchanges of both kinds use halo/halo.h: halo row k receives row halo.place[k] of another rank.
  *
  *     ghosts   n_nodes are the nodes that the rank owns. Edges gather from them and, as source n_nodes + k, from row k
  *              of the halo. The backward pass sends gradients of these rows to their owners, which sum them.
  *     shared   n_nodes are all nodes that the rank has. Edges gather from these alone, so sums at a node that other
  *              ranks have too are partial. Row k of the halo receives the partial sum of another rank. All ranks add
- *              the partial sums of a node in the order of ranks, so its copies have the same bits. The adjoint of
- *              that sum is the same exchange, of gradients.
+ *              the partial sums of a node in the order of ranks, so its copies have the same bits. The adjoint of this
+ *              sum is the same exchange of gradients.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MESH_MESH_H
 #define GR_MESH_MESH_H
@@ -33,28 +33,28 @@ struct graft_mesh {
     struct gr_handle handle;
     graft_context   *context;
     struct gr_comm  *comm; /* also with one rank */
-    int32_t          uses; /* the host's, and those of its networks */
+    int32_t          uses; /* uses by the host, and by its networks */
     graft_mesh_kind  kind;
     int32_t          dim;
-    int32_t          index_base; /* of rows in messages */
-    int64_t          networks;   /* made on it so far, the same on all ranks */
+    int32_t          index_base; /* type of rows in messages */
+    int64_t          networks;   /* networks made on it so far, the same on all ranks */
 
-    int64_t  n_rows;      /* of the host's arrays */
+    int64_t  n_rows;      /* rows of the host's arrays */
     int32_t *node_of;     /* [n_rows] -1: a ghost */
-    int64_t  n_nodes;     /* whose values this rank computes */
+    int64_t  n_nodes;     /* nodes whose values this rank computes */
     int32_t *row_of;      /* [n_nodes] the row that is read */
     int64_t *id;          /* [n_nodes] */
     double  *node_weight; /* [n_nodes] 1 / ranks that have it; NULL: all 1 */
 
     int64_t  n_sources; /* ghosts: n_nodes + halo.count; shared: n_nodes */
     int64_t  n_edges;
-    int64_t *row_ptr;    /* [n_nodes + 1] edges by target, and of one target by the id of their source */
+    int64_t *row_ptr;    /* [n_nodes + 1] edges by target, then by the id of their source */
     int32_t *source;     /* [n_edges] */
     int32_t *target;     /* [n_edges] rises */
     int32_t *out_ptr;    /* [n_sources + 1] edges by source */
     int32_t *out_edge;   /* [n_edges] numbers of edges, rising for each source */
     int32_t *edge_ranks; /* [n_edges] how many ranks have it; NULL: one */
-    double  *position;   /* [n_sources x dim] coordinates, in the halo those of the owner */
+    double  *position;   /* [n_sources x dim] coordinates; rows of the halo come from the owner */
     double   period[3];
 
     struct gr_halo        halo;
@@ -67,7 +67,7 @@ struct graft_mesh {
 int32_t gr_mesh_create(graft_context *context, const graft_transport *transport, const graft_mesh_args *args,
                        graft_mesh **mesh, graft_error *error);
 
-/** Another use; each has its gr_mesh_destroy(), and the last frees the mesh. */
+/** Add a use; each needs its gr_mesh_destroy(), and the last one frees the mesh. */
 graft_mesh *gr_mesh_use(graft_mesh *mesh);
 void        gr_mesh_destroy(graft_mesh *mesh);
 
@@ -82,7 +82,7 @@ static inline double gr_nearest_image(double component, double period)
     return period > 0 && fabs(component) > 0.5 * period ? component - period * round(component / period) : component;
 }
 
-/** Component c of the relative position of an edge: coordinates of its source less those of its target. */
+/** Component c of the relative position of an edge: source minus target. */
 static inline double gr_mesh_offset(const graft_mesh *mesh, int64_t edge, int c)
 {
     const int64_t source = mesh->source[edge], target = mesh->target[edge];

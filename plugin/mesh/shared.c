@@ -1,5 +1,5 @@
-/* Shared nodes: every node of a rank is one of the mesh. Copies of nodes are the halo; edges of which both nodes are
- * shared with another rank are sent there, to find out which of them it has too.
+/* Shared nodes: a rank computes all its nodes. Copies of nodes form the halo. Edges whose two nodes are shared with
+ * another rank are sent to it, to find the edges that it also has.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/route.h"
 #include "mesh/build.h"
@@ -37,7 +37,7 @@ done:
     return rc;
 }
 
-/* Weigh the nodes, and list the shared ones. *lower receives how many of them a lower rank has. */
+/* Set the weights of nodes, and list the shared nodes. *lower receives the number of nodes that a lower rank has. */
 static int32_t count_copies(graft_mesh *mesh, const struct gr_meeting *meeting, int64_t *lower, graft_error *error)
 {
     struct gr_mesh_copies *copies = &mesh->copies;
@@ -109,7 +109,7 @@ struct shared_edges {
     struct edge_record      *out, *in;
 };
 
-/* Count (out NULL) or pack the edges to node[k], of which rank q has the source too. */
+/* Count (out NULL) or pack the edges to node[k] whose source rank q also has. */
 static void pack_edges_to(struct shared_edges *s, int32_t q, int32_t node)
 {
     const graft_mesh *mesh = s->mesh;
@@ -171,7 +171,7 @@ static int64_t find_edge(const graft_mesh *mesh, const struct edge_record *edge)
     return low < end && mesh->source[low] == edge->source ? low : -1;
 }
 
-/* Edges that lower ranks have come first. *lower receives how many there are. */
+/* Edges of lower ranks arrive first. *lower receives the number of edges that a lower rank has. */
 static void count_ranks_of_edges(struct shared_edges *s, int64_t *lower)
 {
     const graft_mesh *mesh = s->mesh;

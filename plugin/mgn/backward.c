@@ -1,8 +1,8 @@
-/* The backward pass. What is inside of an MLP is computed once more, block by block; states of nodes and edges before
- * each layer, and sums, were kept; products of edges may be kept too.
+/* The backward pass. The inner values of an MLP are computed again, block by block; states of nodes and edges before
+ * each layer, and sums, were stored; products of edges may be stored too.
  *
- * Gradients of weights are sums over blocks. Some of the blocks, which depend on sizes alone, are added up by one
- * thread in their order, and these sums are then added in theirs; so bits do not depend on the number of threads.
+ * Gradients of weights are sums over blocks. Groups of blocks, which depend on sizes alone, are each summed by one
+ * thread in order, and the group sums are then added in order, so bits do not depend on the number of threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
@@ -18,7 +18,7 @@ struct part {
     int64_t              l, n, units;
     enum gr_mgn_part     measured;
     const struct gr_mlp *mlp;
-    int64_t              elements; /* of the first weights of the MLP, which get a gradient */
+    int64_t              elements; /* number of the first weights of the MLP, which get a gradient */
     void (*body)(const struct part *part, int thread, int64_t unit, void *gradient);
     char *gradient; /* of these weights: */
     int   adds;     /* is added to */
@@ -86,7 +86,7 @@ static int64_t end_of(const struct part *p, int64_t unit)
     return end < p->n ? end : p->n;
 }
 
-/* A part over blocks of n rows: of nodes, if the caller does not say otherwise. */
+/* A part over blocks of n rows, by default of nodes. */
 static struct part part_of_rows(struct gr_mgn *g, int64_t l, int64_t n, const struct gr_mlp *mlp, char *gradient)
 {
     return (struct part){ .g = g,
@@ -99,7 +99,7 @@ static struct part part_of_rows(struct gr_mgn *g, int64_t l, int64_t n, const st
                           .gradient = gr_mgn_at(g, gradient, mlp->weight[0]) };
 }
 
-/* The gradient of columns of the first matrix of an MLP, in an array in which it comes first. */
+/* The gradient of columns of the first matrix of an MLP, in an array that begins with this matrix. */
 static struct gr_mgn_matrix first_gradient(const struct part *p, int64_t column, int64_t in, const void *gradient)
 {
     const struct gr_mlp alone = gr_mlp_alone(p->mlp);
@@ -146,7 +146,8 @@ static void back_edge_encoder(const struct part *p, int thread, int64_t unit, vo
 
 /* -- a layer ------------------------------------------------------------------------------------------------------- */
 
-/* MLP_n of a block of nodes: gradients of h before the layer are added to those behind it; those of m are set. */
+/* MLP_n of a block of nodes: gradients of h before the layer are added to the gradients after it; gradients of m are
+ * set. */
 static void back_nodes(const struct part *p, int thread, int64_t unit, void *gradient)
 {
     struct gr_mgn       *g = p->g;
@@ -201,7 +202,8 @@ static void back_task(const struct part *p, int thread, int64_t unit, void *grad
         back_edges(p, thread, k, k + GR_MGN_ROWS < end ? k + GR_MGN_ROWS : end, gradient);
 }
 
-/* What nodes begin to end - 1 add to first products of edges, from column `column` of the first matrix on. */
+/* The contribution of nodes begin to end - 1 to the first products of edges, from column `column` of the first matrix
+ * on. */
 static void back_products(const struct part *p, int thread, int64_t column, int64_t begin, int64_t end, char *products,
                           int adds, void *gradient)
 {
@@ -237,7 +239,7 @@ static void products_again(void *arg, int thread, int64_t begin, int64_t end)
     gr_mgn_products_of_nodes(p->g, thread, p->l, begin, end);
 }
 
-/* An exchange of gradients, for which nothing is done meanwhile. */
+/* A blocking exchange of gradients. */
 static int32_t exchange(struct gr_mgn *g, int64_t l, char *rows, struct gr_team team, graft_error *error)
 {
     const int32_t rc = gr_mgn_exchange_begin(g, l, GR_BACKWARD, rows, team, error);

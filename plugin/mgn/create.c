@@ -79,7 +79,7 @@ done:
     return rc;
 }
 
-/* All that needs no other rank. */
+/* The local part of create(). */
 static int32_t init_alone(struct gr_mgn *g, graft_error *error)
 {
     int32_t rc = new_threads(g, error);
@@ -145,7 +145,7 @@ done:
     return rc;
 }
 
-/* States before each layer and behind the last, and sums. */
+/* States before each layer and after the last, and sums. */
 static int32_t new_kept_arrays(struct gr_mgn *g, struct gr_pool *pool, graft_error *error)
 {
     const graft_mesh *mesh = g->mesh;

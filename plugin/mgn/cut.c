@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mgn/inside.h"
 
-/* Where the task ends that begins at node `begin`: at least one node, else as many as have GR_MGN_ROWS edges. */
+/* The end of the task that begins at node `begin`: at least one node, at most GR_MGN_ROWS edges. */
 static int64_t end_of_task(const graft_mesh *mesh, int64_t begin)
 {
     int64_t end = begin + 1;
@@ -13,7 +13,7 @@ static int64_t end_of_task(const graft_mesh *mesh, int64_t begin)
     return end;
 }
 
-/* Whether the task is one of those that are done first. */
+/* Whether the task is done first. */
 static int is_first_task(const graft_mesh *mesh, int64_t begin, int64_t end, int64_t *copy)
 {
     if (mesh->kind == GRAFT_MESH_SHARED) {

@@ -10,7 +10,7 @@ static int is_alone(const struct gr_mgn *g)
     return g->mesh->comm->n_ranks == 1;
 }
 
-/* Widths are assigned, and stale rows are kept, for the layers of a trainer alone. */
+/* Only layers of a trainer have assigned widths and stale rows. */
 static int32_t check_halo_options(const struct gr_mgn *g, graft_error *error)
 {
     const struct gr_halo_options *halo = &g->context->options.halo;
@@ -103,7 +103,7 @@ int32_t gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction
     return rc;
 }
 
-/* Sums at shared nodes: those of all ranks. */
+/* Sums at shared nodes over all ranks. */
 struct adding {
     struct gr_mgn *g;
     char          *rows;

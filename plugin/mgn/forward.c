@@ -101,7 +101,7 @@ struct layer {
     int64_t        l, first_task;
 };
 
-/* Where the edges of the next layer go; NULL: there are none. */
+/* The destination of the edges of the next layer; NULL without a next layer. */
 static char *next_edges(const struct layer *layer)
 {
     const struct gr_mgn_options *options = &layer->g->shape->options;
@@ -182,7 +182,7 @@ static void pass_halo(void *arg, int thread, int64_t begin, int64_t end)
     gr_mgn_products_of_nodes(layer->g, thread, layer->l, n_nodes + begin, n_nodes + end);
 }
 
-/* What comes before messages of layer l travel, until they are sent. */
+/* The work of layer l up to the sending of its messages. */
 static int32_t start_layer(struct gr_mgn *g, int64_t l, struct gr_team team, graft_error *error)
 {
     const int    is_shared = g->mesh->kind == GRAFT_MESH_SHARED;

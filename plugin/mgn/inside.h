@@ -1,14 +1,14 @@
-/* What the files of this room share.
+/* Declarations that the files of this room share.
  *
  *     shape.c     where weights lie          create.c   memory          cut.c      edges in tasks
  *     products.c  dense products             mlp.c      an MLP over a block of rows
  *     forward.c   encoder, layers, decoder   exchange.c rows of other ranks
  *     backward.c  gradients                  loops.c    passes over rows
- *     times.c     what is measured
+ *     times.c     measured times
  *
  * A pass goes over nodes in blocks of GR_MGN_ROWS, and over edges in tasks: the edges to some consecutive nodes, at
  * most GR_MGN_ROWS of them unless it is one node. Blocks stay in the caches of a processor from the first product of an
- * MLP to its last. What a task adds to sums at targets is its own, so bits do not depend on the number of threads.
+ * MLP to its last. No two tasks add to the same target, so bits do not depend on the number of threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MGN_INSIDE_H
 #define GR_MGN_INSIDE_H
@@ -20,26 +20,27 @@
 
 #include <stdatomic.h>
 
-enum { GR_MGN_PARTIALS = 32 }; /* sums over blocks that threads make for themselves, at most */
+enum { GR_MGN_PARTIALS = 32 }; /* largest number of partial sums over blocks */
 
-/** What one thread has of its own. */
+/** The data of one thread. */
 struct gr_mgn_thread {
     void       *state;                   /* of the dense module */
-    char       *block, *kept_block;      /* rows of it: GR_MGN_ROWS of each of two, or of all, linear layers */
+    char       *block, *kept_block;      /* buffer: GR_MGN_ROWS rows of each of two, or of all, linear layers */
     char       *rows[GR_MLP_LINEAR_MAX]; /* outputs of the linear layers of an MLP; see gr_mlp_use_rows() */
-    char       *padded[2];               /* a block of x and of y, if g->pads */
+    char       *padded[2];               /* a padded block of x and of y, if g->pads */
     char       *back[2];                 /* gradients of two of them */
     char       *rstd;                    /* [GR_MGN_ROWS] */
-    int32_t     rc;                      /* of the products of a pass, the first that failed */
+    int32_t     rc;                      /* status of the first failed product of a pass */
     graft_error error;
 };
 
-/** Edges in tasks: task i has those to nodes target[i] to target[i + 1] - 1. */
+/** Edges in tasks: task i has the edges to nodes target[i] to target[i + 1] - 1. */
 struct gr_mgn_tasks {
     int64_t  count;
     int64_t *target;  /* [count + 1] */
-    int32_t *order;   /* [count] ghosts: tasks without a source in the halo first; shared: those with a shared target */
-    int64_t  n_first; /* tasks of that kind */
+    int32_t *order;   /* [count] ghosts: tasks without a source in the halo first; shared: tasks with a shared target
+                         first */
+    int64_t  n_first; /* number of tasks that are first */
 };
 
 struct gr_mgn {
@@ -61,13 +62,13 @@ struct gr_mgn {
     char *h;       /* [n_sources] nodes, and rows of the halo with ghosts */
     char *e;       /* [n_edges] */
     char *m;       /* [n_nodes] sums */
-    char *sources; /* [n_sources] what nodes add to the first product of their edges as sources, */
+    char *sources; /* [n_sources] contributions of nodes to the first product of their edges, as sources */
     char *targets; /* [n_nodes] and as targets */
     char *copies;  /* [halo.count] sums of other ranks at shared nodes */
 
-    /* For backward passes, which keep h, e and m of each layer: those of layer l > 0 begin here at l - 1. */
+    /* For backward passes, which store h, e and m of each layer; layer l > 0 begins here at l - 1. */
     char   *kept_h, *kept_e, *kept_m;
-    char   *products; /* [layers x linear x n_edges] of MLP_e, if they are kept */
+    char   *products; /* [layers x linear x n_edges] products of MLP_e, if they are stored */
     char   *gradient_h, *gradient_e, *gradient_m;
     char   *gradient_z; /* [n_edges] of the first product of each edge */
     char   *gradient_sources, *gradient_targets, *gradient_output;
@@ -106,7 +107,7 @@ static inline void *gr_mgn_row(const struct gr_mgn *g, const void *array, int64_
     return gr_mgn_at(g, array, i * gr_mgn_width(g));
 }
 
-/** h, e and m of layer l; h of the last layer's output is that of l = layers. */
+/** h, e and m of layer l; l = layers: h of the output of the last layer. */
 static inline char *gr_mgn_h(const struct gr_mgn *g, int64_t l)
 {
     return g->keeps && l > 0 ? gr_mgn_row(g, g->kept_h, (l - 1) * g->mesh->n_sources) : g->h;
@@ -127,7 +128,7 @@ static inline char *gr_mgn_m(const struct gr_mgn *g, int64_t l)
 /** Choose the module, and make states for the threads. \return OK; ERR_NOMEM; ERR_UNSUPPORTED; of this rank alone. */
 int32_t gr_mgn_products_init(struct gr_mgn *g, graft_error *error);
 void    gr_mgn_products_fini(struct gr_mgn *g);
-/** See that copies of shared nodes will have the same bits, or let plain loops do the products. Collective. \return OK;
+/** Ensure that copies of shared nodes have the same bits, or use plain loops for the products. Collective. \return OK;
  *  ERR_NOMEM, the error of the module: the same on all ranks; ERR_PEER. */
 int32_t gr_mgn_products_agree(struct gr_mgn *g, graft_error *error);
 
@@ -160,27 +161,28 @@ int64_t              gr_mlp_first_out(const struct gr_mlp *mlp);
 struct gr_mgn_matrix gr_mlp_first(const struct gr_mgn *g, const struct gr_mlp *mlp, int64_t column, int64_t in,
                                   const void *weights);
 
-/** Where a thread has the output of every linear layer of an MLP, for a backward pass; or of the last two only, which
- *  is less to hold in caches; or products of edges of layer l from `begin` on, which are kept. */
+/** Set the buffers of a thread: for the output of every linear layer of an MLP, for a backward pass; or of the last two
+ *  layers only, to use less cache; or stored products of edges of layer l from `begin` on. */
 void gr_mlp_use_rows(struct gr_mgn *g, int thread, int keeps_all);
 void gr_mlp_use_products(struct gr_mgn *g, int thread, int64_t l, int64_t begin);
 
-/** All between the first product, n rows of the thread, and the end. \return the last product, without bias. */
+/** The MLP from after the first product, n rows of the thread, to before its end. \return the last product, without
+ *  bias. */
 void              *gr_mlp_forward(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t n);
 /** The end of an MLP for these rows. */
 struct gr_mgn_norm gr_mlp_norm(const struct gr_mgn *g, const struct gr_mlp *mlp, int64_t n, void *z);
 
-/** The backward pass for n rows of which the thread has the first product, or with has_all every one: from u, the
- *  gradient of the result, which it overwrites. Adds to the gradients of the weights behind the first product in
- *  `gradient`, where the first weight of the MLP comes first. \return the gradient of the first product with its bias:
+/** The backward pass for n rows whose first product, or with has_all every product, the thread has: from u, the
+ *  gradient of the result, which it overwrites. Adds to the gradients of the weights after the first product in
+ *  `gradient`, which begins with the first weight of the MLP. \return the gradient of the first product with its bias:
  *  first[n] or, if that is NULL, rows of the thread. */
 void *gr_mlp_backward(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t n, int has_all, void *u,
                       void *gradient, void *first);
 
-/** The same MLP for an array in which its first weight comes first. */
+/** The same MLP for an array that begins with its first weight. */
 struct gr_mlp gr_mlp_alone(const struct gr_mlp *mlp);
 
-/** How many elements the weights of an MLP are. */
+/** The number of weights of an MLP. */
 int64_t gr_mlp_elements(const struct gr_mlp *mlp);
 
 /* -- cut.c -------------------------------------------------------------------------------------------------------- */
@@ -197,7 +199,7 @@ void           gr_mgn_exchange_fini(struct gr_mgn *g);
 int32_t        gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction direction, char *rows,
                                      struct gr_team team, graft_error *error);
 int32_t        gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, graft_error *error);
-/** A team that lets messages move. */
+/** A team that polls messages. */
 struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team);
 
 /* -- times.c ------------------------------------------------------------------------------------------------------ */
@@ -205,7 +207,7 @@ struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team);
 /** \return OK; ERR_NOMEM. */
 int32_t gr_mgn_times_init(struct gr_mgn *g, graft_error *error);
 
-/** Where the times of layer l are: of encoders and decoder with l = layers, of the whole pass with layers + 1. */
+/** The times of layer l; l = layers: encoders and decoder; layers + 1: the whole pass. */
 static inline struct gr_mgn_times *gr_mgn_times_at(const struct gr_mgn *g, int is_backward, int64_t l)
 {
     return &g->times[is_backward * (g->shape->options.layers + 2) + l];
@@ -229,7 +231,7 @@ static inline double gr_mgn_measure(struct gr_mgn *g, int64_t l, enum gr_mgn_par
 /* -- forward.c ---------------------------------------------------------------------------------------------------- */
 
 /** Work on n rows in blocks of GR_MGN_ROWS, or on n tasks in blocks of 1: body(arg, thread, begin, end). Its time is
- *  that of `part` of layer l; l = layers: of encoders and decoder. */
+ *  added to `part` of layer l; l = layers: encoders and decoder. */
 struct gr_mgn_pass {
     int64_t          l;
     enum gr_mgn_part part;
@@ -246,7 +248,7 @@ void gr_mgn_products_of_nodes(struct gr_mgn *g, int thread, int64_t l, int64_t b
 
 /** The first product of MLP_e for edges begin to end - 1 of layer l, into z. */
 void gr_mgn_first_of_edges(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end, void *z);
-/** The same of MLP_n for nodes. */
+/** The same for MLP_n of nodes. */
 void gr_mgn_first_of_nodes(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end, void *z);
 
 #endif

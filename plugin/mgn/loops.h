@@ -1,5 +1,5 @@
-/* Passes over rows of floats or of doubles, for all that is not a product: one table for each type and instruction set.
- * All arrays are without gaps between rows of `width` elements, and of one type.
+/* Passes over rows of floats or of doubles, except products: one table for each type and instruction set. All arrays
+ * are without gaps between rows of `width` elements, and of one type.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MGN_LOOPS_H
 #define GR_MGN_LOOPS_H
@@ -14,11 +14,11 @@ struct gr_mgn_norm {
     const void *bias, *gain, *shift;
 };
 
-/** What is summed at the targets of edges, see graft_network.h. */
+/** The values summed at the targets of edges, see graft_network.h. */
 struct gr_mgn_sums {
     enum gr_mgn_sum sum;
     const int32_t  *target; /* [n] rises */
-    const int32_t  *ranks;  /* [n] that have each edge, whose weight is 1 / ranks; NULL: one */
+    const int32_t  *ranks;  /* [n] number of ranks that have each edge, whose weight is 1 / ranks; NULL: one */
 };
 
 struct gr_mgn_loops {
@@ -29,20 +29,20 @@ struct gr_mgn_loops {
     void (*activate)(int64_t n, int64_t width, const void *bias, int is_elu, void *z);
     /** out = base + norm(z), base NULL: 0. Overwrites z. out may be base. */
     void (*end)(const struct gr_mgn_norm *norm, const void *base, void *out);
-    /** With u = norm(z): next = e + u unless next is NULL, and m[target] += weight times what is summed. next may be
+    /** With u = norm(z): next = e + u unless next is NULL, and m[target] += weight times the summed value. next may be
      *  e. Overwrites z. */
     void (*end_edges)(const struct gr_mgn_norm *norm, const struct gr_mgn_sums *sums, const void *e, void *next,
                       void *m);
 
     /** z becomes the normalised z + bias; rstd[n] receives 1 / deviation. */
     void (*normalise)(const struct gr_mgn_norm *norm, void *rstd);
-    /** g, the gradient of norm(z), becomes that of z + bias, for z and rstd of normalise(); gradients of bias, gain and
-     *  shift are added to. Without norm z, rstd, gain and shift are NULL. */
+    /** Turn g from the gradient of norm(z) into the gradient of z + bias, for z and rstd of normalise(); add to the
+     *  gradients of bias, gain and shift. Without norm z, rstd, gain and shift are NULL. */
     void (*end_back)(const struct gr_mgn_norm *norm, const void *rstd, void *g, void *bias, void *gain, void *shift);
-    /** g, the gradient of a = activation(z), becomes that of z, and is added to the gradient of bias. */
+    /** Turn g from the gradient of a = activation(z) into the gradient of z, and add it to the gradient of bias. */
     void (*activate_back)(int64_t n, int64_t width, const void *a, int is_elu, void *g, void *bias);
-    /** With gm = weight gradient_m[target]: u receives the gradient of norm(z); that of e in `e`, which is that of
-     *  next before if is_carried, is added to. */
+    /** With gm = weight gradient_m[target]: u receives the gradient of norm(z). The gradient of e is added to `e`,
+     *  which has the gradient of next before if is_carried. */
     void (*end_edges_back)(int64_t n, int64_t width, const struct gr_mgn_sums *sums, const void *gradient_m,
                            int is_carried, void *e, void *u);
     /** out[to[r]] += x[r] */
@@ -58,7 +58,7 @@ struct gr_mgn_loops {
                        void *x);
 };
 
-/** Those of a type, for the processor. */
+/** The table of a type for the processor. */
 const struct gr_mgn_loops *gr_mgn_loops_for(graft_dtype dtype);
 
 struct gr_mgn_loops_of_types {

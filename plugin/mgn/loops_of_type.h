@@ -1,9 +1,9 @@
-/* The passes of loops.h for elements of type T, included by loops.c for each type. No guard: it is read twice.
+/* The passes of loops.h for elements of type T, included by loops.c for each type. No guard: it is included twice.
  * SPDX-License-Identifier: Apache-2.0 */
 
 enum { OF(LANES) = VECTOR_BYTES / (int)sizeof(T) };
 
-/* A vector, or what is left of a row with `rest` behind it. */
+/* A vector, or the end of a row followed by `rest`. */
 GR_INLINE VECTOR OF(load)(const T *from, int64_t left, T rest)
 {
     VECTOR v;
@@ -26,7 +26,7 @@ GR_INLINE void OF(store)(T *to, int64_t left, VECTOR v)
     else memcpy(to, &v, (uint64_t)left * sizeof(T));
 }
 
-/* Halves are added to each other until one number is left. */
+/* Halves are added until one number is left. */
 GR_INLINE T OF(total)(VECTOR v)
 {
     T parts[OF(LANES)];

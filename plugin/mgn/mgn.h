@@ -1,7 +1,7 @@
 /* The network of model mgn (formulas in graft_network.h) as arithmetic: forward and backward over a mesh, in float or
- * double. What it means - statistics, noise, losses, the optimiser, files - is in network/.
+ * double. Room network/ has statistics, noise, losses, the optimiser and files.
  *
- * Weights and gradients are one array each, of the type of the network. struct gr_mgn_shape says where in it what is.
+ * Weights and gradients are one array each, of the type of the network. struct gr_mgn_shape has the offsets.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MGN_MGN_H
 #define GR_MGN_MGN_H
@@ -21,8 +21,8 @@ struct gr_mgn_options {
     enum gr_mgn_edges edges;
 };
 
-/** An MLP: linear layers with the activation between them, and LayerNorm behind the last if has_norm. Matrices are
- *  [out x in] row-major, as in PyTorch. */
+/** An MLP: linear layers with the activation between them, and LayerNorm after the last if has_norm. Matrices are [out
+ *  x in] row-major, as in PyTorch. */
 struct gr_mlp {
     int32_t linear, has_norm;
     int64_t in, width, out;
@@ -30,8 +30,8 @@ struct gr_mlp {
     int64_t gain, shift;                                        /* of LayerNorm */
 };
 
-/** The MLPs of a network, in the order in which their weights lie. The first matrix of an edge MLP has the columns of
- *  [source, target, edge]. */
+/** The MLPs of a network, in the order of their weights. The first matrix of an edge MLP has the columns of [source,
+ *  target, edge]. */
 struct gr_mgn_shape {
     struct gr_mgn_options options;
     int64_t               n_node_in, n_edge_in, n_out;
@@ -49,41 +49,41 @@ void    gr_mgn_shape_fini(const graft_context *context, struct gr_mgn_shape *sha
 /** Multiply-adds of one forward pass. */
 double gr_mgn_work(const struct gr_mgn_shape *shape, int64_t n_nodes, int64_t n_edges);
 
-/** What is measured of a layer, of encoders and decoder, and of a whole pass: seconds of the calling thread. */
+/** Times of a layer, of encoders and decoder, or of a whole pass: seconds of the calling thread. */
 enum gr_mgn_part {
     GR_MGN_EDGES,
     GR_MGN_NODES,
     GR_MGN_PACK,   /* rows are gathered, encoded and sent */
-    GR_MGN_WAIT,   /* for rows of other ranks */
-    GR_MGN_UNPACK, /* they are checked, decoded and added */
+    GR_MGN_WAIT,   /* waiting for rows of other ranks */
+    GR_MGN_UNPACK, /* received rows are checked, decoded and added */
     GR_MGN_ALL,    /* measured from begin to end */
     GR_MGN_PARTS
 };
 struct gr_mgn_times {
     double  seconds[GR_MGN_PARTS];
-    int64_t bytes_sent; /* of rows, without frames */
+    int64_t bytes_sent; /* bytes of sent rows, without frames */
 };
 
 /** The arithmetic of one network on one mesh. */
 struct gr_mgn;
 
-/** Make it, with all memory that a forward pass needs. Collective. `shape` must outlive it. \return OK; ERR_NOMEM;
- *  ERR_UNSUPPORTED (a dense module chosen by name); ERR_PEER: the same on all ranks. */
+/** Create a network, with all memory of a forward pass. Collective. `shape` must outlive the network. \return OK;
+ *  ERR_NOMEM; ERR_UNSUPPORTED (a dense module chosen by name); ERR_PEER: the same on all ranks. */
 int32_t gr_mgn_create(graft_mesh *mesh, const struct gr_mgn_shape *shape, graft_dtype dtype, struct gr_mgn **mgn,
                       graft_error *error);
 void    gr_mgn_destroy(struct gr_mgn *mgn);
 
-/** Compare a number of each node, [n_nodes], with those that other ranks have for its copies. Collective.
+/** Compare a number of each node, [n_nodes], with the numbers of its copies on other ranks. Collective.
  *  \param[out] node  The first one of this rank that differs, or -1. \return OK; ERR_NOMEM: the same on all ranks;
  *  ERR_PEER. */
 int32_t gr_mgn_compare_copies(struct gr_mgn *mgn, const uint64_t *numbers, int64_t *node, graft_error *error);
 
-/** Have memory for backward passes. Not collective. \return OK; ERR_NOMEM. */
+/** Allocate memory for backward passes. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_mgn_reserve_backward(struct gr_mgn *mgn, graft_error *error);
 void    gr_mgn_release_backward(struct gr_mgn *mgn);
 
-/** Let backward passes keep products of edges, and not compute them again; results have the same bits. How many bytes
- *  this takes, and memory for it, which comes after that for backward passes. A failure changes nothing. Not
+/** Let backward passes store products of edges instead of computing them again; results have the same bits. The number
+ *  of bytes, and the allocation, which needs the memory for backward passes first. A failure changes nothing. Not
  *  collective. \return OK; ERR_NOMEM. */
 double  gr_mgn_products_bytes(const struct gr_mgn *mgn);
 int32_t gr_mgn_reserve_products(struct gr_mgn *mgn, graft_error *error);
@@ -96,28 +96,27 @@ int32_t gr_mgn_forward_begin(struct gr_mgn *mgn, const void *weights, const void
                              struct gr_team team, graft_error *error);
 int32_t gr_mgn_forward_end(struct gr_mgn *mgn, void *output, struct gr_team team, graft_error *error);
 
-/** Forward and backward in one pass that keeps what the backward pass needs: output as above; then
- *  loss(arg, output, gradient_of_output) is called, which fills [n_nodes x n_out]; then `gradient` [n_weights] receives
- *  the gradient of this rank's share: the sum of all ranks is that of the whole mesh. The same bits for any number of
+/** Forward and backward in one pass that stores the inputs of the backward pass: output as above; then loss(arg,
+ *  output, gradient_of_output) is called, which fills [n_nodes x n_out]; then `gradient` [n_weights] receives this
+ *  rank's share of the gradient: the sum over ranks is the gradient of the whole mesh. The same bits for any number of
  * threads.
  *  \param[in] exact  As above.
- *  \param[in] epoch  Random bits of quantized rows follow from it.
- *  \return OK; ERR_PEER; the error of a dense module on one rank; what loss() returns, which must be the same on all
+ *  \param[in] epoch  Determines the random bits of quantized rows.
+ *  \return OK; ERR_PEER; the error of a dense module on one rank; the status of loss(), which must be the same on all
  *  ranks. */
 int32_t gr_mgn_backward(struct gr_mgn *mgn, const void *weights, const void *nodes, const void *edges, int exact,
                         int64_t epoch,
                         int32_t (*loss)(void *arg, const void *output, void *gradient_of_output, graft_error *error),
                         void *arg, void *gradient, struct gr_team team, graft_error *error);
 
-/** Bytes that it holds, and those of rows that it sent in the last pass, forward or forward and backward, without
- *  frames. */
+/** Bytes of memory, and bytes of rows sent in the last pass (forward, or forward and backward), without frames. */
 int64_t gr_mgn_bytes(const struct gr_mgn *mgn);
 int64_t gr_mgn_bytes_sent(const struct gr_mgn *mgn);
 
-/** Whether it measures: option profile, when it was made. */
+/** Whether option profile was yes at creation. */
 int                 gr_mgn_is_timed(const struct gr_mgn *mgn);
-/** The times of layer l in the last pass, if option profile was yes when it was made; l = layers: of encoders and
- *  decoder; layers + 1: of all. Backward times of a pass that was forward only are 0. */
+/** The times of layer l in the last pass, if option profile was yes at creation; l = layers: encoders and decoder;
+ *  layers + 1: the whole pass. Backward times of a forward pass are 0. */
 struct gr_mgn_times gr_mgn_times_of(const struct gr_mgn *mgn, int is_backward, int64_t l);
 
 #endif

@@ -40,7 +40,7 @@ void gr_mlp_use_products(struct gr_mgn *g, int thread, int64_t l, int64_t begin)
         g->thread[thread].rows[i] = gr_mgn_row(g, g->products, (l * linear + i) * g->mesh->n_edges + begin);
 }
 
-/* Activations, and products of the layers behind the first up to layer end - 1. */
+/* Activations, and products of layers 1 to end - 1. */
 static void apply_layers(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t n, int64_t end)
 {
     struct gr_mgn_thread *t = &g->thread[thread];
@@ -85,7 +85,7 @@ struct gr_mlp gr_mlp_alone(const struct gr_mlp *mlp)
     return alone;
 }
 
-/* From u, the gradient of the result, to that of the last product with its bias. */
+/* From u, the gradient of the result, to the gradient of the last product with its bias. */
 static void pass_end_back(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t n, void *u, void *gradient)
 {
     const struct gr_mlp   alone = gr_mlp_alone(mlp);

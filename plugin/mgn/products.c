@@ -20,7 +20,7 @@ void gr_mgn_products_fini(struct gr_mgn *g)
     g->n_states = 0;
 }
 
-/* Let a module do the products, with states for the threads if it allows several. */
+/* Use a module for the products, with a state for each thread if it allows several. */
 static int32_t use_module(struct gr_mgn *g, const struct gr_module *module, graft_error *error)
 {
     const graft_dense_ops *ops = module->table->dense;
@@ -45,7 +45,7 @@ struct trial {
     uint32_t crc;
 };
 
-/* Equal rows of x, and behind them different ones of weights. */
+/* Equal rows of x, followed by different rows of weights. */
 static void fill_trial(const struct gr_mgn *g, int64_t in, int64_t count, void *x)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -70,8 +70,8 @@ done:
     return rc;
 }
 
-/* A product with each number of rows of which the rows of x are the same: whether those of y are so too, and their
- * CRC. `adds`: to a y that is there. */
+/* Multiplies each number of equal rows of x: whether the rows of y are equal too, and their CRC. `adds`: to an existing
+ * y. */
 static int32_t try_rows(struct gr_mgn *g, int64_t in, int64_t out, int adds, struct trial *trial, graft_error *error)
 {
     static const int64_t counts[] = { 1, 2, 3, GR_MGN_ROWS / 2 + 1, GR_MGN_ROWS };
@@ -163,7 +163,7 @@ static void run_product(struct gr_mgn *g, int thread, graft_gemm *gemm)
     }
 }
 
-/* Whether there is space for a whole block: whether it is of the thread. */
+/* Whether there is space for a whole block, which only buffers of the thread have. */
 static int has_block(const struct gr_mgn *g, int thread, const void *rows)
 {
     const uintptr_t block = (uintptr_t)g->thread[thread].block, at = (uintptr_t)rows;
@@ -171,7 +171,7 @@ static int has_block(const struct gr_mgn *g, int thread, const void *rows)
     return at >= block && at < block + (uint64_t)(2 * GR_MGN_ROWS * g->row_elements * g->element);
 }
 
-/* Libraries choose their loops by the number of rows, and with it the bits: so it is always the same. */
+/* Libraries choose their loops, and so the bits, by the number of rows, so this number is always the same. */
 static void run_whole_block(struct gr_mgn *g, int thread, graft_gemm *gemm)
 {
     struct gr_mgn_thread *t = &g->thread[thread];

@@ -1,4 +1,4 @@
-/* Where the weights of a network lie.
+/* The offsets of the weights of a network.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mgn/inside.h"
 
@@ -9,7 +9,7 @@ int64_t gr_mlp_elements(const struct gr_mlp *mlp)
     return end + mlp->out - mlp->weight[0];
 }
 
-/* An MLP whose weights begin at *at, which moves behind them. */
+/* An MLP whose weights begin at *at, which moves to their end. */
 static struct gr_mlp place_mlp(const struct gr_mgn_options *options, int64_t in, int64_t out, int has_norm, int64_t *at)
 {
     struct gr_mlp mlp = {

@@ -1,4 +1,4 @@
-/* Where the time of a pass goes.
+/* The times of a pass.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mgn/inside.h"
 

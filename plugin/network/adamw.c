@@ -12,7 +12,7 @@ enum { WEIGHTS_AT_ONCE = GR_LIMIT(16384, 16) };
 struct step {
     void       *weights, *m, *v;
     const void *gradient;
-    double      decay, beta1, beta2, rate, unbias_v; /* rate: divided by what unbiases m */
+    double      decay, beta1, beta2, rate, unbias_v; /* rate: divided by the bias correction of m */
 };
 
 #define DEFINE_STEP(name, real, root)                                                                                  \

@@ -32,7 +32,7 @@ int32_t gr_network_times(const graft_network *n, int32_t layer, int32_t pass, gr
     return GRAFT_OK;
 }
 
-/* A line of the times of a layer, if there are any. */
+/* A line with the times of a layer, unless they are 0. */
 static void add_layer(const graft_network *n, struct gr_text *t, int32_t layer, int32_t pass)
 {
     const graft_network_times l = times_of(n, layer, pass);

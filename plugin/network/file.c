@@ -1,4 +1,4 @@
-/* Files of networks: safetensors with all items of the state, and texts that say what the network is.
+/* Files of networks: safetensors with all items of the state, and texts that describe the network.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "network/file.h"
 #include "comm/collective.h"
@@ -64,7 +64,7 @@ done:
     return rc;
 }
 
-/* What rank 0 does. */
+/* The part of rank 0. */
 static int32_t write_file(graft_network *n, const char *path, graft_error *error)
 {
     struct gr_network_texts texts;
@@ -124,10 +124,10 @@ static int has_any(const struct gr_tensors *header, const char *prefix)
     return 0;
 }
 
-/* Kinds of items that a file may be without: then the network keeps its own. */
+/* Kinds of items that may be missing in a file; the network then keeps its own. */
 static const char *const optional[] = { "statistics.", "optimizer.", "progress." };
 
-/* Whether an item of the network is one that the file is without. */
+/* Whether the file lacks an item of the network. */
 static int stays(const struct gr_tensors *header, const char *name)
 {
     for (size_t k = 0; k < sizeof optional / sizeof *optional; k++)
@@ -202,7 +202,7 @@ void gr_network_take_items(graft_network *n, void *const *copies)
     gr_network_state_changed(n);
 }
 
-/* The arrays as rank 0 has read them. */
+/* The arrays that rank 0 has read. */
 static int32_t share_items(graft_network *n, void *const *copies, graft_error *error)
 {
     graft_state_item item = { .size = sizeof item };
@@ -218,7 +218,7 @@ done:
     return rc;
 }
 
-/* Whether the file is of this network, and memory for what it has. */
+/* Check that the file is of this network, and allocate memory for its items. */
 static int32_t check_file(graft_network *n, const struct gr_tensor_file *from, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -233,7 +233,7 @@ done:
     return rc;
 }
 
-/* Whether a file sets all that state_set() can set. */
+/* Whether a file sets all items that state_set() can set. */
 static int has_whole_state(const graft_network *n, const struct gr_tensors *header)
 {
     return has_any(header, "statistics.") && has_any(header, "progress.") &&
@@ -248,7 +248,8 @@ int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_er
     struct gr_pool        pool = { NULL, 0 };
     void                **copies = NULL;
 
-    GR_TRY(gr_comm_agree(comm, rc, error)); /* not on the state: the file may mend that ranks differ in it */
+    GR_TRY(gr_comm_agree(comm, rc, error)); /* not on the state, which may differ between ranks before the file is
+                                               loaded */
     GR_TRY(gr_tensor_file_open(n->context, comm, path, &from, error));
     rc = check_file(n, &from, error);
     if (rc == GRAFT_OK) rc = GR_POOL_NEW(n->context, &pool, copies, 4 * n->n_tensors + 3 * GR_STATISTICS + 1, error);

@@ -148,7 +148,7 @@ int32_t gr_network_end(graft_network *n, const graft_field *output, graft_error 
     return rc;
 }
 
-/* Copy the initial state to the rows that are read. */
+/* Copy the initial state to the rows from which nodes are read. */
 static void copy_state(const graft_network *n, const graft_field *from, const graft_field *to)
 {
     for (int64_t row = 0; row < n->mesh->n_rows && from->data != to->data; row++)
@@ -190,7 +190,7 @@ static void add_result(const graft_network *n, int32_t k, double *mean, double *
     }
 }
 
-/* Whether all ranks have the same networks in the same order, and the same state of each. */
+/* Whether all ranks have the same networks in the same order, with the same states. */
 static int32_t agree_on_members(graft_network *const *networks, int32_t count, int32_t rc, graft_error *error)
 {
     static const char *const names[] = { "count", "networks[] in their order (CRC32C)",

@@ -1,4 +1,4 @@
-/* Makes a network: checks its description, and takes all memory that inference needs.
+/* Creates a network: checks its description, and allocates all memory for inference.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "network/network.h"
 
@@ -18,7 +18,7 @@ struct gr_team gr_network_team(const graft_network *n)
     return (struct gr_team){ .threads = gr_threads(n->context, 0) };
 }
 
-/* What is given of the rank's rows. */
+/* The arrays of the rank's rows in the description. */
 struct given {
     graft_field    constant; /* without data: none */
     const uint8_t *is_free;
@@ -152,7 +152,7 @@ done:
     return rc;
 }
 
-/* Constant inputs, boundary nodes, and weights: of this rank, and their sum over all. */
+/* Constant inputs, boundary nodes, and weights of this rank, and the sum of weights over all ranks. */
 static int32_t take_rows_given(graft_network *n, const struct given *given, graft_error *error)
 {
     const graft_mesh *mesh = n->mesh;
@@ -178,7 +178,7 @@ done:
     return rc;
 }
 
-/* Column j of edge e: its relative position, and behind it its length. */
+/* Column j of edge e: its relative position, followed by its length. */
 static double edge_at(const graft_network *n, int64_t e, int64_t j)
 {
     double squares = 0;
@@ -230,7 +230,7 @@ done:
     return rc;
 }
 
-/* A checksum of what is given of a node. */
+/* A checksum of the described data of a node. */
 static uint64_t sum_of_node(const graft_network *n, const struct given *given, int64_t i)
 {
     const int64_t row = n->mesh->row_of[i];
@@ -246,7 +246,7 @@ static uint64_t sum_of_node(const graft_network *n, const struct given *given, i
     return sum;
 }
 
-/* Copies of a node must have the same inputs, or they would have other results. */
+/* Copies of a node must have the same inputs, or their results would differ. */
 static int32_t compare_given(graft_network *n, const struct given *given, graft_error *error)
 {
     uint64_t *sums = NULL;

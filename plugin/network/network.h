@@ -16,7 +16,7 @@
 
 #define GR_NETWORK_ARCHITECTURE "graft.mgn/1"
 
-/** The weights of a tensor, and what else has its shape: its name with the prefix of each. */
+/** The weights of a tensor, and other arrays of its shape: its name with the prefix of each. */
 enum gr_network_copy { GR_COPY_WEIGHT, GR_COPY_M, GR_COPY_V, GR_COPY_GRADIENT, GR_COPIES };
 
 struct gr_network_tensor {
@@ -24,23 +24,23 @@ struct gr_network_tensor {
     int64_t at; /* in the array of weights */
     int32_t n_dims;
     int64_t rows, columns; /* [rows x columns], or [columns] */
-    double  first, bound;  /* its first values lie so near this one */
+    double  first, bound;  /* initial values are within `bound` of `first` */
 };
 
-/** What only training needs; all NULL before the first step. */
+/** Data for training; all NULL before the first step. */
 struct gr_network_training {
     void                *m, *v;               /* [n_weights] moments */
-    int32_t              has_moments;         /* they are items: a step was made, or they were set or loaded */
+    int32_t              has_moments;         /* moments are items: a step was made, or they were set or loaded */
     void                *gradient, *sum;      /* [n_weights] of a pair, and of all pairs of a step */
     double              *input, *target;      /* [n_nodes x n_in], [n_nodes x n_out] of a pair, with noise */
     double              *sums;                /* for statistics over ranks */
     int64_t              staged;              /* pairs of the host that `stage` has space for */
     double              *stage;               /* [staged x n_nodes x (n_in + n_out)] */
     int32_t              has_gradient;        /* gradient() has been called since the last change of weights */
-    struct gr_statistics next[GR_STATISTICS]; /* statistics that a step makes, until it is known to be good */
+    struct gr_statistics next[GR_STATISTICS]; /* new statistics of a step, until it has succeeded */
 };
 
-/** What option profile measures: the seconds of the last call of each. */
+/** Times for option profile: seconds of the last call of each function. */
 enum gr_network_phase { GR_PHASE_BEGIN, GR_PHASE_END, GR_PHASE_STEP, GR_PHASES };
 
 struct graft_network {
@@ -53,7 +53,7 @@ struct graft_network {
     graft_predicts         predicts;
     graft_dtype            dtype;
     int64_t                n_in, n_out, n_constant, n_node_in, n_edge_in;
-    struct gr_mesh_options options; /* those that are not live */
+    struct gr_mesh_options options; /* options that are not live */
     int64_t                seed;
 
     struct gr_budget          budget;
@@ -64,7 +64,8 @@ struct graft_network {
 
     uint8_t *is_free;     /* [n_nodes] */
     double  *loss_weight; /* [n_nodes] of a column of a node; the sum of all ranks and columns is 1 */
-    double  *free_weight; /* [n_nodes] in statistics of outputs; those of inputs have the weights of the mesh */
+    double  *free_weight; /* [n_nodes] weights in statistics of outputs; statistics of inputs use the weights of the
+                             mesh */
 
     void   *weights;       /* [n_weights] */
     void   *nodes, *edges; /* inputs of the network, standardised */
@@ -74,7 +75,8 @@ struct graft_network {
     struct gr_statistics       statistics[GR_STATISTICS];
     struct gr_network_training training;
     int64_t                    steps;
-    uint32_t                   digest; /* of what state_set() has set, which must be the same on all ranks */
+    uint32_t                   digest; /* checksum of the items set by state_set(), which must be the same on all
+                                          ranks */
     int32_t                    profile;
     double                     seconds[GR_PHASES]; /* with option profile */
     int                        begun, is_streamed; /* an inference has; a stream trains it */
@@ -120,12 +122,12 @@ static inline long long gr_network_row(const graft_network *n, int64_t node)
     return (long long)n->mesh->row_of[node] + n->mesh->index_base;
 }
 
-/** `args` is complete, but for structs that it points to; rc: what was wrong with it on this rank. Collective.
+/** `args` is complete, except for structs to which it points; rc: the status of its check on this rank. Collective.
  *  \return as graft_networks.create(). */
 int32_t gr_network_create(graft_mesh *mesh, int32_t rc, const graft_network_args *args, graft_network **network,
                           graft_error *error);
 
-/** Another use; each has its gr_network_destroy(), and the last frees the network. */
+/** Add a use; each needs its gr_network_destroy(), and the last one frees the network. */
 graft_network *gr_network_use(graft_network *network);
 void           gr_network_destroy(graft_network *network);
 
@@ -148,7 +150,7 @@ int32_t gr_network_check_idle(const graft_network *n, graft_error *error);
  *  ERR_NONFINITE. */
 int32_t gr_network_check_finite(const graft_network *n, const graft_field *field, const char *name, int only_free,
                                 graft_error *error);
-/** Whether an input is finite, where rows that are not would be refused later, with all calls on the mesh.
+/** Whether an input is finite, if non-finite rows would later end all calls on the mesh.
  *  \return OK; ERR_NONFINITE. */
 int32_t gr_network_check_input(const graft_network *n, const graft_field *input, graft_error *error);
 int32_t gr_network_begin(graft_network *n, const graft_field *input, graft_error *error);
@@ -167,22 +169,22 @@ struct gr_network_pair {
 
 /** Copy a field of the host to [n_nodes x field->n_columns]. */
 void    gr_network_copy_field(const graft_network *n, const graft_field *field, graft_dtype dtype, void *to);
-/** Copy a pair of the host to pair `k` of the stage, which has space for it. It has doubles: the change of a value may
- *  be smaller than floats near that value can tell. */
+/** Copy a pair of the host to pair `k` of the stage, which has space for it. The stage has doubles, because the change
+ *  of a value may be below float precision. */
 void    gr_network_stage(graft_network *n, const graft_field *input, const graft_field *target, int64_t k,
                          struct gr_network_pair *pair);
-/** Have the memory of a gradient, and space for `count` pairs in the stage. A step needs moments too. Not collective.
+/** Allocate memory for a gradient, and space for `count` pairs in the stage. A step also needs moments. Not collective.
  *  \return OK; ERR_NOMEM. */
 int32_t gr_network_reserve_training(graft_network *n, int64_t count, graft_error *error);
-/** Have memory for moments of the optimiser, 0 at first; training.has_moments makes them items of the state. Not
- *  collective. \return OK; ERR_NOMEM. */
+/** Allocate moments of the optimiser, initially 0; training.has_moments makes them items of the state. Not collective.
+ *  \return OK; ERR_NOMEM. */
 int32_t gr_network_reserve_moments(graft_network *n, graft_error *error);
 /** Whether the arrays of a pair are finite where they are read. \return OK; ERR_NONFINITE. */
 int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pair *pair, int64_t k,
                               graft_error *error);
 
-/** One training step, and the mean loss of pairs without noise and without a step, both with the memory of training.
- *  `rc`: what was wrong on this rank, on which all agree first. Collective. \return as graft_networks.train(). */
+/** One training step; and the mean loss of pairs without noise and without a step. Both need the memory of training.
+ *  `rc`: the status of this rank, on which all ranks agree first. Collective. \return as graft_networks.train(). */
 int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_pair *pairs, int32_t count,
                          graft_network_step *step, graft_error *error);
 int32_t gr_network_loss(graft_network *n, const struct gr_network_pair *pairs, int32_t count, double *loss,
@@ -205,7 +207,7 @@ int64_t gr_network_item_count(const graft_state_item *item);
 int32_t gr_network_find(graft_network *n, const char *name, graft_state_item *item, graft_error *error);
 /** Whether the values of an item are legal. \return OK; ERR_FORMAT. */
 int32_t gr_network_check_values(const graft_state_item *item, graft_error *error);
-/** Compute what depends on items; after some were overwritten. */
+/** Recompute values that depend on items, after some were overwritten. */
 void    gr_network_state_changed(graft_network *n);
 int32_t gr_network_state_item(graft_network *n, int32_t index, graft_state_item *item, graft_error *error);
 int32_t gr_network_state_set(graft_network *n, const graft_state_item *item, graft_error *error);

@@ -37,7 +37,7 @@ static void statistics_item(const graft_network *n, int32_t k, graft_state_item 
     item->data = arrays[k % 3];
 }
 
-/* Whether item *k is among the next `count`; if not, *k becomes its number among those behind. */
+/* Whether item *k is among the next `count` items; if not, subtract `count` from *k. */
 static int is_among(int32_t *k, int32_t count)
 {
     if (*k < count) return 1;
@@ -80,7 +80,7 @@ int64_t gr_network_item_count(const graft_state_item *item)
     return count;
 }
 
-/* A counter counts on from what is set. */
+/* Counting continues from the set value. */
 static const double COUNTER_MOST = 0x1p62;
 
 int32_t gr_network_check_values(const graft_state_item *item, graft_error *error)
@@ -141,7 +141,7 @@ void gr_network_state_changed(graft_network *n)
     n->training.has_gradient = 0;
 }
 
-/* Find the item of the network that has this name, and check what it shall become. Moments are items already. */
+/* Find the item of the network with this name, and check its new values. Moments are items already. */
 static int32_t check_item_set(graft_network *n, const graft_state_item *item, graft_state_item *ours,
                               graft_error *error)
 {

@@ -41,7 +41,7 @@ void gr_statistics_sum(const struct gr_statistics_rows *rows, int64_t columns, d
     for (int64_t i = 0; i < rows->n_rows; i++) {
         const double *x = rows->values + i * rows->stride, w = rows->weight != NULL ? rows->weight[i] : 1;
 
-        if (w == 0) continue; /* the values of such rows are not looked at: they may be anything */
+        if (w == 0) continue; /* values of rows without weight are not read: they may be undefined */
         sums[0] += w;
         for (int64_t j = 0; j < columns; j++) sums[1 + j] += w * x[j];
     }

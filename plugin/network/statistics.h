@@ -8,20 +8,20 @@
 
 enum { GR_STATISTICS_NODE, GR_STATISTICS_EDGE, GR_STATISTICS_OUTPUT, GR_STATISTICS };
 
-/** The smallest deviation that values are divided by. */
+/** The smallest deviation by which values are divided. */
 #define GR_DEVIATION_LEAST 1e-8
 
 struct gr_statistics {
     int64_t columns;
     double *count;            /* [1] sum of the weights */
     double *sum, *squares;    /* [columns] */
-    double *mean, *deviation; /* [columns] of these; 0 and 1 if there is no data */
+    double *mean, *deviation; /* [columns] mean and deviation; 0 and 1 without data */
 };
 
 /** Make statistics of no data. */
 int32_t gr_statistics_init(struct gr_budget *budget, int64_t columns, struct gr_statistics *s, graft_error *error);
 void    gr_statistics_copy(struct gr_statistics *to, const struct gr_statistics *from);
-/** Compute mean and deviation; after a change of the sums. */
+/** Compute mean and deviation after a change of the sums. */
 void    gr_statistics_derive(struct gr_statistics *s);
 
 /** Data to add: rows of columns, with a weight each. */
@@ -39,9 +39,9 @@ static inline int64_t gr_statistics_sums(int64_t columns)
 
 /** The weight of rows, and the sums of their columns: added to sums[1 + 2 columns]. */
 void gr_statistics_sum(const struct gr_statistics_rows *rows, int64_t columns, double *sums);
-/** The same about the mean of s: the weight, the sums of deviations, and those of their squares. */
+/** The same about the mean of s: the weight, the sums of deviations, and the sums of their squares. */
 void gr_statistics_deviate(const struct gr_statistics *s, const struct gr_statistics_rows *rows, double *sums);
-/** Let the mean be that of sums made by gr_statistics_sum(), where s has no data yet. */
+/** If s has no data yet, take the mean from sums made by gr_statistics_sum(). */
 void gr_statistics_centre(struct gr_statistics *s, const double *sums);
 /** Add sums that gr_statistics_deviate() has made. */
 void gr_statistics_add(struct gr_statistics *s, const double *sums);

@@ -1,4 +1,4 @@
-/* A training step: statistics, noise, loss and gradient of its pairs, and what ranks sum.
+/* A training step: statistics, noise, loss and gradient of its pairs, and sums over ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/collective.h"
 #include "comm/compare_options.h"
@@ -66,9 +66,9 @@ done:
     return rc;
 }
 
-enum { PRODUCTS_BYTES = 1 << 30 }; /* at most, of the products that are kept */
+enum { PRODUCTS_BYTES = 1 << 30 }; /* largest size of stored products */
 
-/* Products of edges are kept for the backward pass where they are few bytes, and fit. */
+/* Products of edges are stored for the backward pass if they are small enough and fit. */
 static int32_t keep_products(graft_network *n, graft_error *error)
 {
     const double  wanted = gr_mgn_products_bytes(n->mgn);
@@ -81,7 +81,7 @@ static int32_t keep_products(graft_network *n, graft_error *error)
     return rc;
 }
 
-/* How many bytes a backward pass needs is known when it has them: it gives them back if they are too many. */
+/* The memory of a backward pass is known only after its allocation; it is freed if it exceeds the limit. */
 static int32_t reserve_backward(graft_network *n, graft_error *error)
 {
     const int64_t before = gr_mgn_bytes(n->mgn);
@@ -172,17 +172,18 @@ int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graf
     graft_error              differs = { .size = sizeof differs };
 
     rc = gr_comm_agree_same(n->mesh->comm, rc, names, values, 4, error);
-    /* All ranks have this status: which option is it, if it is one? */
+    /* Name the option, if this status, which all ranks have, belongs to one. */
     if (rc == GRAFT_ERR_ARG && gr_options_compare_live(n->context, n->mesh->comm, groups, &differs) == GRAFT_ERR_ARG)
         *error = differs;
     return rc;
 }
 
-/* Whether noise is added: never where a loss is only measured. */
+/* Whether noise is added: not if a loss is only measured. */
 enum noise { WITHOUT_NOISE, WITH_NOISE };
 
 /* The input and the target of pair k, in units of the data. Noise is added to the input; the value of the target is
- * shifted by 1 - mgn.noise_correction of it, so that a change makes up for that share of the noise. */
+ * shifted by 1 - mgn.noise_correction of the noise, so that the change corrects the share mgn.noise_correction of
+ * it. */
 static void prepare(graft_network *n, const struct gr_network_pair *pair, int64_t k, enum noise noise)
 {
     struct gr_network_training   *t = &n->training;
@@ -259,7 +260,7 @@ done:
     return rc;
 }
 
-/* What the loss of a pair is computed from. */
+/* The inputs of the loss of a pair. */
 struct pair_loss {
     graft_network              *network;
     const struct gr_statistics *output;
@@ -287,7 +288,8 @@ static int32_t loss_of_pair(void *arg, const void *output, void *gradient, graft
         const double weight = l->share * n->loss_weight[i];
 
         for (int64_t j = 0; j < n->n_out; j++) {
-            const double e = weight > 0 ? error_at(l, output, i, j) : 0; /* the target may be anything where it is 0 */
+            const double e = weight > 0 ? error_at(l, output, i, j) : 0; /* the target may be undefined where the weight
+                                                                            is 0 */
 
             l->sum += weight * e * e;
             if (gradient != NULL) gr_network_put(n, gradient, i * n->n_out + j, 2 * weight * e);

@@ -1,4 +1,4 @@
-/* The weights by name, as a module of PyTorch has them, and their first values.
+/* The weights under the names of a PyTorch module, and their initial values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/random.h"
