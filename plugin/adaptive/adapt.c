@@ -1,4 +1,4 @@
-/* From the ranges of rows to their widths, over all ranks.
+/* Computes the widths of rows from their ranges, over all ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/adapt.h"
 #include "adaptive/network.h"
@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The most groups of a pair of ranks in a layer; and of all pairs in all layers, unless there are more pairs. */
+/* The largest number of groups of a pair of ranks in a layer; and of all pairs in all layers, unless there are more
+ * pairs. */
 enum { GROUPS_MOST = 64, GROUPS_IN_ALL = 1 << 16 };
 
 struct adapting {
@@ -18,14 +19,14 @@ struct adapting {
     struct gr_comm        *comm;
     struct gr_row_format   format;
     struct gr_halo_budget  budget;
-    int64_t                besides; /* bytes of other rows, which count for budget.bytes */
-    struct gr_halo_layer **layer;   /* [n] those that had exchanges */
+    int64_t                besides; /* bytes of other rows, which count towards budget.bytes */
+    struct gr_halo_layer **layer;   /* [n] layers that had exchanges */
     int32_t                n;
     int64_t                most; /* groups of a pair */
     double  *sums;   /* [n + 1] weight |x|^2 of all ranks, by layer; and the number of pairs that have rows */
     int64_t *counts; /* [n_ranks x n] groups of each rank by layer */
     int64_t *first;  /* [n + 1] rows sent, layer by layer */
-    uint8_t *number; /* of these, as gr_groups_make() has it */
+    uint8_t *number; /* [rows sent] group of each row, see gr_groups_make() */
     struct gr_assign_group   *groups;   /* of this rank, layer by layer */
     struct gr_assign_group   *all;      /* rank 0: of all ranks, layer by layer, and in a layer rank by rank */
     struct gr_assign_channel *channels; /* rank 0 */
@@ -86,7 +87,7 @@ static void adapting_fini(struct adapting *a)
 
 /* -- groups ------------------------------------------------------------------------------------------------------- */
 
-/* The most groups of a pair, and the number of groups of each rank. */
+/* The largest number of groups of a pair, and the number of groups of each rank. */
 static int32_t count_groups(struct adapting *a, graft_error *error)
 {
     const int32_t n_ranks = a->comm->n_ranks;
@@ -172,8 +173,8 @@ done:
 
 /* -- assignment, on rank 0 ---------------------------------------------------------------------------------------- */
 
-/* The groups of a pair in a layer, which are neighbours, make a channel. A layer with several exchanges in an epoch
- * sends its rows, and waits, in each of them, with the same error each time. */
+/* The groups of a pair in a layer, which are neighbours, form a channel. A layer with several exchanges in an epoch
+ * sends its rows, and waits, in each exchange, with the same error each time. */
 static void add_channel(struct adapting *a, struct gr_assign *assign, int32_t l, int32_t sender, int64_t begin,
                         int64_t end)
 {
@@ -243,8 +244,8 @@ static struct gr_assign part_of(const struct adapting *a, const struct gr_assign
     return part;
 }
 
-/* Each layer by itself, so that the limit holds for their sum, too. Ranges change during training; a layer that cannot
- * meet the limit any more is no reason to end a training that has begun. */
+/* Solve each layer separately, so that the limit also holds for their sum. Ranges change during training; if a layer
+ * cannot meet the limit any more, training continues. */
 static int32_t limit_error(const struct adapting *a, const struct gr_assign *assign, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -327,7 +328,7 @@ static struct gr_row_bits_flow next_flow(const struct gr_halo_layer *layer)
     return flow;
 }
 
-/* The widths hold from the next exchanges on. */
+/* The widths take effect with the next exchanges. */
 static int32_t publish_widths(struct adapting *a, graft_error *error)
 {
     int32_t rc = GRAFT_OK;

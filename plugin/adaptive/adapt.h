@@ -4,14 +4,14 @@
  * An error e in a received row changes the result by e times the factors that the row is multiplied with; the sum of
  * their squares is the weight of the row. The rows from one rank to another are divided into groups. Rank 0 receives
  * the number of rows of each group, and its variance: the quantization error with a step as wide as the range of each
- * row (adaptive/assign.h). The error in a layer and direction counts relative to sum of weight |x|^2 of its rows there,
- * because gradients are smaller than features by orders of magnitude, and matter as much. Both are sums over all
- * exchanges since widths were last assigned, as AdaQP traces them; so one unusual pass does not decide.
+ * row (adaptive/assign.h). The error in a layer and direction is relative to the sum of weight |x|^2 of its rows,
+ * because gradients are smaller than features by orders of magnitude, but equally important. Both are sums over all
+ * exchanges since widths were last assigned, as AdaQP traces them, so that a single unusual pass has little effect.
  *
- * Widths are the same for any number of threads. Those that balance error and time depend on measured times
- * (adaptive/network.h), and differ from run to run; those within a limit do not.
+ * Widths are the same for any number of threads. With halo.budget=balance they depend on measured times
+ * (adaptive/network.h), and differ from run to run; with a limit they do not.
  *
- * adapt.c  from ranges to widths, over all ranks      groups.c  the groups of one rank
+ * adapt.c  widths from ranges, over all ranks      groups.c  the groups of one rank
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_ADAPTIVE_ADAPT_H
 #define GR_ADAPTIVE_ADAPT_H
@@ -23,20 +23,19 @@
  *  assignment. A layer without an exchange since then keeps its widths, and messages in flight keep theirs. Layers that
  *  are NULL or not adaptive are skipped. Collective, for the same layers on all ranks.
  * \param[in] of       Has the budget.
- * \param[in] layers   [n_layers] or NULL: all of `of`.
- * \param[in] besides  Bytes of other rows in an epoch, which count towards the limit of bytes.
- * \return OK; ERR_OPTION (a limit that cannot be met: the message says what can be; for the limit of the error only the
- *         first time, later all rows of such a layer have 8 bits, and rank 0 logs it); ERR_NOMEM: the same on all
- *         ranks,
- *         and widths stay as they were; ERR_PEER. */
+ * \param[in] layers   [n_layers] or NULL: all layers of `of`.
+ * \param[in] besides  Bytes of other rows in an epoch, which count towards budget.bytes.
+ * \return OK; ERR_OPTION (a limit that cannot be met: the message has a feasible one; for the limit of the error only
+ *         the first time, later all rows of such a layer have 8 bits, and rank 0 logs it); ERR_NOMEM: the same on all
+ *         ranks, and widths stay as they were; ERR_PEER. */
 int32_t gr_adapt(const struct gr_halo_layers *of, struct gr_halo_layer *const *layers, int32_t n_layers,
                  int64_t besides, graft_error *error);
 
 /** The number of groups of the rows that a layer sends, at most `most` for each receiver. */
 int64_t gr_groups_count(const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most);
 
-/** Make these groups: of about as many rows each, in the order of the rows' variance, the largest first. `channel` is
- *  the receiver. \param[out] number  [rows sent] the group of each row, counted for each receiver.
+/** Make the groups, with about equal numbers of rows, by falling variance of the rows. `channel` is the receiver.
+ *  \param[out] number [rows sent] the group of each row, counted for each receiver.
  * \return OK; ERR_NOMEM. */
 int32_t gr_groups_make(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most,
                        struct gr_assign_group *groups, uint8_t *number, graft_error *error);

@@ -20,7 +20,7 @@ struct upgrade {
     double  saves; /* variance */
     int64_t group, bytes;
     int32_t channel, step;
-    double  time; /* when its channel has finished it, after those that save more per byte */
+    double  time; /* when its channel has finished it, after the upgrades that save more per byte */
 };
 
 /* An unfinished assignment: it begins with 2 bits everywhere. */
@@ -59,7 +59,8 @@ static double variance_with(const struct gr_assign *a, int32_t bits)
     return sum;
 }
 
-/* Seconds of all exchanges, with the bytes of each channel; slowest[n_exchanges] receives those of each exchange. */
+/* Seconds of all exchanges, with the bytes of each channel; slowest[n_exchanges] receives the seconds of each
+ * exchange. */
 static double seconds_now(const struct gr_assign *a, const int64_t *bytes, double *slowest)
 {
     double sum = 0;
@@ -74,14 +75,14 @@ static double seconds_now(const struct gr_assign *a, const int64_t *bytes, doubl
     return sum;
 }
 
-/* Variance saved per byte. Short rows may have as many bytes with more bits. */
+/* Variance saved per byte. Short rows may have the same number of bytes with more bits. */
 static double worth(const struct upgrade *u)
 {
     if (u->saves <= 0) return 0;
     return u->bytes > 0 ? u->saves / (double)u->bytes : (double)INFINITY;
 }
 
-/* The most worth first; equal ones in the order of groups and steps. */
+/* By falling worth; equal upgrades in the order of groups and steps. */
 static int by_worth(const void *one, const void *other)
 {
     const struct upgrade *a = one, *b = other;
@@ -199,8 +200,8 @@ done:
     return rc;
 }
 
-/* The deadline of each exchange: the time at which the objective is least. An upgrade that is finished before the
- * slowest channel has sent its 2 bits costs no time. */
+/* The deadline of each exchange: the time that minimises the objective. An upgrade that is finished before the slowest
+ * channel has sent its rows in 2 bits costs no time. */
 static int32_t find_deadlines(const graft_context *context, struct choice *c, const double price[2], graft_error *error)
 {
     const struct gr_assign *a = c->assign;

@@ -1,11 +1,11 @@
-/* The bits of each group of rows, for little quantization error and short waits: the bi-objective problem of AdaQP,
+/* The bits of each group of rows, which minimise quantization error and waits: the bi-objective problem of AdaQP,
  * solved without an external solver.
  *
  * Groups belong to channels, one for each pair of ranks in an exchange, and channels to exchanges (one layer in one
  * direction). With b bits, of 2, 4 and 8, group g has the variance v_g / (2^b - 1)^2; channel c takes gamma_c + theta_c
- * * bytes seconds, and an exchange as long as its slowest channel. Minimised is lambda V / (V_2 - V_8) + (1 - lambda) T
- * / (T_8 - T_2), for the sum V of the variances of all groups and T of the times of all exchanges, where V_b and T_b
- * are those with b bits everywhere.
+ * * bytes seconds, and an exchange as long as its slowest channel. The objective is lambda V / (V_2 - V_8) + (1 -
+ * lambda) T / (T_8 - T_2), where V is the sum of the variances of all groups, T is the sum of the times of all
+ * exchanges, and V_b and T_b are the sums with b bits everywhere.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_ADAPTIVE_ASSIGN_H
 #define GR_ADAPTIVE_ASSIGN_H
@@ -43,7 +43,7 @@ struct gr_assign_cost {
 int32_t gr_assign_cost(const graft_context *context, const struct gr_assign *assign, struct gr_assign_cost *cost,
                        graft_error *error);
 
-/** Minimise the objective, lambda from 0 to 1. Each channel upgrades those groups first that save the most variance per
+/** Minimise the objective, lambda from 0 to 1. Each channel first upgrades the groups that save the most variance per
  *  byte; the deadline of an exchange is the best of the times at which one of its channels has finished an upgrade;
  *  then all upgrades are taken that end before the deadline. O(n log n); within one group of the optimum for each
  *  channel.
@@ -51,9 +51,9 @@ int32_t gr_assign_cost(const graft_context *context, const struct gr_assign *ass
 int32_t gr_assign_balance(const graft_context *context, const struct gr_assign *assign, double lambda,
                           graft_error *error);
 
-/** The least variance in at most so many bytes; or the fewest bytes with at most so much variance.
- * \return OK; ERR_OPTION (even the fewest bytes, or the least variance, are more: the message says how many);
- *         ERR_NOMEM. On failure bits are unchanged. */
+/** Minimise the variance within a limit of bytes; or the bytes within a limit of variance.
+ *  \return OK; ERR_OPTION (the smallest possible value exceeds the limit: the message has it); ERR_NOMEM. On failure
+ *          bits are unchanged. */
 int32_t gr_assign_within_bytes(const graft_context *context, const struct gr_assign *assign, int64_t bytes,
                                graft_error *error);
 int32_t gr_assign_within_variance(const graft_context *context, const struct gr_assign *assign, double variance,

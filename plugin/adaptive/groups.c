@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A value that is not finite counts as one that is very large, so that sums stay finite. */
+/* A value that is not finite counts as a very large value, so that sums stay finite. */
 static double bounded(double x)
 {
     return x >= 0 && x < 1e200 ? x : 1e200;
@@ -48,8 +48,8 @@ int64_t gr_groups_count(const struct gr_halo_layer *layer, int32_t n_ranks, int6
     return count;
 }
 
-/* A sort key that is the smaller, the larger the variance of a row is, with the row in its lower half. Floats that are
- * not negative sort as their bits do. */
+/* A sort key that falls with the variance of a row, with the row in its lower half. The bits of nonnegative floats have
+ * the order of the floats. */
 static int64_t key_of(const struct gr_halo_layer *layer, int64_t row, int64_t first)
 {
     const float wide = (float)fmin(row_variance(layer, row), (double)FLT_MAX);

@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-/* Sizes of messages, tries of each, and bytes of an answer. The fastest try counts: the others may have waited for a
- * rank that was late or busy. */
+/* Sizes of messages, tries of each, and bytes of an answer. The fastest try counts, because others may have waited for
+ * a late or busy rank. */
 enum { SIZES = 3, TRIES = 3, ANSWER = 8, NO_RANK = -1 };
 static const int64_t size_of[SIZES] = { 1 << 10, 1 << 15, 1 << 18 };
 
@@ -49,8 +49,8 @@ static void probe_fini(struct probe *p)
     gr_free(context, p->mine);
 }
 
-/* The partner of this rank in a round of a round-robin tournament: in n - 1 rounds, or n if their number is odd, each
- * rank meets each other one once, and no two pairs of a round share a rank. */
+/* The partner of this rank in a round of a round-robin tournament: in n - 1 rounds, or n if n is odd, each rank meets
+ * each other rank once, and no two pairs of a round share a rank. */
 static int32_t partner_in(const struct gr_comm *comm, int32_t round)
 {
     const int32_t even = comm->n_ranks + comm->n_ranks % 2, last = even - 1, rank = comm->rank;
@@ -91,7 +91,7 @@ done:
     return rc;
 }
 
-/* The line of least squares. An answer takes gamma, too, hence half of what the line says. */
+/* The line of least squares. An answer also takes gamma, hence half of the intercept. */
 static struct gr_network fit_line(const double seconds[SIZES])
 {
     double mean_bytes = 0, mean_seconds = 0, products = 0, squares = 0, theta;
@@ -131,7 +131,7 @@ done:
     return rc;
 }
 
-/* Store the results of this rank, and on rank 0 those of all ranks. */
+/* Store the results of this rank, and on rank 0 the results of all ranks. */
 static int32_t gather_results(struct probe *p, graft_error *error)
 {
     struct gr_comm *comm = p->comm;

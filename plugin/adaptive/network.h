@@ -1,4 +1,4 @@
-/* The network model: latency and bandwidth from each rank to each other one, measured once on the transport in use.
+/* The network model: latency and bandwidth from each rank to each other rank, measured once on the transport in use.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_ADAPTIVE_NETWORK_H
 #define GR_ADAPTIVE_NETWORK_H
@@ -10,7 +10,7 @@ struct gr_network {
     double gamma, theta;
 };
 
-/** Fill in comm->network: for messages of this rank, by receiver; on rank 0 for those of all ranks, by sender and
+/** Fill in comm->network: for messages of this rank, by receiver; on rank 0 for messages of all ranks, by sender and
  *  receiver. The first call measures it in about n_ranks rounds, in each of which the ranks of a pair exchange 2 MB;
  *  later calls return at once. Collective.
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */

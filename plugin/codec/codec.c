@@ -1,4 +1,4 @@
-/* The table of codes, and one row: its checks, its size, and which code encodes and decodes it.
+/* The table of codes; checks, size, encoding and decoding of one row.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "codec/codec.h"
 

@@ -2,12 +2,12 @@
  *
  * The record of a row of D elements in b < 16 bits has 4 bytes of parameters, then m = ceil(b D / 8) bytes of levels.
  * With p = 8 / b elements in a byte, byte k holds elements k, k + m, k + 2 m, ..., the first in its lowest bits: so
- * elements that are neighbours in the row are neighbours in a register, and every row begins at a byte boundary.
+ * neighbouring elements of the row are neighbours in a register, and every row begins at a byte boundary.
  *
  * The parameters of MINMAX are zero and step, both bfloat16: x' = zero + q step. Zero is rounded down and the step up,
  * and the row is quantized with the rounded values: so no element lies outside the levels, and decoding is unbiased.
- * The parameter of ROTATED is the scale, a float. Both leave the sign of the second half unused, and a NaN for the
- * first: record.h marks with them a row of equal elements, which is exact, and one without a code.
+ * The parameter of ROTATED is the scale, a float. Neither uses the sign of the second half, or a NaN in the first half:
+ * with these, record.h marks a row of equal elements, which is exact, and a row without a code.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_CODEC_CODEC_H
 #define GR_CODEC_CODEC_H
@@ -20,9 +20,9 @@ struct gr_codec {
     int64_t     width;
     graft_dtype dtype; /* F32, F64 */
     int32_t     bits, code, rounding;
-    uint64_t    key; /* of the random bits, which are a function of key and row number */
+    uint64_t    key; /* key of the random bits, which are a function of key and row number */
     enum gr_isa isa;
-    int narrows; /* a row of equal doubles that are no floats is rounded to float; without this it has no code */
+    int narrows; /* a row of equal doubles that floats cannot represent is rounded to float; otherwise it has no code */
 };
 
 /** INVALID: no encoder writes such a record. */
@@ -31,7 +31,7 @@ enum gr_codec_result { GR_CODEC_DONE, GR_CODEC_UNENCODED, GR_CODEC_INVALID };
 /** One code, compiled for one instruction set. To add a code, write its file and add its name to the table of codec.c.
  *  Records have gr_codec_row_bytes(). */
 struct gr_codec_code {
-    int32_t code, bits; /* GRAFT_CODEC_...; the widths it has, or-ed */
+    int32_t code, bits; /* GRAFT_CODEC_...; its widths, or-ed */
 
     /** Encode one row of floats. `work` is scratch memory for one row, and may be x. \return DONE or IS_RAW */
     enum gr_codec_result (*encode)(const struct gr_codec *codec, uint64_t row, const float *x, float *work,
@@ -75,7 +75,7 @@ void gr_codec_measure(const struct gr_codec *codec, int64_t row, const void *x, 
  *  makes it a little larger than the true range. */
 float gr_codec_range(const struct gr_codec *codec, const uint8_t *record);
 
-/** graft_codec.encode() and decode(): args and codec are checked, and fields of args that codec has too are ignored.
+/** graft_codec.encode() and decode(): args and codec are checked; fields of args that are also in codec are ignored.
  *  \return OK; ERR_FORMAT (a row without a code and no args->unencoded; an invalid record); ERR_NOMEM.
  *  [starts-openmp] */
 int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,

@@ -8,8 +8,8 @@
 
 static const uint32_t SIGN_BIT = UINT32_C(1) << 31;
 
-/** How an element becomes a level: the nearest of zero + q step; or one of its two neighbours, chosen by the random
- *  bits of (key, row); or 1 where it is not negative, else 0. */
+/** The rounding of an element to a level: the nearest of zero + q step; or one of the two neighbours, chosen by the
+ *  random bits of (key, row); or 1 if the element is not negative, else 0. */
 enum rounding { NEAREST, STOCHASTIC, SIGNS };
 
 struct scale {
@@ -66,9 +66,9 @@ static inline void write_range(const struct scale *s, enum rounding rounding, co
     }
 }
 
-/** Quantize a row. `bits` is a compile-time constant in every call. Four elements share a random word: those of one
- *  byte, or, with fewer elements in a byte, those at the same place in each part of the row. A byte of eight elements
- *  uses two words. */
+/** Quantize a row. `bits` is a compile-time constant in every call. Four elements share a random word: the elements of
+ *  one byte, or, with fewer elements in a byte, the elements at the same place in each part of the row. A byte of eight
+ *  elements uses two words. */
 static inline void write_levels(const struct scale *s, enum rounding rounding, const float *x, int64_t width, int bits,
                                 uint8_t *out)
 {

@@ -22,7 +22,7 @@ static inline void write_minmax(const struct scale *s, enum rounding rounding, c
     }
 }
 
-/* zero, exact and step stay in registers: the loops wait for them, and a way through memory takes longer than a step of
+/* zero, exact and step stay in registers, because the loops wait for them and storing them takes longer than a step of
  * the computation. */
 static enum gr_codec_result encode_minmax(const struct gr_codec *c, uint64_t row, const float *x, float *work,
                                           uint8_t *record)

@@ -1,6 +1,6 @@
 /* ROTATED: 1 bit, the signs of a randomly rotated row, and one scale (DRIVE, Vargaftik et al., arXiv 2105.08339).
- * With a rotation that is uniformly random decoding is unbiased: the expectation of the decoded row is the row. This
- * one consists of random signs and Walsh-Hadamard transforms, which is uniform enough for rows of 32 elements and more.
+ * With a uniformly random rotation decoding is unbiased: the expectation of the decoded row is the row. This rotation
+ * consists of random signs and Walsh-Hadamard transforms, which is uniform enough for rows of 32 elements and more.
  * Compiled once for each instruction set.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
@@ -13,7 +13,7 @@ struct signs {
     _Alignas(WIDE_BYTES) uint32_t words[4 * GR_DRAW_GROUP];
 };
 
-/* Block i: the four words that gr_random_block() has. */
+/* Block i: the four words of gr_random_block(). */
 static inline const uint32_t *sign_block(struct signs *s, uint64_t i)
 {
     const uint64_t first = i / GR_DRAW_GROUP * GR_DRAW_GROUP;
@@ -155,7 +155,7 @@ static void step(struct rotation *r, int round, int is_last, const float *x, flo
     transform_far(y + at, r->p);
 }
 
-/* The sums are added in the same order with registers of any size, and so is what is decoded. */
+/* Sums, also in decoding, are added in the same order with registers of any size. */
 static void step_back(struct rotation *r, int round, int is_last, float *y)
 {
     const int64_t  at = is_last ? r->n - r->p : 0;
@@ -216,8 +216,8 @@ static void rotate_back(struct rotation *r, float *y)
     }
 }
 
-/* With powers of two as factors a sum that ought to be 0 is 0, as the sums of rows of whole numbers often are, and no
- * rounding error chooses its sign. \return what the rotated row is multiplied with thereby */
+/* Factors that are powers of two keep exact zeros, which are frequent in sums of rows of whole numbers, so that no
+ * rounding error chooses their sign. \return the resulting factor of the rotated row */
 static float use_exact_factor(struct rotation *r)
 {
     const int log = 63 - __builtin_clzll((uint64_t)r->p);
@@ -276,7 +276,7 @@ static enum gr_codec_result decode_rotated(const struct gr_codec *c, uint64_t ro
 
     if (read_special(c, record, x, &result)) return result;
     memcpy(&scale, record, sizeof scale);
-    if (!(scale < 1e20f)) return GR_CODEC_INVALID; /* the square of such a scale is no float */
+    if (!(scale < 1e20f)) return GR_CODEC_INVALID; /* the square of such a scale overflows a float */
     read_levels(record + sizeof scale, c->width, 1, -scale, 2 * scale, x);
     rotation_init(&rotation, c, row);
     rotate_back(&rotation, x);

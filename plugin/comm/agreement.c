@@ -3,8 +3,8 @@
  * A rank that stops sends a notice with its reason to all others. A rank that receives a notice stops as well, and
  * answers with its own. The lowest rank that failed or timed out waits for the notices of all others, or until its
  * grace period is over. Then it chooses the sentence that all will return, and sends it as a second notice. Every rank
- * accepts the first such sentence, so a rank that was suspended meanwhile returns the same one later. If no sentence
- * arrives within a second grace period, each rank chooses for itself by the same rule.
+ * accepts the first such sentence, so a rank that was suspended meanwhile returns the same sentence later. If no
+ * sentence arrives within a second grace period, each rank chooses for itself by the same rule.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/agreement.h"
 
@@ -19,7 +19,7 @@
 
 static const uint32_t NOTICE_MAGIC = 0x56417247u; /* "GrAV" */
 
-/* A control message. Every transport delivers one of this size without the receiver's help. */
+/* A control message. Every transport delivers messages of this size without the receiver's help. */
 struct notice {
     uint32_t magic;
     uint32_t crc;  /* of the fields below */
@@ -192,7 +192,7 @@ static void notify_all(struct gr_comm *comm, int which, const struct notice *not
     }
 }
 
-/* Why a rank stopped, or NULL if that is not known. */
+/* The reason of a rank that stopped, or NULL if unknown. */
 static const struct notice *reason_of(const struct gr_comm *comm, int32_t rank)
 {
     if (rank == comm->rank) return &comm->agreement->reason;
@@ -228,9 +228,9 @@ static int32_t silent_rank(const struct gr_comm *comm)
 }
 
 /* The rank at fault for the time-out of rank `reporter`: the chain of awaited ranks is followed from `reporter` to the
- * first rank that sent no notice or waited for none. The latter was late, perhaps because of a rank that sent no
- * notice, which is at fault then. If the chain is a circle, the rank that `reporter` waited for.
- * *witness is the rank that waited for the rank at fault, or -1. */
+ * first rank that sent no notice or waited for none. A rank that waited for none was late, perhaps because of a rank
+ * that sent no notice, which is then at fault. If the chain is a circle, the rank at fault is the rank that `reporter`
+ * waited for. *witness is the rank that waited for the rank at fault, or -1. */
 static int32_t rank_at_fault(const struct gr_comm *comm, int32_t reporter, int32_t *witness)
 {
     const int32_t silent = silent_rank(comm);
@@ -333,7 +333,7 @@ int32_t gr_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaite
     if (why == GR_STOP_NOTIFIED) gr_fail(error, GRAFT_ERR_PEER, "another rank failed");
     write_notice(&agreement->reason, (int32_t)why, awaited, error);
     notify_all(comm, 0, &agreement->reason);
-    gr_endpoint_cancel_all(comm); /* which takes time, in which the others would miss the notice */
+    gr_endpoint_cancel_all(comm); /* which takes time, in which other ranks would miss the notice */
     reach_agreement(comm);
     flush_notices(comm);
     comm->dead = GRAFT_ERR_PEER;

@@ -1,17 +1,17 @@
 /* How all ranks stop together when one fails: each rank has a receive open for a notice of every other rank. The first
- * notice of a rank says why it stops, the second one what the ranks agree on.
+ * notice of a rank has its reason to stop, the second one the agreed sentence.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_COMM_AGREEMENT_H
 #define GR_COMM_AGREEMENT_H
 
 #include "comm/comm.h"
 
-/** Why a rank stops: the kind of a notice. */
+/** The reason of a rank to stop: the kind of a notice. */
 enum gr_stop {
     GR_STOP_FAILED = 1, /* it failed itself */
     GR_STOP_TIMEOUT,    /* it waited too long for another rank */
     GR_STOP_NOTIFIED,   /* it received a notice of another rank */
-    GR_STOP_AGREED      /* what all ranks agree on */
+    GR_STOP_AGREED      /* the agreement of all ranks */
 };
 
 /** Open the receives. \return OK; ERR_NOMEM; what the transport returns. */
@@ -26,7 +26,8 @@ int gr_agreement_has_notice(struct gr_comm *comm);
  *  \param[in] awaited  The rank that this one was waiting for, or -1. */
 int32_t gr_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaited, graft_error *error);
 
-/** Notify the others that this rank cannot make a comm. Returns ERR_PEER, and in `error` what the others return. */
+/** Notify the others that this rank cannot create a comm. Returns ERR_PEER, and in `error` the error that the others
+ *  return. */
 int32_t gr_agreement_announce(const graft_transport *transport, double timeout, graft_error *error);
 
 #endif

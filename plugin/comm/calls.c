@@ -76,7 +76,7 @@ static struct gr_frame call_frame(const struct gr_comm *comm, enum gr_call_kind 
                               .bytes = bytes };
 }
 
-/* As gr_frame_check(), with a message of its own for ranks that make different calls. */
+/* As gr_frame_check(), with a separate message for ranks that make different calls. */
 static int32_t check_call(const struct gr_comm *comm, const struct gr_frame *found, const struct gr_frame *expected,
                           graft_error *error)
 {

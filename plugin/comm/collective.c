@@ -224,7 +224,7 @@ int32_t gr_comm_max(struct gr_comm *comm, int64_t *values, int64_t count, graft_
     return extremum(comm, GR_CALL_MAXIMUM, values, count, take_max, error);
 }
 
-/* A heartbeat is a maximum over all ranks: those that wait pass WAITING, or CANCELS, which ends the heartbeats. */
+/* A heartbeat is a maximum over all ranks: waiting ranks pass WAITING, or CANCELS, which ends the heartbeats. */
 enum { WAITING, STILL_WORKS, IS_DONE, CANCELS };
 
 static int32_t send_heartbeat(struct gr_heartbeat *heartbeat, int64_t state, graft_error *error)

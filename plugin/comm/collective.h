@@ -32,8 +32,8 @@ int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *
 int32_t gr_comm_gather(struct gr_comm *comm, int32_t root, const void *mine, const int64_t *bytes, void *all,
                        graft_error *error);
 
-/** The same among ranks first to end - 1, of which this rank is one: count[p] items of each of them, for all of them.
- *  All ranks call it. \return OK; ERR_PEER. */
+/** The same among ranks first to end - 1, which include this rank: each gets count[p] items of every rank p of the
+ *  range. All ranks call it. \return OK; ERR_PEER. */
 int32_t gr_comm_gather_among(struct gr_comm *comm, int32_t first, int32_t end, const void *mine, const int64_t *count,
                              int64_t item_bytes, void *all, graft_error *error);
 
@@ -42,8 +42,8 @@ int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64
 
 /** Heartbeats of one rank whose work takes longer than the deadline of the comm. This rank calls gr_heartbeat() as
  *  often as it likes, which sends a heartbeat to the others from time to time, and gr_heartbeat_end() when its work is
- *  done. The others call gr_comm_attend(), which returns then. A rank that fails meanwhile, at work or waiting, is
- *  detected by the deadline of the comm like in any other call. \return OK; ERR_PEER. */
+ *  done. The others call gr_comm_attend(), which returns when the work is done. A rank that fails meanwhile, at work or
+ *  waiting, is detected by the deadline of the comm like in any other call. \return OK; ERR_PEER. */
 struct gr_heartbeat {
     struct gr_comm *comm;
     double          last; /* time of gr_seconds(); 0 at first */
@@ -77,13 +77,13 @@ enum { GR_COMPARE_MAX = 40 };
 int32_t gr_comm_compare(struct gr_comm *comm, const char *const *names, const uint64_t *values, int32_t count,
                         graft_error *error);
 
-/** The same for values that are checksums or codes: the message has the texts of the two ranks instead.
+/** The same for values that are checksums or codes: the message has the texts of the two ranks instead of the values.
  *  \param[in] texts  Of the items; NULL for an item that is a number. */
 int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, const uint64_t *values,
                               const char *const *texts, int32_t count, graft_error *error);
 
-/** Agree on one status, and compare: one collective call where nothing is wrong. Each rank passes its own `rc` and, if
- *  that is a failure, `error`. \return that of the lowest rank that failed, as gr_comm_agree_on(); else as
+/** Agree on one status, and compare: one collective call if all is well. Each rank passes its own `rc` and, if that is
+ *  a failure, `error`. \return the status of the lowest rank that failed, as gr_comm_agree_on(); else as
  *  gr_comm_compare(). */
 int32_t gr_comm_agree_same(struct gr_comm *comm, int32_t rc, const char *const *names, const uint64_t *values,
                            int32_t count, graft_error *error);

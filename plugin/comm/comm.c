@@ -7,11 +7,11 @@
 #include "comm/agreement.h"
 #include "comm/endpoint.h"
 
-/* How often a waiting rank looks for notices of other ranks and at the clock. */
+/* The interval at which a waiting rank checks notices of other ranks and the clock. */
 static const double LOOK_SECONDS = 1e-3;
 
-/* The most that counts as waited between two looks at the clock: a job that is suspended for an hour has not waited for
- * an hour. */
+/* The largest wait counted between two readings of the clock: a job that is suspended for an hour has not waited for an
+ * hour. */
 static const double STEP_SECONDS = 0.1;
 
 static int32_t return_cause(const struct gr_comm *comm, graft_error *error)

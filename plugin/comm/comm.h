@@ -4,10 +4,10 @@
  * long, it notifies all others. The ranks that still run agree on one sentence and on the rank at fault, and each
  * returns ERR_PEER. The comm is dead then: every later call on it returns the same at once.
  *
- * The files are layers; each calls only those below it:
+ * The files are layers; each calls only lower layers:
  *
  * group.c       the calls of hosts, on copies
- * create.c      makes a comm, or shares the one that exists      compare.c, sum.c, route.c   more collective calls
+ * create.c      creates a comm, or shares the existing one      compare.c, sum.c, route.c   more collective calls
  * collective.c  agree, gather, exchange, broadcast, extrema      calls.c    framed messages and trees of a call
  * comm.c        messages with deadlines                          agreement.c   how all ranks stop
  * endpoint.c    requests of the transport                        frame.c       header and checksum of a message
@@ -19,7 +19,7 @@
 #include "graft_transport.h"
 
 /** A pending message, in storage of the caller: zero before and after. It must not move while it is pending. An object
- *  that is destroyed meanwhile calls gr_comm_fail() before. */
+ *  that is destroyed meanwhile first calls gr_comm_fail(). */
 struct gr_request {
     graft_request      *handle;
     struct gr_request  *next;
@@ -48,9 +48,9 @@ struct gr_comm {
     graft_error          cause;     /* of death */
 };
 
-/** Make a comm of all ranks of a transport, or share the one that the context has for it already; each create() has its
+/** Create a comm of all ranks of a transport, or share the existing comm of the context; each create() has its
  *  destroy(). The transport stays the host's: it must live longer, serve no other context meanwhile, and cannot be used
- *  again after a failure. Collective: the ranks find out whether they run the same release.
+ *  again after a failure. Collective: the ranks compare their releases.
  *  \param[in] transport  NULL: one rank. The struct is copied.
  *  \param[in] timeout    Seconds that a rank waits for another, option "halo.timeout".
  *  \return OK; ERR_ARG (an invalid transport: on this rank alone); ERR_NOMEM (if there is one rank); ERR_VERSION;
@@ -61,8 +61,8 @@ int32_t gr_comm_create(graft_context *context, const graft_transport *transport,
 /** Not collective, sends nothing. The last use cancels pending messages. NULL is legal. */
 void gr_comm_destroy(struct gr_comm *comm);
 
-/** The first of GR_CHANNEL_TAGS tags for an object. Objects get the same tags on all ranks because they are made in the
- *  same order: call it before anything that can fail on one rank alone. Tags repeat after very many calls. */
+/** The first of GR_CHANNEL_TAGS tags for an object. Objects get the same tags on all ranks because they are created in
+ *  the same order: call it before any operation that can fail on one rank alone. Tags repeat after very many calls. */
 int32_t gr_comm_channel(struct gr_comm *comm);
 
 /** Begin to send or receive, like the functions of the transport. `peer` is another rank. \return OK; ERR_PEER. */
@@ -71,8 +71,8 @@ int32_t gr_comm_send(struct gr_comm *comm, int32_t peer, int32_t tag, const void
 int32_t gr_comm_receive(struct gr_comm *comm, int32_t peer, int32_t tag, void *data, uint64_t bytes,
                         struct gr_request *request, graft_error *error);
 
-/** Let messages progress during other work; *left receives how many of the requests are pending. It is cheap to call
- *  very often: it looks for failures of other ranks at most once in a millisecond. \return OK; ERR_PEER. */
+/** Let messages progress during other work; *left receives how many of the requests are pending. Frequent calls are
+ *  cheap: it checks for failures of other ranks at most once in a millisecond. \return OK; ERR_PEER. */
 int32_t gr_comm_poll(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
                      graft_error *error);
 
@@ -80,12 +80,12 @@ int32_t gr_comm_poll(struct gr_comm *comm, struct gr_request *requests, int64_t 
 int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t count, graft_error *error);
 
 /** Notify all ranks of the failure in `error`, which happened on this rank alone, between two steps of a collective
- *  call; the others may be waiting for this rank. Returns ERR_PEER, and in `error` what all agree on. With one rank,
+ *  call; the others may be waiting for this rank. Returns ERR_PEER, and in `error` the agreed sentence. With one rank,
  *  `error` and its code stay. Where all ranks reach the same point, use gr_comm_agree(), which keeps the comm alive. */
 int32_t gr_comm_fail(struct gr_comm *comm, graft_error *error);
 
 /** Leave the other ranks without notice, when an object is destroyed that they still use: every later call returns
- *  ERR_PEER with `reason`. The others find out by their deadline. */
+ *  ERR_PEER with `reason`. The other ranks detect this by their deadline. */
 void gr_comm_abandon(struct gr_comm *comm, const char *reason);
 
 #endif

@@ -17,7 +17,7 @@ enum { TEXT = 80, CALL = TEXT + 40 };
 struct record {
     int32_t  rank;
     int32_t  count;
-    int32_t  item; /* one of the above, or the item that differs between the two ranks of: */
+    int32_t  item; /* one of the above, or the item that differs between the ranks of: */
     int32_t  rank_of[2];
     uint32_t subject; /* CRC32C of the names */
     char     release[32];
@@ -98,7 +98,7 @@ done:
     return rc;
 }
 
-/* What a rank compares. The name of the last item tells which call it is in. */
+/* The items that a rank compares. The name of the last item identifies the call. */
 static void describe_call(uint64_t items, const char *last, char call[CALL])
 {
     if (items == 0) snprintf(call, CALL, "nothing");
@@ -118,7 +118,7 @@ done:
     return rc;
 }
 
-/* The error that all ranks return: they have the same record, but for the texts. */
+/* The error that all ranks return: their records are equal, except for the texts. */
 static int32_t report_difference(struct gr_comm *comm, const struct record *r, const char *last,
                                  const char *const *texts, graft_error *error)
 {

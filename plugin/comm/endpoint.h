@@ -1,5 +1,5 @@
-/* Requests of the transport: begin, test, cancel. What fails is reported to the caller and decided above: agreement.h
- * decides how ranks stop, comm.h how long they wait.
+/* Requests of the transport: begin, test, cancel. Failures are returned to the caller: agreement.h decides how ranks
+ * stop, comm.h how long they wait.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_COMM_ENDPOINT_H
 #define GR_COMM_ENDPOINT_H
@@ -18,15 +18,15 @@ int32_t gr_endpoint_receive(struct gr_comm *comm, int32_t peer, int32_t tag, voi
 int32_t gr_endpoint_test(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
                          graft_error *error);
 
-/** Cancel a request of the transport. If the transport may still touch the memory of the message, it is unknown which
- *  blocks these are: then no memory of the context is freed until the comm is destroyed, and what would have been freed
- *  is kept for the life of the process. Memory of messages is therefore freed before the comm. */
+/** Cancel a request of the transport. If the transport may still access the memory of the message, its blocks are
+ *  unknown: then no memory of the context is freed until the comm is destroyed, and blocks freed meanwhile are kept for
+ *  the life of the process. Memory of messages is therefore freed before the comm. */
 void gr_endpoint_cancel(struct gr_comm *comm, graft_request *handle);
 
 /** Cancel all pending requests. The other ranks will wait for these messages. */
 void gr_endpoint_cancel_all(struct gr_comm *comm);
 
-/** Short rests in a loop that polls: the first turns do nothing, then other threads get their turn, then it sleeps. */
+/** Short rests in a polling loop: the first calls do nothing, later calls yield to other threads, then they sleep. */
 struct gr_rest {
     int32_t turns;
 };

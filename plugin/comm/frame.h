@@ -8,7 +8,7 @@
 
 enum { GR_FRAME_MAGIC = 0x46417247 }; /* "GrAF" */
 
-/** 64 bytes. The sender fills in the fields below the blank line, gr_frame_seal() those above. */
+/** 64 bytes. The sender fills in the fields below the blank line, gr_frame_seal() the fields above. */
 struct gr_frame {
     uint32_t magic;
     uint32_t abi;

@@ -1,5 +1,5 @@
 /* Collective calls for hosts. Messages are copied: a transport that cannot cancel a message may use its memory after a
- * failure, so the memory of the host never gets to it.
+ * failure, so the transport never gets memory of the host.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_COMM_GROUP_H
 #define GR_COMM_GROUP_H

@@ -38,7 +38,7 @@ static int note_library(struct dl_phdr_info *info, size_t bytes, void *arg)
     return 0;
 }
 
-/* Open MPI has this symbol; every other MPI is taken for MPICH or one with the same binary interface. */
+/* Open MPI has this symbol; every other MPI is treated as an MPI with the binary interface of MPICH. */
 static enum family family_of(const char *path)
 {
     void       *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
@@ -50,8 +50,8 @@ static enum family family_of(const char *path)
     return family;
 }
 
-/* The family of the MPI of this process; NO_FAMILY if there is none. ERR_STATE if there are several, or one that no
- * module can reach. */
+/* The family of the MPI of this process; NO_FAMILY if there is none. ERR_STATE if there are several, or if no module
+ * can reach it. */
 static int32_t find_mpi(enum family *family, struct loaded *loaded, graft_error *error)
 {
     loaded->count = 0;

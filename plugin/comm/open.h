@@ -1,4 +1,4 @@
-/* Transports from modules, and the MPI that the process has.
+/* Transports from modules, and the MPI of the process.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_COMM_OPEN_H
 #define GR_COMM_OPEN_H

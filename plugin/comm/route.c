@@ -28,7 +28,7 @@ void gr_route_fini(struct gr_route *route)
     *route = (struct gr_route){ 0 };
 }
 
-/* Exchange counts with the peers, for which they are moved together. */
+/* Exchange counts with the peers, after compacting them. */
 static int32_t ask_peers(struct gr_route *route, graft_error *error)
 {
     const int32_t n_ranks = route->comm->n_ranks;
@@ -60,7 +60,7 @@ done:
     return rc;
 }
 
-/* All items of a rank have been taken, so its start stands where the next rank's did. */
+/* All items of a rank have been taken, so its start equals the former start of the next rank. */
 void gr_route_rewind(struct gr_route *route)
 {
     GR_ASSERT(route->out[route->comm->n_ranks - 1] == route->out[route->comm->n_ranks]);

@@ -1,19 +1,19 @@
-/* Items that every rank sends to some of the others: packed according to their destination, exchanged between all ranks
- * at once, and sent back the same way.
+/* Items that each rank sends to some other ranks: packed by destination, exchanged between all ranks at once, and sent
+ * back the same way.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_COMM_ROUTE_H
 #define GR_COMM_ROUTE_H
 
 #include "comm/collective.h"
 
-/** How many items go where. Zeroed, it is empty. */
+/** The numbers of items by rank. Zeroed, it is empty. */
 struct gr_route {
     struct gr_comm *comm;
     int64_t        *out;     /* [n_ranks + 1] packed items out[p] to out[p + 1] - 1 are for rank p */
     int64_t        *in;      /* [n_ranks + 1] received items in[p] to in[p + 1] - 1 are from rank p */
-    const uint8_t  *is_peer; /* [n_ranks] or NULL: items go to and from these ranks alone, which say the same of this
-                                one; only they exchange counts. Borrowed */
-    int64_t        *counts;  /* [3 * n_ranks + 1] for that exchange */
+    const uint8_t  *is_peer; /* [n_ranks] or NULL: only these ranks exchange counts and items; is_peer is symmetric.
+                                Borrowed */
+    int64_t        *counts;  /* [3 * n_ranks + 1] for the exchange of counts */
 };
 
 /** Make a route of no items. The caller then may set is_peer, adds the number of items for each rank p to out[p + 1],
@@ -24,7 +24,7 @@ void    gr_route_fini(struct gr_route *route);
 /** Exchange the counts, and turn them into starts on both sides. Collective. \return OK; ERR_PEER. */
 int32_t gr_route_plan(struct gr_route *route, graft_error *error);
 
-/** The place of the next `count` items for rank `to` among the packed ones. When every item has its place,
+/** The place of the next `count` items for rank `to` among the packed ones. After all items have places,
  *  gr_route_rewind() restores the starts. */
 static inline int64_t gr_route_take(struct gr_route *route, int32_t to, int64_t count)
 {
@@ -35,7 +35,7 @@ static inline int64_t gr_route_take(struct gr_route *route, int32_t to, int64_t 
 }
 void gr_route_rewind(struct gr_route *route);
 
-/** How many items this rank sends, and how many it receives. */
+/** The number of items that this rank sends, and receives. */
 static inline int64_t gr_route_n_out(const struct gr_route *route)
 {
     return route->out[route->comm->n_ranks];

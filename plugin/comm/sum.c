@@ -48,7 +48,7 @@ static int32_t exchange_parts(const struct summing *s, int32_t peer, struct part
     return rc;
 }
 
-/* The sums of the first `ranks` ranks, a power of 2 and more than this rank's number. */
+/* Sums over the first `ranks` ranks, a power of 2; this rank is one of them. */
 static int32_t sum_halves(const struct summing *s, int64_t count, int32_t ranks, graft_error *error)
 {
     const int32_t rank = s->comm->rank;

@@ -25,7 +25,7 @@ struct graft_request {
     int32_t         eager; /* 1: the bytes are in `copy`, and no rank waits for it */
     _Atomic int32_t state;
     uint64_t        bytes;
-    uint64_t        found; /* bytes of the received message, if it has another length */
+    uint64_t        found; /* bytes of the received message, if its length is wrong */
     const void     *from;
     void           *to;
     char            copy[]; /* GR_EAGER_BYTES of a copy, none of a request */
@@ -40,7 +40,7 @@ struct mailbox {
     struct queue    messages; /* without a receive yet; under the lock */
     struct queue    receives; /* without a message yet; under the lock */
     graft_request  *copies;   /* not in use; under the lock */
-    graft_request  *spare;    /* this and the next one are used by the thread of this rank alone */
+    graft_request  *spare;    /* only the thread of this rank uses this and the next field */
     int32_t         is_over;  /* abandon() was called */
     int32_t         rank;
     struct hub     *hub;
@@ -95,7 +95,7 @@ static void push(graft_request **list, graft_request *request)
     *list = request;
 }
 
-/* The first request of a list, or a new one with so many bytes of a message behind it; NULL without memory. */
+/* The first request of a list, or a new request with space for this many bytes of a message; NULL without memory. */
 static graft_request *pop(graft_request **list, const struct hub *hub, uint64_t bytes, graft_error *error)
 {
     graft_request *request = *list;
@@ -164,7 +164,7 @@ static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *dat
     mine->sends = 1;
     mine->bytes = bytes;
     mine->from = data;
-    mine->peer = me->rank;              /* from the view of the receiver */
+    mine->peer = me->rank;              /* from the receiver's point of view */
     mine->to = peer = &me->hub->at[to]; /* where cancel() finds it */
     pthread_mutex_lock(&peer->lock);
     receive = queue_take(&peer->receives, me->rank, tag);

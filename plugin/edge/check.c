@@ -72,7 +72,7 @@ static int32_t check_index_array(const graft_index *index, graft_error *error)
 
 static int32_t check_index(const graft_index *index, const graft_dense *out, graft_error *error)
 {
-    /* The bytes of the index, as gr_dense_overlap() takes them. */
+    /* The bytes of the index, for gr_dense_overlap(). */
     const graft_dense bytes = { .size = sizeof bytes,
                                 .dtype = index->index_type == GRAFT_I32 ? GRAFT_F32 : GRAFT_F64,
                                 .n_rows = index->count,

@@ -1,4 +1,4 @@
-/* The edge operators: how threads share each of them. The loops are in edge_loops.c.
+/* The edge operators: the division of work among threads. The loops are in edge_loops.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "edge/edge.h"
 
@@ -49,7 +49,7 @@ struct edge_sums_pass {
     struct gr_edge_sums         sums;
 };
 
-/* Entries begin .. end-1. Entries do not depend on each other, so a chunk may begin inside a row. */
+/* Entries begin .. end-1. Entries are independent, so a chunk may begin inside a row. */
 static void sddmm_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct edge_pass *pass = arg;

@@ -8,7 +8,7 @@
 #include "graph/csr.h"
 #include "kernel/kernel.h"
 
-/** The transpose of a matrix, and the entry of the matrix that each entry of the transpose comes from. */
+/** The transpose of a matrix, and for each of its entries the number of the original entry. */
 struct gr_edge_map {
     struct gr_csr csr;
     int64_t      *entry; /* [entries] */
@@ -20,8 +20,8 @@ int64_t gr_edge_map_bytes(const graft_csr *csr);
 /** The map of a matrix; made at the first call, and freed with the matrix. \return OK; ERR_NOMEM */
 int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error *error);
 
-/** Some rows of a matrix: those whose `kind` has one of `bits`, or, with `others`, none of them. kind NULL: all
- *  rows. */
+/** A subset of the rows of a matrix: rows whose `kind` has one of `bits`, or, with `others`, none of them. kind NULL:
+ *  all rows. */
 struct gr_edge_some {
     const uint8_t *kind; /* [rows] */
     uint8_t        bits;
@@ -57,7 +57,7 @@ void gr_edge_softmax_backward(const graft_csr *a, const graft_dense *p, const gr
 void gr_edge_mxm(const graft_csr *a, const struct gr_edge_map *map, const graft_dense *w, const graft_dense *y,
                  const graft_dense *out, const struct gr_edge_some *some, struct gr_team team);
 
-/* Checks of the operands; graft_edge.h lists what is refused. \return OK; ERR_ARG */
+/* Checks of the operands; graft_edge.h lists the errors. \return OK; ERR_ARG */
 int32_t gr_edge_check_index(const graft_index *index, int64_t n, int threads, graft_error *error);
 int32_t gr_edge_check_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,
                                   graft_error *error);

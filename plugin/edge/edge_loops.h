@@ -15,7 +15,7 @@ struct gr_edge_sums {
     const int64_t     *entry;         /* the row of `weight` for each entry; NULL: entry e has row e */
     const graft_dense *weight;        /* [. x heads], or NULL: 1 */
     const graft_dense *from, *out;
-    int                accumulates; /* sums begin with what `out` has, else with 0 */
+    int                accumulates; /* sums begin with the values of `out`, else with 0 */
     int64_t            entries;     /* of all rows */
 };
 

@@ -13,8 +13,8 @@
 
 /* -- sorting ------------------------------------------------------------------------------------------------------ */
 
-/* The numbers of `index`, of either type. Each thread scans all of them for those of its own rows, so that no two
- * threads write the same place, and the order of i is kept. */
+/* The numbers of `index`, of either type. Each thread scans the whole index for its own rows, so that no two threads
+ * write the same place, and the order of i is kept. */
 static void count_places(const graft_index *index, int64_t begin, int64_t end, int64_t *count)
 {
     for (int64_t i = 0; i < index->count; i++) {
@@ -157,7 +157,7 @@ static void add_in_parts(const graft_dense *x, const graft_index *index, const g
     }
 }
 
-/* Sorting pays where `out` does not stay in the cache of a core, and most of its rows get something. */
+/* Sorting pays if `out` does not fit the cache of a core, and most of its rows are written. */
 static int is_worth_sorting(const graft_index *index, const graft_dense *out)
 {
     return out->n_rows * out->n_cols * gr_dtype_bytes(out->dtype) > GR_ADD_SORTED_BYTES &&

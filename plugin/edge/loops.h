@@ -35,7 +35,8 @@ static const REAL *EDGE(row_of)(const graft_dense *dense, int64_t row)
     return (const REAL *)dense->data + row * dense->stride;
 }
 
-/* Whether registers of so many lanes suit: the columns fill one, and none has columns of two heads. */
+/* Whether registers of this many lanes can be used: the columns fill a register, and no register has columns of two
+ * heads. */
 static int EDGE(suits)(const struct gr_edge_sums *s, int lanes)
 {
     const int64_t heads = s->weight != NULL ? s->weight->n_cols : 1, width = s->out->n_cols;

@@ -17,7 +17,7 @@ struct gr_edge_rows {
     void                      *arg;
 };
 
-/** The first row before which there are at least `units` entries plus rows. Rows count, so that empty ones are shared
+/** The first row before which there are at least `units` entries plus rows. Rows count, so that empty rows are divided
  *  too. */
 static inline int64_t gr_edge_row_at(const graft_csr *csr, int64_t units)
 {
@@ -45,8 +45,8 @@ static inline void gr_edge_rows_chunk(void *arg, int64_t chunk, int64_t begin, i
     }
 }
 
-/** Call body(arg, row, row_end) for ranges that cover all rows, or those of `some`. `operations` is the cost of all, as
- *  in gr_threads_worth(). */
+/** Call body(arg, row, row_end) for ranges that cover all rows, or the rows of `some`. `operations` is the total cost,
+ *  as in gr_threads_worth(). */
 static inline void gr_edge_parallel_rows(struct gr_team team, int64_t operations, const graft_csr *csr,
                                          const struct gr_edge_some *some, gr_edge_rows_fn body, void *arg)
 {

@@ -73,7 +73,7 @@ INLINE void NAME(rows)(const struct gr_edge_sums *s, int64_t row, int64_t row_en
         for (int64_t begin = 0, count; begin < width; begin += count) {
             const int64_t left = width - begin;
 
-            /* What remains after a tile must fill a register. */
+            /* The columns after a tile must fill a register. */
             count = left <= widest ? left : left - widest < NAME(LANES) ? widest - NAME(LANES) : widest;
             NAME(tile_of)(s, row, begin, count, head_width, weighted);
         }

@@ -18,7 +18,7 @@
 #include "graft_transport.h"
 #include "graph/csr.h"
 
-/** Copies of what graft_mxm_args and graft_aggregate_args have in common. */
+/** Copies of the structs in both graft_mxm_args and graft_aggregate_args. */
 struct gr_mask_copy {
     graft_mask     mask;
     graft_epilogue epilogue;
@@ -29,7 +29,8 @@ struct gr_mask_copy {
 int32_t gr_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, struct gr_mask_copy *copy,
                      graft_error *error);
 
-/** Make a matrix object that owns the arrays of csr. If rc or this is a failure, free them. \return rc; ERR_NOMEM */
+/** Create a matrix object that owns the arrays of csr. If rc is a failure or the call fails, free them. \return rc;
+ *  ERR_NOMEM */
 int32_t gr_take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix, graft_error *error);
 
 extern const graft_mxm            gr_interface_mxm;

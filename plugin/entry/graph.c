@@ -30,7 +30,7 @@ static int32_t graph_create(graft_context *context, const graft_transport *trans
     graft_slice     ours;
     graft_csr       rows;
     graft_graph    *made = NULL;
-    int64_t        *row_ptr = NULL; /* of the slice, if the host has 32-bit ones */
+    int64_t        *row_ptr = NULL; /* row pointers of the slice, if the host has 32-bit ones */
     int32_t         rc = gr_call_begin(&call, context, GRAFT_GRAPH_ID " create", error);
 
     GR_TRY(rc);

@@ -61,7 +61,7 @@ static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *
     return gr_call_end(&call, rc);
 }
 
-/* Whether a matrix can have other values, and these are finite; `from` is where they are. */
+/* Check that a matrix can get new values, and that the values at `from` are finite. */
 static int32_t mxm_check_values(const graft_matrix *matrix, const graft_matrix *original, const graft_csr *from,
                                 graft_error *error)
 {
@@ -116,7 +116,7 @@ static int32_t mxm_matrix_update_values(graft_context *context, graft_matrix *ma
     return gr_call_end(&call, rc);
 }
 
-/* The checks that order and permute share. */
+/* Checks of both order and permute. */
 static int32_t check_order(const graft_context *context, const graft_matrix *matrix, const void *first,
                            const void *second, graft_error *error)
 {

@@ -56,7 +56,7 @@ done:
     return gr_call_end(&call, rc);
 }
 
-/* *field, which may be NULL, becomes our copy. */
+/* *field, which may be NULL, is replaced by our copy. */
 static int32_t read_result(const graft_network *n, const graft_field **field, const char *name, graft_field *ours,
                            graft_error *error)
 {
@@ -174,13 +174,13 @@ done:
     return rc;
 }
 
-/* An array of the host whose elements have the size that the first one says. */
+/* An array of the host whose elements have the size in the first one. */
 static const graft_pair *pair_at(const graft_pair *pairs, int32_t k)
 {
     return (const graft_pair *)(const void *)((const char *)pairs + (uint64_t)k * pairs->size);
 }
 
-/* Copy pairs of the host to the stage, after all of them were found right. */
+/* Copy pairs of the host to the stage, after all were checked. */
 static int32_t stage_pairs(graft_network *n, const graft_pair *pairs, int32_t count, struct gr_network_pair *staged,
                            graft_error *error)
 {

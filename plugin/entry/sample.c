@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* Seeds are different vertices, so there cannot be more. */
+/* Seeds are different vertices, so there cannot be more than rows. */
 static int32_t check_count(const graft_matrix *graph, int64_t n, const char *name, graft_error *error)
 {
     if (n <= graph->csr.n_rows) return GRAFT_OK;
@@ -37,7 +37,7 @@ done:
     return gr_call_end(&call, rc);
 }
 
-/* The matrix at the address of the graph may be another one by now, or have other values. */
+/* The graph may have been destroyed, another matrix may have its address, or its values may have changed. */
 static int32_t check_same(const graft_sampler *sampler, const graft_matrix *graph, graft_error *error)
 {
     if (gr_sampler_reads(sampler, &graph->csr)) return GRAFT_OK;
@@ -142,8 +142,8 @@ done:
     return gr_call_end(&call, rc);
 }
 
-/* Called by any thread, while another call may run: of the context it uses the host's allocator alone, and no option,
- * which the other call may set. */
+/* Called by any thread, while another call may run: it uses only the host's allocator of the context, and no option,
+ * because the other call may set options. */
 static int32_t sample_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error)
 {
     struct gr_call call = {

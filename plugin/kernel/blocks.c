@@ -1,4 +1,4 @@
-/* Blocks of the rows of a matrix as matrices of their own, for products of a few rows at a time.
+/* Blocks of rows of a matrix as separate matrices, for products of a few rows at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/direction.h"
@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "kernel/kernel.h"
 
-/* The first and the last column that rows begin .. end-1 of an array of indices have. */
+/* The first and the last column in entries begin .. end-1 of an array of indices. */
 static void find_column_range(const graft_csr *csr, int64_t begin, int64_t end, int64_t *first, int64_t *last)
 {
     *first = csr->n_cols;
@@ -20,7 +20,7 @@ static void find_column_range(const graft_csr *csr, int64_t begin, int64_t end, 
     }
 }
 
-/* Rows begin .. end-1: columns and values are those of the whole matrix, row pointers begin at 0. */
+/* Rows begin .. end-1: columns and values are shared with the whole matrix; row pointers begin at 0. */
 static int32_t make_block(graft_matrix *whole, struct gr_row_block *block, int64_t begin, int64_t end,
                           graft_error *error)
 {

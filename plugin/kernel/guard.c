@@ -1,5 +1,5 @@
-/* Guard zones around what a product writes, with option check=full. The kernel writes to copies in memory of the
- * library. Guard zones, and what lies between the rows, must be as before; then the rows are copied to the host.
+/* Guard zones around the outputs of a product, with option check=full. The kernel writes to copies in memory of the
+ * library. Guard zones and gaps between rows must be unchanged; then the rows are copied to the host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dtype.h"
 #include "base/memory.h"

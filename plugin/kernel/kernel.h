@@ -11,7 +11,7 @@
 /** The plain loops; built in. */
 extern const graft_module_table gr_kernel_reference;
 
-/** What one kernel prepared for one matrix. */
+/** The data that one kernel prepared for one matrix. */
 struct gr_prepared {
     int32_t             module; /* index of the kernel in the context */
     void               *data;
@@ -19,7 +19,7 @@ struct gr_prepared {
     struct gr_prepared *next;
 };
 
-/** Rows begin .. end-1 of a matrix as a matrix, and the first and the last column that they have. */
+/** Rows begin .. end-1 of a matrix as a matrix, and their first and last columns. */
 struct gr_row_block {
     graft_matrix *a;
     int64_t       begin, end, first, last;
@@ -45,51 +45,51 @@ struct graft_matrix {
     int64_t              n_blocks, block_rows;
 };
 
-/** Wrap a checked CSR, whose arrays stay the caller's. \return OK; ERR_NOMEM */
+/** Wrap a checked CSR, whose arrays the caller keeps. \return OK; ERR_NOMEM */
 int32_t gr_matrix_create(graft_context *context, const graft_csr *csr, graft_matrix **matrix, graft_error *error);
 
 /** Check a matrix that the host passes to a call in `context`, as gr_handle_check() does, and with check=full its
- *  borrowed arrays. Without `values` those may have changed. \return as gr_handle_check() and gr_loans_check() */
+ *  borrowed arrays. Without `values` the values may have changed. \return as gr_handle_check() and gr_loans_check() */
 int32_t gr_matrix_check(const graft_context *context, const graft_matrix *matrix, const char *name, int values,
                         graft_error *error);
 
-/** Take the digests of the borrowed arrays, with check=full; `csr` is as the host gave it. Afterwards that of its
- *  values alone, which have changed. */
+/** With check=full, compute the digests of the borrowed arrays; `csr` is the host's. Later, update the digest of
+ *  changed values. */
 void gr_matrix_lend(graft_matrix *matrix, const graft_csr *csr);
 void gr_matrix_lend_values(graft_matrix *matrix);
 
-/** Pass row pointers, allocated by gr_new(), to the matrix, which uses them and frees them; NULL: it has others. */
+/** Pass row pointers, allocated by gr_new(), to the matrix, which uses and frees them; NULL: no change. */
 void gr_matrix_adopt_rows(graft_matrix *matrix, int64_t *row_ptr);
 
 /** Pass the arrays of the CSR, allocated by gr_new(), to the matrix, which frees them. */
 void gr_matrix_adopt(graft_matrix *matrix);
 
-/** Let the values be these, which the caller keeps; or exchange those that the matrix owns for *values: the caller then
- *  owns those. What kernels prepared is freed. */
+/** Replace the values by values that the caller keeps; or swap *values with the values that the matrix owns. Frees data
+ *  prepared by kernels. */
 void gr_matrix_set_values(graft_matrix *matrix, const void *values);
 void gr_matrix_swap_values(graft_matrix *matrix, void **values);
 
 int64_t gr_matrix_bytes(const graft_matrix *matrix);
-/** The same without what kernels prepared. */
+/** The same without data prepared by kernels. */
 int64_t gr_matrix_own_bytes(const graft_matrix *matrix);
 void    gr_matrix_destroy(graft_matrix *matrix);
 
-/** Free what kernels prepared. The caller calls this after it changed values in place, because kernels may hold copies
- *  of them; the next product prepares again, which takes kernel `simd` two passes over the row pointers. The map of the
- *  edge operators remains: it holds positions and no values. */
+/** Free data prepared by kernels. Required after a change of values in place, because kernels may hold copies; the next
+ *  product prepares them again, which takes kernel `simd` two passes over the row pointers. The map of the edge
+ *  operators remains, because it has no values. */
 void gr_matrix_unprepare(graft_matrix *matrix);
 
-/** Cut the matrix into blocks of so many rows, unless it is cut so already. They share its columns and values, and are
- *  freed with what kernels prepared. \return OK; ERR_NOMEM */
+/** Divide the matrix into blocks of so many rows, unless this was done before. They share its columns and values,
+ *  and are freed with the data prepared by kernels. \return OK; ERR_NOMEM */
 int32_t gr_matrix_cut(graft_matrix *matrix, int64_t rows, graft_error *error);
 void    gr_matrix_drop_blocks(graft_matrix *matrix);
-/** Bytes of the blocks, without what kernels prepare. */
+/** Bytes of the blocks, without data prepared by kernels. */
 int64_t gr_matrix_blocks_bytes(const graft_matrix *matrix);
-/** The values of the matrix are elsewhere. */
+/** The values of the matrix have moved. */
 void    gr_matrix_blocks_set_values(graft_matrix *matrix);
 
-/** What the kernel with index `module` prepared for the matrix; prepared now if this is the first call. \return OK;
- *  ERR_NOMEM; what the kernel returns */
+/** The data that kernel `module` prepared for the matrix; prepared in the first call. \return OK; ERR_NOMEM; what the
+ *  kernel returns */
 int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, graft_error *error);
 
 /** Check type, sizes and pointer; `name` is how the message calls the matrix. \return OK; ERR_ARG */
@@ -97,7 +97,7 @@ int32_t gr_dense_check(const graft_dense *dense, const char *name, graft_error *
 
 int gr_dense_overlap(const graft_dense *x, const graft_dense *y);
 
-/** Copy between float and bfloat16. \return OK; ERR_ARG (other types, shapes that differ, overlap). [starts-openmp] */
+/** Convert between float and bfloat16. \return OK; ERR_ARG (other types, different shapes, overlap). [starts-openmp] */
 int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, struct gr_team team, graft_error *error);
 
 /** Check that the arguments agree with each other. \return OK; ERR_ARG, for the cases that graft_mxm.run() lists */
@@ -111,9 +111,9 @@ int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_err
  *  [starts-openmp] */
 int32_t gr_mxm_prepare(graft_context *context, const graft_mxm_args *args, int *concurrent, graft_error *error);
 
-/** With option check=full, what a product writes lies between guard zones in memory of the library: `inside` are the
- *  arguments for the kernel, those of the host if the option is another; *guard may be NULL. check() returns ERR_MODULE
- *  if a kernel wrote anywhere else, and finish() gives the results to the host. end() accepts NULL. */
+/** With option check=full, the outputs of a product are between guard zones in memory of the library: `inside` has the
+ *  arguments for the kernel, which are the host's with other values of the option; *guard may be NULL. check() returns
+ *  ERR_MODULE if a kernel wrote elsewhere, and finish() copies the results to the host. end() accepts NULL. */
 struct gr_guard;
 int32_t gr_guard_begin(graft_context *context, const graft_mxm_args *args, graft_mxm_args *inside,
                        struct gr_guard **guard, graft_error *error);
@@ -121,9 +121,9 @@ int32_t gr_guard_check(const struct gr_guard *guard, const char *kernel, graft_e
 void    gr_guard_finish(const struct gr_guard *guard);
 void    gr_guard_end(struct gr_guard *guard);
 
-/** Option mxm.verify. begin() samples rows and saves what the comparison needs; *verify is NULL if the option is 0
- *  and check is not full.
- *  compare() repeats these rows after the product and returns ERR_MODULE if one differs. end() accepts NULL. */
+/** Option mxm.verify. begin() samples rows and saves the inputs of the comparison; *verify is NULL if the option is 0
+ *  and check is not full. compare() repeats these rows after the product and returns ERR_MODULE if one differs. end()
+ *  accepts NULL. */
 struct gr_verify;
 /** Whether products are compared. Then rows_done must not change the rows. */
 int     gr_mxm_verifies(const graft_context *context);
@@ -132,7 +132,7 @@ int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, stru
 int32_t gr_verify_compare(const struct gr_verify *verify, const char *kernel, graft_error *error);
 void    gr_verify_end(struct gr_verify *verify);
 
-/** Write the name of the kernel that would run `args`, or, for NULL, of the one that ran last. */
+/** Write the name of the kernel that would run `args`, or, for NULL, of the kernel that ran last. */
 int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
                        graft_error *error);
 

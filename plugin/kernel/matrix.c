@@ -1,4 +1,4 @@
-/* The matrix object: the host's CSR, and what each kernel prepared for it.
+/* The matrix object: the host's CSR, and data prepared by each kernel.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"

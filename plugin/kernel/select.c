@@ -1,5 +1,5 @@
-/* The choice of a kernel: that of option mxm.kernel first, then the others by preference. Each is asked whether it
- * supports the product.
+/* The choice of a kernel: first the kernel of option mxm.kernel, then the others by preference, until one supports the
+ * product.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/limits.h"
@@ -78,8 +78,8 @@ static void record_last_run(graft_context *context, const struct gr_module *modu
              fell ? "; it replaced " : "", fell ? chosen : "", reasons->text);
 }
 
-/* Counts the rows that a kernel reports by rows_done. A kernel may be compiled with a header that has the field and
- * still ignore it, and the rows reported are sent to other ranks: so the count is checked. */
+/* Counts the rows that a kernel reports by rows_done. The count is checked because reported rows are sent to other
+ * ranks, and a kernel may ignore the field although its header has it. */
 struct row_count {
     const graft_mxm_args *args;
     _Atomic int64_t       rows;

@@ -1,7 +1,7 @@
 /* Option mxm.verify: the reference kernel repeats sampled rows of every product, and the results are compared.
  *
- * A sampled row is a product of its own, whose A has one row. The elements of C that the product reads and overwrites
- * are saved before.
+ * A sampled row is a separate product, whose A has one row. The elements of C that the product reads and overwrites are
+ * saved before.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/bfloat.h"

@@ -1,5 +1,5 @@
-/* A model from a file, which rank 0 reads. The header goes to all ranks, so that all find the same in it; then the
- * arrays. Memory for arrays is allocated after their shapes were found in the file, whose length has them all.
+/* Loads a model from a file. Rank 0 reads it, and sends first the header and then the arrays to all ranks. Memory for
+ * arrays is allocated after the file was found to have them with their shapes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/collective.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file on rank 0, and the model that is made of it on all. */
+/* A file on rank 0, and the model that all ranks make from it. */
 struct loading {
     graft_context        *context;
     struct gr_comm       *comm;
@@ -21,7 +21,7 @@ struct loading {
     graft_model          *model; /* it takes the header */
 };
 
-/* The tensor that an item of the state has in the file; error if it has none of this shape. */
+/* The tensor of a state item in the file; an error if none has this shape. */
 static int32_t find_tensor(const struct loading *l, const graft_state_item *item, const struct gr_tensor **found,
                            graft_error *error)
 {
@@ -41,7 +41,7 @@ static int32_t check_tensors(const struct loading *l, graft_error *error)
     graft_error              end = { .size = sizeof end };
     int32_t                  count = 0, rc = GRAFT_OK;
 
-    /* How many batches an epoch has is up to the trainer that gets the state. */
+    /* The trainer that gets the state determines the number of batches of an epoch. */
     l->model->progress.n_batches = gr_tensors_find(header, "progress.batch") != NULL;
     for (; gr_state_item(&state, count, &item, &end) == GRAFT_OK; count++) GR_TRY(find_tensor(l, &item, &found, error));
     for (int32_t i = 0; i < header->n_tensors && count < header->n_tensors; i++) {
@@ -70,7 +70,7 @@ done:
     return rc;
 }
 
-/* The array of an item, by the name that the tensor has. */
+/* The array of an item, by the name of its tensor. */
 static void *array_of(const graft_model *m, const char *name, graft_state_item *item)
 {
     const struct gr_state state = gr_snapshot_state(m);
@@ -129,7 +129,7 @@ static int32_t load_file(graft_context *context, struct gr_comm *comm, const cha
     if (comm->rank == 0) rc = read_arrays(&l, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(share_arrays(&l, error));
-    /* What is kept of the header are the texts. */
+    /* Of the header, only the texts are kept. */
     gr_free(context, l.model->header.tensors);
     l.model->header.tensors = NULL;
     l.model->header.n_tensors = 0;
@@ -141,7 +141,7 @@ done:
     return rc;
 }
 
-/* After a failure that the file is the reason for, say whether the one before it can be used. All ranks take part. */
+/* After a failure caused by the file, add to the message whether the previous file can be used. All ranks take part. */
 static int32_t tell_of_previous(graft_context *context, struct gr_comm *comm, const char *path, int32_t rc,
                                 graft_error *error)
 {

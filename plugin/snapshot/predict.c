@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* Whether the best weights are used: a model may have the last ones alone. */
+/* Whether the best weights are used: a model may have only the last weights. */
 static int uses_best(const graft_model *m, int32_t weights)
 {
     return weights == GRAFT_WEIGHTS_BEST && m->copies > 1 && gr_progress_has_best(&m->progress);
@@ -31,7 +31,7 @@ static int64_t classes_of(const graft_model *m)
     return m->model.config.width[m->model.config.n_layers];
 }
 
-/* The vertices whose rows the host has: those from `first` on. */
+/* The number of vertices whose rows the host has, from `first` on. */
 struct vertex_range {
     int64_t first, count;
 };
@@ -90,7 +90,7 @@ static int32_t check_known_classes(const graft_model *m, const graft_dataset *da
     return GRAFT_OK;
 }
 
-/* What this rank can say alone. */
+/* The checks of this rank. */
 static int32_t check_alone(const graft_model *m, const graft_prediction *p, const graft_dataset *data,
                            graft_error *error)
 {
@@ -138,7 +138,7 @@ static void adapt_data(const graft_model *m, graft_dataset *data)
     if (!labels) data->split = NULL;
 }
 
-/* A setup is too large for the stack of a thread of the host, and so are options. */
+/* A setup and options are too large for the stack of a thread of the host. */
 struct prediction_setup {
     struct gr_setup       setup;
     struct gr_given_model given;

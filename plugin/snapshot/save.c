@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is written of the state. */
+/* The items of the state to write. */
 static int32_t list_state(const graft_model *m, struct gr_tensor_data *data)
 {
     const struct gr_state state = gr_snapshot_state(m);

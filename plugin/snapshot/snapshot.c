@@ -162,7 +162,7 @@ done:
     return rc;
 }
 
-/* How many features of edges there are, if the model has them from the data set. */
+/* The number of edge features of the data set that the model uses. */
 static int32_t read_edge_count(const graft_model *m, const char *shown, graft_dense *edge_features, graft_error *error)
 {
     const struct gr_model_options *options = &m->options.model;
@@ -297,7 +297,7 @@ static void warn_of_epochs(const graft_model *m, const graft_trainer *trainer)
            (long long)epochs, (long long)context->options.train.epochs);
 }
 
-/* The options that decide what weights of the same shapes compute. */
+/* The options that change the results of weights of the same shapes. */
 static int32_t check_same_options(const graft_model *m, const graft_trainer *trainer, graft_error *error)
 {
     for (int32_t i = 0; i < gr_option_count; i++) {
@@ -362,7 +362,7 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++)
         if (gr_trainer_state_find(trainer, &item, &theirs, error) < 0) return error->code = GRAFT_ERR_FORMAT;
     GR_TRY(check_same_options(m, trainer, error));
-    trainer->progress.batch = 0; /* a state without batches is that of whole epochs */
+    trainer->progress.batch = 0; /* a state without batches is at the end of an epoch */
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
         GR_TRY(gr_trainer_state_find(trainer, &item, &theirs, error));
         memcpy((void *)(uintptr_t)theirs.data, item.data, (uint64_t)gr_state_bytes(&item));

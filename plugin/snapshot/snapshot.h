@@ -18,7 +18,7 @@ struct graft_model {
     graft_context     *context;
     struct gr_budget   budget;
     struct gr_tensors  header;  /* the metadata; tensors are not used any more */
-    struct gr_options  options; /* model, train and data are those of the model; the others are not used */
+    struct gr_options  options; /* model, train and data belong to the model; other groups are not used */
     struct gr_model    model;
     struct gr_progress progress;
     int32_t            copies; /* of gr_state */
@@ -43,9 +43,9 @@ int32_t gr_snapshot_apply(graft_model *model, graft_trainer *trainer, graft_erro
 void    gr_snapshot_info(const graft_model *model, graft_model_info *info);
 int32_t gr_snapshot_metadata(const graft_model *model, int32_t index, const char **key, const char **value,
                              graft_error *error);
-/** In graft_prediction.n: as many as the data set has, whatever their number. */
+/** In graft_prediction.n: all vertices of the data set. */
 enum { GR_ALL_VERTICES = -1 };
-/** `found`: what was wrong with the arguments on this rank; the ranks agree on it. */
+/** `found`: the status of the arguments on this rank, on which the ranks agree. */
 int32_t gr_snapshot_predict(graft_model *model, int32_t found, const graft_prediction *prediction, graft_error *error);
 void    gr_snapshot_destroy(graft_model *model);
 

@@ -15,7 +15,7 @@
 
 enum { TEXTS = GR_NETWORK_TEXTS + 9, TENSORS = 4, PAIR_COLUMNS = 3 };
 
-/* What a file says of the stream, beside the texts of the network. */
+/* The texts of the stream in a file, besides the texts of the network. */
 struct texts {
     struct gr_network_texts network;
     char                    value[TEXTS - GR_NETWORK_TEXTS][24];
@@ -49,7 +49,7 @@ static void describe_stream(const graft_stream *s, struct texts *t)
     }
 }
 
-/* The numbers of a stream that a file has; slots are numbered by `number` in the file. */
+/* The counters of a stream in a file; `number` is the number of a slot in the file. */
 struct numbers {
     struct gr_stream_counters counters;
     int64_t                   train_seen, held_seen, train_count, held_count, waiting;
@@ -58,11 +58,11 @@ struct numbers {
 enum { NUMBERS = sizeof(struct numbers) / sizeof(int64_t), VALUES = 3 };
 _Static_assert(sizeof(struct numbers) % sizeof(int64_t) == 0, "numbers are int64");
 
-/* All that a file has of a stream, in arrays of their own. */
+/* The data of a stream in a file, in separate arrays. */
 struct contents {
     struct numbers numbers;
     double         values[VALUES];
-    int64_t       *pairs;  /* [pairs and inputs that wait x PAIR_COLUMNS] slots in the file, and stride or `due` */
+    int64_t       *pairs;  /* [pairs and waiting inputs x PAIR_COLUMNS] slots in the file, and stride or `due` */
     void         **states; /* [n_states] */
     int64_t        n_states;
 };
@@ -137,7 +137,7 @@ static int32_t write_checkpoint(graft_stream *s, const char *path, struct gr_out
     int32_t                count, rc = GRAFT_OK;
 
     GR_TRY(gr_network_reserve_moments(s->network, error));
-    s->network->training.has_moments = 1; /* so that a file always has them */
+    s->network->training.has_moments = 1; /* so that a file always has these arrays */
     GR_TRY(list_contents(s, &pool, &c, error));
     GR_TRY(gr_network_list(s->network, &data, &count, TENSORS, error));
     add_tensors(s, &c, data, &count);
@@ -192,7 +192,7 @@ static int32_t check_stream_texts(const graft_stream *s, const struct gr_tensor_
     return GRAFT_OK;
 }
 
-/* Read a tensor of the stream that has this shape. */
+/* Read a tensor of the stream with this shape. */
 static int32_t read_tensor(const struct checkpoint *c, const struct gr_tensor *expected, void *to, graft_error *error)
 {
     const struct gr_tensor *found;
@@ -211,7 +211,7 @@ static int32_t refuse_checkpoint(const struct checkpoint *c, const char *what, g
                    what);
 }
 
-/* Counters count on from what is read. */
+/* Counting continues from the read values. */
 static const int64_t COUNTER_MOST = (int64_t)1 << 62;
 
 static int32_t check_numbers(const graft_stream *s, const struct checkpoint *c, graft_error *error)
@@ -227,7 +227,7 @@ static int32_t check_numbers(const graft_stream *s, const struct checkpoint *c, 
     return GRAFT_OK;
 }
 
-/* Whether the pair whose target is due there began before position `end`, at one where pairs begin. */
+/* Whether the pair with this target position began before position `end`, at a position where pairs begin. */
 static int has_begun(const graft_stream *s, int64_t due, int64_t end)
 {
     const int64_t begun = due - s->options.lag;
@@ -235,7 +235,7 @@ static int has_begun(const graft_stream *s, int64_t due, int64_t end)
     return begun >= 0 && begun < end && begun % s->options.interval == 0;
 }
 
-/* Pairs are of states that there are, and inputs wait in the order of their targets. */
+/* Pairs refer to existing states, and inputs wait in the order of their targets. */
 static int32_t check_pairs_of(const graft_stream *s, const struct checkpoint *c, graft_error *error)
 {
     const struct numbers *n = &c->contents.numbers;
@@ -314,7 +314,7 @@ done:
     return rc;
 }
 
-/* Whether the files of all ranks are of one save(): counters and weights are then the same. */
+/* Whether the files of all ranks come from one save(): counters and weights are equal. */
 static int32_t compare_checkpoints(graft_stream *s, struct checkpoint *c, graft_error *error)
 {
     const struct numbers *n = &c->contents.numbers;
@@ -339,7 +339,7 @@ done:
     return rc;
 }
 
-/* Let the stream have what was read. */
+/* Move the checkpoint to the stream. */
 static void take_checkpoint(graft_stream *s, struct checkpoint *c)
 {
     const struct numbers *n = &c->contents.numbers;

@@ -1,4 +1,4 @@
-/* A state that is offered: which pairs it ends and begins, and its copy.
+/* Offered states: the pairs that they end and begin, and their copies.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -8,12 +8,12 @@
 
 #include <math.h>
 
-/* What becomes of a state. */
+/* The use of an offered state. */
 struct plan {
     int             is_first, begins; /* of a run; a pair with a later state */
     int             ends;             /* a pair with an earlier state, or with its own target */
-    struct gr_kept *kept;             /* those that this pair belongs to; NULL without one */
-    int32_t         place;            /* there; -1: it is not kept */
+    struct gr_kept *kept;             /* the pairs to which this pair belongs; NULL without a pair */
+    int32_t         place;            /* its place there; -1: it is not kept */
     int64_t         position;
 };
 
@@ -32,7 +32,7 @@ static struct plan plan_of(graft_stream *s, const graft_sample_state *state)
     return p;
 }
 
-/* Slots that are needed before others are released. */
+/* The number of slots needed before others are released. */
 static int32_t slots_needed(const struct plan *p, const graft_sample_state *state)
 {
     if (!p->begins && p->place < 0) return 0;
@@ -74,7 +74,7 @@ static int32_t copy_to_slot(graft_stream *s, const graft_field *field)
     return slot;
 }
 
-/* End the pair of a state: with its own target, or with the input that waits for it. */
+/* End the pair of a state, which has its own target or is the target of a waiting input. */
 static void end_pair(graft_stream *s, const struct plan *p, const graft_sample_state *state, int32_t slot)
 {
     struct gr_stream_pair pair = { -1, slot, s->network->n_in };
@@ -108,10 +108,10 @@ static void take_state(graft_stream *s, const struct plan *p, const graft_sample
         s->waiting[s->n_waiting++] = (struct gr_waiting){ slot, p->position + s->options.lag };
         gr_slots_use(&s->slots, slot);
     }
-    if (slot >= 0) gr_slots_release(&s->slots, slot); /* what uses it has its own */
+    if (slot >= 0) gr_slots_release(&s->slots, slot); /* its users have uses of their own */
 }
 
-/* A new run: no input waits for the states of another one. */
+/* A new run: no input waits for states of another run. */
 static void begin_run(graft_stream *s)
 {
     while (s->n_waiting > 0) gr_slots_release(&s->slots, next_waiting(s).slot);

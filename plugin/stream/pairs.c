@@ -1,4 +1,4 @@
-/* Slots with states, and which pairs are kept.
+/* Slots with states, and the choice of pairs to keep.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -66,7 +66,7 @@ int64_t gr_stream_draw(uint64_t key, uint64_t counter, int64_t bound)
     return (int64_t)((unsigned __int128)((uint64_t)bits[1] << 32 | bits[0]) * (uint64_t)bound >> 64);
 }
 
-/* A reservoir is algorithm R (Vitter 1985): pair number n, from 0 on, replaces one of the kept with probability
+/* A reservoir is algorithm R (Vitter 1985): pair number n, from 0 on, replaces one of the kept pairs with probability
  * capacity / (n + 1). */
 int32_t gr_kept_place(const struct gr_kept *kept)
 {

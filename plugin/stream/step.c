@@ -24,7 +24,7 @@ static void add_time(graft_stream *s, double seconds)
     s->times[0] = seconds;
 }
 
-/* After a call that had time for no step: a step that was slow once must not end the training for ever. */
+/* After a call without a step: one slow step must not end the training for ever. */
 static void forget_slowest(graft_stream *s)
 {
     int32_t slowest = 0;
@@ -41,7 +41,7 @@ static struct gr_network_pair pair_of(const graft_stream *s, const struct gr_str
                                      s->network->dtype };
 }
 
-/* One step with pairs that are drawn from those that are kept. */
+/* One step with pairs drawn from the kept pairs. */
 static int32_t train_once(graft_stream *s, graft_network_step *step, graft_error *error)
 {
     const uint64_t key = gr_random_key((uint64_t)s->network->seed, GR_RANDOM_STREAM, 1, (uint64_t)s->counters.steps);
@@ -55,7 +55,7 @@ static int32_t train_once(graft_stream *s, graft_network_step *step, graft_error
     return gr_network_train(s->network, rc, s->batch, count, step, error);
 }
 
-/* A clock that all ranks read alike: nanoseconds, of the slowest rank. */
+/* A clock with the same value on all ranks: nanoseconds of the slowest rank. */
 struct watch {
     double  begin, step_begin;
     int64_t elapsed, step;
@@ -72,7 +72,7 @@ static int32_t read_watch(const graft_stream *s, struct watch *w, graft_error *e
     return rc;
 }
 
-/* Why no other step is made now; -1: one is. */
+/* The reason to end step(), or -1 to make another training step. */
 static int32_t reason_to_end(const graft_stream *s, const struct watch *w, int64_t budget, int32_t max_steps)
 {
     const double would_end = (double)w->elapsed + 1e9 * gr_stream_seconds(s);

@@ -1,4 +1,4 @@
-/* Makes a stream: how many pairs memory allows.
+/* Creates a stream, with the number of pairs that memory allows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "stream/stream.h"
 
@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* The bytes of a slot, and of what is stored about it. */
+/* The bytes of a slot and its bookkeeping. */
 static int64_t slot_bytes(const graft_stream *s)
 {
     return gr_block_bytes(s->slots.bytes, 1) + (int64_t)(sizeof *s->slots.state + 2 * sizeof *s->slots.uses);
@@ -19,13 +19,13 @@ static int64_t pair_bytes(const graft_stream *s)
     return 2 * slot_bytes(s) + (int64_t)sizeof(struct gr_stream_pair);
 }
 
-/* Slots that are in use beside those of pairs: of inputs that wait, and of the state that is offered. */
+/* Slots in use besides the slots of pairs: for waiting inputs, and for the offered state. */
 static int64_t other_slots(const graft_stream *s)
 {
     return s->waiting_most + 2;
 }
 
-/* Pairs that the memory of this rank allows, and then those of all ranks; part of them are held out. */
+/* The number of pairs that the memory of this rank allows, and its minimum over ranks; a part is held out. */
 static int32_t size_pairs(graft_stream *s, graft_error *error)
 {
     const graft_network *n = s->network;

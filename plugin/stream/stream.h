@@ -1,10 +1,11 @@
-/* A stream: states of a simulation, the pairs of them that are kept, and the training of a network with these.
+/* A stream: states of a simulation, pairs of states, and the training of a network with these pairs.
  *
- * stream.c   makes a stream: how many pairs memory allows     offer.c   a state: pairs that it begins and ends
+ * stream.c   creates a stream within its memory     offer.c   a state: pairs that it begins and ends
  * pairs.c    slots with states, and pairs of slots            step.c    training within a budget, validation
  * file.c     checkpoints
  *
- * A state is copied once, to a slot. Pairs, and inputs that wait for their target, refer to slots, which are counted.
+ * A state is copied once, to a slot. Pairs, and inputs that wait for their target, refer to slots, which count their
+ * uses.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_STREAM_STREAM_H
 #define GR_STREAM_STREAM_H
@@ -29,7 +30,7 @@ struct gr_stream_pair {
     int64_t stride;        /* of the target: n_in in a state, n_out by itself */
 };
 
-/** Pairs that are kept of those that were seen. */
+/** The kept pairs of all pairs seen. */
 struct gr_kept {
     struct gr_stream_pair *pair; /* [capacity] */
     int32_t                capacity, count;
@@ -44,7 +45,7 @@ struct gr_waiting {
     int64_t due; /* position of the target in the run */
 };
 
-/** What a checkpoint has beside pairs. The same on all ranks. */
+/** The counters of a checkpoint, equal on all ranks. */
 struct gr_stream_counters {
     int64_t offered, dropped, position; /* position: states of this run of the simulation */
     int64_t steps, since_best;
@@ -54,7 +55,7 @@ struct graft_stream {
     struct gr_handle       handle;
     graft_context         *context;
     graft_network         *network;
-    struct gr_mesh_options options; /* those that are not live */
+    struct gr_mesh_options options; /* options that are not live */
     struct gr_slots        slots;
     struct gr_kept         train, held;
     struct gr_waiting     *waiting; /* [waiting_most], by `due` */
@@ -72,16 +73,16 @@ struct graft_stream {
 /* pairs.c */
 int32_t gr_slots_init(const graft_context *context, struct gr_slots *slots, graft_error *error);
 void    gr_slots_fini(const graft_context *context, struct gr_slots *slots);
-/** Have `count` slots without a use. \return OK; ERR_NOMEM. */
+/** Reserve `count` unused slots. \return OK; ERR_NOMEM. */
 int32_t gr_slots_reserve(const graft_context *context, struct gr_slots *slots, int32_t count, graft_error *error);
-/** Take a slot without a use, which has been reserved: it has one use. */
+/** Take a reserved slot, which then has one use. */
 int32_t gr_slots_take(struct gr_slots *slots);
 void    gr_slots_use(struct gr_slots *slots, int32_t slot);
 void    gr_slots_release(struct gr_slots *slots, int32_t slot);
 
-/** Where the next pair will be put; -1: it will not be kept. */
+/** The place of the next pair; -1: it will not be kept. */
 int32_t gr_kept_place(const struct gr_kept *kept);
-/** Put the next pair there; the one that was there is released. The pair has its uses of slots. */
+/** Store the next pair at this place, and release the previous pair there. The pair already has its uses of slots. */
 void    gr_kept_put(struct gr_kept *kept, struct gr_slots *slots, int32_t place, const struct gr_stream_pair *pair);
 /** A number below `bound`, from a key and a counter. */
 int64_t gr_stream_draw(uint64_t key, uint64_t counter, int64_t bound);
@@ -91,13 +92,13 @@ int32_t gr_stream_create(graft_network *network, int32_t rc, graft_stream **stre
 void    gr_stream_destroy(graft_stream *s);
 void    gr_stream_status(const graft_stream *s, graft_stream_status *status);
 
-/** `state` is complete but for its fields, which are ours, if given. `rc`: what was wrong on this rank. Collective. */
+/** `state` and its fields are copies of this library's sizes. `rc`: the status of this rank. Collective. */
 int32_t gr_stream_offer(graft_stream *s, int32_t rc, const graft_sample_state *state, graft_error *error);
 
 /* step.c */
 int32_t gr_stream_step(graft_stream *s, int32_t rc, double budget, int32_t max_steps, graft_error *error);
 int32_t gr_stream_validate(graft_stream *s, int32_t rc, graft_error *error);
-/** The estimate for one step; 0: there is none. */
+/** The estimated seconds of one step; 0 without an estimate. */
 double  gr_stream_seconds(const graft_stream *s);
 
 /* file.c */

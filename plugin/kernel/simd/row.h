@@ -27,7 +27,7 @@
 #undef VECTOR_BYTES
 #undef NAME
 
-/* The strip in the widest registers it fills; fewer columns than a narrow register one by one. */
+/* Process the strip in the widest registers that it fills; fewer columns than a narrow register one by one. */
 INLINE void TYPE(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip,
                         const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {

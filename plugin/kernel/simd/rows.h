@@ -26,14 +26,14 @@ struct gr_simd_strip {
     int64_t begin, count;
 };
 
-/** The loops for one type of C, which is also that of z. z and winner have strip.count elements. */
+/** The loops for one type of C and z. z and winner have strip.count elements. */
 struct gr_simd_loops {
     /** z and, unless NULL, winner from the entries e0 .. e1-1 of a row; e0 < e1. */
     void (*gather)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip, void *z,
                    int32_t *winner);
 
     /** Combine another partial result of the same row into z: add it, or keep the better value, the first of equal
-     *  ones. */
+     *  values. */
     void (*combine)(const struct gr_simd_job *job, int64_t count, void *z, int32_t *winner, const void *other,
                     const int32_t *other_winner);
 

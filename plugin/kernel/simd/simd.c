@@ -24,7 +24,7 @@ struct simd_state {
 struct partials {
     char    *z;
     int32_t *winner;
-    int64_t  width; /* columns that the arrays have */
+    int64_t  width; /* columns of the arrays */
 };
 
 struct simd_prepared {
@@ -355,7 +355,7 @@ static int32_t simd_run(void *state, void *prepared, const graft_csr *a, const g
     return GRAFT_OK;
 }
 
-/* init has no state yet, so each instruction set needs an init of its own to bind its loops. */
+/* init has no state yet, so each instruction set needs its own init to bind its loops. */
 #define VARIANT(isa, rank, suffix, text)                                                                               \
     static int32_t init_##isa(const graft_host *host, void **state, graft_error *error)                                \
     {                                                                                                                  \

@@ -32,7 +32,8 @@ static void add_hub(const graft_csr *a, struct gr_task_list *list, int64_t row)
     list->n_hubs++;
 }
 
-/* The row with which a task that begins at `begin` has GR_TASK_ENTRIES entries or GR_TASK_ROWS rows; else the last. */
+/* The row at which a task that begins at `begin` reaches GR_TASK_ENTRIES entries or GR_TASK_ROWS rows; else the last
+ * row. */
 static int64_t last_row(const graft_csr *a, int64_t begin)
 {
     int64_t low = begin, high = begin + GR_TASK_ROWS - 1;

@@ -115,8 +115,8 @@ INLINE int NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int
     NAME(truth) unordered = { 0 };
 
     for (int64_t e = e0; e < e1; e++) {
-        /* The entries of the next rows follow in the same array, so this also prefetches for the rows after this one,
-         * unless these are likely to be masked out. */
+        /* The entries of the next rows follow in the same array, so this also prefetches for later rows, unless they
+         * are likely to be masked out. */
         if (e + PREFETCH_ENTRIES < ahead_end) {
             NAME(prefetch_row)(b + column_of(job, e + PREFETCH_ENTRIES) * stride, last, n, element, crosses);
         }
