@@ -1,8 +1,8 @@
-/* Assertions of what the code of the library relies on: preconditions of internal functions, and invariants of their
- * structures. What a host can cause is no assertion: it is a status.
+/* Assertions of preconditions of internal functions and of invariants of their structures. Errors that a host can cause
+ * are statuses, not assertions.
  *
  * They are active unless NDEBUG is defined, which builds of type release and plain do (meson option b_ndebug). A
- * failing assertion prints where it stands and what it says, and aborts; a library for hosts does neither.
+ * failing assertion prints its place and its text, and aborts; a library for hosts does neither.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_ASSERT_H
 #define GR_BASE_ASSERT_H

@@ -43,7 +43,7 @@ int64_t gr_memory_container(const char *folder)
     return limit > used ? limit - used : 0;
 }
 
-/* What a limit leaves beside the kB that a line of /proc/self/status says are used. */
+/* A limit minus the used kB in a line of /proc/self/status. */
 static int64_t left_of(int resource, const char *key)
 {
     struct rlimit limit;

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/** Bytes that can be allocated without swapping: the available memory of the machine, or of the container if that is
+/** Bytes that can be allocated without swapping: the available memory of the machine, or of the container if it is
  *  less. */
 int64_t gr_memory_available(void);
 

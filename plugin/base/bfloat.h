@@ -33,8 +33,8 @@ static inline uint32_t gr_bfloat_half(uint32_t bits)
     return 0x7FFF + (bits >> 16 & 1);
 }
 
-/** The upper half after adding `more`, at most 65535. An infinity stays one. A NaN is not rounded, and gets a bit set
- *  in its upper half so that it stays a NaN. */
+/** The upper half after adding `more`, at most 65535. An infinity stays one. A NaN is not rounded; a bit of its upper
+ *  half is set so that it stays a NaN. */
 static inline uint16_t gr_bfloat_narrow(uint32_t bits, uint32_t more)
 {
     const int is_nan = (bits & 0x7FFFFFFF) > 0x7F800000;

@@ -1,7 +1,7 @@
-/* A memory budget: what the memory of an object is used for, and the refusal of what would exceed a limit.
+/* A memory budget: the memory of an object by use, and the refusal of allocations beyond a limit.
  *
- * Memory is taken with gr_budget_new(), or taken elsewhere and charged by its owner with gr_budget_charge(). Copies
- * that exist only while something is built are borrowed, so that the smallest sufficient limit is the peak.
+ * Memory is allocated with gr_budget_new(), or allocated elsewhere and charged by its owner with gr_budget_charge().
+ * Temporary copies are borrowed, so that the smallest sufficient limit is the peak.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_BUDGET_H
 #define GR_BASE_BUDGET_H
@@ -24,14 +24,14 @@ struct gr_budget {
     const graft_context *context;
     int64_t              limit;            /* bytes */
     int64_t              borrowed;         /* bytes of temporary copies */
-    int64_t              charged[GR_USES]; /* bytes that their owners took elsewhere */
+    int64_t              charged[GR_USES]; /* bytes that their owners allocated elsewhere */
     double               planned[GR_USES]; /* bytes that each use will need at least */
     struct gr_pool       pool[GR_USES];
 };
 
-/** \param[in] limit  Bytes; 0: what the system has available. */
+/** \param[in] limit  Bytes; 0: the available memory of the system. */
 void gr_budget_init(struct gr_budget *budget, const graft_context *context, int64_t limit);
-/** Free what was taken with gr_budget_new(). */
+/** Free the memory from gr_budget_new(). */
 void gr_budget_fini(struct gr_budget *budget);
 
 /** As GR_NEW, from the budget. ERR_NOMEM, with all uses in the message, if the limit would be exceeded. */
@@ -41,19 +41,19 @@ void gr_budget_fini(struct gr_budget *budget);
 void *gr_budget_new(struct gr_budget *budget, enum gr_use use, int64_t count, uint64_t element_bytes, const char *name,
                     graft_error *error);
 
-/** Record memory that its owner took elsewhere; a negative number records that it was freed. */
+/** Record memory that its owner allocated elsewhere; a negative number records freed memory. */
 void gr_budget_charge(struct gr_budget *budget, enum gr_use use, int64_t bytes);
 
-/** Whether so many more bytes fit; check() returns ERR_NOMEM with all uses in the message if they do not. */
+/** Whether this many more bytes fit; if not, check() returns ERR_NOMEM with all uses in the message. */
 int     gr_budget_fits(const struct gr_budget *budget, double wanted);
 int32_t gr_budget_check(const struct gr_budget *budget, double wanted, const char *name, graft_error *error);
 
-/** Reserve bytes for a temporary copy: it belongs to no use, but counts against the limit. Refused as in check(). When
- *  an object cannot be created, what it borrowed need not be returned. */
+/** Reserve bytes for a temporary copy: it belongs to no use, but counts against the limit. Refused as in check(). If an
+ *  object cannot be created, its borrowed bytes need not be returned. */
 int32_t gr_budget_borrow(struct gr_budget *budget, int64_t bytes, const char *name, graft_error *error);
 void    gr_budget_return(struct gr_budget *budget, int64_t bytes);
 
-/** Announce how many bytes a use will need at least, including those it has. Messages of refusals name them. */
+/** Announce the least total bytes of a use, including its present bytes. Messages of refusals name them. */
 void    gr_budget_plan(struct gr_budget *budget, enum gr_use use, double bytes);
 /** Bytes that all uses will need at least; ERR_NOMEM, with all uses and then `advice`, if they exceed the limit. */
 double  gr_budget_planned(const struct gr_budget *budget);
@@ -63,8 +63,8 @@ int64_t     gr_budget_bytes(const struct gr_budget *budget, enum gr_use use);
 int64_t     gr_budget_total(const struct gr_budget *budget);
 const char *gr_use_name(enum gr_use use);
 const char *gr_use_help(enum gr_use use);
-/** "features 1.0, graph 2.0, ...", in MB. With `planned` a plan that is larger counts, and uses below 0.05 MB are left
- *  out. */
+/** "features 1.0, graph 2.0, ...", in MB. With `planned` a larger announced size counts, and uses below 0.05 MB are
+ *  left out. */
 void        gr_budget_text(const struct gr_budget *budget, int planned, char *text, uint64_t capacity);
 
 #endif

@@ -70,7 +70,7 @@ static void deallocate_for_module(void *self, void *memory, uint64_t bytes, uint
     host->deallocate(host->self, memory, bytes, alignment);
 }
 
-/* Options that are for modules, and the extensions of the host. */
+/* Options for modules, and the extensions of the host. */
 static const void *extension_for_module(void *self, const char *id)
 {
     const graft_context *context = self;
@@ -79,7 +79,7 @@ static const void *extension_for_module(void *self, const char *id)
     return context->host.extension(context->host.self, id);
 }
 
-/* A host for modules, which passes everything on. */
+/* A host for modules, which forwards all calls. */
 static graft_host module_host(graft_context *context)
 {
     graft_host host = context->host;
@@ -98,7 +98,7 @@ int32_t gr_check_cancel(const graft_context *context, graft_error *error)
     return gr_fail(error, GRAFT_ERR_CANCELLED, "the host asked to cancel the call");
 }
 
-/* allocate and deallocate belong together: the host gives both or neither, and then the C library's are used. */
+/* The host gives both allocate and deallocate, or neither; then the C library's functions are used. */
 static int32_t host_complete(graft_host *ours, const graft_host *theirs, graft_error *error)
 {
     const uint64_t known = GRAFT_HOST_NO_ENVIRONMENT | GRAFT_HOST_STARTS_LIBRARIES;
@@ -192,7 +192,7 @@ static int32_t threads_asked(const graft_context *context, int32_t asked)
 
 static int start_threads(const graft_context *context, int32_t asked)
 {
-    graft_context *own = (graft_context *)(uintptr_t)context; /* what was found changes nothing else in it */
+    graft_context *own = (graft_context *)(uintptr_t)context; /* the call changes nothing else in the context */
     int32_t        found;
     pid_t          nobody = 0;
 

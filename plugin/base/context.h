@@ -13,24 +13,24 @@ struct graft_context {
     struct gr_callers callers;
     graft_api         api;
     graft_host        host;        /* complete: no function is NULL */
-    graft_host        module_host; /* what modules get: the same functions, and options by extension() */
+    graft_host        module_host; /* the host for modules: the same functions, and options by extension() */
     pid_t             owner;
     struct gr_options options;
     struct gr_modules modules;
     struct gr_comm   *comms;          /* one for each transport in use (comm/) */
     int32_t           keeps;          /* comms whose library may still write to cancelled messages */
-    uint64_t          verified;       /* how many products were verified: the key of the next sample */
+    uint64_t          verified;       /* number of verified products: the key of the next sample */
     char              last_run[1024]; /* the kernel that ran last, for explain() */
     _Atomic int32_t   cancel;         /* the host has asked to cancel a call */
-    int32_t           defers_cancel;  /* 1: the call that runs can no longer leave things as they were */
+    int32_t           defers_cancel;  /* 1: the running call can no longer be undone */
     _Atomic int32_t   threads_most;   /* no more can be started; 0: not known */
 };
 
-/** \return OK; ERR_CANCELLED (the host has asked to cancel the call, and it does not defer that). */
+/** \return OK; ERR_CANCELLED (the host has asked to cancel the call, and the call does not defer cancellation). */
 int32_t gr_check_cancel(const graft_context *context, graft_error *error);
 
-/** Create a context with defaults for what the host left out, and options from the environment. \return OK; ERR_ARG;
- *  ERR_NOMEM; ERR_OPTION */
+/** Create a context with defaults for missing functions of the host, and options from the environment. \return OK;
+ *  ERR_ARG; ERR_NOMEM; ERR_OPTION */
 int32_t gr_context_create(const graft_host *host, graft_context **context, graft_error *error);
 void    gr_context_destroy(graft_context *context);
 
@@ -42,11 +42,11 @@ void gr_log_end(graft_context *context);
 
 /** The number of threads of a call: `asked` if positive, else option "threads", else OpenMP's default; at most four for
  *  each processor, as many as the system starts, and 1 in a parallel region of the host or in a forked child of a
- *  process that used more. They are started, for the calling thread. */
+ *  process that used more. The threads are started for the calling thread. */
 int gr_threads(const graft_context *context, int32_t asked);
 
 /** The same for a call of `operations` operations on elements. No more new threads are started than the operations
- *  justify; threads that the calling thread has already take part. */
+ *  justify; existing threads of the calling thread take part. */
 int gr_threads_for(const graft_context *context, int32_t asked, int64_t operations);
 
 #endif

@@ -120,9 +120,9 @@ static int has_instruction(void)
 #endif
 }
 
-/* Each step waits for the previous one, and the processor can have three in flight: data of GR_CRC_THREE_FROM bytes is
- * split in three. Shorter data takes longer to join than that saves, and data shorter than this is done before the
- * processor's features are known. */
+/* Each step waits for the previous one, and the processor can have three in flight: data of GR_CRC_THREE_FROM bytes or
+ * more is split in three. For shorter data joining the parts takes longer than the split saves, and such data may come
+ * before the processor's features are known. */
 enum { ASK_FROM = 128 };
 
 WITH_INSTRUCTION static uint32_t by_instruction(uint32_t crc, const unsigned char *at, uint64_t bytes)

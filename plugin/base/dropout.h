@@ -1,4 +1,5 @@
-/* Dropout by a counter-based generator: what is kept is a function of (key, vertex, column), and takes no memory.
+/* Dropout by a counter-based generator: the choice of kept elements is a function of (key, vertex, column), and takes
+ * no memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_DROPOUT_H
 #define GR_BASE_DROPOUT_H
@@ -19,7 +20,7 @@ static inline double gr_dropout_scale(uint32_t threshold)
     return 65536.0 / (65536 - threshold);
 }
 
-/** The kept ones of columns 8*block .. 8*block+7, one bit each. */
+/** The kept elements of columns 8*block .. 8*block+7, one bit each. */
 static inline unsigned gr_dropout_kept(uint64_t key, int64_t vertex, int64_t block, uint32_t threshold)
 {
     uint32_t draw[4];

@@ -5,7 +5,7 @@
 
 #include "graft_matrix.h"
 
-/** Bytes of an element; 0 of type 0, that of a matrix without values. */
+/** Bytes of an element; 0 for type 0, the value type of a matrix without values. */
 static inline int64_t gr_dtype_bytes(graft_dtype dtype)
 {
     switch (dtype) {

@@ -1,4 +1,4 @@
-/* What the library takes from the process around it: variables of the environment, and the folder of its own file.
+/* Data that the library takes from the process: variables of the environment, and the folder of its own file.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_ENVIRONMENT_H
 #define GR_BASE_ENVIRONMENT_H
@@ -11,7 +11,7 @@ int gr_environment_is_ignored(const graft_context *context);
 /** The value of a variable, or NULL if it has none or variables are not read. */
 const char *gr_environment(const graft_context *context, const char *variable);
 
-/** The variables for a child process, ended by NULL: those of this process, or none if they are not read. */
+/** The variables for a child process, ended by NULL: the variables of this process, or none if they are not read. */
 char *const *gr_environment_of_child(const graft_context *context);
 
 /** Write the folder of the library's file, with links resolved, to path[room]. \return 0 if it is unknown */

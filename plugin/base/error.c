@@ -103,7 +103,7 @@ static int32_t check_room(const void *theirs, const char *name, uint32_t *size, 
 {
     if (theirs == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s is null", name);
     memcpy(size, theirs, sizeof *size);
-    /* All structs have sizes that 8 divides. With another one the end of a copy could be half a pointer. */
+    /* All structs have sizes that 8 divides. With another size a copy could end inside a pointer. */
     if (*size < 8 || *size > STRUCT_MAX || *size % 8 != 0) {
         return gr_fail(error, GRAFT_ERR_ARG, "%s has size %u; was it made with GRAFT_INIT?", name, *size);
     }

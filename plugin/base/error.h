@@ -32,13 +32,13 @@ struct gr_call {
     graft_context       *held;    /* as gr_enter() returns it */
 };
 
-/** Begin a call on a context, or on another object of the host. gr_call_end() is due always. `where` is a literal.
+/** Begin a call on a context, or on another object of the host. gr_call_end() is always required. `where` is a literal.
  *  \return as gr_enter() */
 int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const char *where, graft_error *out);
 int32_t gr_call_begin_on(struct gr_call *call, const void *object, enum gr_handle_kind kind, const char *where,
                          graft_error *out);
 
-/** Restore errno, and copy the error to the host if rc < 0. A request to cancel that this call has heard is over.
+/** Restore errno, and copy the error to the host if rc < 0. Clears a request to cancel that this call has honoured.
  *  \return rc */
 int32_t gr_call_end(struct gr_call *call, int32_t rc);
 

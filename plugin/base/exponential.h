@@ -15,7 +15,7 @@ typedef float    floats8 __attribute__((vector_size(HEAD_LANES * sizeof(float)))
 typedef uint32_t words8 __attribute__((vector_size(HEAD_LANES * sizeof(float))));
 typedef double   doubles8 __attribute__((vector_size(HEAD_LANES * sizeof(double))));
 
-/* Eight numbers, or what is left of `count` with `rest` behind it. */
+/* Eight numbers, or the rest of `count` followed by `rest`. */
 GR_INLINE floats8 load8(const float *from, int64_t count, float rest)
 {
     float   padded[HEAD_LANES];
@@ -30,7 +30,7 @@ GR_INLINE floats8 load8(const float *from, int64_t count, float rest)
     return v;
 }
 
-/* The sum of eight numbers, in an order of its own. */
+/* The sum of eight numbers, in a fixed order. */
 GR_INLINE float sum8(floats8 v)
 {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));

@@ -1,5 +1,5 @@
-/* Opens and reads regular files with nothing that could block or kill the host: opening a pipe does not wait, and files
- * are not mapped, because access to a mapped file that is truncated raises a signal.
+/* Opens and reads regular files without blocking or killing the host: opening a pipe does not wait, and files are not
+ * mapped, because access to a truncated mapped file raises a signal.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 

@@ -1,4 +1,4 @@
-/* The list of handles, and who is in a context.
+/* The list of handles, and the callers of a context.
  *
  * A lock is a word with the number of a process, held for a few instructions. The child of a fork() takes a lock that a
  * thread of its parent held, because that thread does not exist in the child. A list is complete at any time: its links
@@ -160,8 +160,8 @@ int32_t gr_handle_check(const graft_context *context, const void *object, enum g
                    kind_name(kind), (const void *)other, (const void *)context);
 }
 
-/* Make `where` the call that runs, if none does. The lock of the callers is held.
- * \return NULL, or the call that does */
+/* Make `where` the running call, unless another call runs. The lock of the callers is held. \return NULL, or the
+ * running call */
 static const char *occupy(struct gr_callers *callers, const char *where, int *same_thread)
 {
     if (callers->running != NULL) {
@@ -345,7 +345,7 @@ void gr_handle_close(graft_context *context, const char *where)
     if (closes) gr_leave(context);
 }
 
-/* Say in the log of a context that a handle was not destroyed, and why. */
+/* Log that a handle was not destroyed, and why. */
 static void log_refusal(graft_context *context, const void *object, enum gr_handle_kind kind, const char *where)
 {
     graft_error    error = { .size = sizeof error };

@@ -1,8 +1,7 @@
-/* Handles: the objects that the host has. Each begins with a struct gr_handle. All are listed by address, so that one
- * that was destroyed, or never was one, is recognised without reading its memory. An object that the library makes for
- * itself is not listed.
+/* Handles: the objects of the host. Each begins with a struct gr_handle. All are listed by address, so that a destroyed
+ * or invalid handle is detected without reading its memory. Internal objects of the library are not listed.
  *
- * A context serves one call at a time. gr_enter() notes which one, and refuses a second one until gr_leave().
+ * A context serves one call at a time. gr_enter() records the call, and refuses a second call until gr_leave().
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_HANDLE_H
 #define GR_BASE_HANDLE_H
@@ -33,14 +32,14 @@ struct gr_handle {
     uint64_t            magic; /* while it is listed */
     enum gr_handle_kind kind;
     graft_context      *context;
-    struct gr_handle   *next; /* in the list; once destroy() is called, among those that wait for it */
+    struct gr_handle   *next; /* in the list; after destroy() is called, in the list of objects that wait for it */
     void (*destroy)(void *object);
     const char *where; /* the call of destroy() */
 };
 
 enum gr_closing { GR_OPEN, GR_CLOSE_ASKED, GR_CLOSED };
 
-/** What a context knows of its callers and objects. */
+/** The callers and objects of a context. */
 struct gr_callers {
     _Atomic pid_t     lock;    /* the process whose thread reads or writes the rest; 0: none */
     _Atomic int32_t   check;   /* option "check", which callers read before they have the context */
@@ -54,35 +53,36 @@ struct gr_callers {
 /** List an object that is about to be given to the host, so that calls on it are legal. Only for calls that succeed. */
 void gr_handle_init(void *object, enum gr_handle_kind kind, graft_context *context);
 
-/** Take an object from the list, if it is there. gr_handle_destroy() does so itself. */
+/** Remove an object from the list, if it is listed. gr_handle_destroy() also does this. */
 void gr_handle_fini(void *object);
 
 /** A whole public call that destroys an object: the handle is no longer listed, and destroy(object) is called, or, if
- *  another call of the context runs, when that one is done. NULL is ignored. A pointer that is no handle
- *  of this kind, or is of another context, is not destroyed, and logged. `context` NULL: handles of any context. */
+ *  another call of the context runs, when that call ends. NULL is ignored. A pointer that is not a handle of this kind,
+ *  or belongs to another context, is logged and not destroyed. `context` NULL: handles of any context. */
 void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind kind, const char *where,
                        void (*destroy)(void *object));
 
-/** Check an object that is an argument of a call, `name`. With option check=no only what costs nothing.
+/** Check an object that is argument `name` of a call. With option check=no only free checks are made.
  *  \return OK; ERR_ARG (NULL); ERR_STATE (destroyed, of another kind or context, or no handle at all) */
 int32_t gr_handle_check(const graft_context *context, const void *object, enum gr_handle_kind kind, const char *name,
                         graft_error *error);
 
-/** How many objects of a kind the context has, and the word for one. */
+/** The number of objects of a kind in the context, and the word for the kind. */
 int64_t     gr_handle_count(graft_context *context, enum gr_handle_kind kind);
 const char *gr_handle_word(enum gr_handle_kind kind);
 
-/** Whether an object is listed as one of this kind; for calls that have no error. */
+/** Whether an object of this kind is listed; for calls without an error argument. */
 int gr_handle_is(const void *object, enum gr_handle_kind kind);
 
-/** Find the context of an object and begin the call `where` in it. *held is the context if gr_leave() is due, else
- *  NULL. `held` NULL: for a call that may be made while another one runs, which is not noted.
+/** Find the context of an object and begin the call `where` in it. *held is the context if gr_leave() is required, else
+ *  NULL. `held` NULL: for a call that is legal during another call, and is not recorded.
  *  \return OK; ERR_ARG (NULL); ERR_FORKED; ERR_STATE (as gr_handle_check(); the context was closed; another call runs
  *          in it) */
 int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where, graft_context **held,
                  graft_error *error);
 
-/** End the call: destroy what waits for that, and free the context if it was closed and has no objects. */
+/** End the call: destroy the objects that wait for its end, and free the context if it was closed and has no
+ *  objects. */
 void gr_leave(graft_context *context);
 
 /** The public call that closes a context: it is freed now, or with the last of its calls and objects. */

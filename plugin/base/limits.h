@@ -1,6 +1,5 @@
-/* Sizes of chunks, blocks and buffers: how much is worked on at a time. Any positive value gives right results, unless
- * its line says more. In a build with meson option small_limits they are so small that tests of a few rows meet every
- * boundary.
+/* Sizes of chunks, blocks and buffers. Any positive value gives correct results, unless its line has a condition. A
+ * build with meson option small_limits has small values, so that tests with few rows meet every boundary.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_LIMITS_H
 #define GR_BASE_LIMITS_H
@@ -25,14 +24,14 @@ enum {
     GR_SORT_BY_INSERTION = GR_LIMIT(64, 2),          /* the most entries of a row that are sorted so */
     GR_JOINT_ROWS_LEAST = GR_LIMIT(64, 8),           /* of a block, when ranks partition jointly: part of the result */
 
-    /* Evaluations by blocks of rows: bytes of copies of rows, and how many there are at least; the bytes of arrays of
-     * all rows above which auto takes blocks. */
+    /* Evaluations by blocks of rows: bytes of copies of rows, and their least number; the bytes of arrays of all rows
+     * above which auto uses blocks. */
     GR_EVALUATION_BYTES = GR_LIMIT(32 << 20, 1024),
     GR_EVALUATION_SOURCES_LEAST = GR_LIMIT(1024, 8),
     GR_EVALUATION_WHOLE_BYTES = GR_LIMIT(1 << 30, 1 << 16),
 
-    /* Kernel simd. Entries of a task, about: a row of more than twice as many is cut into segments of this many, whose
-     * results are combined in order, so that they do not depend on the threads. */
+    /* Kernel simd. About the number of entries of a task: a row with more than twice as many is cut into segments of
+     * this size, whose results are combined in order, independently of the threads. */
     GR_TASK_ENTRIES = GR_LIMIT(8192, 4),
     GR_TASK_ROWS = GR_LIMIT(1024, 2),
     GR_SIMD_STRIP = GR_LIMIT(256, 64),     /* columns of one sweep over a row: a power of two, at least 64 */
@@ -43,7 +42,7 @@ enum {
     GR_CRC_THREE_FROM = GR_LIMIT(24576, 192), /* from here on three CRCs are computed side by side; at least 24 */
     GR_EAGER_BYTES = GR_LIMIT(1024, 512),     /* of a message between threads that is copied; a notice of comm fits */
     GR_MOVE_BUFFER = GR_LIMIT(32 << 20, 64),  /* of rows that are redistributed at a time, */
-    GR_MOVE_STRIP_LEAST = GR_LIMIT(32, 4),    /* but at least so much of each row */
+    GR_MOVE_STRIP_LEAST = GR_LIMIT(32, 4),    /* but at least this many bytes of each row */
     GR_CHILD_BUFFER = GR_LIMIT(1 << 14, 64),  /* of what a partitioner is sent: a multiple of 8 */
     GR_TEXT_BUFFER = GR_LIMIT(1 << 16, 64),   /* of a Matrix Market file */
     GR_EDGES_AT_ONCE = GR_LIMIT(2048, 2)      /* edges of a .npy file */

@@ -15,9 +15,9 @@ void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes
 /** Free a block, or leak it if a library may still write to memory of the context: see gr_endpoint_cancel(). */
 void  gr_free(const graft_context *context, void *memory);
 
-/** The bytes that a block of `count` elements takes from the host. */
+/** The bytes of the host's memory for a block of `count` elements. */
 int64_t gr_block_bytes(int64_t count, uint64_t element_bytes);
-/** The bytes that this block takes from the host; 0 for NULL. */
+/** The bytes of the host's memory for this block; 0 for NULL. */
 int64_t gr_bytes(const void *memory);
 
 /** The same with a host and no context: for built-in modules and the context itself. */

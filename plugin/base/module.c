@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A place of the list that is empty is one whose module was found and not used, and then was gone. Other modules keep
- * their places, because matrices know what was prepared for them by the index of the kernel. */
+/* An empty place of the list had an unused module whose file has vanished. Other modules keep their places, because
+ * matrices store prepared data by the index of the kernel. */
 struct gr_module *gr_module_place(graft_context *context)
 {
     struct gr_modules *modules = &context->modules;
@@ -73,7 +73,7 @@ static graft_module_fn own_entry(void *library, const char *path)
     return entry;
 }
 
-/* The sizes in version 1 of the contract, with which tables are whole: fields that were added since may be missing. */
+/* The sizes of complete tables in version 1 of the contract: fields added later may be missing. */
 static int table_is_whole(const graft_module_table *table)
 {
     const uint32_t             least = offsetof(graft_module_table, transport);
@@ -96,7 +96,7 @@ static int table_is_whole(const graft_module_table *table)
            t->description && t->open;
 }
 
-/* Copy what both sides know of a table, in whole fields; the rest stays 0. */
+/* Copy the fields of a table that both sides know; the rest stays 0. */
 static void copy_known(void *ours, uint32_t our_size, const void *theirs)
 {
     uint32_t size;
@@ -123,8 +123,8 @@ static void copy_tables(struct gr_module_tables *ours, const graft_module_table 
 }
 
 /* The address space that a module needs for its library. OpenBLAS maps 128 MB for each thread while it is loaded, and
- * again when our threads call it; where the process may not map as much, it tries for ever. oneDNN crashes if it finds
- * no memory for the code that it makes. */
+ * again when our threads call it; if the process may not map as much, it retries for ever. oneDNN crashes if it has no
+ * memory for generated code. */
 static int64_t address_space_of(const struct gr_module *module)
 {
     const int64_t mb = 1 << 20, threads = omp_get_max_threads(), processors = omp_get_num_procs();
@@ -218,8 +218,8 @@ static const char *module_description(const graft_module_table *table)
     return table->dense != NULL ? table->dense->description : table->transport->description;
 }
 
-/* A module without a note counts as 1: its own number is known only after it was loaded, and the order must not depend
- * on that. */
+/* A module without a note has preference 1: its own preference is known only after loading, and the order must not
+ * depend on loading. */
 int32_t gr_module_examine(struct gr_module *module, graft_error *error)
 {
     graft_module_note note;
@@ -236,7 +236,7 @@ int32_t gr_module_examine(struct gr_module *module, graft_error *error)
     return gr_module_note_check(&note, error);
 }
 
-/* The table must be that of the module that the list and the note tell of. */
+/* The table must agree with the list and the note. */
 static int32_t check_identity(const struct gr_module *module, graft_error *error)
 {
     const graft_module_table *table = module->table;
@@ -277,7 +277,7 @@ done:
     return rc;
 }
 
-/* The module of this file, or NULL. */
+/* The module from this file, or NULL. */
 static struct gr_module *listed_file(graft_context *context, const char *real)
 {
     for (int32_t i = 0; i < context->modules.count; i++) {
@@ -287,7 +287,7 @@ static struct gr_module *listed_file(graft_context *context, const char *real)
     return NULL;
 }
 
-/* Put a module that is ready into the list, in the place of an unused one of its name. */
+/* Put a ready module into the list, in the place of an unused module of its name. */
 static int32_t list_module(graft_context *context, struct gr_module *made, graft_error *error)
 {
     struct gr_module *module = gr_module_find(context, made->kind, made->name);
@@ -307,7 +307,7 @@ static int32_t list_module(graft_context *context, struct gr_module *made, graft
     return GRAFT_OK;
 }
 
-/* Load a file that is not listed, or whose name is not that of the module in it. */
+/* Load a file that is not listed, or whose name differs from its module's name. */
 static int32_t load_unlisted(graft_context *context, char *real, graft_error *error)
 {
     struct gr_module        made = { .path = real };
@@ -347,7 +347,7 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
     module = listed_file(context, real);
     rc = module != NULL ? gr_module_use(context, module, error) : load_unlisted(context, real, error);
     if (rc < 0) return rc;
-    /* Loaded by the host, it is no matter of history: its own number counts, also without a note. */
+    /* A module loaded by the host has its own preference, also without a note. */
     module = listed_file(context, real);
     module->preference = table_preference(module->table);
     return GRAFT_OK;
@@ -399,7 +399,7 @@ static const char *name_of_kind(const void *arg, int32_t index)
     return NULL;
 }
 
-/* Equal ones by name, so that the order is not that in which a folder is read. */
+/* Equal preferences are ordered by name, not by the order of a folder. */
 static int comes_before(const struct gr_module *a, const struct gr_module *b)
 {
     return a->preference != b->preference ? a->preference > b->preference : strcmp(a->name, b->name) < 0;

@@ -7,7 +7,7 @@
 
 enum { GR_MODULE_MAX = 32 };
 
-/** The tables of a module, of any size, as this library knows them: what a shorter one lacks is 0. */
+/** The tables of a module in this library's sizes: missing fields of a shorter table are 0. */
 struct gr_module_tables {
     graft_module_table  table;
     graft_kernel        kernel;
@@ -28,7 +28,7 @@ struct gr_module {
     void                     *state;
 };
 
-/** The places of the modules of a context. One without a kind is empty. */
+/** The places of the modules of a context. A place without a kind is empty. */
 struct gr_modules {
     int32_t          count;
     struct gr_module at[GR_MODULE_MAX];
@@ -41,11 +41,11 @@ int32_t gr_module_register(graft_context *context, const graft_module_table *tab
 struct gr_module *gr_module_place(graft_context *context);
 
 /** List, without loading them, the files graft_KIND_NAME.so in the folders of `path` (separated by ':'), in the folder
- *  of the library, and in "graft" in that, where modules are installed. A name is that of the first file that has it;
- *  built-in modules and those in use keep theirs. \return OK; ERR_NOMEM */
+ *  of the library, and in "graft" in that, where modules are installed. Of several files with one name the first is
+ *  used; built-in modules and modules in use keep their names. \return OK; ERR_NOMEM */
 struct gr_search;
 int32_t gr_modules_search(graft_context *context, const char *path, struct gr_search **search, graft_error *error);
-/** With `take` the found files replace those that were listed before and are not in use. */
+/** With `take` the found files replace listed files that are not in use. */
 void    gr_modules_end(struct gr_search *search, int take);
 
 /** Read the note of module->path, without loading it. \return OK; the status with the reason in error for which the
@@ -68,9 +68,9 @@ int32_t gr_module_status(const struct gr_module *module, const char *call, int32
 int32_t gr_module_describe(const graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error);
 void    gr_modules_fini(graft_context *context);
 
-/** The modules of a kind in order: the chosen one first unless it is "auto", then by falling preference and by name. It
- *  does not depend on what was loaded or used. Loads nothing; see gr_module_use(). order[GR_MODULE_MAX] receives
- *  indices, *count their number. \return OK; ERR_OPTION (no module of this kind has the chosen name) */
+/** The modules of a kind in order: the chosen one first unless it is "auto", then by falling preference and by name.
+ *  The order does not depend on earlier loading or use. Loads nothing; see gr_module_use(). order[GR_MODULE_MAX]
+ *  receives indices, *count their number. \return OK; ERR_OPTION (no module of this kind has the chosen name) */
 int32_t gr_modules_order(graft_context *context, const char *kind, const char *chosen, int32_t *order, int32_t *count,
                          graft_error *error);
 

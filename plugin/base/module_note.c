@@ -63,7 +63,7 @@ static int32_t open_elf(struct elf_file *file, const char *path, graft_error *er
     return GRAFT_OK;
 }
 
-/* The header of this library itself says what a library must be to be loaded here. */
+/* The header of this library defines the properties of a loadable library. */
 static int32_t check_header(const struct elf_file *file, ElfW(Ehdr) * header, graft_error *error)
 {
     const ElfW(Ehdr) * own;

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One search. What it finds replaces what the context has found before and does not use. */
+/* One search, whose results replace earlier, unused results of the context. */
 struct gr_search {
     graft_context    *context;
     struct gr_modules found;
@@ -27,7 +27,7 @@ static int is_kind(const char *kind)
     return strcmp(kind, "kernel") == 0 || strcmp(kind, "dense") == 0 || strcmp(kind, "transport") == 0;
 }
 
-/* Whether a file is meant to be a module by its name: [lib]graft_*.so, or with a version behind. */
+/* Whether a file has the name of a module: [lib]graft_*.so, maybe followed by a version. */
 static int looks_like_module(const char *file)
 {
     const char *end = strstr(file, ".so");
@@ -61,8 +61,8 @@ struct gr_module *gr_module_find(graft_context *context, const char *kind, const
     return find_in(&context->modules, kind, name);
 }
 
-/* Whether the name is taken: by a built-in module, by one that is in use, or by one found before. The log tells of it,
- * unless it is the same file. */
+/* Whether the name is taken by a built-in module, by a module in use, or by a module found before. Logged unless it is
+ * the same file. */
 static int is_taken(struct gr_search *search, const char *kind, const char *name, const char *path)
 {
     const struct gr_module *other = gr_module_find(search->context, kind, name);
@@ -80,7 +80,7 @@ static int is_taken(struct gr_search *search, const char *kind, const char *name
     return 1;
 }
 
-/* What the note of a file says: its preference, or why the file is not usable. */
+/* Read the note of a file: its preference, or the reason why the file is not usable. */
 static void take_note(const graft_context *context, struct gr_module *module)
 {
     graft_error error = { .size = sizeof error };
@@ -165,7 +165,7 @@ done:
     return rc;
 }
 
-/* Replace the files that the context does not use by what was found. */
+/* Replace the unused files of the context by the found files. */
 static void take_found(struct gr_search *search)
 {
     struct gr_modules *modules = &search->context->modules;

@@ -1,4 +1,4 @@
-/* From the text of an option to its parsed value.
+/* Parses the text of an option.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option_row.h"
 

@@ -1,4 +1,4 @@
-/* Options that have no effect with the others.
+/* Options without effect.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option_row.h"
 
@@ -73,7 +73,7 @@ static const char *next_alternative(const char *at, const struct term *t)
     return strncmp(at, " or ", strlen(" or ")) == 0 ? at + strlen(" or ") : NULL;
 }
 
-/* The first condition of which no term is met, behind its parenthesis; an empty text if there is none. */
+/* The first condition without a satisfied term, after its parenthesis; an empty text if there is none. */
 static const char *first_unmet(const struct gr_options *options, const char *needs, uint32_t groups,
                                int32_t n_processes)
 {
@@ -101,7 +101,7 @@ int gr_option_has_effect(const struct gr_options *options, const struct gr_optio
     return *first_unmet(options, row->needs, groups, n_processes) == '\0';
 }
 
-/* A text is parsed as itself: what counts is whether it was set to anything else. */
+/* A text is not parsed: the condition is whether it was set to another value. */
 static int is_default(const graft_context *context, const struct gr_option_row *row)
 {
     struct gr_options defaults;
@@ -128,7 +128,7 @@ static void list_words(const struct term *t, char *list, size_t capacity)
     }
 }
 
-/* Why a condition is not met, as "option 'KEY' is VALUE", of each of its terms. */
+/* The reason why a condition is not met, as "option 'KEY' is VALUE" for each of its terms. */
 static void list_reasons(const graft_context *context, const char *condition, char *list, size_t capacity)
 {
     size_t length = 0;

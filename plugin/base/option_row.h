@@ -5,7 +5,7 @@
 
 #include "base/option.h"
 
-/** How a value is parsed, and what `domain` holds. */
+/** The parsed type of a value, and the contents of `domain`. */
 enum gr_option_type {
     GR_TYPE_CHOICE,  /* an enum: its words, parted by '|' */
     GR_TYPE_INTEGER, /* int64_t: a range such as "1..64", or "0.." */
@@ -17,7 +17,7 @@ enum gr_option_type {
     GR_TYPE_BUDGET   /* struct gr_halo_budget: the words */
 };
 
-/** A group is a part of the list of options, and what is compared and reported together. */
+/** A group is a part of the list of options, whose options are compared and reported together. */
 enum gr_option_group {
     GR_GROUP_MODEL,
     GR_GROUP_TRAINING,
@@ -32,9 +32,9 @@ enum gr_option_group {
     GR_GROUPS
 };
 
-/** USUAL: listed first. LIVE: may change later. EVERYWHERE: read with every group. PREDICTS: of group training, and
- *  part of what a model predicts. CONNECTS: of the ranks of a graph, whatever it is for. TRAINS: of group model, but
- *  weights that were trained with another value may be given to a trainer. */
+/** USUAL: listed first. LIVE: may change later. EVERYWHERE: read with every group. PREDICTS: in group training, but
+ *  changes predictions. CONNECTS: of the ranks of a graph for any use. TRAINS: in group model, but may differ from the
+ *  value with which weights were trained. */
 enum {
     GR_OPTION_USUAL = 1,
     GR_OPTION_LIVE = 2,
@@ -52,9 +52,9 @@ struct gr_option_row {
     enum gr_option_group group;
     graft_option_scope   scope;
     int32_t              flags;
-    /* When it has an effect: terms "KEY=WORD|WORD", "KEY!=WORD", "processes>1" or "processes=1", or several as
-     * "(TERM or TERM)", parted by " and "; "": always. Of a codec one direction is enough; KEY ":forward" looks at that
-     * one alone. */
+    /* The condition for an effect: terms "KEY=WORD|WORD", "KEY!=WORD", "processes>1" or "processes=1", or several as
+     * "(TERM or TERM)", parted by " and "; "": always. For a codec one direction is enough; KEY ":forward" reads only
+     * the forward direction. */
     const char          *needs;
     const char          *help; /* one line */
 };
@@ -64,7 +64,7 @@ extern const int32_t              gr_option_count;
 extern const char *const          gr_option_groups[GR_GROUPS];
 
 /** Parse a value as its row says, into `parsed` (struct gr_options). \return whether it is legal; if not, `parsed` is
- *  as it was. Texts are left to the caller. */
+ *  unchanged. The caller parses texts. */
 int gr_option_parse(const struct gr_option_row *row, const char *value, struct gr_options *parsed);
 
 /** Bytes of the parsed value. */
@@ -73,7 +73,7 @@ uint64_t gr_option_bytes(const struct gr_option_row *row);
 /** The kinds of objects (a bit for each) that keep the value that the option had when they were created. */
 uint32_t gr_option_keepers(const struct gr_option_row *row);
 
-/** The value of a row as it was set, or its default. */
+/** The set value of a row, or its default. */
 const char *gr_option_text(const graft_context *context, const struct gr_option_row *row);
 
 /** Whether a row belongs to one of these groups (a bit for each). */

@@ -146,8 +146,9 @@ static int copy_file(const char *path, const char *copy)
 enum { PREVIOUS_TRIES = 100 };
 
 /* Keep the present file as `previous`, by a hard link, or by a copy where the file system has no links. At every moment
- * there is a complete file at `place`, and one at `previous` if there was one before. A name that exists is a dead
- * writer's, as the suffix is this writer's; another writer may remove the link because it saw no such writer before. */
+ * there is a complete file at `place`, and one at `previous` if there was one before. An existing name is left from a
+ * dead writer, because only this writer has the suffix; another writer may remove the link if it does not see this
+ * writer. */
 static int keep_previous(const struct gr_output *output, const char *previous)
 {
     char beside[PATH_MAX];
@@ -169,7 +170,7 @@ static int keep_previous(const struct gr_output *output, const char *previous)
     return failed;
 }
 
-/* The file stays open until it is renamed: so long it is locked, and no other writer takes it for a dead one. */
+/* The file stays open, and therefore locked, until it is renamed, so that no other writer takes its writer for dead. */
 int32_t gr_output_end(struct gr_output *output, const char *previous, graft_error *error)
 {
     int code = 0;

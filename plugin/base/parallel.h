@@ -1,5 +1,5 @@
-/* Loops over rows in chunks of fixed size, shared by threads. Chunks do not depend on the number of threads, so a sum
- * over chunks in order has the same bits for any number.
+/* Loops over rows in chunks of fixed size, divided among threads. Chunks do not depend on the number of threads, so a
+ * sum over chunks in order has the same bits for any number.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_PARALLEL_H
 #define GR_BASE_PARALLEL_H

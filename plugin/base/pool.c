@@ -2,8 +2,8 @@
  *
  * libgomp has a pool for each thread that calls it, as large as the last team: a smaller team ends the threads that it
  * does not need, a larger one starts more, and a team of one changes nothing. So the last size is remembered for each
- * calling thread. libomp has one pool for all and ends no thread: with it a team may be smaller than it had to be.
- * A team that the host, or another library, starts in the same thread is not seen here.
+ * calling thread. libomp has one pool for all and ends no thread: with it a team may be smaller than necessary. A team
+ * that the host, or another library, starts in the same thread is not seen here.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/pool.h"
 
@@ -61,8 +61,8 @@ static void *wait_for_gate(void *arg)
     return NULL;
 }
 
-/* Start so many threads beside those that run, all at the same time, and end them; return how many there were. A thread
- * that was joined counts against the limits of the system until its number is free, or has another owner. */
+/* Start this many more threads, all at the same time, and end them; return the number started. A thread that was joined
+ * counts against the limits of the system until its number is free, or has another owner. */
 static int probe_threads(int wanted)
 {
     struct probed   probed[PROBED_MOST];
@@ -87,7 +87,7 @@ static int remember(int threads)
     return pthread_setspecific(gr_pool.key, (void *)(intptr_t)threads) == 0;
 }
 
-/* A team that cannot be remembered is not started. */
+/* A team whose size cannot be stored is not started. */
 static int start_team(int threads)
 {
     int started = 0;

@@ -7,7 +7,7 @@
 #include <cpuid.h>
 #include <stddef.h>
 
-/* What a feature is asked with: a leaf of CPUID, and bits of its registers B and C. */
+/* The query for a feature: a leaf of CPUID, and bits of its registers B and C. */
 struct cpuid_bits {
     unsigned leaf, b, c;
 };

@@ -9,7 +9,7 @@ enum gr_isa { GR_ISA_GENERIC, GR_ISA_AVX2, GR_ISA_AVX512, GR_ISA_SVE256, GR_ISA_
 /** Bytes of a cache line. */
 enum { GR_CACHE_LINE = 64 };
 
-/** The last one that the processor has, whose registers the system saves, and that loops are compiled for. */
+/** The best instruction set of the processor whose registers the system saves and for which loops are compiled. */
 enum gr_isa gr_processor_isa(void);
 
 /** The level N of x86-64-vN (System V ABI of AMD64, section 3.1.1) that the processor has; 0 on other processors. */

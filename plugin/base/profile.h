@@ -1,4 +1,4 @@
-/* Where the time goes: spans of phases, which follow each other, of their parts, and of the threads in each phase.
+/* Spans of phases, which follow each other, of their parts, and of the threads in each phase.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_PROFILE_H
 #define GR_BASE_PROFILE_H
@@ -22,7 +22,7 @@ struct gr_profile {
     struct gr_part_of_phase part[GR_PARTS_OF_PHASE]; /* of the current phase */
     int                     n_parts;
 
-    /* What the next spans are recorded under: */
+    /* Fields of the next spans: */
     int32_t layer, pass;
     int64_t epoch;
     int     team; /* threads */
@@ -37,7 +37,7 @@ static inline double gr_profile_begin(const struct gr_profile *profile)
     return profile->spans != NULL ? gr_seconds() : 0;
 }
 
-/** A phase ends now that began at `begin`. */
+/** End a phase that began at `begin`. */
 void gr_profile_end(struct gr_profile *profile, const char *phase, double begin, double bytes, double flops);
 
 /** The same for a phase of the calling thread alone. */

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/** What the bits are for; each purpose has a stream of its own. */
+/** The purpose of the bits; each purpose has its own stream. */
 enum gr_random_purpose {
     GR_RANDOM_INIT = 1,
     GR_RANDOM_DROPOUT = 2,

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Its name is gone at once. */
+/* The name is removed at once. */
 static int open_nameless(const char *folder)
 {
     char path[PATH_MAX];

@@ -14,9 +14,10 @@ struct gr_scratch {
     int64_t     bytes;
 };
 
-/** Make a file in `folder`; it goes with fini() or with the process. \return OK; ERR_IO (errno in native_code). */
+/** Create a file in `folder`; fini() or the end of the process removes it. \return OK; ERR_IO (errno in
+ *  native_code). */
 int32_t gr_scratch_init(struct gr_scratch *scratch, const char *folder, int64_t bytes, graft_error *error);
-/** Write a piece. \return OK; ERR_IO: the disk is full, say. */
+/** Write a piece. \return OK; ERR_IO (such as a full disk). */
 int32_t gr_scratch_write(const struct gr_scratch *scratch, int64_t offset, const void *from, int64_t bytes,
                          graft_error *error);
 void    gr_scratch_fini(struct gr_scratch *scratch);

@@ -1,5 +1,5 @@
-/* The elements of a vector in another order. gcc has a function for it; clang has one only for orders that are known
- * when it compiles.
+/* The elements of a vector in another order. gcc has a function for it; clang has one only for orders known at compile
+ * time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_SHUFFLE_H
 #define GR_BASE_SHUFFLE_H

@@ -9,7 +9,7 @@
 /** Sort keys from 0 to `most` and remove duplicates; *count becomes the number left. \return OK; ERR_NOMEM */
 int32_t gr_sort_unique(const graft_context *context, int64_t *keys, int64_t most, int64_t *count, graft_error *error);
 
-/** The index of a key that is among these, which ascend. */
+/** The index of a key in ascending keys, which contain it. */
 static inline int64_t gr_sorted_index(const int64_t *keys, int64_t count, int64_t key)
 {
     int64_t low = 0, high = count;

@@ -33,7 +33,7 @@ static inline void gr_team_begin(double *times)
     else mine[GR_TIME_WAITED] += now - mine[GR_TIME_END];
 }
 
-/** A thread has ended its share, or a part of it, and does not wait for the others yet. */
+/** A thread has ended its share, or a part of it, before waiting for other threads. */
 static inline void gr_team_end(double *times)
 {
     if (times != NULL) times[GR_TIMES * omp_get_thread_num() + GR_TIME_END] = gr_seconds();
@@ -45,8 +45,8 @@ static inline void gr_team_poll(struct gr_team team)
     if (team.poll != NULL && omp_get_thread_num() == 0) team.poll(team.poll_arg);
 }
 
-/** One thread, or `threads` if so many operations on elements justify a team, which costs some microseconds. A team of
- *  another size would cost more, because OpenMP ends threads for it and starts them again. */
+/** One thread, or `threads` if this many operations on elements justify a team, which costs some microseconds. A team
+ *  of another size would cost more, because OpenMP would end threads and start them again. */
 static inline int gr_threads_worth(int threads, int64_t operations)
 {
     return threads > 1 && operations >= GR_OPERATIONS_OF_THREAD ? gr_pool_team(threads) : 1;

@@ -1,4 +1,4 @@
-/* Temporary files: names, locks, and what killed processes have left.
+/* Temporary files: names, locks, and files left by killed processes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/temporary.h"
 
@@ -20,8 +20,8 @@ enum { BOOT_DIGITS = 8, TRIES = 100, LOCK_TRIES = 20, DAY = 24 * 60 * 60 };
 
 static const char no_boot_id[] = "00000000";
 
-/* The first digits of the boot id, which a machine draws when it starts. A lock that can be taken is certain only among
- * processes of one machine. */
+/* The first digits of the boot id, which a machine draws when it starts. Locks are certain only among processes of one
+ * machine. */
 static void boot_digits(char digits[BOOT_DIGITS + 1])
 {
     const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -32,7 +32,7 @@ static void boot_digits(char digits[BOOT_DIGITS + 1])
     if (file >= 0) close(file);
 }
 
-/* That no two writers have the same name is assured by O_EXCL; a random number makes tries few. */
+/* O_EXCL ensures that no two writers have the same name; a random number makes retries rare. */
 static uint32_t random_number(void)
 {
     uint32_t number;
@@ -41,8 +41,8 @@ static uint32_t random_number(void)
     return (uint32_t)((uint64_t)(gr_seconds() * 1e9) ^ ((uint64_t)gettid() << 16));
 }
 
-/* Another writer may have found the file before it was locked. It locks the file for a moment, and removes it. It is
- * not waited for without end, because a process may be stopped. */
+/* Another writer may have found the file before it was locked. It locks the file for a moment, and removes it. The wait
+ * for it is limited, because that process may be stopped. */
 static int lock_own(int fd)
 {
     const struct timespec rest = { 0, 1000 * 1000 };
@@ -76,7 +76,7 @@ int gr_temporary_create(struct gr_temporary *temporary, const char *place)
         if (temporary->fd < 0 && errno != EEXIST) return errno;
         if (temporary->fd < 0) continue;
         if (lock_own(temporary->fd)) return 0;
-        close(temporary->fd); /* not removed: the name may be that of a third writer's file by now */
+        close(temporary->fd); /* not removed: the name may now belong to a third writer */
     }
     temporary->fd = -1;
     return EEXIST;
@@ -117,8 +117,8 @@ static int has_name(int fd, int folder, const char *file)
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-/* The file is removed while it is locked: its writer, if it is just about to lock it, notices that. If it has been
- * renamed since it was opened, its name may be that of another writer's file. */
+/* The file is removed while it is locked, so a writer that is just about to lock it notices. If the file was renamed
+ * after it was opened, its name may belong to another writer's file. */
 static void remove_unlocked(int folder, const char *file, const char *suffix)
 {
     const int   fd = openat(folder, file, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -1,5 +1,5 @@
-/* Temporary files beside a file that is being replaced. Each writer has a name of its own, also on a disk that several
- * machines share, and holds a lock on its file, so that a later writer can tell what a killed process has left.
+/* Temporary files beside a file that is being replaced. Each writer has its own name, also on a disk that several
+ * machines share, and holds a lock on its file, so that a later writer can detect files left by killed processes.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_TEMPORARY_H
 #define GR_BASE_TEMPORARY_H
@@ -16,15 +16,15 @@ struct gr_temporary {
     char path[PATH_MAX];
 };
 
-/** Create a file whose name is that of `place` with a suffix. \return 0, or an errno; then it is not open. */
+/** Create a file named as `place` with a suffix. \return 0, or an errno; then it is not open. */
 int gr_temporary_create(struct gr_temporary *temporary, const char *place);
 
-/** A descriptor above those of the standard files, which a host may have closed while it still prints. \return fd, or
- *  its copy, fd being closed; -1 and errno, also for fd -1 */
+/** A descriptor above the standard files, which a host may have closed although it still prints. \return fd, or its
+ *  copy, fd being closed; -1 and errno, also for fd -1 */
 int gr_above_standard(int fd);
 
-/** Remove the temporary files of `place` whose writers have ended: those of this machine since its start that are not
- *  locked, and others after a day, because locks may not reach from one machine to another. */
+/** Remove the temporary files of `place` whose writers have ended: unlocked files of this machine since its start, and
+ *  other files after a day, because locks may not work between machines. */
 void gr_temporary_sweep(const char *place);
 
 /** Remove names that are `name` with a suffix, where `place` with the same suffix is gone: a writer of `place` makes
