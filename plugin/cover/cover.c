@@ -30,9 +30,8 @@ static int64_t cover_sources(const struct gr_cut *cut, uint8_t *source_in)
 }
 
 /* The cover from a maximum matching (Koenig): one end of every matched pair. A minimum cover has no unmatched source,
- * so it has all targets of these sources, and so none of the partners of those targets, and so on along alternating
- * paths: of every pair that is reached the target is in the cover. The sources of the other pairs cover all other
- * edges. */
+ * so it has all targets of unmatched sources, and none of the partners of these targets, and so on along alternating
+ * paths: the cover has the target of every reached pair. The sources of the other pairs cover all other edges. */
 static int64_t cover_pairs(const struct gr_cut *cut, const struct gr_matching *matching, uint8_t *source_in,
                            uint8_t *target_in)
 {

@@ -9,7 +9,7 @@
 #include "base/context.h"
 
 /** The cut edges from one rank to another: rows of the receiving rank (targets), and the vertices of the sending rank
- *  that they gather from (sources). Each side is numbered from 0, and may have members without an edge. */
+ *  from which they gather (sources). Each side is numbered from 0, and may have members without an edge. */
 struct gr_cut {
     int64_t        n_targets, n_sources; /* at most INT32_MAX */
     const int64_t *row_ptr;              /* [n_targets + 1] from 0 */
@@ -22,7 +22,7 @@ enum gr_cover_kind {
     GR_COVER_POST    /* every source that has an edge: the receiver aggregates */
 };
 
-/** The name of a kind as option halo.cover has it; "unknown" for another number. */
+/** The name of a kind in option halo.cover; "unknown" for another number. */
 const char *gr_cover_name(int32_t kind);
 
 /** Find a vertex cover of the cut edges: at least one end of every edge is in it.
@@ -32,8 +32,8 @@ const char *gr_cover_name(int32_t kind);
  *  it, because a raw row is exact where a partial sum may be rounded or quantized over a wider range, and costs the
  *  sender no work. Every member of the cover serves an edge, so no row is empty.
  *
- *  With GR_COVER_HYBRID, size is that of a maximum matching (Koenig 1931), which is a lower bound for any choice of
- *  rows. Of all minimum covers this is the one with the most sources: it contains the sources of every other one. So it
+ *  With GR_COVER_HYBRID, size equals the size of a maximum matching (Koenig 1931), a lower bound for any choice of
+ *  rows. Of all minimum covers this one has the most sources: it contains the sources of every minimum cover. So it
  *  depends on the edges only, not on their order or on the numbering.
  *
  *  \param[in] cut Trusted.

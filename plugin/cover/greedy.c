@@ -1,5 +1,5 @@
-/* The first matching: the heuristic of Karp and Sipser (FOCS 1981). A vertex with one possible partner left is matched
- * with it, which is always optimal; if there is no such vertex, a target is matched with its source of the fewest
+/* The first matching: the heuristic of Karp and Sipser (FOCS 1981). A vertex with a single possible partner is matched
+ * with it, which is always optimal; if there is no such vertex, a target is matched with the source that has the fewest
  * possible partners.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
@@ -47,7 +47,7 @@ static void match_pair(struct greedy *g, int32_t t, int32_t s)
     decrement_targets(g, s);
 }
 
-/* The unmatched source of a target that has the fewest possible partners itself. The target must have one. */
+/* The unmatched source of a target with the fewest possible partners. The target must have an unmatched source. */
 static int32_t partner_of_target(const struct greedy *g, int32_t t)
 {
     int32_t best = -1;
@@ -61,7 +61,7 @@ static int32_t partner_of_target(const struct greedy *g, int32_t t)
     return best;
 }
 
-/* The first unmatched target of a source. The source must have one. */
+/* The first unmatched target of a source, which must have one. */
 static int32_t partner_of_source(const struct greedy *g, int32_t s)
 {
     int64_t e = g->matching->begin[s];

@@ -1,7 +1,7 @@
 /* Maximum matchings: phases of many shortest augmenting paths (Hopcroft and Karp, SIAM J. Comput. 1973), each followed
  * by paths of any length through the rest of the graph (Duff and Wiberg, ACM TOMS 1988), which saves most phases on
- * meshes and other graphs with long paths. Paths begin at unmatched sources, because the cover is read from the last
- * search, which finds no path.
+ * meshes and other graphs with long paths. Paths begin at unmatched sources, because the last search, which finds no
+ * path, determines the cover.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cover/matching.h"
 
@@ -10,7 +10,7 @@
 /* The bound of 2 sqrt(T + S) phases holds for shortest paths only. So only the first phases use paths of any length. */
 enum { DEEP_PHASES = 64 };
 
-/* The state of the search; all arrays [n_sources]. A phase touches only what it reaches. */
+/* The state of the search; all arrays [n_sources]. A phase accesses only the sources that it reaches. */
 struct search {
     struct gr_matching *matching;
     int64_t            *cursor; /* the next edge of a source that this phase has not tried */
@@ -66,7 +66,7 @@ static int find_levels(struct search *search)
     return 0;
 }
 
-/* Match every source of the path with the target that the path left it by. */
+/* Match every source of the path with the target that follows it on the path. */
 static void augment_path(struct search *search, int64_t length)
 {
     struct gr_matching *matching = search->matching;

@@ -33,8 +33,8 @@ int32_t gr_matching_find(const graft_context *context, const struct gr_cut *cut,
                          graft_error *error);
 void    gr_matching_fini(const graft_context *context, struct gr_matching *matching);
 
-/** The initial matching: pairs that some maximum matching has while there are obvious ones, otherwise any. For a forest
- *  without repeated edges it is a maximum matching. Needs only `begin` and `target`. */
+/** The initial matching: first pairs that belong to some maximum matching, then any pairs. For a forest without
+ *  repeated edges it is a maximum matching. Needs only `begin` and `target`. */
 int32_t gr_matching_greedy(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
                            graft_error *error);
 

@@ -80,8 +80,8 @@ done:
     return rc;
 }
 
-/* The seconds in which all ranks send so many bytes to all others: the best of a few times, because other ranks may be
- * late or busy. */
+/* The seconds in which all ranks send this many bytes to all others: the best of a few tries, because other ranks may
+ * be late or busy. */
 static int32_t probe_network(const graft_graph *g, const struct structure *s, int64_t bytes, double *fastest,
                              graft_error *error)
 {
@@ -100,7 +100,7 @@ done:
     return rc;
 }
 
-/* The bytes that a rank sends per second, and what a message takes without them. */
+/* The bytes that a rank sends per second, and the latency of a message. */
 static int32_t measure_network(const graft_graph *g, const struct structure *s, double *bytes_per_second,
                                double *latency, graft_error *error)
 {
@@ -115,7 +115,7 @@ done:
     return rc;
 }
 
-/* Which rows are sent: gat and maxima need each vertex of the halo as it is. */
+/* The cover of sent rows: gat and maxima need the raw row of each vertex of the halo. */
 static enum gr_rows sent_rows_of(const graft_context *context)
 {
     static const enum gr_rows rows[] = {
@@ -167,7 +167,7 @@ static int32_t end_waiting(struct gr_heartbeat *heartbeat, int32_t rc, graft_err
 {
     graft_error late = GRAFT_INIT(graft_error);
 
-    if (heartbeat->is_cancelled) return GRAFT_OK; /* the rank that cancels says so when the ranks agree */
+    if (heartbeat->is_cancelled) return GRAFT_OK; /* the cancelling rank reports this when the ranks agree */
     if (rc == GRAFT_ERR_PEER || gr_heartbeat_end(heartbeat, &late) == GRAFT_OK) return rc;
     *error = late;
     return GRAFT_ERR_PEER;
@@ -205,7 +205,7 @@ int32_t gr_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_part
     return gr_comm_agree(g->comm, rc, error);
 }
 
-/* The owners, and with parallel=auto how many ranks share columns. */
+/* The owners, and with parallel=auto the number of ranks that share columns. */
 static int32_t choose_parts(graft_graph *g, const struct gr_grid_question *question, struct structure *s,
                             struct gr_partition_choice *choice, graft_error *error)
 {

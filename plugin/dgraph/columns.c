@@ -40,7 +40,7 @@ static void fill_matrices(graft_graph *g, const int64_t *row_ptr, const int32_t 
     }
 }
 
-/* In the matrices the edges of a row are apart; other values come in the order of the host. */
+/* The edges of a row are divided among the matrices, but new values come in the order of the host. */
 static int32_t note_cut(graft_graph *g, const int32_t *column, int64_t entries, graft_error *error)
 {
     if (GR_NEW(g->context, g->is_cut, (entries + 7) / 8, error) < 0) return GRAFT_ERR_NOMEM;

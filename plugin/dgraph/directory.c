@@ -1,4 +1,4 @@
-/* The owners of columns, from the ranks that had these vertices in their slices.
+/* Finds the owners of columns, from the ranks that had these vertices in their slices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"

@@ -62,7 +62,7 @@ static void add_line(struct gr_text *text, const char *name, const graft_graph_i
                 i->edge_imbalance);
 }
 
-/* Where sharing columns sends as many rows as sharing rows does; MixGCN, section 3.1.2. */
+/* Compare the rows sent by sharing columns and by sharing rows; MixGCN, section 3.1.2. */
 static void explain_break_even(const graft_graph *g, struct gr_text *text)
 {
     const int32_t n = g->comm->n_ranks;
@@ -74,8 +74,8 @@ static void explain_break_even(const graft_graph *g, struct gr_text *text)
                 (long long)g->choices[0].halo_rows);
 }
 
-/* What parallel=auto has compared. Transposes send each row of a vertex with neighbours to the other ranks of its group
- * but for their own columns, twice in a sum: of all ranks they are nearly 2 rows a vertex. */
+/* The comparison of parallel=auto. In each of the two transposes of a sum, the row of a vertex with neighbours is sent
+ * to the other ranks of its group, except for the own columns: in total nearly 2 rows a vertex. */
 static void explain_grids(const graft_graph *g, struct gr_text *text)
 {
     if (g->shares_rows[0] != '\0') gr_text_add(text, "parallel: auto shares rows, because %s\n", g->shares_rows);

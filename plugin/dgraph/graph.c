@@ -45,7 +45,7 @@ static struct slice_record record_of(const graft_slice *slice)
     return r;
 }
 
-/* Whether the numbers of rank `p` and of rank `q`, the first that has one, are the same. */
+/* Whether the numbers of rank `p` and of rank `q`, the first rank with a number, are the same. */
 static int32_t compare_numbers(const char *what, int32_t q, int64_t of_q, int32_t p, int64_t of_p, graft_error *error)
 {
     if (of_p == of_q) return GRAFT_OK;
@@ -168,7 +168,7 @@ static void row_parcel_fini(const struct gr_comm *comm, struct row_parcel *p)
     *p = (struct row_parcel){ 0 };
 }
 
-/* Where each row goes, and its place among the packed ones. */
+/* The destination of each row, and its place among the packed rows. */
 static int32_t route_rows(graft_graph *g, graft_error *error)
 {
     int32_t rc = GRAFT_OK;

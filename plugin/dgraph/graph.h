@@ -1,5 +1,5 @@
-/* A graph over ranks: which rank owns which vertex, the part of the graph on each rank, and the redistribution of
- * vertex data between the slices of the host and the owners.
+/* A graph over ranks: the owners of vertices, the part of the graph on each rank, and the redistribution of vertex data
+ * between the slices of the host and the owners.
  *
  * graph.c   create: check slices, find owners, send rows     directory.c     find the owners of columns
  * owner.h   which rank owns which vertex                     columns.c       from global to local columns
@@ -27,7 +27,7 @@ struct gr_grid_choice {
     int32_t method;     /* enum gr_partition_method of the parts */
     int32_t is_limited; /* the edges of a group need more memory than memory.limit allows */
     int64_t halo_rows;  /* sent between all groups in one direction of one sum */
-    int64_t streamed;   /* bytes of edges that all ranks send in one sum; 0: ranks hold those of their group */
+    int64_t streamed;   /* bytes of edges that all ranks send in one sum; 0: ranks hold the edges of their group */
     double  seconds;    /* of an epoch */
 };
 
@@ -41,18 +41,18 @@ struct graft_graph {
     int64_t                n_slice, n_owned; /* of this rank */
     graft_dtype            value_type;       /* 0: no values */
     int32_t                is_given;         /* 1: the host passes the owners */
-    int32_t                columns; /* ranks that share the columns of a part; 1: each rank has a part of its own */
+    int32_t                columns;          /* ranks that share the columns of a part; 1: each rank has its own part */
     char                   partition[512];   /* the method by which owners were found, and why */
-    int32_t                compares;         /* parallel=auto compares ways to share columns: as rank 0 says */
-    char                   shares_rows[128]; /* why parallel=auto does not; else empty */
+    int32_t                compares;         /* parallel=auto compares ways to share columns; decided by rank 0 */
+    char                   shares_rows[128]; /* the reason if parallel=auto does not compare; else empty */
     int32_t                n_choices;        /* of parallel=auto; 0: nothing was compared */
     struct gr_grid_choice *choices;          /* [n_choices] by columns, ascending */
-    int64_t                n_linked;         /* of them: vertices that have neighbours, the rows of transposes */
+    int64_t                n_linked;         /* vertices with neighbours, which are the rows of transposes */
     int64_t               *first;            /* [n_ranks + 1] the first vertex of each slice */
     int32_t               *owner;            /* [n_slice] */
     int64_t               *vertex;           /* [n_owned] ascending */
-    struct gr_route        rows;   /* from the slices to the owners, who receive them in the order of vertices */
-    int64_t               *packed; /* [n_slice] the place of each row of the slice among the packed ones */
+    struct gr_route        rows;   /* from the slices to the owners, which receive rows in the order of vertices */
+    int64_t               *packed; /* [n_slice] the place of each row of the slice among the packed rows */
     struct gr_part         part;   /* views of: */
     struct gr_csr          local, remote;
     struct gr_share       *share;        /* [n_ranks] */
@@ -72,12 +72,12 @@ int32_t gr_graph_create(graft_context *context, struct gr_comm *comm, const graf
 /** Not collective. The graph is freed together with its last plan. NULL is legal. */
 void gr_graph_destroy(graft_graph *graph);
 
-/** Check what one rank can check of its slice. `rows` may be NULL. \return OK; ERR_ARG and others of gr_csr_check(). */
+/** The local checks of a slice. `rows` may be NULL. \return OK; ERR_ARG and others of gr_csr_check(). */
 int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error);
 
 /** Find graph->owner, the owners of the rows of this slice: from the slice itself, from the file of option
  *  "partition.file", or with the method of option "partition"; see owner.h. Collective.
- * \return OK; ERR_ARG (an owner is not a rank), and what gr_owners_read() and METIS return: the same on all ranks;
+ * \return OK; ERR_ARG (an owner is not a rank), and errors of gr_owners_read() and METIS: the same on all ranks;
  *         ERR_PEER. */
 int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error);
 
@@ -91,8 +91,8 @@ struct gr_column_map {
     int32_t *local;  /* [count] a place, or the complement (~) of a place in the halo */
 };
 
-/** Make the map, and the halo of the graph: ask the ranks that had the columns of the owned rows in their slices for
- *  the owners. Collective. On failure both may be incomplete; the caller frees the map with gr_column_map_fini().
+/** Make the map and the halo of the graph: ask the ranks whose slices had the columns of the owned rows for the owners.
+ *  Collective. On failure both may be incomplete; the caller frees the map with gr_column_map_fini().
  * \param[in]  columns  [n_edges] global
  * \return OK; ERR_NOMEM, ERR_UNSUPPORTED: the same on all ranks; ERR_PEER. */
 int32_t gr_column_map_init(graft_graph *graph, const int64_t *columns, int64_t n_edges, struct gr_column_map *map,
@@ -121,15 +121,15 @@ int32_t gr_graph_send_edges(const graft_graph *graph, const int64_t *row_ptr, st
 /** A digest of the row pointers and columns of the rows of a slice; `rows` may be NULL. */
 uint32_t gr_slice_digest(const graft_csr *rows);
 
-/** Bits of `own` below: which arrays are of the library. Those may be sent and received where they lie; those of the
- *  host may not, for a transport that cannot cancel a message uses its memory after a failure. */
+/** Bits of `own` below: the arrays that belong to the library. The transport may use these arrays directly, but not
+ *  arrays of the host, because a transport that cannot cancel a message uses its memory after a failure. */
 enum { GR_OWN_FROM = 1, GR_OWN_TO = 2 };
 
 /** Redistribute rows of bytes; see graft_graphs.redistribute(). `args` is a complete struct. Collective.
  * \return OK; ERR_ARG, ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_graph_redistribute(graft_graph *graph, const graft_redistribution *args, int own, graft_error *error);
 
-/** Gather the sizes of all parts on all ranks. `part` is that of this graph, or derived from it. Collective.
+/** Gather the sizes of all parts on all ranks. `part` is the part of this graph, or derived from it. Collective.
  * \param[out] share  [n_ranks]
  * \return OK; ERR_PEER. */
 int32_t gr_graph_share(const graft_graph *graph, const struct gr_part *part, struct gr_share *share,

@@ -1,5 +1,5 @@
-/* What an epoch costs when groups of ranks share the columns of sums: the choice of parallel=auto. Rank 0 has the whole
- * graph.
+/* The choice of parallel=auto: predicts the cost of an epoch in which groups of ranks share the columns of sums. Rank 0
+ * has the whole graph.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -145,7 +145,7 @@ static int32_t count_cover_rows(const graft_context *context, struct cut_edges *
     return rc;
 }
 
-/* The rows that all parts send and receive become those of the cover. */
+/* Replace the rows that all parts send and receive by the rows of the cover. */
 static int32_t measure_covers(const graft_context *context, const struct gr_slice *whole, const int32_t *owner,
                               struct gr_partition_measure *measure, graft_error *error)
 {
@@ -201,9 +201,9 @@ static double group_bytes(const graft_graph *g, const struct gr_partition_measur
     return most;
 }
 
-/* Bytes of edges that all ranks send in one sum because each holds its own alone: option feature.graph. Each sends its
- * columns, values and lengths of rows to the others of its group. `held` are those inside the largest group in both
- * directions. */
+/* Bytes of edges that all ranks send in one sum if each rank holds only its own edges (option feature.graph). Each rank
+ * sends its columns, values and lengths of rows to the others of its group. `held` counts the edges inside the largest
+ * group in both directions. */
 static int64_t streamed_bytes(const graft_graph *g, const struct gr_slice *whole, int64_t cut, int32_t columns,
                               double held)
 {
@@ -216,8 +216,8 @@ static int64_t streamed_bytes(const graft_graph *g, const struct gr_slice *whole
     return (columns - 1) * (4 * g->n_linked + of_entry * (whole->rows->row_ptr[whole->rows->n_rows] - cut));
 }
 
-/* The transposes of an epoch. In each of the two of a sum, a rank sends its rows but for its own columns, and a message
- * to each other rank of its group. The price of a row is for both directions of all layers. */
+/* The transposes of an epoch. In each of the two transposes of a sum, a rank sends its rows except for its own columns,
+ * in a message to each other rank of its group. The price of a row is for both directions of all layers. */
 static double transpose_seconds(const graft_graph *g, const struct gr_partition_measure *measure,
                                 const struct gr_grid_costs *costs, const struct gr_grid_choice *choice)
 {
@@ -234,7 +234,7 @@ static double transpose_seconds(const graft_graph *g, const struct gr_partition_
            4 * (double)g->context->options.model.layers * (columns - 1) * costs->latency;
 }
 
-/* Of a group the ranks share the edges and the halo by columns, and the vertices by rows. */
+/* The ranks of a group divide the edges and the halo by columns, and the vertices by rows. */
 static struct gr_partition_cost cost_of_group(const struct gr_grid_costs *costs, int32_t columns)
 {
     struct gr_partition_cost cost = costs->of_rank;
@@ -262,7 +262,7 @@ static int32_t measure_choice(const graft_graph *g, const struct gr_slice *whole
     choice->halo_rows = measure.rows[GR_ROWS_LEAST];
     held = group_bytes(g, &measure);
     choice->streamed = streamed_bytes(g, whole, measure.cut, choice->columns, held);
-    if (choice->streamed > 0) held *= 2.0 / choice->columns; /* the own block, and two that are received */
+    if (choice->streamed > 0) held *= 2.0 / choice->columns; /* the own block, and two received blocks */
     choice->is_limited = limit > 0 && choice->columns > 1 && held > limit;
     choice->seconds =
         gr_partition_seconds(&measure, &cost) +
@@ -276,7 +276,7 @@ done:
 
 /* -- the choice --------------------------------------------------------------------------------------------------- */
 
-/* Vertices that have an edge from or to another one. */
+/* Vertices with an edge from or to another vertex. */
 static int32_t count_linked(graft_graph *g, const struct gr_slice *whole, graft_error *error)
 {
     uint8_t *is_linked = NULL;
@@ -319,8 +319,8 @@ static int32_t make_parts(graft_graph *g, const struct gr_grid_question *questio
     return question->meanwhile->call(question->meanwhile->arg, error);
 }
 
-/* Parts of one choice, and its prediction. For one column the ranks may have found owners together, from their slices,
- * which are better or worse than those of rank 0. */
+/* Parts of one choice, and its prediction. For one column the ranks may also have found owners jointly, from their
+ * slices, which are compared with the owners found by rank 0. */
 static int32_t predict_choice(graft_graph *g, const struct gr_grid_question *question, struct gr_grid_choice *choice,
                               int32_t *parts, struct gr_partition_choice *made, graft_error *error)
 {

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "comm/compare_options.h"
 
-/* The ranks with which this one has rows in common, and where the rows of each begin. */
+/* The ranks that share rows with this rank, and the first row of each. */
 static int32_t list_neighbours(graft_halo *h, graft_error *error)
 {
     const int64_t *in = h->rows.halo->start, *out = h->rows.links.send_start;
@@ -25,7 +25,7 @@ done:
     return rc;
 }
 
-/* What this rank alone allocates, and the buffer for the numbers of the vertices that it sends. */
+/* The local allocations, and the buffer for the numbers of the sent vertices. */
 static int32_t allocate_halo(graft_halo *h, int64_t **packed, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -142,7 +142,7 @@ static struct gr_team halo_team(const graft_halo *h)
 
 int32_t gr_halo_begin(graft_halo *h, const graft_halo_args *args, graft_error *error)
 {
-    /* Frames carry the number of the pass, so that ranks which are out of step find out. */
+    /* Frames carry the number of the pass, so that ranks out of step are detected. */
     const struct gr_halo_pass pass = { .direction = args->flags & GRAFT_HALO_SUM ? GR_BACKWARD : GR_FORWARD,
                                        .exact = (args->flags & GRAFT_HALO_EXACT) != 0,
                                        .stateless = 1,

@@ -18,7 +18,7 @@ struct graft_halo {
     int64_t            *receive_start, *send_start; /* [n_neighbours + 1] */
     struct gr_csr       matrix;                     /* made when it is asked for */
     int64_t             passes;                     /* begun */
-    int32_t             threads;                    /* of the pass that has begun */
+    int32_t             threads;                    /* the pass that has begun */
 };
 
 /** Collective. \return As graft_halos.create(). */
@@ -28,12 +28,12 @@ void    gr_halo_destroy(graft_halo *halo);
 /** Not collective. `info` is complete. */
 void gr_halo_info(const graft_halo *halo, graft_halo_info *info);
 
-/** The rows of this rank: first the columns of owned vertices, then those of the halo. Not collective. \return OK;
- *  ERR_UNSUPPORTED (more columns than an int32_t can number); ERR_NOMEM. */
+/** The rows of this rank: first the columns of owned vertices, then the columns of the halo. Not collective. \return
+ *  OK; ERR_UNSUPPORTED (more columns than an int32_t can number); ERR_NOMEM. */
 int32_t gr_halo_matrix(graft_halo *halo, const graft_csr **matrix, graft_error *error);
 
 /** One exchange; `args` is complete and checked, and so are args->owned and args->halo. Collective. \return OK;
- *  ERR_PEER, or with one rank the reason. */
+ *  ERR_PEER, or with one rank the original error. */
 int32_t gr_halo_begin(graft_halo *halo, const graft_halo_args *args, graft_error *error);
 int32_t gr_halo_end(graft_halo *halo, graft_error *error);
 

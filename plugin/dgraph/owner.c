@@ -1,4 +1,4 @@
-/* Which rank owns which vertex.
+/* The owners of vertices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/owner.h"
 #include "base/assert.h"
@@ -19,7 +19,7 @@ static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_er
     return GRAFT_OK;
 }
 
-/* Options of models and messages may differ from rank to rank until there is a trainer, so rank 0 says whether
+/* Options of models and messages may differ between ranks until a trainer is created, so rank 0 decides whether
  * parallel=auto compares. */
 static int32_t find_comparison(graft_graph *graph, graft_error *error)
 {
@@ -34,7 +34,7 @@ done:
     return rc;
 }
 
-/* Options `parallel` and `parallel.columns`. With parallel=auto one column, until the ways are compared. */
+/* Options `parallel` and `parallel.columns`. With parallel=auto one column, before the comparison. */
 static int32_t find_columns(graft_graph *graph, graft_error *error)
 {
     const struct gr_partition_options *options = &graph->context->options.partition;
@@ -71,8 +71,8 @@ int32_t gr_owner_parts(const graft_graph *graph)
     return is_dealt(graph) ? graph->comm->n_ranks / graph->columns : graph->comm->n_ranks;
 }
 
-/* Owners are parts so far. The ranks of a part get its vertices in turn, those that are trained apart from the others,
- * so that each has equally many of both. */
+/* Owners are parts so far. The ranks of a part get its vertices in turn, training vertices separately from other
+ * vertices, so that each rank has equal numbers of both. */
 static int32_t deal_parts(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
     const struct gr_slice rows = gr_owner_rows(graph, slice);
@@ -89,7 +89,7 @@ static int32_t deal_parts(graft_graph *graph, const graft_slice *slice, graft_er
     return gr_comm_agree(graph->comm, rc, error);
 }
 
-/* What the slices before that of this rank have, and what all have. */
+/* The totals of the slices before this rank's slice, and of all slices. */
 static void sum_shares(const graft_graph *graph, int64_t before[GR_SHARES], int64_t total[GR_SHARES])
 {
     for (int32_t p = 0; p < graph->comm->n_ranks; p++) {
@@ -112,7 +112,7 @@ struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice
     return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .train_mask = slice->train_mask };
 }
 
-/* The ranks improve the partition that they have, and say so. */
+/* The ranks refine the partition, and report it. */
 static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
     const struct gr_slice           rows = gr_owner_rows(graph, slice);
@@ -156,7 +156,7 @@ static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_p
     return GRAFT_OK;
 }
 
-/* The owners by a method. Where the ways to share columns are compared, those that are given stay. */
+/* Find the owners by a method. If parallel=auto compares ways to share columns, given owners stay. */
 static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                              graft_error *error)
 {

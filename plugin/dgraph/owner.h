@@ -1,11 +1,11 @@
-/* Which rank owns which vertex. All of this runs before any row is sent: of the graph only `first`, the array `owner`,
- * and n_slice and n_edges of the shares of all slices are set.
+/* The owners of vertices. These functions run before any row is sent: of the graph only `first`, the array `owner`, and
+ * n_slice and n_edges of the shares of all slices are set.
  *
  * owner.c       the owners of the host, and the methods for slices
  * choice.c      the whole graph on rank 0: METIS, or the best of all methods
  * owner_file.c  a partition in a file
- * grids.c       how many ranks share columns: parallel=auto
- * rates.c       how fast ranks compute
+ * grids.c       number of ranks that share columns: parallel=auto
+ * rates.c       speed of computation
  * root.c        routes from the slices to rank 0
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DGRAPH_OWNER_H
@@ -15,36 +15,36 @@
 #include "partition/choose.h"
 #include "partition/owners.h"
 
-/** How many parts the methods make: one for each rank, or for each group of ranks that gets its part dealt. */
+/** The number of parts: one for each rank, or for each group of ranks to which a part is dealt. */
 int32_t gr_owner_parts(const graft_graph *graph);
 
-/** The rows of this rank and which of them are trained on; an empty matrix if the rank has none. */
+/** The rows of this rank and its training mask; an empty matrix if the rank has no rows. */
 struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice);
 
-/** Partition the whole graph on rank 0 with METIS or AUTO, while the others wait; with parallel=auto also find how many
- *  ranks share columns, and then the method is any, or GIVEN for graph->owner. Collective. Describes the result in
- *  graph->partition and in the log of rank 0.
- * \return OK; what gr_partition_choose() returns, and ERR_OPTION: the same on all ranks; ERR_PEER. */
+/** Partition the whole graph on rank 0 with METIS or AUTO, while the others wait; with parallel=auto also find the
+ *  number of ranks that share columns; then the method is any, or GIVEN for graph->owner. Collective. Describes the
+ *  result in graph->partition and in the log of rank 0.
+ * \return OK; errors of gr_partition_choose(), and ERR_OPTION: the same on all ranks; ERR_PEER. */
 int32_t gr_owner_choose(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                         graft_error *error);
 
-/** gr_metis_check_size() of a graph with so many entries, by rank 0 while the others wait. For AUTO, of option
- *  partition or parallel, also whether its machine has the memory. Collective.
- * \return OK; what that returns; ERR_UNSUPPORTED (memory): the same on all ranks; ERR_PEER. */
+/** Rank 0 calls gr_metis_check_size() for a graph with this number of entries while the others wait. For AUTO, of
+ *  option partition or parallel, also checks whether its machine has the memory. Collective. \return OK; the same
+ *  error; ERR_UNSUPPORTED (memory): the same on all ranks; ERR_PEER. */
 int32_t gr_owner_check_whole(const graft_graph *graph, int64_t entries, enum gr_partition_method method,
                              graft_error *error);
 
-/** How fast a rank is with all of its threads. */
+/** The speed of a rank with all of its threads. */
 struct gr_owner_rates {
     double bytes_per_second;      /* that it sends to others */
     double element_seconds;       /* of a sum over neighbours: an edge in one column */
     double operations_per_second; /* of dense products */
 };
 
-/** Without a measurement of what it computes. */
+/** Assumed speeds of computation, without a measurement. */
 struct gr_owner_rates gr_owner_rates_assumed(const graft_context *context, double bytes_per_second);
-/** Measure what ranks compute, all at the same time: sums over a part of the slice, and a dense product. *rates gets
- *  the mean of all ranks; without edges it keeps what is assumed. Collective. \return OK; ERR_NOMEM, errors of modules:
+/** Measure the speed of all ranks at the same time: sums over a part of the slice, and a dense product. *rates gets the
+ *  mean of all ranks; without edges it keeps the assumed speeds. Collective. \return OK; ERR_NOMEM, errors of modules:
  *  the same on all ranks; ERR_PEER. */
 int32_t gr_owner_measure_rates(const graft_graph *graph, const graft_slice *slice, struct gr_owner_rates *rates,
                                graft_error *error);
@@ -55,12 +55,12 @@ int32_t gr_owner_measure_rates(const graft_graph *graph, const graft_slice *slic
 int32_t gr_owner_cost(const graft_context *context, const struct gr_owner_rates *rates, struct gr_partition_cost *cost,
                       graft_error *error);
 
-/** Why parallel=auto can share rows alone with these options; NULL: it compares all ways. */
+/** The reason why parallel=auto can only share rows with these options; NULL: it compares all ways. */
 const char *gr_grids_refusal(const graft_context *context);
 
 /** Memory for graph->choices: the divisors of the number of ranks. \return OK; ERR_NOMEM. */
 int32_t gr_grids_init(graft_graph *graph, graft_error *error);
-/** All ranks learn what rank 0 has chosen. Collective. \return OK; ERR_PEER. */
+/** Broadcast the choice of rank 0. Collective. \return OK; ERR_PEER. */
 int32_t gr_grids_share(graft_graph *graph, graft_error *error);
 
 /** Costs of one rank that shares no columns, and of a message. */
@@ -73,30 +73,29 @@ struct gr_grid_costs {
 /** The whole graph on rank 0. */
 struct gr_grid_question {
     const struct gr_slice      *whole;
-    const int32_t              *owner; /* [n_vertices] ranks, that are given or found by slices; NULL: neither */
+    const int32_t              *owner; /* [n_vertices] ranks that are given or found by slices; NULL without them */
     enum gr_partition_method    method;
     const struct gr_grid_costs *costs;
     const struct gr_meanwhile  *meanwhile;
 };
 
 /** Predict an epoch for each way, with the rows of minimum vertex covers between the parts. Fills graph->choices, and
- *  graph->columns with those of the fastest one that memory.limit allows; one column is always allowed. On rank 0.
+ *  sets graph->columns to the fastest choice that memory.limit allows; one column is always allowed. On rank 0.
  * \param[out] owner  [n_vertices] parts of the groups; not written if the method is GIVEN. May be question->owner,
  *                    which is read for one column only, the first choice.
- * \param[out] why    How they were found.
- * \return OK; ERR_NOMEM; what gr_partition_choose() returns. */
+ * \param[out] why    How owners were found. \return OK; ERR_NOMEM; errors of gr_partition_choose(). */
 int32_t gr_grids_choose(graft_graph *graph, const struct gr_grid_question *question, int32_t *owner,
                         struct gr_partition_choice *why, graft_error *error);
 
 /** Read the owners from a file on rank 0, if the file exists. Collective.
  * \param[out] identity  Of the graph.
  * \param[out] found     0: the file does not exist, and can be written.
- * \return OK; what gr_owners_read() and gr_owners_check_place() return: the same on all ranks; ERR_PEER. */
+ * \return OK; errors of gr_owners_read() and gr_owners_check_place(): the same on all ranks; ERR_PEER. */
 int32_t gr_owner_load(graft_graph *graph, const graft_slice *slice, const char *path,
                       struct gr_graph_identity *identity, int32_t *found, graft_error *error);
 
-/** Write the owners into a file on rank 0. Collective. \return OK; what gr_owners_write() returns: the same on all
- *  ranks; ERR_PEER. */
+/** Write the owners into a file on rank 0. Collective. \return OK; errors of gr_owners_write(): the same on all ranks;
+ *  ERR_PEER. */
 int32_t gr_owner_save(const graft_graph *graph, const char *path, const struct gr_graph_identity *identity,
                       graft_error *error);
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* The owners of all vertices on rank 0, and the route to it. */
+/* The owners of all vertices on rank 0, and the route to rank 0. */
 struct all_owners {
     struct gr_root root;
     int32_t       *owner; /* [n_vertices] on rank 0 */

@@ -1,4 +1,4 @@
-/* Parts of a graph over ranks: reordered, and of the first rows.
+/* Derived parts of a graph over ranks: reordered, or with the first rows only.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/part.h"
 #include "base/assert.h"

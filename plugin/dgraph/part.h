@@ -1,4 +1,5 @@
-/* Parts of a graph over ranks that are derived from another part: made symmetric, reordered, or of the first rows.
+/* Parts of a graph over ranks that are derived from another part: made symmetric, reordered, or with the first rows
+ * only.
  *
  * symmetrize.c   every edge in both directions      part.c   the others
  * SPDX-License-Identifier: Apache-2.0 */
@@ -8,7 +9,7 @@
 #include "dgraph/graph.h"
 #include "halo/links.h"
 
-/** A part with arrays of its own; the others are those of the part that it was derived from. Zeroed, it is empty. */
+/** A part with some arrays of its own; it shares the other arrays with its original. Zeroed, it is empty. */
 struct gr_made_part {
     struct gr_part part;
     struct gr_csr  local, remote;
@@ -23,32 +24,32 @@ void    gr_made_part_fini(const graft_context *context, struct gr_made_part *mad
 /** The bytes of its own arrays. */
 int64_t gr_made_part_bytes(const struct gr_made_part *made);
 
-/** The part of the graph with other values, those of the rows of this slice, which has the entries that the graph was
- *  made from; `made` has values of its own. On failure the caller frees them. Collective.
+/** The part of the graph with new values from the rows of this slice, which has the entries from which the graph was
+ *  created; `made` has its own values. On failure the caller frees them. Collective.
  * \param[in] rows  May be NULL.
  * \return OK; ERR_ARG (other numbers of entries), ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_graph_send_values(const graft_graph *graph, const graft_csr *rows, struct gr_made_part *made,
                              graft_error *error);
 
-/** Every edge in both directions, once, also edges between ranks. The value of (i, j) is the one that it had if the
- *  edge existed, else the value of (j, i). Rows are sorted by column. `made` has all arrays of its own. Collective.
+/** Every edge in both directions, once, also edges between ranks. An existing edge (i, j) keeps its value, a new one
+ *  has the value of (j, i). Rows are sorted by column. `made` shares no arrays. Collective.
  * \return OK; ERR_NOMEM, ERR_UNSUPPORTED (a rank would gather from more than INT32_MAX vertices): the same on all
  *         ranks; ERR_PEER. */
 int32_t gr_part_symmetrize(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
                            struct gr_made_part *made, graft_error *error);
-/** The bytes that this allocates at its peak, if the rank receives as many edges as it sends. */
+/** The peak of bytes allocated by gr_part_symmetrize(), if the rank receives as many edges as it sends. */
 int64_t gr_part_symmetrize_bytes(const struct gr_part *part);
 
 /** Each rank puts its vertices into an order: place i gets vertex order[i]. Rows are sorted by column, the halo by
- *  owner and new place. `made` has all arrays of its own. `links` are those of part->halo. Collective.
+ *  owner and new place. `made` shares no arrays. `links` belongs to part->halo. Collective.
  * \return OK; ERR_ARG (not a permutation), ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
                         struct gr_links *links, const int64_t *order, struct gr_made_part *made, graft_error *error);
-/** The bytes that this allocates at its peak. */
+/** The peak of bytes allocated by gr_part_reorder(). */
 int64_t gr_part_reorder_bytes(const struct gr_part *part);
 
-/** The first `n_rows` rows, whose local columns are among the first `n_cols` ones. The halo has the vertices that these
- *  rows gather from. The local matrix and all values are those of `part`. Not collective.
+/** The first `n_rows` rows, whose local columns are among the first `n_cols` columns. The halo has the vertices from
+ *  which these rows gather. The local matrix and all values are shared with `part`. Not collective.
  *  \return OK; ERR_NOMEM. */
 int32_t gr_part_first(const graft_context *context, const struct gr_part *part, int32_t n_ranks, int64_t n_rows,
                       int64_t n_cols, struct gr_made_part *made, graft_error *error);

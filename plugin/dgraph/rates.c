@@ -1,4 +1,4 @@
-/* How fast a rank sums over neighbours and multiplies dense matrices.
+/* Measures the speed of sums over neighbours and of dense products.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/clock.h"
@@ -14,8 +14,8 @@
  * per second. */
 static const double ELEMENT_SECONDS = 2e-10, OPERATIONS = 5e10;
 
-/* What is measured: sums of at most so many edges over as many rows of so many columns, which caches cannot hold; dense
- * products of such matrices; the fastest of a few. */
+/* Sizes of the measurement: sums of at most this many edges over as many rows of this many columns, which exceed the
+ * caches; dense products of such matrices; the fastest of a few tries. */
 enum { EDGES = 1 << 18, SOURCES = 1 << 16, COLUMNS = 32, ROWS = 1024, SIDE = 128, TRIES = 3 };
 
 struct gr_owner_rates gr_owner_rates_assumed(const graft_context *context, double bytes_per_second)
@@ -109,8 +109,8 @@ static int32_t probe_dense(const graft_graph *g, const struct probe *p, double *
     return rc;
 }
 
-/* Of this rank: sums[0] becomes the seconds of an element, if it has edges, and sums[1] 1 then; sums[2] operations per
- * second. */
+/* The measurements of this rank. With edges, sums[0] becomes the seconds of an element and sums[1] becomes 1; sums[2]
+ * becomes operations per second. */
 static int32_t probe_rates(const graft_graph *g, const struct probe *p, double sums[3], graft_error *error)
 {
     const double elements = (double)p->csr.row_ptr[p->csr.n_rows] * COLUMNS;

@@ -30,8 +30,8 @@ static int rows_move(const graft_graph *g)
     return moved > 0;
 }
 
-/* A strip as it is packed, and as it is received; NULL where rows lie so already in arrays of the library. Those
- * of the host are never lent to the transport, which may not be able to cancel a message. */
+/* A packed strip, and a received strip; NULL if arrays of the library already have this layout. The transport never
+ * gets arrays of the host, because it may not be able to cancel a message. */
 struct strip {
     int64_t bytes; /* of each row */
     char   *out, *in;
@@ -86,7 +86,7 @@ static int32_t redistribute_strip(const graft_graph *g, const graft_redistributi
     return rc;
 }
 
-/* Redistribute where every rank owns exactly the rows of its slice. */
+/* Redistribute if every rank owns exactly the rows of its slice. */
 static void copy_unmoved_rows(const graft_redistribution *args, int64_t rows)
 {
     if (args->from_stride == args->row_bytes && args->to_stride == args->row_bytes && rows > 0) {

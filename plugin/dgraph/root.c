@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 
-/* All items of this slice to rank 0, which receives those of each slice. */
+/* Route all items of each slice to rank 0. */
 static int32_t lay_root_route(const graft_graph *g, struct gr_route *route, int edges, graft_error *error)
 {
     const int32_t rc = gr_route_init(route, g->comm, error);

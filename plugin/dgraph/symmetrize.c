@@ -11,10 +11,10 @@
 struct reversed {
     struct gr_links links;
     struct gr_csr   turned;    /* the remote matrix transposed; its rows are sent to the owners of their vertices */
-    int64_t        *length;    /* [halo] edges of each row of it */
+    int64_t        *length;    /* [halo] edges of each row of the transposed matrix */
     int64_t        *length_in; /* [received rows] likewise */
     struct gr_route edges;
-    int32_t        *column; /* [received edges] which vertex of the other rank has the edge in its row */
+    int32_t        *column; /* [received edges] the vertex of the other rank whose row has the edge */
     char           *value;
 };
 
@@ -73,7 +73,7 @@ done:
     return rc;
 }
 
-/* The halo of both directions: the vertices that this rank gathers from, and those that gather from it. */
+/* The halo of both directions: vertices from which this rank gathers, and vertices that gather from this rank. */
 static int32_t join_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks,
                          const struct reversed *b, struct gr_made_part *made, graft_error *error)
 {

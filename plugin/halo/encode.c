@@ -12,10 +12,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Of so many rows the error of one is measured when it is sampled. */
+/* With sampling, the error of one of this many rows is measured. */
 enum { SAMPLE = 64 };
 
-/* -- how rows are written, and where ------------------------------------------------------------------------------ */
+/* -- form and place of rows ------------------------------------------------------------------------------ */
 
 struct gr_codec gr_messages_codec(const struct gr_messages *m, const struct gr_exchange_args *args)
 {
@@ -119,7 +119,7 @@ static int32_t rank_of(const struct gr_messages *m, enum gr_side side, int64_t r
     return low;
 }
 
-/* What both sides know a row by: sender, receiver, and its number among the rows between them. */
+/* The key of a row on both sides: sender, receiver, and its number among the rows between them. */
 static int64_t number_of(const struct gr_messages *m, enum gr_side side, int32_t q, int64_t row)
 {
     const int64_t n_ranks = m->comm->n_ranks, rank = m->comm->rank;
@@ -171,7 +171,7 @@ static double squares_of(const struct gr_messages *m, int64_t row)
     }
 }
 
-/* Note what adaptive widths depend on, of a row that fits a code. */
+/* Record range and squares of an encoded row, for adaptive widths. */
 static void trace_row(const struct gr_messages *m, const struct gr_codec *codec, int64_t row, const uint8_t *record)
 {
     const struct gr_row_widths *widths = m->widths;
@@ -211,7 +211,7 @@ void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t e
     }
 }
 
-/* The errors of rows to rank q that were measured. Rows that are sent raw besides have none. */
+/* The measured errors of rows to rank q. Rows that are also sent raw have none. */
 static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_stats *sent)
 {
     const int64_t *start = m->side[GR_SEND].rows.start;

@@ -1,4 +1,4 @@
-/* Where the encoded and the raw rows of a message lie; for messages.c, and for who decides on widths of rows.
+/* The places of encoded and raw rows of a message, for messages.c and the assignment of widths.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_HALO_ENCODE_H
 #define GR_HALO_ENCODE_H
@@ -8,13 +8,13 @@
 /** The codec of an exchange. */
 struct gr_codec gr_messages_codec(const struct gr_messages *messages, const struct gr_exchange_args *args);
 
-/** Set encoded_at and raw_at of a side: where the rows of each rank begin. */
+/** Set encoded_at and raw_at of a side, the offsets of the rows of each rank. */
 void gr_messages_lay_out(struct gr_messages *messages, enum gr_side side);
 
 /** Set widths->at of rows `width` elements wide. */
 void gr_row_widths_lay_out(const struct gr_row_widths *widths, const int64_t rows[GR_SIDES], int64_t width);
 
-/** Set messages->sent, when all rows are encoded. */
+/** Set messages->sent after all rows are encoded. */
 void gr_messages_count_sent(struct gr_messages *messages);
 
 /** Bytes of the raw rows to or from rank q. */

@@ -10,7 +10,7 @@ static struct gr_history *history_of(const struct gr_exchange *x)
     return x->layer != NULL && x->layer->is_stale ? &x->layer->history : NULL;
 }
 
-/* The widths of its rows; NULL: all alike. */
+/* The widths of its rows; NULL: all equal. */
 static const struct gr_row_widths *widths_of(const struct gr_exchange *x)
 {
     return x->layer != NULL && x->layer->is_adaptive ? &x->layer->bits.widths : NULL;

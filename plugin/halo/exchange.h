@@ -6,7 +6,8 @@
  *               (the caller does other work, and polls)
  *      end      wait, decode; or take stale rows
  *
- * Exchanges that are no step of their layer, those of an evaluation for example, leave what the layer keeps alone.
+ * Exchanges that are not steps of their layer, such as exchanges of an evaluation, do not change the data stored for
+ * the layer.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_HALO_EXCHANGE_H
 #define GR_HALO_EXCHANGE_H
@@ -16,29 +17,29 @@
 struct gr_exchange {
     struct gr_exchange_args args;
     struct gr_messages     *messages;
-    struct gr_halo_layer   *layer; /* NULL: it is no step of a layer, or nothing is kept of it */
+    struct gr_halo_layer   *layer; /* NULL: not a step of a layer, or no data are stored for the layer */
     struct gr_rank_rows     received;
     double                  smoothing;
     int                     synchronous; /* waits for its own rows, whatever option halo.staleness says */
-    int                     is_repeat;   /* its epoch has these rows already: nothing is sent */
+    int                     is_repeat;   /* the epoch already has these rows: nothing is sent */
     double                  settled_at;  /* when messages of the last epoch had arrived; 0: none were in flight */
     double                  sent_at;     /* when all messages were sent */
-    double                  received_at; /* when the rows to use were there */
+    double                  received_at; /* when the rows to use were available */
 };
 
-/** Begin. args, layer, messages, received, smoothing and synchronous are set, messages to those that all layers share.
- *  received.data may be written before the end. Allocates nothing. \return OK; ERR_PEER. */
+/** Begin. args, layer, messages, received, smoothing and synchronous are set; messages points to the messages that all
+ *  layers share. received.data may be written before the end. Allocates nothing. \return OK; ERR_PEER. */
 int32_t gr_exchange_begin(struct gr_exchange *exchange, struct gr_team team, graft_error *error);
 
-/** Send the rows, which have been computed for exchange->messages, and encoded, unless it is a repeat. \return OK;
- *  ERR_PEER; ERR_FORMAT (this rank alone: a row that fits no code, where that is refused). */
+/** Send the rows, which were computed for exchange->messages and encoded, unless the exchange is a repeat. \return OK;
+ *  ERR_PEER; ERR_FORMAT (this rank alone: a row without a code, if such rows are refused). */
 int32_t gr_exchange_send(struct gr_exchange *exchange, struct gr_team team, graft_error *error);
 
 /** Let messages move, between the sending and the end. *arrived: 1 if the end does not wait, else 0. \return OK;
- *  ERR_PEER, as the end returns it then. */
+ *  ERR_PEER, which the end then returns too. */
 int32_t gr_exchange_progress(struct gr_exchange *exchange, int32_t *arrived, graft_error *error);
 
-/** End. *rows are those to use: received.data, or others. \return OK; ERR_PEER. */
+/** End. *rows receives the rows to use: received.data, or others. \return OK; ERR_PEER. */
 int32_t gr_exchange_end(struct gr_exchange *exchange, struct gr_team team, const void **rows, graft_error *error);
 
 #endif

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/format.h"
 
-/* From so many elements of a row on, its code of 1 bit is that of a rotation. */
+/* The least number of elements of a row for which 1 bit means the rotated code. */
 enum { ROTATED_LEAST = 32 };
 
 struct gr_row_format gr_row_format_of(const graft_context *context)
@@ -21,8 +21,8 @@ struct gr_row_format gr_row_format_of(const graft_context *context)
     return f;
 }
 
-/* Random signs and Hadamard transforms of few elements are no uniformly random rotation, so decoded rows are biased: by
- * up to 8 % of the norm with 16 elements, 29 % with 8. */
+/* Random signs and Hadamard transforms of few elements are not a uniformly random rotation, so decoded rows are biased:
+ * by up to 8 % of the norm with 16 elements, 29 % with 8. */
 int32_t gr_row_format_code(const struct gr_row_format *f, enum gr_direction direction, int32_t bits, int64_t width)
 {
     if (bits == f->bits[direction] && f->code[direction] != 0) return f->code[direction];
@@ -30,8 +30,8 @@ int32_t gr_row_format_code(const struct gr_row_format *f, enum gr_direction dire
     return width < ROTATED_LEAST ? GRAFT_CODEC_MINMAX : GRAFT_CODEC_ROTATED;
 }
 
-/* The nearest level has half the error, but errors of the same sign each time add up in gradients, of which most
- * elements are small beside the largest; and with one bit all elements in the middle of a row would go to its ends. */
+/* Rounding to the nearest level halves the error. But errors of equal sign add up in gradients, where most elements are
+ * much smaller than the largest, and with one bit all elements in the middle of a row would be rounded to its ends. */
 int32_t gr_row_format_rounding(const struct gr_row_format *f, enum gr_direction direction, int32_t bits)
 {
     if (f->rounding[direction] != 0) return f->rounding[direction];

@@ -1,4 +1,4 @@
-/* Rows of the halo as they are.
+/* Exchanges of raw rows of the halo.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/halo.h"
 
@@ -59,7 +59,7 @@ done:
     return rc;
 }
 
-/* Messages and buffers, of this rank alone. */
+/* Messages and buffers of this rank. */
 static int32_t init_messages(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *r,
                              graft_error *error)
 {
@@ -116,7 +116,7 @@ void gr_halo_rows_weigh(struct gr_halo_rows *r, const struct gr_part *part)
 
 void gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *r)
 {
-    gr_halo_layers_fini(&r->layers); /* while the links are there, which messages in flight depend on */
+    gr_halo_layers_fini(&r->layers); /* before the links, on which messages in flight depend */
     gr_messages_fini(&r->messages);
     gr_links_fini(comm, &r->links);
     gr_free(comm->context, r->flow);
@@ -124,8 +124,7 @@ void gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *r)
     *r = (struct gr_halo_rows){ 0 };
 }
 
-/* Rows of the buffer of owned rows that are sent, or returned, from row `begin` on, and which of the owned rows each
- * of them is. */
+/* Rows of the buffer of sent or returned owned rows, from row `begin` on, and their numbers among the owned rows. */
 struct packing {
     graft_dense packed;
     graft_index index;
@@ -140,7 +139,7 @@ static struct packing packing_of(const struct gr_halo_rows *r, const void *buffe
                              { sizeof(graft_index), GRAFT_I32, end - begin, r->links.place + begin } };
 }
 
-/* Copy rows begin to end - 1 between the halo of a pass and rows of it without gaps. */
+/* Copy rows begin to end - 1 between the halo of a pass and an array without gaps. */
 static void copy_halo(const struct gr_halo_rows *r, void *packed, int64_t begin, int64_t end, int is_out)
 {
     const graft_dense *halo = &r->pass.halo;
@@ -153,7 +152,7 @@ static void copy_halo(const struct gr_halo_rows *r, void *packed, int64_t begin,
     }
 }
 
-/* Some of the rows to send: copied together, unless they lie so, and encoded by the same thread. */
+/* Some rows to send: gathered, unless they are contiguous, and encoded by the same thread. */
 static void pack_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     struct gr_halo_rows *r = arg;
@@ -170,7 +169,7 @@ static void pack_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
         gr_messages_encode(r->exchange.messages, omp_get_thread_num(), begin, end);
 }
 
-/* Messages are not polled meanwhile: those to send are not posted yet. */
+/* Messages are not polled meanwhile, because messages to send are not posted yet. */
 static void pack_sent(struct gr_halo_rows *r, struct gr_rank_rows sent, struct gr_team team)
 {
     struct gr_messages *messages = r->exchange.messages;

@@ -1,5 +1,5 @@
-/* Rows of the halo as they are, for attention and maxima, which need each of them and not sums; and what a rank
- * computes for them, added up at their owners.
+/* Exchanges of raw rows of the halo, for attention and maxima, which need single rows and not sums; and sums of a
+ * rank's results for halo rows at their owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_HALO_HALO_H
 #define GR_HALO_HALO_H
@@ -8,15 +8,15 @@
 #include "halo/links.h"
 
 /** One exchange. Forward, owned rows are sent to the ranks that have them in their halo, which receive them as rows of
- *  their halo; backward, rows of the halo are sent to their owners, and added to theirs in the order of ranks. The rows
- *  that are sent are read by the begin, and the others are written by the end. */
+ *  their halo; backward, rows of the halo are sent to their owners, which add them to their rows in the order of ranks.
+ *  The begin reads sent rows, and the end writes received rows. */
 struct gr_halo_pass {
     enum gr_direction direction;
-    int32_t           layer, exact;           /* exact: as they are, whatever the options say */
+    int32_t           layer, exact;           /* exact: unquantized, whatever the options say */
     int32_t           stateless, synchronous; /* outside training steps; waits for its own rows */
     int64_t           epoch;
     graft_dense       owned, halo; /* of one type and width */
-    int               is_own; /* rows of the halo are of the library, without gaps: sent and received where they lie */
+    int               is_own; /* rows of the halo belong to the library, without gaps: sent and received in place */
 };
 
 struct gr_halo_rows {
@@ -26,7 +26,7 @@ struct gr_halo_rows {
     void                 *buffer[GR_SIDES]; /* owned rows sent; rows of the halo, for passes that are not is_own */
     int64_t               capacity[GR_SIDES];
     struct gr_flow       *flow;     /* [n_ranks] */
-    struct gr_messages    messages; /* of exchanges for which their layer has none of its own */
+    struct gr_messages    messages; /* messages of exchanges whose layer has none of its own */
     struct gr_halo_layers layers;
     struct gr_exchange    exchange;
     struct gr_halo_pass   pass; /* of that exchange */
@@ -38,26 +38,27 @@ struct gr_halo_rows {
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
                           const int64_t *width, int32_t layers, struct gr_halo_rows *rows, graft_error *error);
-/** Compute the weights of rows for adaptive widths: forward, as if attention were even over each row of `part`;
- *  backward rows are added as they are. Not collective. */
+/** Compute the weights of rows for adaptive widths: forward, as if attention were uniform over each row of `part`;
+ *  backward, with weight 1. Not collective. */
 void    gr_halo_rows_weigh(struct gr_halo_rows *rows, const struct gr_part *part);
 void    gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *rows);
 
-/** Have buffers for passes of other widths and types. Not collective. \return OK; ERR_NOMEM. */
+/** Allocate buffers for passes of other widths and types. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_halo_rows_reserve(struct gr_halo_rows *rows, int64_t width, graft_dtype dtype, int is_own,
                              graft_error *error);
 
-/** Let a pass be over x, an array of the library: [n_owned x width] floats, and behind them the rows of the halo. */
+/** Let a pass use x, an array of the library: [n_owned x width] floats, followed by the rows of the halo. */
 void gr_halo_rows_place(const struct gr_halo_rows *rows, struct gr_halo_pass *pass, float *x, int64_t n_owned,
                         int64_t width);
 
-/** Begin: gather, encode and send the rows. Until the end, received rows are not touched, and
- *  gr_messages_poll(rows->exchange.messages) lets messages move. Allocates nothing. Collective. \return OK;
+/** Begin: gather, encode and send the rows. Until the end, received rows are not accessed, and
+ *  gr_messages_poll(rows->exchange.messages) lets messages progress. Allocates nothing. Collective. \return OK;
  *  ERR_PEER. */
 int32_t gr_halo_rows_begin(struct gr_halo_rows *rows, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error);
 
-/** End: wait for the rows, decode them, and put or add them where the pass says. Has no effect where none has begun.
+/** End: wait for the rows, decode them, and store or add them in the arrays of the pass. Has no effect if no pass has
+ *  begun.
  *  \return OK; ERR_PEER. */
 int32_t gr_halo_rows_end(struct gr_halo_rows *rows, struct gr_team team, graft_error *error);
 

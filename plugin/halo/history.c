@@ -48,7 +48,7 @@ int32_t gr_history_reserve(struct gr_history *h, int64_t width, graft_dtype dtyp
 
     if (h->width == width && h->dtype == dtype) return GRAFT_OK;
     gr_history_forget(h);
-    h->dtype = 0; /* until there is memory for it */
+    h->dtype = 0; /* until its memory is allocated */
     GR_TRY(gr_messages_reserve(&h->messages, h->n_rows, width, dtype, error));
     if (h->chunk_drift == NULL) GR_TRY(GR_NEW(context, h->chunk_drift, drift_count(h), error));
     if (bytes > h->capacity) {
@@ -101,7 +101,7 @@ static int is_next(int64_t epoch, int64_t before)
 struct store {
     struct gr_history *h;
     const void        *fresh;
-    int64_t            width; /* of this exchange, which may be less than there is memory for */
+    int64_t            width; /* of this exchange, which may be less than the allocated width */
     double             smoothing;
     int                measures_drift;
 };
@@ -111,7 +111,8 @@ static void store_floats(const struct store *s, int64_t begin, int64_t end, doub
     const float *fresh = s->fresh;
     float       *rows = s->h->rows;
     const float  old = (float)s->smoothing;
-    double       changes = 0, squares = 0; /* not in `drift`, which could overlap the rows for all the compiler knows */
+    double       changes = 0, squares = 0; /* not in `drift`, because the compiler must assume that `drift` overlaps the
+                                              rows */
 
     for (int64_t i = begin * s->width; i < end * s->width; i++) {
         const double change = s->measures_drift ? (double)fresh[i] - (double)rows[i] : 0;

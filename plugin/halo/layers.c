@@ -1,4 +1,4 @@
-/* What exchanges keep from epoch to epoch.
+/* Data of exchanges that are stored between epochs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/layers.h"
 
@@ -39,7 +39,7 @@ int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const 
     int32_t       rc = GRAFT_OK;
 
     GR_ASSERT(number >= 0 && number < layers->n_layers);
-    /* Without memory for them, they take the channels that they have on the other ranks. */
+    /* Without memory for layers, take the channels that they have on other ranks. */
     for (int d = 0; d < GR_DIRECTIONS && layers->layer == NULL && layers->is_stale; d++) gr_comm_channel(layers->comm);
     if (layers->layer == NULL) return GRAFT_OK;
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
@@ -59,7 +59,7 @@ int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const 
     return rc;
 }
 
-/* How many there are, added or not. */
+/* The number of layers, added or not. */
 static int32_t count_halo_layers(const struct gr_halo_layers *layers)
 {
     return layers->layer != NULL ? GR_DIRECTIONS * layers->n_layers : 0;

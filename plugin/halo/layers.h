@@ -1,4 +1,4 @@
-/* What exchanges keep from epoch to epoch, layer by layer and in each direction: adaptive widths, and stale rows.
+/* Data of exchanges that are stored between epochs, for each layer and direction: adaptive widths, and stale rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_HALO_LAYERS_H
 #define GR_HALO_LAYERS_H
@@ -25,41 +25,41 @@ struct gr_halo_layers {
     int32_t               adaptive[GR_DIRECTIONS], is_stale;
     double                smoothing;
     struct gr_halo_budget budget; /* of adaptive widths */
-    struct gr_halo_layer *layer;  /* [n_layers x GR_DIRECTIONS]; NULL if no option asks for them */
+    struct gr_halo_layer *layer;  /* [n_layers x GR_DIRECTIONS]; NULL if no option needs them */
 };
 
-/** Not collective, but all ranks call both in the same order, also when one of them has failed before. Neither has
- *  memory for rows. gr_halo_layers_fini() is due always. \return OK; ERR_NOMEM. */
+/** Not collective, but all ranks call both in the same order, also after a failure of a rank. Neither allocates memory
+ *  for rows. gr_halo_layers_fini() is always required. \return OK; ERR_NOMEM. */
 int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, int32_t n_layers,
                             struct gr_halo_layers *layers, graft_error *error);
 /** Add a layer in both directions. \param[in] start  [n_ranks + 1] of rows sent and received forward; they outlive the
  *  layers. */
 int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const int64_t *const start[GR_SIDES],
                            graft_error *error);
-/** Waits for messages in flight, so what they point at must be there still. */
+/** Waits for messages in flight, whose memory must still exist. */
 void    gr_halo_layers_fini(struct gr_halo_layers *layers);
 
-/** The layer in one direction; NULL if nothing is kept of it. */
+/** The layer in one direction; NULL if no data are stored for it. */
 struct gr_halo_layer *gr_halo_layers_find(const struct gr_halo_layers *layers, int32_t number,
                                           enum gr_direction direction);
 
-/** Have memory for rows of a layer in one direction; NULL needs none. Stale rows of another width are dropped. Not
+/** Allocate memory for rows of a layer in one direction; NULL needs none. Stale rows of another width are dropped. Not
  *  collective. \return OK; ERR_NOMEM. */
 int32_t gr_halo_layer_reserve(struct gr_halo_layer *layer, int64_t width, graft_dtype dtype, graft_error *error);
-/** In both directions; a layer that there is not needs none. */
+/** The same in both directions; a missing layer needs no memory. */
 int32_t gr_halo_layers_reserve(struct gr_halo_layers *layers, int32_t number, int64_t width, graft_dtype dtype,
                                graft_error *error);
 /** Bytes of that memory. */
 int64_t gr_halo_layers_need(const struct gr_halo_layers *layers, int32_t number, int64_t width, graft_dtype dtype);
-/** Bytes that they hold. */
+/** Bytes of all layers. */
 int64_t gr_halo_layers_bytes(const struct gr_halo_layers *layers);
 
-/** Drop all stale rows. Messages in flight are waited for. Not collective, but all ranks call it. */
+/** Drop all stale rows. Waits for messages in flight. Not collective, but all ranks call it. */
 void gr_halo_layers_forget(struct gr_halo_layers *layers);
-/** The same, and no adaptive widths are known any more. */
+/** The same, and forget adaptive widths. */
 void gr_halo_layers_reset(struct gr_halo_layers *layers);
 
-/** Add the seconds of their exchanges. */
+/** Add the seconds of the exchanges of all layers. */
 void gr_halo_layers_add_seconds(const struct gr_halo_layers *layers, double *wait, double *exchange);
 
 #endif

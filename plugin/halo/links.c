@@ -1,4 +1,4 @@
-/* Send lists: which owned vertices are in the halo of which rank.
+/* Send lists: the owned vertices in the halo of each rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/links.h"
 #include "base/assert.h"
@@ -39,7 +39,7 @@ done:
 
 int gr_links_are_valid(const struct gr_links *l, int32_t n_ranks, int32_t rank)
 {
-    /* What one rank has in its halo is what another one sends: the lists have the same form. */
+    /* The rows of the halo of one rank are rows sent by other ranks, so the lists have the same form. */
     const struct gr_halo sent = { l->send_start[n_ranks], l->send_start, l->place };
 
     return gr_halo_is_valid(&sent, n_ranks, rank);

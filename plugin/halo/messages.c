@@ -11,10 +11,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* What frames say of rows that have widths of their own. */
+/* The value in frames for rows with individual widths. */
 enum { MIXED_BITS = 0 };
 
-/* The parts of a message, each with a request: its frame, its rows, and raw rows where one fits no code. */
+/* The parts of a message, each with a request: its frame, its rows, and raw rows if a row has no code. */
 enum { PART_FRAME, PART_ROWS, PART_RAW, PARTS };
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ void gr_messages_fini(struct gr_messages *m)
     *m = (struct gr_messages){ 0 };
 }
 
-/* Have a block of so many bytes at least, whose contents do not matter. */
+/* Ensure a block of at least this many bytes, whose contents need not be kept. */
 static int32_t grow(const struct gr_messages *m, void **block, int64_t *capacity, int64_t bytes, graft_error *error)
 {
     void *larger;
@@ -167,7 +167,7 @@ void gr_messages_add_seconds(const struct gr_messages *m, double *wait, double *
 
 /* -- frames and requests ------------------------------------------------------------------------------------------ */
 
-/* What follows the frame of a message. */
+/* The parts after the frame of a message. */
 struct part {
     char    *data;
     uint64_t bytes;
@@ -178,7 +178,7 @@ static struct part raw_part(const struct gr_message_side *side, int32_t q)
     return (struct part){ (char *)side->rows.data + side->raw_at[q], (uint64_t)gr_message_raw_bytes(side, q) };
 }
 
-/* The rows of the message to or from rank q, in the form that the exchange has chosen for all. */
+/* The rows of the message to or from rank q, in the form of the exchange. */
 static struct part rows_part(const struct gr_messages *m, const struct gr_message_side *side, int32_t q)
 {
     if (!gr_messages_are_encoded(m)) return raw_part(side, q);
@@ -186,7 +186,7 @@ static struct part rows_part(const struct gr_messages *m, const struct gr_messag
                           (uint64_t)(side->encoded_at[q + 1] - side->encoded_at[q]) };
 }
 
-/* The rows that the receiver takes, which the CRC is of. */
+/* The rows that the receiver uses, over which the CRC is computed. */
 static struct part valid_part(const struct gr_messages *m, const struct gr_message_side *side, int32_t q)
 {
     return side->has_raw[q] ? raw_part(side, q) : rows_part(m, side, q);
@@ -216,7 +216,7 @@ static struct gr_frame frame_of(const struct gr_messages *m, const struct gr_mes
     return frame;
 }
 
-/* Those of the messages to receive come first, part by part: the first n of them are of frames. */
+/* Requests of messages to receive come first, part by part: the first n belong to frames. */
 static struct gr_request *request_of(const struct gr_messages *m, enum gr_side side, int part, int32_t i)
 {
     const int32_t first = side == GR_SEND ? PARTS * m->side[GR_RECEIVE].n : 0;
@@ -229,8 +229,8 @@ static int64_t request_count(const struct gr_messages *m)
     return PARTS * ((int64_t)m->side[GR_SEND].n + m->side[GR_RECEIVE].n);
 }
 
-/* Set the rows of a side, and list the ranks that have some of them. They begin behind this one, so that ranks do not
- * all send to the first one at once. */
+/* Set the rows of a side, and list the ranks that have some of these rows. The list begins after this rank, so that not
+ * all ranks send to rank 0 first. */
 static void set_side(struct gr_messages *m, enum gr_side s, struct gr_rank_rows rows)
 {
     const int32_t           n = m->comm->n_ranks;
@@ -349,7 +349,7 @@ void gr_messages_set_rows(struct gr_messages *m, struct gr_rank_rows sent)
     set_side(m, GR_SEND, sent);
 }
 
-/* Whether rows that fit no code may be sent raw. */
+/* Whether rows without a code may be sent raw. */
 static int32_t check_raw(const struct gr_messages *m, graft_error *error)
 {
     for (int32_t q = 0; q < m->comm->n_ranks && m->format.refuses; q++)
@@ -409,8 +409,8 @@ done:
     return rc;
 }
 
-/* Compare the received frames with those that this rank expects, before the rows behind them are looked at. A frame
- * tells whether raw rows follow. */
+/* Compare the received frames with the expected frames, before the rows are read. A frame states whether raw rows
+ * follow. */
 static int32_t check_frames(struct gr_messages *m, graft_error *error)
 {
     const struct gr_message_side *side = &m->side[GR_RECEIVE];

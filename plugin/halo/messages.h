@@ -1,7 +1,6 @@
-/* The messages of one exchange: one to and one from each rank that shares boundary vertices with this one. A message is
- * a frame and its rows, quantized or raw. Receives are posted first, rows are encoded by the threads that produce them,
- * sent, and waited for and decoded after other work. With 32 bits rows travel from where they are to where they are
- * wanted.
+/* The messages of one exchange: one to and one from each rank that shares boundary vertices with this rank. A message
+ * is a frame and its rows, quantized or raw. Receives are posted first, rows are encoded by the threads that produce
+ * them, sent, and waited for and decoded after other work. Unquantized rows are sent and received without copies.
  *
  * messages.c   frames, requests, CRCs      encode.c   rows and their records, and the quantization error
  * SPDX-License-Identifier: Apache-2.0 */
@@ -22,13 +21,13 @@ static inline enum gr_side gr_side_of(enum gr_direction direction, enum gr_side 
     return direction == GR_FORWARD ? side : side == GR_SEND ? GR_RECEIVE : GR_SEND;
 }
 
-/** Rows by the rank that they go to or come from, without gaps: those of rank q are start[q] to start[q + 1] - 1. */
+/** Rows by destination or source rank, without gaps: rank q has rows start[q] to start[q + 1] - 1. */
 struct gr_rank_rows {
     const int64_t *start; /* [n_ranks + 1] */
     void          *data;  /* [rows x width] */
 };
 
-/** Width in bits of every row of an exchange, 2 to 8, and where it begins among the bytes of all. */
+/** Width in bits of every row of an exchange, 2 to 8, and its offset among the bytes of all rows. */
 struct gr_row_widths {
     uint8_t *bits[GR_SIDES]; /* [rows] */
     int64_t *at[GR_SIDES];   /* [rows + 1] */
@@ -36,13 +35,13 @@ struct gr_row_widths {
     double  *squares; /* [rows sent] added to: the sum of the squares of its elements */
 };
 
-/** What all ranks of an exchange agree on. `semiring` and `flags` say what is computed from the rows; 0 where that is
- *  always the same. */
+/** The fields of an exchange that are equal on all ranks. `semiring` and `flags` describe the computation on the rows,
+ *  or are 0. */
 struct gr_exchange_args {
     int32_t           layer;
     enum gr_direction direction;
     int               exact;  /* rows are sent raw, whatever the options say */
-    int               second; /* of two exchanges of a layer, this one draws other random bits */
+    int               second; /* a second exchange of a layer, which draws other random bits */
     int64_t           epoch, width;
     graft_dtype       dtype; /* F32, F64 */
     graft_semiring    semiring;
@@ -52,7 +51,7 @@ struct gr_exchange_args {
 /** Rows sent to a rank, and their quantization error. */
 struct gr_send_stats {
     int64_t rows, bytes;    /* without the frames of messages */
-    int64_t raw, raw_bytes; /* of these rows, those sent again as they are, since one of their message fits no code */
+    int64_t raw, raw_bytes; /* rows sent again unquantized, because a row of their message has no code */
     int64_t sampled_rows;   /* rows whose error was measured, and the sums of: */
     double  nmse, expected;
 };
@@ -63,11 +62,11 @@ struct gr_message_side {
     char               *encoded;    /* the rows in a code; unused if they are sent raw */
     int64_t             capacity;   /* bytes of `encoded` */
     int64_t            *encoded_at; /* [n_ranks + 1] bytes before the encoded rows of each rank */
-    int64_t            *raw_at;     /* [n_ranks + 1] the same of raw rows */
-    int32_t             n;          /* messages, and of each: */
+    int64_t            *raw_at;     /* [n_ranks + 1] the same for raw rows */
+    int32_t             n;          /* number of messages, and for each message: */
     int32_t            *peer;       /* [n_ranks] */
     struct gr_frame    *frame;      /* [n_ranks] */
-    uint8_t            *has_raw;    /* [n_ranks] by rank: raw rows follow the encoded ones, of which one fits no code */
+    uint8_t            *has_raw;    /* [n_ranks] by rank: raw rows follow, because an encoded row has no code */
     const int64_t      *spare;      /* [n_ranks] bytes at the end of raw rows that do not travel; NULL: none */
 };
 
@@ -84,13 +83,13 @@ struct gr_messages {
     float                 *work;      /* [threads x gr_codec_work()] */
     float                 *row_error; /* [rows sent x 2] nmse and its expectation; negative: not measured */
     int64_t                work_floats, row_errors;
-    double                 wait_seconds;     /* in which this rank did nothing else */
-    double                 exchange_seconds; /* between sending the first message and the arrival of the last */
+    double                 wait_seconds;     /* seconds of only waiting */
+    double                 exchange_seconds; /* seconds from the first send to the arrival of the last message */
 
     /* The exchange that has begun: */
     struct gr_codec             codec;
     const struct gr_row_widths *widths; /* NULL: all rows have codec.bits */
-    struct gr_frame             head;   /* what its frames have in common */
+    struct gr_frame             head;   /* common fields of its frames */
     int                         frames_checked;
     int32_t                     n_sent;  /* messages, and: */
     int                         is_sent; /* all of them */
@@ -100,16 +99,16 @@ struct gr_messages {
     double                      send_began_at, sent_at, received_at;
 };
 
-/** Not collective, but all ranks call it in the same order, also when one of them has failed before: it takes the next
- *  channel of the comm even if it fails. gr_messages_fini() is due always.
- * \param[in] is_detached  The exchange may last longer than its rows: they are copied into buffers at 32 bits too, and
- *                         a row that fits no code is received as NaN, as there is no place for it raw.
+/** Not collective, but all ranks call it in the same order, also after a failure of a rank: it takes the next channel
+ *  of the comm even if it fails. gr_messages_fini() is always required.
+ * \param[in] is_detached  The exchange may outlive its rows: rows of 32 bits are copied into buffers too, and a row
+ *                         without a code is received as NaN, because it has no space for raw rows.
  * \return OK; ERR_NOMEM. */
 int32_t gr_messages_init(const graft_context *context, struct gr_comm *comm, int is_detached,
                          struct gr_messages *messages, graft_error *error);
 void    gr_messages_fini(struct gr_messages *messages);
 
-/** Have buffers for exchanges of rows[GR_SEND] and rows[GR_RECEIVE] rows, or the other way round. \return OK;
+/** Allocate buffers for exchanges of rows[GR_SEND] and rows[GR_RECEIVE] rows, or the other way round. \return OK;
  *  ERR_NOMEM. */
 int32_t gr_messages_reserve(struct gr_messages *messages, const int64_t rows[GR_SIDES], int64_t width,
                             graft_dtype dtype, graft_error *error);
@@ -119,9 +118,8 @@ int64_t gr_messages_need(const struct gr_messages *messages, const int64_t rows[
 /** Bytes that it holds. */
 int64_t gr_messages_bytes(const struct gr_messages *messages);
 
-/** Begin an exchange: post the receives. received.data is written by the end of gr_messages_decode(), unless that is
- *  given another place.
- * \param[in] widths  Of the rows at this width; NULL: all rows alike. They stay until the end.
+/** Begin an exchange: post the receives. gr_messages_decode() writes received.data, unless it gets another array.
+ * \param[in] widths  Widths of the rows; NULL: all equal. They stay until the end.
  * \return OK; ERR_PEER. */
 int32_t gr_messages_post(struct gr_messages *messages, const struct gr_exchange_args *args,
                          const struct gr_row_widths *widths, struct gr_rank_rows received, graft_error *error);
@@ -129,36 +127,36 @@ int32_t gr_messages_post(struct gr_messages *messages, const struct gr_exchange_
 /** Name the rows to send, before they are computed. They stay until the end, unless messages are detached. */
 void gr_messages_set_rows(struct gr_messages *messages, struct gr_rank_rows sent);
 
-/** Encode rows begin to end - 1: to be called for every row when it has been computed, by thread `thread` of a team
- *  that gr_messages_team() allows. Messages are the same for any number of threads. With raw rows it is not called. */
+/** Encode rows begin to end - 1. Required once for every row after its computation, unless rows are sent raw, by thread
+ *  `thread` of a team that gr_messages_team() allows. Messages are the same for any number of threads. */
 void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t end);
 int  gr_messages_are_encoded(const struct gr_messages *messages);
 
-/** The team, of no more threads than there is scratch memory for. */
+/** The team, limited to the number of threads with scratch memory. */
 struct gr_team gr_messages_team(const struct gr_messages *messages, struct gr_team team);
 
-/** Seal and send the messages that have not been sent yet to the ranks behind this one up to `peer`; rank 0 is behind
- *  the last one. Their rows have been encoded. Rows to other ranks may be computed afterwards.
- *  \return as gr_messages_send(), which is due for the others in any case. */
+/** Seal and send the unsent messages to the ranks after this rank up to `peer`; rank 0 follows the last rank. Their
+ *  rows have been encoded. Rows to other ranks may be computed afterwards. \return as gr_messages_send(), which is
+ *  always required for the other messages. */
 int32_t gr_messages_send_until(struct gr_messages *messages, int32_t peer, struct gr_team team, graft_error *error);
 
-/** Seal and send. \return OK; ERR_PEER; ERR_FORMAT (this rank alone: a row that fits no code, where that is
+/** Seal and send. \return OK; ERR_PEER; ERR_FORMAT (this rank alone: a row without a code, if such rows are
  *  refused). */
 int32_t gr_messages_send(struct gr_messages *messages, struct gr_team team, graft_error *error);
 
-/** Let messages move; for gr_team and graft_mxm_args. A failure is reported by gr_messages_wait(). */
+/** Let messages progress; for gr_team and graft_mxm_args. A failure is reported by gr_messages_wait(). */
 void gr_messages_poll(void *messages);
 
 /** Wait for all messages, at most as long as option halo.timeout says, and check them. \return OK; ERR_PEER. */
 int32_t gr_messages_wait(struct gr_messages *messages, struct gr_team team, graft_error *error);
 
-/** Decode the received rows into rows[rows x width]; raw rows are there already. \return OK; ERR_PEER. */
+/** Decode the received rows into rows[rows x width], unless they are raw and already there. \return OK; ERR_PEER. */
 int32_t gr_messages_decode(struct gr_messages *messages, void *rows, struct gr_team team, graft_error *error);
 
 /** Wait for messages in flight before their memory is freed. A failure ends the comm, and is not reported. */
 void gr_messages_drain(struct gr_messages *messages);
 
-/** Bytes of a row in a message of such an exchange. */
+/** Bytes of a row in a message of an exchange. */
 int64_t gr_messages_row_bytes(const struct gr_messages *messages, const struct gr_exchange_args *args);
 
 void gr_send_stats_add(struct gr_send_stats *sum, const struct gr_send_stats *sent);

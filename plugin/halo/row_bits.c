@@ -43,7 +43,7 @@ static void clear_sums(struct gr_row_bits *b, int64_t rows_sent)
     for (int64_t row = 0; row < rows_sent; row++) b->spread[row] = b->squares[row] = 0;
 }
 
-/* Move the sums of the last epoch to those of all earlier ones. */
+/* Add the sums of the last epoch to the sums of all earlier epochs. */
 static void add_epoch(struct gr_row_bits *b, int64_t rows_sent)
 {
     for (int64_t row = 0; row < rows_sent; row++) {

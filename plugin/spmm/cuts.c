@@ -65,7 +65,7 @@ static void count_edges(struct gr_cuts *c)
     }
 }
 
-/* The rows of a pair are in the order of the walk, so a row ends where its last edge was put. */
+/* The rows of a pair are in the order of the walk, so a row ends after its last placed edge. */
 static int32_t fill_edges(const graft_context *context, struct gr_cuts *c, graft_error *error)
 {
     const graft_csr *remote = &c->part->remote;
@@ -102,7 +102,7 @@ static int32_t cover_pair(const graft_context *context, struct gr_cuts *c, int32
     return gr_cover_find(context, &cut, kind, c->source_in + source, c->target_in + target, &size, error);
 }
 
-/* The covers of all pairs, each found by one thread. They can fail only for lack of memory. */
+/* The covers of all pairs, each found by one thread. The search can fail only for lack of memory. */
 static int32_t cover_all_pairs(const graft_context *context, struct gr_cuts *c, enum gr_cover_kind kind,
                                graft_error *error)
 {
@@ -164,7 +164,7 @@ void gr_cuts_restore(struct gr_cuts *c, const uint8_t *source_in)
         for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
             const struct gr_cut_edge edge = gr_cut_step(c, row, e);
 
-            if (!c->source_in[edge.source]) c->target_in[edge.target] = 1; /* which serves it, and nothing else does */
+            if (!c->source_in[edge.source]) c->target_in[edge.target] = 1; /* the only row that serves the edge */
         }
     }
 }

@@ -1,4 +1,4 @@
-/* What a plan does, rank by rank.
+/* A table of a plan, rank by rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "spmm/plan.h"
@@ -59,7 +59,7 @@ static void rank_line(struct gr_text *text, const char *name, const graft_plan_i
                 (double)i->bytes / 1e6);
 }
 
-/* What the calling rank sent, and its quantization error. */
+/* The rows that the calling rank sent, and their quantization error. */
 static void sent_lines(struct gr_text *text, const graft_plan_info *i)
 {
     gr_text_add(text, "%.3f MB of rows sent by this rank in all products", (double)i->bytes_sent * 1e-6);

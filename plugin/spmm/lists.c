@@ -1,5 +1,5 @@
-/* The matrices S and R of a plan, from the covers. The receiver of rows decides on them, and notifies their senders of
- * the entries of S.
+/* The matrices S and R of a plan, from the covers. The receiver chooses the rows, and sends the senders the entries of
+ * S.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dtype.h"
@@ -17,13 +17,13 @@ struct amount {
 struct lists {
     graft_plan     *plan;
     struct gr_cuts *cuts;
-    struct amount  *asked, *asking; /* [n_ranks] of each rank by this one, and the other way */
+    struct amount  *asked, *asking; /* [n_ranks] asked by this rank of each rank, and the other way */
     int64_t        *asked_start;    /* [n_ranks + 1] the entries asked of each rank, and: */
     int64_t        *asking_start;   /* [n_ranks + 1] asked by each rank */
     int32_t        *row_of_source;  /* [halo] the row to receive for it, if it is in the cover */
     int32_t        *row_of_target;  /* [targets] the same */
     int32_t        *entries;        /* [rows received] of each */
-    int64_t        *begin;          /* [rows received + 1] where the entries of each begin in: */
+    int64_t        *begin;          /* [rows received + 1] offsets of the entries of each in: */
     int32_t        *place;          /* among the vertices of the other rank */
     char           *value;
     int64_t        *row_ptr;     /* [rows + 1] of R */
@@ -63,7 +63,7 @@ static int32_t number_rows(struct lists *l, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Count the entries of each row to receive, and those of R. */
+/* Count the entries of each row to receive, and of R. */
 static void count_entries(struct lists *l)
 {
     struct gr_cuts  *c = l->cuts;
@@ -116,7 +116,7 @@ static void put_one(struct gr_csr *csr, int64_t entry, graft_dtype type)
     if (type == GRAFT_F64) ((double *)csr->values)[entry] = 1;
 }
 
-/* Ask for an entry of the row to receive for a target; l->entries counts down those still missing. Returns whether it
+/* Ask for an entry of the row to receive for a target; l->entries counts down the missing entries. Returns whether it
  * is the first one. */
 static int ask_entry(struct lists *l, const struct gr_cut_edge *edge)
 {
@@ -199,7 +199,7 @@ done:
     return rc;
 }
 
-/* Send each rank the entries of the rows that it is to send: they are its S. */
+/* Send each rank the entries of its rows to send, which form its S. */
 static int32_t send_entries(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
 {
     struct gr_comm *comm = l->plan->comm;
@@ -218,7 +218,7 @@ done:
     return rc;
 }
 
-/* A matrix that takes over the arrays of csr, which is empty then. */
+/* A matrix that takes over the arrays of csr, which is then empty. */
 static int32_t wrap_csr(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
 {
     const int32_t rc = gr_matrix_create(context, &csr->view, matrix, error);
@@ -260,7 +260,7 @@ int32_t gr_lists_values(graft_plan *plan, struct gr_cuts *cuts, void *sent, void
     if (rc == GRAFT_OK) rc = allocate_asked(&lists, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_ASSERT(memcmp(lists.row_ptr, r->row_ptr, (uint64_t)(r->n_rows + 1) * sizeof *r->row_ptr) == 0);
-    fill_lists(&lists, &receive); /* the same columns once more */
+    fill_lists(&lists, &receive); /* a second copy of the columns */
     for (int32_t q = 0; q <= plan->comm->n_ranks; q++) lists.asking_start[q] = s->row_ptr[plan->rows[GR_SEND].start[q]];
     rc = gr_comm_alltoallv(plan->comm, lists.value, lists.asked_start, sent, lists.asking_start,
                            gr_dtype_bytes(plan->value_type), error);

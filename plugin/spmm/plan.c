@@ -41,7 +41,7 @@ static int32_t allocate_plan(graft_plan *plan, graft_error *error)
     const int64_t n_ranks = plan->comm->n_ranks;
     int32_t       rc = GRAFT_OK;
 
-    /* First of all: it takes a channel, and where memory fails on one rank the others have taken theirs. */
+    /* This comes first, because it takes a channel, also if memory fails on another rank. */
     GR_TRY(gr_messages_init(plan->context, plan->comm, 0, &plan->messages, error));
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY(GR_NEW(plan->context, plan->rows[side].start, n_ranks + 1, error));
@@ -74,7 +74,7 @@ int32_t gr_plan_add_layer(graft_plan *plan, int32_t layer, graft_error *error)
     return gr_halo_layers_add(&plan->layers, layer, start, error);
 }
 
-/* All layers, or none so far; and memory for them. */
+/* Add all layers, or none yet, and allocate their memory. */
 static int32_t init_plan_layers(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     int32_t rc = gr_halo_layers_init(plan->context, plan->comm, wish->layers, &plan->layers, error);
@@ -121,7 +121,7 @@ done:
     return rc;
 }
 
-/* What this rank alone has to do when the lists are there. */
+/* The local work after the lists. */
 static int32_t complete_plan(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     graft_context           *context = plan->context;
@@ -180,7 +180,7 @@ static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, gra
     return gr_comm_allgather(plan->comm, &mine, sizeof mine, plan->flow, error);
 }
 
-/* What this rank alone has to do before the lists. */
+/* The local work before the lists. */
 static int32_t find_covers(graft_plan *plan, struct gr_cuts *cuts, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -246,7 +246,7 @@ static int starts_are_valid(const int64_t *start, int32_t n_ranks, int32_t rank)
     return 1;
 }
 
-/* A matrix that there is not has any shape. */
+/* A missing matrix has any shape. */
 static int has_shape(const graft_matrix *matrix, int64_t n_rows, int64_t n_cols)
 {
     return matrix == NULL || (matrix->csr.n_rows == n_rows && matrix->csr.n_cols == n_cols);
@@ -269,7 +269,7 @@ void gr_plan_destroy(graft_plan *plan)
 {
     if (plan == NULL) return;
     if (plan->product.begun) gr_comm_abandon(plan->comm, "a plan was destroyed between begin and end");
-    gr_halo_layers_fini(&plan->layers); /* while the lists of rows are there, which messages in flight depend on */
+    gr_halo_layers_fini(&plan->layers); /* before the lists of rows, on which messages in flight depend */
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
         gr_matrix_destroy(plan->matrices[d].local);
         gr_matrix_destroy(plan->matrices[d].sent);

@@ -1,15 +1,15 @@
-/* The plan of a distributed product: which rows ranks exchange, and the matrices that compute and use them.
+/* The plan of a distributed product: the rows that ranks exchange, and the matrices that compute and use them.
  *
  *      forward     rows sent = S x        out = A_local x,   then  out (+)= R rows received
  *      backward    rows sent = R^T x      out = A_local^T x, then  out  += S^T rows received
  *
- * S has a row for each row to send: the entry 1 of its vertex for a raw row, the cut edges that it sums for a
- * pre-aggregated one. R has a column for each row to receive: the cut edges that a raw row serves, or the entry 1 of
- * the row that a pre-aggregated one belongs to. The backward (transposed) product sends the same rows the other way.
+ * S has a row for each row to send: the entry 1 of its vertex for a raw row, or the summed cut edges for a
+ * pre-aggregated row. R has a column for each row to receive: the cut edges that a raw row serves, or the entry 1 of
+ * the target of a pre-aggregated row. The backward (transposed) product sends the same rows the other way.
  *
  * plan.c   create, from cuts and lists      cuts.c   the cut edges pair by pair, and their covers
  * lists.c  S and R                          spmm.c   begin and end a product
- * values.c other values of the edges
+ * values.c new values of the edges
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SPMM_PLAN_H
 #define GR_SPMM_PLAN_H
@@ -21,13 +21,13 @@
 #include "halo/links.h"
 #include "kernel/kernel.h"
 
-/** The cut edges of a rank, grouped by the rank q that owns their sources. Targets are the rows that have such an edge,
+/** The cut edges of a rank, grouped by the rank q that owns their sources. Targets are the rows with an edge from q,
  *  counted for each q; sources are the vertices of the halo. The arrays are in the order of the edges of part->remote,
- *  so that a walk through these needs one cursor for each q; see gr_cut_step(). */
+ *  so that a walk through the edges needs one cursor for each q; see gr_cut_step(). */
 struct gr_cuts {
     const struct gr_part *part;
     int32_t               n_ranks;
-    int64_t               n_sources;    /* vertices of the halo that have an edge */
+    int64_t               n_sources;    /* vertices of the halo with an edge */
     int32_t              *owner;        /* [halo] q of each vertex of the halo */
     int64_t              *edge_start;   /* [n_ranks + 1] */
     int64_t              *target_start; /* [n_ranks + 1] */
@@ -35,17 +35,17 @@ struct gr_cuts {
     int32_t              *source;       /* [edges] among the halo of q */
     uint8_t              *source_in;    /* [halo] in the cover */
     uint8_t              *target_in;    /* [targets] */
-    int64_t              *last_row;     /* [n_ranks] of the walk: the last row that has an edge from q, and: */
+    int64_t              *last_row;     /* [n_ranks] state of the walk: the last row with an edge from q, and: */
     int64_t              *target;       /* [n_ranks] its number among all targets */
 };
 
-/** Where a walk is: at entry `entry` of part->remote. */
+/** The position of a walk: entry `entry` of part->remote. */
 struct gr_cut_edge {
     int64_t row, entry;
     int64_t source; /* in the halo */
     int64_t target; /* among all targets */
     int32_t rank;   /* q */
-    int     is_new; /* the first of its target */
+    int     is_new; /* the first edge of its target */
 };
 
 /** Begin a walk through all cut edges by rows. */
@@ -54,18 +54,19 @@ void gr_cut_walk(struct gr_cuts *cuts);
 /** The cut edge that is entry `entry` of row `row`; to be called for each, in order. */
 struct gr_cut_edge gr_cut_step(struct gr_cuts *cuts, int64_t row, int64_t entry);
 
-/** Group the cut edges, without covers yet. Not collective. gr_cuts_fini() is due always. \return OK; ERR_NOMEM. */
+/** Group the cut edges, without covers yet. Not collective. gr_cuts_fini() is always required. \return OK;
+ *  ERR_NOMEM. */
 int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct gr_cuts *cuts,
                      graft_error *error);
 void    gr_cuts_fini(const graft_context *context, struct gr_cuts *cuts);
 
-/** Which covers option halo.cover asks for. */
+/** The kind of cover in option halo.cover. */
 enum gr_cover_kind gr_cover_choice(const graft_context *context);
 
 /** Find the cover of each pair of ranks. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *cuts, graft_error *error);
 
-/** Instead of find(): the covers of a plan that was made before, by its sources in them. */
+/** Instead of find(): take the covers of an existing plan from its sources in the covers. */
 void gr_cuts_restore(struct gr_cuts *cuts, const uint8_t *source_in);
 
 /** Rows sent or received in the forward product, by rank. */
@@ -103,7 +104,7 @@ struct graft_plan {
     const struct gr_part   *part;
     graft_dtype             value_type;
     enum gr_cover_kind      cover;
-    struct gr_messages      messages; /* of products for which their layer has none of its own */
+    struct gr_messages      messages; /* messages of products whose layer has none of its own */
     struct gr_halo_layers   layers;
     struct gr_plan_rows     rows[GR_SIDES];
     struct gr_plan_matrices matrices[GR_DIRECTIONS];
@@ -116,46 +117,45 @@ struct graft_plan {
     struct gr_send_stats    sent; /* in all products, by this rank */
 };
 
-/** What a plan is created for. */
+/** The parameters of a plan. */
 struct gr_plan_wish {
     int         transposed;
     int64_t     width;
     graft_dtype dtype;       /* F32 or F64 */
-    int32_t     layers;      /* of the caller's model, 1 at least */
-    int         has_layers;  /* all of them are added now; else see gr_plan_add_layer() */
+    int32_t     layers;      /* layers of the caller's model, at least 1 */
+    int         has_layers;  /* all layers are added now; else see gr_plan_add_layer() */
     int         is_revalued; /* values of the edges may change; see gr_plan_values_begin() */
 };
 
 /** Make a plan. Collective.
- * \param[in] graph  Referenced by the plan; or NULL: then `comm` and `part`, with all it points to, outlive it.
+ * \param[in] graph  Referenced by the plan; or NULL: then `comm` and `part`, with its arrays, outlive the plan.
  * \return As graft_aggregate.create(). */
 int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struct gr_part *part, graft_graph *graph,
                        const struct gr_plan_wish *wish, graft_plan **plan, graft_error *error);
 void    gr_plan_destroy(graft_plan *plan);
 
-/** Whether rows by rank rise from 0, none of them are of this rank, and all matrices have the shapes above. Returns 1
- *  or 0. O(ranks), no messages. */
+/** Whether rows by rank rise from 0, this rank has none of them, and all matrices have the shapes above. Returns 1 or
+ *  0. O(ranks), no messages. */
 int gr_plan_is_valid(const graft_plan *plan);
 
 /** Make S, R and the rows of both sides from the covers. Collective. \return as create(). */
 int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error);
 
-/** The values of S and R, where part->remote of the cuts has other ones: `sent` and `received`. Collective. \return OK;
+/** The values of S and R, `sent` and `received`, for new values of part->remote of the cuts. Collective. \return OK;
  *  ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_lists_values(graft_plan *plan, struct gr_cuts *cuts, void *sent, void *received, graft_error *error);
 
-/** Other values of the matrices of a plan, beside those in use. Zeroed, there are none. */
+/** New values of the matrices of a plan, not yet in use. Zeroed, it is empty. */
 struct gr_plan_values {
     void *sent, *received;                        /* of the forward product */
     void *back_local, *back_sent, *back_received; /* of the transposed one */
 };
 
-/** Make the values of all matrices but the local one from a part with other values, whose entries (or the first rows of
- *  it) are those of plan->part. Collective. fini() is due always. \return OK; ERR_NOMEM: the same on all ranks;
- *  ERR_PEER. */
+/** Compute the values of all matrices except the local one from a part with new values, whose entries (or first rows)
+ *  equal plan->part. Collective. fini() is always required. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_plan_values_begin(graft_plan *plan, const struct gr_part *part, struct gr_plan_values *values,
                              graft_error *error);
-/** Take them into use, when plan->part has its new values. Cannot fail. */
+/** Use the new values, after plan->part has its new values. Cannot fail. */
 void    gr_plan_values_end(graft_plan *plan, struct gr_plan_values *values);
 void    gr_plan_values_fini(const graft_plan *plan, struct gr_plan_values *values);
 
@@ -163,27 +163,28 @@ void    gr_plan_values_fini(const graft_plan *plan, struct gr_plan_values *value
 int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
                             graft_error *error);
 
-/** Let exchanges of a layer keep stale rows and adaptive widths, if options ask for them. Not collective, but all ranks
- *  call it in the same order, also when one of them has failed before. \return OK; ERR_NOMEM. */
+/** Let exchanges of a layer store stale rows and adaptive widths, if options need them. Not collective, but all ranks
+ *  call it in the same order, also after a failure of a rank. \return OK; ERR_NOMEM. */
 int32_t gr_plan_add_layer(graft_plan *plan, int32_t layer, graft_error *error);
 
-/** Have buffers for products of so many columns, and for what is kept of a layer; -1: of none. Not collective.
+/** Allocate buffers for products of this many columns, and for the stored data of a layer; -1: no layer. Not
+ *  collective.
  * \return OK; ERR_NOMEM. */
 int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error);
 
-/** Bytes that the plan holds now, beside the graph and what kernels prepared. */
+/** Bytes of the plan now, without the graph and data prepared by kernels. */
 int64_t gr_plan_bytes(const graft_plan *plan);
 
 /** A product; see graft_aggregate.begin(). `args` is complete, and so are args->x and args->out. */
 int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
 int32_t gr_spmm_end(graft_plan *plan, graft_error *error);
 
-/** The same without the local products, out (+)= A_local x and out += R rows, which the caller does: after send(), and
- *  with the rows that receive() gives. They stay until the next product. */
+/** The same without the local products, out (+)= A_local x and out += R rows, which the caller computes: after send(),
+ *  and with the rows from receive(), which stay until the next product. */
 int32_t gr_spmm_send(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
 int32_t gr_spmm_receive(graft_plan *plan, const void **rows, graft_error *error);
 
-/** Counts of one rank, or with -1 of all. \return OK; ERR_ARG. */
+/** Counts of one rank, or with -1 of all ranks. \return OK; ERR_ARG. */
 int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error);
 void    gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity);
 

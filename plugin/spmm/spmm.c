@@ -15,13 +15,13 @@ static enum gr_direction direction_of(const graft_aggregate_args *a)
     return a->flags & GRAFT_AGGREGATE_TRANSPOSE ? GR_BACKWARD : GR_FORWARD;
 }
 
-/* Whether the product is no step of its layer. */
+/* Whether the product is not a step of its layer. */
 static int is_stateless(const graft_aggregate_args *a)
 {
     return (a->flags & (GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_EXACT)) != 0;
 }
 
-/* Whether a step is one of a layer that the plan has, and a sum if it is to use stale rows. */
+/* Check that a step has a layer of the plan, and is a sum if it uses stale rows. */
 static int32_t check_layer(const graft_plan *plan, const graft_aggregate_args *a, graft_error *error)
 {
     const struct gr_halo_layers *layers = &plan->layers;
@@ -41,7 +41,7 @@ static int32_t check_layer(const graft_plan *plan, const graft_aggregate_args *a
     return GRAFT_OK;
 }
 
-/* Whether the flags and the semiring are something that this plan can do. */
+/* Check that the plan supports the flags and the semiring. */
 static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a, graft_error *error)
 {
     const enum gr_direction direction = direction_of(a);
@@ -69,7 +69,7 @@ static int32_t check_kind(const graft_plan *plan, const graft_aggregate_args *a,
     return check_layer(plan, a, error);
 }
 
-/* Mask and epilogue, by the checks of the local product. */
+/* Check mask and epilogue as the local product does. */
 static int32_t check_masked(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
 {
     const graft_mxm_args local = { .size = sizeof local,
@@ -114,7 +114,7 @@ done:
     return rc;
 }
 
-/* What is wrong is reported by this rank alone, before anything is sent. */
+/* Errors are returned on this rank only, before anything is sent. */
 static int32_t check_begin(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
 {
     int64_t left;
@@ -134,7 +134,7 @@ static struct gr_team plan_team(const graft_plan *plan)
                              .times = plan->product.args.times };
 }
 
-/* The rows that the product sends, or receives. */
+/* The numbers of rows that the product sends, or receives. */
 static struct gr_rank_rows rows_of(const graft_plan *plan, enum gr_side side)
 {
     const struct gr_plan_rows *rows = &plan->rows[gr_side_of(plan->product.direction, side)];
@@ -142,7 +142,7 @@ static struct gr_rank_rows rows_of(const graft_plan *plan, enum gr_side side)
     return (struct gr_rank_rows){ rows->start, rows->buffer };
 }
 
-/* Such rows as a matrix, which has the type of `out`. */
+/* Sent or received rows as a matrix, with the type of `out`. */
 static graft_dense matrix_of(const graft_plan *plan, struct gr_rank_rows rows)
 {
     const graft_dense *out = &plan->product.out;
@@ -170,7 +170,7 @@ static void keep_masked(graft_plan *plan, const graft_aggregate_args *args)
     p->epilogue.residual = &p->residual;
 }
 
-/* What is known of the product and its exchange before anything is sent. */
+/* Set the fields of the product and its exchange before anything is sent. */
 static void set_product(graft_plan *plan, const graft_aggregate_args *args)
 {
     struct gr_spmm         *p = &plan->product;
@@ -243,14 +243,14 @@ static void count_sent(graft_plan *plan)
         gr_send_stats_add(&plan->sent, &plan->product.exchange.messages->sent[q]);
 }
 
-/* Whether the product has rows of other ranks to add, and not only those of this one. */
+/* Whether the product adds rows of other ranks. */
 static int has_received(const struct gr_spmm *p, const graft_plan *plan)
 {
     return p->exchange.received.start[plan->comm->n_ranks] > 0;
 }
 
-/* out (+)= A_local x, or A_local^T x, while messages move. An epilogue is for the whole sum: if there is more of it,
- * only its residual is added here, because then the residual of the other part is what is in `out`. */
+/* out (+)= A_local x, or A_local^T x, while messages move. An epilogue applies to the whole sum: if another part
+ * follows, only the residual is added here, because the other part then uses `out` as its residual. */
 static int32_t multiply_local(graft_plan *plan, graft_error *error)
 {
     const struct gr_spmm *p = &plan->product;

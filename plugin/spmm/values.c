@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "spmm/plan.h"
 
-/* Allocate new values for a matrix, and fill them with those of `original`, transposed, if that is given. A NULL matrix
+/* Allocate new values for a matrix, and fill them with the values of `original`, transposed, if given. A NULL matrix
  * needs none. */
 static int32_t new_values(const graft_plan *plan, const graft_matrix *matrix, const graft_csr *original, void **values,
                           graft_error *error)
@@ -20,7 +20,7 @@ static int32_t new_values(const graft_plan *plan, const graft_matrix *matrix, co
     return gr_csr_transpose_values(plan->context, original, &matrix->csr, made, error);
 }
 
-/* Compute the values of the backward matrices, the transposes of the forward ones. */
+/* Compute the values of the backward matrices, which are transposes of the forward matrices. */
 static int32_t turn_plan_values(const graft_plan *plan, const struct gr_part *part, struct gr_plan_values *v,
                                 graft_error *error)
 {
