@@ -39,12 +39,23 @@ GRAFT_EXTERN_C_BEGIN
  *                     constants (Fey et al. 2021, GNNAutoScale). The loss covers the training vertices of the batch; a
  *                     batch without training vertices makes no step. Tables with a row of each vertex and layer,
  *                     encoded by option hec.codec, are filled by an exact forward pass without dropout: before the
- *                     first batch, and after update(), state_set() and steps that are undone. They are not part of the
- *                     state, so resumed training has other bits than uninterrupted training. If a row has no code,
- *                     epoch() returns ERR_NONFINITE. With sampler=cluster a batch consists of parts, so that fewer of
- *                     their neighbours are in other batches. ERR_OPTION with drop_last, sampler=saint, or a list in
- *                     fanout; ERR_UNSUPPORTED over ranks
+ *                     first batch, after update() and steps that are undone, and after state_set() unless it replaces
+ *                     all tables. Tables are part of the state, see below. If a row has no code, epoch() returns
+ *                     ERR_NONFINITE. With sampler=cluster a batch consists of parts, so that fewer of their neighbours
+ *                     are in other batches. ERR_OPTION with drop_last, sampler=saint, or a list in fanout;
+ *                     ERR_UNSUPPORTED over ranks
  *     seed            of draws and of the order of the seeds
+ *
+ * With option history the state of a trainer has three more kinds of arrays (I64), once the tables are filled. L is a
+ * layer with a table, and n the number of vertices:
+ *
+ *     history.layout     [1] a checksum of graph, option order and codec
+ *     history.L.batches  [n] the number of the batch that computed each row, counted from the beginning of the training
+ *     history.L.rows     the n encoded rows without gaps, and zeros up to a multiple of 8 bytes
+ *
+ * If all these arrays are set between two epochs, the next epoch uses them, and training continues with the same bits.
+ * Otherwise the tables are filled again. state_set() returns ERR_FORMAT for another layout. graft_models.apply() does
+ * not copy tables of another layout, and logs a warning.
  *
  * A subgraph has all edges of the graph between its vertices. Every block has all these edges, except for the last
  * block, which has the edges of the seeds only. Seeds are the first vertices. The vertices of a subgraph are:

@@ -32,7 +32,7 @@ int32_t gr_cache_init(struct gr_cache *c, struct gr_budget *budget, int64_t n, i
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->since, c->capacity, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->older, c->capacity, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->newer, c->capacity, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->bytes, c->capacity * c->row_bytes, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->bytes, gr_cache_words(c) * 8, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->assigned, most, error));
     gr_cache_forget(c);
 done:
@@ -44,6 +44,19 @@ void gr_cache_forget(struct gr_cache *c)
     for (int64_t v = 0; v < c->n; v++) c->row_of[v] = GR_NOT_CACHED;
     c->used = 0;
     c->first = c->last = -1;
+}
+
+int64_t gr_cache_words(const struct gr_cache *c)
+{
+    return (c->capacity * c->row_bytes + 7) / 8;
+}
+
+int64_t gr_cache_first_broken(const struct gr_cache *c, const uint8_t *records, int64_t count, float *row)
+{
+    int64_t i = 0;
+
+    while (i < count && gr_codec_decode_row(&c->codec, 0, records + i * c->row_bytes, row, row) == GR_CODEC_DONE) i++;
+    return i;
 }
 
 /* Whether a row can be used now. */
@@ -140,6 +153,16 @@ static int32_t place_row(struct gr_cache *c, int32_t vertex)
     c->row_of[vertex] = row;
     c->vertex[row] = vertex;
     return row;
+}
+
+void gr_cache_adopt(struct gr_cache *c, int64_t now)
+{
+    GR_ASSERT(c->capacity == c->n);
+    gr_cache_forget(c);
+    for (int64_t v = 0; v < c->n; v++) {
+        (void)place_row(c, (int32_t)v);
+        if (c->since[v] > now) c->since[v] = now;
+    }
 }
 
 int64_t gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count, const float *from, int64_t now,

@@ -51,6 +51,14 @@ int32_t gr_cache_init(struct gr_cache *cache, struct gr_budget *budget, int64_t 
 /** Forget all rows. */
 void    gr_cache_forget(struct gr_cache *cache);
 
+/** Use the contents of `bytes` and `since`, which the caller has replaced: row v belongs to vertex v. The capacity is
+ *  n. Numbers of batches above `now` become `now`. */
+void    gr_cache_adopt(struct gr_cache *cache, int64_t now);
+/** The size of `bytes` in words of 8 bytes. */
+int64_t gr_cache_words(const struct gr_cache *cache);
+/** The index of the first invalid record among `count` records, or `count`; `row` is space for one row. */
+int64_t gr_cache_first_broken(const struct gr_cache *cache, const uint8_t *records, int64_t count, float *row);
+
 /** Whether the row of a vertex is there, which counts as no search. */
 int     gr_cache_has(const struct gr_cache *cache, int64_t vertex, const struct gr_cache_life *life);
 /** rows[i] = where the row of vertex[i] is, or GR_NOT_CACHED. Returns how many are there. */

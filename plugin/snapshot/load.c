@@ -59,11 +59,43 @@ done:
     return rc;
 }
 
+/* Whether a tensor holds rows of earlier batches. Only a trainer can check their values. */
+static int is_table(const struct gr_tensor *t)
+{
+    const graft_state_item item = { .name = t->name };
+
+    return gr_state_is_table(&item) && t->dtype == GRAFT_I64 && t->n_dims == 1 &&
+           strlen(t->name) < sizeof((struct gr_state_table *)NULL)->name;
+}
+
+static int32_t list_tables(graft_model *m, graft_error *error)
+{
+    const struct gr_tensors *header = &m->header;
+    int32_t                  count = 0, rc = GRAFT_OK;
+
+    for (int32_t i = 0; i < header->n_tensors; i++) count += is_table(&header->tensors[i]);
+    if (count == 0 || m->copies < GR_STATE_COPIES) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, m->tables, count, error));
+    for (int32_t i = 0; i < header->n_tensors; i++) {
+        const struct gr_tensor *t = &header->tensors[i];
+        struct gr_state_table  *table = &m->tables[m->n_tables];
+
+        if (!is_table(t)) continue;
+        table->words = t->shape[0];
+        memcpy(table->name, t->name, strlen(t->name) + 1);
+        m->n_tables++;
+    }
+    rc = gr_snapshot_allocate_tables(m, error);
+done:
+    return rc;
+}
+
 static int32_t describe_loaded(struct loading *l, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_snapshot_describe(l->context, &l->from.header, l->from.file.name, &l->model, error));
+    GR_TRY(list_tables(l->model, error));
     GR_TRY(check_tensors(l, error));
     rc = gr_model_allocate(&l->model->model, &l->model->budget, l->model->copies, error);
 done:

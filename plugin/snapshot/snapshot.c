@@ -258,6 +258,32 @@ static void copy_weights(graft_model *m, const graft_trainer *trainer, int best)
     }
 }
 
+int32_t gr_snapshot_allocate_tables(graft_model *m, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t i = 0; i < m->n_tables; i++)
+        GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, m->tables[i].data, m->tables[i].words, error));
+done:
+    return rc;
+}
+
+static int32_t copy_batch_tables(graft_model *m, const graft_trainer *trainer, graft_error *error)
+{
+    const struct gr_state state = gr_trainer_state(trainer);
+    int32_t               rc = GRAFT_OK;
+
+    if (state.n_tables == 0) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, m->tables, state.n_tables, error));
+    memcpy(m->tables, state.tables, (uint64_t)state.n_tables * sizeof *m->tables);
+    m->n_tables = state.n_tables;
+    GR_TRY(gr_snapshot_allocate_tables(m, error));
+    for (int32_t i = 0; i < m->n_tables; i++)
+        memcpy(m->tables[i].data, state.tables[i].data, (uint64_t)m->tables[i].words * sizeof *m->tables[i].data);
+done:
+    return rc;
+}
+
 int32_t gr_snapshot_create(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error)
 {
     graft_context *const context = trainer->setup.context;
@@ -270,6 +296,7 @@ int32_t gr_snapshot_create(graft_trainer *trainer, int32_t what, graft_model **m
     GR_TRY(make_texts(trainer, what, &header, error));
     GR_TRY(gr_snapshot_describe(context, &header, "the trainer", &m, error));
     GR_TRY(gr_model_allocate(&m->model, &m->budget, m->copies, error));
+    if (what == GRAFT_MODEL_STATE) GR_TRY(copy_batch_tables(m, trainer, error));
     copy_weights(m, trainer, what == GRAFT_MODEL_BEST && gr_progress_has_best(&trainer->progress));
     if (what == GRAFT_MODEL_STATE) m->progress = trainer->progress;
     *model = m;
@@ -343,13 +370,40 @@ static void warn_of_data(const graft_model *m, const graft_trainer *trainer)
     }
 }
 
+/* Whether the trainer can use the tables of the model. Otherwise it fills its tables again, as for weights alone. */
+static int takes_tables(const graft_model *m, graft_trainer *trainer)
+{
+    const struct gr_minibatches *batches = trainer->batches;
+    const struct gr_state        state = gr_snapshot_state(m);
+    graft_state_item             item = { .size = sizeof item }, theirs = item;
+    graft_error                  reason = { .size = sizeof reason }, end = reason;
+    int32_t                      rc = GRAFT_OK;
+
+    if (m->n_tables == 0 || batches == NULL || batches->n_tables == 0) return 0;
+    if (m->n_tables != batches->n_tables)
+        rc = gr_fail(&reason, GRAFT_ERR_FORMAT, "there are %d arrays of them, expected %d", m->n_tables,
+                     batches->n_tables);
+    for (int32_t i = 0; rc == GRAFT_OK && gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
+        if (!gr_state_is_table(&item)) continue;
+        rc = gr_trainer_state_find(trainer, &item, &theirs, &reason);
+        if (rc == GRAFT_OK && theirs.data == &batches->layout)
+            rc = gr_trainer_state_check(trainer, &item, &theirs, &reason);
+    }
+    if (rc < 0)
+        gr_log(trainer->setup.context, GRAFT_LOG_WARNING,
+               "rows of earlier batches in the state are not used; tables will be filled again: %s", reason.message);
+    return rc == GRAFT_OK;
+}
+
 int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *error)
 {
     const struct gr_config *from = &m->model.config, *to = &trainer->setup.model.config;
-    const struct gr_state   state = gr_snapshot_state(m);
+    struct gr_state         state = gr_snapshot_state(m);
     graft_state_item        item = { .size = sizeof item }, theirs = item;
     graft_error             end = { .size = sizeof end };
     int32_t                 rc = GRAFT_OK;
+
+    if (!takes_tables(m, trainer)) state.n_tables = 0;
 
     if (from->width[0] != to->width[0] || from->width[from->n_layers] != to->width[to->n_layers])
         return gr_fail(error, GRAFT_ERR_ARG,
@@ -360,15 +414,16 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
         return gr_fail(error, GRAFT_ERR_FORMAT, "the model (%s) has %d weights and biases, the trainer (%s) has %d",
                        from->kind->name, m->model.n_parameters, to->kind->name, trainer->setup.model.n_parameters);
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++)
-        if (gr_trainer_state_find(trainer, &item, &theirs, error) < 0) return error->code = GRAFT_ERR_FORMAT;
+        if (gr_trainer_state_find(trainer, &item, &theirs, error) < 0 ||
+            (gr_state_is_table(&item) && gr_trainer_state_check(trainer, &item, &theirs, error) < 0))
+            return error->code = GRAFT_ERR_FORMAT;
     GR_TRY(check_same_options(m, trainer, error));
     trainer->progress.batch = 0; /* a state without batches is at the end of an epoch */
+    if (trainer->batches != NULL) gr_batch_tables_unset(trainer->batches);
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
         GR_TRY(gr_trainer_state_find(trainer, &item, &theirs, error));
-        memcpy((void *)(uintptr_t)theirs.data, item.data, (uint64_t)gr_state_bytes(&item));
+        gr_trainer_state_copy(trainer, &item, &theirs);
     }
-    trainer->state_is_set = 1;
-    trainer->has_previous = trainer->is_measured = 0;
     warn_of_epochs(m, trainer);
     warn_of_data(m, trainer);
 done:

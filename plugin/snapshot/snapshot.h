@@ -14,25 +14,32 @@
 #define GR_SNAPSHOT_PREVIOUS ".previous"
 
 struct graft_model {
-    struct gr_handle   handle;
-    graft_context     *context;
-    struct gr_budget   budget;
-    struct gr_tensors  header;  /* the metadata; tensors are not used any more */
-    struct gr_options  options; /* model, train and data belong to the model; other groups are not used */
-    struct gr_model    model;
-    struct gr_progress progress;
-    int32_t            copies; /* of gr_state */
+    struct gr_handle       handle;
+    graft_context         *context;
+    struct gr_budget       budget;
+    struct gr_tensors      header;  /* the metadata; tensors are not used any more */
+    struct gr_options      options; /* model, train and data belong to the model; other groups are not used */
+    struct gr_model        model;
+    struct gr_progress     progress;
+    int32_t                copies; /* of gr_state */
+    int32_t                n_tables;
+    struct gr_state_table *tables; /* [n_tables] */
 };
 
 static inline struct gr_state gr_snapshot_state(const graft_model *m)
 {
-    return (struct gr_state){ &m->model, &m->progress, m->copies };
+    return (struct gr_state){
+        .model = &m->model, .progress = &m->progress, .copies = m->copies, .n_tables = m->n_tables, .tables = m->tables
+    };
 }
 
 /** A model with the texts of `header`, which it takes: options, parameters and their shapes, but no arrays yet. `shown`
  *  is the name for messages. \return OK; ERR_FORMAT; ERR_UNSUPPORTED; ERR_NOMEM. */
 int32_t gr_snapshot_describe(graft_context *context, struct gr_tensors *header, const char *shown, graft_model **model,
                              graft_error *error);
+
+/** Allocate the words of all tables. \return OK; ERR_NOMEM. */
+int32_t gr_snapshot_allocate_tables(graft_model *model, graft_error *error);
 
 /* graft.model/1 */
 int32_t gr_snapshot_create(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error);

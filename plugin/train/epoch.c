@@ -172,7 +172,7 @@ static int32_t renew_rows(graft_trainer *t, int64_t step, struct finding *found,
 static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
 {
     struct gr_progress *p = &t->progress;
-    const int64_t       step = p->epoch * p->n_batches + p->batch;
+    const int64_t       step = gr_minibatch_number(p);
     double              loss = 0;
     int32_t             rc = GRAFT_OK;
 
@@ -340,6 +340,13 @@ static void copy_metrics(graft_epoch *epoch, const graft_metrics *metrics)
     epoch->test_r2 = metrics->test_r2;
 }
 
+/* In one process: use the tables that state_set() has replaced, or empty them. */
+static void use_state(graft_trainer *t)
+{
+    if (t->batches != NULL && t->state_is_set) gr_batch_tables_take(t->batches, gr_minibatch_number(&t->progress));
+    t->state_is_set = 0;
+}
+
 /* Check that an epoch can begin, on all ranks. */
 static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
 {
@@ -348,13 +355,12 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     rc = gr_ranks_compare_state(t, 1, rc, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
-    if (t->batches != NULL && t->batches->history != NULL && t->state_is_set) gr_minibatches_forget(t);
-    if (t->setup.over == NULL) t->state_is_set = 0;
+    if (t->progress.batch > t->progress.n_batches) t->progress.batch = 0; /* the state is of other batches */
+    if (t->setup.over == NULL) use_state(t);
     gr_setup_report_options(&t->setup);
     t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
     if (t->progress.n_batches > 0 && t->setup.context->options.train.restores)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'on_nonfinite' is restore, but batch_size is not 0");
-    if (t->progress.batch > t->progress.n_batches) t->progress.batch = 0; /* the state is of other batches */
     if (t->setup.run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
     if (t->progress.epoch >= live->epochs)

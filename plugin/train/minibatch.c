@@ -147,6 +147,7 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
         deal = &m->ranks->deal;
         GR_TRY(gr_batch_ranks_deal(s, source.n_seeds, deal, error));
     }
+    GR_TRY(gr_strategy_agree(s->run.strategy, gr_batch_tables_init(s, m, error), error));
     source.graph = m->graph;
     source.seeds = seeds;
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_batch_sampler(s, m, deal, &source, &m->sampler, error), error));
@@ -208,7 +209,9 @@ void gr_batches_charge(struct gr_setup *s, const struct gr_budget *lasting, int6
 
 void gr_minibatches_forget(graft_trainer *t)
 {
-    if (t->batches != NULL && t->batches->cached != NULL) gr_cached_forget(t->batches->cached);
+    if (t->batches == NULL) return;
+    if (t->batches->cached != NULL) gr_cached_forget(t->batches->cached);
+    gr_batch_tables_unset(t->batches);
 }
 
 int32_t gr_minibatches_prepare(graft_trainer *t, graft_error *error)
@@ -389,11 +392,16 @@ done:
     return rc;
 }
 
+int64_t gr_minibatch_number(const struct gr_progress *progress)
+{
+    return progress->epoch * progress->n_batches + progress->batch;
+}
+
 int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
 {
     struct gr_setup       *s = &t->setup;
     struct gr_minibatches *m = t->batches;
-    const int64_t          number = t->progress.epoch * t->progress.n_batches + t->progress.batch;
+    const int64_t          number = gr_minibatch_number(&t->progress);
     const int              fetches = m->ranks != NULL && m->ranks->cached.fetches;
     const struct gr_batch *batch;
     double                 begin;

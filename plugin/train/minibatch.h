@@ -3,6 +3,7 @@
  * minibatch.c    a batch of training vertices, with features and targets     batch_block.c  its blocks
  * batch_ranks.c  over ranks: the halo, and caches of its rows            batch_history.c  option history
  * batch_fetch.c  option hec.miss=fetch                                  batch_update.c  data that change
+ * batch_state.c  tables of rows in the state
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_TRAIN_MINIBATCH_H
 #define GR_TRAIN_MINIBATCH_H
@@ -70,6 +71,14 @@ struct gr_batch_history {
     int32_t         *vertex; /* [vertices of the present batch] */
 };
 
+/** An array of the state with rows of earlier batches, in words of 8 bytes. */
+struct gr_state_table {
+    char     name[32];
+    int64_t  words;
+    int64_t *data;
+    int      is_set; /* in a trainer: the host has replaced the array since the last epoch */
+};
+
 /** What a batch replaces in the run during a step is kept here. */
 struct gr_minibatches {
     graft_sampler           *sampler;  /* NULL: a step is on the whole graph */
@@ -88,7 +97,23 @@ struct gr_minibatches {
     struct gr_cached        *cached;  /* rows of earlier batches; NULL: none are read */
     struct gr_batch_ranks   *ranks;   /* NULL: one process */
     struct gr_batch_history *history; /* NULL: layers sample deeper */
+
+    int64_t                layout; /* of the tables: a checksum of graph, order and codec */
+    struct gr_state_table *tables; /* [n_tables]; NULL: the state has no rows of earlier batches */
+    int32_t                n_tables;
 };
+
+/** List the arrays of option history for the state. \return OK; ERR_NOMEM. */
+int32_t gr_batch_tables_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
+/** Check values for a table, data[table->words]. \return OK; ERR_FORMAT. */
+int32_t gr_batch_table_check(const struct gr_minibatches *m, const struct gr_state_table *table, const int64_t *data,
+                             graft_error *error);
+/** Whether all tables were set (`is_set`), or are filled. */
+int     gr_batch_tables_hold(const struct gr_minibatches *m, int is_set);
+/** Use the tables if all were set, otherwise empty them. `now` is the number of the next batch. unset(): the host has
+ *  set none. */
+void    gr_batch_tables_take(struct gr_minibatches *m, int64_t now);
+void    gr_batch_tables_unset(struct gr_minibatches *m);
 
 /** The training vertices of this rank, or with option history all, in the order of the setup. The caller frees them.
  *  \return OK; ERR_NOMEM. */

@@ -10,11 +10,8 @@ static uint64_t digest_of(graft_trainer *t)
     graft_state_item item = { .size = sizeof item };
     uint32_t         crc = 0;
 
-    for (int32_t i = 0; gr_trainer_state_item(t, i, &item, &error) == GRAFT_OK; i++) {
-        const int64_t elements = item.shape[0] * (item.n_dims == 2 ? item.shape[1] : 1);
-
-        crc = gr_crc(crc, item.data, (uint64_t)elements * (item.dtype == GRAFT_F32 ? 4 : 8));
-    }
+    for (int32_t i = 0; gr_trainer_state_item(t, i, &item, &error) == GRAFT_OK; i++)
+        crc = gr_crc(crc, item.data, (uint64_t)gr_state_bytes(&item));
     return crc;
 }
 

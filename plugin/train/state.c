@@ -26,6 +26,20 @@ static void progress_item(const struct gr_progress *p, int32_t index, graft_stat
     item->data = data[index];
 }
 
+static void table_item(const struct gr_state_table *table, graft_state_item *item)
+{
+    item->dtype = GRAFT_I64;
+    item->name = table->name;
+    item->n_dims = 1;
+    item->shape[0] = table->words;
+    item->data = table->data;
+}
+
+int gr_state_is_table(const graft_state_item *item)
+{
+    return strncmp(item->name, GR_STATE_TABLES, strlen(GR_STATE_TABLES)) == 0;
+}
+
 int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error)
 {
     const int32_t              n = state->model->n_parameters, n_trained = state->model->n_trained;
@@ -34,10 +48,15 @@ int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_i
     const int32_t              progress = state->copies < GR_STATE_COPIES  ? 0
                                           : state->progress->n_batches > 0 ? N_BATCH_PROGRESS
                                                                            : N_PROGRESS;
-    const int32_t              all = count + progress;
+    const int32_t              tables = state->copies < GR_STATE_COPIES ? 0 : state->n_tables;
+    const int32_t              all = count + progress + tables;
     const struct gr_parameter *p;
 
     if (index < 0 || index >= all) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "state item %d of %d", index, all);
+    if (index >= count + progress) {
+        table_item(&state->tables[index - count - progress], item);
+        return GRAFT_OK;
+    }
     if (index >= count) {
         progress_item(state->progress, index - count, item);
         return GRAFT_OK;
@@ -52,9 +71,25 @@ int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_i
     return GRAFT_OK;
 }
 
+static struct gr_state state_of(const graft_trainer *t, int has_tables)
+{
+    const struct gr_minibatches *m = has_tables ? t->batches : NULL;
+
+    return (struct gr_state){ .model = &t->setup.model,
+                              .progress = &t->progress,
+                              .copies = GR_STATE_COPIES,
+                              .n_tables = m != NULL ? m->n_tables : 0,
+                              .tables = m != NULL ? m->tables : NULL };
+}
+
+struct gr_state gr_trainer_state(const graft_trainer *t)
+{
+    return state_of(t, t->batches != NULL && gr_batch_tables_hold(t->batches, t->state_is_set));
+}
+
 int32_t gr_trainer_state_item(graft_trainer *t, int32_t index, graft_state_item *item, graft_error *error)
 {
-    const struct gr_state state = { &t->setup.model, &t->progress, GR_STATE_COPIES };
+    const struct gr_state state = gr_trainer_state(t);
 
     return gr_state_item(&state, index, item, error);
 }
@@ -124,6 +159,7 @@ int32_t gr_state_check(const struct gr_model *model, const graft_state_item *ite
 {
     int squares;
 
+    if (gr_state_is_table(item)) return GRAFT_OK; /* values depend on the trainer */
     if (item->dtype == GRAFT_I64 && *(const int64_t *)item->data < 0) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s' is %lld, expected 0 or more", item->name,
                        (long long)*(const int64_t *)item->data);
@@ -153,17 +189,47 @@ int32_t gr_state_check(const struct gr_model *model, const graft_state_item *ite
 int32_t gr_trainer_state_find(graft_trainer *t, const graft_state_item *like, graft_state_item *ours,
                               graft_error *error)
 {
-    char    found[64], expected[64];
-    int32_t index = 0;
+    const struct gr_state state = state_of(t, 1);
+    char                  found[64], expected[64];
+    int32_t               index = 0;
 
     do {
-        if (gr_trainer_state_item(t, index++, ours, error) < 0)
+        if (gr_state_item(&state, index++, ours, error) < 0)
             return gr_fail(error, GRAFT_ERR_NOT_FOUND, "this trainer has no state item '%.80s'", like->name);
     } while (strcmp(ours->name, like->name) != 0);
     if (same_form(like, ours)) return GRAFT_OK;
     describe(like, found);
     describe(ours, expected);
     return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s' is %s, expected %s", ours->name, found, expected);
+}
+
+/* The table that an item of the trainer is, or NULL. */
+static struct gr_state_table *table_of(const graft_trainer *t, const graft_state_item *ours)
+{
+    for (int32_t i = 0; t->batches != NULL && i < t->batches->n_tables; i++)
+        if (t->batches->tables[i].name == ours->name) return &t->batches->tables[i];
+    return NULL;
+}
+
+int32_t gr_trainer_state_check(const graft_trainer *t, const graft_state_item *item, const graft_state_item *ours,
+                               graft_error *error)
+{
+    const struct gr_state_table *table = table_of(t, ours);
+
+    if (table != NULL) return gr_batch_table_check(t->batches, table, item->data, error);
+    return gr_state_check(&t->setup.model, item, error);
+}
+
+/* The arrays of the state are the trainer's own; only hosts see them as constant. */
+void gr_trainer_state_copy(graft_trainer *t, const graft_state_item *item, const graft_state_item *ours)
+{
+    struct gr_state_table *table = table_of(t, ours);
+
+    if (t->batches != NULL && !t->state_is_set) gr_batch_tables_unset(t->batches);
+    memcpy((void *)(uintptr_t)ours->data, item->data, (uint64_t)gr_state_bytes(ours));
+    if (table != NULL) table->is_set = 1;
+    t->state_is_set = 1;
+    t->has_previous = t->is_measured = 0;
 }
 
 int32_t gr_trainer_state_set(graft_trainer *t, const graft_state_item *item, graft_error *error)
@@ -174,11 +240,8 @@ int32_t gr_trainer_state_set(graft_trainer *t, const graft_state_item *item, gra
     if (item->name == NULL || item->data == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "item.name or item.data is null");
     GR_TRY(gr_trainer_state_find(t, item, &ours, error));
-    GR_TRY(gr_state_check(&t->setup.model, item, error));
-    /* The arrays of the state are the trainer's own; only hosts see them as constant. */
-    memcpy((void *)(uintptr_t)ours.data, item->data, (uint64_t)gr_state_bytes(&ours));
-    t->state_is_set = 1;
-    t->has_previous = t->is_measured = 0;
+    GR_TRY(gr_trainer_state_check(t, item, &ours, error));
+    gr_trainer_state_copy(t, item, &ours);
 done:
     return rc;
 }

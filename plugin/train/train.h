@@ -32,23 +32,37 @@ struct graft_trainer {
     char  *options;      /* as they were at create(): gr_options_copy() */
 };
 
+/** Names of tables begin with it. */
+#define GR_STATE_TABLES "history."
+
 /** A model with what its training has so far; a weight has the first `copies` of GR_STATE_COPIES,
  *  a running statistic no moments. */
 struct gr_state {
-    const struct gr_model    *model;
-    const struct gr_progress *progress;
-    int32_t                   copies; /* 1: the weights alone, and no progress */
+    const struct gr_model       *model;
+    const struct gr_progress    *progress;
+    int32_t                      copies; /* 1: the weights alone, and neither progress nor tables */
+    int32_t                      n_tables;
+    const struct gr_state_table *tables;
 };
 
+/** The state of a trainer, with its tables unless they are empty. */
+struct gr_state gr_trainer_state(const graft_trainer *trainer);
 /** As graft_train.state_item(). */
-int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error);
+int32_t         gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error);
 /** Whether an item of the model's state can have these values. \return OK; ERR_FORMAT. */
-int32_t gr_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error);
+int32_t         gr_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error);
 /** Bytes of its array. */
-int64_t gr_state_bytes(const graft_state_item *item);
-/** The item of the trainer that has this name and shape. \return OK; ERR_NOT_FOUND; ERR_FORMAT. */
-int32_t gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *like, graft_state_item *found,
-                              graft_error *error);
+int64_t         gr_state_bytes(const graft_state_item *item);
+/** Whether the item is a table. */
+int             gr_state_is_table(const graft_state_item *item);
+/** The item of the trainer that has this name and shape; also an empty table. \return OK; ERR_NOT_FOUND; ERR_FORMAT. */
+int32_t         gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *like, graft_state_item *found,
+                                      graft_error *error);
+/** Check the values of an item for item `ours` of the trainer. \return OK; ERR_FORMAT. */
+int32_t gr_trainer_state_check(const graft_trainer *trainer, const graft_state_item *item, const graft_state_item *ours,
+                               graft_error *error);
+/** Copy a checked item to item `ours` of the trainer. */
+void    gr_trainer_state_copy(graft_trainer *trainer, const graft_state_item *item, const graft_state_item *ours);
 /** Make a sampler of the training vertices, if option batch_size asks for it, which replaces the one that there is.
  *  Collective; failures are those of all ranks. */
 int32_t gr_minibatches_init(graft_trainer *trainer, graft_error *error);
@@ -60,6 +74,8 @@ void    gr_minibatches_forget(graft_trainer *trainer);
 /** Before an epoch: whether batches work with options that have changed. Collective. \return OK; ERR_UNSUPPORTED,
  *  ERR_OPTION: on all ranks; ERR_PEER. */
 int32_t gr_minibatches_prepare(graft_trainer *trainer, graft_error *error);
+/** The number of the present batch, counted from the beginning of the training. */
+int64_t gr_minibatch_number(const struct gr_progress *progress);
 /** Let the run have the blocks, features and targets of batch progress.batch, until end(), which is due always. */
 int32_t gr_minibatch_begin(graft_trainer *trainer, graft_error *error);
 void    gr_minibatch_end(graft_trainer *trainer);

@@ -42,6 +42,8 @@ def good_files(program, folder):
     files = {"good-state": train(program, folder, "model=sage", "layers=1")}
     files["good-appnp"] = train(program, folder, "model=appnp", "layers=2", "hidden=4", "label_rate=0.5")
     files["good-gat"] = train(program, folder, "model=gat", "layers=2", "hidden=4", "heads=2")
+    files["good-history"] = train(program, folder, "model=gcn", "layers=2", "hidden=4", "batch_size=2", "history=full",
+                                  "hec.codec=q8")
     header, data = unpack(files["good-state"])
     ours = dict(header["__metadata__"], content="weights", author='Zo\u00eb \u2603 \U0001f600 "quoted\\"')
     foreign = {name: dict(entry) for name, entry in header.items() if name.startswith("layers.")}
@@ -107,6 +109,17 @@ def bad_objects(header, ended):
         "tensor-missing": lambda h: h.update({"renamed": h.pop(FIRST)}),
         "tensor-extra-empty": extra([0, 1000000], [ended, ended]),
     }
+
+
+def bad_tables(good):
+    """Rows of earlier batches of another type or shape, or among weights alone."""
+    header, data = unpack(good)
+    files = {}
+    for name, changes in (("table-dtype", {"dtype": "F64"}), ("table-dims", {"shape": [5, 1]})):
+        changed = unseal(copy.deepcopy(header))
+        changed["history.1.rows"].update(changes)
+        files[name] = pack(changed, data)
+    return files
 
 
 def bad_texts(text):
@@ -183,6 +196,7 @@ def main():
     files["epoch-negative"] = pack(seal(copy.deepcopy(header), negative), negative)
     files["nan"] = pack(seal(copy.deepcopy(header), nan), nan)
     files.update(sealed_files(good))
+    files.update(bad_tables(files["good-history"]))
     for name, content in files.items():
         with open(f"{FOLDER}/{name}.safetensors", "wb") as file:
             file.write(content)

@@ -391,7 +391,7 @@ static void test_history_bits(const char *settings)
     sample_dataset_fini(&set);
 }
 
-/* Fill tables anew: the same state in two trainers has the same epochs, whatever they did before. */
+/* The same state in two trainers has the same epochs, whatever they did before. */
 static void test_history_state(void)
 {
     struct sample_dataset set;
@@ -410,7 +410,7 @@ static void test_history_state(void)
         good =
             train->state_set(second, &item, &error) == GRAFT_OK && train->state_set(third, &item, &error) == GRAFT_OK;
     good = good && history_loss(second) == history_loss(third);
-    ok(good && host_same_state(train, second, third), "state_set() fills the tables anew");
+    ok(good && host_same_state(train, second, third), "state_set() replaces the tables");
     ((float *)set.features.data)[0] += 2;
     good = good && train->update(third, GRAFT_UPDATE_FEATURES, &set.dataset, &error) == GRAFT_OK;
     train->destroy(second);
@@ -419,7 +419,7 @@ static void test_history_state(void)
     for (int32_t i = 0; good && train->state_item(third, i, &item, NULL) == GRAFT_OK; i++)
         good = train->state_set(second, &item, &error) == GRAFT_OK;
     good = good && history_loss(second) == history_loss(third);
-    ok(good && host_same_state(train, second, third), "and so does update()");
+    ok(good && host_same_state(train, second, third), "and update() fills them anew");
     train->destroy(first);
     train->destroy(second);
     train->destroy(third);
