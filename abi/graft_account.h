@@ -101,7 +101,7 @@ typedef struct graft_traffic_item {
     double   expected;        /**< the theoretical expectation of nmse; see graft_codec_error */
     int64_t  rows_by_bits[6]; /**< rows_sent by bits of an element: [i] in 2^i bits, [5] in 32 */
     int32_t  code;            /**< GRAFT_CODEC_... of the last step that sent rows in 8 bits or fewer, or 0 */
-    int32_t  rounding;        /**< GRAFT_ROUND_... of these rows */
+    int32_t  rounding;        /**< GRAFT_ROUND_... of the same rows */
     int64_t  staleness;       /**< staleness of the rows that the last step used, in epochs; 0 without
                                     halo.staleness */
     int64_t  staleness_max;   /**< the largest since create() */

@@ -71,7 +71,7 @@ typedef struct graft_graphs {
      *  columns. A rank needs memory only for its slice, its owned rows and its halo.
      *
      *  Owners come from slice->owner, or else from option "partition":
-     *      given   the rank whose slice has the row, so that nothing moves
+     *      given   the rank whose slice has the row, so that no row moves
      *      block   ranges of consecutive vertices, balanced in vertices and edges
      *      hash    pseudo-random
      *      stream  one vertex after the other, to the part with most of its neighbours that has capacity left, in five

@@ -110,8 +110,8 @@ typedef struct graft_meshes {
     uint32_t size;
     uint32_t reserved;
 
-    /** Create a mesh. Ranks compare the boxes around their nodes, and then exchange ids with ranks whose boxes meet
-     *  only. With GHOSTS an edge is sent to the owner of its target unless that rank has it. To find an id that is used
+    /** Create a mesh. Ranks compare the boxes around their nodes, and then exchange ids only with ranks whose boxes
+     *  meet. With GHOSTS an edge is sent to the owner of its target unless that rank has it. To find an id that is used
      *  at two places, distant ranks compare one id in 16, with option check=full every id. If such an id is not found,
      *  each place becomes a node, and n_nodes of all ranks exceeds the number of ids.
      * \param[in]  transport  Borrowed until destroy(). NULL: one rank.

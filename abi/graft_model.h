@@ -94,7 +94,7 @@ GRAFT_EXTERN_C_BEGIN
  *  and no ranks, and belongs to its context. */
 typedef struct graft_model graft_model;
 
-/** What a model takes over from a trainer: the weights after the last epoch, the weights of the best validation (see
+/** The part of a trainer in a model: the weights after the last epoch, the weights of the best validation (see
  *  GRAFT_WEIGHTS_BEST), or the whole state. */
 enum { GRAFT_MODEL_LAST = 0, GRAFT_MODEL_BEST = 1, GRAFT_MODEL_STATE = 2 };
 

@@ -111,7 +111,7 @@ typedef struct graft_streams {
      * [one-caller] Collective. Since 1. */
     int32_t (*save)(graft_stream *stream, const char *path, graft_error *error);
 
-    /** Read what save() wrote, with the same mesh, ranks and options. On failure the stream is as before.
+    /** Read the files of save(), with the same mesh, ranks and options. On failure the stream is unchanged.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND; ERR_IO; ERR_FORMAT; ERR_NOMEM; ERR_PEER. The same on all ranks.
      * [one-caller] Collective. Since 1. */
     int32_t (*load)(graft_stream *stream, const char *path, graft_error *error);

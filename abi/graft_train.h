@@ -13,10 +13,10 @@ GRAFT_EXTERN_C_BEGIN
 /* Models and losses are described in graft_model.h. Arithmetic is in float, and so are all sums. With dense.type bf16
  * the factors of dense products are rounded to bfloat16, with model.type bf16 rows that are summed (not by gat).
  *
- * Options. A trainer reads those options of the context at create() that are not `live`; graft_api.option_info has
- * types, defaults and a line of help for each. Weight decay applies to the W and to E (option label_rate). Option
- * strict is live: create() and products read it when they choose a module. Each epoch() reads epochs, eval_every, lr,
- * weight_decay, momentum and the following options, after e completed epochs:
+ * Options. create() reads the options of the context that are not `live`; graft_api.option_info has types, defaults and
+ * a line of help for each. Weight decay applies to the W and to E (option label_rate). Option strict is live: create()
+ * and products read it when they choose a module. Each epoch() reads epochs, eval_every, lr, weight_decay, momentum and
+ * the following options, after e completed epochs:
  *
  *     schedule      constant: lr; cosine: lr/2 (1 + cos(pi e / epochs)) (Loshchilov and Hutter 2017, eq. 5); step:
  *                   lr schedule_factor^floor(e / schedule_every)

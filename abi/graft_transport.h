@@ -16,7 +16,7 @@ typedef struct graft_request graft_request;
 
 /** Point-to-point messages between ranks 0 to n_ranks - 1. All communication of Graft (sums, halo exchanges, agreement
  *  on errors) consists of these calls, so nothing waits without a deadline. Calls come from one thread at a time, the
- *  one that called Graft, and never from its OpenMP threads. None is collective, except that close(), and the
+ *  thread that called Graft, and never from its OpenMP threads. None is collective, except that close(), and the
  *  creation of the transport, may be. A call that fails fills `error`, which is never NULL. */
 typedef struct graft_transport {
     uint32_t    size;
@@ -129,7 +129,8 @@ typedef struct graft_transports {
      * \return OK; the status of a rank; ERR_ARG (null); ERR_PEER. [one-caller] Collective. Memory: none. Since 1. */
     int32_t (*agree)(graft_group *group, int32_t status, graft_error *error);
 
-    /** Sum over all ranks along a fixed binary tree, so that all have the same bits in every run with so many ranks.
+    /** Sum over all ranks along a fixed binary tree, with the same bits on all ranks and in every run with this number
+     *  of ranks.
      * \param[in]     dtype   GRAFT_F32 (added in double), GRAFT_F64 or GRAFT_I64 (modulo 2^64)
      * \param[in,out] values  [count]
      * \return OK; ERR_ARG (null, dtype, count); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory: 16 bytes a

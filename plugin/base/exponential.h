@@ -37,7 +37,7 @@ GR_INLINE float sum8(floats8 v)
 }
 
 /* e^x of x <= 0, within 1e-7 of it; 0 below -87, where it is hardly a normal float; a NaN stays one. With x = n ln 2 +
- * r it is 2^n e^r; the polynomial is that of Cephes (Moshier), the sum with 1.5 * 2^23 leaves n in the lowest bits. */
+ * r it is 2^n e^r; the polynomial is from Cephes (Moshier); the sum with 1.5 * 2^23 leaves n in the lowest bits. */
 GR_INLINE floats8 exp8(floats8 x)
 {
     const float   magic = 12582912;

@@ -19,7 +19,7 @@
 
 enum { LIST_BITS = 12, SPINS = 64 };
 
-/* The one list of the process, by hash of the address. */
+/* The list of the process, by hash of the address. */
 static struct {
     _Atomic pid_t     lock;
     struct gr_handle *first;

@@ -43,7 +43,7 @@ enum {
     GR_EAGER_BYTES = GR_LIMIT(1024, 512),     /* of a message between threads that is copied; a notice of comm fits */
     GR_MOVE_BUFFER = GR_LIMIT(32 << 20, 64),  /* of rows that are redistributed at a time, */
     GR_MOVE_STRIP_LEAST = GR_LIMIT(32, 4),    /* but at least this many bytes of each row */
-    GR_CHILD_BUFFER = GR_LIMIT(1 << 14, 64),  /* of what a partitioner is sent: a multiple of 8 */
+    GR_CHILD_BUFFER = GR_LIMIT(1 << 14, 64),  /* of messages to a partitioner: a multiple of 8 */
     GR_TEXT_BUFFER = GR_LIMIT(1 << 16, 64),   /* of a Matrix Market file */
     GR_EDGES_AT_ONCE = GR_LIMIT(2048, 2)      /* edges of a .npy file */
 };

@@ -37,7 +37,7 @@ static int looks_like_module(const char *file)
            (end[3] == '\0' || (end[3] == '.' && isdigit((unsigned char)end[4])));
 }
 
-/* Split "graft_KIND_NAME.so" into kind and name. \return NULL, or what is wrong with the name */
+/* Split "graft_KIND_NAME.so" into kind and name. \return NULL, or the error of the name */
 static const char *split_file_name(const char *file, char kind[16], char name[32])
 {
     int used = 0;

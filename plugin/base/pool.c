@@ -25,8 +25,8 @@ struct probed {
 };
 
 /* Between a probe and the start of the team no other call may take the threads. A forked child has no lock to wait for:
- * there gr_threads() returns 1 if its parent ever had a team. The key is that of the last team of each thread, 0 for
- * none; the library has no other storage of threads. */
+ * there gr_threads() returns 1 if its parent ever had a team. The key stores the size of the last team of each thread,
+ * 0 for none; the library has no other thread-local storage. */
 static struct {
     pthread_mutex_t lock;
     pthread_once_t  once;

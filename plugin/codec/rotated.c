@@ -72,7 +72,7 @@ static inline void transform_registers(const float *x, words bits, enum flip fli
     }
 }
 
-/* The signs of elements at, at + 1, ...: that of element 128 i + j is bit 31 - j / 4 of word j % 4 of block i. */
+/* The signs of elements at, at + 1, ...: the sign of element 128 i + j is bit 31 - j / 4 of word j % 4 of block i. */
 static inline words sign_bits(struct signs *signs, uint64_t block, int64_t at)
 {
     const lanes     lane = lane_numbers();

@@ -66,7 +66,7 @@ static void write_notice(struct notice *notice, int32_t kind, int32_t blamed, co
     notice->crc = notice_crc(notice);
 }
 
-/* How long a rank waits for notices, in seconds. */
+/* The seconds that a rank waits for notices. */
 static double grace_period(double timeout)
 {
     return timeout < 20 ? timeout / 2 : 10;

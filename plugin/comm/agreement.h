@@ -14,7 +14,7 @@ enum gr_stop {
     GR_STOP_AGREED      /* the agreement of all ranks */
 };
 
-/** Open the receives. \return OK; ERR_NOMEM; what the transport returns. */
+/** Open the receives. \return OK; ERR_NOMEM; errors of the transport. */
 int32_t gr_agreement_create(struct gr_comm *comm, graft_error *error);
 void    gr_agreement_destroy(struct gr_comm *comm);
 

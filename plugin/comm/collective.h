@@ -1,5 +1,5 @@
-/* Collective calls, made of framed messages: all ranks make the same calls in the same order. A rank that makes another
- * call than the others is detected and named. After ERR_PEER outputs may have been written.
+/* Collective calls, made of framed messages: all ranks make the same calls in the same order. A rank that makes a
+ * different call is detected and named. After ERR_PEER outputs may have been written.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_COMM_COLLECTIVE_H
 #define GR_COMM_COLLECTIVE_H
@@ -57,9 +57,9 @@ int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error);
 int32_t gr_comm_min(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error);
 int32_t gr_comm_max(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error);
 
-/** The sum over all ranks, added along a binary tree in the type of the values: the same bits on all ranks and in
- *  every run with so many ranks. 2 log2(n_ranks) messages of a rank where n_ranks is a power of 2, else 2 more.
- *  Allocates nothing after gr_comm_reserve(). \return OK; ERR_PEER. */
+/** The sum over all ranks, added along a binary tree in the type of the values: the same bits on all ranks and in every
+ *  run with n_ranks ranks. A rank sends 2 log2(n_ranks) messages if n_ranks is a power of 2, else 2 more. Allocates
+ *  nothing after gr_comm_reserve(). \return OK; ERR_PEER. */
 int32_t gr_comm_sum_f32(struct gr_comm *comm, float *values, int64_t count, graft_error *error);
 int32_t gr_comm_sum_f64(struct gr_comm *comm, double *values, int64_t count, graft_error *error);
 /** Modulo 2^64. */

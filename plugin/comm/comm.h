@@ -71,8 +71,8 @@ int32_t gr_comm_send(struct gr_comm *comm, int32_t peer, int32_t tag, const void
 int32_t gr_comm_receive(struct gr_comm *comm, int32_t peer, int32_t tag, void *data, uint64_t bytes,
                         struct gr_request *request, graft_error *error);
 
-/** Let messages progress during other work; *left receives how many of the requests are pending. Frequent calls are
- *  cheap: it checks for failures of other ranks at most once in a millisecond. \return OK; ERR_PEER. */
+/** Let messages progress during other work; *left receives the number of pending requests. Frequent calls are cheap: it
+ *  checks for failures of other ranks at most once in a millisecond. \return OK; ERR_PEER. */
 int32_t gr_comm_poll(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
                      graft_error *error);
 

@@ -6,15 +6,15 @@
 
 #include "comm/comm.h"
 
-/** Begin to send or receive, and add the request to the pending ones of the comm.
- *  \return OK; what the transport returns, with its code in `error` too. */
+/** Begin to send or receive, and add the request to the pending requests of the comm. \return OK; errors of the
+ *  transport, also in `error`. */
 int32_t gr_endpoint_send(struct gr_comm *comm, int32_t peer, int32_t tag, const void *data, uint64_t bytes,
                          struct gr_request *request, graft_error *error);
 int32_t gr_endpoint_receive(struct gr_comm *comm, int32_t peer, int32_t tag, void *data, uint64_t bytes,
                             struct gr_request *request, graft_error *error);
 
-/** Test each request once; *left receives how many are pending.
- *  \return OK; what the transport returns, with its code in `error` too. */
+/** Test each request once; *left receives the number of pending requests. \return OK; errors of the transport, also in
+ *  `error`. */
 int32_t gr_endpoint_test(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
                          graft_error *error);
 

@@ -44,7 +44,7 @@ static struct gr_module *first_usable(graft_context *context, const int32_t *ord
     return usable;
 }
 
-/* Plain loops in the place of a BLAS are slow: \return OK; ERR_UNSUPPORTED (with option strict). */
+/* Warn that plain loops are slower than a BLAS. \return OK; ERR_UNSUPPORTED (with option strict). */
 static int32_t warn_of_plain_loops(const graft_context *context, const struct gr_module *module, int automatic,
                                    graft_error *error)
 {

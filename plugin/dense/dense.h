@@ -9,10 +9,11 @@
 /** The plain loops; built in, and slow. */
 extern const graft_module_table gr_dense_reference;
 
-/** The module of option dense.module; with "auto", the usable one with the highest preference. A module chosen by name
- *  must be usable, because a slower replacement would go unnoticed. *type is the element type of its products: that of
- *  option dense.type; or float if it does not support that, which is logged, or an error with option strict. \return
- *  OK; ERR_UNSUPPORTED; the error of the module */
+/** The module of option dense.module; with "auto", the usable module with the highest preference. A module chosen by
+ *  name must be usable, because a slower replacement would go unnoticed. *type receives the element type of its
+ *  products: the type of option dense.type; or float if the module does not support it, which is logged, or an error
+ *  with option strict.
+ *  \return OK; ERR_UNSUPPORTED; the error of the module */
 int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct gr_module **module, graft_error *error);
 
 /** The same for products of one type, whatever option dense.type says: GRAFT_F32 or GRAFT_F64. \return OK;

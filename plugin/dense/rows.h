@@ -11,13 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** How many partial sums of a row's width the backward pass makes for each chunk of GR_CHUNK_ROWS. */
+/** The number of partial sums (of a row's width) of the backward pass for each chunk of GR_CHUNK_ROWS. */
 enum { GR_PARTIALS = 3 };
 
 /** z += bias; h = dropout(act(norm(z))), or with drops_first z = dropout(z + bias); h = act(norm(z)). LayerNorm keeps
- *  mean and deviation of each row, in mean and rstd [n]; with norms_columns the norm takes those of columns, [width].
- *  z, h: [n x width]; bits: [n x ceil(width / 8)], set where a gradient passes activation and the dropout behind it.
- *  h NULL: only what happens to z. */
+ *  mean and deviation of each row, in mean and rstd [n]; with norms_columns the norm uses mean and deviation of
+ *  columns, [width]. z, h: [n x width]; bits: [n x ceil(width / 8)], set where a gradient passes activation and the
+ *  following dropout. h NULL: only z is updated. */
 struct gr_rows {
     int64_t        n, width;
     struct gr_team team;
@@ -27,35 +27,35 @@ struct gr_rows {
     uint64_t       key;       /* of the dropout */
     uint32_t       threshold; /* of 65536: elements with a smaller draw are dropped */
     enum gr_isa    isa;
-    const int64_t *vertex; /* row v uses the draws of vertex[v]; NULL: of v */
-    int            is_elu; /* ELU (Clevert et al. 2016) with alpha 1 in the place of ReLU */
+    const int64_t *vertex; /* row v uses the draws of vertex[v]; NULL: vertex v */
+    int            is_elu; /* ELU (Clevert et al. 2016) with alpha 1 instead of ReLU */
     int            drops_first;
     int            norms_columns;
-    int            has_z; /* bias, and dropout with drops_first, are in z already */
+    int            has_z; /* z already includes bias, and dropout with drops_first */
 };
 void gr_rows_forward(struct gr_rows *rows);
 /** The same for rows begin .. end-1 on the calling thread; `rows` is a struct gr_rows. */
 void gr_rows_forward_part(void *rows, int64_t begin, int64_t end);
 
-/** The backward pass: g, the gradient of h, becomes that of z. The gradients of bias, gain and shift are written where
- *  not NULL. `partial` has GR_PARTIALS * width elements for each chunk. */
+/** The backward pass: turns g from the gradient of h into the gradient of z. Writes the gradients of bias, gain and
+ *  shift unless they are NULL. `partial` has GR_PARTIALS * width elements for each chunk. */
 struct gr_rows_gradient {
     float  *g;
     float  *bias, *gain, *shift;
     double *partial;
 };
 
-/** The backward pass while g is being made: each chunk of GR_CHUNK_ROWS rows is done by the thread that completes its
- *  last row, so that sums have the same bits as in one pass at the end. */
+/** The backward pass while g is computed: the thread that completes the last row of a chunk of GR_CHUNK_ROWS rows
+ *  processes the chunk, so that sums have the same bits as in one pass at the end. */
 struct gr_rows_backward {
     struct gr_rows          rows;
     struct gr_rows_gradient gradient;
-    _Atomic int64_t        *left; /* [chunks] rows of each that are not complete; not done if it is not 0 */
+    _Atomic int64_t        *left; /* [chunks] number of incomplete rows of each; not 0: the chunk is not done */
 };
 void gr_rows_backward_begin(struct gr_rows_backward *pass);
 /** Rows begin .. end-1 of g are complete; any thread, once for each row. `pass` is a struct gr_rows_backward. */
 void gr_rows_backward_part(void *pass, int64_t begin, int64_t end);
-/** All rows are complete: the chunks that are not done, and the sums. */
+/** All rows are complete: process the remaining chunks, and compute the sums. */
 void gr_rows_backward_end(struct gr_rows_backward *pass);
 /** The same in two parts: the chunks of rows begin .. end-1, which are whole chunks, on the calling thread; and the
  *  sums. */
@@ -71,11 +71,11 @@ struct gr_rows_columns {
 };
 void gr_rows_sum_columns(const struct gr_rows_columns *columns);
 
-/** From g, the gradient of norm(z) that gr_rows_backward_end() leaves with norms_columns, to that of z. */
+/** Turn g from the gradient of norm(z), left by gr_rows_backward_end() with norms_columns, into the gradient of z. */
 struct gr_rows_columns_backward {
     const struct gr_rows *rows;
     const double         *mean_g, *mean_gx; /* [width] over all rows of g, and of g times the normalised z */
-    float                *g, *bias;         /* bias NULL: not wanted */
+    float                *g, *bias;         /* bias NULL: not computed */
     double               *partial;          /* [chunks x width] */
 };
 void gr_rows_columns_backward(const struct gr_rows_columns_backward *columns);

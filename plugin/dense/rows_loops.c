@@ -48,14 +48,14 @@ static void elu_piece(int count, float *h)
     for (int j = 0; j < count; j++) h[j] = h[j] > 0 ? h[j] : below[j];
 }
 
-/* The dropout behind the activation. */
+/* The dropout after the activation. */
 static uint32_t last_threshold(const struct gr_rows *r)
 {
     return r->drops_first ? 0 : r->threshold;
 }
 
 /* h = dropout(act(h)) for up to GR_DRAWS columns; the bits record which elements passed. A NaN passes, so that it
- * shows in the loss. */
+ * reaches the loss. */
 static void activate_piece(const struct gr_rows *r, int64_t vertex, int64_t begin, int count, float *h, uint8_t *bits)
 {
     const float    scale = (float)gr_dropout_scale(last_threshold(r));
@@ -176,7 +176,7 @@ static void activate_row_backward(const struct gr_rows *r, float *g, const uint8
     }
 }
 
-/* From h = scale ELU(z), where it was kept. */
+/* From h = scale ELU(z), where the element was kept. */
 static void elu_row_backward(const struct gr_rows *r, const float *h, float *g)
 {
     const float scale = (float)gr_dropout_scale(last_threshold(r));
@@ -210,7 +210,7 @@ static void norm_row_backward(const struct gr_rows *r, int64_t row, float *g, do
     }
 }
 
-/* The gradients of gain and shift. That of z needs their sums over all rows. */
+/* The gradients of gain and shift. The gradient of z needs their sums over all rows. */
 static void norm_columns_backward(const struct gr_rows *r, int64_t row, const float *g, double *gain, double *shift)
 {
     const float *z = r->z + row * r->width;

@@ -21,7 +21,7 @@ struct gr_rows_loops {
 
 extern const struct gr_rows_loops gr_rows_generic, gr_rows_avx2, gr_rows_avx512, gr_rows_sve256, gr_rows_sve512;
 
-/** Those of an instruction set, or of the widest before it that loops are compiled for. */
+/** The loops of an instruction set, or of the widest lower set for which loops are compiled. */
 const struct gr_rows_loops *gr_rows_loops_for(enum gr_isa isa);
 
 #endif

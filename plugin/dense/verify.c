@@ -11,7 +11,7 @@
 
 enum { SAMPLES = 8 }; /* rows */
 
-/* Sampled rows of C, as they were before the product. */
+/* Sampled rows of C before the product. */
 struct samples {
     int64_t count, row[SAMPLES];
     double *before; /* [count x n] if beta is not 0 */
@@ -51,9 +51,10 @@ static double dense_factor(const graft_gemm *g, const float *array, int64_t i)
     return g->type == GRAFT_BF16 ? (double)gr_bfloat_widen(gr_bfloat_narrow(bits, gr_bfloat_half(bits))) : value;
 }
 
-/* An element of C, and how far one of a module may be from it: with k + 2 roundings in any order the error of a sum is
- * at most (k + 2) eps / 2 of the sum of magnitudes, to first order (Higham 2002, section 3.1), and here twice that.
- * Factors that are subnormal may count as 0. Of doubles it is twice that again: the expected sum has the same error. */
+/* An element of C, and the tolerance of the module's element: with k + 2 roundings in any order the error of a sum is
+ * at most (k + 2) eps / 2 of the sum of magnitudes, to first order (Higham 2002, section 3.1), and twice as much is
+ * allowed here. Subnormal factors may count as 0. For doubles the tolerance is doubled again, because the expected sum
+ * has the same error. */
 struct expected {
     double value, magnitude, tolerance;
 };

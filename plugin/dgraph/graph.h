@@ -21,7 +21,7 @@ struct gr_share {
     int64_t n_moved; /* rows of the slice that another rank owns */
 };
 
-/** What parallel=auto predicts for groups of ranks that share columns. */
+/** The prediction of parallel=auto for groups of ranks that share columns. */
 struct gr_grid_choice {
     int32_t columns;    /* ranks of a group */
     int32_t method;     /* enum gr_partition_method of the parts */

@@ -142,7 +142,7 @@ done:
     return rc;
 }
 
-/* Merge adjacent entries of equal columns by adding their values. \return how many entries were removed */
+/* Merge adjacent entries of equal columns by adding their values. \return the number of removed entries */
 static int64_t merge_equal(struct gr_csr *csr)
 {
     const int64_t n_rows = csr->view.n_rows, entries = csr->row_ptr[n_rows];

@@ -36,9 +36,9 @@ struct gr_folder {
     int64_t             n_sparse_features;
 };
 
-/** Open the files that `path` has, and check what can be checked without reading the data: there is one graph, and no
- *  part is incomplete or exists twice; types, shapes and lengths; the number of vertices. A Matrix Market file counts
- *  as a folder with only graph.mtx. gr_folder_close() is required also after a failure. */
+/** Open the files of `path`, and check them without reading the data: there is one graph, and no part is incomplete or
+ *  exists twice; types, shapes and lengths; the number of vertices. A Matrix Market file counts as a folder with only
+ *  graph.mtx. gr_folder_close() is required also after a failure. */
 int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *error);
 void    gr_folder_close(struct gr_folder *folder);
 

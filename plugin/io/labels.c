@@ -68,7 +68,7 @@ static int32_t read_targets(const graft_context *context, const struct gr_part_f
     return GRAFT_OK;
 }
 
-/* The vertex with the largest label, and how many vertices have one; of all ranks. */
+/* The vertex with the largest label, and the number of labelled vertices, over all ranks. */
 static int32_t find_largest(const struct gr_reading *reading, const graft_data *data, int64_t *vertex,
                             int64_t *n_labelled, graft_error *error)
 {

@@ -79,8 +79,8 @@ void    gr_matrix_destroy(graft_matrix *matrix);
  *  operators remains, because it has no values. */
 void gr_matrix_unprepare(graft_matrix *matrix);
 
-/** Divide the matrix into blocks of so many rows, unless this was done before. They share its columns and values,
- *  and are freed with the data prepared by kernels. \return OK; ERR_NOMEM */
+/** Divide the matrix into blocks of `rows` rows, unless this was done before. They share its columns and values, and
+ *  are freed with the data prepared by kernels. \return OK; ERR_NOMEM */
 int32_t gr_matrix_cut(graft_matrix *matrix, int64_t rows, graft_error *error);
 void    gr_matrix_drop_blocks(graft_matrix *matrix);
 /** Bytes of the blocks, without data prepared by kernels. */
@@ -88,8 +88,8 @@ int64_t gr_matrix_blocks_bytes(const graft_matrix *matrix);
 /** The values of the matrix have moved. */
 void    gr_matrix_blocks_set_values(graft_matrix *matrix);
 
-/** The data that kernel `module` prepared for the matrix; prepared in the first call. \return OK; ERR_NOMEM; what the
- *  kernel returns */
+/** The data that kernel `module` prepared for the matrix; prepared in the first call. \return OK; ERR_NOMEM; errors of
+ *  the kernel */
 int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, graft_error *error);
 
 /** Check type, sizes and pointer; `name` is how the message calls the matrix. \return OK; ERR_ARG */

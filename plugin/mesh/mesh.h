@@ -53,7 +53,7 @@ struct graft_mesh {
     int32_t *target;     /* [n_edges] rises */
     int32_t *out_ptr;    /* [n_sources + 1] edges by source */
     int32_t *out_edge;   /* [n_edges] numbers of edges, rising for each source */
-    int32_t *edge_ranks; /* [n_edges] how many ranks have it; NULL: one */
+    int32_t *edge_ranks; /* [n_edges] number of ranks that have each edge; NULL: one */
     double  *position;   /* [n_sources x dim] coordinates; rows of the halo come from the owner */
     double   period[3];
 
@@ -91,8 +91,8 @@ static inline double gr_mesh_offset(const graft_mesh *mesh, int64_t edge, int c)
                             mesh->period[c]);
 }
 
-/** Check a field of the host: complete, of n_rows rows and so many columns (negative: any number), F32 or F64. Strides
- *  that are 0 are set. \return OK; ERR_ARG. */
+/** Check a field of the host: complete, with n_rows rows and n_columns columns (negative: any number), F32 or F64.
+ *  Strides that are 0 are set. \return OK; ERR_ARG. */
 int32_t gr_field_read(const graft_field *theirs, const char *name, int64_t n_rows, int64_t n_columns,
                       graft_field *field, graft_error *error);
 

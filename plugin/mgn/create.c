@@ -29,7 +29,7 @@ static int64_t greater_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Allocate n rows of so many elements. */
+/* Allocate n rows of `elements` elements. */
 static int32_t new_row_array(struct gr_mgn *g, struct gr_pool *pool, char **rows, int64_t n, int64_t elements,
                              const char *name, graft_error *error)
 {

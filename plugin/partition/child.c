@@ -2,7 +2,7 @@
  *
  * The host's state is not changed: no signal handler or mask, and no file that another child would inherit. Input and
  * output of the program are one socket, because writing to a closed socket can be made to fail without a signal. The
- * host receives SIGCHLD when the program ends, and may have reaped it before we do: then its exit code is unknown, and
+ * host receives SIGCHLD when the program ends, and may reap it before this code: then its exit code is unknown, and
  * only its output is checked.
  *
  * The program has none of the host's files, which may be pipes to a launcher that waits for their end. It leads a
@@ -29,7 +29,7 @@
 
 enum { GUARD_FILE = 3, FIRST_FREE = 4, WAIT_MS = 2, MEANWHILE_MS = 20 };
 
-/* Our ends of a socket and two pipes, and those of the program. */
+/* Our ends of a socket and two pipes, and the ends of the program. */
 enum { OUR_SOCKET, ITS_SOCKET, OUR_ERROR, ITS_ERROR, ITS_GUARD, OUR_GUARD, ENDS };
 
 static void close_end(int *end)
@@ -38,8 +38,8 @@ static void close_end(int *end)
     *end = -1;
 }
 
-/* A host may have closed its standard files. A descriptor with one of the numbers that files of the program have would
- * be overwritten in the child. */
+/* A host may have closed its standard files. A descriptor with the number of a file of the program would be overwritten
+ * in the child. */
 static int32_t move_up(int *end)
 {
     const int moved = *end >= FIRST_FREE ? *end : fcntl(*end, F_DUPFD_CLOEXEC, FIRST_FREE);
@@ -62,15 +62,15 @@ static int32_t open_ends(int ends[ENDS], graft_error *error)
     return rc;
 }
 
-/* From now on the group of the program is killed when our end is closed. A kernel without such signals leaves us
- * gr_child_end() alone. */
+/* From now on the group of the program is killed when our end is closed. With a kernel without such signals only
+ * gr_child_end() kills it. */
 static void arm_guard(int its_guard, pid_t pid)
 {
     if (fcntl(its_guard, F_SETOWN, -pid) == 0 && fcntl(its_guard, F_SETSIG, SIGKILL) == 0)
         (void)fcntl(its_guard, F_SETFL, O_ASYNC);
 }
 
-/* What the program has of files: its ends, and nothing of the host. */
+/* The files of the program: its ends, and no file of the host. */
 static int give_files(posix_spawn_file_actions_t *files, const int ends[ENDS])
 {
     int code = posix_spawn_file_actions_adddup2(files, ends[ITS_SOCKET], STDIN_FILENO);
@@ -81,7 +81,7 @@ static int give_files(posix_spawn_file_actions_t *files, const int ends[ENDS])
     return code != 0 ? code : posix_spawn_file_actions_addclosefrom_np(files, FIRST_FREE);
 }
 
-/* A process group of its own, and signals as a program finds them that is started from a shell. */
+/* A separate process group, and the signal state of a program started from a shell. */
 static int give_signals(posix_spawnattr_t *attributes)
 {
     const short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
@@ -156,8 +156,8 @@ static int32_t child_fail(struct gr_child *child, const char *how, graft_error *
                    child->error_length > 0 ? "'" : "");
 }
 
-/* Keep what the program writes to standard error, up to the capacity; the rest is read too, so that the program does
- * not block. */
+/* Store the standard error of the program, up to the capacity; the rest is read too, so that the program does not
+ * block. */
 static void read_error_text(struct gr_child *child)
 {
     char          buffer[512];
@@ -180,7 +180,7 @@ struct outgoing {
     int             ended;
 };
 
-/* A program that stops reading is not an error here; its exit code tells. */
+/* A program that stops reading is not an error here; its exit code decides. */
 static void send_input(struct gr_child *child, struct outgoing *out)
 {
     ssize_t sent;
@@ -249,7 +249,7 @@ done:
     return rc;
 }
 
-/* Reap the program. *status is that of waitpid(); 0 if the host has reaped it; -1 at the deadline. */
+/* Reap the program. *status comes from waitpid(); 0 if the host has reaped it; -1 at the deadline. */
 static int32_t reap_child(struct gr_child *child, int *status, const struct gr_meanwhile *meanwhile, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -299,7 +299,7 @@ int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg,
     return child_fail(child, how, error);
 }
 
-/* Closing the guard kills the group, also what the program has left of it. The second kill is for a program that has
+/* Closing the guard kills the group, also processes that the program left. The second kill is for a program that has
  * closed its end of the guard. The host may have reaped the process, and its number may be reused: so first ask whether
  * it is still our child. */
 void gr_child_end(struct gr_child *child)

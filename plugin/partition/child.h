@@ -23,7 +23,7 @@ struct gr_child {
     double      deadline;  /* as gr_seconds() */
     double      timeout;
     const char *program;
-    int         exit_code;                       /* of a program that has ended by itself; 0 before */
+    int         exit_code;                       /* exit code of a program that has ended by itself; 0 before */
     char        error_text[GR_CHILD_ERROR_TEXT]; /* the beginning of its standard error, in printable characters */
     int32_t     error_length;
 };
@@ -46,7 +46,7 @@ typedef int64_t (*gr_child_source)(void *arg, char *to, int64_t room);
 int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg, char *output, int64_t bytes,
                       const struct gr_meanwhile *meanwhile, graft_error *error);
 
-/** Kill the program if it still runs, and what is left of its process group; reap it, and close all files. */
+/** Kill the program if it still runs, and the rest of its process group; reap it, and close all files. */
 void gr_child_end(struct gr_child *child);
 
 #endif

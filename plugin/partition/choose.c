@@ -57,7 +57,7 @@ done:
     return rc;
 }
 
-/* Try one more method. If it is better than those before, `best` becomes its owners. */
+/* Try one more method. If it is better than all methods before, `best` receives its owners. */
 static int32_t try_next(const struct request *r, enum gr_partition_method method, int32_t *owner, int32_t *best,
                         struct gr_partition_choice *choice, struct gr_text *why, graft_error *error)
 {

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* With many blocks a rank knows nearly all that the others have assigned, as if one process had all slices. Blocks of
- * few rows are not worth a message. */
+/* With many blocks a rank knows nearly all assignments of the others, as if one process had all slices. Blocks with few
+ * rows are not worth a message. */
 enum { BLOCKS = 64 };
 
 /* The columns of other slices, each once, ascending. */
@@ -67,7 +67,7 @@ static int32_t localize(struct gr_joint *j, const struct gr_slice *in, graft_err
     return GRAFT_OK;
 }
 
-/* What needs no message. */
+/* The local part. */
 static int32_t prepare_joint(struct gr_joint *j, const struct gr_partition_input *input, graft_error *error)
 {
     const struct gr_slice *in = input->slice;
@@ -98,7 +98,7 @@ done:
     return rc;
 }
 
-/* Tell the others which of their rows this rank has in its halo, by the index in their slices. */
+/* Send the other ranks the indices, in their slices, of their rows in the halo of this rank. */
 static int32_t ask_owners(struct gr_joint *j, graft_error *error)
 {
     int32_t rc = gr_route_plan(&j->route, error);
@@ -116,7 +116,7 @@ done:
     return rc;
 }
 
-/* The number of blocks is the same on all ranks: that of the largest slice. */
+/* The number of blocks is the same on all ranks: the number for the largest slice. */
 static void set_blocks(struct gr_joint *j)
 {
     const int64_t rows = j->slice.rows->n_rows;
@@ -171,7 +171,7 @@ void gr_joint_fini(struct gr_joint *j)
     *j = (struct gr_joint){ 0 };
 }
 
-/* The first row behind a block of a slice. */
+/* The first row after a block of a slice. */
 static int64_t block_end(int64_t rows, int32_t block, int32_t blocks)
 {
     return rows / blocks * (block + 1) + rows % blocks * (block + 1) / blocks;
@@ -208,7 +208,7 @@ static int32_t exchange_owners(struct gr_joint *j, int32_t block, int32_t blocks
     return rc;
 }
 
-/* From loads that this rank presumes to those of all ranks. */
+/* Replace the presumed loads of this rank by the loads of all ranks. */
 static int32_t exchange_loads(struct gr_joint *j, graft_error *error)
 {
     struct gr_loads *loads = &j->loads;
@@ -273,7 +273,8 @@ done:
     return rc;
 }
 
-/* One rank after the other moves vertices, and all learn the loads. The number of moves is that of all. */
+/* One rank after the other moves vertices, and all ranks receive the loads. The number of moves is the sum over
+ * ranks. */
 static int32_t relieve_in_turn(struct gr_joint *j, int64_t *moves, graft_error *error)
 {
     const uint64_t bytes = (uint64_t)j->loads.parts * GR_SHARES * sizeof *j->loads.has;

@@ -1,8 +1,8 @@
 /* The slices of all ranks, partitioned jointly. Each rank assigns the vertices of its slice, block by block. After each
  * block the ranks exchange the loads, and the owners of the vertices that others have as neighbours.
  *
- * Within a block a rank does not know what the others assign. It presumes that they add to every part as it does, in
- * proportion to the sizes of the slices, so that all together do not add more than a part may have.
+ * Within a block a rank does not know what the others assign. It assumes that they add to every part at its own rate,
+ * in proportion to the sizes of the slices, so that all ranks together do not overfill a part.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARTITION_JOINT_H
 #define GR_PARTITION_JOINT_H
@@ -14,15 +14,16 @@ struct gr_joint {
     const graft_context *context;
     struct gr_comm      *comm;  /* NULL: this process has the rows of all vertices */
     const int64_t       *first; /* [n_ranks + 1] the first vertex of each slice */
-    struct gr_slice      slice; /* columns below n_rows are vertices of this slice, the others those of the halo */
+    struct gr_slice      slice; /* columns below n_rows are vertices of this slice, other columns are vertices of the
+                                   halo */
     graft_csr            rows;
     int32_t             *column;               /* [entries] local column index of each entry */
     struct gr_loads      loads;                /* of the vertices of all slices */
     int32_t             *owner;                /* [n_rows + n_halo]; -1: none yet */
     int64_t              n_halo;               /* vertices of other slices that are columns here */
     int64_t             *vertex;               /* [n_halo] ascending */
-    struct gr_route      route;                /* from this rank to those that have the vertices of the halo */
-    int32_t             *asked;                /* [received items] the rows that other ranks have in their halos */
+    struct gr_route      route;                /* from this rank to the ranks that have the vertices of the halo */
+    int32_t             *asked;                /* [received items] rows in halos of other ranks */
     int32_t             *out, *in;             /* owners sent, and received */
     int64_t             *out_at, *in_at;       /* [n_ranks] the next items to send and to receive in this pass */
     int64_t             *out_start, *in_start; /* [n_ranks + 1] of the owners of one block */

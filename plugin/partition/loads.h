@@ -1,11 +1,11 @@
-/* The loads of parts: what each has of every quantity, what it may have, and which part has the least load.
+/* The loads of parts: present and allowed amounts of every quantity in each part, and the part with the least load.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARTITION_LOADS_H
 #define GR_PARTITION_LOADS_H
 
 #include "partition/partition.h"
 
-/** Each move reduces the excess, so the passes end by themselves. More than this many gain little. */
+/** Each move reduces the excess, so the passes terminate. More than this many passes gain little. */
 enum { GR_RELIEVE_PASSES = 8 };
 
 struct gr_loads {
@@ -13,8 +13,8 @@ struct gr_loads {
     int64_t  total[GR_SHARES];
     int64_t  allowed[GR_SHARES]; /* at least 1 */
     int64_t *has;                /* [parts x GR_SHARES] */
-    int64_t *own;                /* [parts x GR_SHARES] what was added here since the ranks exchanged loads; joint.h */
-    int64_t  scale;              /* what is added here counts so many times until then */
+    int64_t *own;                /* [parts x GR_SHARES] added by this rank since the ranks exchanged loads; joint.h */
+    int64_t  scale;              /* factor of the amounts added by this rank until then */
     double  *level;              /* [parts] the maximum over the quantities of has / allowed */
     int32_t *winner;             /* [2 leaves] a tournament tree: the part of the least level below each node, or -1 */
     int64_t *count;              /* [parts] neighbours of the current vertex; zero between calls */
@@ -26,7 +26,7 @@ int32_t gr_loads_init(const graft_context *context, struct gr_loads *loads, cons
                       int32_t parts, graft_error *error);
 void    gr_loads_fini(const graft_context *context, struct gr_loads *loads);
 
-/** Allow so many times the mean of each quantity, or the mean rounded up; GR_PARTITION_LIMIT at first. The ranks have
+/** Allow `limit` times the mean of each quantity, or the mean rounded up; GR_PARTITION_LIMIT at first. The ranks have
  *  exchanged loads since the last change. */
 void gr_loads_limit(struct gr_loads *loads, double limit);
 
@@ -55,9 +55,8 @@ int32_t gr_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHA
  *  \return the number of parts that have one */
 int32_t gr_loads_count(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, const int32_t *owner);
 
-/** Of the parts that have neighbours of the vertex and into which it fits, the one with the most
- *  neighbours times (1 - gr_loads_with()); of equal ones the one with the least load, then the first. -1 if there is
- *  none.
+/** Of the parts that have neighbours of the vertex and into which it fits, the part with the most neighbours times (1 -
+ *  gr_loads_with()); of equal parts the part with the least load, then the first. -1 if there is none.
  *  \param[in] mine [n_cols] The owners of the columns; -1: none yet. */
 int32_t gr_loads_nearest(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
                          const int64_t weight[GR_SHARES], const int32_t *mine);

@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-/* The rows of the slice sorted by owner, and who counted a column or a part last. */
+/* The rows of the slice sorted by owner, and the last part or row that counted a column or a part. */
 struct cut_counter {
-    int64_t *begin;  /* [parts + 2] where the rows of a part begin in `row` */
+    int64_t *begin;  /* [parts + 2] offsets of the rows of each part in `row` */
     int64_t *row;    /* [n_rows] */
     int64_t *source; /* [n_cols] 1 + the part that counted this column last */
     int64_t *sender; /* [parts] 1 + the row that counted this part last */
@@ -43,7 +43,7 @@ static void cut_counter_fini(const graft_context *context, struct cut_counter *c
     gr_free(context, count->sender);
 }
 
-/* Rows of a part are counted together, so the last part that counted a column tells whether it is a new one. */
+/* Rows of a part are counted together, so the last part that counted a column shows whether the column is new. */
 static void count_row(struct gr_partition_measure *measure, struct cut_counter *count, const struct gr_slice *slice,
                       int64_t row, const int32_t *owner)
 {

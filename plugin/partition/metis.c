@@ -191,12 +191,11 @@ int32_t gr_metis_check_size(const graft_context *context, int64_t n_vertices, in
 
 /* The program receives the whole graph with the weights of gr_slice_weigh(), and gr_partition_repair() repairs its
  * output. It is a child of the host's process, which receives SIGCHLD at its end. No process remains.
- * \return OK; ERR_NOT_FOUND (no program); ERR_UNSUPPORTED (2^31-1 vertices or more); ERR_MODULE (it failed, because
- *         there are too many entries for it, too; it wrote something else, or did not end within option
- *         partition.timeout; the message quotes its standard error); ERR_IO (no process or socket); ERR_NOMEM; the
- *         error of input->meanwhile.
+ * \return OK; ERR_NOT_FOUND (no program); ERR_UNSUPPORTED (2^31-1 vertices or more); ERR_MODULE (the program failed,
+ *         also for too many entries; it wrote invalid output, or did not end within option partition.timeout; the
+ *         message quotes its standard error); ERR_IO (no process or socket); ERR_NOMEM; the error of input->meanwhile.
  * Memory: 8 bytes per vertex and the repair here. The program needs 40 per vertex and 16 per entry, with 64-bit indices
- * 56 and 32, and what METIS allocates. */
+ * 56 and 32, and the memory of METIS. */
 int32_t gr_partition_metis(const struct gr_partition_input *input, int32_t *owner, graft_error *error)
 {
     const graft_context   *context = input->context;

@@ -27,7 +27,7 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == 64, "the head of the file has no padding");
 
-/* Of the file with zeros in the place of the CRC. */
+/* The CRC of the file with zeros in the place of the CRC. */
 static uint32_t crc_of(struct head head, const int32_t *owner)
 {
     head.crc = 0;
@@ -84,7 +84,7 @@ int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *
     return access(folder, W_OK | X_OK) == 0 ? GRAFT_OK : gr_output_failed(path, errno, error);
 }
 
-/* gr_file_close() is due always. */
+/* gr_file_close() is always required. */
 static int32_t open_owners(struct gr_file *file, const char *path, struct head *head, graft_error *error)
 {
     char    shown[GR_FILE_NAME], quoted[GR_FILE_QUOTE], expected[GR_FILE_QUOTE];
@@ -104,7 +104,7 @@ done:
     return rc;
 }
 
-/* What the head says, before there is memory for the rest. */
+/* Check the head before memory for the rest is allocated. */
 static int32_t check_head(const struct gr_file *file, const struct head *head, graft_error *error)
 {
     const int64_t room = (file->size - (int64_t)sizeof *head) / (int64_t)sizeof(int32_t);

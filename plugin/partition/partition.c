@@ -1,4 +1,4 @@
-/* Slices of a graph, and the two methods that do not look at neighbours: block and hash.
+/* Slices of a graph, and the two methods that do not use neighbours: block and hash.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/partition.h"
 

@@ -8,14 +8,14 @@
 
 #include "graph/csr.h"
 
-/** The quantities that a partition balances; gr_slice_weigh() gives those of a vertex. */
+/** The quantities that a partition balances; gr_slice_weigh() gives the quantities of a vertex. */
 enum { GR_SHARE_VERTICES, GR_SHARE_ENTRIES, GR_SHARE_TRAINED, GR_SHARES };
 
-/** The most of any quantity that a part may have, relative to the mean; METIS calls this the load imbalance. A part may
- *  always have the mean rounded up, which matters for few vertices. */
+/** The largest allowed amount of any quantity in a part, relative to the mean; METIS calls this the load imbalance. A
+ *  part may always have the mean rounded up, which matters for few vertices. */
 #define GR_PARTITION_LIMIT 1.05
 
-/** Rows of a graph: row i is that of vertex first + i, and its columns are among all n_cols vertices. */
+/** Rows of a graph: row i belongs to vertex first + i, and its columns are among all n_cols vertices. */
 struct gr_slice {
     const graft_csr *rows; /* checked before */
     int64_t          first;
@@ -45,18 +45,19 @@ struct gr_partition_input {
     const graft_context       *context;
     const struct gr_slice     *slice;
     int32_t                    parts;
-    const int64_t             *before;    /* [GR_SHARES] gr_slice_total() of the slices before this one; NULL: none */
-    const int64_t             *total;     /* [GR_SHARES] that of all slices; NULL: this one has all vertices */
+    const int64_t             *before;    /* [GR_SHARES] gr_slice_total() of the slices before this slice; NULL: none */
+    const int64_t             *total;     /* [GR_SHARES] gr_slice_total() of all slices; NULL: this slice has all
+                                             vertices */
     const struct gr_meanwhile *meanwhile; /* called while a method waits; or NULL */
-    struct gr_comm            *comm;      /* of the ranks that have the slices; NULL: this one has all vertices */
+    struct gr_comm            *comm;      /* the ranks that have the slices; NULL: this slice has all vertices */
     const int64_t             *first;     /* [n_ranks + 1] the first vertex of each slice, if there is a comm */
 };
 
 #define GR_PARTITION_PROTOTYPE(constant, word, whole)                                                                  \
     int32_t gr_partition_##word(const struct gr_partition_input *input, int32_t *mine, graft_error *error);
 
-/** Fill mine[n_rows], the owners of the vertices of the slice. \return OK; ERR_NOMEM; what the method documents. Owners
- *  are unchanged on failure. */
+/** Fill mine[n_rows], the owners of the vertices of the slice. \return OK; ERR_NOMEM; errors of the method. Owners are
+ *  unchanged on failure. */
 GR_PARTITION_MAP(GR_PARTITION_PROTOTYPE)
 #undef GR_PARTITION_PROTOTYPE
 
@@ -70,13 +71,12 @@ int gr_partition_needs_whole(enum gr_partition_method method);
 int32_t gr_partition_run(enum gr_partition_method method, const struct gr_partition_input *input, int32_t *mine,
                          graft_error *error);
 
-/** Repair a partition from another source. Vertices whose owner is out of range get one; each part without a vertex
- *  gets one, if there are as many vertices as parts; and vertices leave parts that have more than
- *  GR_PARTITION_LIMIT times the mean of a quantity, while that reduces the total excess. They move to the part of most
- *  of their neighbours if they fit there.
- *  The slice has all vertices.
+/** Repair a partition from another source. Vertices with an owner out of range get an owner; each empty part gets a
+ *  vertex, if there are as many vertices as parts; and vertices leave parts that have more than GR_PARTITION_LIMIT
+ *  times the mean of a quantity, while this reduces the total excess. They move to the part with most of their
+ *  neighbours if they fit there. The slice has all vertices.
  * \param[in,out] mine   [n_rows] The owners of the vertices: any numbers.
- * \param[out]    moved  How many vertices have a new owner.
+ * \param[out]    moved  The number of vertices with a new owner.
  * \return OK; ERR_NOMEM, and owners are unchanged. A few passes over the entries; 4 bytes per row and at most 60 per
  *         part. */
 int32_t gr_partition_repair(const graft_context *context, const struct gr_slice *slice, int32_t parts, int32_t *mine,
@@ -84,7 +84,7 @@ int32_t gr_partition_repair(const graft_context *context, const struct gr_slice 
 
 /** The rows sent for the cut edges of a pair of parts, as option halo.cover selects them. */
 enum gr_rows {
-    GR_ROWS_LEAST, /* the fewer of the two below; the hybrid cover never has more */
+    GR_ROWS_LEAST, /* the smaller of the two below; the hybrid cover never has more */
     GR_ROWS_POST,  /* one row for each distinct source */
     GR_ROWS_PRE,   /* one row for each distinct target */
     GR_ROWS_KINDS

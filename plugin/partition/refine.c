@@ -1,4 +1,4 @@
-/* Refinement: vertices move to the part that has more of their neighbours, over all ranks at once.
+/* Refinement: vertices move to the part with more of their neighbours, on all ranks at once.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/refine.h"
 #include "base/assert.h"
@@ -10,8 +10,9 @@
 /* A round that reduces the cut by less than 1 / LEAST_GAIN of it is the last one. */
 enum { LEAST_GAIN = 1000 };
 
-/* Move a vertex to the part that has most of its neighbours, if it fits there and that is more than it has in its own
- * part; or as many, and the other part has less. No part loses its last vertices, which all ranks may move at once. */
+/* Move a vertex to the part with most of its neighbours, if it fits there and has more neighbours there than in its own
+ * part; or as many, and the other part has a smaller load. No part loses its last vertices, which all ranks may move at
+ * once. */
 static void improve_vertex(struct gr_joint *joint, int64_t row)
 {
     struct gr_loads *loads = &joint->loads;
@@ -42,7 +43,7 @@ static void improve_vertex(struct gr_joint *joint, int64_t row)
     if (to != from) gr_loads_move(loads, weight, &joint->owner[row], to);
 }
 
-/* Rounds until one gains too little. The best owners so far are in `best`. */
+/* Rounds until a round gains too little. The best owners so far are in `best`. */
 static int32_t run_rounds(struct gr_joint *joint, int64_t rounds, int32_t *best, struct gr_refinement *done,
                           graft_error *error)
 {

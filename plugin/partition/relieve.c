@@ -1,10 +1,10 @@
-/* Balance: vertices leave parts that have too much of a quantity.
+/* Balance: vertices leave overfull parts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "partition/loads.h"
 
-/* The excess of a part over what is allowed, relative to that, after adding (sign 1) or removing (-1) the vertex, or as
- * it is (0). */
+/* The excess of a part relative to the allowed amount, after adding (sign 1) or removing (-1) the vertex, or at present
+ * (0). */
 static double excess_of(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign)
 {
     double excess = 0;

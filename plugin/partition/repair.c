@@ -12,7 +12,8 @@ static int is_part(int32_t owner, int32_t parts)
     return owner >= 0 && owner < parts;
 }
 
-/* Vertices with an owner stay there; the others go to the part of most neighbours, or else of the least load. */
+/* Vertices with an owner stay there; other vertices go to the part with most of their neighbours, or else with the
+ * least load. */
 static void place_all(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
     int64_t weight[GR_SHARES];
@@ -32,8 +33,8 @@ static void place_all(struct gr_loads *loads, const struct gr_slice *slice, int3
     }
 }
 
-/* Give each empty part a vertex of a part that has more than the mean. While a part is empty there is one that has
- * more, and parts passed by never gain vertices, so one pass is enough. */
+/* Give each empty part a vertex of a part above the mean. While a part is empty, some part is above the mean, and parts
+ * already passed never gain vertices, so one pass is enough. */
 static void fill_empty(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
     const int64_t n_rows = slice->rows->n_rows, mean = n_rows / loads->parts;

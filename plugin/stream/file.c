@@ -1,5 +1,5 @@
 /* Checkpoints of a stream: a file for each rank, with the network, counters, pairs, and states. The files of all ranks
- * are written before the first one gets its name, and load() compares what is the same on all ranks.
+ * are written before the first one gets its name, and load() compares the data that are equal on all ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "network/file.h"
 #include "base/crc.h"

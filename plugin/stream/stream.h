@@ -21,7 +21,7 @@ struct gr_slots {
     int32_t  most, count; /* that may be, and are allocated */
     void   **state;       /* [most] */
     int32_t *uses;        /* [most] */
-    int32_t *unused;      /* [most] those without a use, */
+    int32_t *unused;      /* [most] the unused slots, */
     int32_t  n_unused;    /* so many */
 };
 
