@@ -4,7 +4,7 @@
  * The contract on one page.
  *
  *  1. libgraft.so exports one function, graft_open(). It negotiates a version from the ranges of both sides, and
- *     returns a context with its calls. graft_load.h wraps dlopen() for hosts that need no more than that.
+ *     returns a context with its calls. graft_load.h is a loader based on dlopen().
  *  2. Everything else is an interface: a struct of functions, fetched by an id "name/revision" (GRAFT_MXM_ID, ...).
  *     An unknown id gives NULL. An interface only grows at its tail, so a host also checks the size of the table that
  *     it receives; graft_interface() in graft_load.h does both.
@@ -18,13 +18,14 @@
  *     settings, and it is never unloaded. In a child process after fork() every call on a context of the parent returns
  *     GRAFT_ERR_FORKED; a context that is opened there uses one thread, because a thread team does not survive fork().
  *  8. Memory comes from the host's allocator if there is one. close() after all objects are destroyed leaves none.
- *  9. What may still change is in abi/draft, under ids that say so. CHANGELOG.md has a line for every change here.
+ *  9. Interfaces that may still change are in abi/draft, with "draft" in their ids. CHANGELOG.md has a line for every
+ *  change here.
  *
  * README.md in this folder is the manual of embedding, with a glossary. */
 #ifndef GRAFT_H
 #define GRAFT_H
 
-#include "graft_account.h"   /* what a trainer reports: time, memory, messages */
+#include "graft_account.h"   /* reports of a trainer: time, memory, messages */
 #include "graft_aggregate.h" /* graft.aggregate/1: distributed products: plan, begin, end */
 #include "graft_base.h"      /* versions, sizes, status codes, errors, tags of the comments */
 #include "graft_codec.h"     /* graft.codec/1: quantized rows */

@@ -89,22 +89,25 @@ typedef struct graft_graphs {
      *  halo.timeout, because it keeps notifying the waiting ranks. explain() has a line on how owners were found; for
      *  metis and auto the log of rank 0 has it too.
      *
-     *  Option "parallel" says how ranks divide the sums over neighbours of a trainer. With partition (the default) they
-     *  divide the vertices. With feature all ranks divide the columns: rank i of m sums columns floor(d i / m) to
-     *  floor(d (i + 1) / m) - 1 of all vertices (MixGCN, section 3.1.2). With grid each group of "parallel.columns"
-     *  consecutive ranks has a part of the vertices and divides the columns, and the groups exchange boundary rows. For
-     *  all other work each rank owns rows: the rows of a group are dealt to its ranks, unless `partition` is given. A
-     *  trainer then sends 4 n d (m-1)/m bytes in each of two transposes of a sum, n being the vertices that have
-     *  neighbours, and a rank has the edges of all vertices of its group; with option "feature.graph" = stream, a rank
-     *  stores only the edges of its own vertices inside the group, and each sum sends blocks of edges to each other
-     *  rank of the group: 4 bytes a row and an edge, and 4 a value. Between groups maxima exchange the rows of the
-     *  halo, without row masks. With option "halo.staleness" each transpose uses rows of the previous epoch, so a sum
-     *  adds rows that are two epochs old. ERR_OPTION if the columns do not divide the ranks; trainers of gat, and with
-     *  adaptive widths, are refused. With auto rank 0 compares all numbers of columns that divide the ranks, by the
-     *  prediction of `partition`=auto with measured rates of network, sums and dense products, and the minimum vertex
-     *  covers between the parts, and takes the fastest whose edges memory.limit allows; explain() has a table. auto
-     *  divides the vertices for gat, maxima, stale rows and adaptive widths, with fewer than 8 bits, and for a graph
-     *  too large for rank 0. ERR_OPTION with "partition.file".
+     *  Option "parallel" says how ranks divide the sums over neighbours of a trainer:
+     *      partition  by vertices (the default)
+     *      feature    by columns: rank i of m sums columns floor(d i / m) to floor(d (i + 1) / m) - 1 of all vertices
+     *                 (MixGCN, section 3.1.2)
+     *      grid       each group of "parallel.columns" consecutive ranks has a part of the vertices and divides the
+     *                 columns; groups exchange boundary rows
+     *      auto       rank 0 predicts an epoch for each number of columns that divides the ranks, as partition=auto
+     *                 does, but with measured rates of network, sums and dense products, and with minimum vertex covers
+     *                 between the parts. It takes the fastest choice whose edges memory.limit allows; explain() has a
+     *                 table. By vertices for gat, maxima, stale rows, adaptive widths, fewer than 8 bits, and graphs
+     *                 too large for rank 0. ERR_OPTION with "partition.file"
+     *  With feature and grid each rank owns rows for all other work: the rows of a group are dealt to its ranks, unless
+     *  `partition` is given. A trainer sends 4 n d (m-1)/m bytes in each of the two transposes of a sum, for n vertices
+     *  with neighbours. A rank has the edges of all vertices of its group. With option "feature.graph" = stream it has
+     *  only the edges of its own vertices inside the group, and each sum sends blocks of edges to each other rank of
+     *  the group: 4 bytes a row and an edge, and 4 a value. Between groups maxima exchange the rows of the halo,
+     *  without row masks. With option "halo.staleness" each transpose uses rows of the previous epoch, so a sum adds
+     *  rows that are two epochs old. ERR_OPTION if the columns do not divide the ranks; trainers of gat, and with
+     *  adaptive widths, are refused.
      *
      *  Option "partition.file" names a file with owners. If it exists, it replaces `partition`; it must be of this
      *  graph (the same edges in any slices; values do not count) and have as many parts as there are ranks, or groups

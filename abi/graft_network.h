@@ -153,9 +153,9 @@ typedef struct graft_networks {
     /** Infer with several networks on one mesh, and return mean and standard deviation of their results.
      * \param[in]  networks  [count] of the same n_in, n_out and `predicts`, on all ranks in the same order.
      * \param[out] mean, deviation  [n_rows x n_out], as output of end(); either may be NULL.
-     * \return as begin() and end(), but all ranks agree on errors; ERR_ARG (ranks that disagree). Where count is below
-     *         1, or networks[0] no network, ERR_ARG on this rank only. [one-caller] [starts-openmp]. Collective. Memory
-     *         during the call: 16 n_rows n_out bytes. Since 1. */
+     * \return as begin() and end(), but all ranks agree on errors; ERR_ARG (ranks that disagree). ERR_ARG is on this
+     *         rank only if count is below 1 or networks[0] is not a network. [one-caller] [starts-openmp]. Collective.
+     *         Memory during the call: 16 n_rows n_out bytes. Since 1. */
     int32_t (*ensemble)(graft_network *const *networks, int32_t count, const graft_field *input,
                         const graft_field *mean, const graft_field *deviation, graft_error *error);
 

@@ -25,10 +25,10 @@ GRAFT_EXTERN_C_BEGIN
  *     layers, fanout  in-neighbours that a destination gets in each layer, the first number for the first layer, which
  *                     reads the features; one number is for all layers. -1: all in-neighbours
  *     sample.weights  which neighbours are drawn. uniform: each entry of a row is as likely as the others. edge: in
- *                     proportion to its value, which must not be negative; one of value 0 is never drawn. degree: in
- *                     proportion to the number of entries in the row of the neighbour
- *     sample.replace  no: fanout different entries of the row, or all if it has no more. Weighted ones are drawn one
- *                     after the other among those that are left (Efraimidis and Spirakis 2006). yes: fanout draws, if
+ *                     proportion to its value, which must not be negative; an entry of value 0 is never drawn. degree:
+ *                     in proportion to the number of entries in the row of the neighbour
+ *     sample.replace  no: fanout different entries of the row, or all if it has no more. Weighted entries are drawn one
+ *                     after the other among the remaining ones (Efraimidis and Spirakis 2006). yes: fanout draws, if
  *                     the row has any entry to draw
  *     sample.ahead    batches that next() makes at once, one on each thread; 0: as many as threads. 1: all threads work
  *                     on one batch
@@ -67,12 +67,12 @@ GRAFT_EXTERN_C_BEGIN
  *              number of seeds
  *     saint    the vertices of random walks of `saint.walk` steps along in-edges (Zeng et al. 2020). Each seed is a
  *              root once in an epoch; roots are dealt evenly to ceil(n_seeds / batch_size) batches. All seeds that
- *              walks find are seeds of the batch. create() samples N batches, those of `saint.coverage` epochs, to
- *              estimate the normalisation: C_v batches contain vertex v, and C_e contain edge e to v. Then 1 / p_v = (N
- *              + 1) / (C_v + 1) and 1 / alpha_e = (C_v + 1) / (C_e + 1). A sum over a row with weights 1 / alpha_e is
- *              an unbiased estimate of the sum over all edges of v, and a sum over the seeds of a batch with weights 1
- *              / p_v is an unbiased estimate of the sum over all seeds. Edges that no walk of this length can reach
- *              have no estimate
+ *              walks find are seeds of the batch. create() samples the N batches of `saint.coverage` epochs to estimate
+ *              the normalisation: C_v batches contain vertex v, and C_e contain edge e to v. Then 1 / p_v = (N + 1) /
+ *              (C_v + 1) and 1 / alpha_e = (C_v + 1) / (C_e + 1). A sum over a row with weights 1 / alpha_e is an
+ *              unbiased estimate of the sum over all edges of v, and a sum over the seeds of a batch with weights 1 /
+ *              p_v is an unbiased estimate of the sum over all seeds. Edges that no walk of this length can reach have
+ *              no estimate
  *
  * The draws for a destination are a function of (seed, epoch, batch, layer, vertex), so batches have the same bits for
  * any number of threads, and in any order of calls. A vertex without in-neighbours is a destination without edges.

@@ -22,9 +22,9 @@ GRAFT_EXTERN_C_BEGIN
  *                   lr schedule_factor^floor(e / schedule_every)
  *     on_nonfinite  a loss, gradient, weight or moment, or the loss of training or validation vertices in an
  *                   evaluation, is infinite or NaN. stop: epoch() returns ERR_NONFINITE, and restores weights and
- *                   moments of the last epoch with finite losses. restore: it also halves the learning rate
- *                   permanently, and repeats epochs from there, at most 128 times, until this epoch is completed.
- *                   graft_epoch describes this epoch only; best weights stay, also of an undone epoch
+ *                   moments of the last epoch with finite losses. restore: the learning rate is halved permanently, and
+ *                   epochs are repeated from there, at most 128 times, until this epoch is completed. graft_epoch
+ *                   describes this epoch only; best weights stay, also of an undone epoch
  *     clip_norm     0: none. Else the gradients g of all weights are scaled by min(1, clip_norm / |g|_2) before weight
  *                   decay (Pascanu et al. 2013, algorithm 1)
  *     patience      early stopping (Prechelt 1998), 0: none. An evaluation this many epochs after the best one sets
@@ -33,7 +33,7 @@ GRAFT_EXTERN_C_BEGIN
  * and, over ranks, the `live` options of messages, such as halo.codec, halo.staleness and halo.refresh. If halo.codec,
  * halo.staleness, halo.rounding or halo.nonfinite has changed, message buffers are replaced, the epoch is synchronous,
  * and adaptive bits are assigned anew. If a rank has no memory for old and new buffers, epoch() returns ERR_NOMEM on
- * all ranks, and nothing has changed: the host can set the options back and go on.
+ * all ranks, and nothing has changed: the host can restore the options and continue.
  *
  * create() reads the other options; graft_model.h describes options of the model:
  *
@@ -44,14 +44,14 @@ GRAFT_EXTERN_C_BEGIN
  *     batch_size    not 0: an epoch has a step for each batch, drawn by option fanout and others (graft_sample.h), and
  *                   evaluations use all neighbours. Over ranks batches consist of owned vertices; the halo has
  *                   features, and rows of earlier batches (graft_cache_item) or, with hec.miss=fetch, of this batch,
- *                   with gradients. If an epoch() of one process is cancelled or lacks memory, the next one goes on
+ *                   with gradients. If an epoch() of one process is cancelled or lacks memory, the next one continues
  *     eval.blocks   evaluations with batch_size in blocks of rows; with eval.folder, see graft_account.h. Both are live
  *     workers       .sparse: threads for sums over neighbours, in a pipeline with the others (MixGCN); the same bits
  *     sparse_input  whether sparse features are made dense (see graft_model.h)
  *
  * Over ranks (dataset.over, see graft_graph.h) each rank has the rows of its owned vertices, and all have the same
- * weights, bit for bit: gradients and losses are summed along a fixed tree. Results equal those of one process up to
- * rounding, with the same draws of dropout and labels. Sums over neighbours are distributed products with plans of
+ * weights, bit for bit: gradients and losses are summed along a fixed tree. Results equal the results of one process up
+ * to rounding, with the same draws of dropout and labels. Sums over neighbours are distributed products with plans of
  * graft_aggregate.h; gat and maxima exchange raw rows. create(), epoch(), evaluate(), predict() and update() are
  * collective and return the same status on all ranks, see graft_graphs. Options of the model are the same on all ranks;
  * memory.limit is per rank. symmetrize also adds edges between ranks; an order applies to the vertices of each rank. */
@@ -86,7 +86,7 @@ typedef struct graft_epoch {
 /** Accuracy: the fraction of labelled vertices of the split whose largest logit belongs to their label; with several
  *  classes per vertex (targets), the micro-averaged F1 of logits > 0. For float targets, with known elements y of the
  *  split and outputs x: RMSE = sqrt(mean (y - x)^2) over all columns; R^2 = mean over columns of 1 - sum (y - x)^2 /
- *  sum (y - mean y)^2, without columns whose y are all the same. What does not apply is NaN. */
+ *  sum (y - mean y)^2, without columns whose y are all the same. Measures that do not apply are NaN. */
 typedef struct graft_metrics {
     uint32_t size;
     uint32_t reserved;

@@ -62,7 +62,7 @@ void gr_handle_fini(void *object);
 void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind kind, const char *where,
                        void (*destroy)(void *object));
 
-/** Check an object that is argument `name` of a call. With option check=no only free checks are made.
+/** Check an object that is argument `name` of a call. With option check=no only checks without cost are made.
  *  \return OK; ERR_ARG (NULL); ERR_STATE (destroyed, of another kind or context, or no handle at all) */
 int32_t gr_handle_check(const graft_context *context, const void *object, enum gr_handle_kind kind, const char *name,
                         graft_error *error);

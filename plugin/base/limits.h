@@ -20,7 +20,7 @@ enum {
     GR_EDGE_PIECE = GR_LIMIT(4096, 8),               /* edges and rows of the edge operators */
     GR_ADD_COLUMNS = GR_LIMIT(16, 1),                /* the fewest that a thread of index_add takes, */
     GR_ADD_SORTED_BYTES = GR_LIMIT(1 << 20, 64),     /* of a result for which it sorts the index, if there are */
-    GR_ADD_SORTED_ROWS = GR_LIMIT(16, 1),            /* so many numbers to add for each of its rows */
+    GR_ADD_SORTED_ROWS = GR_LIMIT(16, 1),            /* this many numbers to add for each of its rows */
     GR_SORT_BY_INSERTION = GR_LIMIT(64, 2),          /* the most entries of a row that are sorted so */
     GR_JOINT_ROWS_LEAST = GR_LIMIT(64, 8),           /* of a block, when ranks partition jointly: part of the result */
 

@@ -60,7 +60,7 @@ const char *gr_option_text(const graft_context *context, const struct gr_option_
     return text != NULL ? text : row->default_value;
 }
 
-/* What a value may be: the words, or the kind of number. */
+/* The legal values: the words, or the kind of number. */
 static const char *type_text(const struct gr_option_row *row)
 {
     switch (row->type) {

@@ -81,7 +81,7 @@ int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t 
 
 /** Notify all ranks of the failure in `error`, which happened on this rank alone, between two steps of a collective
  *  call; the others may be waiting for this rank. Returns ERR_PEER, and in `error` the agreed sentence. With one rank,
- *  `error` and its code stay. Where all ranks reach the same point, use gr_comm_agree(), which keeps the comm alive. */
+ *  `error` and its code stay. If all ranks reach the same point, use gr_comm_agree(), which keeps the comm alive. */
 int32_t gr_comm_fail(struct gr_comm *comm, graft_error *error);
 
 /** Leave the other ranks without notice, when an object is destroyed that they still use: every later call returns

@@ -35,7 +35,7 @@ int32_t gr_exchange_begin(struct gr_exchange *exchange, struct gr_team team, gra
  *  ERR_PEER; ERR_FORMAT (this rank alone: a row without a code, if such rows are refused). */
 int32_t gr_exchange_send(struct gr_exchange *exchange, struct gr_team team, graft_error *error);
 
-/** Let messages move, between the sending and the end. *arrived: 1 if the end does not wait, else 0. \return OK;
+/** Let messages progress, between sending and the end. *arrived: 1 if the end does not wait, else 0. \return OK;
  *  ERR_PEER, which the end then returns too. */
 int32_t gr_exchange_progress(struct gr_exchange *exchange, int32_t *arrived, graft_error *error);
 

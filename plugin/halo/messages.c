@@ -377,7 +377,7 @@ done:
     return rc;
 }
 
-/* Of this rank itself: all. */
+/* The distance of a rank after this rank, cyclically; n_ranks for this rank itself. */
 static int32_t places_behind(const struct gr_messages *m, int32_t rank)
 {
     return rank > m->comm->rank ? rank - m->comm->rank : rank - m->comm->rank + m->comm->n_ranks;

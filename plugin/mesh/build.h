@@ -30,7 +30,7 @@ struct gr_id_table {
     int            shift;
 };
 
-/** Have memory for `most` ids. \return OK; ERR_NOMEM. */
+/** Allocate memory for `most` ids. \return OK; ERR_NOMEM. */
 int32_t gr_id_table_init(const graft_context *context, struct gr_id_table *table, const int64_t *id, int64_t most,
                          graft_error *error);
 void    gr_id_table_fini(const graft_context *context, struct gr_id_table *table);
