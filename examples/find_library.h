@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/** Open the library that the user names; else that of the variable GRAFT_LIBRARY, or the one that the dynamic linker
+/** Open the library that the user names; else the library in variable GRAFT_LIBRARY, or the one that the dynamic linker
  *  finds. The run path of a program leads to the library of its build folder, or of the tree where it is installed. */
 static int32_t find_library(const char *named, const graft_host *host, const graft_api **api, graft_error *error)
 {

@@ -51,7 +51,7 @@ static int32_t make_plate(struct rank *r, const graft_api *api, const graft_grap
     return graphs->create(api->context, &r->transport, &slice, graph, &r->error); /* collective */
 }
 
-/* One array has the owned cells and behind them those of the halo, as the columns of the matrix count them. */
+/* One array has the owned cells followed by the cells of the halo, in the order of the columns of the matrix. */
 static int32_t simulate(struct rank *r, const graft_halos *halos, graft_halo *halo, const int64_t *owned)
 {
     double          u[2 * N] = { 0 }, next[N];

@@ -160,7 +160,7 @@ class halo : public detail::object<graft_halos, graft_halo>
     {
         begin(detail::dense_of(owned), detail::dense_of(received), 0);
     }
-    /// Begin to add rows of the halo to those of their owners.
+    /// Begin to add rows of the halo to the rows of their owners.
     void begin_sum(const output &owned, const input &given)
     {
         begin(detail::dense_of(owned), detail::dense_of(given), GRAFT_HALO_SUM);

@@ -422,7 +422,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_duplicate(Mat shell, MatDuplic
  *  GraftMult and GraftMultTransp of -log_view have its time.
  * \param[in]  matrix  Square, of any type that has MatGetRow(), such as MATAIJ; may be destroyed afterwards.
  * \param[out] shell   Unchanged on failure. For MatDestroy().
- * Memory: that of a graph and a plan with transposed passes, see graft_aggregate.h. Collective. */
+ * Memory: a graph and a plan with transposed passes, see graft_aggregate.h. Collective. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_create(graft_petsc *g, Mat matrix, Mat *shell)
 {
     const MPI_Comm   comm = PetscObjectComm((PetscObject)matrix);

@@ -148,7 +148,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_positions(const graft_petsc_part *
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* The array of a vector as rows of nodes and ghosts. Those of ghosts, which the array lacks, are not accessed. */
+/* The array of a vector as rows of nodes and ghosts. Rows of ghosts, which the array lacks, are not accessed. */
 GRAFT_PETSC_INLINE graft_field graft_petsc_field(PetscInt n_rows, PetscInt n_columns, const PetscScalar *values)
 {
     graft_field field = GRAFT_INIT(graft_field);

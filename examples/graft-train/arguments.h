@@ -5,7 +5,7 @@
 
 #include "graft_base.h"
 
-/** All texts are those of argv. */
+/** All texts point to argv. */
 struct arguments {
     const char  *dataset;  /* NULL only with list_options */
     const char **settings; /* [n_settings] "key=value" in the order given */

@@ -1,4 +1,4 @@
-/* Errors of graft-train itself have the form of those of the library: a status and a message in a graft_error.
+/* Errors of graft-train have the form of errors of the library: a status and a message in a graft_error.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PROBLEM_H
 #define PROBLEM_H

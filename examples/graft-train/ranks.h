@@ -25,7 +25,7 @@ struct ranks {
     graft_graph        *graph;
     graft_dataset       dataset; /* the slice of this rank, over that graph */
     struct rank_report *reports; /* [n_ranks] complete on rank 0 after ranks_gather_reports() */
-    graft_traffic_pair *pairs;   /* those of all reports then */
+    graft_traffic_pair *pairs;   /* pairs of all reports */
     int64_t            *bytes;   /* [n_ranks] of what is gathered */
 
     const graft_transports *transports;
@@ -55,7 +55,7 @@ int32_t ranks_prepare(struct ranks *ranks, graft_error *error);
 int32_t ranks_distribute(struct ranks *ranks, const struct library *library, const graft_dataset *slice,
                          graft_error *error);
 
-/** Agree on a status: all ranks pass theirs, and return that of the lowest rank that failed, or OK. */
+/** Agree on a status: each rank passes its status; all return the status of the lowest rank that failed, or OK. */
 int32_t ranks_agree(struct ranks *ranks, int32_t rc, graft_error *error);
 
 /** A part of the command line; NULL: not given. */

@@ -81,7 +81,7 @@ done:
     return rc;
 }
 
-/** What a prediction needs, in place of a trainer: the model of --model, or else that of the checkpoint. */
+/** The model of a prediction without a trainer, from --model or else from the checkpoint. */
 static int32_t open_model(struct run *run, graft_error *error)
 {
     const struct library *library = &run->library;
@@ -158,7 +158,7 @@ int32_t run_settle(struct run *run, graft_error *error)
 
     interrupt_end();
     number = interrupt_signal();
-    /* To agree on ERR_CANCELLED also ends requests that no call has heard, such as those of another rank. */
+    /* Agreeing on ERR_CANCELLED also clears requests that no call has honoured, such as requests of another rank. */
     rc = ranks_agree(&run->ranks, number != 0 ? GRAFT_ERR_CANCELLED : GRAFT_OK, error);
     if (rc < 0 && rc != GRAFT_ERR_CANCELLED) return rc;
     TRY(ranks_largest(&run->ranks, &number, error));

@@ -105,8 +105,8 @@ static int64_t id_of(const struct run *r, const graft_mesh_view *view, int32_t s
     return (int64_t)(r->solver.side * q / r->solver.n_ranks) * r->solver.side + view->halo_node[k];
 }
 
-/* A filter: a node keeps 90 %, and gets 10 % of the mean of its neighbours. Its rows are made from the mesh, and its
- * products are those of graft.aggregate/1. On the boundary it is the identity. */
+/* A filter: a node keeps 90 %, and gets 10 % of the mean of its neighbours. Its rows are made from the mesh, and
+ * graft.aggregate/1 computes its products. On the boundary it is the identity. */
 static int32_t make_smoother(struct run *r)
 {
     graft_mesh_view view = GRAFT_INIT(graft_mesh_view);

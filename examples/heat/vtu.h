@@ -1,5 +1,5 @@
-/* Files for ParaView: a .vtu for each rank and time, with raw appended data, a .pvtu that joins those of one time, and
- * a .pvd with the times.
+/* Files for ParaView: a .vtu for each rank and time, with raw appended data, a .pvtu that joins the files of one time,
+ * and a .pvd with the times.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef VTU_H
 #define VTU_H

@@ -159,7 +159,7 @@ static int32_t embed(struct task *task)
     return task->host.train->predict(task->trainer, GRAFT_WEIGHTS_LAST, NULL, &z, &task->host.error);
 }
 
-/* One epoch whose gradient at the embeddings is that of the loss of pairs. */
+/* One epoch with the gradient of the loss of pairs with respect to the embeddings. */
 static int32_t train_epoch(struct task *task, graft_epoch *epoch, double *loss)
 {
     struct host  *host = &task->host;

@@ -7,7 +7,7 @@
 
 enum part { PART_TRAIN, PART_VALIDATION, PART_TEST, PARTS };
 
-/** The pairs of a part by one of their vertices: those of vertex u are target[begin[u]] to target[begin[u + 1] - 1]. */
+/** The pairs of a part by one of their vertices: vertex u has targets target[begin[u]] to target[begin[u + 1] - 1]. */
 struct pairs {
     int64_t *begin; /* [n + 1] */
     int32_t *target;

@@ -121,7 +121,7 @@ static int32_t check_keepers(graft_context *context, const struct gr_option_row 
     return GRAFT_OK;
 }
 
-/* Put a value into row `index`; `name` is that of the option or of the variable, for the message. */
+/* Put a value into row `index`; `name` is the name of the option or variable, for the message. */
 static int32_t put(graft_context *context, int32_t index, enum gr_option_source source, const char *name,
                    const char *value, graft_error *error)
 {

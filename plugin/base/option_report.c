@@ -33,7 +33,7 @@ static const struct gr_option_row *find_row(const char *key, size_t length)
     return NULL;
 }
 
-/* Whether bytes of the parsed value are those of one of the words. */
+/* Whether the bytes of the parsed value equal one of the words. */
 static int is_one_of(const struct gr_options *options, const struct gr_option_row *row, const struct term *t,
                      uint64_t from, uint64_t bytes)
 {

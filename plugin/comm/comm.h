@@ -7,7 +7,7 @@
  * The files are layers; each calls only lower layers:
  *
  * group.c       the calls of hosts, on copies
- * create.c      creates a comm, or shares the existing one      compare.c, sum.c, route.c   more collective calls
+ * create.c      creates a comm, or shares the existing one       compare.c, sum.c, route.c   more collective calls
  * collective.c  agree, gather, exchange, broadcast, extrema      calls.c    framed messages and trees of a call
  * comm.c        messages with deadlines                          agreement.c   how all ranks stop
  * endpoint.c    requests of the transport                        frame.c       header and checksum of a message

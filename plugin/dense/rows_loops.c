@@ -85,7 +85,7 @@ static void activate_row(const struct gr_rows *r, int64_t row, float *h, uint8_t
 }
 
 /* LayerNorm of a row (Ba et al. 2016), with the biased variance and eps 1e-5. Sums have sixteen parts in two registers,
- * so that additions need not wait for each other, and the bits are those of all instruction sets. */
+ * so that additions need not wait for each other, and all instruction sets give the same bits. */
 static void norm_row(const struct gr_rows *r, int64_t row, const float *z, float *out)
 {
     floats8 sum[2] = { { 0 } }, squares[2] = { { 0 } };

@@ -2,9 +2,9 @@
  * between the slices of the host and the owners.
  *
  * graph.c   create: check slices, find owners, send rows     directory.c     find the owners of columns
- * owner.h   which rank owns which vertex                     columns.c       from global to local columns
+ * owner.h   the owners of vertices                           columns.c       from global to local columns
  * part.h    parts derived from the part of a graph           redistribute.c  rows between slices and owners
- * values.c  other values of the edges                        explain.c       a table of the parts
+ * values.c  new values of the edges                          explain.c       a table of the parts
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DGRAPH_GRAPH_H
 #define GR_DGRAPH_GRAPH_H

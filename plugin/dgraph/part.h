@@ -1,7 +1,7 @@
 /* Parts of a graph over ranks that are derived from another part: made symmetric, reordered, or with the first rows
  * only.
  *
- * symmetrize.c   every edge in both directions      part.c   the others
+ * symmetrize.c   every edge in both directions      part.c   reordered, or the first rows
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_DGRAPH_PART_H
 #define GR_DGRAPH_PART_H

@@ -8,7 +8,7 @@
 
 uint32_t gr_slice_digest(const graft_csr *rows)
 {
-    int64_t  columns[512], count = 0; /* 64-bit row pointers, whatever the host has */
+    int64_t  columns[512], count = 0; /* 64 bits each, whatever the host's index type */
     uint32_t crc = 0;
 
     if (rows == NULL || rows->n_rows == 0) return crc;

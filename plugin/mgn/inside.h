@@ -1,6 +1,6 @@
 /* Declarations that the files of this room share.
  *
- *     shape.c     where weights lie          create.c   memory          cut.c      edges in tasks
+ *     shape.c     offsets of weights         create.c   memory          cut.c      edges in tasks
  *     products.c  dense products             mlp.c      an MLP over a block of rows
  *     forward.c   encoder, layers, decoder   exchange.c rows of other ranks
  *     backward.c  gradients                  loops.c    passes over rows

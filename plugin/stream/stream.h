@@ -1,6 +1,6 @@
 /* A stream: states of a simulation, pairs of states, and the training of a network with these pairs.
  *
- * stream.c   creates a stream within its memory     offer.c   a state: pairs that it begins and ends
+ * stream.c   creates a stream within its memory              offer.c   a state: pairs that it begins and ends
  * pairs.c    slots with states, and pairs of slots            step.c    training within a budget, validation
  * file.c     checkpoints
  *
