@@ -75,8 +75,7 @@ int64_t gr_matrix_own_bytes(const graft_matrix *matrix);
 void    gr_matrix_destroy(graft_matrix *matrix);
 
 /** Free data prepared by kernels. Required after a change of values in place, because kernels may hold copies; the next
- *  product prepares them again, which takes kernel `simd` two passes over the row pointers. The map of the edge
- *  operators remains, because it has no values. */
+ *  product prepares them again. The map of the edge operators remains, because it has no values. */
 void gr_matrix_unprepare(graft_matrix *matrix);
 
 /** Divide the matrix into blocks of `rows` rows, unless this was done before. They share its columns and values, and

@@ -1,5 +1,5 @@
 /* Kernel "simd": one sweep over the entries of a row with the columns of C in registers. The matrix is cut into tasks
- * of equal numbers of entries, which threads take in turn; the result of a task does not depend on the thread.
+ * of about equal work, which threads take in turn; the result of a task does not depend on the thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/simd.h"
 
@@ -64,7 +64,7 @@ static void simd_release(void *state, void *prepared)
     struct simd_prepared *p = prepared;
 
     if (p == NULL) return;
-    gr_host_free(host, p->list.tasks);
+    gr_host_free(host, p->list.first_rows);
     gr_host_free(host, p->list.hubs);
     gr_host_free(host, p->partials.z);
     gr_host_free(host, p->partials.winner);
@@ -78,11 +78,11 @@ static int32_t simd_prepare(void *state, const graft_csr *a, void **prepared, in
     int32_t               rc = GRAFT_OK;
 
     GR_TRY(GR_HOST_NEW(host, p, 1, error));
-    gr_tasks_list(a, &p->list);
-    GR_TRY(GR_HOST_NEW(host, p->list.tasks, p->list.n_tasks, error));
-    GR_TRY(GR_HOST_NEW(host, p->list.hubs, p->list.n_hubs, error));
-    gr_tasks_list(a, &p->list);
-    *bytes += p->list.n_tasks * (int64_t)sizeof *p->list.tasks + p->list.n_hubs * (int64_t)sizeof *p->list.hubs;
+    gr_tasks_count(a, &p->list);
+    GR_TRY(GR_HOST_NEW(host, p->list.first_rows, p->list.n_tasks + 1, error));
+    GR_TRY(GR_HOST_NEW(host, p->list.hubs, p->list.most_hubs, error));
+    *bytes +=
+        (p->list.n_tasks + 1) * (int64_t)sizeof *p->list.first_rows + p->list.most_hubs * (int64_t)sizeof *p->list.hubs;
     *prepared = p;
     p = NULL;
 done:
@@ -90,36 +90,30 @@ done:
     return rc;
 }
 
-/* Grow the partial results to `width` columns. The next run uses them again. */
-static int32_t reserve_partials(const struct simd_state *state, struct simd_prepared *p, int64_t width,
-                                graft_error *error)
+/* Grow the partial results to `width` columns, if there is memory. The next run uses them again. */
+static void reserve_partials(const struct simd_state *state, struct simd_prepared *p, int64_t width)
 {
-    char    *z = NULL;
-    int32_t *winner = NULL;
-    int32_t  rc = GRAFT_OK;
+    const graft_host *host = state->host;
+    struct partials   more = { .width = width };
+    graft_error       ignored = { .size = sizeof ignored };
 
-    if (p->list.n_segments == 0 || width <= p->partials.width) return GRAFT_OK;
-    if (width > INT64_MAX / 8 / p->list.n_segments)
-        return gr_fail(error, GRAFT_ERR_NOMEM, "partial results of %lld columns do not fit into 64 bits",
-                       (long long)width);
-    GR_TRY(GR_HOST_NEW(state->host, z, p->list.n_segments * width * 8, error));
-    GR_TRY(GR_HOST_NEW(state->host, winner, p->list.n_segments * width, error));
-    gr_host_free(state->host, p->partials.z);
-    gr_host_free(state->host, p->partials.winner);
-    p->partials = (struct partials){ z, winner, width };
-    z = NULL;
-    winner = NULL;
-done:
-    gr_host_free(state->host, z);
-    gr_host_free(state->host, winner);
-    return rc;
+    if (p->list.n_hubs == 0 || width <= p->partials.width || width > INT64_MAX / 8 / p->list.n_segments) return;
+    if (GR_HOST_NEW(host, more.z, p->list.n_segments * width * 8, &ignored) < 0 ||
+        GR_HOST_NEW(host, more.winner, p->list.n_segments * width, &ignored) < 0) {
+        gr_host_free(host, more.z);
+        return;
+    }
+    gr_host_free(host, p->partials.z);
+    gr_host_free(host, p->partials.winner);
+    p->partials = more;
 }
 
 /* One run; shared by the threads. */
 struct simd_run {
     struct gr_simd_job          job;
+    const struct simd_state    *state;
     const struct gr_simd_loops *loops;
-    const struct simd_prepared *p;
+    struct simd_prepared       *p;
     int64_t                     element; /* bytes of an element of z */
     int64_t                     strip;   /* columns of a strip */
 };
@@ -183,23 +177,38 @@ static int forbids_most_rows(const graft_mask *mask, int64_t rows)
     return mask->flags & GRAFT_MASK_COMPLEMENT ? 2 * set > rows : 2 * set < rows;
 }
 
-static void do_rows(const struct simd_run *r, int64_t begin, int64_t end, struct gr_simd_strip strip)
+/* The strip of rows that are no hubs, from `begin` to end - 1 or until so much work has been done; notes the hubs among
+ * them. \return the row after the last one */
+static int64_t do_rows(const struct simd_run *r, int64_t begin, int64_t end, int64_t work_end,
+                       struct gr_simd_strip strip)
 {
-    const graft_csr  *a = r->job.a;
-    _Alignas(64) char z[GR_SIMD_STRIP * sizeof(double)];
-    int32_t           winner[GR_SIMD_STRIP];
-    int32_t *const    winners = r->job.args->winner != NULL ? winner : NULL;
-    const int         stays = !(r->job.args->flags & GRAFT_MXM_REPLACE) && r->job.args->epilogue == NULL;
+    const int64_t *const    row_ptr = r->job.a->row_ptr;
+    const graft_mask *const mask = r->job.args->mask;
+    _Alignas(64) char       z[GR_SIMD_STRIP * sizeof(double)];
+    int32_t                 winner[GR_SIMD_STRIP];
+    int32_t *const          winners = r->job.args->winner != NULL ? winner : NULL;
+    const int               stays = !(r->job.args->flags & GRAFT_MXM_REPLACE) && r->job.args->epilogue == NULL;
+    int64_t                 row = begin, first = row_ptr[begin], last;
 
     GR_ASSERT(begin <= end && strip.count <= GR_SIMD_STRIP);
-    for (int64_t row = begin; row < end; row++) {
-        const int forbidden = is_forbidden(r->job.args->mask, row, strip);
-        const int empty = forbidden || a->row_ptr[row] == a->row_ptr[row + 1];
+    for (; row < end && gr_work_before(first, row) < work_end; row++, first = last) {
+        int forbidden;
 
+        last = row_ptr[row + 1];
+        if (gr_is_hub(last - first)) {
+            if (strip.begin == 0) gr_task_add_hub(&r->p->list, row);
+            continue;
+        }
+        forbidden = is_forbidden(mask, row, strip);
         if (forbidden && stays) continue;
-        if (!empty) r->loops->gather(&r->job, a->row_ptr[row], a->row_ptr[row + 1], strip, z, winners);
-        r->loops->finish(&r->job, row, strip, empty ? NULL : z, winners);
+        if (forbidden || first == last) {
+            r->loops->finish(&r->job, row, strip, NULL, winners);
+        } else {
+            r->loops->gather(&r->job, first, last, strip, z, winners);
+            r->loops->finish(&r->job, row, strip, z, winners);
+        }
     }
+    return row;
 }
 
 static void report_rows(const struct simd_run *r, int64_t begin, int64_t end)
@@ -209,15 +218,23 @@ static void report_rows(const struct simd_run *r, int64_t begin, int64_t end)
     args->rows_done(args->rows_arg, omp_get_thread_num(), begin, end);
 }
 
-/* All columns of some rows, in blocks that are still in cache when rows_done is called. */
+static int is_hub(const graft_csr *a, int64_t row)
+{
+    return gr_is_hub(a->row_ptr[row + 1] - a->row_ptr[row]);
+}
+
+/* All columns of some rows, in blocks that are still in cache when rows_done is called. A hub ends a block, and is
+ * reported when it is finished. */
 static void do_blocks(const struct simd_run *r, int64_t begin, int64_t end)
 {
     const int64_t width = r->job.args->c->n_cols, rows = 1 + GR_REPORT_BYTES / (1 + width * r->element);
 
     for (int64_t row = begin, next; row < end; row = next) {
-        next = end - row > rows ? row + rows : end;
-        for (int64_t j = 0; j < width; j += GR_SIMD_STRIP) do_rows(r, row, next, strip_at(r, j, GR_SIMD_STRIP));
-        report_rows(r, row, next);
+        for (next = row; next < end && next - row < rows && !is_hub(r->job.a, next);) next++;
+        for (int64_t j = 0; j < width; j += GR_SIMD_STRIP)
+            do_rows(r, row, next, INT64_MAX, strip_at(r, j, GR_SIMD_STRIP));
+        if (next > row) report_rows(r, row, next);
+        if (next < end && is_hub(r->job.a, next)) gr_task_add_hub(&r->p->list, next++);
     }
 }
 
@@ -234,18 +251,54 @@ static int32_t *partial_winner(const struct simd_run *r, int64_t segment, struct
 /* One part of a task: a strip of its rows; or, where rows_done needs whole rows, an equal share of the rows. */
 static void do_task(const struct simd_run *r, int64_t number, int64_t n_parts)
 {
-    const struct gr_task      *task = &r->p->list.tasks[number / n_parts];
-    const int64_t              part = number % n_parts, rows = task->row_end - task->row;
-    const struct gr_simd_strip strip = strip_number(r, part);
+    const graft_csr     *a = r->job.a;
+    struct gr_task_list *list = &r->p->list;
+    const int64_t        task = number / n_parts, part = number % n_parts, first = gr_task_first(a, list, task);
 
-    if (task->segment < 0 && r->job.args->rows_done != NULL) {
-        do_blocks(r, task->row + rows * part / n_parts, task->row + rows * (part + 1) / n_parts);
-    } else if (task->segment < 0) {
-        do_rows(r, task->row, task->row_end, strip);
-    } else if (!is_forbidden(r->job.args->mask, task->row, strip)) {
-        r->loops->gather(&r->job, task->begin, task->end, strip, partial_z(r, task->segment, strip),
-                         partial_winner(r, task->segment, strip));
+    if (r->job.args->rows_done != NULL) {
+        const int64_t rows = gr_task_first(a, list, task + 1) - first;
+
+        do_blocks(r, first + rows * part / n_parts, first + rows * (part + 1) / n_parts);
+    } else {
+        const int64_t work_end = (task + 1) * GR_TASK_ENTRIES;
+
+        gr_task_set_first(list, task + 1, do_rows(r, first, a->n_rows, work_end, strip_number(r, part)));
     }
+}
+
+/* The hub that has a segment. */
+static const struct gr_hub *hub_of(const struct gr_task_list *list, int64_t segment)
+{
+    int64_t low = 0, high = list->n_hubs - 1;
+
+    while (low < high) {
+        const int64_t middle = high - (high - low) / 2;
+
+        if (list->hubs[middle].first_segment <= segment) low = middle;
+        else high = middle - 1;
+    }
+    return &list->hubs[low];
+}
+
+/* A strip of the z and winners of one segment of a hub. */
+static void gather_segment(const struct simd_run *r, const struct gr_hub *hub, int64_t segment,
+                           struct gr_simd_strip strip, char *z, int32_t *winner)
+{
+    const int64_t begin = r->job.a->row_ptr[hub->row] + segment * GR_TASK_ENTRIES;
+    const int64_t end = r->job.a->row_ptr[hub->row + 1];
+
+    r->loops->gather(&r->job, begin, end - begin > GR_TASK_ENTRIES ? begin + GR_TASK_ENTRIES : end, strip, z, winner);
+}
+
+static void do_segment(const struct simd_run *r, int64_t number, int64_t n_strips)
+{
+    const int64_t              segment = number / n_strips;
+    const struct gr_hub       *hub = hub_of(&r->p->list, segment);
+    const struct gr_simd_strip strip = strip_number(r, number % n_strips);
+
+    if (is_forbidden(r->job.args->mask, hub->row, strip)) return;
+    gather_segment(r, hub, segment - hub->first_segment, strip, partial_z(r, segment, strip),
+                   partial_winner(r, segment, strip));
 }
 
 /* Tasks take about equal time, some tenths of a millisecond, so the calling thread polls between them. */
@@ -254,17 +307,48 @@ static void poll_host(const graft_mxm_args *args)
     if (args->poll != NULL && omp_get_thread_num() == 0) args->poll(args->poll_arg);
 }
 
+static int has_partials(const struct simd_run *r)
+{
+    return r->p->partials.width >= r->job.args->c->n_cols;
+}
+
+static void combine_segments(const struct simd_run *r, const struct gr_hub *hub, struct gr_simd_strip strip)
+{
+    for (int64_t s = 1; s < hub->n_segments; s++) {
+        r->loops->combine(&r->job, strip.count, partial_z(r, hub->first_segment, strip),
+                          partial_winner(r, hub->first_segment, strip), partial_z(r, hub->first_segment + s, strip),
+                          partial_winner(r, hub->first_segment + s, strip));
+    }
+}
+
+/* Compute the segments one after the other, where there is no memory for partial results. */
+static void gather_segments(const struct simd_run *r, const struct gr_hub *hub, struct gr_simd_strip strip, char *z,
+                            int32_t *winner)
+{
+    _Alignas(64) char other[GR_SIMD_STRIP * sizeof(double)];
+    int32_t           others[GR_SIMD_STRIP];
+    int32_t *const    other_winner = winner != NULL ? others : NULL;
+
+    gather_segment(r, hub, 0, strip, z, winner);
+    for (int64_t s = 1; s < hub->n_segments; s++) {
+        gather_segment(r, hub, s, strip, other, other_winner);
+        r->loops->combine(&r->job, strip.count, z, winner, other, other_winner);
+    }
+}
+
 /* Combine the segments of a hub in order, then store the row. */
 static void finish_strip(const struct simd_run *r, const struct gr_hub *hub, struct gr_simd_strip strip)
 {
-    char     *z = partial_z(r, hub->first_segment, strip);
-    int32_t  *winner = partial_winner(r, hub->first_segment, strip);
-    const int forbidden = is_forbidden(r->job.args->mask, hub->row, strip);
+    _Alignas(64) char sums[GR_SIMD_STRIP * sizeof(double)];
+    int32_t           winners[GR_SIMD_STRIP];
+    char             *z = has_partials(r) ? partial_z(r, hub->first_segment, strip) : sums;
+    int32_t          *winner = has_partials(r)               ? partial_winner(r, hub->first_segment, strip)
+                               : r->job.args->winner != NULL ? winners
+                                                             : NULL;
+    const int         forbidden = is_forbidden(r->job.args->mask, hub->row, strip);
 
-    for (int64_t s = 1; s < hub->n_segments && !forbidden; s++) {
-        r->loops->combine(&r->job, strip.count, z, winner, partial_z(r, hub->first_segment + s, strip),
-                          partial_winner(r, hub->first_segment + s, strip));
-    }
+    if (!forbidden && has_partials(r)) combine_segments(r, hub, strip);
+    else if (!forbidden) gather_segments(r, hub, strip, z, winner);
     r->loops->finish(&r->job, hub->row, strip, forbidden ? NULL : z, winner);
 }
 
@@ -317,36 +401,79 @@ static struct gr_simd_job job_of(const graft_csr *a, const graft_mxm_args *args)
     };
 }
 
+/* The shares of one thread in the work of a team. */
+static void share_tasks(const struct simd_run *r, int64_t n_parts)
+{
+    gr_team_begin(r->job.args->times);
+#pragma omp for schedule(dynamic, 1) nowait
+    for (int64_t i = 0; i < r->p->list.n_tasks * n_parts; i++) {
+        do_task(r, i, n_parts);
+        poll_host(r->job.args);
+    }
+    gr_team_end(r->job.args->times);
+}
+
+static void share_segments(const struct simd_run *r, int64_t n_strips)
+{
+    gr_team_begin(r->job.args->times);
+#pragma omp for schedule(dynamic, 1) nowait
+    for (int64_t i = 0; i < r->p->list.n_segments * n_strips; i++) {
+        do_segment(r, i, n_strips);
+        poll_host(r->job.args);
+    }
+    gr_team_end(r->job.args->times);
+}
+
+static void share_hubs(const struct simd_run *r, int64_t n_strips)
+{
+    const int64_t parts = r->p->list.n_hubs * (r->job.args->rows_done != NULL ? 1 : n_strips);
+
+    gr_team_begin(r->job.args->times);
+#pragma omp for schedule(dynamic, 1) nowait
+    for (int64_t i = 0; i < parts; i++) finish_hub(r, i, n_strips);
+    gr_team_end(r->job.args->times);
+}
+
+/* All tasks, and then the hubs that they found. In the next product of the matrix hubs are known at the begin. */
+static void share_all(const struct simd_run *r, int known, int64_t n_strips, int64_t n_parts)
+{
+    struct simd_prepared *p = r->p;
+
+    if (known && has_partials(r)) share_segments(r, n_strips);
+    share_tasks(r, n_parts);
+    if (known && p->list.n_hubs == 0) return;
+#pragma omp barrier
+    if (!known) {
+#pragma omp single
+        {
+            gr_tasks_end(r->job.a, &p->list);
+            reserve_partials(r->state, p, r->job.args->c->n_cols);
+        }
+        if (has_partials(r)) share_segments(r, n_strips);
+#pragma omp barrier
+    }
+    share_hubs(r, n_strips);
+}
+
 static int32_t simd_run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
 {
     const struct simd_state *s = state;
     struct simd_prepared    *p = prepared;
-    const int                is_double = args->c->dtype == GRAFT_F64;
-    struct simd_run          r = { job_of(a, args), &s->loops[is_double], p, is_double ? 8 : 4, GR_SIMD_STRIP };
+    const int                is_double = args->c->dtype == GRAFT_F64, known = p->list.complete;
+    struct simd_run          r = { job_of(a, args), s, &s->loops[is_double], p, is_double ? 8 : 4, GR_SIMD_STRIP };
     const int64_t            width = args->c->n_cols;
-    const int                reports = args->rows_done != NULL;
     int64_t                  n_strips, n_parts;
-    int32_t                  rc = reserve_partials(s, p, width, error);
 
-    if (rc < 0) return rc;
+    (void)error;
     /* Few rows make few tasks. Then a task is shared in smaller strips, which changes no bit of the result. */
     while (r.strip > 64 && p->list.n_tasks * ((width + r.strip - 1) / r.strip) < 8 * args->threads) r.strip /= 2;
     n_strips = (width + r.strip - 1) / r.strip;
-    n_parts = reports && n_strips == 0 ? 1 : n_strips; /* rows without columns are reported too */
+    n_parts = args->rows_done != NULL && n_strips == 0 ? 1 : n_strips; /* rows without columns are reported too */
+    if (n_parts == 0) return GRAFT_OK;
+    if (known) reserve_partials(s, p, width);
 #pragma omp parallel num_threads(args->threads)
     {
-        gr_team_begin(args->times);
-#pragma omp for schedule(dynamic, 1) nowait
-        for (int64_t i = 0; i < p->list.n_tasks * n_parts; i++) {
-            do_task(&r, i, n_parts);
-            poll_host(args);
-        }
-        gr_team_end(args->times);
-#pragma omp barrier
-        gr_team_begin(args->times);
-#pragma omp for schedule(dynamic, 1) nowait
-        for (int64_t i = 0; i < p->list.n_hubs * (reports ? 1 : n_strips); i++) finish_hub(&r, i, n_strips);
-        gr_team_end(args->times);
+        share_all(&r, known, n_strips, n_parts);
 #if defined(__x86_64__)
         /* Order the non-temporal stores before the caller's next accesses, on any thread. */
         if (r.job.stream) __builtin_ia32_sfence();

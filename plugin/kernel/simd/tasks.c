@@ -1,65 +1,62 @@
-/* Cutting a matrix into tasks of equal numbers of entries.
+/* Cutting a matrix into tasks of about equal work.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/tasks.h"
 
 #include "base/assert.h"
 
-static void add_rows(struct gr_task_list *list, int64_t row, int64_t row_end)
+void gr_tasks_count(const graft_csr *a, struct gr_task_list *list)
 {
-    if (row == row_end) return;
-    if (list->tasks != NULL) {
-        list->tasks[list->n_tasks] = (struct gr_task){ .row = row, .row_end = row_end, .segment = -1 };
-    }
-    list->n_tasks++;
+    list->n_tasks = (gr_work_before(a->row_ptr[a->n_rows], a->n_rows) + GR_TASK_ENTRIES - 1) / GR_TASK_ENTRIES;
+    list->most_hubs = a->row_ptr[a->n_rows] / (2 * GR_TASK_ENTRIES);
+    list->complete = list->most_hubs == 0;
 }
 
-static void add_hub(const graft_csr *a, struct gr_task_list *list, int64_t row)
+/* The first row of low .. high-1 with at least so much work before it; else high. */
+static int64_t find_task_row(const graft_csr *a, int64_t low, int64_t high, int64_t work)
 {
-    const int64_t end = a->row_ptr[row + 1];
-    const int64_t first = list->n_segments;
-
-    for (int64_t e = a->row_ptr[row]; e < end; e += GR_TASK_ENTRIES) {
-        if (list->tasks != NULL) {
-            list->tasks[list->n_tasks] = (struct gr_task){ .row = row,
-                                                           .begin = e,
-                                                           .end = e + GR_TASK_ENTRIES < end ? e + GR_TASK_ENTRIES : end,
-                                                           .segment = list->n_segments };
-        }
-        list->n_tasks++;
-        list->n_segments++;
-    }
-    if (list->hubs != NULL) list->hubs[list->n_hubs] = (struct gr_hub){ row, first, list->n_segments - first };
-    list->n_hubs++;
-}
-
-/* The row at which a task that begins at `begin` reaches GR_TASK_ENTRIES entries or GR_TASK_ROWS rows; else the last
- * row. */
-static int64_t last_row(const graft_csr *a, int64_t begin)
-{
-    int64_t low = begin, high = begin + GR_TASK_ROWS - 1;
-
-    if (high > a->n_rows - 1) high = a->n_rows - 1;
-    if (a->row_ptr[high + 1] - a->row_ptr[begin] < GR_TASK_ENTRIES) return high; /* in a sparse matrix most often */
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
 
-        if (a->row_ptr[middle + 1] - a->row_ptr[begin] >= GR_TASK_ENTRIES) high = middle;
-        else low = middle + 1;
+        if (gr_work_before(a->row_ptr[middle], middle) < work) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
 
-void gr_tasks_list(const graft_csr *a, struct gr_task_list *list)
+int64_t gr_task_first(const graft_csr *a, struct gr_task_list *list, int64_t task)
 {
-    list->n_tasks = list->n_hubs = list->n_segments = 0;
-    for (int64_t begin = 0, row; begin < a->n_rows; begin = row + 1) {
-        row = last_row(a, begin); /* rows before it are too short to be hubs */
-        if (a->row_ptr[row + 1] - a->row_ptr[row] > 2 * GR_TASK_ENTRIES) {
-            add_rows(list, begin, row);
-            add_hub(a, list, row);
-        } else {
-            add_rows(list, begin, row + 1);
-        }
+    int64_t row, low, high = a->n_rows;
+
+    GR_ASSERT(task <= list->n_tasks);
+    row = atomic_load_explicit(&list->first_rows[task], memory_order_relaxed);
+    if (task == 0 || row > 0) return row; /* the first row of another task is not 0: there is no work before row 0 */
+    low = atomic_load_explicit(&list->first_rows[task - 1], memory_order_relaxed);
+    if ((low > 0 || task == 1) && high - low > GR_TASK_ROWS) high = low + GR_TASK_ROWS;
+    row = find_task_row(a, low, high, task * GR_TASK_ENTRIES);
+    gr_task_set_first(list, task, row);
+    return row;
+}
+
+void gr_task_add_hub(struct gr_task_list *list, int64_t row)
+{
+    int64_t at;
+
+    if (list->complete) return;
+    at = atomic_fetch_add_explicit(&list->n_hubs, 1, memory_order_relaxed);
+    GR_ASSERT(at < list->most_hubs);
+    list->hubs[at].row = row;
+}
+
+void gr_tasks_end(const graft_csr *a, struct gr_task_list *list)
+{
+    list->complete = 1;
+    list->n_segments = 0;
+    for (int64_t i = 0; i < list->n_hubs; i++) {
+        struct gr_hub *hub = &list->hubs[i];
+        const int64_t  entries = a->row_ptr[hub->row + 1] - a->row_ptr[hub->row];
+
+        hub->first_segment = list->n_segments;
+        hub->n_segments = (entries + GR_TASK_ENTRIES - 1) / GR_TASK_ENTRIES;
+        list->n_segments += hub->n_segments;
     }
-    GR_ASSERT(list->n_tasks >= list->n_segments && list->n_segments >= 2 * list->n_hubs);
 }

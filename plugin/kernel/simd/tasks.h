@@ -1,4 +1,5 @@
-/* Tasks: parts of a matrix with about equal numbers of entries.
+/* Tasks: parts of a matrix with about equal work. Where a task begins is found when a thread takes it, in the first
+ * product of a matrix, so that no pass over the row pointers precedes a product.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_KERNEL_SIMD_TASKS_H
 #define GR_KERNEL_SIMD_TASKS_H
@@ -7,25 +8,53 @@
 
 #include "base/limits.h"
 
-/** A row of more than 2 GR_TASK_ENTRIES entries is a hub, which is cut into segments. */
+#include <stdatomic.h>
 
-/** Rows row .. row_end-1; or, if segment >= 0, entries begin .. end-1 of hub `row`. */
-struct gr_task {
-    int64_t row, row_end;
-    int64_t begin, end;
-    int64_t segment; /* -1: whole rows */
-};
-
+/** A row of more than 2 GR_TASK_ENTRIES entries. It is in no task, but cut into segments of GR_TASK_ENTRIES entries. */
 struct gr_hub {
     int64_t row, first_segment, n_segments;
 };
 
-/** Count tasks, hubs and segments of a matrix. Where the arrays are not NULL, fill them too. */
+/** A row counts as so many entries, besides its own. */
+enum { GR_ROW_ENTRIES = GR_TASK_ENTRIES / GR_TASK_ROWS };
+
+/** The work before row i is w(i) = row_ptr[i] + GR_ROW_ENTRIES i. Task t has the rows with GR_TASK_ENTRIES t <= w(i) <
+ *  GR_TASK_ENTRIES (t + 1), which are at most GR_TASK_ROWS. */
 struct gr_task_list {
-    int64_t         n_tasks, n_hubs, n_segments;
-    struct gr_task *tasks;
-    struct gr_hub  *hubs;
+    int64_t          n_tasks, most_hubs, n_segments;
+    int              complete; /* whether all hubs are known, because a product has found them or there can be none */
+    _Atomic int64_t  n_hubs;
+    _Atomic int64_t *first_rows; /* [n_tasks + 1], 0 where it is not known yet */
+    struct gr_hub   *hubs;       /* [most_hubs] */
 };
-void gr_tasks_list(const graft_csr *a, struct gr_task_list *list);
+
+/** Count the tasks, and the most hubs that a matrix of its size may have. */
+void gr_tasks_count(const graft_csr *a, struct gr_task_list *list);
+
+/** The first row of a task, or of one after it if it has none. [any-thread] */
+int64_t gr_task_first(const graft_csr *a, struct gr_task_list *list, int64_t task);
+
+/** Say where a task begins, which is known when the one before it is done. [any-thread] */
+static inline void gr_task_set_first(struct gr_task_list *list, int64_t task, int64_t row)
+{
+    atomic_store_explicit(&list->first_rows[task], row, memory_order_relaxed);
+}
+
+/** Note a hub, unless they are known; once for each. [any-thread] */
+void gr_task_add_hub(struct gr_task_list *list, int64_t row);
+
+/** All tasks have been done once: number the segments of the hubs. */
+void gr_tasks_end(const graft_csr *a, struct gr_task_list *list);
+
+/** The work before a row whose first entry is `entry`. */
+static inline int64_t gr_work_before(int64_t entry, int64_t row)
+{
+    return entry + (int64_t)GR_ROW_ENTRIES * row;
+}
+
+static inline int gr_is_hub(int64_t entries)
+{
+    return entries > 2 * (int64_t)GR_TASK_ENTRIES;
+}
 
 #endif
