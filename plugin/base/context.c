@@ -192,7 +192,7 @@ static int32_t threads_asked(const graft_context *context, int32_t asked)
 
 static int start_threads(const graft_context *context, int32_t asked)
 {
-    graft_context *own = (graft_context *)(uintptr_t)context; /* the call changes nothing else in the context */
+    graft_context *own = (graft_context *)(uintptr_t)context; /* only the number found is stored in it */
     int32_t        found;
     pid_t          nobody = 0;
 
