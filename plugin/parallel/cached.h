@@ -5,9 +5,9 @@
  * owners computed in earlier batches. Cached rows are constants: no gradient goes back to their owners.
  *
  * In each batch a rank sends the rows of solid vertices that others have in their halo, at most option aep.rows to each
- * rank and layer; they are stored aep.delay batches later. What a rank was sent is sent again when half of its life has
- * passed. A vertex has three numbers: of the whole graph; on its rank, where owned ones come first and the halo behind
- * them; and in a batch.
+ * rank and layer; they are stored aep.delay batches later, or at the end of the epoch. What a rank was sent is sent
+ * again when half of its life has passed. A vertex has three numbers: of the whole graph; on its rank, where owned ones
+ * come first and the halo behind them; and in a batch.
  *
  * With hec.miss=fetch a row that the cache does not have is computed by its owner in the same batch, and its gradient
  * is sent to the owner. With empty caches a batch over ranks equals one batch of all their seeds in one process. With
@@ -107,9 +107,10 @@ struct gr_cached {
           *pending;  /* whose gradients are in `asked`, to be added at the end of an exchange; or NULL */
     float *gradient; /* to these */
 
+    int is_filled; /* no rows are on their way; in one process caches have rows of all vertices */
+
     /* In one process: */
-    int            is_filled; /* all caches have rows of all vertices */
-    int64_t        n_own;     /* vertices of the present batch, and which: */
+    int64_t        n_own; /* vertices of the present batch, and which: */
     const int32_t *own;
     int64_t        unfit; /* rows of it that fit no code of option hec.codec */
 
@@ -176,6 +177,8 @@ void gr_cached_forget(struct gr_cached *cached);
 /** A batch begins: store what was sent `delay` batches before, and what the last batch fetched. Collective.
  *  \return OK; ERR_PEER. */
 int32_t gr_cached_begin(struct gr_cached *cached, int64_t batch, struct gr_team team, graft_error *error);
+/** The last batch of an epoch is complete: store all rows that are on their way. Collective. \return OK; ERR_PEER. */
+int32_t gr_cached_settle(struct gr_cached *cached, struct gr_team team, graft_error *error);
 /** Choose the rows that it sends, tell the receivers, and have place for what they send. vertex[0 .. n_src[l]-1] are
  *  the owned sources of the block of layer l. Collective. \return OK; ERR_PEER. */
 int32_t gr_cached_post(struct gr_cached *cached, const int64_t *vertex, const int64_t *n_src, graft_error *error);

@@ -37,7 +37,7 @@ done:
 static int32_t make_lists(struct gr_cached *c, struct gr_budget *budget, graft_error *error)
 {
     const int64_t n_ranks = c->comm->n_ranks, count = c->links->send_start[n_ranks];
-    const int64_t widest = c->most[GR_SEND] > c->most[GR_RECEIVE] ? c->most[GR_SEND] : c->most[GR_RECEIVE];
+    const int64_t most = c->most[GR_SEND] > c->most[GR_RECEIVE] ? c->most[GR_SEND] : c->most[GR_RECEIVE];
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->link, count, error));
@@ -48,7 +48,7 @@ static int32_t make_lists(struct gr_cached *c, struct gr_budget *budget, graft_e
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->begin, n_ranks + 1, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->mine, (int64_t)c->n_layers * GR_CACHE_NUMBERS, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->numbers, n_ranks * c->n_layers * GR_CACHE_NUMBERS, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->buffer, widest * c->widest, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->buffer, (most > 0 ? most : 1) * c->widest, error));
     for (int side = 0; side < GR_SIDES; side++) {
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->count[side], n_ranks * c->n_layers, error));
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->item_start[side], n_ranks + 1, error));

@@ -33,6 +33,7 @@ int32_t gr_cached_begin(struct gr_cached *c, int64_t batch, struct gr_team team,
     int32_t rc = GRAFT_OK;
 
     c->batch = c->life.now = batch;
+    c->is_filled = 0;
     team.poll = NULL;
     for (int32_t l = c->first; l < c->n_layers; l++) {
         struct gr_push *push = &c->layer[l].push[batch % c->delay];
@@ -41,6 +42,25 @@ int32_t gr_cached_begin(struct gr_cached *c, int64_t batch, struct gr_team team,
         push->is_sent = 0;
         gr_fetch_store(c, &c->layer[l], team.threads);
     }
+done:
+    return rc;
+}
+
+int32_t gr_cached_settle(struct gr_cached *c, struct gr_team team, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    c->batch++;
+    team.poll = NULL;
+    for (int64_t d = 0; d < c->delay; d++) { /* the oldest batch first */
+        for (int32_t l = c->first; l < c->n_layers; l++) {
+            struct gr_push *push = &c->layer[l].push[(c->batch + d) % c->delay];
+
+            if (push->in_flight) GR_TRY(receive_push(c, &c->layer[l], push, team, error));
+        }
+    }
+    for (int32_t l = c->first; l < c->n_layers; l++) gr_fetch_store(c, &c->layer[l], team.threads);
+    c->is_filled = 1;
 done:
     return rc;
 }

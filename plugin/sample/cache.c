@@ -28,10 +28,10 @@ int32_t gr_cache_init(struct gr_cache *c, struct gr_budget *budget, int64_t n, i
     c->row_bytes = gr_codec_row_bytes(&c->codec);
     c->capacity = (int64_t)fmin((double)n, (double)rows * 4.0 * (double)width / (double)c->row_bytes);
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->row_of, n, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->vertex, c->capacity, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->vertex, gr_cache_place_words(c) * 2, error));
+    c->older = c->vertex + c->capacity;
+    c->newer = c->older + c->capacity;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->since, c->capacity, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->older, c->capacity, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->newer, c->capacity, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->bytes, gr_cache_words(c) * 8, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->assigned, most, error));
     gr_cache_forget(c);
@@ -42,6 +42,7 @@ done:
 void gr_cache_forget(struct gr_cache *c)
 {
     for (int64_t v = 0; v < c->n; v++) c->row_of[v] = GR_NOT_CACHED;
+    for (int64_t i = 0; i < c->capacity; i++) c->vertex[i] = -1;
     c->used = 0;
     c->first = c->last = -1;
 }
@@ -51,12 +52,9 @@ int64_t gr_cache_words(const struct gr_cache *c)
     return (c->capacity * c->row_bytes + 7) / 8;
 }
 
-int64_t gr_cache_first_broken(const struct gr_cache *c, const uint8_t *records, int64_t count, float *row)
+int64_t gr_cache_place_words(const struct gr_cache *c)
 {
-    int64_t i = 0;
-
-    while (i < count && gr_codec_decode_row(&c->codec, 0, records + i * c->row_bytes, row, row) == GR_CODEC_DONE) i++;
-    return i;
+    return (3 * c->capacity + 1) / 2;
 }
 
 /* Whether a row can be used now. */
@@ -155,16 +153,6 @@ static int32_t place_row(struct gr_cache *c, int32_t vertex)
     return row;
 }
 
-void gr_cache_adopt(struct gr_cache *c, int64_t now)
-{
-    GR_ASSERT(c->capacity == c->n);
-    gr_cache_forget(c);
-    for (int64_t v = 0; v < c->n; v++) {
-        (void)place_row(c, (int32_t)v);
-        if (c->since[v] > now) c->since[v] = now;
-    }
-}
-
 int64_t gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count, const float *from, int64_t now,
                        int threads)
 {
@@ -195,4 +183,83 @@ int64_t gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count,
         unfit++;
     }
     return unfit;
+}
+
+/* -- arrays that the caller replaces ------------------------------------------------------------------------------ */
+
+int64_t gr_cache_first_broken(const struct gr_cache *c, const uint8_t *records, int64_t count, float *row)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const enum gr_codec_result result = gr_codec_decode_row(&c->codec, 0, records + i * c->row_bytes, row, row);
+
+        if (result == GR_CODEC_INVALID || (result == GR_CODEC_UNENCODED && c->has_no_messages)) return i;
+    }
+    return count;
+}
+
+/* Let row_of have the rows of these vertices. Returns whether each vertex is valid, and comes once. */
+static int turn_places(struct gr_cache *c, const int32_t *vertex, int64_t count)
+{
+    for (int64_t v = 0; v < c->n; v++) c->row_of[v] = GR_NOT_CACHED;
+    for (int64_t i = 0; i < count; i++) {
+        if (vertex[i] < 0 || vertex[i] >= c->n || c->row_of[vertex[i]] != GR_NOT_CACHED) return 0;
+        c->row_of[vertex[i]] = (int32_t)i;
+    }
+    return 1;
+}
+
+/* The rows in use, which are the first ones. */
+static int64_t count_used(const struct gr_cache *c, const int32_t *vertex)
+{
+    int64_t used = 0;
+
+    while (used < c->capacity && vertex[used] >= 0) used++;
+    return used;
+}
+
+/* Whether rows 0 .. used-1 are one list in both directions. */
+static int is_list(const int32_t *older, const int32_t *newer, int64_t used)
+{
+    int32_t at = -1, next = -1;
+    int64_t steps = 0;
+
+    for (int64_t i = 0; i < used; i++)
+        if (older[i] == -1) next = (int32_t)i;
+    for (; next != -1 && steps < used; steps++) {
+        if (next < 0 || next >= used || older[next] != at) return 0;
+        at = next;
+        next = newer[at];
+    }
+    return next == -1 && steps == used;
+}
+
+int gr_cache_can_place(struct gr_cache *c, const int32_t *places)
+{
+    const int64_t used = count_used(c, places);
+    int           can = turn_places(c, places, used) && is_list(places + c->capacity, places + 2 * c->capacity, used);
+
+    for (int64_t i = used; i < c->capacity; i++) can &= places[i] == -1;
+    (void)turn_places(c, c->vertex, count_used(c, c->vertex));
+    return can;
+}
+
+void gr_cache_adopt(struct gr_cache *c, int64_t now, float *row)
+{
+    c->used = count_used(c, c->vertex);
+    c->first = c->last = -1;
+    (void)turn_places(c, c->vertex, c->used);
+    for (int64_t i = 0; i < c->used; i++) {
+        if (c->older[i] == -1) c->first = (int32_t)i;
+        if (c->newer[i] == -1) c->last = (int32_t)i;
+        if (c->since[i] > now) c->since[i] = now;
+        if (gr_codec_decode_row(&c->codec, 0, c->bytes + i * c->row_bytes, row, row) != GR_CODEC_DONE)
+            c->since[i] = NEVER;
+    }
+}
+
+void gr_cache_place_all(struct gr_cache *c)
+{
+    GR_ASSERT(c->capacity == c->n);
+    gr_cache_forget(c);
+    for (int64_t v = 0; v < c->n; v++) (void)place_row(c, (int32_t)v);
 }

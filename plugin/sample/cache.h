@@ -25,9 +25,9 @@ struct gr_cache {
     struct gr_codec codec;
     int64_t         row_bytes;
     int32_t        *row_of; /* [n] or GR_NOT_CACHED */
-    int32_t        *vertex; /* [capacity] and of each row: */
+    int32_t        *vertex; /* [capacity] and of each row; -1 if it is free */
     int64_t        *since;  /* the batch that stored it */
-    int32_t        *older;  /* rows in the order in which they were stored */
+    int32_t        *older;  /* rows in the order in which they were stored; these two are behind `vertex`: */
     int32_t        *newer;
     uint8_t        *bytes;    /* [capacity x row_bytes] */
     int32_t        *assigned; /* [most] rows of the vertices of one gr_cache_store() */
@@ -51,13 +51,19 @@ int32_t gr_cache_init(struct gr_cache *cache, struct gr_budget *budget, int64_t 
 /** Forget all rows. */
 void    gr_cache_forget(struct gr_cache *cache);
 
-/** Use the contents of `bytes` and `since`, which the caller has replaced: row v belongs to vertex v. The capacity is
- *  n. Numbers of batches above `now` become `now`. */
-void    gr_cache_adopt(struct gr_cache *cache, int64_t now);
-/** The size of `bytes` in words of 8 bytes. */
+/** Use the contents of `bytes`, `since` and `vertex` with `older` and `newer`, which the caller has replaced. Numbers
+ *  of batches above `now` become `now`, and rows without a code are not used; `row` is space for one row. */
+void    gr_cache_adopt(struct gr_cache *cache, int64_t now, float *row);
+/** Let row v belong to vertex v. The capacity is n. */
+void    gr_cache_place_all(struct gr_cache *cache);
+/** The sizes of `bytes`, and of `vertex` with `older` and `newer`, in words of 8 bytes. */
 int64_t gr_cache_words(const struct gr_cache *cache);
-/** The index of the first invalid record among `count` records, or `count`; `row` is space for one row. */
+int64_t gr_cache_place_words(const struct gr_cache *cache);
+/** The index of the first invalid record among `count` records, or `count`; `row` is space for one row. A record of a
+ *  row without a code is valid in a cache with messages. */
 int64_t gr_cache_first_broken(const struct gr_cache *cache, const uint8_t *records, int64_t count, float *row);
+/** Whether places[3 x capacity] can be `vertex`, `older` and `newer`. */
+int     gr_cache_can_place(struct gr_cache *cache, const int32_t *places);
 
 /** Whether the row of a vertex is there, which counts as no search. */
 int     gr_cache_has(const struct gr_cache *cache, int64_t vertex, const struct gr_cache_life *life);

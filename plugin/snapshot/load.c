@@ -85,7 +85,6 @@ static int32_t list_tables(graft_model *m, graft_error *error)
         memcpy(table->name, t->name, strlen(t->name) + 1);
         m->n_tables++;
     }
-    rc = gr_snapshot_allocate_tables(m, error);
 done:
     return rc;
 }
@@ -97,6 +96,8 @@ static int32_t describe_loaded(struct loading *l, graft_error *error)
     GR_TRY(gr_snapshot_describe(l->context, &l->from.header, l->from.file.name, &l->model, error));
     GR_TRY(list_tables(l->model, error));
     GR_TRY(check_tensors(l, error));
+    if (l->comm->rank > 0) l->model->n_tables = 0; /* the tables belong to rank 0 */
+    GR_TRY(gr_snapshot_allocate_tables(l->model, error));
     rc = gr_model_allocate(&l->model->model, &l->model->budget, l->model->copies, error);
 done:
     return rc;
@@ -145,7 +146,8 @@ static int32_t share_arrays(const struct loading *l, graft_error *error)
     int32_t               rc = GRAFT_OK;
 
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++)
-        GR_TRY(gr_comm_broadcast(l->comm, 0, (void *)(uintptr_t)item.data, (uint64_t)gr_state_bytes(&item), error));
+        if (!gr_state_is_table(&item))
+            GR_TRY(gr_comm_broadcast(l->comm, 0, (void *)(uintptr_t)item.data, (uint64_t)gr_state_bytes(&item), error));
 done:
     return rc;
 }

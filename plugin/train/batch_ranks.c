@@ -247,6 +247,7 @@ int32_t gr_batch_ranks_end_epoch(const struct gr_setup *s, struct gr_minibatches
     int64_t                most = r->n_edges;
     int32_t                rc = GRAFT_OK;
 
+    GR_TRY(gr_cached_settle(&r->cached, (struct gr_team){ .threads = s->run.threads }, error));
     GR_TRY(gr_strategy_sum(s->run.strategy, &all, 1, error));
     GR_TRY(gr_comm_max(s->over->comm, &most, 1, error));
     r->all_edges = all;

@@ -10,7 +10,12 @@
 #include <string.h>
 
 /* The arrays of each layer. */
-enum table_part { ROWS, BATCHES, N_PARTS };
+enum table_part { ROWS, BATCHES, PLACES, SENT };
+
+static int32_t table_parts(const struct gr_minibatches *m)
+{
+    return m->history != NULL ? 2 : 4;
+}
 
 /* A checksum of all that decides where each row is, and what it is a row of. */
 static int64_t layout_of(const struct gr_setup *s, const struct gr_minibatches *m)
@@ -22,35 +27,46 @@ static int64_t layout_of(const struct gr_setup *s, const struct gr_minibatches *
     crc = gr_crc(crc, a->row_ptr, (uint64_t)(a->n_rows + 1) * sizeof *a->row_ptr);
     crc = gr_crc(crc, a->col_idx, (uint64_t)(entries * gr_dtype_bytes(a->index_type)));
     if (s->vertex != NULL) crc = gr_crc(crc, s->vertex, (uint64_t)s->n * sizeof *s->vertex);
-    return crc;
+    if (m->ranks == NULL) return crc;
+    crc = gr_crc(crc, &s->over->comm->rank, sizeof s->over->comm->rank);
+    crc = gr_crc(crc, &s->over->comm->n_ranks, sizeof s->over->comm->n_ranks);
+    return gr_crc(crc, m->ranks->name, (uint64_t)s->partition.part.halo.count * sizeof *m->ranks->name);
 }
 
 static void list_table(struct gr_minibatches *m, int32_t layer, const char *part, int64_t *data, int64_t words)
 {
+    const char            *kind = m->history != NULL ? GR_STATE_HISTORY : GR_STATE_CACHES;
     struct gr_state_table *table = &m->tables[m->n_tables++];
 
     *table = (struct gr_state_table){ .words = words, .data = data };
-    if (layer < 0) snprintf(table->name, sizeof table->name, GR_STATE_TABLES "%s", part);
-    else snprintf(table->name, sizeof table->name, GR_STATE_TABLES "%d.%s", (int)layer, part);
+    if (layer < 0) snprintf(table->name, sizeof table->name, "%s%s", kind, part);
+    else snprintf(table->name, sizeof table->name, "%s%d.%s", kind, (int)layer, part);
+}
+
+static void list_layer(struct gr_minibatches *m, int32_t l)
+{
+    struct gr_cache *cache = &m->cached->layer[l].cache;
+
+    list_table(m, l, "rows", (int64_t *)(void *)cache->bytes, gr_cache_words(cache));
+    list_table(m, l, "batches", cache->since, cache->capacity);
+    if (m->ranks == NULL) return;
+    list_table(m, l, "places", (int64_t *)(void *)cache->vertex, gr_cache_place_words(cache));
+    list_table(m, l, "sent", m->cached->layer[l].last_sent, m->ranks->links.send_start[m->cached->comm->n_ranks]);
 }
 
 int32_t gr_batch_tables_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_cached *c = m->cached;
+    struct gr_budget *budget = m->history != NULL ? &m->history->budget : m->ranks != NULL ? &m->ranks->budget : NULL;
     int32_t           rc = GRAFT_OK;
 
-    if (m->history == NULL || c->first == c->n_layers) return GRAFT_OK;
-    GR_TRY(
-        GR_BUDGET_NEW(&m->history->budget, GR_USE_MESSAGES, m->tables, 1 + N_PARTS * (c->n_layers - c->first), error));
-    gr_batches_charge(s, &m->history->budget, m->history->charged, 1);
+    if (budget == NULL || c->first == c->n_layers) return GRAFT_OK;
+    if (m->ranks != NULL && (c->comm->n_ranks == 1 || (c->rows_most == 0 && !c->keeps))) return GRAFT_OK; /* empty */
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, m->tables, 1 + table_parts(m) * (c->n_layers - c->first), error));
+    gr_batches_charge(s, budget, m->history != NULL ? m->history->charged : m->ranks->charged, 1);
     m->layout = layout_of(s, m);
     list_table(m, -1, "layout", &m->layout, 1);
-    for (int32_t l = c->first; l < c->n_layers; l++) {
-        struct gr_cache *cache = &c->layer[l].cache;
-
-        list_table(m, l, "rows", (int64_t *)(void *)cache->bytes, gr_cache_words(cache));
-        list_table(m, l, "batches", cache->since, cache->capacity);
-    }
+    for (int32_t l = c->first; l < c->n_layers; l++) list_layer(m, l);
 done:
     return rc;
 }
@@ -66,29 +82,45 @@ static int32_t check_table_rows(const struct gr_cached *c, const struct gr_cache
                    name, (long long)broken);
 }
 
-static int32_t check_batches(const struct gr_state_table *table, const int64_t *data, graft_error *error)
+/* A cache of rows from other ranks has -1 for a row without a code. */
+static int32_t check_batches(const struct gr_state_table *table, const int64_t *data, int64_t least, graft_error *error)
 {
     for (int64_t i = 0; i < table->words; i++)
-        if (data[i] < 0)
-            return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s': element %lld is %lld, expected 0 or more",
-                           table->name, (long long)i, (long long)data[i]);
+        if (data[i] < least)
+            return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s': element %lld is %lld, expected %lld or more",
+                           table->name, (long long)i, (long long)data[i], (long long)least);
     return GRAFT_OK;
+}
+
+static int32_t check_table_places(struct gr_cache *cache, const char *name, const int64_t *data, graft_error *error)
+{
+    if (gr_cache_can_place(cache, (const int32_t *)(const void *)data)) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s' does not list each row of a cache once", name);
+}
+
+static int32_t check_layout(const struct gr_minibatches *m, const char *name, int64_t layout, graft_error *error)
+{
+    if (layout == m->layout) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT,
+                   "state item '%s' is %lld, expected %lld: its rows are of another graph or rank, or of other options "
+                   "'order' or 'hec.codec'",
+                   name, (long long)layout, (long long)m->layout);
 }
 
 int32_t gr_batch_table_check(const struct gr_minibatches *m, const struct gr_state_table *table, const int64_t *data,
                              graft_error *error)
 {
-    const int64_t                 at = table - m->tables - 1;
-    const struct gr_cached_layer *layer = &m->cached->layer[m->cached->first + at / N_PARTS];
+    const int64_t           at = table - m->tables - 1;
+    struct gr_cached_layer *layer = &m->cached->layer[m->cached->first + at / table_parts(m)];
 
-    if (at >= 0)
-        return at % N_PARTS == ROWS ? check_table_rows(m->cached, layer, table->name, data, error)
-                                    : check_batches(table, data, error);
-    if (*data == m->layout) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT,
-                   "state item '%s' is %lld, expected %lld: its rows are of another graph, or of other options 'order' "
-                   "or 'hec.codec'",
-                   table->name, (long long)*data, (long long)m->layout);
+    if (at < 0) return check_layout(m, table->name, *data, error);
+    switch ((enum table_part)(at % table_parts(m))) {
+    case ROWS: return check_table_rows(m->cached, layer, table->name, data, error);
+    case BATCHES: return check_batches(table, data, m->history != NULL ? 0 : -1, error);
+    case PLACES: return check_table_places(&layer->cache, table->name, data, error);
+    case SENT: break;
+    }
+    return check_batches(table, data, -1, error);
 }
 
 int gr_batch_tables_hold(const struct gr_minibatches *m, int is_set)
@@ -107,7 +139,10 @@ void gr_batch_tables_take(struct gr_minibatches *m, int64_t now)
     if (!gr_batch_tables_hold(m, 1)) {
         if (c != NULL) gr_cached_forget(c);
     } else {
-        for (int32_t l = c->first; l < c->n_layers; l++) gr_cache_adopt(&c->layer[l].cache, now);
+        for (int32_t l = c->first; l < c->n_layers; l++) {
+            if (m->history != NULL) gr_cache_place_all(&c->layer[l].cache);
+            gr_cache_adopt(&c->layer[l].cache, now, c->buffer);
+        }
         c->is_filled = 1;
     }
     gr_batch_tables_unset(m);

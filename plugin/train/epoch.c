@@ -341,7 +341,7 @@ static void copy_metrics(graft_epoch *epoch, const graft_metrics *metrics)
 }
 
 /* In one process: use the tables that state_set() has replaced, or empty them. */
-static void use_state(graft_trainer *t)
+static void use_tables(graft_trainer *t)
 {
     if (t->batches != NULL && t->state_is_set) gr_batch_tables_take(t->batches, gr_minibatch_number(&t->progress));
     t->state_is_set = 0;
@@ -356,7 +356,7 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     if (t->progress.batch > t->progress.n_batches) t->progress.batch = 0; /* the state is of other batches */
-    if (t->setup.over == NULL) use_state(t);
+    if (t->setup.over == NULL) use_tables(t);
     gr_setup_report_options(&t->setup);
     t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
     if (t->progress.n_batches > 0 && t->setup.context->options.train.restores)

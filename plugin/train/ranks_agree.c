@@ -11,8 +11,23 @@ static uint64_t digest_of(graft_trainer *t)
     uint32_t         crc = 0;
 
     for (int32_t i = 0; gr_trainer_state_item(t, i, &item, &error) == GRAFT_OK; i++)
-        crc = gr_crc(crc, item.data, (uint64_t)gr_state_bytes(&item));
+        if (!gr_state_is_table(&item)) crc = gr_crc(crc, item.data, (uint64_t)gr_state_bytes(&item));
     return crc;
+}
+
+/* Caches are used if all ranks have them, otherwise all begin with empty caches. */
+static int32_t use_state(graft_trainer *t, graft_error *error)
+{
+    int64_t missing = t->batches == NULL || !gr_batch_tables_hold(t->batches, 1);
+    int32_t rc = GRAFT_OK;
+
+    gr_strategy_forget(t->setup.run.strategy);
+    if (t->batches == NULL) return GRAFT_OK;
+    GR_TRY(gr_comm_max(t->setup.over->comm, &missing, 1, error));
+    if (missing) gr_minibatches_forget(t);
+    else gr_batch_tables_take(t->batches, gr_minibatch_number(&t->progress));
+done:
+    return rc;
 }
 
 int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_error *error)
@@ -44,10 +59,7 @@ int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_e
         *error = differs;
         return same;
     }
-    if (t->state_is_set) {
-        gr_strategy_forget(t->setup.run.strategy);
-        gr_minibatches_forget(t);
-    }
+    if (t->state_is_set) GR_TRY(use_state(t, error));
     t->state_is_set = 0;
 done:
     return rc;

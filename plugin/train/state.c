@@ -37,7 +37,8 @@ static void table_item(const struct gr_state_table *table, graft_state_item *ite
 
 int gr_state_is_table(const graft_state_item *item)
 {
-    return strncmp(item->name, GR_STATE_TABLES, strlen(GR_STATE_TABLES)) == 0;
+    return strncmp(item->name, GR_STATE_HISTORY, strlen(GR_STATE_HISTORY)) == 0 ||
+           strncmp(item->name, GR_STATE_CACHES, strlen(GR_STATE_CACHES)) == 0;
 }
 
 int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error)

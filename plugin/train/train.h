@@ -32,8 +32,9 @@ struct graft_trainer {
     char  *options;      /* as they were at create(): gr_options_copy() */
 };
 
-/** Names of tables begin with it. */
-#define GR_STATE_TABLES "history."
+/** Names of tables begin with one of these: tables of option history, and caches over ranks. */
+#define GR_STATE_HISTORY "history."
+#define GR_STATE_CACHES "caches."
 
 /** A model with what its training has so far; a weight has the first `copies` of GR_STATE_COPIES,
  *  a running statistic no moments. */

@@ -31,6 +31,7 @@ struct run {
     int         sets_state; /* that it has half-way, anew */
     int         from;       /* begins with the state of this run half-way; 0: of none */
     int         gives_up;   /* destroyed after so many epochs, with messages in flight; 0: never */
+    int         forgets;    /* 1 + the rank that leaves out caches of the state; 0: none */
 };
 
 /* A data set, and trainers one after the other, over the same graph. */
@@ -46,7 +47,9 @@ struct job {
 /** Options by which ranks share columns. */
 extern const char *train_runs_shared, *train_runs_columns;
 
+/** same_state(): without caches, which ranks have of their own; same_caches(): also these. */
 int  same_state(const struct state *a, const struct state *b);
+int  same_caches(const struct state *a, const struct state *b);
 void train_runs_add(struct job *job, struct run run);
 
 /** Run all of it. Returns what is wrong, or NULL. */
