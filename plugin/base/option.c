@@ -272,6 +272,11 @@ const char *gr_options_copied(const char *copy, const char *key)
     return NULL;
 }
 
+graft_semiring gr_option_extremum(const struct gr_model_options *model)
+{
+    return model->kind == GR_KIND_SAGE && model->aggregator == GR_AGGREGATOR_MAX ? GRAFT_MAX_SECOND : 0;
+}
+
 int32_t gr_option_hidden(const struct gr_options *options, int32_t count, int64_t *widths, graft_error *error)
 {
     const struct gr_widths *hidden = &options->model.hidden;

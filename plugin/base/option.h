@@ -4,6 +4,7 @@
 #define GR_BASE_OPTION_H
 
 #include "graft_host.h"
+#include "graft_matrix.h"
 
 /* Choices. The words of an option stand in the order of its constants here (base/option_table.c). */
 
@@ -239,6 +240,9 @@ const char *gr_options_copied(const char *copy, const char *key);
 
 /** Widths of `count` hidden layers: one number for all, or a list. \return OK; ERR_OPTION: a list of other length. */
 int32_t gr_option_hidden(const struct gr_options *options, int32_t count, int64_t *widths, graft_error *error);
+
+/** The semiring of aggregator=max in a model that has the option; 0: the model sums. */
+graft_semiring gr_option_extremum(const struct gr_model_options *model);
 
 /** Of the texts that next(arg, i) returns until NULL, the one most like `text`; NULL if none is near. */
 const char *gr_nearest(const char *text, const char *(*next)(const void *arg, int32_t index), const void *arg);

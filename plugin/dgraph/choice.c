@@ -115,7 +115,7 @@ done:
     return rc;
 }
 
-/* The cover of sent rows: gat and maxima need the raw row of each vertex of the halo. */
+/* The cover of sent rows: gat and extrema need the raw row of each vertex of the halo. */
 static enum gr_rows sent_rows_of(const graft_context *context)
 {
     static const enum gr_rows rows[] = {
@@ -124,7 +124,7 @@ static enum gr_rows sent_rows_of(const graft_context *context)
     const struct gr_model_options *model = &context->options.model;
 
     if (model->kind == GR_KIND_GAT) return GR_ROWS_POST;
-    if (model->kind == GR_KIND_SAGE && model->aggregator == GR_AGGREGATOR_MAX) return GR_ROWS_POST;
+    if (gr_option_extremum(model) != 0) return GR_ROWS_POST;
     return rows[context->options.halo.cover];
 }
 

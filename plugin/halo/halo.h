@@ -1,4 +1,4 @@
-/* Exchanges of raw rows of the halo, for attention and maxima, which need single rows and not sums; and sums of a
+/* Exchanges of raw rows of the halo, for attention and extrema, which need single rows and not sums; and sums of a
  * rank's results for halo rows at their owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_HALO_HALO_H

@@ -14,7 +14,7 @@ enum gr_row_kind { GR_ROW_BOUNDARY = 1, GR_ROW_HALO = 2 };
 
 struct gr_block {
     int64_t n_dst, n_src;
-    int64_t n_seen; /* columns of `a`: for attention and maxima over ranks n_src and the halo, else n_src */
+    int64_t n_seen; /* columns of `a`: for attention and extrema over ranks n_src and the halo, else n_src */
 
     /* [n_dst x n_seen]; without a halo it may have more rows, which stay unused. NULL where no layer gathers, and where
      * the strategy has the edges. The transpose may be `a` itself, and is NULL for attention, which maps edges. */

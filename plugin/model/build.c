@@ -165,7 +165,7 @@ enum { LOSS_SUMS = 4 }; /* of a split, see loss.c */
 static int64_t rounded_columns(const struct gr_run *run, int32_t l)
 {
     const struct gr_config *config = gr_run_config(run);
-    const int               has_none = config->kind->attends || config->takes_largest || l < config->gathers_from;
+    const int               has_none = config->kind->attends || config->extremum != 0 || l < config->gathers_from;
 
     if (run->context->options.kernel.model_type != GR_MODEL_BF16 || has_none) return 0;
     return gr_summed_columns(&run->layers[l]);
@@ -192,8 +192,8 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         if (layer->adds_input && layer->out > residual) residual = layer->out;
         /* What is aggregated first is scaled on both sides, in the scratch memory. */
         if (scales && run->layers[l].aggregate_first && layer->in > scratch) scratch = layer->in;
-        /* Over ranks it has own rows and those of the halo, of which there are maxima. */
-        if (config->takes_largest && exchanges && layer->in > scratch) scratch = layer->in;
+        /* Over ranks it has own rows and those of the halo, of which there are extrema. */
+        if (config->extremum != 0 && exchanges && layer->in > scratch) scratch = layer->in;
         if (rounded_columns(run, l) > rounded) rounded = rounded_columns(run, l);
     }
     if (widest > scratch) scratch = widest;

@@ -129,17 +129,19 @@ static enum gr_normalization normalization_of(const struct gr_model_options *mod
                                                                                   : kind->normalization;
 }
 
-/* A maximum is not linear in what it is of. */
-static int32_t check_largest(const struct gr_config *config, const graft_dataset *data, graft_error *error)
+/* An extremum is not linear in what it is of. */
+static int32_t check_extremum(const struct gr_config *config, const graft_dataset *data, graft_error *error)
 {
-    if (!config->takes_largest) return GRAFT_OK;
+    if (config->extremum == 0) return GRAFT_OK;
     if (config->label_rate > 0)
         return gr_fail(error, GRAFT_ERR_OPTION,
-                       "options 'aggregator' and 'label_rate' are max and %g; labels as input need mean or sum",
-                       config->label_rate);
+                       "options 'aggregator' and 'label_rate' are %s and %g; labels as input need mean or sum",
+                       gr_extremum_word(config->extremum), config->label_rate);
     if (data->sparse_features != NULL && config->sparse_input == GR_YES)
-        return gr_fail(error, GRAFT_ERR_OPTION,
-                       "options 'aggregator' and 'sparse_input' are max and yes; maxima are of dense features");
+        return gr_fail(
+            error, GRAFT_ERR_OPTION,
+            "options 'aggregator' and 'sparse_input' are %s and yes; maxima and minima are of dense features",
+            gr_extremum_word(config->extremum));
     return GRAFT_OK;
 }
 
@@ -226,9 +228,9 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
     GR_TRY(check_jumping(config, error));
     GR_TRY(check_hidden_heads(config, error));
     GR_TRY(check_residual(config, error));
-    config->takes_largest = model->kind == GR_KIND_SAGE && model->aggregator == GR_AGGREGATOR_MAX;
-    GR_TRY(check_largest(config, data, error));
-    if (config->takes_largest) config->sparse_input = GR_NO;
+    config->extremum = gr_option_extremum(model);
+    GR_TRY(check_extremum(config, data, error));
+    if (config->extremum != 0) config->sparse_input = GR_NO;
     read_softmax(train, config);
     rc = read_loss(options, data, config, error);
 done:

@@ -9,10 +9,10 @@
 static void conv_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
 {
     /* A rank without vertices has no arrays to share, but takes part in the exchanges of recomputed passes. */
-    if (gr_run_config(run)->takes_largest) a->shared[GR_STEP_BEGIN] = gr_run_config(run)->recompute;
+    if (gr_run_config(run)->extremum != 0) a->shared[GR_STEP_BEGIN] = gr_run_config(run)->recompute;
     a->aggregate_first = a->layer->neigh != NULL && gr_layer_aggregates_first(run, a->index);
     if (a->aggregate_first) a->count[GR_ARRAY_GATHERED] = capacity->rows * a->layer->in;
-    if (gr_run_config(run)->takes_largest && a->index > 0 && !capacity->predicts)
+    if (gr_run_config(run)->extremum != 0 && a->index > 0 && !capacity->predicts)
         a->count[GR_ARRAY_WINNER] = capacity->rows * a->layer->in * capacity->winner_words;
 }
 
@@ -25,7 +25,7 @@ static struct gr_operand own_rows(const struct gr_activations *a, struct gr_oper
 
 static int32_t conv_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
-    if (gr_run_config(run)->takes_largest) return gr_layer_gather_largest(run, a, x, error);
+    if (gr_run_config(run)->extremum != 0) return gr_layer_gather_extrema(run, a, x, error);
     return a->aggregate_first ? gr_layer_gather(run, a, x, 0, error) : GRAFT_OK;
 }
 
@@ -64,7 +64,7 @@ static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, c
     if (dx == NULL) return GRAFT_OK;
     GR_TRY(gr_product_input_gradient(run, g, block->n_dst, layer->neigh, 0, block->left, run->scratch, error));
     if (layer->self == NULL) sum.epilogue = run->below;
-    if (gr_run_config(run)->takes_largest) GR_TRY(gr_layer_scatter_largest(run, a, dx, error));
+    if (gr_run_config(run)->extremum != 0) GR_TRY(gr_layer_scatter_extrema(run, a, dx, error));
     else GR_TRY(gr_aggregate(run, &sum, error));
     if (layer->self != NULL)
         rc = gr_product_input_gradient_with(run, g, block->n_dst, layer->self, 1, dx, run->below, error);

@@ -200,7 +200,7 @@ int gr_layer_aggregates_first(const struct gr_run *run, int32_t l)
     const struct gr_layer *layer = &run->model->layers[l];
     const int64_t          more = l > 0 ? layer->in : gr_propagates(run) ? run->targets.n_classes : 0;
 
-    if (gr_run_config(run)->takes_largest) return 1;
+    if (gr_run_config(run)->extremum != 0) return 1;
     if (l == 0 && run->input.is_sparse) return 0;
     if (l == 0 && run->input.is_constant) return 1;
     return layer->in + more <= 2 * layer->out;

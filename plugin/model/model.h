@@ -28,7 +28,7 @@ enum gr_normalization { GR_NORMALIZE_NONE, GR_NORMALIZE_MEAN, GR_NORMALIZE_SYMME
 struct gr_config {
     const struct gr_model_kind *kind;
     enum gr_normalization       normalization; /* that of the kind, unless option aggregator has another one */
-    int                         takes_largest; /* aggregator=max */
+    graft_semiring              extremum;      /* aggregator=max: the semiring of its products; 0: the model sums */
     int32_t                     n_layers;
     int32_t                     n_weighted;   /* the first layers, which have weights; the others only propagate */
     int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */
@@ -154,6 +154,12 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
 
 /** What may change between epochs, as the options are now. */
 struct gr_live_config gr_live_config_of(const struct gr_options *options);
+
+/** The value of option aggregator that asks for it. */
+static inline const char *gr_extremum_word(graft_semiring extremum)
+{
+    return extremum == GRAFT_MIN_SECOND ? "min" : "max";
+}
 
 /** Whether the model learns float targets, and no classes. */
 static inline int gr_is_regression(const struct gr_config *config)

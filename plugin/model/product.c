@@ -129,11 +129,11 @@ int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *p,
     return run_mxm(run, p, args, error);
 }
 
-int32_t gr_product_largest(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
+int32_t gr_product_extrema(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
                            float *out, graft_error *error)
 {
     const struct gr_sparse_product product = { .phase = "aggregate", .a = a, .x = x, .width = width, .out = out };
-    const graft_mxm_args           args = { .semiring = GRAFT_MAX_SECOND, .winner = winner, .winner_stride = width };
+    const graft_mxm_args args = { .semiring = gr_run_config(run)->extremum, .winner = winner, .winner_stride = width };
 
     return run_mxm(run, &product, args, error);
 }

@@ -5,7 +5,7 @@
  * product.c  the products that layers are made of
  * jumping.c  what the last layer reads of all hidden ones            batch_norm.c  statistics over all vertices
  * workers.c  sums and dense products in a pipeline
- * labels.c  labels as input                 sparse.c   sparse features     largest.c  maxima over neighbours
+ * labels.c  labels as input                 sparse.c   sparse features     extrema.c  extrema over neighbours
  * loss.c  losses and metrics of classes     regression.c  those of float targets
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_RUN_H
@@ -72,7 +72,7 @@ struct gr_activations {
     int                    aggregate_first;  /* (A H) W rather than A (H W): the same result at another cost */
     float                 *gathered;         /* [n_dst x in] input after aggregation, where that comes first */
     const float           *gathered_of;      /* the constant input that it is the aggregate of, or NULL */
-    int32_t               *winner; /* [n_dst x in] neighbours that gave the maxima, of the index type of the edges */
+    int32_t               *winner; /* [n_dst x in] neighbours that gave the extrema, of the index type of the edges */
     float                 *label_sums;        /* [n_dst x classes] labels after aggregation, in the first layer */
     int                    has_label_sums;    /* of the current pass */
     float                 *inner;             /* [n_dst x out] of the kind; gin: ReLU of the first product */
@@ -168,7 +168,7 @@ struct gr_capacity {
     int     predicts;      /* no pass goes backward */
     int     reads_history; /* blocks of batches have rows of earlier ones behind their own */
     int64_t edges;         /* for attention */
-    int64_t winner_words;  /* of 32 bits in an index of the edges; 0: the strategy keeps the neighbours of maxima */
+    int64_t winner_words;  /* of 32 bits in an index of the edges; 0: the strategy keeps the neighbours of extrema */
     int64_t gradient_rows; /* rows of a step that have gradients */
     int64_t label_rows;    /* gr_labels.rows */
     int64_t measured;      /* vertices whose outputs are measured, where they are more than `seen` */
@@ -312,9 +312,9 @@ struct gr_sparse_product {
 };
 int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *product, graft_error *error);
 
-/** out[rows of a x width] = for each column the largest of the rows of x that a row of a has entries for, 0 if none.
+/** out[rows of a x width] = for each column the extremum over the rows of x that a row of a has entries for, 0 if none.
  *  \param[out] winner  The rows of x that gave it, -1 if none, of the index type of a; or NULL. */
-int32_t gr_product_largest(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
+int32_t gr_product_extrema(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
                            float *out, graft_error *error);
 
 /** A sum over neighbours: begin and end of the strategy. With option model.type=bf16 it reads rounded rows. */
@@ -330,12 +330,12 @@ struct gr_sum gr_sum_of(const struct gr_activations *a, enum gr_direction direct
  *  training are aggregated once. Labels of x go to a->label_sums likewise, once in a pass. */
 int32_t gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_operand x, double own,
                         graft_error *error);
-/** The same for maxima over neighbours, 0 if there are none. */
-int32_t gr_layer_gather_largest(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
-/** dx[n_src x in] = run->scratch[n_dst x in], each element added up where the maximum came from. */
-int32_t gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations *a, float *dx, graft_error *error);
+/** The same for extrema over neighbours, 0 if there are none. */
+int32_t gr_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
+/** dx[n_src x in] = run->scratch[n_dst x in], each element added up where the extremum came from. */
+int32_t gr_layer_scatter_extrema(struct gr_run *run, const struct gr_activations *a, float *dx, graft_error *error);
 
-/** The neighbours that maxima were taken from: [n_dst x width] numbers of rows, or -1. */
+/** The neighbours that extrema were taken from: [n_dst x width] numbers of rows, or -1. */
 struct gr_winners {
     const void *winner;
     graft_dtype type; /* of the numbers */
@@ -343,9 +343,9 @@ struct gr_winners {
     int         adds; /* to what dx and halo have */
 };
 
-/** dx[n_src x width] = the sum of the elements of g[n_dst x width] whose maximum was taken there; those of rows from
+/** dx[n_src x width] = the sum of the elements of g[n_dst x width] whose extremum was taken there; those of rows from
  *  n_src to n_seen - 1 likewise, in `halo` at the same rows. */
-void gr_scatter_largest(struct gr_run *run, const struct gr_winners *from, const float *g, float *dx, float *halo);
+void gr_scatter_extrema(struct gr_run *run, const struct gr_winners *from, const float *g, float *dx, float *halo);
 /** Its result as an operand. */
 struct gr_operand gr_layer_gathered(const struct gr_activations *a);
 /** Whether the layer computes (A H) W rather than A (H W). */

@@ -73,13 +73,13 @@ struct gr_strategy_ops {
     int32_t (*aggregate_end)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                              graft_error *error);
 
-    /** Whether ranks share the columns of sums and maxima, so that none has rows of a halo; NULL: no. */
+    /** Whether ranks share the columns of sums and extrema, so that none has rows of a halo; NULL: no. */
     int (*shares_columns)(const struct gr_strategy *strategy);
-    /** If so: maxima over neighbours where another sum would be, out[n_dst x width], without scale and epilogue; and
-     *  backward, from the gradient of the maxima, that of the rows that they were taken from. */
-    int32_t (*largest)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum, graft_error *error);
+    /** If so: extrema over neighbours where another sum would be, out[n_dst x width], without scale and epilogue; and
+     *  backward, from the gradient of the extrema, that of the rows that they were taken from. */
+    int32_t (*extrema)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum, graft_error *error);
 
-    /** For attention and maxima: begin and end an exchange of boundary rows. Until the end the caller may use all rows
+    /** For attention and extrema: begin and end an exchange of boundary rows. Until the end the caller may use all rows
      *  but those of the halo. `local` is when work that needs no other rank began, 0: when the rows were sent. */
     int32_t (*boundary_begin)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *rows,
                               graft_error *error);

@@ -1,4 +1,4 @@
-/* Sums and maxima of slices of columns.
+/* Sums and extrema of slices of columns.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/columns.h"
 
@@ -13,7 +13,7 @@ static struct gr_transposed transposed_of(const struct gr_partition *p, const st
     return (struct gr_transposed){ .prefix = gr_partition_prefix(p, sum->block->of_strategy, run->layer, sources),
                                    .given = gr_partition_prefix(p, sum->block->of_strategy, run->layer, reads_sources),
                                    .local = &p->part.local,
-                                   .is_largest = p->takes_largest,
+                                   .of_extrema = p->extremum != 0,
                                    .width = sum->width,
                                    .of_result = !sources,
                                    .stateless = gr_partition_is_stateless(p, run, sum),
@@ -69,7 +69,7 @@ static int32_t begin_blocks(struct gr_partition *p, const struct gr_run *run, co
                                          .epoch = run->epoch,
                                          .alone = p->shared->transpose.exchange.is_repeat,
                                          .x = p->shared->transpose.slice[0],
-                                         .is_largest = p->takes_largest,
+                                         .semiring = p->extremum != 0 ? p->extremum : GRAFT_PLUS_TIMES,
                                          .winner = is_step ? p->shared->winner[run->layer] : NULL,
                                          .threads = run->threads,
                                          .times = run->profile.times };
@@ -231,7 +231,7 @@ struct gr_amount gr_columns_amount(const struct gr_partition *p, const struct gr
     return amount;
 }
 
-/* -- maxima ------------------------------------------------------------------------------------------------------- */
+/* -- extrema ------------------------------------------------------------------------------------------------------ */
 
 /* Rows of the halo of the group behind its own, of the columns of this rank. All ranks count what is sent. */
 static int32_t exchange_group_halo(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, float *x,
@@ -261,7 +261,7 @@ done:
     return rc;
 }
 
-/* The gradients of maxima go to the rows that these were taken from. Winners are block after block, and gradients in
+/* The gradients of extrema go to the rows that these were taken from. Winners are block after block, and gradients in
  * the order of the group. */
 static void scatter_blocks(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum)
 {
@@ -277,14 +277,14 @@ static void scatter_blocks(struct gr_partition *p, struct gr_run *run, const str
             const int64_t place = grid->place[(int64_t)q * grid->n_levels + level];
 
             from.n_dst = gr_grid_rows_of(grid, q, level + 1) - gr_grid_rows_of(grid, q, level);
-            gr_scatter_largest(run, &from, slice[0] + place * columns, slice[1], NULL);
+            gr_scatter_extrema(run, &from, slice[0] + place * columns, slice[1], NULL);
             from.winner = (const int32_t *)from.winner + from.n_dst * columns;
             from.adds = 1;
         }
     }
 }
 
-static int32_t largest_backward(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum,
+static int32_t extrema_backward(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum,
                                 graft_error *error)
 {
     struct gr_transpose       *t = &p->shared->transpose;
@@ -303,7 +303,7 @@ done:
     return rc;
 }
 
-int32_t gr_columns_largest(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+int32_t gr_columns_extrema(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     double  begin;
     int32_t rc = GRAFT_OK;
@@ -311,7 +311,7 @@ int32_t gr_columns_largest(struct gr_partition *p, struct gr_run *run, const str
     p->begin = gr_profile_begin(&run->profile);
     GR_TRY(turn_to_columns(p, run, sum, error));
     gr_profile_end(&run->profile, "aggregate", p->begin, 0, 0);
-    if (sum->direction == GR_BACKWARD) return largest_backward(p, run, sum, error);
+    if (sum->direction == GR_BACKWARD) return extrema_backward(p, run, sum, error);
     GR_TRY(exchange_group_halo(p, run, sum, p->shared->transpose.slice[0], error));
     begin = gr_profile_begin(&run->profile);
     GR_TRY(begin_blocks(p, run, sum, error));

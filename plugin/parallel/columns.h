@@ -1,4 +1,4 @@
-/* Sums and maxima where ranks share columns: a transpose to slices of columns, the sum of these, and a transpose back.
+/* Sums and extrema where ranks share columns: a transpose to slices of columns, the sum of these, and a transpose back.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_COLUMNS_H
 #define GR_PARALLEL_COLUMNS_H
@@ -11,8 +11,8 @@
 int32_t gr_columns_begin(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error);
 /** The slice is summed block by block, and turned back. \return OK; ERR_PEER. */
 int32_t gr_columns_end(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error);
-/** Maxima, or their gradients: see gr_strategy_ops. */
-int32_t gr_columns_largest(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error);
+/** Extrema, or their gradients: see gr_strategy_ops. */
+int32_t gr_columns_extrema(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error);
 
 /** Edges, and rows of the result, of a sum. */
 struct gr_amount {

@@ -1,6 +1,6 @@
 /* The edges inside a group, as blocks of rows: a block has the rows of one rank, in the order that they have there,
  * with columns in the numbering of the group. A rank holds the blocks of its group, or its own alone; then the blocks
- * of others are received while a sum needs them (stream.h). For maxima a block also has the edges from other groups:
+ * of others are received while a sum needs them (stream.h). For extrema a block also has the edges from other groups:
  * the vertices of the halo of the group are columns behind its rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_EDGES_H
@@ -33,7 +33,7 @@ struct gr_edge_sets {
 };
 
 /** Make the block of this rank, and with `transposed` that of the transpose. Collective. fini() is due always.
- *  \param[in] halo  Of the group, for maxima, which have no transpose; NULL: edges from other groups are left out.
+ *  \param[in] halo  Of the group, for extrema, which have no transpose; NULL: edges from other groups are left out.
  *  \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                           const struct gr_part *part, const struct gr_halo *halo, int transposed,

@@ -39,7 +39,7 @@ void    gr_grid_fini(const graft_context *context, struct gr_grid *grid);
 int64_t gr_grid_bytes(const struct gr_grid *grid, int32_t n_ranks);
 
 /** The edges from other groups, of the part of the linked rows of each rank, in the order of the levels; the local
- *  matrix is empty. For maxima, or with one group, there are no rows, only the halo. Collective.
+ *  matrix is empty. For extrema, or with one group, there are no rows, only the halo. Collective.
  *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (rows and halo are more than INT32_MAX vertices): the same on all ranks;
  *  ERR_PEER. */
 int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,

@@ -20,13 +20,13 @@ static void read_halo_options(struct gr_partition *p)
     p->evaluates_exact = !halo->evaluates_quantized;
 }
 
-/* Only sums and maxima can be made of slices of columns; and a record of a transpose has elements of several rows. */
+/* Only sums and extrema can be made of slices of columns; and a record of a transpose has elements of several rows. */
 int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_options *halo, graft_error *error)
 {
     const char *name = p->columns == p->comm->n_ranks ? "feature" : "grid";
 
     if (p->columns == 1) return GRAFT_OK;
-    if (p->needs_rows && !p->takes_largest)
+    if (p->needs_rows && p->extremum == 0)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'parallel' is %s, which splits columns of sums over neighbours, but attention reads "
                        "whole rows; expected parallel=partition",
@@ -53,13 +53,13 @@ void gr_partition_init(struct gr_partition *p, graft_context *context, graft_gra
                                 .n_layers = config->n_layers,
                                 .gathers_from = config->gathers_from,
                                 .columns = 1,
-                                .takes_largest = config->takes_largest };
+                                .extremum = config->extremum };
     p->options = context->options.halo;
     p->is_stale = p->options.staleness > 0;
     read_halo_options(p);
     if (config->kind->gathers) p->columns = over->columns;
     shares_all = p->columns > 1 && p->columns == p->comm->n_ranks;
-    p->needs_rows = config->kind->attends || (config->takes_largest && !shares_all);
+    p->needs_rows = config->kind->attends || (config->extremum != 0 && !shares_all);
 }
 
 void gr_partition_fini(struct gr_partition *p)
@@ -502,10 +502,10 @@ static int partition_shares_columns(const struct gr_strategy *strategy)
     return ((const struct gr_partition *)strategy)->columns > 1;
 }
 
-static int32_t partition_largest(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+static int32_t partition_extrema(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                  graft_error *error)
 {
-    return gr_columns_largest(partition_of(strategy), run, sum, error);
+    return gr_columns_extrema(partition_of(strategy), run, sum, error);
 }
 
 static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *b,
@@ -590,7 +590,7 @@ const struct gr_strategy_ops gr_partition_ops = { .name = "partition",
                                                   .aggregate_begin = partition_aggregate_begin,
                                                   .aggregate_end = partition_aggregate_end,
                                                   .shares_columns = partition_shares_columns,
-                                                  .largest = partition_largest,
+                                                  .extrema = partition_extrema,
                                                   .boundary_begin = partition_boundary_begin,
                                                   .boundary_end = partition_boundary_end,
                                                   .sum = partition_sum,

@@ -1,5 +1,5 @@
 /* Strategy `partition`: each rank owns some of the vertices, and has all columns of their rows. Sums over neighbours
- * are products over ranks (spmm/); attention and maxima exchange the rows of the halo (halo/). Weights are the same on
+ * are products over ranks (spmm/); attention and extrema exchange the rows of the halo (halo/). Weights are the same on
  * all ranks.
  *
  * With parallel=feature or grid, a group of ranks shares the columns of the sums: see grid.h.
@@ -45,7 +45,7 @@ struct gr_shared_columns {
     struct gr_transpose       transpose;
     struct gr_blocks          blocks;
     struct gr_transpose_flow *turned;                /* [n_layers x GR_DIRECTIONS x n_ranks] */
-    int32_t                  *winner[GR_LAYERS_MAX]; /* of maxima in a step, as in gr_block_sum; NULL: none */
+    int32_t                  *winner[GR_LAYERS_MAX]; /* of extrema in a step, as in gr_block_sum; NULL: none */
 };
 
 /** The rows that a layer computes in a step where that are fewer than there are. */
@@ -62,15 +62,15 @@ struct gr_partition {
     struct gr_budget         *budget;
     int32_t                   n_layers;
     int32_t                   gathers_from; /* the first layer that exchanges rows; n_layers: none does */
-    int                       takes_largest;
-    int                       needs_rows; /* it exchanges rows of the halo (that of the group), in place of sums */
-    struct gr_part            part;       /* the graph as the model needs it */
-    struct gr_made_part       made;       /* its arrays that the graph over ranks does not have */
-    struct gr_share          *share;      /* [n_ranks] what each rank has of it */
-    int32_t                   columns;    /* ranks that share the columns of sums; 1: none do */
-    struct gr_shared_columns *shared;     /* NULL: columns are not shared */
-    struct gr_links           links;      /* of the halo, while the trainer is created */
-    graft_plan               *plan;       /* of all rows; NULL for attention, and maxima without shared columns */
+    graft_semiring            extremum;     /* as in the configuration */
+    int                       needs_rows;   /* it exchanges rows of the halo (that of the group), in place of sums */
+    struct gr_part            part;         /* the graph as the model needs it */
+    struct gr_made_part       made;         /* its arrays that the graph over ranks does not have */
+    struct gr_share          *share;        /* [n_ranks] what each rank has of it */
+    int32_t                   columns;      /* ranks that share the columns of sums; 1: none do */
+    struct gr_shared_columns *shared;       /* NULL: columns are not shared */
+    struct gr_links           links;        /* of the halo, while the trainer is created */
+    graft_plan               *plan;         /* of all rows; NULL for attention, and extrema without shared columns */
     struct gr_halo_rows       halo_rows;
 
     struct gr_masked_rows masked[GR_LAYERS_MAX];
@@ -141,7 +141,7 @@ static inline int32_t gr_partition_prefix(const struct gr_partition *p, const gr
 /** Whether sums of slices of columns have rows of other groups to add, over a graph of the rows of the group. */
 static inline int gr_partition_has_remote(const struct gr_partition *p)
 {
-    return p->columns > 1 && p->columns < p->comm->n_ranks && !p->takes_largest;
+    return p->columns > 1 && p->columns < p->comm->n_ranks && p->extremum == 0;
 }
 
 /** Whether the parts of a sum are recorded for workers. Slices of columns are summed at once. */

@@ -410,7 +410,7 @@ static int32_t multiply_block(struct gr_blocks *b, int32_t rank, graft_matrix *a
     const graft_dense          x = gr_dense_view(sum->x, GRAFT_F32, a->csr.n_cols, columns, columns);
     const graft_dense          c = gr_dense_view(out, GRAFT_F32, a->csr.n_rows, columns, columns);
     const graft_mxm_args       args = { .size = sizeof args,
-                                        .semiring = sum->is_largest ? GRAFT_MAX_SECOND : GRAFT_PLUS_TIMES,
+                                        .semiring = sum->semiring,
                                         .winner = winners_of(b, rank),
                                         .winner_stride = columns,
                                         .threads = sum->threads,

@@ -1,4 +1,4 @@
-/* Sums and maxima over the edges of a group, block by block (edges.h). A block that is not held comes from its owner:
+/* Sums and extrema over the edges of a group, block by block (edges.h). A block that is not held comes from its owner:
  * it travels while the one before it is multiplied. Beside its own, a rank has two blocks at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_STREAM_H
@@ -40,7 +40,7 @@ struct gr_block_sum {
     int64_t                   epoch;
     int                       alone; /* no other rank makes it */
     const float              *x;     /* [rows of the group and `beyond` x columns of this rank] */
-    int                       is_largest;
+    graft_semiring            semiring;
     int32_t                  *winner; /* [rows of the group x columns], block after block; NULL: they do not matter */
     int                       threads;
     double                   *times;

@@ -388,11 +388,11 @@ static void join_columns(void *arg, int64_t chunk, int64_t begin, int64_t end)
 /* What a row of x is multiplied with by the loops of its vertex. \return Whether it has any. */
 static int find_loops(const struct gr_transposed *what, int64_t row, float *factor)
 {
-    const float  *values = what->is_largest ? NULL : what->local->values;
+    const float  *values = what->of_extrema ? NULL : what->local->values;
     const int64_t begin = what->local->row_ptr[row], end = what->local->row_ptr[row + 1];
 
-    *factor = what->is_largest && begin < end;
-    for (int64_t e = begin; e < end && !what->is_largest; e++) *factor += values != NULL ? values[e] : 1;
+    *factor = what->of_extrema && begin < end;
+    for (int64_t e = begin; e < end && !what->of_extrema; e++) *factor += values != NULL ? values[e] : 1;
     return begin < end;
 }
 

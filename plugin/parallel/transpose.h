@@ -52,7 +52,7 @@ struct gr_transposed {
     /* To rows, for lone rows, whose results are no sums but those of their loops: */
     int32_t          given;      /* prefix of the rows that have a row of sum->x */
     const graft_csr *local;      /* all rows of this rank, from its own */
-    int              is_largest; /* of maxima, which take no values */
+    int              of_extrema; /* which take no values */
 
     /* To rows: make the rows of a rank in the columns of this one; of this rank it is called last, also if there are
      * none. NULL: they are in slice[1], in the order of the group. */

@@ -166,6 +166,7 @@ int32_t gr_ranks_join(const struct gr_setup *s, int with_values, struct gr_csr *
                                    .index_type = GRAFT_I32,
                                    .value_type = part->local.value_type,
                                    .values = with_values ? part->local.values : NULL };
+    const graft_semiring  extremum = s->model.config.extremum;
     const int64_t         seen = s->n + part->halo.count;
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
     int64_t               at = 0;
@@ -174,8 +175,8 @@ int32_t gr_ranks_join(const struct gr_setup *s, int with_values, struct gr_csr *
     if (seen > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                        "%lld vertices and %lld of other ranks are too many for option '%s' = %s", (long long)s->n,
-                       (long long)part->halo.count, s->model.config.takes_largest ? "aggregator" : "model",
-                       s->model.config.takes_largest ? "max" : s->model.config.kind->name);
+                       (long long)part->halo.count, extremum != 0 ? "aggregator" : "model",
+                       extremum != 0 ? gr_extremum_word(extremum) : s->model.config.kind->name);
     GR_TRY(gr_csr_init(s->context, joined, &like, s->n, seen, entries, error));
     for (int64_t row = 0; row < s->n; row++) {
         for (int i = 0; i < 2; i++) {
@@ -190,8 +191,8 @@ done:
     return rc;
 }
 
-/* For attention and maxima, the matrix of the rows of this rank. If values are numbers of entries, it has none, and the
- * caller frees the numbers. */
+/* For attention and extrema, the matrix of the rows of this rank. If values are numbers of entries, it has none, and
+ * the caller frees the numbers. */
 static int32_t make_joined(struct gr_setup *s, int64_t **numbers, graft_error *error)
 {
     const graft_csr *remote = &s->partition.part.remote;
@@ -267,7 +268,7 @@ done:
 
 static int32_t make_part_plan(struct gr_setup *s, const struct gr_part *part, graft_plan **plan, graft_error *error)
 {
-    const struct gr_plan_wish wish = { .transposed = s->given == NULL && !s->model.config.takes_largest,
+    const struct gr_plan_wish wish = { .transposed = s->given == NULL && s->model.config.extremum == 0,
                                        .dtype = GRAFT_F32,
                                        .is_revalued = s->given == NULL && part->local.values != NULL,
                                        .layers = s->model.config.n_layers };
@@ -345,7 +346,7 @@ static int32_t make_blocks(struct gr_setup *s, const struct gr_part *linked, gra
     struct gr_blocks     *b = &r->shared->blocks;
     struct gr_grid       *grid = &r->shared->grid;
     const struct gr_halo *halo = r->needs_rows ? &grid->made.part.halo : NULL;
-    const int             turned = s->given == NULL && !r->takes_largest;
+    const int             turned = s->given == NULL && r->extremum == 0;
     int                   streams;
     int32_t               rc = GRAFT_OK;
 
@@ -358,7 +359,7 @@ done:
 }
 
 /* What this rank alone has to do before. Slices of sums have the results of this rank behind what comes from other
- * groups; those of maxima have the rows of the halo behind those of the group. */
+ * groups; those of extrema have the rows of the halo behind those of the group. */
 static int32_t init_shared(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
@@ -366,7 +367,7 @@ static int32_t init_shared(struct gr_setup *s, graft_error *error)
     const int64_t        slots = GR_DIRECTIONS * (int64_t)s->model.config.n_layers;
     const int64_t group = gr_grid_rows(grid, grid->n_levels), beyond = r->needs_rows ? grid->made.part.halo.count : 0;
     const int64_t own = gr_grid_rows_of(grid, r->comm->rank, grid->n_levels);
-    const int64_t rows[] = { group + beyond, r->takes_largest     ? group + beyond
+    const int64_t rows[] = { group + beyond, r->extremum != 0     ? group + beyond
                                              : grid->n_groups > 1 ? group + own
                                                                   : own };
     int32_t       rc =
@@ -402,7 +403,7 @@ done:
     return rc;
 }
 
-/* Maxima where groups of ranks share columns: boundary rows of the slices of each layer. */
+/* Extrema where groups of ranks share columns: boundary rows of the slices of each layer. */
 static int32_t init_group_halo(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
@@ -544,11 +545,11 @@ done:
     return rc;
 }
 
-/* The neighbours of maxima, for the backward pass; the first layer sends no gradient back. */
+/* The neighbours of extrema, for the backward pass; the first layer sends no gradient back. */
 static int32_t keep_winners(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
-    const int32_t        layers = s->model.config.takes_largest ? s->model.config.n_layers : 0;
+    const int32_t        layers = s->model.config.extremum != 0 ? s->model.config.n_layers : 0;
     int32_t              rc = GRAFT_OK;
 
     for (int32_t l = 1; l < layers; l++) {

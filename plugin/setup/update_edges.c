@@ -128,7 +128,7 @@ int gr_setup_uses_values(const struct gr_setup *s)
         sampling->weights == GR_SAMPLE_BY_EDGE)
         return 1;
     if (config->kind->attends) return config->edge_features > 0 && !config->edge_array;
-    return config->kind->gathers && !config->takes_largest;
+    return config->kind->gathers && config->extremum == 0;
 }
 
 int32_t gr_new_edges_begin(struct gr_setup *s, const graft_dataset *data, struct gr_new_edges **edges,

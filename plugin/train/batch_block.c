@@ -2,9 +2,9 @@
  *
  * Sums over sampled neighbours estimate those over all: a mean is over those that were drawn, and other sums of a row
  * are multiplied by its neighbours over its draws, which makes them unbiased if draws are uniform. So evaluations, over
- * all neighbours, need no other scale. Subgraphs of random walks have weights for this. Maxima and attention are over
+ * all neighbours, need no other scale. Subgraphs of random walks have weights for this. Extrema and attention are over
  * what was drawn. Over ranks, neighbours whose rows are not there count as zero in sums, or with hec.miss=drop_rescaled
- * as if they had not been drawn; maxima and attention leave them out.
+ * as if they had not been drawn; extrema and attention leave them out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 
@@ -51,8 +51,8 @@ static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, c
 {
     const struct gr_config *config = &s->model.config;
     const graft_csr        *graph = m->graph;
-    const int shared = config->normalization == GR_NORMALIZE_NONE && !config->kind->attends && !config->takes_largest;
-    const int weighs = b->weight != NULL && !config->kind->attends && !config->takes_largest;
+    const int shared = config->normalization == GR_NORMALIZE_NONE && !config->kind->attends && config->extremum == 0;
+    const int weighs = b->weight != NULL && !config->kind->attends && config->extremum == 0;
     const int threads = gr_threads_worth(s->run.threads, 4 * b->n_edges);
     float    *made;
     int32_t   rc = GRAFT_OK;
@@ -143,7 +143,7 @@ done:
 /* Whether the backward pass sums along the edges of this layer: gradients of features are not wanted. */
 static int sums_backward(const struct gr_setup *s, int32_t l)
 {
-    if (s->model.config.kind->attends || s->model.config.takes_largest) return 0;
+    if (s->model.config.kind->attends || s->model.config.extremum != 0) return 0;
     return l > 0 || !s->run.layers[0].aggregate_first;
 }
 
@@ -214,7 +214,7 @@ done:
     return rc;
 }
 
-/* Attention and maxima read them behind those of this rank. */
+/* Attention and extrema read them behind those of this rank. */
 static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                            struct gr_block *block, graft_error *error)
 {
@@ -245,7 +245,7 @@ int32_t gr_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32_t l, 
                        graft_error *error)
 {
     struct gr_block *block = &m->block[l];
-    const int        reads_halo = s->model.config.kind->attends || s->model.config.takes_largest;
+    const int        reads_halo = s->model.config.kind->attends || s->model.config.extremum != 0;
     graft_csr        csr = { .size = sizeof csr, .index_type = GRAFT_I32, .n_rows = b->n_dst, .n_cols = b->n_seen };
     int32_t          rc = GRAFT_OK;
 

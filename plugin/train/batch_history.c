@@ -68,7 +68,7 @@ void gr_batch_history_fini(struct gr_setup *s, struct gr_minibatches *m)
 static int32_t make_whole_blocks(struct gr_setup *s, struct gr_minibatches *m, int32_t *own, struct gr_block *block,
                                  const struct gr_block **block_of, graft_error *error)
 {
-    const int reads_rows = s->model.config.kind->attends || s->model.config.takes_largest;
+    const int reads_rows = s->model.config.kind->attends || s->model.config.extremum != 0;
     uint8_t  *kind = NULL;
     int32_t   rc = GRAFT_OK;
 

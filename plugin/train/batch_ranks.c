@@ -29,10 +29,11 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
         what = "halo.codec=adaptive: widths are assigned to rows that are sent in each epoch; aep.codec is for batches";
     if (what != NULL)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'batch_size' over ranks cannot be set together with %s", what);
-    if (config->takes_largest && options->sampling.cache_miss == GR_MISS_DROP_RESCALED)
+    if (config->extremum != 0 && options->sampling.cache_miss == GR_MISS_DROP_RESCALED)
         return gr_fail(
             error, GRAFT_ERR_OPTION,
-            "option 'hec.miss' is drop_rescaled, but aggregator=max has no scale; expected drop, last or fetch");
+            "option 'hec.miss' is drop_rescaled, but aggregator=%s has no scale; expected drop, last or fetch",
+            gr_extremum_word(config->extremum));
     if (options->sampling.cache_life < options->sampling.push_delay && options->sampling.cache_miss != GR_MISS_LAST)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'hec.life' is %lld, but rows arrive %lld batches after they were sent (aep.delay)",
@@ -100,7 +101,7 @@ static double joined_bytes(const struct gr_setup *s)
     return (double)s->n * sizeof(int64_t) + (double)entries * (gr_setup_uses_values(s) ? 8.0 : 4.0);
 }
 
-/* The graph to draw from: the matrix of attention and maxima, or for sums a copy. */
+/* The graph to draw from: the matrix of attention and extrema, or for sums a copy. */
 static int32_t join_graph(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_ranks *r = m->ranks;

@@ -22,7 +22,8 @@ static void explain_model(const struct gr_setup *s, struct gr_text *text)
         gr_text_add(text, " with %lld features of edges", (long long)s->model.config.edge_features);
     else if (s->model.config.edge_features > 0) gr_text_add(text, " with values of edges");
     if (s->model.config.normalization != s->model.config.kind->normalization)
-        gr_text_add(text, s->model.config.takes_largest ? " with maxima" : " with sums");
+        gr_text_add(text, ", aggregator=%s",
+                    s->model.config.extremum != 0 ? gr_extremum_word(s->model.config.extremum) : "sum");
     if (s->model.config.is_elu) gr_text_add(text, ", ELU");
     if (s->model.config.norm == GR_NORM_BATCH) gr_text_add(text, ", BatchNorm");
     if (s->model.config.jumping != GR_JUMPING_NONE)

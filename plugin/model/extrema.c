@@ -1,5 +1,5 @@
-/* Maxima over neighbours: max pooling of Hamilton et al. 2017 (section 3.3), without a layer of its own before it. A
- * gradient goes to the neighbour with the maximum. In a tie this is the first one of the row: over ranks, local columns
+/* Extrema over neighbours: max pooling of Hamilton et al. 2017 (section 3.3), without a layer of its own before it. A
+ * gradient goes to the neighbour with the extremum. In a tie this is the first one of the row: over ranks, local columns
  * precede halo columns. Ranks exchange halo rows forward, and send their gradients back to the owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
@@ -26,7 +26,7 @@ done:
 }
 
 /* Where ranks share columns. */
-static int32_t largest_of_slices(struct gr_run *run, const struct gr_activations *a, const struct gr_block *block,
+static int32_t extrema_of_slices(struct gr_run *run, const struct gr_activations *a, const struct gr_block *block,
                                  struct gr_operand x, graft_error *error)
 {
     struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, x.data, a->layer->in, 0, a->gathered);
@@ -34,11 +34,11 @@ static int32_t largest_of_slices(struct gr_run *run, const struct gr_activations
     sum.block = block;
     sum.stride = x.stride;
     if (block != a->block) sum.kind = GR_SUM_CONSTANT;
-    return run->strategy->ops->largest(run->strategy, run, &sum, error);
+    return run->strategy->ops->extrema(run->strategy, run, &sum, error);
 }
 
 /* As for sums, those of features that do not change are of all rows, and are kept. */
-int32_t gr_layer_gather_largest(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
+int32_t gr_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
     const int              constant = a->index == 0 && run->input.is_constant;
     const struct gr_block *block = constant ? run->input.whole : a->block;
@@ -50,7 +50,7 @@ int32_t gr_layer_gather_largest(struct gr_run *run, struct gr_activations *a, st
     if (constant && a->gathered_of == x.data) return GRAFT_OK;
     a->gathered_of = NULL;
     if (gr_strategy_shares_columns(run->strategy)) {
-        GR_TRY(largest_of_slices(run, a, block, x, error));
+        GR_TRY(extrema_of_slices(run, a, block, x, error));
         if (constant) a->gathered_of = x.data;
         return GRAFT_OK;
     }
@@ -60,7 +60,7 @@ int32_t gr_layer_gather_largest(struct gr_run *run, struct gr_activations *a, st
         GR_TRY(exchange_halo(run, a, block, GR_FORWARD, constant, error));
         seen = gr_dense_operand(run->scratch, a->layer->in, block->n_seen);
     }
-    GR_TRY(gr_product_largest(run, block->a, seen, a->layer->in, winner, a->gathered, error));
+    GR_TRY(gr_product_extrema(run, block->a, seen, a->layer->in, winner, a->gathered, error));
     if (constant) a->gathered_of = x.data;
 done:
     return rc;
@@ -92,7 +92,7 @@ static void scatter_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-void gr_scatter_largest(struct gr_run *run, const struct gr_winners *from, const float *g, float *dx, float *halo)
+void gr_scatter_extrema(struct gr_run *run, const struct gr_winners *from, const float *g, float *dx, float *halo)
 {
     const double   begin = gr_profile_begin(&run->profile);
     const double   rows = (double)from->n_dst + (from->adds ? 0 : (double)from->n_seen);
@@ -104,7 +104,7 @@ void gr_scatter_largest(struct gr_run *run, const struct gr_winners *from, const
     gr_profile_end(&run->profile, "aggregate", begin, 12 * elements, elements);
 }
 
-int32_t gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations *a, float *dx, graft_error *error)
+int32_t gr_layer_scatter_extrema(struct gr_run *run, const struct gr_activations *a, float *dx, graft_error *error)
 {
     const int64_t     width = a->layer->in, n_src = a->block->n_src;
     struct gr_winners from = { a->winner, 0, a->block->n_dst, n_src, a->block->n_seen, width, 0 };
@@ -113,11 +113,11 @@ int32_t gr_layer_scatter_largest(struct gr_run *run, const struct gr_activations
     if (gr_strategy_shares_columns(run->strategy)) {
         const struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, run->scratch, width, 0, dx);
 
-        return run->strategy->ops->largest(run->strategy, run, &sum, error);
+        return run->strategy->ops->extrema(run->strategy, run, &sum, error);
     }
     GR_ASSERT(a->winner != NULL || a->block->n_dst == 0);
     from.type = a->block->a->csr.index_type;
-    gr_scatter_largest(run, &from, run->scratch, dx, run->scratch);
+    gr_scatter_extrema(run, &from, run->scratch, dx, run->scratch);
     if (!gr_block_has_halo(a->block)) return GRAFT_OK;
     gr_layer_scale(run, gr_dense_operand(dx, width, n_src), NULL, 1, run->scratch, width);
     GR_TRY(exchange_halo(run, a, a->block, GR_BACKWARD, 0, error));
