@@ -98,15 +98,15 @@ typedef struct graft_graphs {
      *      auto       rank 0 predicts an epoch for each number of columns that divides the ranks, as partition=auto
      *                 does, but with measured rates of network, sums and dense products, and with minimum vertex covers
      *                 between the parts. It takes the fastest choice whose edges memory.limit allows; explain() has a
-     *                 table. By vertices for gat, maxima, stale rows, adaptive widths, fewer than 8 bits, and graphs
-     *                 too large for rank 0. ERR_OPTION with "partition.file"
+     *                 table. By vertices for gat, maxima, minima, stale rows, adaptive widths, fewer than 8 bits, and
+     *                 graphs too large for rank 0. ERR_OPTION with "partition.file"
      *  With feature and grid each rank owns rows for all other work: the rows of a group are dealt to its ranks, unless
      *  `partition` is given. A trainer sends 4 n d (m-1)/m bytes in each of the two transposes of a sum, for n vertices
      *  with neighbours. A rank has the edges of all vertices of its group. With option "feature.graph" = stream it has
      *  only the edges of its own vertices inside the group, and each sum sends blocks of edges to each other rank of
-     *  the group: 4 bytes a row and an edge, and 4 a value. Between groups maxima exchange the rows of the halo,
-     *  without row masks. With option "halo.staleness" each transpose uses rows of the previous epoch, so a sum adds
-     *  rows that are two epochs old. ERR_OPTION if the columns do not divide the ranks; trainers of gat, and with
+     *  the group: 4 bytes a row and an edge, and 4 a value. Between groups maxima and minima exchange the rows of the
+     *  halo, without row masks. With option "halo.staleness" each transpose uses rows of the previous epoch, so a sum
+     *  adds rows that are two epochs old. ERR_OPTION if the columns do not divide the ranks; trainers of gat, and with
      *  adaptive widths, are refused.
      *
      *  Option "partition.file" names a file with owners. If it exists, it replaces `partition`; it must be of this

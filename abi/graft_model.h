@@ -18,12 +18,12 @@ GRAFT_EXTERN_C_BEGIN
  *     gat    Z_l = (P_1 U_1 | ... | P_K U_K) + b               with self loops; Velickovic et al. 2018, eqs. 1 to 6
  *     gin    Z_l = ReLU(((1+eps) H_l + A H_l) W_1 + b_1) W_2 + b_2       Xu et al. 2019, eq. 4.1, eps fixed
  *
- * With aggregator=sum sage has A in the place of D^-1 A. With max column j of row v of D^-1 A H_l is the largest
- * H_l(u, j) of all neighbours u, 0 if v has none (pooling of Hamilton et al. 2017, section 3.3, without a layer before
- * it). Values of A are not used. A gradient goes to the neighbour that gave the maximum; among equal neighbours to the
- * first of the row, where over ranks owned vertices come first. Over ranks, max exchanges rows of neighbours, as gat
- * does, and no sums, and row_masks has no effect. max needs dense features and no label_rate; sparse_input=auto makes
- * features dense.
+ * With aggregator=sum sage has A in the place of D^-1 A. With max or min element (v, j) of D^-1 A H_l is the largest or
+ * smallest H_l(u, j) of all neighbours u, 0 if v has none (pooling of Hamilton et al. 2017, section 3.3, without a
+ * layer before it). Values of A are not used. A gradient goes to the neighbour that gave the element; among equal
+ * neighbours to the first of the row, where over ranks owned vertices come first. Over ranks, max and min exchange rows
+ * of neighbours, as gat does, and no sums, and row_masks has no effect. max and min need dense features and no
+ * label_rate; sparse_input=auto makes features dense.
  *
  *     H_{l+1} = dropout(act(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
  *

@@ -52,7 +52,7 @@ GRAFT_EXTERN_C_BEGIN
  * Over ranks (dataset.over, see graft_graph.h) each rank has the rows of its owned vertices, and all have the same
  * weights, bit for bit: gradients and losses are summed along a fixed tree. Results equal the results of one process up
  * to rounding, with the same draws of dropout and labels. Sums over neighbours are distributed products with plans of
- * graft_aggregate.h; gat and maxima exchange raw rows. create(), epoch(), evaluate(), predict() and update() are
+ * graft_aggregate.h; gat, max and min exchange raw rows. create(), epoch(), evaluate(), predict() and update() are
  * collective and return the same status on all ranks, see graft_graphs. Options of the model are the same on all ranks;
  * memory.limit is per rank. symmetrize also adds edges between ranks; an order applies to the vertices of each rank. */
 
@@ -231,11 +231,11 @@ typedef struct graft_train {
      * have other entries. EDGE_VALUES reads dataset->graph, with row_ptr and col_idx as in create(); over ranks it has
      * the rows of the slice, is read during the call, and may be null for an empty slice. The distributed graph and its
      * other users keep the old values: the trainer allocates its own, within memory.limit. Adaptive bits are assigned
-     * anew. mlp, maxima, and gat without edge_features=values use none. Weights, moments, running statistics and epochs
-     * stay, best weights are forgotten, and the next epoch with halo.staleness is synchronous. Cost: a check of new
-     * values, and a copy where the trainer has copies; for edge values and features, the work of create() on the graph,
-     * without owners, orders and covers. Memory besides memory.limit: copies of labels, targets, split and graph, and
-     * the memory of redistribute().
+     * anew. mlp, maxima, minima, and gat without edge_features=values use none. Weights, moments, running statistics
+     * and epochs stay, best weights are forgotten, and the next epoch with halo.staleness is synchronous. Cost: a check
+     * of new values, and a copy where the trainer has copies; for edge values and features, the work of create() on the
+     * graph, without owners, orders and covers. Memory besides memory.limit: copies of labels, targets, split and
+     * graph, and the memory of redistribute().
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
 

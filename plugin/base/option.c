@@ -274,7 +274,10 @@ const char *gr_options_copied(const char *copy, const char *key)
 
 graft_semiring gr_option_extremum(const struct gr_model_options *model)
 {
-    return model->kind == GR_KIND_SAGE && model->aggregator == GR_AGGREGATOR_MAX ? GRAFT_MAX_SECOND : 0;
+    if (model->kind != GR_KIND_SAGE) return 0;
+    return model->aggregator == GR_AGGREGATOR_MAX   ? GRAFT_MAX_SECOND
+           : model->aggregator == GR_AGGREGATOR_MIN ? GRAFT_MIN_SECOND
+                                                    : 0;
 }
 
 int32_t gr_option_hidden(const struct gr_options *options, int32_t count, int64_t *widths, graft_error *error)

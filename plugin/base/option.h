@@ -28,7 +28,7 @@ enum gr_partition_method {
 };
 #undef GR_PARTITION_ENUM
 
-enum gr_aggregator { GR_AGGREGATOR_MEAN, GR_AGGREGATOR_SUM, GR_AGGREGATOR_MAX };
+enum gr_aggregator { GR_AGGREGATOR_MEAN, GR_AGGREGATOR_SUM, GR_AGGREGATOR_MAX, GR_AGGREGATOR_MIN };
 enum gr_jumping { GR_JUMPING_NONE, GR_JUMPING_CAT, GR_JUMPING_MAX };
 enum gr_edge_features { GR_EDGE_FEATURES_NONE, GR_EDGE_FEATURES_VALUES, GR_EDGE_FEATURES_ARRAY };
 enum gr_norm { GR_NORM_NONE, GR_NORM_LAYER, GR_NORM_BATCH };
@@ -241,7 +241,7 @@ const char *gr_options_copied(const char *copy, const char *key);
 /** Widths of `count` hidden layers: one number for all, or a list. \return OK; ERR_OPTION: a list of other length. */
 int32_t gr_option_hidden(const struct gr_options *options, int32_t count, int64_t *widths, graft_error *error);
 
-/** The semiring of aggregator=max in a model that has the option; 0: the model sums. */
+/** The semiring of aggregator=max or min in a model that has the option; 0: the model sums. */
 graft_semiring gr_option_extremum(const struct gr_model_options *model);
 
 /** Of the texts that next(arg, i) returns until NULL, the one most like `text`; NULL if none is near. */

@@ -1,5 +1,5 @@
 /* Layers Z = H W_self + agg(H) W_neigh + b, of which mlp has the first half and gcn the second.
- * agg(H) = diag(left) A diag(right) H; with aggregator=max the maximum over neighbours.
+ * agg(H) = diag(left) A diag(right) H; with aggregator=max|min the maximum or minimum over neighbours.
  *
  * sage   Hamilton et al. 2017, algorithm 1      gcn   Kipf and Welling 2017, eq. 2
  * SPDX-License-Identifier: Apache-2.0 */

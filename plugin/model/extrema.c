@@ -1,6 +1,7 @@
-/* Extrema over neighbours: max pooling of Hamilton et al. 2017 (section 3.3), without a layer of its own before it. A
- * gradient goes to the neighbour with the extremum. In a tie this is the first one of the row: over ranks, local columns
- * precede halo columns. Ranks exchange halo rows forward, and send their gradients back to the owners.
+/* Extrema over neighbours: max pooling of Hamilton et al. 2017 (section 3.3), without a layer of its own before it, or
+ * the same with minima. A gradient goes to the neighbour with the extremum. In a tie this is the first one of the row:
+ * over ranks, local columns precede halo columns. Ranks exchange halo rows forward, and send their gradients back to
+ * the owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/limits.h"

@@ -28,7 +28,7 @@ enum gr_normalization { GR_NORMALIZE_NONE, GR_NORMALIZE_MEAN, GR_NORMALIZE_SYMME
 struct gr_config {
     const struct gr_model_kind *kind;
     enum gr_normalization       normalization; /* that of the kind, unless option aggregator has another one */
-    graft_semiring              extremum;      /* aggregator=max: the semiring of its products; 0: the model sums */
+    graft_semiring              extremum;      /* aggregator=max|min: the semiring of its products; 0: the model sums */
     int32_t                     n_layers;
     int32_t                     n_weighted;   /* the first layers, which have weights; the others only propagate */
     int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */

@@ -73,7 +73,7 @@ const char *gr_workers_refusal(const struct gr_run *run)
 
     if (run->threads < 2) return "there is one thread";
     if (config->kind->attends) return "attention has no products that could be recorded";
-    if (config->extremum != 0) return "maxima are no products";
+    if (config->extremum != 0) return "maxima and minima are no products";
     if (config->norm == GR_NORM_BATCH) return "norm=batch needs all rows of a layer at once";
     if (config->recompute) return "recompute=yes overwrites what would be recorded";
     if (config->jumping != GR_JUMPING_NONE) return "option jumping is set";

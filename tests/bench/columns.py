@@ -21,8 +21,8 @@ MODEL = ["model=sage", "layers=3", "hidden=128", "row_masks=no", "reuse_input=no
 COMPARED = ["parallel=partition partition=stream", "parallel=partition partition=block halo.cover=post",
             "parallel=partition partition=hash halo.cover=post", "parallel=grid partition=stream",
             "parallel=feature partition=block", "parallel=feature partition=block halo.codec=q8"]
-MODELS = ["model=sage", "model=sage aggregator=sum", "model=sage aggregator=max", "model=gcn", "model=gin",
-          "model=sgc propagation=3", "model=appnp propagation=3"]
+MODELS = ["model=sage", "model=sage aggregator=sum", "model=sage aggregator=max", "model=sage aggregator=min",
+          "model=gcn", "model=gin", "model=sgc propagation=3", "model=appnp propagation=3"]
 MODES = ["parallel=partition partition=stream", "parallel=partition partition=stream workers.sparse=1 threads=2",
          "parallel=feature partition=block", "parallel=feature partition=block workers.sparse=1 threads=2",
          "parallel=feature partition=block feature.graph=stream", "parallel=feature partition=block row_masks=yes",

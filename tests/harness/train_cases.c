@@ -354,20 +354,20 @@ void train_test_sums(const int32_t *ranks)
     }
 }
 
-void train_test_largest(const int32_t *ranks)
+void train_test_extrema(const char *aggregator, const int32_t *ranks)
 {
     static const struct setup ties = { "dropout=0 optimizer=sgd momentum=0.5 lr=0.05", { 300, ALIKE } };
     char                      settings[200];
 
     for (int s = 0; s <= TRAIN_SETUPS + TRAIN_PREPARED; s++) {
-        struct setup largest = s < TRAIN_SETUPS                    ? train_setups[s]
+        struct setup extrema = s < TRAIN_SETUPS                    ? train_setups[s]
                                : s < TRAIN_SETUPS + TRAIN_PREPARED ? train_prepared[s - TRAIN_SETUPS]
                                                                    : ties;
 
-        if (strstr(largest.settings, "sparse_input=yes") != NULL || strstr(largest.settings, "label_rate") != NULL)
+        if (strstr(extrema.settings, "sparse_input=yes") != NULL || strstr(extrema.settings, "label_rate") != NULL)
             continue;
-        snprintf(settings, sizeof settings, "%s aggregator=max", largest.settings);
-        largest.settings = settings;
-        train_test_case(s, "sage", ranks[s % 4], &largest);
+        snprintf(settings, sizeof settings, "%s aggregator=%s", extrema.settings, aggregator);
+        extrema.settings = settings;
+        train_test_case(s, "sage", ranks[s % 4], &extrema);
     }
 }

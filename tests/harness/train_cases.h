@@ -82,7 +82,7 @@ void train_test_case(int number, const char *model, int32_t n_ranks, const struc
 void train_test_all(const char *const *models, int n_models, const struct setup *setup, int n, const int32_t *ranks);
 /** Checks of sums over neighbours instead of means, and of models whose layers sum several times, on ranks[5]. */
 void train_test_sums(const int32_t *ranks);
-/** Maxima over neighbours. \param[in] ranks  [4] */
-void train_test_largest(const int32_t *ranks);
+/** Maxima ("max") or minima ("min") over neighbours. \param[in] ranks  [4] */
+void train_test_extrema(const char *aggregator, const int32_t *ranks);
 
 #endif

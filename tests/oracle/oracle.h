@@ -86,7 +86,7 @@ struct oracle_options {
     int64_t          hidden[ORACLE_LAYERS_MAX]; /* the first layers-1 are used */
     enum oracle_norm norm;                      /* between layers */
     enum oracle_loss loss;
-    const char      *aggregator; /* of sage: NULL: a mean; "sum" or "max" */
+    const char      *aggregator; /* of sage: NULL: a mean; "sum", "max" or "min" */
     double           dropout, input_dropout, attention_dropout, label_rate, gin_eps, huber_delta;
     int              elu, drops_first; /* activation=elu; norm_order=after_dropout */
     int              residual;

@@ -38,9 +38,10 @@ static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
     }
 }
 
-/** The largest of each column over the neighbours of each vertex, 0 if it has none. Where two neighbours are equally
- *  large there is a kink, unless both are 0, as ReLU and dropout make them, which no weight moves. */
-static void gather_largest(const struct oracle_model *model, int64_t width, const double *h, double *out,
+/** The largest (sign 1) or smallest (sign -1) of each column over the neighbours of each vertex, 0 if it has none.
+ *  Where two neighbours are equal there is a kink, unless both are 0, as ReLU and dropout make them, which no weight
+ *  moves. */
+static void gather_extrema(const struct oracle_model *model, int sign, int64_t width, const double *h, double *out,
                            struct oracle_kinks *kinks)
 {
     for (int64_t at = 0; at < model->n * width; at++) {
@@ -48,12 +49,13 @@ static void gather_largest(const struct oracle_model *model, int64_t width, cons
         int64_t        best = -1;
 
         for (int64_t u = 0; u < model->n; u++)
-            if (count[u] > 0 && (best < 0 || h[u * width + at % width] > h[best * width + at % width])) best = u;
+            if (count[u] > 0 && (best < 0 || sign * h[u * width + at % width] > sign * h[best * width + at % width]))
+                best = u;
         out[at] = best < 0 ? 0 : h[best * width + at % width];
         for (int64_t u = 0; u < model->n && kinks != NULL; u++) {
-            const double below = best < 0 ? 0 : out[at] - h[u * width + at % width];
+            const double apart = best < 0 ? 0 : sign * (out[at] - h[u * width + at % width]);
 
-            if (count[u] > 0 && u != best && (below != 0 || out[at] != 0)) kinks->nearest = fmin(kinks->nearest, below);
+            if (count[u] > 0 && u != best && (apart != 0 || out[at] != 0)) kinks->nearest = fmin(kinks->nearest, apart);
         }
         if (kinks != NULL) kinks->signs = (kinks->signs ^ (uint64_t)(best + 1)) * 1099511628211u;
     }
@@ -62,8 +64,10 @@ static void gather_largest(const struct oracle_model *model, int64_t width, cons
 static void oracle_forward_gather(const struct oracle_model *model, int64_t width, const double *h, double *out,
                                   struct oracle_kinks *kinks)
 {
-    if (model->options.aggregator != NULL && strcmp(model->options.aggregator, "max") == 0) {
-        gather_largest(model, width, h, out, kinks);
+    const char *aggregator = model->options.aggregator != NULL ? model->options.aggregator : "mean";
+
+    if (strcmp(aggregator, "max") == 0 || strcmp(aggregator, "min") == 0) {
+        gather_extrema(model, strcmp(aggregator, "max") == 0 ? 1 : -1, width, h, out, kinks);
         return;
     }
     memset(out, 0, (size_t)(model->n * width) * sizeof *out);

@@ -61,6 +61,7 @@ def test_tensors_of_any_stride(edges):
 def layers(nn):
     linear = torch.nn.Linear(5, 4)
     return {"sage mean": nn.SAGEConv(5, 4), "sage max": nn.SAGEConv(5, 4, aggr="max"),
+            "sage min": nn.SAGEConv(5, 4, aggr="min"),
             "sage sum back": nn.SAGEConv(5, 4, aggr="sum", flow="target_to_source"), "gcn": nn.GCNConv(5, 4),
             "gcn cached": nn.GCNConv(5, 4, cached=True), "gin": nn.GINConv(linear), "graph": nn.GraphConv(5, 4),
             "simple": nn.SimpleConv(aggr="min"), "cluster": nn.ClusterGCNConv(5, 4)}
@@ -232,7 +233,8 @@ def test_what_a_data_of_pyg_has(edges):
     losses = [graft.train(one, options, progress=False).history.column("loss") for one in (data, same, plain)]
     assert losses[0] == losses[1] != losses[2]
     for more, sentence in (({"model": "gat"}, "model=gat with edge_features=none does not use"),
-                           ({"aggregator": "max"}, "model=sage with aggregator=max does not use")):
+                           ({"aggregator": "max"}, "model=sage with aggregator=max does not use"),
+                           ({"aggregator": "min"}, "model=sage with aggregator=min does not use")):
         with pytest.raises(graft.ArgumentError, match=sentence):
             graft.train(data, {**options, **more}, progress=False)
     with pytest.raises(graft.ArgumentError, match="the Data has no edge_index"):

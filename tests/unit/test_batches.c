@@ -153,6 +153,8 @@ static void test_one_batch_of_all(void)
     test_one_batch(&dense, "dense", "aggregator=max sampler=cluster cluster.parts=1");
     test_one_batch(&dense, "dense", "aggregator=sum hidden=40");
     test_one_batch(&dense, "dense", "aggregator=max dropout=0.3");
+    test_one_batch(&dense, "dense", "aggregator=min dropout=0.3");
+    test_one_batch(&dense, "dense", "aggregator=min sampler=cluster cluster.parts=1 recompute=yes");
     test_one_batch(&dense, "dense", "class_weights=balanced jumping=cat recompute=yes");
     test_one_batch(&dense, "dense", "model=gat edge_features=array attention_dropout=0.2 dropout=0.2");
     test_one_batch(&dense, "dense", "model=gat attention_input=relu edge_features=array recompute=yes");
@@ -570,6 +572,7 @@ int main(void)
     test_evaluation_between("model=gin batch_size=10 fanout=2 norm=batch");
     test_evaluation_between("model=appnp batch_size=10 fanout=2 norm=none");
     test_evaluation_between("model=sage aggregator=max batch_size=10 fanout=2 norm=none");
+    test_evaluation_between("model=sage aggregator=min batch_size=10 fanout=2 norm=none");
     test_rows_read();
     test_bits("model=gcn batch_size=30 sampler=cluster cluster.parts=40 dropout=0.2 partition.program=none", 150);
     test_bits("model=gat batch_size=50 sampler=saint saint.walk=3 saint.coverage=5", 100);

@@ -117,6 +117,7 @@ static void test_fetch(void)
                         fetched);
     }
     test_same_batch("sage", 3, "hash", &plain, "aggregator=max recompute=yes", fetched);
+    test_same_batch("sage", 4, "hash", &plain, "aggregator=min recompute=yes", fetched);
     test_same_batch("sage", 3, "hash", &plain, "layers=4 hidden=24,24,30 norm=layer residual=yes recompute=yes",
                     fetched);
     test_same_batch("gat", 3, "hash", &plain, "attention_dropout=0.4 recompute=yes edge_features=array", fetched);
@@ -176,6 +177,7 @@ static void test_caches(void)
     }
     test_constant_weights("sage", 3, &plain, "aggregator=sum recompute=yes", "", 2, 1e-5);
     test_constant_weights("sage", 3, &plain, "aggregator=max", "", 2, 1e-5);
+    test_constant_weights("sage", 3, &plain, "aggregator=min", "", 2, 1e-5);
     test_constant_weights("sage", 3, &weighted, "aggregator=sum hidden=6,30", "aep.delay=3 hec.life=3", 2, 1e-5);
     test_constant_weights("gat", 3, &plain, "attention_dropout=0 recompute=yes", "aep.delay=2 hec.life=2", 2, 1e-5);
     test_constant_weights("gat", 3, &plain, "attention_input=relu recompute=yes", "", 2, 1e-5);
@@ -360,7 +362,10 @@ static void test_batches_refusals(void)
     test_batches_refused("halo.codec=adaptive", GRAFT_ERR_OPTION, "halo.codec=adaptive");
     test_batches_refused("sampler=cluster", GRAFT_ERR_OPTION, "sampler=cluster");
     test_batches_refused("sampler=saint", GRAFT_ERR_OPTION, "sampler=cluster or saint");
-    test_batches_refused("aggregator=max hec.miss=drop_rescaled", GRAFT_ERR_OPTION, "hec.miss");
+    test_batches_refused("aggregator=max hec.miss=drop_rescaled", GRAFT_ERR_OPTION,
+                         "option 'hec.miss' is drop_rescaled, but aggregator=max has no scale");
+    test_batches_refused("aggregator=min hec.miss=drop_rescaled", GRAFT_ERR_OPTION,
+                         "option 'hec.miss' is drop_rescaled, but aggregator=min has no scale");
     test_batches_refused("batch_size=81", GRAFT_ERR_OPTION,
                          "81 on each of 3 ranks, but the number of training vertices is 240");
     test_batches_refused("fanout=1,2", GRAFT_ERR_OPTION, "2 numbers, but 3 layers");
@@ -379,6 +384,7 @@ int main(void)
         test_one_layer(models[m], 4, "block", &weighted, "symmetrize=yes order=degree edge_features=values");
     }
     test_one_layer("sage", 3, "hash", &plain, "aggregator=max");
+    test_one_layer("sage", 3, "hash", &plain, "aggregator=min");
     test_one_layer("gat", 3, "hash", &plain, "edge_features=array attention_dropout=0.4");
     test_one_layer("gat", 3, "hash", &plain, "attention_input=relu attention_dropout=0.4");
     test_one_layer("sage", 7, "given", &(struct shape){ VERTICES, SPARSE }, "normalize_features=yes");

@@ -106,6 +106,7 @@ static void test_all_bits(void)
     test_way_bits(&dense, "dense", "model=sgc layers=2 symmetrize=yes");
     test_way_bits(&dense, "dense", "model=appnp layers=2 order=degree");
     test_way_bits(&dense, "dense", "aggregator=max jumping=max layers=4");
+    test_way_bits(&dense, "dense", "aggregator=min jumping=max layers=4");
     test_way_bits(&dense, "dense", "aggregator=sum normalize_features=yes batch_size=0");
     test_way_bits(&sparse, "sparse", "sparse_input=yes");
     test_way_bits(&sparse, "sparse", "model=gat sparse_input=yes");

@@ -501,25 +501,29 @@ static void test_softmax_refused(void)
     training_fini(&training);
 }
 
-/** Maxima are not linear, so what relies on that is refused. */
-static void test_largest_refused(void)
+/** Maxima and minima are not linear, so what relies on that is refused. */
+static void test_extrema_refused(const char *aggregator)
 {
     struct training_case what = { .kind = ORACLE_SAGE,
-                                  .aggregator = "max",
+                                  .aggregator = aggregator,
                                   .layers = 1,
                                   .sparse = 1,
                                   .sparse_input = "yes",
                                   .optimizer = { .lr = GRADIENT_RATE } };
 
     for (int i = 0; i < 2; i++) {
-        const char *const word = i == 0 ? "'sparse_input'" : "'label_rate'";
+        const char *const key = i == 0 ? "sparse_input" : "label_rate";
         struct training   training;
         graft_error       error = GRAFT_INIT(graft_error);
+        char              words[100];
 
+        snprintf(words, sizeof words, "options 'aggregator' and '%s' are %s and %s", key, aggregator,
+                 i == 0 ? "yes" : "0.5");
         what.label_rate = i == 0 ? 0 : 0.5;
         training_init(&training, &what, 1);
-        if (!ok(training_open(&training, api, &what, &error) == GRAFT_ERR_OPTION && strstr(error.message, word) != NULL,
-                "aggregator=max and %s are refused", word))
+        if (!ok(training_open(&training, api, &what, &error) == GRAFT_ERR_OPTION &&
+                    strstr(error.message, words) != NULL,
+                "aggregator=%s and %s are refused", aggregator, key))
             diag("%s", error.message);
         training_fini(&training);
     }
@@ -537,7 +541,8 @@ static int is_asked_for(enum oracle_kind kind, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    graft_error error = GRAFT_INIT(graft_error);
+    static const char *const aggregators[] = { "sum", "max", "min" };
+    graft_error              error = GRAFT_INIT(graft_error);
 
     if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK, "the library opens")) {
         diag("%s", error.message);
@@ -564,9 +569,10 @@ int main(int argc, char **argv)
         test_evaluation(kind, 0, "degree", 0, 1);
     }
     if (is_asked_for(ORACLE_MLP, argc, argv)) test_softmax_refused();
-    if (is_asked_for(ORACLE_SAGE, argc, argv)) test_aggregator("sum");
-    if (is_asked_for(ORACLE_SAGE, argc, argv)) test_aggregator("max");
-    if (is_asked_for(ORACLE_SAGE, argc, argv)) test_largest_refused();
+    for (int i = 0; i < 3 && is_asked_for(ORACLE_SAGE, argc, argv); i++) {
+        test_aggregator(aggregators[i]);
+        if (i > 0) test_extrema_refused(aggregators[i]);
+    }
     if (is_asked_for(ORACLE_GAT, argc, argv)) {
         test_gradients(ORACLE_GAT, 2);
         test_heads();

@@ -284,6 +284,8 @@ def test_bad_checkpoints():
         "a flipped bit of a weight": (flipped(start + begin + 1), first, f"byte {start + begin} to", "CRC32C"),
         "a flipped bit of an option": (good.replace(b'"model.hidden":"16"', b'"model.hidden":"17"'),
                                        f"from byte 8 to byte {start}", "crc32c.header"),
+        "an aggregator of a later release": (edited(lambda h: h["__metadata__"].update({"model.aggregator": "median"})),
+                                             "'aggregator' of the model is 'median'", "one of mean|sum|max|min"),
         "no checksum of the header": (sealed(lambda texts: texts.pop("crc32c.header")), "no 'crc32c.header'"),
         "no checksums of the tensors": (sealed(lambda texts: texts.pop("crc32c")), "no 'crc32c'"),
         "a missing tensor": (edited(rename), first),

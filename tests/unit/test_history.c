@@ -82,6 +82,7 @@ static void test_exact_history(void)
     static const char *const models[] = { "model=sage",
                                           "model=sage aggregator=sum",
                                           "model=sage aggregator=max",
+                                          "model=sage aggregator=min",
                                           "model=gcn",
                                           "model=gcn hidden=3",
                                           "model=gin",

@@ -144,6 +144,7 @@ static int32_t compare_predictions(struct host *host, const graft_models *models
     data.n_classes = 0; /* which a host that has no labels does not know */
     host_set(host->api, "hidden=33");
     host_set(host->api, "model=mlp");
+    host_set(host->api, "aggregator=max");
     if (rc == GRAFT_OK)
         rc = models->predict(model, GRAFT_WEIGHTS_LAST, &data, job->labels[1] + t->slice.first, &theirs, &host->error);
     return rc;
@@ -251,6 +252,7 @@ static void test_saved_model(int32_t n_ranks, const char *more, int sparse)
 int main(void)
 {
     static const char *const models[] = { "model=sage",
+                                          "model=sage aggregator=min",
                                           "model=gcn symmetrize=yes",
                                           "model=gat heads=2",
                                           "model=gin",

@@ -78,6 +78,14 @@ static const struct effect effects[] = {
     { 2, "aggregator=max row_masks=no",
       "option 'row_masks' is no, " IDLE
       "because option 'model' is sage and option 'aggregator' is max and there are several processes" },
+    { 1, "aggregator=min row_masks=no", NULL },
+    { 2, "aggregator=min row_masks=no",
+      "option 'row_masks' is no, " IDLE
+      "because option 'model' is sage and option 'aggregator' is min and there are several processes" },
+    { 2, "aggregator=min halo.cover=pre",
+      "option 'halo.cover' is pre, " IDLE "because option 'model' is sage and option 'aggregator' is min" },
+    { 1, "aggregator=min model.type=bf16",
+      "option 'model.type' is bf16, " IDLE "because option 'model' is sage and option 'aggregator' is min" },
     { 2, "model=gcn aggregator=max row_masks=no",
       "option 'aggregator' is max, " IDLE "because option 'model' is gcn and not sage" },
     { 2, "model=gcn aggregator=max halo.cover=pre",

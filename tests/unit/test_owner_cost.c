@@ -41,6 +41,7 @@ static void test_cost(void)
                   { "model", "mlp", "sage", 0, 1, 0, GR_ROWS_LEAST },
                   { "model", "gat", "sage", 1, 1, 1, GR_ROWS_POST },
                   { "aggregator", "max", "mean", 1, 1, 1, GR_ROWS_POST },
+                  { "aggregator", "min", "mean", 1, 1, 1, GR_ROWS_POST },
                   { "halo.cover", "post", "hybrid", 1, 1, 1, GR_ROWS_POST },
                   { "halo.cover", "pre", "hybrid", 1, 1, 1, GR_ROWS_PRE },
                   { "halo.codec", "q8", "f32", 1, 1, 0.25, GR_ROWS_LEAST },

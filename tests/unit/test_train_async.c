@@ -70,10 +70,12 @@ static const struct setup setups[] = {
     { "sparse_input=no label_rate=0.3 reuse_input=no halo.smoothing=0.5", 1, 1 },
     { "halo.drift_limit=0.2 optimizer=adam lr=0.05", 0, 0 },
 };
-static const struct setup largest[] = {
+static const struct setup extrema[] = {
     { "aggregator=max", 0, 0 },
     { "aggregator=max halo.codec=q8 halo.codec_evaluation=same reuse_input=no", 0, 1 },
     { "aggregator=max reuse_input=no input_dropout=0.3 hidden=12,5 norm=layer halo.codec=bf16", 0, 0 },
+    { "aggregator=min dropout=0.2", 0, 0 },
+    { "aggregator=min halo.codec=q8 halo.codec_evaluation=same reuse_input=no norm=layer", 0, 1 },
 };
 
 static void test_setup(int number, const char *model, int32_t n_ranks, const struct setup *setup)
@@ -129,15 +131,15 @@ static void test_shared_columns(int number)
     train_runs_shared = "parallel=feature";
     for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)
         if (i != TWO_BITS) test_setup(number, models[i % 5], ranks[i % 4], &setups[i]);
-    for (size_t i = 0; i < sizeof largest / sizeof *largest; i++) test_setup(number++, "sage", 2 + (int)i, &largest[i]);
+    for (size_t i = 0; i < sizeof extrema / sizeof *extrema; i++) test_setup(number++, "sage", 2 + (int)i, &extrema[i]);
     train_runs_columns = "feature.graph=stream";
     for (size_t i = 0; i < 4; i++) test_setup(number++, models[i + 1], 5 - (int)i, &setups[i]);
     train_runs_shared = "parallel=grid";
     train_runs_columns = "parallel.columns=2";
     for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)
         if (i != TWO_BITS) test_setup(number, models[(i + 1) % 5], i % 2 ? 4 : 6, &setups[i]);
-    for (size_t i = 0; i < sizeof largest / sizeof *largest; i++)
-        test_setup(number++, "sage", i % 2 ? 6 : 4, &largest[i]);
+    for (size_t i = 0; i < sizeof extrema / sizeof *extrema; i++)
+        test_setup(number++, "sage", i % 2 ? 6 : 4, &extrema[i]);
 }
 
 int main(void)
@@ -150,7 +152,7 @@ int main(void)
     for (int m = 0; m < 7; m++)
         for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)
             if (m < 6 || i % 3 == 0) test_setup(number, models[m], ranks[number % 5], &setups[i]);
-    for (size_t i = 0; i < sizeof largest / sizeof *largest; i++) test_setup(number++, "sage", 2 + (int)i, &largest[i]);
+    for (size_t i = 0; i < sizeof extrema / sizeof *extrema; i++) test_setup(number++, "sage", 2 + (int)i, &extrema[i]);
     test_shared_columns(number);
     return done();
 }

@@ -410,6 +410,7 @@ int main(void)
         change_run(&job, 4, change_body, "model=sage parallel=grid", shared[i].after);
         change_run(&job, 3, change_body, "model=gin parallel=feature", shared[i].after);
         change_run(&job, 4, change_body, "model=sage parallel=grid aggregator=max", shared[i].after);
+        change_run(&job, 3, change_body, "model=sage parallel=feature aggregator=min", shared[i].after);
     }
     change_run(&job, 2, waits_body, "model=sage", "which epochs wait");
     change_run(&job, 3, waits_body, "model=gat hidden=8,4 heads=2", "which epochs wait");

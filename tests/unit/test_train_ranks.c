@@ -167,12 +167,13 @@ static void test_sent(const char *model)
     }
 }
 
-/* Maxima do not depend on the order of what they are of: with weights that stay as they were drawn, ranks predict what
+/* Extrema do not depend on the order of what they are of: with weights that stay as they were drawn, ranks predict what
  * one process does, to the last bit. Quantized messages of the steps before it must not be part of it. */
-static void test_largest_bits(int32_t n_ranks, const char *partition, const char *codec, const char *staleness)
+static void test_extrema_bits(const char *aggregator, int32_t n_ranks, const char *partition, const char *codec,
+                              const char *staleness)
 {
-    const char *const   settings[] = { "aggregator=max", "lr=1e-30", "dropout=0", "threads=1", "dense.module=reference",
-                                       partition,        codec,      staleness,   NULL };
+    const char *const   settings[] = { aggregator, "lr=1e-30", "dropout=0", "threads=1", "dense.module=reference",
+                                       partition,  codec,      staleness,   NULL };
     static struct hosts hosts;
     struct job         *job = calloc(1, sizeof *job);
     struct sample       sample = { 8 };
@@ -186,23 +187,29 @@ static void test_largest_bits(int32_t n_ranks, const char *partition, const char
         fault = "other bits";
     if (fault == NULL && train_off(job->at[0].loss[EPOCHS - 1], job->one.loss[EPOCHS - 1]) > 0.05)
         fault = "another loss";
-    ok_fault("maxima over ranks have the bits of one process", fault);
+    ok(fault == NULL, "%s on %d ranks, %s, %s: the bits of one process", aggregator, n_ranks, partition, codec);
+    if (fault != NULL) diag("%s", fault);
     train_job_fini(job);
     free(job);
 }
 
-/* Maxima over neighbours, for which ranks exchange rows and no sums. */
-static void test_largest(void)
+/* Maxima and minima over neighbours, for which ranks exchange rows and no sums. */
+static void test_extrema(void)
 {
     static const int32_t ranks[] = { 2, 3, 4, 7 };
 
-    train_test_largest(ranks);
-    test_largest_bits(3, "partition=hash", "halo.codec=f32", "halo.staleness=0");
-    test_largest_bits(4, "partition=given", "halo.codec=q4", "halo.staleness=1");
-    test_largest_bits(2, "partition=hash", "halo.codec=adaptive", "halo.staleness=0");
-    test_largest_bits(3, "parallel=feature", "halo.codec=f32", "halo.staleness=0");
-    test_largest_bits(4, "parallel=feature", "halo.codec=q8", "halo.staleness=1");
-    test_largest_bits(8, "parallel=feature", "halo.codec=bf16", "halo.staleness=0"); /* of 13 and 4 columns */
+    for (int i = 0; i < 2; i++) {
+        const char *const aggregator = i == 0 ? "aggregator=max" : "aggregator=min";
+
+        train_test_extrema(i == 0 ? "max" : "min", ranks);
+        test_extrema_bits(aggregator, 3, "partition=hash", "halo.codec=f32", "halo.staleness=0");
+        test_extrema_bits(aggregator, 4, "partition=given", "halo.codec=q4", "halo.staleness=1");
+        test_extrema_bits(aggregator, 2, "partition=hash", "halo.codec=adaptive", "halo.staleness=0");
+        test_extrema_bits(aggregator, 3, "parallel=feature", "halo.codec=f32", "halo.staleness=0");
+        test_extrema_bits(aggregator, 4, "parallel=feature", "halo.codec=q8", "halo.staleness=1");
+        /* of 13 and 4 columns */
+        test_extrema_bits(aggregator, 8, "parallel=feature", "halo.codec=bf16", "halo.staleness=0");
+    }
 }
 
 int main(void)
@@ -211,7 +218,7 @@ int main(void)
     static const int32_t     ranks[] = { 1, 2, 3, 4, 7 };
 
     alarm(600); /* under a sanitizer it is slow */
-    test_largest();
+    test_extrema();
     test_train_ranks_threads("dropout=0.3 hidden=32");
     test_train_ranks_threads("dropout=0 recompute=yes heads=4");
     train_test_all(models, 5, train_setups, TRAIN_SETUPS, ranks);

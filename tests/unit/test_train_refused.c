@@ -28,6 +28,9 @@ static const struct refusal refusals[] = {
     { "parallel=grid aggregator=max", "", NULL },
     { "parallel=feature aggregator=max feature.graph=stream", "halo.codec=q8", NULL },
     { "parallel=grid aggregator=max feature.graph=stream", "halo.codec=q8", NULL },
+    { "parallel=feature aggregator=min", "", NULL },
+    { "parallel=grid aggregator=min feature.graph=stream", "halo.codec=q8", NULL },
+    { "parallel=grid aggregator=min", "halo.codec=adaptive", "option 'parallel' is grid, " NO_WIDTHS },
     { "parallel=feature feature.graph=stream", "halo.codec=q8", NULL },
     { "parallel=grid parallel.columns=3", "", "option 'parallel.columns' is 3" DIVISOR },
     { "parallel=grid parallel.columns=8", "", "option 'parallel.columns' is 8" DIVISOR },
@@ -38,6 +41,7 @@ static const struct refusal refusals[] = {
     /* One column is partition parallelism. */
     { "parallel=grid parallel.columns=1 model=gat", "", NULL },
     { "parallel=grid parallel.columns=1 aggregator=max", "halo.codec=adaptive", NULL },
+    { "parallel=grid parallel.columns=1 aggregator=min", "halo.codec=adaptive", NULL },
     { "parallel=grid parallel.columns=4", "halo.codec=q4", NULL },
 };
 

@@ -362,6 +362,7 @@ int main(void)
         "model=gat heads=3 edge_features=array self_loops=no",
         "model=gat heads=2 edge_features=array symmetrize=yes order=rcm dropout=0.3",
         "model=sage aggregator=max",
+        "model=sage aggregator=min",
         "model=mlp",
         "model=sage symmetrize=yes self_loops=yes row_masks=no",
         "model=gcn order=degree row_masks=no",
@@ -386,6 +387,7 @@ int main(void)
     static const char *const by_value[] = {
         "model=gat heads=2 batch_size=9 fanout=2 sample.weights=edge order=rcm",
         "model=sage aggregator=max batch_size=9 fanout=2 sample.weights=edge order=rcm self_loops=yes",
+        "model=sage aggregator=min batch_size=9 fanout=2 sample.weights=edge order=rcm self_loops=yes",
         "model=gcn batch_size=9 fanout=2 sample.weights=edge order=degree"
     };
 

@@ -223,6 +223,7 @@ static const char *const piped[] = {
 
 static const char *const plain[] = {
     "model=sage aggregator=max",
+    "model=sage aggregator=min",
     "model=gat",
     "model=sage norm=batch",
     "model=sage jumping=cat",

@@ -181,9 +181,9 @@ static const char *const piped[] = {
     "model=appnp parallel=feature propagation=2",
 };
 
-static const char *const plain[] = { "model=sage aggregator=max", "model=gat heads=2 hidden=20,20",
-                                     "model=sage norm=batch", "model=gcn recompute=yes",
-                                     "model=gcn threads=1 workers.sparse=auto" };
+static const char *const plain[] = { "model=sage aggregator=max",      "model=sage aggregator=min",
+                                     "model=gat heads=2 hidden=20,20", "model=sage norm=batch",
+                                     "model=gcn recompute=yes",        "model=gcn threads=1 workers.sparse=auto" };
 
 static const char *const few[] = { "model=sage reuse_input=no residual=yes hidden=20,20 dropout=0.4 halo.codec=q8",
                                    "model=gin reuse_input=no workers.sparse=auto halo.codec=q4",
