@@ -369,6 +369,95 @@ def test_adaptive_bits():
     refused("bytes that are too few", launch(*adaptive, "halo.budget=bytes:9"), 2, "halo.budget", "with 2 bits")
 
 
+def shared_report(ranks, name, *settings):
+    """A run in which each epoch has all sums of all rows; its report is empty if it failed."""
+    out = f"{base}/{name}.json"
+    result = launch_each(["-n", str(ranks), program, data, *TRAINED, "row_masks=no", "reuse_input=no", *settings,
+                          "--explain", "--json", out])
+    report = json.loads(read(out)) if result.returncode == 0 else {}
+    one = json.loads(read(f"{base}/given/one.json"))["history"]
+    apart = [abs(a["loss"] - b["loss"]) / a["loss"] for a, b in zip(one, report.get("history", []))]
+    ok(len(apart) == 12 and max(apart) < 1e-4, f"{name}: {ranks} ranks have the losses of one process", apart,
+       result.stdout, result.stderr)
+    return result.stdout, report
+
+
+def bytes_by_pass(report):
+    """{(layer, pass): bytes} of what was sent."""
+    return {(entry["layer"], way): entry[way] for entry in report.get("halo_bytes_by_layer", [])
+            for way in ("forward", "backward") if entry[way] > 0}
+
+
+def says_shared(name, stdout, report, columns, edges):
+    """That ranks share columns is said before the first epoch and after the last one, with what was sent."""
+    sent = report.get("halo_bytes_per_epoch", 0)
+    ok(sent == sum(bytes_by_pass(report).values()) > 0 and "halo_bytes_if_post" not in report and
+       f"messages        {1e-6 * sent:.3f} MB of shared columns per epoch; waited " in stdout and
+       re.search("^  layer +records +MB", stdout, re.MULTILINE) and "if all were raw" not in stdout,
+       f"{name}: the report and the last lines count records of shared columns", stdout, sent)
+    ok(f"\ncolumns   of sums are shared by {columns} ranks each" in stdout and
+       re.search(rf"^edges     of other ranks are {edges}: [0-9.e-]+ MB; with feature.graph=", stdout, re.MULTILINE),
+       f"{name}: it says who shares columns, and whether edges are held", stdout)
+
+
+def test_shared_columns():
+    """Each of two transposes of a sum of d columns over m ranks sends 4 n d (m-1) / m bytes (MixGCN, section 3.1.2):
+    layer 0 sums 8 features and has no gradient, layer 1 sums the 3 classes. Each edge of another rank is a number of 4
+    bytes, as is the length of each row."""
+    m = int(n_ranks)
+    sums = {(0, "forward"): 8 * N * 8 * (m - 1) // m, (1, "forward"): 8 * N * 3 * (m - 1) // m}
+    sums[1, "backward"] = sums[1, "forward"]
+    stdout, held = shared_report(m, "feature", "parallel=feature")
+    says_shared("feature", stdout, held, m, "held")
+    ok(bytes_by_pass(held) == sums, "feature: it sends what theory says", bytes_by_pass(held), sums)
+    pairs = held.get("halo_by_pair", [])
+    ok(len(pairs) == 3 * m * (m - 1) and sum(pair["bytes"] for pair in pairs) == sum(sums.values()) and
+       held["halo_rows"] == 0 < held["cut_edges"] and
+       held["bits_histogram"] == {"32": sum(pair["rows"] for pair in pairs)}, "feature: and by pair, without a halo",
+       pairs)
+    stdout, streamed = shared_report(m, "stream", "parallel=feature", "feature.graph=stream")
+    says_shared("stream", stdout, streamed, m, "received in each sum")
+    edges = 4 * (m - 1) * (n_edges + N)
+    ok(bytes_by_pass(streamed) == {key: count + edges for key, count in sums.items()},
+       "stream: the edges are counted beside it", bytes_by_pass(streamed), sums, edges)
+    losses = [[epoch["loss"] for epoch in report.get("history", [])] for report in (held, streamed)]
+    ok(losses[0] == losses[1] != [], "stream: losses have the same bits", losses)
+    stdout, grid = shared_report(2 * m, "grid", "parallel=grid", "parallel.columns=2")
+    says_shared("grid", stdout, grid, 2, "held")
+    # Between groups each rank sends its slice of the boundary rows.
+    sums = {key: (2 * N + grid.get("halo_rows", 0)) * 2 * (8 if key[0] == 0 else 3) for key in sums}
+    ok(sums.keys() == bytes_by_pass(grid).keys() and grid["halo_rows"] > 0 and
+       all(abs(bytes_by_pass(grid)[key] / sums[key] - 1) < 0.01 for key in sums),
+       "grid: it sends slices of columns and boundary rows", bytes_by_pass(grid), sums)
+
+
+def test_limit(ranks, names, *settings):
+    """Where no mode fits the sentence names the least limit, with which the run goes on and below which it does not."""
+    wide = [data, *TRAINED, "hidden=3000", "epochs=1", *settings]
+    result = launch_each(["-n", str(ranks), program, *wide, "memory.limit=1"])
+    found = re.search(rf"with {names} a rank needs ([0-9.]+) MB at least, more than one of them may use; expected "
+                      r"options? (.*)memory.limit=(\d+) or more", result.stderr)
+    refused(f"{settings}: a limit that no mode fits is said once", result, 1, "a rank needs")
+    if not ok(found and 0 <= int(found[3]) - float(found[1]) < 1.1, f"{settings}: with the limit that is needed",
+              result.stderr):
+        return
+    asked = [word.rstrip(",") for word in found[2].split() if "=" in word]
+    for less in range(2):
+        limit = int(found[3]) - less
+        result = launch_each(["-n", str(ranks), program, *wide, *asked, f"memory.limit={limit}"])
+        ok((result.returncode == 0) == (less == 0), f"{settings}: with memory.limit={limit} it runs or does not",
+           result.stdout, result.stderr)
+
+
+def test_limits():
+    test_limit(n_ranks, "parallel=feature", "parallel=feature")
+    test_limit(2 * int(n_ranks), "parallel=grid", "parallel=grid", "parallel.columns=2")
+    test_limit(n_ranks, "parallel=(?:partition|feature), which auto has chosen,", "parallel=auto")
+    replicated = launch(data, *TRAINED, "hidden=3000", "parallel=feature", "feature.graph=replicate", "memory.limit=1")
+    refused("edges that are held: what would need less", replicated, 1, "parallel=feature",
+            "or more; with feature.graph=stream ")
+
+
 def test_errors():
     refused("a data set that is not there is said once", launch(f"{base}/nowhere", *TRAINED), 1, "nowhere")
     refused("an option of a wrong value too", launch(data, "--set", "hidden=none"), 2, "hidden")
@@ -392,5 +481,7 @@ test_fetched()
 test_idle()
 test_async()
 test_adaptive_bits()
+test_shared_columns()
+test_limits()
 test_errors()
 sys.exit(done())
