@@ -27,19 +27,83 @@ int32_t checkpoint_prepare(const char *folder, graft_error *error)
     return rc;
 }
 
-int32_t checkpoint_write(const struct library *library, graft_trainer *trainer, const char *folder, graft_error *error)
+/** Path of the file of a rank in a folder, to be freed; NULL when out of memory. */
+static char *path_of_rank(const char *folder, int32_t rank)
+{
+    char *path = NULL;
+
+    if (rank == 0) return checkpoint_path(folder);
+    return asprintf(&path, "%s/checkpoint.rank-%d.safetensors", folder, (int)rank) < 0 ? NULL : path;
+}
+
+static int is_cache(const graft_state_item *item)
+{
+    return strncmp(item->name, "caches.", strlen("caches.")) == 0;
+}
+
+static int has_caches(const struct library *library, graft_model *model)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    for (int32_t i = 0; library->models->item(model, i, &item, NULL) == GRAFT_OK; i++)
+        if (is_cache(&item)) return 1;
+    return 0;
+}
+
+int32_t checkpoint_write(const struct library *library, graft_trainer *trainer, int32_t rank, const char *folder,
+                         graft_error *error)
 {
     graft_model *model = NULL;
-    char        *path = checkpoint_path(folder);
+    char        *path = path_of_rank(folder, rank);
     int32_t      rc;
 
     TRY(path != NULL ? GRAFT_OK : problem_memory(error, "the name of the checkpoint"));
     TRY(library->models->create(trainer, GRAFT_MODEL_STATE, &model, error));
+    if (rank > 0 && !has_caches(library, model)) goto done;
+    if (rank > 0) (void)mkdir(folder, 0777); /* rank 0 has made it, unless disks are not shared */
     rc = library->models->save(model, path, error);
 done:
     library->models->destroy(model);
     free(path);
     return rc;
+}
+
+/** Bytes of the data of an item of the state. */
+static size_t item_bytes(const graft_state_item *item)
+{
+    size_t bytes = item->dtype == GRAFT_F32 ? 4 : 8;
+
+    for (int32_t d = 0; d < item->n_dims; d++) bytes *= (size_t)item->shape[d];
+    return bytes;
+}
+
+/** Whether the file of a rank is of the same moment as the checkpoint: all but caches is the same. */
+static int belongs_to(const struct library *library, graft_model *own, graft_model *checkpoint)
+{
+    graft_state_item ours = GRAFT_INIT(graft_state_item), theirs = GRAFT_INIT(graft_state_item);
+
+    for (int32_t i = 0; library->models->item(checkpoint, i, &theirs, NULL) == GRAFT_OK; i++)
+        if (library->models->item(own, i, &ours, NULL) < 0 || strcmp(ours.name, theirs.name) != 0 ||
+            item_bytes(&ours) != item_bytes(&theirs) || memcmp(ours.data, theirs.data, item_bytes(&ours)) != 0)
+            return 0;
+    return 1;
+}
+
+/** Let the trainer of rank > 0 have the caches in the file of this rank. Returns whether they were there and fit. */
+static int take_caches(const struct library *library, graft_trainer *trainer, int32_t rank, const char *folder,
+                       graft_model *checkpoint)
+{
+    graft_model     *own = NULL;
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+    char            *path = path_of_rank(folder, rank);
+    int              takes = path != NULL && library->models->load(library->api->context, NULL, path, &own, NULL) == 0;
+
+    takes = takes && belongs_to(library, own, checkpoint) && has_caches(library, own);
+    for (int32_t i = 0; takes && library->models->item(own, i, &item, NULL) == GRAFT_OK; i++)
+        if (is_cache(&item)) takes = library->train->state_set(trainer, &item, NULL) == GRAFT_OK;
+    library->models->destroy(own);
+    free(path);
+    return takes;
 }
 
 /** The value that an option had when the model was made; NULL if the file does not say. */
@@ -74,8 +138,8 @@ static void describe_differences(const struct library *library, graft_model *mod
     }
 }
 
-int32_t checkpoint_read(const struct library *library, const graft_transport *transport, graft_trainer *trainer,
-                        const char *folder, struct checkpoint_facts *facts, graft_error *error)
+int32_t checkpoint_read(const struct library *library, const graft_transport *transport, int32_t rank,
+                        graft_trainer *trainer, const char *folder, struct checkpoint_facts *facts, graft_error *error)
 {
     graft_model     *model = NULL;
     graft_model_info info = GRAFT_INIT(graft_model_info);
@@ -95,6 +159,8 @@ int32_t checkpoint_read(const struct library *library, const graft_transport *tr
     if (rc < 0)
         rc = problem(error, rc, "'%s': %s%s%s", path, refusal.message,
                      *facts->differences != '\0' ? "; the checkpoint was made with " : "", facts->differences);
+    if (rc == GRAFT_OK)
+        facts->has_caches = rank == 0 ? has_caches(library, model) : take_caches(library, trainer, rank, folder, model);
 done:
     library->models->destroy(model);
     free(path);

@@ -52,7 +52,7 @@ static int is_written(int32_t rc, const graft_error *error, int *code)
     return rc >= 0;
 }
 
-/** Write all requested outputs, on rank 0, also after one of them has failed. Returns the exit code. */
+/** Write all requested outputs, most of them on rank 0, also after one of them has failed. Returns the exit code. */
 static int write_outputs(struct run *run)
 {
     const char *save = run->arguments->save, *predict = run->arguments->predict, *json = run->arguments->json;
@@ -61,10 +61,12 @@ static int write_outputs(struct run *run)
     int         code = EXIT_FINE;
 
     if (predict != NULL) run->predicted = is_written(predict_write(run, &error), &error, &code);
-    if (run->ranks.rank > 0) return code;
     if (save != NULL && !run->saved) {
-        run->saved = is_written(checkpoint_write(&run->library, run->trainer, save, &error), &error, &code);
+        const int32_t rc = checkpoint_write(&run->library, run->trainer, run->ranks.rank, save, &error);
+
+        run->saved = is_written(rc, &error, &code);
     }
+    if (run->ranks.rank > 0) return code;
     if (profile != NULL) run->profiled = is_written(profile_write(&run->profile, profile, &error), &error, &code);
     if (json != NULL) run->reported = is_written(report_write(run, json, &error), &error, &code);
     return code;

@@ -17,18 +17,38 @@ static const graft_transport *transport_of(const struct run *run)
     return run->ranks.n_ranks > 1 ? &run->ranks.transport : NULL;
 }
 
+/** Warn if the checkpoint has caches, but one of the ranks lacks them. */
+static int32_t compare_caches(struct run *run, const struct checkpoint_facts *facts, graft_error *error)
+{
+    int     some = run->ranks.rank == 0 && facts->has_caches, lacks;
+    int32_t rc;
+
+    TRY(ranks_largest(&run->ranks, &some, error));
+    lacks = some && !facts->has_caches;
+    TRY(ranks_largest(&run->ranks, &lacks, error));
+    if (lacks && !problem_is_silent())
+        fprintf(stderr,
+                "graft-train: warning: '%s' lacks the caches of a rank, so training continues with empty caches\n",
+                run->arguments->resume);
+done:
+    return rc;
+}
+
 static int32_t resume(struct run *run, graft_error *error)
 {
     struct checkpoint_facts facts;
     const char             *folder = run->arguments->resume;
-    const int32_t           rc = checkpoint_read(&run->library, transport_of(run), run->trainer, folder, &facts, error);
+    int32_t                 rc =
+        checkpoint_read(&run->library, transport_of(run), run->ranks.rank, run->trainer, folder, &facts, error);
 
-    if (rc < 0) return rc;
+    TRY(ranks_agree(&run->ranks, rc, error));
+    TRY(compare_caches(run, &facts, error));
     if (*facts.differences != '\0' && !problem_is_silent()) {
         fprintf(stderr, "graft-train: warning: the checkpoint in '%s' was made with %s\n", folder, facts.differences);
     }
     run->epochs = facts.epoch;
-    return GRAFT_OK;
+done:
+    return rc;
 }
 
 int run_is_regression(const struct run *run)
@@ -204,8 +224,8 @@ static void save_interrupted(struct run *run)
     const char *save = run->arguments->save;
     graft_error error = GRAFT_INIT(graft_error);
 
+    run->saved = save != NULL && checkpoint_write(&run->library, run->trainer, run->ranks.rank, save, &error) >= 0;
     if (run->ranks.rank > 0) return;
-    run->saved = save != NULL && checkpoint_write(&run->library, run->trainer, save, &error) >= 0;
     fprintf(stderr, "graft-train: interrupted at epoch %" PRId64, run->epochs);
     if (run->saved) fprintf(stderr, ", saved in '%s/" CHECKPOINT_FILE "'", save);
     fprintf(stderr, "\n");
@@ -218,7 +238,7 @@ static void save_last_good(struct run *run)
     graft_error error = GRAFT_INIT(graft_error);
 
     if (run->ranks.rank > 0 || save == NULL || run->epochs == 0) return;
-    if (checkpoint_write(&run->library, run->trainer, save, &error) < 0) problem_print(&error);
+    if (checkpoint_write(&run->library, run->trainer, 0, save, &error) < 0) problem_print(&error);
     else fprintf(stderr, "graft-train: the last good state is saved in '%s/" CHECKPOINT_FILE "'\n", save);
 }
 

@@ -310,6 +310,26 @@ def test_fetched():
        "with aep.rows=0 a resumed run has the same bits")
 
 
+def test_caches_resumed():
+    """Each rank saves its caches, and has them when a run is resumed; without one of the files all are empty."""
+    settings = [*TRAINED, "layers=3", "batch_size=6", "fanout=4", "aep.rows=5", "aep.delay=2", "hec.codec=q8"]
+    whole, half, lost = f"{base}/caches_whole.json", f"{base}/caches_half.json", f"{base}/caches_lost.json"
+    folder = f"{base}/caches"
+    results = [launch(data, *settings, "epochs=6", "--json", whole),
+               launch(data, *settings, "epochs=3", "--save", folder),
+               launch(data, *settings, "epochs=6", "--resume", folder, "--json", half)]
+    files = sorted(os.listdir(folder))
+    os.remove(f"{folder}/checkpoint.rank-1.safetensors")
+    results.append(launch(data, *settings, "epochs=6", "--resume", folder, "--json", lost))
+    losses = [[epoch["loss"] for epoch in json.loads(read(path))["history"]][-3:] for path in (whole, half, lost)]
+    ok(all(result.returncode == 0 for result in results) and len(files) == int(n_ranks) and losses[0] == losses[1] and
+       "lacks the caches" not in results[2].stderr,
+       "a resumed run has the caches of all ranks, and the same losses", files, losses,
+       *[result.stderr for result in results])
+    ok(losses[2] != losses[0] and results[3].stderr.count("lacks the caches of a rank") == 1,
+       "without the file of a rank it says so, and begins with empty caches", losses, results[3].stderr)
+
+
 def test_idle():
     """Options that have no effect with the others are said, once, and those that have one are not."""
     idle = ["halo.refresh=3", "halo.reassign_every=5", "halo.rounding=nearest", "halo.drift_limit=0.5"]
@@ -478,6 +498,7 @@ test_profile()
 test_few_bits()
 test_batches()
 test_fetched()
+test_caches_resumed()
 test_idle()
 test_async()
 test_adaptive_bits()

@@ -64,6 +64,23 @@ static void test_resumed_caches(const char *settings, int32_t n_ranks)
     free_cache_job(job);
 }
 
+/* A state of caches of another size, codec or order is refused with the name of the array. */
+static void test_other_caches(const char *settings, const char *part)
+{
+    struct job *job = cache_job();
+    char        all[300];
+    const char *fault;
+
+    snprintf(all, sizeof all, "batch_size=4 fanout=5 aep.rows=3 hec.life=9 hec.rows=20 hec.codec=f32 %s", settings);
+    train_runs_add(job, (struct run){ .settings = "batch_size=4 fanout=5 aep.rows=3 hec.life=9 hec.rows=20" });
+    train_runs_add(job, job->run[0]);
+    train_runs_add(job, (struct run){ .settings = all, .from = 1 });
+    fault = train_runs_play(job, 2, "hash", "hybrid");
+    ok(fault != NULL && strstr(fault, "state item 'caches.") != NULL && strstr(fault, part) != NULL, "%s: %s", settings,
+       fault != NULL ? fault : "not refused");
+    free_cache_job(job);
+}
+
 /* -- caches that cannot be ---------------------------------------------------------------------------------------- */
 
 enum { TRIES = 40 };
@@ -207,6 +224,9 @@ int main(void)
     test_resumed_caches("aep.rows=0 hec.miss=fetch hec.keep=yes hec.rows=12", 2);
     test_resumed_caches("aep.rows=5 aep.delay=2 hec.rows=20 model=gat order=rcm", 3);
     test_resumed_caches("aep.rows=5 aep.delay=4 aggregator=max aep.codec=bf16", 2);
+    test_other_caches("hec.rows=19", "expected I64 [");
+    test_other_caches("hec.codec=bf16", "hec.codec");
+    test_other_caches("order=degree", "'order'");
     test_broken_caches("hec.codec=f32");
     test_broken_caches("hec.codec=q8");
     return done();
