@@ -78,7 +78,7 @@ double      train_worst_of(const struct job *job);
 
 /** One check: case `number`, which decides about partition, cover and slices. */
 void train_test_case(int number, const char *model, int32_t n_ranks, const struct setup *setup);
-/** Checks of several models in each of n ways, on ranks[5]. */
+/** Checks of several models in each of n ways, on two or three of ranks[5]. */
 void train_test_all(const char *const *models, int n_models, const struct setup *setup, int n, const int32_t *ranks);
 /** Checks of sums over neighbours instead of means, and of models whose layers sum several times, on ranks[5]. */
 void train_test_sums(const int32_t *ranks);
