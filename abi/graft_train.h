@@ -119,7 +119,7 @@ enum {
  *  edge_features weight_edge [e x K*d], e of an edge, attention_edge [K x d]; inner_bias [K*d] with attention_input),
  *  "label_embedding" with label_rate; "layers.0.norm.mean", ".variance" of BatchNorm; "best.NAME" weights of the best
  *  epoch; "optimizer.m.NAME", "optimizer.v.NAME" moments of weights; "progress.epoch" and others counters;
- *  "history.NAME", with option history, rows of earlier batches (graft_sample.h). */
+ *  "history.NAME" and, on each rank its own, "caches.NAME" rows of earlier batches (graft_sample.h). */
 typedef struct graft_state_item {
     uint32_t    size;
     graft_dtype dtype; /**< GRAFT_F32, GRAFT_F64 or GRAFT_I64 */

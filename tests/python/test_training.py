@@ -141,6 +141,21 @@ def test_a_state_goes_on_with_the_same_bits(data, tmp_path):
         third.set_state({"layers.9.bias": np.zeros(3, np.float32)})
 
 
+@pytest.mark.parametrize("codec", ["f32", "q8"])
+def test_tables_of_history_are_in_the_state(data, codec):
+    options = dict(OPTIONS, batch_size=8, history="full", **{"hec.codec": codec})
+    first = graft.Trainer(data, options)
+    first.epoch()
+    state = first.state()
+    assert {"history.layout", "history.1.rows", "history.1.batches"} <= set(state)
+    second, third = graft.Trainer(data, options), graft.Trainer(data, options)
+    second.set_state(state)
+    third.set_state({name: value for name, value in state.items() if not name.startswith("history.")})
+    expected = first.epoch()["loss"]
+    assert second.epoch()["loss"] == expected
+    assert third.epoch()["loss"] != expected
+
+
 def test_sparse_features_targets_and_new_arrays():
     graph, features, labels, split = arrays_of(index="int64")
     sparse = pytest.importorskip("scipy.sparse", reason="there is no SciPy (python3-scipy)")
