@@ -221,9 +221,10 @@ GRAFT_GRB_FN const char *graft_grb_lend_all(graft_grb *grb, struct graft_grb_pro
     return graft_grb_check_values(grb, p);
 }
 
-/* Run one product of Graft with the sparse operand. */
+/* Run one product of Graft with the sparse operand. Its threads write `bitmap` too, unless it is NULL. */
 GRAFT_GRB_FN const char *graft_grb_run(graft_grb *grb, const struct graft_grb_product *p, graft_semiring semiring,
-                                       uint32_t flags, const graft_dense *b, const graft_dense *c)
+                                       uint32_t flags, const graft_dense *b, const graft_dense *c,
+                                       graft_grb_bitmap *bitmap)
 {
     graft_mxm_args args = GRAFT_INIT(graft_mxm_args);
     int32_t        rc;
@@ -234,6 +235,8 @@ GRAFT_GRB_FN const char *graft_grb_run(graft_grb *grb, const struct graft_grb_pr
     args.c = c;
     args.mask = p->m != NULL && c->n_cols == p->b.dense.n_cols ? &p->mask.mask : NULL;
     args.threads = graft_grb_team(p->threads, p->a.view.entries * c->n_cols);
+    args.rows_done = bitmap != NULL ? graft_grb_find_rows : NULL;
+    args.rows_arg = bitmap;
     rc = grb->mxm->matrix_create(grb->api->context, &p->a.csr, 1, &args.a, &grb->error);
     if (rc >= 0) rc = grb->mxm->run(grb->api->context, &args, &grb->error);
     grb->mxm->matrix_destroy(grb->api->context, args.a);
@@ -255,7 +258,7 @@ GRAFT_GRB_FN const char *graft_grb_run_first(graft_grb *grb, const struct graft_
         if (bytes == 8) ((double *)(void *)arrays)[k] = 1;
         else ((float *)(void *)arrays)[k] = 1;
     }
-    if (arrays != NULL) why = graft_grb_run(grb, p, GRAFT_PLUS_TIMES + 2 * p->ring.monoid, 0, &b, &c);
+    if (arrays != NULL) why = graft_grb_run(grb, p, GRAFT_PLUS_TIMES + 2 * p->ring.monoid, 0, &b, &c, NULL);
     for (int64_t i = 0; why == NULL && i < rows; i++) {
         for (int64_t j = 0; j < n_cols; j++) memcpy(x + (i * n_cols + j) * bytes, column + i * bytes, (size_t)bytes);
     }
@@ -263,14 +266,22 @@ GRAFT_GRB_FN const char *graft_grb_run_first(graft_grb *grb, const struct graft_
     return why;
 }
 
-/* Compute Z, or with GRAFT_MXM_ACCUMULATE C (+)= Z, into an array of all its elements. */
-GRAFT_GRB_FN const char *graft_grb_compute(graft_grb *grb, const struct graft_grb_product *p, uint32_t flags, void *x)
+/* Compute Z, or with GRAFT_MXM_ACCUMULATE C (+)= Z, into an array of all its elements, and its bitmap, unless that is
+ * NULL. A bitmap that C keeps is written when the product has succeeded. Without a mask it is too: writing C past the
+ * caches saves more then. */
+GRAFT_GRB_FN const char *graft_grb_compute(graft_grb *grb, const struct graft_grb_product *p, uint32_t flags, void *x,
+                                           graft_grb_bitmap *bitmap)
 {
+    const int            first = p->ring.multiply == GRAFT_GRB_FIRST;
+    const int            later = first || (bitmap != NULL && (bitmap->mask == NULL || bitmap->keep));
+    const char          *why;
     const graft_dense    c = graft_dense_in(p->b.dense.dtype, p->a.csr.n_rows, p->b.dense.n_cols, x);
     const graft_semiring semiring = GRAFT_PLUS_TIMES + 2 * p->ring.monoid + (p->ring.multiply == GRAFT_GRB_SECOND);
 
-    if (p->ring.multiply == GRAFT_GRB_FIRST) return graft_grb_run_first(grb, p, (char *)x);
-    return graft_grb_run(grb, p, semiring, flags, &p->b.dense, &c);
+    if (first) why = graft_grb_run_first(grb, p, (char *)x);
+    else why = graft_grb_run(grb, p, semiring, flags, &p->b.dense, &c, later ? NULL : bitmap);
+    if (why == NULL && later && bitmap != NULL) graft_grb_find_entries(bitmap, p->threads);
+    return why;
 }
 
 /* Whether a result can be given to C as it is. */
@@ -300,16 +311,30 @@ GRAFT_GRB_FN GrB_Info graft_grb_finish(const struct graft_grb_product *p, graft_
     return info;
 }
 
+GRAFT_GRB_FN graft_grb_bitmap graft_grb_begin_bitmap(const struct graft_grb_product *p)
+{
+    graft_grb_bitmap bitmap;
+
+    memset(&bitmap, 0, sizeof bitmap);
+    bitmap.n_cols = p->b.dense.n_cols;
+    bitmap.csr = &p->a.csr;
+    bitmap.mask = p->m != NULL ? &p->mask.mask : NULL;
+    return bitmap;
+}
+
 /* Make Z beside C, then finish. */
 GRAFT_GRB_FN const char *graft_grb_multiply_apart(graft_grb *grb, const struct graft_grb_product *p, GrB_Info *info)
 {
-    graft_grb_result  result = { p->a.csr.n_rows, p->b.dense.n_cols, p->by_col, p->ring.type, NULL, NULL, 0 };
-    const graft_mask *mask = p->m != NULL ? &p->mask.mask : NULL;
-    const char       *why = "GraphBLAS has no memory for the result";
+    graft_grb_result result = { p->a.csr.n_rows, p->b.dense.n_cols, p->by_col, p->ring.type, NULL, NULL, 0 };
+    graft_grb_bitmap bitmap = graft_grb_begin_bitmap(p);
+    const char      *why = "GraphBLAS has no memory for the result";
 
-    if (graft_grb_new_result(grb, &result, p->gaps || mask != NULL) == GrB_SUCCESS)
-        why = graft_grb_compute(grb, p, mask != NULL ? GRAFT_MXM_REPLACE : 0, result.x);
-    if (why == NULL && result.b != NULL) graft_grb_find_entries(&result, &p->a.csr, mask, 0, p->threads);
+    if (graft_grb_new_result(grb, &result, p->gaps || p->m != NULL) == GrB_SUCCESS) {
+        bitmap.b = result.b;
+        why = graft_grb_compute(grb, p, p->m != NULL ? GRAFT_MXM_REPLACE : 0, result.x,
+                                result.b != NULL ? &bitmap : NULL);
+    }
+    result.entries = bitmap.entries;
     if (why == NULL) *info = graft_grb_finish(p, &result);
     graft_grb_drop_result(&result);
     /* The assignment was refused, and C is as it was: GrB_mxm is to refuse it, in its own words. */
@@ -319,21 +344,20 @@ GRAFT_GRB_FN const char *graft_grb_multiply_apart(graft_grb *grb, const struct g
 /* Write Z into the arrays that C has, and what becomes an entry into its bitmap, which a full C gets. */
 GRAFT_GRB_FN const char *graft_grb_multiply_within(graft_grb *grb, const struct graft_grb_product *p, GrB_Info *info)
 {
-    graft_grb_result  result = { p->a.csr.n_rows, p->b.dense.n_cols, p->by_col, p->ring.type, NULL, NULL, 0 };
-    const graft_mask *mask = p->m != NULL ? &p->mask.mask : NULL;
-    const int         was_full = p->old.sparsity == GxB_FULL, keep = mask != NULL && !p->flags.replace;
-    const char       *why = "GraphBLAS has no memory for the result";
-    void             *b = NULL;
+    graft_grb_result result = { p->a.csr.n_rows, p->b.dense.n_cols, p->by_col, p->ring.type, NULL, NULL, 0 };
+    graft_grb_bitmap bitmap = graft_grb_begin_bitmap(p);
+    const int        was_full = p->old.sparsity == GxB_FULL, stays = p->m != NULL && !p->flags.replace;
+    const char      *why = "GraphBLAS has no memory for the result";
+    void            *b = NULL;
 
     if (was_full && graft_grb_allocate(grb, GrB_INT8, result.n_rows, result.n_cols, &b) != GrB_SUCCESS) return why;
     *info = graft_grb_unpack(p->c, &p->old, &result);
-    if (*info == GrB_SUCCESS) why = graft_grb_compute(grb, p, 0, result.x);
-    if (was_full && why == NULL) {
-        result.b = (int8_t *)b;
-        if (keep) memset(b, 1, (size_t)(result.n_rows * result.n_cols));
-    }
-    result.entries = p->old.entries;
-    if (why == NULL) graft_grb_find_entries(&result, &p->a.csr, mask, keep, p->threads);
+    bitmap.b = was_full ? (int8_t *)b : result.b;
+    bitmap.keep = stays && !was_full;
+    bitmap.rest = stays && was_full;
+    if (*info == GrB_SUCCESS) why = graft_grb_compute(grb, p, 0, result.x, &bitmap);
+    if (why == NULL) result.b = bitmap.b;
+    result.entries = why == NULL ? bitmap.entries : p->old.entries;
     if (*info == GrB_SUCCESS) *info = graft_grb_pack(p->c, p->old.by_col, &result);
     if (b != NULL && result.b != b && why != NULL) {
         result.x = b;
@@ -369,7 +393,7 @@ GRAFT_GRB_FN int graft_grb_accumulates(const struct graft_grb_product *p)
 GRAFT_GRB_FN const char *graft_grb_multiply_in_place(graft_grb *grb, const struct graft_grb_product *p, uint32_t flags)
 {
     if (GrB_Matrix_wait(p->c, GrB_MATERIALIZE) != GrB_SUCCESS) return "the output cannot be used";
-    return graft_grb_compute(grb, p, flags, (void *)(uintptr_t)p->old.x);
+    return graft_grb_compute(grb, p, flags, (void *)(uintptr_t)p->old.x, NULL);
 }
 
 /* \return NULL, or why GraphBLAS has to compute the product; C is unchanged then */

@@ -7,6 +7,11 @@
 #include "graft_grb_lend.h"
 #include "graft_grb_state.h"
 
+#ifdef __linux__
+#include <errno.h>
+#include <sys/mman.h>
+#endif
+
 /** A result of n_rows x n_cols elements, row by row. As an object of GraphBLAS it is held by column with `by_col`, and
  *  then has n_cols rows. */
 typedef struct graft_grb_result {
@@ -18,6 +23,22 @@ typedef struct graft_grb_result {
     int64_t  entries;
 } graft_grb_result;
 
+/* Ask for huge pages in a large array that is about to be written, where the system gives them on demand. */
+GRAFT_GRB_FN void graft_grb_advise(void *array, GrB_Index bytes)
+{
+#ifdef MADV_HUGEPAGE
+    enum { PAGE = 4096, LARGE = 32 << 20 };
+    const uintptr_t begin = ((uintptr_t)array + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)array + bytes) / PAGE * PAGE;
+    const int       number = errno;
+
+    if (array == NULL || bytes < (GrB_Index)LARGE) return;
+    madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* not everywhere: then pages stay small */
+    errno = number;
+#else
+    (void)array, (void)bytes;
+#endif
+}
+
 /* An array that GraphBLAS may own: from the function malloc that it was started with; or, if that is not known, from
  * GraphBLAS itself. A matrix that gets one value and then another has an array of all elements, written once. */
 GRAFT_GRB_FN GrB_Info graft_grb_allocate(const graft_grb *grb, GrB_Type type, int64_t n_rows, int64_t n_cols,
@@ -28,7 +49,11 @@ GRAFT_GRB_FN GrB_Info graft_grb_allocate(const graft_grb *grb, GrB_Type type, in
     const GrB_Index m = (GrB_Index)n_rows, n = (GrB_Index)n_cols, needed = m * n * (GrB_Index)graft_grb_bytes_of(type);
     GrB_Info        info;
 
-    if (grb->allocate != NULL) return (*array = grb->allocate(needed)) != NULL ? GrB_SUCCESS : GrB_OUT_OF_MEMORY;
+    if (grb->allocate != NULL) {
+        *array = grb->allocate(needed);
+        graft_grb_advise(*array, needed);
+        return *array != NULL ? GrB_SUCCESS : GrB_OUT_OF_MEMORY;
+    }
     info = GrB_Matrix_new(&matrix, type, m, n);
     if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set_INT32(matrix, GxB_FORMAT, GxB_BY_ROW);
     if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set_INT32(matrix, GxB_SPARSITY_CONTROL, GxB_FULL);
@@ -127,52 +152,91 @@ GRAFT_GRB_FN void graft_grb_expand_row(const graft_mask *mask, int64_t row, int6
     }
 }
 
-/* Write one row of a bitmap, of which `kept` is what it was before, or NULL. \return its entries */
-GRAFT_GRB_FN int64_t graft_grb_find_row(const graft_mask *mask, int64_t row, int64_t n_cols, int empty,
-                                        const int8_t *kept, int8_t *b)
+/** The bitmap of a result while the product is computed: an element that the mask allows is an entry if its row of the
+ *  sparse operand is not empty. A forbidden element stays as it is in `b` with `keep`; else it becomes `rest`. */
+typedef struct graft_grb_bitmap {
+    int8_t           *b;
+    int64_t           n_cols;
+    const graft_csr  *csr;
+    const graft_mask *mask; /**< or NULL */
+    int               keep, rest;
+    int64_t           entries;
+} graft_grb_bitmap;
+
+/* The sum of bytes that are 0 or 1. */
+GRAFT_GRB_FN int64_t graft_grb_count_ones(const int8_t *b, int64_t count)
+{
+    int64_t ones = 0, j = 0;
+
+    for (; j + 8 <= count; j += 8) {
+        uint64_t eight;
+
+        memcpy(&eight, b + j, sizeof eight);
+        ones += (int64_t)(eight * 0x0101010101010101u >> 56);
+    }
+    for (; j < count; j++) ones += b[j];
+    return ones;
+}
+
+/* Write a row of a bitmap whose forbidden elements stay. */
+GRAFT_GRB_FN void graft_grb_merge_row(const graft_grb_bitmap *bitmap, int64_t row, int empty, int8_t *b)
 {
     enum { AT_ONCE = 256 };
-    int64_t entries = 0;
 
-    if (mask == NULL || (empty && kept == NULL)) {
-        memset(b, !empty, (size_t)n_cols);
-        return empty ? 0 : n_cols;
-    }
-    if (kept == NULL) {
-        graft_grb_expand_row(mask, row, n_cols, b);
-        for (int64_t j = 0; j < n_cols; j++) entries += b[j];
-        return entries;
-    }
-    for (int64_t begin = 0; begin < n_cols; begin += AT_ONCE) {
-        const int64_t count = n_cols - begin < (int64_t)AT_ONCE ? n_cols - begin : (int64_t)AT_ONCE;
-        graft_mask    part = *mask;
+    for (int64_t begin = 0; begin < bitmap->n_cols; begin += AT_ONCE) {
+        const int64_t left = bitmap->n_cols - begin, count = left < (int64_t)AT_ONCE ? left : (int64_t)AT_ONCE;
+        graft_mask    part = *bitmap->mask;
         int8_t        allowed[AT_ONCE];
 
         part.present = part.present == NULL ? NULL : part.present + (part.kind == GRAFT_MASK_BITS ? begin / 8 : begin);
         part.values = part.values == NULL ? NULL : part.values + begin;
         graft_grb_expand_row(&part, row, count, allowed);
-        for (int64_t j = 0; j < count; j++) b[begin + j] = allowed[j] ? (int8_t)!empty : kept[begin + j];
-        for (int64_t j = 0; j < count; j++) entries += b[begin + j];
+        for (int64_t j = 0; j < count; j++) b[begin + j] = allowed[j] ? (int8_t)!empty : b[begin + j];
     }
-    return entries;
 }
 
-/* Write the bitmap of a result, in at most so many threads: an element that the mask allows is an entry if its row of
- * the sparse operand is not empty; one that it forbids stays what it was with `keep`, else it is no entry. */
-GRAFT_GRB_FN void graft_grb_find_entries(graft_grb_result *result, const graft_csr *csr, const graft_mask *mask,
-                                         int keep, int32_t threads)
+/* Write one row of a bitmap. \return its entries */
+GRAFT_GRB_FN int64_t graft_grb_find_row(const graft_grb_bitmap *bitmap, int64_t row)
 {
-    const int64_t n_cols = result->n_cols;
+    const int     empty = graft_grb_row(bitmap->csr, row) == graft_grb_row(bitmap->csr, row + 1);
+    const int64_t n_cols = bitmap->n_cols;
+    int8_t       *b = bitmap->b + row * n_cols;
+    graft_mask    mask;
+
+    if (bitmap->mask == NULL || (!bitmap->keep && bitmap->rest == !empty)) {
+        memset(b, !empty, (size_t)n_cols);
+        return empty ? 0 : n_cols;
+    }
+    if (bitmap->keep) {
+        graft_grb_merge_row(bitmap, row, empty, b);
+    } else {
+        mask = *bitmap->mask;
+        if (bitmap->rest) mask.flags ^= GRAFT_MASK_COMPLEMENT;
+        graft_grb_expand_row(&mask, row, n_cols, b);
+    }
+    return graft_grb_count_ones(b, n_cols);
+}
+
+/* Write rows of a bitmap: function rows_done of a product, whose threads have the mask in their caches. */
+GRAFT_GRB_FN void graft_grb_find_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
+{
+    graft_grb_bitmap *bitmap = (graft_grb_bitmap *)arg;
+    int64_t           entries = 0;
+
+    (void)thread;
+    for (int64_t row = begin; row < end; row++) entries += graft_grb_find_row(bitmap, row);
+    __atomic_fetch_add(&bitmap->entries, entries, __ATOMIC_RELAXED);
+}
+
+/* Write a bitmap in at most so many threads. */
+GRAFT_GRB_FN void graft_grb_find_entries(graft_grb_bitmap *bitmap, int32_t threads)
+{
+    const int64_t n_rows = bitmap->csr->n_rows;
     int64_t       entries = 0;
 
-    GRAFT_GRB_PARALLEL(graft_grb_team(threads, result->n_rows * n_cols), reduction(+ : entries))
-    for (int64_t row = 0; row < result->n_rows; row++) {
-        int8_t *b = result->b + row * n_cols;
-
-        entries += graft_grb_find_row(mask, row, n_cols, graft_grb_row(csr, row) == graft_grb_row(csr, row + 1),
-                                      keep ? b : NULL, b);
-    }
-    result->entries = entries;
+    GRAFT_GRB_PARALLEL(graft_grb_team(threads, n_rows * bitmap->n_cols), reduction(+ : entries))
+    for (int64_t row = 0; row < n_rows; row++) entries += graft_grb_find_row(bitmap, row);
+    bitmap->entries = entries;
 }
 
 #endif
