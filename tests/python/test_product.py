@@ -2,9 +2,11 @@
 """graft.aggregate against NumPy, without a copy where none is needed, and what it refuses."""
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 
 import graft
@@ -290,6 +292,44 @@ def test_a_child_process_gets_a_context_of_its_own():
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     np.testing.assert_array_equal(graft.aggregate(matrix, x), expected)
+
+
+def test_a_child_process_does_not_wait_for_threads_that_it_does_not_have():
+    n = 20000
+    context = graft.Context()
+    matrix = graft.Matrix((np.arange(0, 16 * n + 1, 16), np.arange(16 * n) * 7 % n, None, (n, n)), context=context)
+    x, is_done = np.ones((n, 64), np.float32), threading.Event()
+
+    def compute():
+        while not is_done.is_set():
+            graft.aggregate(matrix, x)
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    try:
+        for _ in range(5):
+            time.sleep(0.02)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                try:
+                    graft.aggregate(random_csr(), np.ones((50, 2), np.float32))
+                    graft.aggregate(matrix, x)
+                except graft.ForkedError:
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        is_done.set()
+        thread.join()
+
+
+def test_a_number_of_threads_that_is_refused():
+    a, x = random_csr(), np.ones((50, 2), np.float32)
+    for threads, text in ((2**40, "1099511627776"), ("2", "'2'"), (1.5, "1.5")):
+        with pytest.raises(graft.ArgumentError, match=f"threads is {text}, expected an integer of 32 bits"):
+            graft.aggregate(a, x, threads=threads)
 
 
 def test_edges_that_are_refused():

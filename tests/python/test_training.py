@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data sets, training and models from Python. Losses are compared with plain NumPy."""
 import os
+import signal
 import threading
 
 import graft
@@ -318,3 +319,22 @@ def test_ranks_that_are_threads(data):
     check_traffic(exchanged)
     np.testing.assert_allclose(np.concatenate([logits for _, logits, _ in results]),
                                alone.predict(best=False, logits=True), rtol=1e-2, atol=1e-2)
+
+
+def test_callbacks_that_are_refused(data):
+    for callbacks in (print, [print, 3]):
+        with pytest.raises(graft.ArgumentError, match="callbacks is .*, expected a list of functions"):
+            graft.train(data, OPTIONS, callbacks=callbacks)
+
+
+def test_a_child_process_trains(data):
+    expected = [record["loss"] for record in graft.train(data, OPTIONS, threads=2).history]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        try:
+            trainer = graft.train(graft.Dataset(*arrays_of()), OPTIONS, threads=2)
+            os._exit(int([record["loss"] for record in trainer.history] != expected))
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

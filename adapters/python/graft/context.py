@@ -21,10 +21,29 @@ _LOG_LEVELS = (10, 20, 30, 40)  # of the module logging, for the levels of the l
 
 Log = Callable[[int, str], None]
 
+_contexts: weakref.WeakSet[Context] = weakref.WeakSet()
+
 
 def new(kind: str, /, **fields: Any) -> Any:
     """A struct of the contract with its size set, and the other fields zero."""
-    return ffi.new(kind + " *", {"size": ffi.sizeof(kind), **fields})
+    try:
+        return ffi.new(kind + " *", {"size": ffi.sizeof(kind), **fields})
+    except (OverflowError, TypeError):
+        _refuse_field(kind, fields)
+        raise
+
+
+def _refuse_field(kind: str, fields: dict[str, Any]) -> None:
+    """Name the first field whose value its type does not hold."""
+    types = dict(ffi.typeof(kind).fields)
+    for name, value in fields.items():
+        try:
+            ffi.new(kind + " *", {name: value})
+        except (OverflowError, TypeError):
+            bits = 8 * ffi.sizeof(types[name].type)
+            is_integer = "int" in types[name].type.cname
+            expected = f"an integer of {bits} bits" if is_integer else f"a value of type {types[name].type.cname}"
+            raise ArgumentError(f"{name} is {value!r}, expected {expected}") from None
 
 
 def text_or_none(chars: Any) -> str | None:
@@ -77,6 +96,7 @@ class Context:
                  log: Log | None = None, **more: object) -> None:
         self._library = _library.load(library)
         self._lock = threading.RLock()
+        _contexts.add(self)
         self._to_free: deque[tuple[Any, ...]] = deque()
         self._tables: dict[str, Any] = {}
         self._host = self._new_host(log or _log_to_logging)
@@ -222,6 +242,16 @@ class Context:
     def __repr__(self) -> str:
         return f"<graft.Context of Graft {self.version}{'' if self._close.alive else ', closed'}>"
 
+
+def _renew_locks() -> None:
+    """In a child process: the threads that held locks are not in it."""
+    global _default_lock
+    _default_lock = threading.Lock()
+    for context in list(_contexts):
+        context._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
 
 _default: Context | None = None
 _default_process = -1

@@ -6,6 +6,7 @@ any use of the matrix does, and changes nothing else: threads may share a matrix
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from typing import Any
 
@@ -25,6 +26,15 @@ class _Iterator(ctypes.Structure):
 
 _KNOWN = (7, 8, 9)
 _attaching = threading.Lock()  # two threads must not finish the same pending work
+
+
+def _renew_lock() -> None:
+    """In a child process: the thread that held the lock is not in it."""
+    global _attaching
+    _attaching = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _look(a: Any, name: str) -> _Iterator | None:

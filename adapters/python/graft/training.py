@@ -61,6 +61,13 @@ def _refuse_unused_weights(context: Context) -> None:
                                 f"does not use: expected {key}={' or '.join(words)}, or a Data without edge_weight")
 
 
+def _read_callbacks(callbacks: Any) -> list[Callback]:
+    found = list(callbacks) if hasattr(callbacks, "__iter__") else [None]
+    if not all(map(callable, found)):
+        raise ArgumentError(f"callbacks is {callbacks!r}, expected a list of functions of (trainer, record)")
+    return found
+
+
 class Trainer:
     """A model in training. Options are those of the library (see Context.options()), the same way as in Context; the
     data set is a Dataset, a path or a torch_geometric.data.Data.
@@ -111,7 +118,7 @@ class Trainer:
         callbacks  called with (trainer, record) after each epoch
         progress   a bar of tqdm; None: if tqdm is there and standard error is a terminal
         """
-        callbacks = list(callbacks)
+        callbacks = _read_callbacks(callbacks)
         self._stops = False
         bar = _progress_bar(progress, int(self.context["epochs"]), len(self.history))
         try:
