@@ -1,10 +1,10 @@
 /* Layers of appnp (Gasteiger et al. 2019, eq. 3 and 4): predict, then propagate with teleport. Layers with weights, as
- * those of mlp, make predictions H; then K layers without weights compute
+ * in mlp, make predictions H; then K layers without weights compute
  *
  *      Z' = (1 - alpha) diag(left) A diag(right) Z + alpha H        from Z = H, with option teleport as alpha.
  *
- * Backward, alpha times the gradient of each Z' is a part of that of H: it is summed on the way, and the first of these
- * layers adds it to what the chain of products leaves.
+ * Backward, the gradient of H includes alpha times the gradient of each Z'. These terms are summed on the way, and the
+ * first layer without weights adds the sum to the result of the chain of products.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "model/run.h"
@@ -40,7 +40,8 @@ done:
     return rc;
 }
 
-/* Add alpha g to the teleported gradient, which the last layer, the first one here, sets to zero. */
+/* Add alpha g to the teleported gradient, which the last layer, which comes first in the backward pass, sets to
+ * zero. */
 static void teleport_gradient(struct gr_run *run, const struct gr_activations *a, const float *g)
 {
     const struct gr_config      *config = gr_run_config(run);

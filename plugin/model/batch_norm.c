@@ -1,6 +1,6 @@
 /* BatchNorm (Ioffe and Szegedy 2015) as in PyTorch's BatchNorm1d, with eps 1e-5: statistics of columns over all rows
- * that the layer makes, on all ranks; evaluations take running ones, which the optimiser updates. Sums over rows are in
- * double and have one order.
+ * that the layer makes, on all ranks. Evaluations use running statistics, which the optimiser updates. Sums over rows
+ * are in double and have a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/run.h"
 
@@ -14,7 +14,7 @@ static float reciprocal_deviation(double variance)
     return (float)(1 / sqrt(variance + EPSILON));
 }
 
-/* Sum over all ranks, under a phase of its own. */
+/* Sum over all ranks, under a separate phase. */
 static int32_t sum_ranks(struct gr_run *run, double *values, int64_t count, graft_error *error)
 {
     const double  begin = gr_profile_begin(&run->profile);
@@ -33,11 +33,11 @@ static void sum_columns(struct gr_run *run, const struct gr_rows *rows, const do
     gr_profile_end(&run->profile, "rows", begin, 4 * (double)rows->n * (double)rows->width, 0);
 }
 
-/* The number of rows of all ranks; and in run->column_sums the mean of each column, and then the sums of the squares of
- * distances from it. Each rank finds those of its rows, in two passes, and then one sum joins them (Chan et al. 1979):
- * squares of distances from the mean of all are those from a mean of some, and n times the square of the distance of
- * both means. Distances are summed from the running mean, which is near and the same on all ranks, so that little
- * cancels. */
+/* The number of rows of all ranks; and in run->column_sums the mean of each column, and then the sums of squared
+ * deviations from it. Each rank computes both for its rows, in two passes, and then one sum over ranks joins them (Chan
+ * et al. 1979): to the squared deviations from the mean of a rank, n times the squared difference between this mean and
+ * the mean of all rows is added. Means are summed as deviations from the running mean, which is near and the same on
+ * all ranks, so that cancellation is small. */
 static int32_t find_statistics(struct gr_run *run, const struct gr_activations *a, const struct gr_rows *rows,
                                double *n, graft_error *error)
 {
@@ -111,13 +111,13 @@ int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass
     double  begin;
     int32_t rc = GRAFT_OK;
 
-    /* Behind the sums of bias stand those of gain and shift. */
+    /* The sums of gain and shift follow the sums of bias. */
     gr_rows_total_chunks(gradient->partial + width, GR_PARTIALS * width, rows->n, 2 * width, sums);
     sums[2 * width] = (double)rows->n;
     GR_TRY(sum_ranks(run, sums, 2 * width + 1, error));
     for (int64_t j = 0; j < 2 * width; j++) sums[j] /= fmax(sums[2 * width], 1);
-    /* The mean takes away what the bias adds to all rows: its gradient is 0 up to rounding, of which Adam would make
-     * steps; unless dropout is between both. */
+    /* Subtracting the mean removes the bias, so the gradient of the bias is 0 up to rounding, which Adam would turn
+     * into steps. This does not hold with dropout between both. */
     if (rows->drops_first && rows->threshold > 0) columns.bias = gradient->bias;
     else memset(gradient->bias, 0, (uint64_t)width * sizeof *gradient->bias);
     columns.partial = run->partial;

@@ -1,10 +1,10 @@
-/* Blocks: what must hold of them.
+/* The invariants of blocks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/block.h"
 
 #include "graph/csr.h"
 
-/* Whether the first n_rows rows of a matrix have columns below n_cols alone. */
+/* Whether the first n_rows rows of a matrix have only columns below n_cols. */
 static int columns_fit(const graft_csr *csr, int64_t n_rows, int64_t n_cols)
 {
     if (csr->n_rows < n_rows || csr->row_ptr[0] != 0) return 0;

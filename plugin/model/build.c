@@ -1,6 +1,6 @@
-/* The arrays of the layers: what the forward pass leaves for the backward pass. With option recompute, arrays that can
- * be recomputed from the layer's input are one set for all layers, as large as the largest. Without a backward pass
- * outputs of layers are two sets, which layers take in turn.
+/* The arrays of the layers, with the results of the forward pass that the backward pass needs. With option recompute,
+ * all layers share one set of the arrays that can be recomputed from the layer's input, which has the size of the
+ * largest layer. Without a backward pass layers use two sets of outputs in turn.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
@@ -42,7 +42,7 @@ static const struct {
 };
 
 /* Whether the layer need not keep this array. H is kept, as the input of the next layer; so are the logits, constant
- * sums over features, and what is small beside H. */
+ * sums over features, and arrays that are small beside H. */
 static int is_recomputed(const struct gr_run *run, int32_t l, int which)
 {
     if (!gr_run_config(run)->recompute || !arrays[which].recomputed) return 0;
@@ -50,7 +50,7 @@ static int is_recomputed(const struct gr_run *run, int32_t l, int which)
     return which != GR_ARRAY_GATHERED || l > 0 || !run->input.is_constant;
 }
 
-/* Whether outputs are needed by the next layer alone. */
+/* Whether only the next layer needs an output. */
 static int takes_turns(const struct gr_run *run)
 {
     const struct gr_config *config = gr_run_config(run);
@@ -161,7 +161,7 @@ struct work_space {
 
 enum { LOSS_SUMS = 4 }; /* of a split, see loss.c */
 
-/* The columns of what layer l sums over neighbours as bfloat16. */
+/* The columns that layer l sums over neighbours as bfloat16. */
 static int64_t rounded_columns(const struct gr_run *run, int32_t l)
 {
     const struct gr_config *config = gr_run_config(run);
@@ -190,9 +190,9 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         if (l > 0 && layer->in > widest) widest = layer->in;
         if (gr_config_jumps(config, l)) jumped = layer->in;
         if (layer->adds_input && layer->out > residual) residual = layer->out;
-        /* What is aggregated first is scaled on both sides, in the scratch memory. */
+        /* An input that is aggregated first is scaled on both sides, in the scratch memory. */
         if (scales && run->layers[l].aggregate_first && layer->in > scratch) scratch = layer->in;
-        /* Over ranks it has own rows and those of the halo, of which there are extrema. */
+        /* Over ranks extrema need own rows and rows of the halo there. */
         if (config->extremum != 0 && exchanges && layer->in > scratch) scratch = layer->in;
         if (rounded_columns(run, l) > rounded) rounded = rounded_columns(run, l);
     }

@@ -21,8 +21,9 @@ int64_t gr_config_in(const struct gr_config *config, int32_t l)
     return sum;
 }
 
-/* Whether the elements of all arrays can be counted: none has more rows than there are vertices, nor more columns than
- * the widest of features, layers and classes for all heads; and a sum of several, in bytes, is reported too. */
+/* Check that the elements of all arrays can be counted. No array has more rows than there are vertices, nor more
+ * columns than the widest of features, layers and classes for all heads; the sum of the bytes of several arrays must be
+ * a number too. */
 static int32_t check_sizes(const graft_dataset *data, const struct gr_config *config, graft_error *error)
 {
     const int64_t heads = config->kind->attends ? config->heads : 1;
@@ -129,7 +130,7 @@ static enum gr_normalization normalization_of(const struct gr_model_options *mod
                                                                                   : kind->normalization;
 }
 
-/* An extremum is not linear in what it is of. */
+/* An extremum is not linear in its arguments. */
 static int32_t check_extremum(const struct gr_config *config, const graft_dataset *data, graft_error *error)
 {
     if (config->extremum == 0) return GRAFT_OK;
@@ -167,7 +168,7 @@ static int32_t check_jumping(const struct gr_config *config, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Of another loss that is named they have no effect; with loss=auto see gr_loss_init(). */
+/* They have no effect on another named loss; with loss=auto see gr_loss_init(). */
 static void read_softmax(const struct gr_train_options *train, struct gr_config *config)
 {
     if (train->loss != GR_LOSS_AUTO && train->loss != GR_LOSS_SOFTMAX) return;

@@ -1,4 +1,4 @@
-/* Layers Z = H W_self + agg(H) W_neigh + b, of which mlp has the first half and gcn the second.
+/* Layers Z = H W_self + agg(H) W_neigh + b; mlp has only the first term and gcn only the second.
  * agg(H) = diag(left) A diag(right) H; with aggregator=max|min the maximum or minimum over neighbours.
  *
  * sage   Hamilton et al. 2017, algorithm 1      gcn   Kipf and Welling 2017, eq. 2
@@ -16,7 +16,7 @@ static void conv_count(struct gr_run *run, struct gr_activations *a, const struc
         a->count[GR_ARRAY_WINNER] = capacity->rows * a->layer->in * capacity->winner_words;
 }
 
-/* The rows of the destinations, which are the first ones of the sources. */
+/* The rows of the destinations, which are the first rows of the sources. */
 static struct gr_operand own_rows(const struct gr_activations *a, struct gr_operand x)
 {
     x.rows = a->block->n_dst;
@@ -51,7 +51,8 @@ done:
     return rc;
 }
 
-/* Backward where the input was aggregated first. The sum writes dx, so the part of the vertex itself is added after. */
+/* Backward if the input was aggregated first. The sum writes dx, so the part of the vertex itself is added
+ * afterwards. */
 static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, const float *g, float *dx,
                                  graft_error *error)
 {
@@ -72,7 +73,7 @@ done:
     return rc;
 }
 
-/* The part of the vertex itself, where it comes first: all other rows of dx are zero. */
+/* The part of the vertex itself, if it is computed first: all other rows of dx are zero. */
 static int32_t own_gradient(struct gr_run *run, struct gr_activations *a, const float *g, float *dx,
                             struct gr_epilogue *epilogue, graft_error *error)
 {
@@ -85,7 +86,8 @@ done:
     return rc;
 }
 
-/* Backward where the input was transformed first. g is overwritten, so the part of the vertex itself comes before. */
+/* Backward if the input was transformed first. g is overwritten, so the part of the vertex itself is computed
+ * before. */
 static int32_t conv_backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
                                          float *dx, graft_error *error)
 {

@@ -1,7 +1,7 @@
-/* Extrema over neighbours: max pooling of Hamilton et al. 2017 (section 3.3), without a layer of its own before it, or
- * the same with minima. A gradient goes to the neighbour with the extremum. In a tie this is the first one of the row:
- * over ranks, local columns precede halo columns. Ranks exchange halo rows forward, and send their gradients back to
- * the owners.
+/* Extrema over neighbours: max pooling of Hamilton et al. 2017 (section 3.3), without its separate layer before the
+ * pooling, or the same with minima. A gradient goes to the neighbour with the extremum; in a tie, to the first in the
+ * row: over ranks, local columns precede halo columns. Ranks exchange halo rows forward, and send their gradients back
+ * to the owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/limits.h"
@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* Over ranks: rows of the halo behind own ones in the scratch memory. Forward they are filled, backward added to own
- * rows of the ranks that have them. */
+/* Over ranks: rows of the halo, which follow own rows in the scratch memory. Forward their owners fill them; backward
+ * they are added to the rows of their owners. */
 static int32_t exchange_halo(struct gr_run *run, const struct gr_activations *a, const struct gr_block *block,
                              enum gr_direction direction, int is_constant, graft_error *error)
 {
@@ -26,7 +26,7 @@ done:
     return rc;
 }
 
-/* Where ranks share columns. */
+/* For ranks that share columns. */
 static int32_t extrema_of_slices(struct gr_run *run, const struct gr_activations *a, const struct gr_block *block,
                                  struct gr_operand x, graft_error *error)
 {
@@ -38,7 +38,7 @@ static int32_t extrema_of_slices(struct gr_run *run, const struct gr_activations
     return run->strategy->ops->extrema(run->strategy, run, &sum, error);
 }
 
-/* As for sums, those of features that do not change are of all rows, and are kept. */
+/* As with sums, extrema of constant features are computed for all rows, and kept. */
 int32_t gr_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
     const int              constant = a->index == 0 && run->input.is_constant;
@@ -73,7 +73,7 @@ struct scatter {
     float                   *dx, *halo; /* halo: of vertex n_src and on at row n_src */
 };
 
-/* Columns begin to end - 1 of all rows: each element has one thread, and its terms one order. */
+/* Columns begin to end - 1 of all rows: one thread sums each element, in a fixed order of terms. */
 static void scatter_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct scatter    *s = arg;

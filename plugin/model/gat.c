@@ -148,8 +148,8 @@ static void over_edges(const struct pass *pass, const struct gr_edge_some *some,
                           (void *)(uintptr_t)pass);
 }
 
-/* Over ranks, what rows of others are needed for, or what others need, stands apart from the rest, which is done while
- * messages travel. Without ranks, the rest is all there is. */
+/* Over ranks, edges whose results depend on rows of other ranks, or are needed by other ranks, are separate from the
+ * other edges, which are computed while messages travel. Without ranks, there are only other edges. */
 static struct gr_edge_some rows_with(const struct gr_activations *a, enum gr_row_kind kind)
 {
     return (struct gr_edge_some){ .kind = a->block->kind, .bits = (uint8_t)kind };
@@ -168,7 +168,7 @@ static void score_vertices(void *arg, int64_t chunk, int64_t begin, int64_t end)
     pass->loops->vertex_scores(&pass->gat, pass->first + begin, pass->first + end);
 }
 
-/* What the rows of neighbours are multiplied by: alpha, in a step after its dropout. */
+/* The factors of the rows of neighbours: alpha, in a step after its dropout. */
 static graft_dense factors_of(const struct gr_run *run, const struct gr_activations *a)
 {
     const float *const factor = drops_attention(run) ? a->attention.dropped : a->attention.alpha;
@@ -176,7 +176,7 @@ static graft_dense factors_of(const struct gr_run *run, const struct gr_activati
     return dense(factor, gat_edges(a), gr_run_config(run)->heads);
 }
 
-/* From one wide row for each vertex to one as wide as a head. */
+/* Average the heads of the wide row of each vertex to a row as wide as one head. */
 static void average_heads(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass *pass = arg;
@@ -193,7 +193,7 @@ static void average_heads_backward(void *arg, int64_t chunk, int64_t begin, int6
     pass->loops->average_gradients(&pass->gat, pass->from, pass->to, begin, end);
 }
 
-/* End a phase that gathers so many rows of all heads for each edge, beside its alphas or scores. */
+/* End a phase that gathers this number of rows of all heads for each edge, beside its alphas or scores. */
 static void end_attention(struct gr_run *run, const struct gr_activations *a, double begin, int gathered, double flops)
 {
     const double heads = (double)gr_run_config(run)->heads, wide = (double)a->layer->wide;
@@ -217,7 +217,7 @@ static void make_edge_factor(const struct pass *pass)
     }
 }
 
-/* From scores of vertices to alpha, for some rows while these are in the caches. */
+/* Compute alpha from the scores of vertices, for some rows while they are in the caches. */
 static void attend_rows(void *arg, int64_t row, int64_t row_end)
 {
     const struct pass            *pass = arg;
@@ -229,7 +229,7 @@ static void attend_rows(void *arg, int64_t row, int64_t row_end)
     if (drops_attention(pass->run)) pass->loops->drop(&pass->gat, row, row_end);
 }
 
-/* From the gradient by what rows of neighbours are multiplied by to that by the scores before LeakyReLU. */
+/* From the gradient by the factors of the rows of neighbours to the gradient by the scores before LeakyReLU. */
 static void attend_rows_backward(void *arg, int64_t row, int64_t row_end)
 {
     const struct pass            *pass = arg;
@@ -243,7 +243,7 @@ static void attend_rows_backward(void *arg, int64_t row, int64_t row_end)
     pass->loops->entry_gradients(&pass->gat, row, row_end);
 }
 
-/* What gat_begin() left undone, which needs Z of the halo. Since `local` other work was done. */
+/* Complete gat_begin() for the rows that need Z of the halo. `local`: when the work without other ranks began. */
 static int32_t attend_to_halo(struct gr_run *run, struct gr_activations *a, double local, graft_error *error)
 {
     const struct pass         pass = pass_of(run, a, NULL, NULL, a->block->n_src);
@@ -291,7 +291,7 @@ static int32_t project(struct gr_run *run, struct gr_activations *a, struct gr_o
     return gr_product_rows(run, x, a->layer->neigh, 0, &rows, error);
 }
 
-/* From run->scratch, the gradient of Z, to that of H W; and the gradient of the bias. */
+/* From run->scratch, the gradient of Z, to the gradients of H W and of the bias. */
 static void project_backward(struct gr_run *run, const struct gr_activations *a)
 {
     struct gr_rows_backward pass;
@@ -356,8 +356,8 @@ done:
     return rc;
 }
 
-/* From the gradients by the scores of vertices, which are 0 as a target for those of other ranks, to those by Z, to
- * which they are added. */
+/* Add the gradients through the scores of vertices to the gradient by Z. Vertices of other ranks have gradient 0 by the
+ * score as a target. */
 static void add_score_gradients(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass *pass = arg;
@@ -366,7 +366,7 @@ static void add_score_gradients(void *arg, int64_t chunk, int64_t begin, int64_t
     pass->loops->add_score_gradients(&pass->gat, pass->to, pass->first + begin, pass->first + end);
 }
 
-/* From the same to those by the vectors, of which the sums over a chunk of vertices go to run->partial. */
+/* From the same gradients to the gradients by the vectors, summed over a chunk of vertices into run->partial. */
 static void sum_vector_gradients(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass *pass = arg;
@@ -374,7 +374,7 @@ static void sum_vector_gradients(void *arg, int64_t chunk, int64_t begin, int64_
     pass->loops->vector_gradients(&pass->gat, pass->run->partial + chunk * GR_ENDS * pass->wide, begin, end);
 }
 
-/* From g, the gradient of the sums of each head, to those of the scores of some edges before LeakyReLU. */
+/* From g, the gradient of the sums of each head, to the gradients of the scores of some edges before LeakyReLU. */
 static void edge_gradients(const struct pass *pass, const graft_dense *g, struct gr_edge_some some)
 {
     const struct gr_activations *a = pass->a;
@@ -385,7 +385,7 @@ static void edge_gradients(const struct pass *pass, const graft_dense *g, struct
     over_edges(pass, &some, attend_rows_backward);
 }
 
-/* From both to the gradient of Z of n vertices, those of some rows of the transpose. */
+/* From both to the gradient of Z of n vertices, which are some rows of the transpose. */
 static void vertex_gradients(const struct pass *pass, const struct gr_edge_map *map, const graft_dense *g, int64_t n,
                              struct gr_edge_some some)
 {
@@ -403,7 +403,7 @@ static void vertex_gradients(const struct pass *pass, const struct gr_edge_map *
     over_vertices(pass, n, add_score_gradients);
 }
 
-/* The gradient of the scores as a target: sums over the edges of each destination. Other vertices are no target. */
+/* The gradient of the scores as a target: sums over the edges of each destination. Other vertices are not targets. */
 static void target_gradients(const struct pass *pass)
 {
     const struct gr_activations *a = pass->a;
@@ -431,7 +431,7 @@ static void sum_edge_gradients(void *arg, int64_t chunk, int64_t begin, int64_t 
     pass->loops->edge_gradients(&pass->gat, pass->run->partial + chunk * count, begin, end);
 }
 
-/* The gradients of the weights of edges, once those of all scores are there. */
+/* The gradients of the weights of edges, after the gradients of all scores. */
 static void edge_weight_gradients(const struct pass *pass)
 {
     const struct gr_layer *layer = pass->a->layer;
@@ -448,8 +448,8 @@ static void edge_weight_gradients(const struct pass *pass)
     }
 }
 
-/* From g, the gradient of the sums of each head, to that of Z in run->scratch, and of the vectors. Over ranks, the
- * gradients of the halo come first, and are on their way to their owners while the rest is computed. */
+/* From g, the gradient of the sums of each head, to the gradients of Z, in run->scratch, and of the vectors. Over
+ * ranks, the gradients of the halo are computed first, and travel to their owners during the other computation. */
 static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, const graft_dense *g, double begin,
                                   graft_error *error)
 {

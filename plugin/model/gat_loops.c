@@ -19,7 +19,7 @@
 #undef REAL
 #undef EDGE
 
-/* Of LeakyReLU below 0. */
+/* The slope of LeakyReLU below 0. */
 static const float SLOPE = 0.2f;
 
 static void vertex_scores(const struct gr_gat *gat, int64_t begin, int64_t end)
@@ -47,7 +47,7 @@ INLINE float score_of(const struct gr_gat *gat, int64_t e, const float *target, 
     return sum;
 }
 
-/* The scores of the entries of a row; or going backward, the gradients of the sums from those of the scores. */
+/* The scores of the entries of a row; or backward, the gradients of the sums from the gradients of the scores. */
 INLINE void score_row(const struct gr_gat *gat, int64_t row, const int64_t heads, const int is_wide,
                       const int has_edges, const int is_backward)
 {
@@ -70,7 +70,7 @@ INLINE void score_row(const struct gr_gat *gat, int64_t row, const int64_t heads
     }
 }
 
-/* A loop over rows for each number of heads that is a compile-time constant, and for any other. */
+/* A loop over rows for each number of heads that is a compile-time constant, and for any other number. */
 #define ROWS_OF(name, is_backward)                                                                                     \
     INLINE void name##_of(const struct gr_gat *gat, int64_t row, int64_t row_end, const int64_t heads,                 \
                           const int has_edges)                                                                         \
@@ -96,10 +96,10 @@ INLINE void score_row(const struct gr_gat *gat, int64_t row, const int64_t heads
 ROWS_OF(entry_scores, 0)
 ROWS_OF(entry_gradients, 1)
 
-/* Blocks of eight heads: as many as there can be, and as many as are drawn at once. */
+/* Blocks of eight heads: the maximum, and the number drawn at once. */
 enum { HEAD_BLOCKS = 8, BLOCKS_AT_ONCE = 16 };
 
-/* The words of those blocks, which are the draws of up to BLOCKS_AT_ONCE times eight heads. */
+/* The words of the blocks, which are the draws of up to BLOCKS_AT_ONCE times eight heads. */
 static void draw_blocks(uint64_t key, int64_t vertex, const uint64_t *block, int64_t count, uint16_t *draws)
 {
     for (int64_t at = 0; at < count; at += GR_DRAW_GROUP) {

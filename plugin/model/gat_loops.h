@@ -5,7 +5,7 @@
 
 #include "model/run.h"
 
-/** A layer as the loops see it. Vertices are rows of Z, entries are those of csr. */
+/** The arguments of the loops for a layer. Vertices are rows of Z, entries are those of csr. */
 struct gr_gat {
     const struct gr_attention *arrays;
     const graft_csr           *csr;
@@ -19,15 +19,15 @@ struct gr_gat {
 };
 
 struct gr_gat_loops {
-    /** Scores of vertices: products of the part of Z of each head with the vectors of that head. */
+    /** Scores of vertices: products of the part of Z of each head with the vectors of the head. */
     void (*vertex_scores)(const struct gr_gat *gat, int64_t begin, int64_t end);
     /** alpha = LeakyReLU(both scores + edge . edge_factor) for the entries of some rows. */
     void (*entry_scores)(const struct gr_gat *gat, int64_t row, int64_t row_end);
-    /** alpha_gradient, from that by the result of LeakyReLU to that by the sum. */
+    /** alpha_gradient, from the gradient by the result of LeakyReLU to the gradient by the sum. */
     void (*entry_gradients)(const struct gr_gat *gat, int64_t row, int64_t row_end);
-    /** dropped = dropout(alpha): head h of entry (v, u) has the draw number h of this edge. */
+    /** dropped = dropout(alpha): head h of entry (v, u) uses draw number h of this edge. */
     void (*drop)(const struct gr_gat *gat, int64_t row, int64_t row_end);
-    /** alpha_gradient, from that by alpha after dropout to that by alpha. */
+    /** alpha_gradient, from the gradient by alpha after dropout to the gradient by alpha. */
     void (*drop_gradients)(const struct gr_gat *gat, int64_t row, int64_t row_end);
     /** dz += the gradients by both scores of a vertex times the vectors. */
     void (*add_score_gradients)(const struct gr_gat *gat, float *dz, int64_t begin, int64_t end);
@@ -37,7 +37,7 @@ struct gr_gat_loops {
     void (*edge_gradients)(const struct gr_gat *gat, double *sum, int64_t row, int64_t row_end);
     /** to[v] = the mean over heads of from[v]. */
     void (*average)(const struct gr_gat *gat, const float *from, float *to, int64_t begin, int64_t end);
-    /** Of the gradient by the mean, each head has its share. */
+    /** Give each head its share of the gradient by the mean. */
     void (*average_gradients)(const struct gr_gat *gat, const float *from, float *to, int64_t begin, int64_t end);
 };
 

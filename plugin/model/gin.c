@@ -1,5 +1,5 @@
 /* Layers of gin (Xu et al. 2019, eq. 4.1): Z = ReLU(((1+eps) H + A H) W_1 + b_1) W_2 + b_2. The inner brackets are
- * linear in H, so that H W_1 may take the place of H there.
+ * linear in H, so H W_1 may replace H there.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "model/run.h"
@@ -75,7 +75,7 @@ static int32_t gin_forward(struct gr_run *run, struct gr_activations *a, struct 
                            error);
 }
 
-/* to[n_src x width] = (1+eps) g + A^T g, for g of n_dst rows, with that epilogue or NULL. */
+/* to[n_src x width] = (1+eps) g + A^T g, for g of n_dst rows, with the epilogue, which may be NULL. */
 static int32_t scatter_gradient(struct gr_run *run, const struct gr_activations *a, const float *g, int64_t width,
                                 float *to, struct gr_epilogue *epilogue, graft_error *error)
 {
@@ -87,7 +87,7 @@ static int32_t scatter_gradient(struct gr_run *run, const struct gr_activations 
     return gr_aggregate(run, &sum, error);
 }
 
-/* From run->scratch, the gradient of a->inner before its bias. What g held is no longer needed. */
+/* From run->scratch, the gradient of a->inner before its bias. The contents of g are no longer needed. */
 static int32_t gin_backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
                                         float *dx, graft_error *error)
 {

@@ -1,5 +1,5 @@
 /* Jumping knowledge (Xu et al. 2018): the last layer with weights reads J, the outputs of all hidden layers side by
- * side, or for each element the largest of them. J has the rows that this layer reads, which every hidden layer makes.
+ * side, or their maximum in each element. J has the rows that this layer reads, which every hidden layer makes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
@@ -27,7 +27,7 @@ static const float *output_row(const struct jump *jump, int32_t l, int64_t row)
     return a->output + row * a->layer->out;
 }
 
-/* Of equal elements the first one is taken; a NaN stays, so that it shows in the loss. */
+/* Of equal elements the first is taken; a NaN stays, so that it appears in the loss. */
 static void join_largest(const struct jump *jump, int64_t row, int64_t width, float *to)
 {
     memcpy(to, output_row(jump, 0, row), (uint64_t)width * sizeof *to);
@@ -77,7 +77,7 @@ void gr_jumping_join(struct gr_run *run)
     over_rows(run, &jump, join_rows);
 }
 
-/* Whether element (row, j) of J is that of layer jump->from. */
+/* Whether element (row, j) of J comes from layer jump->from. */
 static int gives_largest(const struct jump *jump, int64_t row, int64_t j, float joined)
 {
     for (int32_t l = 0; l < jump->from; l++)

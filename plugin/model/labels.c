@@ -1,6 +1,6 @@
 /* Labels as input (Shi et al. 2021, UniMP): in each epoch a random share of the training vertices gives its labels to
- * the first layer, and the others are the loss. The input is H_0 = X + L E; L has a row for each vertex, with a 1 for
- * each of its classes, and E a row for each class. What the first layer does first with H_0 is linear in it, so that X
+ * the first layer, and the loss is over the others. The input is H_0 = X + L E; L has a row for each vertex, with a 1
+ * for each of its classes, and E a row for each class. The first operation of the first layer is linear in H_0, so X
  * stays as it is, sparse or aggregated once: (X + L E) W = X W + L (E W), and E W has only as many rows as there are
  * classes.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -63,7 +63,7 @@ static int is_drawn(uint64_t key, int64_t v, double rate)
     return (double)bits[0] < rate * 4294967296.0;
 }
 
-/* The weight of the vertices in the loss, in one order whatever the threads. */
+/* The weight of the vertices in the loss, summed in an order that does not depend on threads. */
 static double weight_in_loss(const struct gr_run *run)
 {
     double weight = 0;
@@ -73,7 +73,7 @@ static double weight_in_loss(const struct gr_run *run)
     return weight;
 }
 
-/* Returns how many are in the loss. */
+/* Returns the number of vertices in the loss. */
 static int64_t choose_labels(struct gr_run *run, int training)
 {
     const struct gr_config *config = gr_run_config(run);
@@ -212,7 +212,7 @@ void gr_labels_fill(struct gr_run *run, int64_t rows, float *x)
     gr_profile_end_alone(&run->profile, "rows", begin);
 }
 
-/* E W, or its gradient, as if it were a parameter of its own. */
+/* E W, or its gradient, as if it were a separate parameter. */
 static struct gr_parameter product_of(const struct gr_run *run, const struct gr_parameter *w)
 {
     return (struct gr_parameter){

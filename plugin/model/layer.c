@@ -1,4 +1,4 @@
-/* All layers, forward and backward: what the kind of model does, and the passes over rows that follow.
+/* All layers, forward and backward: the functions of the kind of model, and the passes over rows that follow.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
@@ -193,8 +193,8 @@ static void drop_input(struct gr_run *run, const struct gr_block *block)
 /* -- aggregation of the input ------------------------------------------------------------------------------------- */
 
 /* Columns that pass through the sparse product with A, forward and backward, in either order; the first layer sends no
- * gradient back to its input. The cheaper order is taken. What is aggregated once costs nothing, and sparse features
- * are in no product with A. Labels have columns of their own if they are aggregated first. */
+ * gradient back to its input. The cheaper order is taken. An input that is aggregated only once costs nothing, and
+ * sparse features never enter a product with A. Labels have separate columns if they are aggregated first. */
 int gr_layer_aggregates_first(const struct gr_run *run, int32_t l)
 {
     const struct gr_layer *layer = &run->model->layers[l];
@@ -270,7 +270,7 @@ int32_t gr_aggregate_scaled(struct gr_run *run, double own, struct gr_sum sum, g
     return gr_aggregate(run, &sum, error);
 }
 
-/* A (X + L E) is A X plus A L times E, so that A X stays as it is; these are A L. */
+/* A (X + L E) is A X plus A L times E, so A X stays as it is. This function computes A L. */
 static int32_t gather_labels(struct gr_run *run, struct gr_activations *a, double own, graft_error *error)
 {
     struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, run->scratch, run->targets.n_classes, 0, a->label_sums);
@@ -316,7 +316,7 @@ struct gr_operand gr_layer_gathered(const struct gr_activations *a)
 
 /* -- forward and backward ----------------------------------------------------------------------------------------- */
 
-/* A step of layer l. The arrays that it shares with other layers hold its values from now on. */
+/* A step of layer l. From now on, arrays shared with other layers hold the values of this layer. */
 static int32_t layer_step(struct gr_run *run, int32_t l, enum gr_step step, struct gr_rows *rows, graft_error *error)
 {
     const struct gr_model_kind *kind = gr_run_config(run)->kind;
@@ -333,13 +333,13 @@ static void enter_layer(struct gr_run *run, int32_t l)
     run->layer = run->profile.layer = l;
 }
 
-/* x of n_dst rows, to another place. */
+/* Copy the n_dst rows of x. */
 static void keep_rows(struct gr_run *run, const struct gr_activations *a, const float *x, float *to)
 {
     gr_layer_scale(run, gr_dense_operand(x, a->layer->out, a->block->n_dst), NULL, 1, to, a->layer->out);
 }
 
-/* The residual connection of layer l (Kipf and Welling 2017, eq. 14). ELU needs H as it was in the backward pass. */
+/* The residual connection of layer l (Kipf and Welling 2017, eq. 14). The backward pass of ELU needs the original H. */
 static void add_input(struct gr_run *run, int32_t l)
 {
     const struct gr_activations *a = &run->layers[l];
@@ -356,7 +356,7 @@ static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
     int32_t                      rc = GRAFT_OK;
 
     enter_layer(run, l);
-    if (batch && gr_is_training(run)) z.h = NULL; /* until all rows of Z are there */
+    if (batch && gr_is_training(run)) z.h = NULL; /* until all rows of Z are computed */
     else if (batch) gr_batch_norm_take_running(a);
     if (gr_config_jumps(gr_run_config(run), l)) gr_jumping_join(run);
     GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
@@ -367,8 +367,8 @@ done:
     return rc;
 }
 
-/* Recompute what layer l had in arrays that later layers have overwritten. H, the bits of what was kept, mean and
- * deviation are still there, so of the pass over rows only what happens to Z is due. */
+/* Recompute the arrays of layer l that later layers have overwritten. H, the bits of kept elements, mean and deviation
+ * still exist, so the pass over rows only recomputes Z. */
 static int32_t layer_recompute(struct gr_run *run, int32_t l, graft_error *error)
 {
     const struct gr_activations *a = &run->layers[l];
@@ -390,7 +390,8 @@ static void enter_pass(struct gr_run *run, int32_t pass)
     enter_layer(run, -1);
 }
 
-/* In one process a step may be cancelled before each of its layers; over ranks the others would wait for this one. */
+/* In one process a step may be cancelled before each of its layers; over ranks, other ranks would wait for this
+ * rank. */
 static int32_t check_step(const struct gr_run *run, graft_error *error)
 {
     if (run->pass == GRAFT_PASS_EVALUATION || run->strategy->ops->agree != NULL) return GRAFT_OK;
@@ -448,14 +449,14 @@ static int is_joined(const struct gr_run *run, int32_t l)
     return config->jumping != GR_JUMPING_NONE && l > 0 && l < config->n_weighted;
 }
 
-/* Whether the products of layer l write all of the gradient of the layer below, which needs no copy of it. */
+/* Whether the products of layer l write all of the gradient of the layer below, so that it needs no copy. */
 static int ends_gradient(const struct gr_run *run, int32_t l)
 {
     if (l == 0 || is_joined(run, l)) return 0;
     return !run->layers[l].layer->adds_input && !run->layers[l - 1].layer->adds_input;
 }
 
-/* Add to dx, the gradient of the input of layer l, what reaches it past the products of the layer. */
+/* Add to dx, the gradient of the input of layer l, the gradients that bypass the products of the layer. */
 static void add_other_gradients(struct gr_run *run, int32_t l, float *dx)
 {
     const struct gr_activations *a = &run->layers[l];
@@ -488,7 +489,8 @@ int32_t gr_run_backward(struct gr_run *run, graft_error *error)
         if (gr_has_batch_norm(run, a->layer)) GR_TRY(gr_batch_norm_backward(run, &pass, error));
         if (l > 0) has_pass = begin_rows_backward(run, l - 1, dx, &pass);
         below.bits = pass.rows.bits;
-        /* What the layer below recomputes would overwrite arrays of this layer, and its pass needs it. */
+        /* With recompute, the layer below must first recompute arrays for its pass, which would overwrite arrays of
+         * this layer. */
         run->below = has_pass && ends_gradient(run, l) && !config->recompute ? &below : NULL;
         GR_TRY(
             config->kind->backward(run, a, input_of(run, l), g, gr_config_jumps(config, l) ? run->jumped : to, error));

@@ -42,7 +42,8 @@ static double softmax_loss(const float *x, int64_t n, int64_t label, float facto
     return (double)logf(sum) + (double)(highest - x[label]);
 }
 
-/* What class j has of the target of a vertex of class `label`: its weight times 1 - e there and e/n everywhere. */
+/* The share of class j in the target of a vertex of class `label`: e/n for every class, plus 1 - e for `label`, times
+ * the weight of class j. */
 static double target_share(const struct gr_run *run, int64_t label, int64_t j)
 {
     const double e = gr_run_config(run)->label_smoothing, *weight = run->targets.class_weight;
@@ -73,7 +74,7 @@ static double shared_softmax_loss(const struct gr_run *run, const float *x, int6
     return loss;
 }
 
-/* Sum over classes of -log sigmoid(x) for those of the vertex, -log sigmoid(-x) for the others. */
+/* Sum over classes of -log sigmoid(x) for the classes of the vertex, -log sigmoid(-x) for the others. */
 static double sigmoid_loss(const struct gr_targets *t, const float *x, int64_t v, float factor, float *gradient)
 {
     double loss = 0;
@@ -202,8 +203,8 @@ double gr_loss_gradient(const struct gr_run *run, int64_t rows, const float *log
     return weight > 0 ? loss / weight : 0;
 }
 
-/* What is counted for each split: weights of vertices, loss, and right ones of all; or, with several classes at once,
- * true positives and half of all positives and predictions, whose ratio is F1. */
+/* The counts of each split: weights of vertices, loss, and correct and all predictions; or, with several classes per
+ * vertex, true positives and half of the sum of positives and predictions, whose ratio is F1. */
 enum { WEIGHT, LOSS, RIGHT, OF_ALL, COUNTS };
 
 static void measure_vertex(const struct gr_run *run, const float *x, int64_t v, double *counts)

@@ -1,5 +1,5 @@
-/* What a model is: its configuration, its weights by name and the state of its optimiser. It knows no graph and no
- * ranks; run.h brings it together with those.
+/* What a model is: its configuration, its weights by name and the state of its optimiser. It knows neither graph nor
+ * ranks; run.h combines it with both.
  *
  * config.c     the options of a model and of its training      kind.c     the table of kinds
  * parameter.c  weights by name, their first values             optimizer.c
@@ -27,7 +27,7 @@ enum gr_normalization { GR_NORMALIZE_NONE, GR_NORMALIZE_MEAN, GR_NORMALIZE_SYMME
 
 struct gr_config {
     const struct gr_model_kind *kind;
-    enum gr_normalization       normalization; /* that of the kind, unless option aggregator has another one */
+    enum gr_normalization       normalization; /* of the kind, unless option aggregator sets another */
     graft_semiring              extremum;      /* aggregator=max|min: the semiring of its products; 0: the model sums */
     int32_t                     n_layers;
     int32_t                     n_weighted;   /* the first layers, which have weights; the others only propagate */
@@ -36,7 +36,7 @@ struct gr_config {
     int64_t      heads;
     int64_t      edge_features;   /* of each edge, in the scores of attention; 0: none */
     int          attends_to_relu; /* option attention_input=relu */
-    int          edge_array;      /* they are an array of the data set; else the value of the edge */
+    int          edge_array;      /* they are an array of the data set; else the edge value */
     enum gr_loss loss;            /* not GR_LOSS_AUTO */
     double       dropout, input_dropout, attention_dropout, label_rate, gin_eps, teleport, huber_delta;
     double       label_smoothing;              /* of the softmax loss */
@@ -53,15 +53,15 @@ struct gr_config {
     enum gr_order         order;
 };
 
-/** First values: 0, 1, or uniform within a bound that follows Glorot's rule or the inputs of the layer (the fan-in). A
- *  bias with the rule of the fan-in follows a weight that has as many inputs. */
+/** First values: 0, 1, or uniform within a bound by Glorot's rule or by the number of inputs of the layer (the fan-in).
+ *  A bias with the rule of the fan-in follows a weight with the same number of inputs. */
 enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN_IN };
 
-/** What a parameter is: trained, or a running statistic of BatchNorm. */
+/** Parameters are trained, or running statistics of BatchNorm. */
 enum gr_statistic { GR_TRAINED, GR_RUNNING_MEAN, GR_RUNNING_VARIANCE };
 
-/** One array of numbers: [rows x cols], rows 1 for vectors. Of a running statistic `gradient` has that of the step, and
- *  the optimiser moves the value a tenth of the way to it; it has no moments. */
+/** One array of numbers: [rows x cols], rows 1 for vectors. For a running statistic, `gradient` has the statistic of
+ *  the step, and the optimiser moves the value a tenth of the way to it; there are no moments. */
 struct gr_parameter {
     char                name[GR_STATE_COPIES][64]; /* in the state: of the value, the best value, the two moments */
     int32_t             n_dims;
@@ -71,15 +71,15 @@ struct gr_parameter {
     int64_t             rows, cols;
     int64_t             inputs; /* rows of this matrix, or of the one that this vector follows */
     float              *value, *gradient, *best, *m, *v;
-    float              *previous[3]; /* value, m and v before the last step; NULL where there are none */
+    float              *previous[3]; /* value, m and v before the last step; NULL if not kept */
 };
 
-/** The weights of one layer; NULL where its kind has none. */
+/** The weights of one layer; NULL if its kind does not use them. */
 struct gr_layer {
     int64_t              in, out;
-    int64_t              wide;         /* columns of H W: those of all heads of gat, else out */
+    int64_t              wide;         /* columns of H W: of all heads of gat, else out */
     int                  hidden;       /* norm, activation and dropout follow */
-    int                  adds_input;   /* and then, with option residual, the sum with the input of the layer */
+    int                  adds_input;   /* then, with option residual, the layer's input is added */
     struct gr_parameter *self, *neigh; /* factors of the vertex itself and of its neighbours */
     struct gr_parameter *bias, *inner_bias, *outer, *gain, *shift, *source, *target;
     struct gr_parameter *edge_weight, *edge_attention; /* with config.edge_features */
@@ -89,11 +89,11 @@ struct gr_layer {
 struct gr_model {
     struct gr_config     config;
     struct gr_layer      layers[GR_LAYERS_MAX];
-    struct gr_parameter *parameters; /* those that are trained, and then running statistics */
+    struct gr_parameter *parameters; /* trained parameters, then running statistics */
     int32_t              n_parameters, n_trained;
     struct gr_parameter *label_embedding; /* [classes x features] of option label_rate, or NULL */
-    float               *gradients;       /* those of all parameters, one after the other */
-    int64_t              n_weights;       /* elements of those that are trained */
+    float               *gradients;       /* of all parameters, one after the other */
+    int64_t              n_weights;       /* elements of trained parameters */
 };
 
 /** A weight matrix or vector of a layer. Rows and columns are 'i'n, 'o'ut or 1; also 'w'ide, 'h'eads, 'd', the
@@ -119,25 +119,26 @@ struct gr_model_kind {
     const struct gr_parameter_shape *shapes; /* of a layer, in the order of the state; the last has no name */
     enum gr_normalization            normalization;
     int                              gathers; /* 0: edges are not used */
-    int attends;    /* edges have weights of their own, so every vertex sees single rows of its neighbours, not sums */
-    int self_loops; /* option self_loops=auto adds them */
-    int propagates; /* option propagation adds so many layers without weights, which alone gather from neighbours */
-    int own_rows;   /* rows of the destinations alone are an operand too, beside the rows of all sources */
+    int attends;       /* layers compute edge weights, so a vertex needs the rows of its neighbours, not their sum */
+    int self_loops;    /* option self_loops=auto adds them */
+    int propagates;    /* option propagation adds layers without weights; only they gather from neighbours */
+    int own_rows;      /* the rows of the destinations are an operand too, beside the rows of all sources */
     int wide_gradient; /* the gradient of a layer's output needs space for as many rows as the layer's input has */
-    int gathers_late;  /* what transforms first gathers in GR_STEP_Z; else all gathers are in GR_STEP_BEGIN */
+    int gathers_late;  /* a layer that transforms first gathers in GR_STEP_Z; else all gathers are in GR_STEP_BEGIN */
 
-    /** Count the elements of the activations that are not common to all kinds. */
+    /** Count the elements of the activations that only this kind has. */
     void (*count)(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity);
-    /** Float elements of what all layers of this kind share, and make it. NULL: nothing. */
+    /** Float elements of the arrays that all layers of this kind share, and the allocation. NULL: none. */
     int64_t (*shared_count)(const struct gr_run *run, const struct gr_capacity *capacity);
     int32_t (*share)(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
                      graft_error *error);
     /** GR_STEP_BEGIN: from x to what the backward pass needs beside x and Z. */
     int32_t (*begin)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
-    /** GR_STEP_Z: from x and that to a->z, and through the pass over rows that follows. */
+    /** GR_STEP_Z: from x and the result of begin() to a->z, and through the pass over rows that follows. */
     int32_t (*forward)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
                        graft_error *error);
-    /** From g, the gradient of Z, which may be overwritten, to those of the weights and, unless NULL, to dx of x. */
+    /** From g, the gradient of Z, which may be overwritten, to the gradients of the weights and, unless NULL, to dx of
+     *  x. */
     int32_t (*backward)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
                         graft_error *error);
 };
@@ -146,22 +147,22 @@ struct gr_model_kind {
 GR_KIND_MAP(GR_KIND_ROW)
 #undef GR_KIND_ROW
 
-/** The kind of that name, which option "model" has checked. */
+/** The kind that option "model" selects. */
 const struct gr_model_kind *gr_model_kind(enum gr_kind kind);
 
 int32_t gr_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
                        graft_error *error);
 
-/** What may change between epochs, as the options are now. */
+/** The present values of options that may change between epochs. */
 struct gr_live_config gr_live_config_of(const struct gr_options *options);
 
-/** The value of option aggregator that asks for it. */
+/** Its value of option aggregator. */
 static inline const char *gr_extremum_word(graft_semiring extremum)
 {
     return extremum == GRAFT_MIN_SECOND ? "min" : "max";
 }
 
-/** Whether the model learns float targets, and no classes. */
+/** Whether the model learns float targets instead of classes. */
 static inline int gr_is_regression(const struct gr_config *config)
 {
     return config->loss >= GR_LOSS_MSE;
@@ -170,7 +171,8 @@ static inline int gr_is_regression(const struct gr_config *config)
 /** The word of option "loss". */
 const char *gr_loss_name(enum gr_loss loss);
 
-/** Columns of what the weights of layer l give: of all heads of gat, which the last layer averages; else its output. */
+/** Columns of the product with the weights of layer l: of all heads of gat, which the last layer averages; else of the
+ *  output. */
 int64_t gr_config_wide(const struct gr_config *config, int32_t l);
 
 /** Columns of the input of layer l: width[l], unless the layer reads all hidden layers side by side. */
@@ -185,17 +187,18 @@ static inline int gr_config_jumps(const struct gr_config *config, int32_t l)
 /** Names and shapes of all parameters, and the weights of each layer, without values. Plans their bytes. */
 int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graft_error *error);
 
-/** Make arrays of all parameters, of zeros: the values alone, or all that a trainer's state has. */
+/** Allocate arrays of zeros for all parameters: only the values, or all copies in a trainer's state. */
 int32_t gr_model_allocate(struct gr_model *model, struct gr_budget *budget, int32_t copies, graft_error *error);
 
 /** Make all arrays for training, with the first values. */
 int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_error *error);
 
-/** The learning rate of the step after so many completed epochs. Cosine: Loshchilov and Hutter 2017, eq. 5, without
- *  restarts. */
+/** The learning rate of the step after this number of completed epochs. Cosine: Loshchilov and Hutter 2017, eq. 5,
+ *  without restarts. */
 double gr_learning_rate(const struct gr_live_config *config, int64_t epoch);
 
-/** Scale the gradients of all weights, as one vector, to this length if it is longer. \return Its length before. */
+/** Scale the gradients of all weights, as one vector, to length `longest` if it is longer. \return The length
+ *  before. */
 double gr_gradient_clip(struct gr_model *model, double longest);
 /** Change all weights by their gradients. \param[in] step  1 for the first. */
 void   gr_optimizer_step(struct gr_model *model, int64_t step, double learning_rate);

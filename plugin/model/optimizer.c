@@ -1,6 +1,6 @@
 /* Adam (Kingma and Ba 2015, algorithm 1, with beta 0.9 and 0.999, eps 1e-8) and SGD with momentum. The L2 penalty is
- * added to the gradient, as in the models that are compared with. Before that the gradient may be clipped (Pascanu et
- * al. 2013, algorithm 1).
+ * added to the gradient, as in PyTorch's Adam and SGD. The gradient may be clipped before (Pascanu et al. 2013,
+ * algorithm 1).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "model/model.h"
@@ -35,13 +35,13 @@ static void sgd_step(struct gr_parameter *p, float rate, float decay, float mome
     }
 }
 
-/* Running statistics follow those of the step, with PyTorch's momentum of 0.1. */
+/* Running statistics follow the statistics of the step, with PyTorch's momentum of 0.1. */
 static void running_step(struct gr_parameter *p)
 {
     for (int64_t i = 0; i < p->rows * p->cols; i++) p->previous[VALUE][i] = 0.9f * p->value[i] + 0.1f * p->gradient[i];
 }
 
-/* The sum has one order, so its bits do not depend on threads. Squares of floats cannot overflow in double. */
+/* The order of the sum is fixed, so its bits do not depend on threads. Squares of floats cannot overflow in double. */
 double gr_gradient_clip(struct gr_model *model, double longest)
 {
     double squares = 0, length;

@@ -89,7 +89,7 @@ static void describe_layer(struct gr_model *model, int32_t l)
         add_parameter(model, l, s);
 }
 
-/* Statistics that BatchNorm keeps for evaluations, behind all that is trained. */
+/* Statistics that BatchNorm keeps for evaluations; they follow all trained parameters. */
 static void add_running(struct gr_model *model, int32_t l)
 {
     if (model->config.norm != GR_NORM_BATCH || !model->layers[l].hidden) return;
@@ -100,7 +100,7 @@ static void add_running(struct gr_model *model, int32_t l)
     }
 }
 
-/* The embedding of labels is the last one that is trained, so that the others keep their places, and first values. */
+/* The embedding of labels is the last trained parameter, so that the others keep their places and first values. */
 static void add_embedding(struct gr_model *model)
 {
     struct gr_parameter *p = &model->parameters[model->n_parameters++];
@@ -129,8 +129,9 @@ done:
     return rc;
 }
 
-/* Uniform first values lie within +-b. The rule of fan-in is that of PyTorch's Linear, 1/sqrt(inputs), for weights and
- * biases: He et al. 2015, section 2.2, for a slope of sqrt(5). tests/bench/learning.py measures the first epochs. */
+/* Uniform first values lie within +-b. The rule of fan-in is the rule of PyTorch's Linear, 1/sqrt(inputs), for weights
+ * and biases: He et al. 2015, section 2.2, for a slope of sqrt(5). tests/bench/learning.py measures the first
+ * epochs. */
 static double first_bound(const struct gr_parameter *p)
 {
     if (p->first == GR_FIRST_FAN_IN) return 1 / sqrt((double)p->inputs);
@@ -173,7 +174,7 @@ int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graf
         count += elements;
         if (i < model->n_trained) moments += 2 * elements;
     }
-    /* Best and previous values, and moments with previous ones. */
+    /* Best and previous values, and present and previous moments. */
     gr_budget_plan(budget, GR_USE_WEIGHTS, 2 * sizeof(float) * count);
     gr_budget_plan(budget, GR_USE_OPTIMISER, sizeof(float) * (2 * count + 2 * moments));
 done:

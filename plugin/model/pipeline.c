@@ -11,7 +11,7 @@
 
 /* -- one task ----------------------------------------------------------------------------------------------------- */
 
-/* The epilogue of a block, of which the kernel or the dense module counts the rows from 0. */
+/* The epilogue of a block, whose rows the kernel or the dense module counts from 0. */
 struct shifted {
     const struct gr_epilogue *epilogue;
     int64_t                   begin;
@@ -141,7 +141,7 @@ static int is_ready(const struct gr_run *run, const struct gr_work_task *t)
     return waits == 0;
 }
 
-/* The first task that is ready: of the own kind, then of the other kind, then one that nothing waits for. */
+/* The first task that is ready: of the own kind, then of the other kind, then one for which no task waits. */
 static struct gr_work_task *find_task(const struct gr_run *run, enum gr_worker own)
 {
     struct gr_workers   *w = run->workers;
@@ -181,7 +181,7 @@ static void finish_task(struct gr_workers *w, struct gr_work_task *t, int32_t rc
     unlock(w);
 }
 
-/* Between tasks messages move, and in one process a step may be cancelled. */
+/* Between tasks, let messages move, and in one process check whether the step was cancelled. */
 static void look_around(struct gr_run *run)
 {
     const int   is_alone = run->strategy->ops->agree == NULL;
@@ -247,7 +247,7 @@ static void work_as(struct gr_run *run, enum gr_worker own, int is_host, double 
     times[GR_TIME_WAITED] = waited;
 }
 
-/* The tasks that are left, for which no other one waits: each by all threads. */
+/* Run the remaining tasks, for which no other task waits: each with all threads. */
 static void run_fillers(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;

@@ -1,4 +1,4 @@
-/* The products that layers are made of, each forward, and backward by one operand and the other.
+/* The products of layers, each forward, and backward by both operands.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
@@ -64,7 +64,7 @@ static int32_t gemm(struct gr_run *run, const graft_gemm *shape, struct gr_epilo
     return rc;
 }
 
-/* The part of sparse features that has as many rows as the operand. */
+/* The part of sparse features with the same number of rows as the operand. */
 static const struct gr_sparse_part *sparse_part_of(struct gr_operand x)
 {
     GR_ASSERT(x.rows <= x.sparse->rows);
@@ -79,7 +79,7 @@ static void sparse_rows_done(void *epilogue, int32_t thread, int64_t begin, int6
     e->some(e->arg, begin, end);
 }
 
-/* Do the product; `args` has what is special to it. */
+/* Compute the product; `args` has its special arguments. */
 static int32_t run_mxm(struct gr_run *run, const struct gr_sparse_product *p, graft_mxm_args args, graft_error *error)
 {
     const graft_csr  *csr = &p->a->csr;
@@ -194,7 +194,7 @@ int32_t gr_product_rows(struct gr_run *run, struct gr_operand x, const struct gr
     return product(run, x, w, beta, rows->z, &epilogue, error);
 }
 
-/* By x alone, without its labels. */
+/* By x only, without its labels. */
 static int32_t weight_gradient(struct gr_run *run, struct gr_operand x, const float *g, float beta,
                                struct gr_parameter *w, graft_error *error)
 {

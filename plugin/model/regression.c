@@ -1,5 +1,5 @@
-/* Losses of float targets and their gradients, RMSE and R^2. Where a target is not known there is no loss, and nothing
- * is measured. Sums are taken over chunks of rows, then over the chunks in order, then over the ranks.
+/* Losses of float targets and their gradients, RMSE and R^2. An unknown target has no loss, and is not measured. Sums
+ * are taken over chunks of rows, then over the chunks in order, then over the ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
@@ -10,7 +10,8 @@
 
 enum { SPLITS = GR_PARTIALS };
 
-/* Of an output that is too large by d; *slope becomes the derivative by d. Huber is as in PyTorch's HuberLoss. */
+/* The loss of an output that is too large by d; *slope becomes the derivative by d. Huber is as in PyTorch's
+ * HuberLoss. */
 static double element_loss(const struct gr_config *config, double d, double *slope)
 {
     const double size = fabs(d), delta = config->huber_delta;
@@ -41,11 +42,11 @@ double gr_regression_loss(const struct gr_run *run, const float *x, int64_t v, f
 }
 
 /* Sums over the known targets of a split. A first pass over all rows counts and adds up the targets of each column; a
- * second one knows their means, so that no digits cancel. */
+ * second pass uses their means, so that no digits cancel. */
 struct sums {
     int64_t columns;
     double *loss;     /* [SPLITS] */
-    double *error;    /* [SPLITS x columns] squares of y - x; in the first pass, how many targets are known */
+    double *error;    /* [SPLITS x columns] squares of y - x; in the first pass, the number of known targets */
     double *variance; /* [SPLITS x columns] squares of y - mean; in the first pass, sum of y */
 };
 
@@ -126,8 +127,8 @@ static int32_t sum_pass(struct gr_run *run, struct pass *pass, double *total, gr
     return gr_strategy_sum(run->strategy, total, count, error);
 }
 
-/* The mean over columns of 1 - error / variance. A column whose targets are all the same has none. Rounding of the mean
- * leaves a variance there, but one that is smaller than two floats that differ make it. */
+/* The mean over columns of 1 - error / variance. A column of equal targets has none. There, rounding of the mean leaves
+ * a variance, but a smaller one than two different floats would cause. */
 static double r_squared(const struct sums *sums, const double *mean, int split)
 {
     double sum = 0;
@@ -161,7 +162,7 @@ static void write_metrics(const struct sums *sums, const double *mean, const dou
     }
 }
 
-/* Totals and means lie behind the sums of the chunks. */
+/* Totals and means follow the sums of the chunks. */
 int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_metrics *metrics, int *is_finite,
                               graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* Sparse features that stay sparse: dropout of their values, and those of their transpose.
+/* Sparse features that stay sparse: dropout of their values, and the values of their transpose.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dropout.h"
@@ -23,8 +23,8 @@ struct drop {
     uint32_t             threshold;
 };
 
-/* As gr_rows_dropout(), at the entries alone. Those of eight columns have their draws in one block, so where columns
- * come in order a block is made once. */
+/* As gr_rows_dropout(), only for the entries. The draws of eight columns are in one block, so with ascending columns a
+ * block is made once. */
 static void drop_rows(void *arg, int64_t row, int64_t row_end)
 {
     const struct drop      *drop = arg;

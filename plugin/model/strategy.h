@@ -1,5 +1,5 @@
-/* A strategy: how the vertices and features of a model are spread over processes. Layers and trainer call it, and know
- * nothing else of ranks. All functions are collective: each rank calls them in the same order.
+/* A strategy: how the vertices and features of a model are spread over processes. Layers and trainer call it, and
+ * access ranks only through it. All functions are collective: each rank calls them in the same order.
  *
  * Strategies live in parallel/; each begins with a struct gr_strategy.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -12,22 +12,22 @@
 struct gr_run;
 struct gr_strategy;
 
-/** What is done with the rows of a product: block by block, by the thread that completes them and while they are in
- *  cache; or to all of them after it. */
+/** An operation on the rows of a product: block by block, by the thread that completes them, while they are in cache;
+ *  or on all rows after the product. */
 struct gr_epilogue {
     void (*some)(void *arg, int64_t begin, int64_t end);
-    void (*all)(struct gr_run *run, void *arg); /* NULL: the caller does what is not done */
+    void (*all)(struct gr_run *run, void *arg); /* NULL: the caller does it unless is_done */
     void          *arg;
     const uint8_t *bits;    /* [rows x ceil(width / 8)] elements whose bit is 0 may be made 0; NULL: all count */
-    int            is_done; /* set by a product that has called some() for all of its rows */
+    int            is_done; /* set by a product that has called some() for all its rows */
 };
 
-/** What a sum over neighbours is of: the rows of the layer in this pass; labels that are input beside features; or
+/** The operand of a sum over neighbours: the rows of the layer in this pass; labels that are input beside features; or
  *  constant features, whose sum is computed once, exactly, and cached until update(). */
 enum gr_sum_kind { GR_SUM_ROWS, GR_SUM_LABELS, GR_SUM_CONSTANT };
 
 /** out[n_dst x width] = diag(scale) A x (forward), or out[n_src x width] = diag(scale) A^T x (backward); added to out
- *  if `add`. x has as many rows as the other side of the block, and `stride` elements from row to row. */
+ *  if `add`. x has the rows of the other side of the block, and `stride` elements from row to row. */
 struct gr_sum {
     const struct gr_block *block;
     enum gr_direction      direction;
@@ -38,7 +38,7 @@ struct gr_sum {
     int64_t                stride, width;
     int                    add;
     float                 *out;
-    struct gr_epilogue    *epilogue; /* of out, which the strategy may do; NULL: none */
+    struct gr_epilogue    *epilogue; /* of out, which the strategy may execute; NULL: none */
 };
 
 /** Rows x[n_seen x width] of a block with a halo. Forward, the rows of the halo are filled from their owners; backward,
@@ -49,22 +49,22 @@ struct gr_boundary {
     float                 *x;
     int64_t                width;
     double                 begin;       /* of the current phase of the profile */
-    int                    is_constant; /* of constant features, as in gr_sum_kind */
+    int                    is_constant; /* rows of constant features, as in gr_sum_kind */
 };
 
-/** Functions may be NULL where the strategy has nothing to do. */
+/** Functions may be NULL if the strategy has nothing to do. */
 struct gr_strategy_ops {
     const char *name;
-    int         records; /* its sums do with products that are recorded for workers (workers.h) before they use them */
+    int         records; /* its sums first execute the products recorded for workers (workers.h) that they need */
 
-    /** Before a step, to decide how its rows are sent. After an error other than ERR_PEER nothing has changed. */
+    /** Before a step, to decide how its rows are sent. After an error other than ERR_PEER nothing is changed. */
     int32_t (*prepare_step)(struct gr_strategy *strategy, struct gr_run *run, graft_error *error);
     /** A step begins; and it ends: *loss becomes the sum over all ranks. */
     void (*begin_step)(struct gr_strategy *strategy, int64_t epoch);
     int32_t (*end_step)(struct gr_strategy *strategy, int64_t epoch, double *loss, graft_error *error);
-    /** Weights or data were replaced, so what is kept of earlier steps is of no use. */
+    /** Weights or data were replaced, so data kept from earlier steps are dropped. */
     void (*forget)(struct gr_strategy *strategy);
-    /** The same after steps whose weights are undone: what was noted of their exchanges is dropped, too. */
+    /** The same after steps whose weights are undone: records of their exchanges are dropped too. */
     void (*undo_steps)(struct gr_strategy *strategy);
 
     /** Begin and end a sum over neighbours. Between them x and out must not be touched. */
@@ -75,12 +75,12 @@ struct gr_strategy_ops {
 
     /** Whether ranks share the columns of sums and extrema, so that none has rows of a halo; NULL: no. */
     int (*shares_columns)(const struct gr_strategy *strategy);
-    /** If so: extrema over neighbours where another sum would be, out[n_dst x width], without scale and epilogue; and
-     *  backward, from the gradient of the extrema, that of the rows that they were taken from. */
+    /** If so: extrema over neighbours instead of a sum, out[n_dst x width], without scale and epilogue; and backward,
+     *  from the gradient of the extrema to the gradient of their rows. */
     int32_t (*extrema)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum, graft_error *error);
 
     /** For attention and extrema: begin and end an exchange of boundary rows. Until the end the caller may use all rows
-     *  but those of the halo. `local` is when work that needs no other rank began, 0: when the rows were sent. */
+     *  except rows of the halo. `local` is when work without other ranks began; 0: when the rows were sent. */
     int32_t (*boundary_begin)(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *rows,
                               graft_error *error);
     int32_t (*boundary_end)(struct gr_strategy *strategy, struct gr_run *run, double local, graft_error *error);
@@ -89,10 +89,10 @@ struct gr_strategy_ops {
     int32_t (*sum)(struct gr_strategy *strategy, double *values, int64_t count, graft_error *error);
     int32_t (*sum_gradients)(struct gr_strategy *strategy, float *values, int64_t count, graft_error *error);
 
-    /** Make one status of those of all ranks. Each passes its own, `rc`, and its message in `error`. */
+    /** Combine the statuses of all ranks into one. Each passes its status, `rc`, and its message in `error`. */
     int32_t (*agree)(struct gr_strategy *strategy, int32_t rc, graft_error *error);
 
-    /** Not collective: let messages move while something else is computed. */
+    /** Not collective: let messages move during other computation. */
     void (*poll)(void *strategy);
 };
 
@@ -105,7 +105,7 @@ static inline int32_t gr_strategy_sum(struct gr_strategy *strategy, double *valu
     return strategy->ops->sum != NULL ? strategy->ops->sum(strategy, values, count, error) : GRAFT_OK;
 }
 
-/** *here becomes whether it is not 0 on any rank. */
+/** *here becomes 1 if it is not 0 on any rank. */
 static inline int32_t gr_strategy_any(struct gr_strategy *strategy, int *here, graft_error *error)
 {
     double        count = *here != 0;

@@ -11,15 +11,15 @@
 #include <math.h>
 #include <string.h>
 
-/* A dense module may divide a product by its rows or by its depth. From this depth on that depends on the number of
- * rows, and so do the bits. Modules in files divide rows into blocks of 512, see adapters/common/gemm_blocks.h. */
+/* A dense module may divide a product by its rows or by its depth. From this depth on, the choice depends on the number
+ * of rows, and so do the bits. Modules in files divide rows into blocks of 512, see adapters/common/gemm_blocks.h. */
 enum { DEEP = 8192, MODULE_ROWS = 512 };
 
 int32_t gr_workers_check(const struct gr_run *run, graft_error *error)
 {
     const int64_t sparse = run->context->options.resource.workers_sparse;
 
-    if (sparse <= 0 || sparse < run->threads) return GRAFT_OK; /* 0: none; auto: as many as suit */
+    if (sparse <= 0 || sparse < run->threads) return GRAFT_OK; /* 0: none; auto: a suitable number */
     return gr_fail(
         error, GRAFT_ERR_OPTION,
         "option 'workers.sparse' is %lld, and threads are %d, of which one at least has to be left for dense "
@@ -32,7 +32,7 @@ int gr_workers_wanted(const struct gr_run *run, const struct gr_capacity *capaci
     return run->context->options.resource.workers_sparse != 0 && !capacity->predicts && run->strategy->ops->records;
 }
 
-/* Backward passes over rows: one behind each layer, and one inside each layer of gin. */
+/* Backward passes over rows: one after each layer, and one inside each layer of gin. */
 static int32_t count_row_passes(const struct gr_run *run)
 {
     return gr_run_config(run)->n_layers * (run->model->layers[0].outer != NULL ? 2 : 1);
@@ -83,7 +83,7 @@ const char *gr_workers_refusal(const struct gr_run *run)
     return run->strategy->ops->records ? NULL : "sums read rows of earlier batches";
 }
 
-/* States of the dense module for all threads, if it allows several. What cannot be made is done without. */
+/* States of the dense module for all threads, if it allows several. Failures only reduce their number. */
 static void make_states(struct gr_run *run)
 {
     const graft_dense_ops *ops = run->dense->table->dense;
@@ -153,7 +153,7 @@ static int64_t stages_of(struct gr_workers *w, const graft_matrix *a)
     return max_of(4, wanted < GR_STAGES_MOST ? wanted : GR_STAGES_MOST);
 }
 
-/* Over ranks rows are sent once all of them are there, and no sum waits for a band of them. */
+/* Over ranks all rows must be computed before they are sent, so no sum waits for a band of rows. */
 static int64_t stages_of_ranks(const struct gr_run *run)
 {
     if (run->workers->stages > 0) return run->workers->stages;
@@ -169,8 +169,8 @@ int64_t gr_workers_stages(const struct gr_run *run)
     return w->stages_used;
 }
 
-/* Rows of a block of all products of a pass whose first layer reads so many rows, so that blocks of successive ones
- * meet. */
+/* Rows of a block of all products of a pass whose first layer reads n rows, so that blocks of successive products
+ * match. */
 static int64_t rows_of_stage(const struct gr_run *run, int64_t n)
 {
     const int64_t align = run->dense->path == NULL ? GR_CHUNK_ROWS : max_of(GR_CHUNK_ROWS, MODULE_ROWS);
@@ -197,7 +197,7 @@ done:
     return rc;
 }
 
-/* Space for an operation of so many tasks, or NULL. */
+/* Space for an operation with this number of tasks, or NULL. */
 static struct gr_work *new_work(struct gr_run *run, enum gr_work_kind kind, int64_t tasks)
 {
     struct gr_workers *w = run->workers;
@@ -212,7 +212,7 @@ static struct gr_work *new_work(struct gr_run *run, enum gr_work_kind kind, int6
     return work;
 }
 
-/* Copy the epilogue. What a pass over rows writes beside the result of the product is returned. */
+/* Copy the epilogue. Returns the array that a pass over rows writes beside the result of the product. */
 static float *copy_epilogue(struct gr_work *work, struct gr_epilogue *epilogue)
 {
     float *beside = NULL;
@@ -277,8 +277,8 @@ static void add_task(struct gr_workers *w, struct gr_work_task task)
     w->n_tasks++;
 }
 
-/* Mark the tasks that must be done before `later`; NULL: all but fillers. Those that must be done before them are
- * marked too, and are earlier ones. */
+/* Mark the tasks that must be done before `later`; NULL: all tasks except fillers. Tasks that must precede them are
+ * marked too; these were recorded earlier. */
 static void find_needed(struct gr_workers *w, const struct gr_work_task *later)
 {
     uint64_t before[GR_WORK_TASKS / 64] = { 0 };
@@ -328,7 +328,7 @@ static struct gr_work_task gemm_task(const graft_gemm *g, int64_t begin, int64_t
     return t;
 }
 
-/* Whether something that is recorded must be done before the task. */
+/* Whether a recorded task must be done before this task. */
 static int must_wait(const struct gr_workers *w, struct gr_work_task task)
 {
     for (int i = 0; i < w->n_tasks; i++)
@@ -364,7 +364,7 @@ int gr_workers_gemm(struct gr_run *run, const graft_gemm *g, struct gr_epilogue 
     return 1;
 }
 
-/* Cut the matrix, and prepare its blocks for the kernel. Failures are those of the plain product, which follows. */
+/* Cut the matrix, and prepare its blocks for the kernel. On failure the plain product follows, and reports it. */
 static int prepare_blocks(struct gr_run *run, const struct gr_sparse_product *p, int64_t rows)
 {
     const graft_dtype type = p->x_type != 0 ? p->x_type : GRAFT_F32;
@@ -503,7 +503,7 @@ int gr_workers_mix(struct gr_run *run, int64_t count, const struct gr_mix *mix)
     return 1;
 }
 
-/* Steps in the plain order and then with workers; the first of each kind is warming up. */
+/* Steps in the plain order and then with workers; the first step of each kind is a warm-up. */
 enum { PLAIN_STEPS = 3, STEPS = 7 };
 
 /* With workers.sparse=auto: compare steps, decide, and divide the threads by the seconds of the tasks of each kind. */
@@ -542,7 +542,7 @@ int32_t gr_workers_end(struct gr_run *run, int32_t rc, graft_error *error)
     w->recording = 0;
     forget_tasks(w);
     if (rc == GRAFT_OK && w->status == GRAFT_OK) return GRAFT_OK;
-    /* A sum that was recorded may not have been computed. */
+    /* A recorded sum may not have been computed. */
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) run->layers[l].gathered_of = NULL;
     if (rc < 0) return rc;
     return gr_fail(error, w->status, "%s", w->error.message);

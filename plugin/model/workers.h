@@ -1,7 +1,7 @@
 /* Sparse and dense workers: sums over neighbours and dense products of successive layers in a pipeline over blocks of
- * rows (MixGCN 3.2). The products of a pass are recorded as tasks. They are executed when something else needs their
- * results: some threads prefer sparse tasks, the others dense ones, and a task starts when the tasks that it depends on
- * are done. Results have the same bits as without workers.
+ * rows (MixGCN 3.2). The products of a pass are recorded as tasks. They are executed when their results are needed:
+ * some threads prefer sparse tasks, others dense tasks, and a task starts when its dependencies are done. Results have
+ * the same bits as without workers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_WORKERS_H
 #define GR_MODEL_WORKERS_H
@@ -26,7 +26,8 @@ struct gr_extent {
     const char *begin, *end;
 };
 
-/** What a task is a block of rows of. Structs of callers are copied, because they live on their stacks. */
+/** The operation of which a task computes a block of rows. Structs of callers are copied, because they are on their
+ *  stacks. */
 struct gr_work {
     enum gr_work_kind { GR_WORK_GEMM, GR_WORK_SUM, GR_WORK_SCALE, GR_WORK_CLEAR, GR_WORK_MIX, GR_WORK_BACKWARD } kind;
     graft_gemm               gemm;
@@ -58,10 +59,10 @@ struct gr_work_task {
 struct gr_workers {
     int    sparse;          /* threads that prefer sparse tasks; the others prefer dense ones */
     int    is_auto, is_off; /* option workers.sparse=auto; and whether steps are in the plain order */
-    int    trials;          /* steps that were compared, and their seconds: */
+    int    trials;          /* compared steps, and their seconds: */
     double step, plain, piped;
     double began, of_kind[GR_WORKER_KINDS]; /* of this pass; of the tasks of a kind in this step */
-    int    stages;                          /* blocks of a product; 0: chosen by the bandwidth of the graph */
+    int    stages;                          /* blocks of a product; 0: chosen from the bandwidth of the graph */
     int    recording;                       /* a pass records its products now */
     int    n_work, n_tasks;
     int    n_needed; /* tasks that are needed and not done */
@@ -71,17 +72,17 @@ struct gr_workers {
            *left[2 * GR_LAYERS_MAX];    /* of backward passes over rows, several of which may be recorded: behind */
     double *partial[2 * GR_LAYERS_MAX]; /* a layer, and from n_layers on inside it */
 
-    int   concurrent; /* several threads may call the kernel at the same time */
-    int   calls;      /* threads in the kernel now */
-    int   calls_dense;
-    int   n_states;                /* threads that have a state of the dense module; 0: one thread calls it at a time */
-    void *state[GR_WORK_STATES];   /* the first is that of the context */
-    const struct gr_module *dense; /* the module of the states */
-    int32_t                 status;                       /* of the first task that failed; the others are dropped */
+    int                     concurrent; /* several threads may call the kernel at the same time */
+    int                     calls;      /* threads in the kernel now */
+    int                     calls_dense;
+    int                     n_states; /* threads with a state of the dense module; 0: one thread calls it at a time */
+    void                   *state[GR_WORK_STATES];        /* the first belongs to the context */
+    const struct gr_module *dense;                        /* the module of the states */
+    int32_t                 status;                       /* of the first failed task; the other tasks are dropped */
     double  busy[GR_WORKER_KINDS], idle[GR_WORKER_KINDS]; /* seconds of the threads of each kind, in all passes */
     double  helped[GR_WORKER_KINDS];                      /* the part of `busy` spent with tasks of the other kind */
     int64_t stages_used, tasks_done;
-    double  bandwidth; /* of the graph, in rows of all; 0: it did not matter */
+    double  bandwidth; /* of the graph, as a share of all rows; 0: not used */
 
     graft_error         error;
     atomic_flag         lock;
@@ -90,22 +91,22 @@ struct gr_workers {
     struct gr_work_task task[GR_WORK_TASKS];
 };
 
-/** Whether options ask for workers in a run of that capacity; and make them. \return OK; ERR_NOMEM */
+/** Whether options ask for workers in a run of this capacity; and create them. \return OK; ERR_NOMEM */
 int     gr_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity);
 int32_t gr_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t chunks, int64_t partial,
                         graft_error *error);
-/** Cut the matrix of a sum, which may be NULL, into the blocks of rows of passes whose first layer reads so many rows,
- *  and charge the budget with them. \return OK; ERR_NOMEM */
+/** Cut the matrix of a sum, which may be NULL, into the blocks of rows of passes whose first layer reads `rows` rows,
+ *  and charge the budget for them. \return OK; ERR_NOMEM */
 int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, graft_matrix *a, int64_t rows, graft_error *error);
-/** Bytes of them. `chunks` and `partial` are elements of run->left and run->partial. */
+/** Bytes of the workers. `chunks` and `partial` are elements of run->left and run->partial. */
 double  gr_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t partial);
 void    gr_workers_fini(struct gr_run *run);
 
-/** Option workers.sparse leaves a thread for dense products. \return OK; ERR_OPTION. */
+/** Check that option workers.sparse leaves a thread for dense products. \return OK; ERR_OPTION. */
 int32_t gr_workers_check(const struct gr_run *run, graft_error *error);
 
-/** NULL if products alone touch the arrays of this model, beside functions that call gr_workers_sync(); else why it
- *  runs in the plain order. */
+/** NULL if the arrays of this model are accessed only by products and by functions that call gr_workers_sync(); else
+ *  the reason why it runs in the plain order. */
 const char *gr_workers_refusal(const struct gr_run *run);
 
 static inline int gr_workers_suit(const struct gr_run *run)
@@ -117,14 +118,14 @@ static inline int gr_workers_suit(const struct gr_run *run)
 int64_t gr_workers_stages(const struct gr_run *run);
 /** Begin to record the products of a pass, if there are workers and the model suits them. */
 void    gr_workers_begin(struct gr_run *run);
-/** Execute what is recorded. A failure is reported by gr_workers_end(). Does nothing if nothing is recorded. */
+/** Execute the recorded tasks, if any. A failure is reported by gr_workers_end(). */
 void    gr_workers_sync(struct gr_run *run);
-/** Execute the tasks on which a read of `read` and a write of `write` depend; the rest stays recorded. \return OK; the
- *  first failure of this pass */
+/** Execute the tasks on which a read of `read` and a write of `write` depend; other tasks stay recorded. \return OK;
+ *  the first failure of this pass */
 int32_t gr_workers_sync_for(struct gr_run *run, struct gr_extent read, struct gr_extent write, graft_error *error);
-/** Execute the needed tasks, and unless `in_part` all others. For workers.c. */
+/** Execute the needed tasks, and unless `in_part` all other tasks. For workers.c. */
 void    gr_workers_execute(struct gr_run *run);
-/** The same at the end of a pass, which did not fail if `rc` is OK. \return rc; the first failure */
+/** Execute all tasks at the end of a pass with status `rc`. \return rc; the first failure */
 int32_t gr_workers_end(struct gr_run *run, int32_t rc, graft_error *error);
 
 /** Whether a pass records its products now. */
