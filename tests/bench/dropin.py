@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program of GraphBLAS without the drop-in and with it, in turns: the program is the same file.
 
-    dropin.py BUILD [--graph rmat:20:8000000] [--width 128] [--repeat 3] [--threads 2] [--python PYTHON]
+    dropin.py BUILD [--graph rmat:20:8000000] [--width 128] [--repeat 3] [--threads 2] [--cpu] [--python PYTHON]
 
 Prints a Markdown table: for each form of product the median seconds of GraphBLAS and of the drop-in, and their ratio.
+With --cpu they are seconds of the processor for each thread, of the program in C.
 The checksums of the results have to agree within 1e-6. Both sides have the OMP_... variables that the user has set.
 With --python, dropin_script.py runs too, by an interpreter that has python-graphblas, with the GraphBLAS that this
 brings.
@@ -50,13 +51,15 @@ def main():
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--python")
     options = parser.parse_args()
     library = os.path.abspath(os.path.join(options.build, "libgraft-grb.so"))
     numbers = [options.graph, str(options.width), "3", str(options.threads)]
 
     print("| program | product | GraphBLAS, s | with the drop-in, s | times faster |\n|---|---|---|---|---|")
-    compare("C", [os.path.join(options.build, "tests", "bench", "grb_program"), *numbers], library, options.repeat)
+    compare("C", [os.path.join(options.build, "tests", "bench", "grb_program"), *numbers,
+                  *(["cpu"] if options.cpu else [])], library, options.repeat)
     if options.python:
         script = [options.python, os.path.join(HERE, "dropin_script.py"), *numbers]
         compare("Python", script, library, options.repeat)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Python costs: `import graft`, and graft.aggregate beside the same product of a program in C.
+"""What Python costs: `import graft`, graft.aggregate beside the same product of a program in C, and graft.Sampler.
 
     PYTHONPATH=build/adapters/python tests/bench/python_product.py
 
 The product runs in turns in bench_mxm, a program in C, on the same graph, and here; and here again in pairs with the
-function of the library that graft.aggregate calls, with arguments that are made once."""
+function of the library that graft.aggregate calls, with arguments that are made once. The sampler draws batches of 1000
+of 100,000 seeds, which bench_sampler does in C."""
 import argparse
 import json
 import os
@@ -79,6 +80,16 @@ def print_pairs(options, aggregate, run):
           f"{min(b[0] for _, b in pairs):.4f}", flush=True)
 
 
+def print_sampler(graft, adjacency, n, threads):
+    """Edges per second of two epochs, after one to warm up."""
+    sampler = graft.Sampler(adjacency, list(range(min(n, 100000))), layers=3, fanout=[5, 10, 15], batch_size=1000,
+                            threads=threads)
+    edges = sum(block.indices.size for batch in sampler for block in batch.blocks)
+    wall, processor = (sum(both) / 2 for both in zip(*(timed(lambda: sum(1 for _ in sampler)) for _ in range(2))))
+    print(f"graft.Sampler, {threads} threads: {edges} edges of an epoch, {edges / wall / 1e6:.1f} million edges per "
+          f"second, {edges / processor / 1e6:.1f} million per second of the processor", flush=True)
+
+
 def main():
     options = arguments()
     print_import()
@@ -92,7 +103,9 @@ def main():
         print(made.splitlines()[0], flush=True)
         indptr, edges = np.load(folder + "/indptr.npy"), np.load(folder + "/edges.npy")
         n = len(indptr) - 1
-        matrix = graft.Matrix((indptr, np.ascontiguousarray(edges[0], np.int32), None, (n, n)))
+        adjacency = (indptr, np.ascontiguousarray(edges[0], np.int32), None, (n, n))
+        print_sampler(graft, adjacency, n, options.threads)
+        matrix = graft.Matrix(adjacency)
         x, out = (arrays.new_matrix(n, options.width, "float32") for _ in range(2))
         x[:] = np.arange(options.width)
         aggregate = lambda: graft.aggregate(matrix, x, "plus_second", out=out, threads=options.threads)
