@@ -11,7 +11,7 @@ static struct gr_cached *cached_of(struct gr_strategy *strategy)
     return (struct gr_cached *)strategy;
 }
 
-/* Rows that this batch has computed, for later ones. */
+/* Keep rows computed in this batch for later batches. */
 static int32_t keep_computed(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer,
                              const graft_dense *x, graft_error *error)
 {
@@ -29,7 +29,7 @@ static void load_rows(struct gr_run *run, const struct gr_cached_layer *layer, f
     gr_profile_end_alone(&run->profile, "cache", begin);
 }
 
-/* The rows of the halo, to[n_rows and fetch.count x width]: cached ones, and behind them those that are fetched. */
+/* The rows of the halo, to[n_rows and fetch.count x width]: cached rows, then fetched rows. */
 static int32_t have_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x,
                          float *to, graft_error *error)
 {
@@ -75,7 +75,7 @@ done:
     return rc;
 }
 
-/* Gradients of fetched rows go to their owners first, and are added when those of this rank are there. */
+/* Gradients of fetched rows are first sent to their owners, and added after the gradients of this rank are computed. */
 static int32_t return_gradients(struct gr_cached *c, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     struct gr_cached_layer *layer = sum->block->of_strategy;
@@ -113,7 +113,7 @@ static int32_t cached_aggregate(struct gr_strategy *strategy, struct gr_run *run
     return gr_serial_ops.aggregate_begin(strategy, run, sum, error);
 }
 
-/* Rows of the halo are there at once. Gradients of cached ones stay on this rank. */
+/* Rows of the halo are available at once. Gradients of cached rows stay on this rank. */
 static int32_t cached_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *b,
                                      graft_error *error)
 {

@@ -1,22 +1,22 @@
 /* Strategy `cached`: a step on a batch of one rank over ranks (Md Vasimuddin et al. 2022, "DistGNN-MB", algorithm 2).
  *
- * A rank samples among the vertices that it owns, the solid ones, and those of its halo. Of the halo it has the
- * features, so the first layer that gathers is exact; a later one reads the rows of the halo from a cache of what their
- * owners computed in earlier batches. Cached rows are constants: no gradient goes back to their owners.
+ * A rank samples among the vertices that it owns, the solid vertices, and the vertices of its halo. It has the features
+ * of the halo, so the first layer that gathers is exact; a later layer reads the rows of the halo from a cache of rows
+ * that their owners computed in earlier batches. Cached rows are constants: no gradient goes back to their owners.
  *
  * In each batch a rank sends the rows of solid vertices that others have in their halo, at most option aep.rows to each
- * rank and layer; they are stored aep.delay batches later, or at the end of the epoch. What a rank was sent is sent
- * again when half of its life has passed. A vertex has three numbers: of the whole graph; on its rank, where owned ones
- * come first and the halo behind them; and in a batch.
+ * rank and layer; they are stored aep.delay batches later, or at the end of the epoch. A row is sent to the same rank
+ * again when half of its life has passed. A vertex has three numbers: in the whole graph; on its rank, with owned
+ * vertices before the halo; and in a batch.
  *
- * With hec.miss=fetch a row that the cache does not have is computed by its owner in the same batch, and its gradient
- * is sent to the owner. With empty caches a batch over ranks equals one batch of all their seeds in one process. With
+ * With hec.miss=fetch the owner of a row missing from the cache computes it in the same batch, and its gradient is sent
+ * to the owner. With empty caches a batch over ranks equals one batch of all their seeds in one process. With
  * hec.keep=yes the cache has the row from the next batch on.
  *
- * In one process (Fey et al. 2021, "GNNAutoScale") the caches have rows of all vertices. Each batch stores those of its
- * own vertices, and reads those of their other neighbours. There is no comm then, and nothing is sent.
+ * In one process (Fey et al. 2021, "GNNAutoScale") the caches have rows of all vertices. Each batch stores the rows of
+ * its own vertices, and reads the rows of their other neighbours. Then there is no comm, and nothing is sent.
  *
- * cached.c  the strategy                          push.c            rows on their way between batches
+ * cached.c  the strategy                          push.c            rows in transit between batches
  * cached_memory.c  creation, options that change     cached_report.c   counts of all ranks
  * cached_full.c  the caches of one process            fetch.c           rows that owners compute
  * SPDX-License-Identifier: Apache-2.0 */
@@ -32,7 +32,7 @@
 /** The rows of a layer that one batch sends and receives. */
 struct gr_push {
     struct gr_messages messages;
-    int64_t            batch; /* that sends them */
+    int64_t            batch; /* in which they are sent */
     int                is_sent, in_flight;
     int64_t           *start[GR_SIDES]; /* [n_ranks + 1] rows by the rank that they go to or come from */
     int32_t           *row;             /* [rows sent] of the sources of the block */
@@ -44,17 +44,17 @@ struct gr_push_counts {
     int64_t candidates, rows, bytes; /* candidates: rows that others have in their halo */
 };
 
-/** With hec.miss=fetch, the rows of a layer that the owners of vertices of the halo compute in the present batch. */
+/** With hec.miss=fetch, the rows of a layer that the owners of halo vertices compute in the present batch. */
 struct gr_fetch {
-    int64_t  count;           /* of those that this rank fetches: */
-    int64_t *vertex;          /* [count] of the halo, rising */
+    int64_t  count;           /* of vertices that this rank fetches: */
+    int64_t *vertex;          /* [count] of the halo, ascending */
     int32_t *place;           /* [count] among the vertices of their owners */
     int64_t *start[GR_SIDES]; /* [n_ranks + 1] rows by the rank that they go to or come from */
     int32_t *row;             /* [rows sent] of the sources of the block */
 };
 
-/** With hec.keep=yes, the rows that the last batch fetched, until the next one stores them: a batch that is repeated
- *  finds what it found. */
+/** With hec.keep=yes, the rows that the last batch fetched, until the next batch stores them, so that a repeated batch
+ *  finds the same rows. */
 struct gr_fetched {
     int64_t  batch, count, capacity;
     int32_t *vertex; /* [capacity] of the halo */
@@ -63,7 +63,7 @@ struct gr_fetched {
 
 struct gr_cached_layer {
     int32_t               index;
-    int64_t               width; /* columns of its rows */
+    int64_t               width; /* columns of cached rows */
     struct gr_cache       cache;
     struct gr_push       *push; /* [delay] batch b uses b % delay */
     struct gr_push_counts sent;
@@ -72,13 +72,14 @@ struct gr_cached_layer {
     /* Of the present batch: */
     int64_t        n_rows; /* cached rows that its block reads, and: */
     const int32_t *row;    /* [n_rows] of the cache */
-    graft_matrix  *halo;   /* [n_dst x n_rows] edges from them, of sums; NULL: none */
-    float         *rows;   /* [n_rows and fetched rows x width] space for them, of sums */
+    graft_matrix  *halo;   /* [n_dst x n_rows] edges from cached rows, for sums; NULL: none */
+    float         *rows;   /* [n_rows and fetched rows x width] space for these rows, for sums */
 
     /* With hec.miss=fetch: */
     struct gr_fetch   fetch;
     struct gr_fetched fetched;
-    graft_matrix     *halo_transpose;              /* [fetched rows x n_dst] of the edges from them, of sums; or NULL */
+    graft_matrix     *halo_transpose;              /* [fetched rows x n_dst] of the edges from fetched rows, for sums;
+                                                    * or NULL */
     int64_t           fetched_rows, fetched_bytes; /* since the trainer was made; bytes also of gradients */
 };
 
@@ -97,39 +98,39 @@ struct gr_cached {
     int32_t                 first, n_layers; /* layers first .. n_layers-1 have caches */
     struct gr_cached_layer *layer;           /* [n_layers] */
     int64_t                 batch;           /* the present one */
-    int64_t feature_width; /* of the features of the halo, and how many rows of them batches have read */
+    int64_t feature_width; /* of the features of the halo, and the number of their rows read by batches */
     int64_t features_read;
 
     /* With hec.miss=fetch: */
     int    fetches, keeps; /* keeps: option hec.keep */
     float *asked;          /* [most rows sent x width] of the present batch, and their gradients */
     struct gr_cached_layer
-          *pending;  /* whose gradients are in `asked`, to be added at the end of an exchange; or NULL */
+          *pending;  /* the layer of the gradients in `asked`, to be added at the end of an exchange; or NULL */
     float *gradient; /* to these */
 
-    int is_filled; /* no rows are on their way; in one process caches have rows of all vertices */
+    int is_filled; /* no rows are in transit; in one process caches have rows of all vertices */
 
     /* In one process: */
-    int64_t        n_own; /* vertices of the present batch, and which: */
+    int64_t        n_own; /* vertices of the present batch, and their numbers: */
     const int32_t *own;
-    int64_t        unfit; /* rows of it that fit no code of option hec.codec */
+    int64_t        unfit; /* its rows that no code of option hec.codec can encode */
 
-    /* The ranks that have an owned vertex in their halo, and which of the vertices from this rank it is there. */
+    /* The ranks that have an owned vertex in their halo, and its place there among the vertices from this rank. */
     int64_t *to_start; /* [owned + 1] */
     int32_t *to_rank, *to_place;
 
     int64_t  most[GR_SIDES]; /* rows of one push */
-    float   *buffer;         /* [largest of both x widest] rows that are sent or were received */
+    float   *buffer;         /* [larger of both x widest] sent or received rows */
     int64_t  widest;
     int64_t *link;                 /* [links] of each candidate, and: */
     int32_t *candidate, *place;    /* [links] of one layer, by rank: */
     int64_t *at, *begin;           /* [n_ranks + 1] */
     double  *key;                  /* [links] of draws by degree */
     int64_t *count[GR_SIDES];      /* [n_ranks x n_layers] rows of a batch */
-    int64_t *item_start[GR_SIDES]; /* [n_ranks + 1] the same of all layers, and: */
+    int64_t *item_start[GR_SIDES]; /* [n_ranks + 1] rows in all layers, and: */
     int64_t *numbers; /* [n_ranks x n_layers x GR_CACHE_NUMBERS] at the end of the last epoch; and of this rank: */
     int64_t *mine;
-    int32_t *item[GR_SIDES]; /* places of these rows in the halo of the receiver, among those of the sender */
+    int32_t *item[GR_SIDES]; /* places of these rows in the halo of the receiver, among the rows of the sender */
 };
 
 static inline int64_t gr_smaller(int64_t a, int64_t b)
@@ -137,7 +138,7 @@ static inline int64_t gr_smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/** Rows that rank q has in its halo of this one, and those of rank q in the halo of this one. */
+/** Rows of this rank in the halo of rank q, and rows of rank q in the halo of this rank. */
 static inline int64_t gr_rows_sent(const struct gr_cached *cached, int32_t q)
 {
     return cached->links->send_start[q + 1] - cached->links->send_start[q];
@@ -148,7 +149,7 @@ static inline int64_t gr_rows_of_halo(const struct gr_cached *cached, int32_t q)
     return cached->halo->start[q + 1] - cached->halo->start[q];
 }
 
-/** What a strategy is made for. */
+/** The arguments of the creation of a strategy. */
 struct gr_cached_wish {
     struct gr_strategy    *ranks;
     struct gr_comm        *comm;
@@ -160,27 +161,27 @@ struct gr_cached_wish {
     int64_t                feature_width;
 };
 
-/** Collective: it takes channels, so all ranks call it. Memory belongs to the budget; fini() is due always, before that
- *  of the budget. \return OK; ERR_OPTION (hec.rows); ERR_NOMEM: on this rank alone. */
+/** Collective: it takes channels, so all ranks call it. Memory belongs to the budget; fini() is always due, before
+ *  fini() of the budget. \return OK; ERR_OPTION (hec.rows); ERR_NOMEM: on this rank only. */
 int32_t gr_cached_init(struct gr_cached *cached, graft_context *context, const struct gr_cached_wish *wish,
                        struct gr_budget *budget, graft_error *error);
-/** The same in one process with n vertices, of `ranks`, `first`, `n_layers` and `width` alone.
+/** The same in one process with n vertices; uses only `ranks`, `first`, `n_layers` and `width`.
  *  \return OK; ERR_NOMEM. */
 int32_t gr_cached_init_full(struct gr_cached *cached, graft_context *context, const struct gr_cached_wish *wish,
                             int64_t n, struct gr_budget *budget, graft_error *error);
 /** Store the rows of the vertices of the present batch. */
 void gr_cached_store(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x);
 void gr_cached_fini(struct gr_cached *cached);
-/** Forget all rows, also those that are on their way. Not collective. */
+/** Forget all rows, also rows in transit. Not collective. */
 void gr_cached_forget(struct gr_cached *cached);
 
-/** A batch begins: store what was sent `delay` batches before, and what the last batch fetched. Collective.
+/** A batch begins: store the rows sent `delay` batches before, and the rows fetched by the last batch. Collective.
  *  \return OK; ERR_PEER. */
 int32_t gr_cached_begin(struct gr_cached *cached, int64_t batch, struct gr_team team, graft_error *error);
-/** The last batch of an epoch is complete: store all rows that are on their way. Collective. \return OK; ERR_PEER. */
+/** The last batch of an epoch is complete: store all rows in transit. Collective. \return OK; ERR_PEER. */
 int32_t gr_cached_settle(struct gr_cached *cached, struct gr_team team, graft_error *error);
-/** Choose the rows that it sends, tell the receivers, and have place for what they send. vertex[0 .. n_src[l]-1] are
- *  the owned sources of the block of layer l. Collective. \return OK; ERR_PEER. */
+/** Choose the rows that the batch sends, announce them to the receivers, and allocate space for received rows. vertex[0
+ *  .. n_src[l]-1] are the owned sources of the block of layer l. Collective. \return OK; ERR_PEER. */
 int32_t gr_cached_post(struct gr_cached *cached, const int64_t *vertex, const int64_t *n_src, graft_error *error);
 /** Send the rows of a layer, once in a batch. \return OK; ERR_PEER. */
 int32_t gr_cached_push(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
@@ -188,21 +189,21 @@ int32_t gr_cached_push(struct gr_cached *cached, struct gr_run *run, struct gr_c
 /** A row of floats or bfloat16, as floats. */
 void    gr_cached_copy_row(const graft_dense *x, int64_t row, float *to);
 
-/** Tell the owners of layer->fetch.vertex[count] that this rank needs their rows: fetch.row[] become the owned vertices
- *  that others need of it, by rank. Memory belongs to `budget`. Collective; `rc` is what this rank has failed in
- *  before. \return OK; ERR_NOMEM or the error of a rank: the same on all ranks; ERR_PEER. */
+/** Tell the owners of layer->fetch.vertex[count] that this rank needs their rows: fetch.row[] becomes the list of owned
+ *  vertices whose rows other ranks need, by rank. Memory belongs to `budget`. Collective; `rc` is the previous status
+ *  of this rank. \return OK; ERR_NOMEM or the error of a rank: the same on all ranks; ERR_PEER. */
 int32_t gr_fetch_ask(struct gr_cached *cached, struct gr_budget *budget, struct gr_cached_layer *layer, int32_t rc,
                      graft_error *error);
-/** Store the rows that the last batch fetched, unless it is repeated. */
+/** Store the rows that the last batch fetched, unless the present batch is repeated. */
 void    gr_fetch_store(struct gr_cached *cached, struct gr_cached_layer *layer, int threads);
 void    gr_fetched_fini(struct gr_cached *cached, struct gr_fetched *fetched);
-/** Have space for the rows of all layers. \return OK; ERR_NOMEM: on this rank alone. */
+/** Allocate space for the rows of all layers. \return OK; ERR_NOMEM: on this rank only. */
 int32_t gr_fetch_reserve(struct gr_cached *cached, struct gr_budget *budget, graft_error *error);
-/** to[fetch.count x width] = rows of the owners; x are those of this rank. Collective. \return OK; ERR_PEER. */
+/** to[fetch.count x width] = rows of the owners; x has the rows of this rank. Collective. \return OK; ERR_PEER. */
 int32_t gr_fetch_rows(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x,
                       float *to, graft_error *error);
-/** Return gradients of fetched rows to their owners; and add those that were received, times scale[row] or 1, to the
- *  rows of this rank, to[n_src x width]. The first is collective. \return OK; ERR_PEER. */
+/** Return gradients of fetched rows to their owners; and add received gradients, times scale[row] or 1, to the rows of
+ *  this rank, to[n_src x width]. The first is collective. \return OK; ERR_PEER. */
 int32_t gr_fetch_return(struct gr_cached *cached, struct gr_cached_layer *layer, const float *gradient, int64_t width,
                         graft_error *error);
 void gr_fetch_add(const struct gr_cached *cached, const struct gr_cached_layer *layer, const float *scale, float *to);
@@ -210,7 +211,7 @@ void gr_fetch_add(const struct gr_cached *cached, const struct gr_cached_layer *
 /** Let messages move. */
 void gr_cached_poll(void *cached);
 
-/** Numbers of a layer and rank by which graft_cache_item is filled. */
+/** The numbers of a layer and rank from which graft_cache_item is filled. */
 enum gr_cache_number {
     GR_CACHE_CAPACITY,
     GR_CACHE_USED,
@@ -231,12 +232,12 @@ enum gr_cache_number {
 
 /** Gather the numbers of all ranks. Collective. \return OK; ERR_PEER. */
 int32_t gr_cached_gather(struct gr_cached *cached, graft_error *error);
-/** Number `index` of the caches, of which the first one has the features, of one rank or with -1 of all. \return OK;
+/** Item `index` of the caches, the first of which has the features, of one rank or with -1 of all ranks. \return OK;
  *  ERR_ARG; ERR_NOT_FOUND. */
 int32_t gr_cached_item(const struct gr_cached *cached, int32_t rank, int32_t index, graft_cache_item *item,
                        graft_error *error);
 
-/** By enum gr_cache_codec. */
+/** Indexed by enum gr_cache_codec. */
 extern const int32_t gr_cache_bits[];
 
 extern const struct gr_strategy_ops gr_cached_ops;

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 
-/* ROWS_ROOM: with it the cache has place for all rows, also where a code is larger than its floats. */
+/* ROWS_ROOM: with it the cache has place for all rows, even if a code is larger than its floats. */
 enum { ROWS_AT_ONCE = 4096, ROWS_ROOM = 64 };
 
 int32_t gr_cached_init_full(struct gr_cached *c, graft_context *context, const struct gr_cached_wish *wish, int64_t n,

@@ -104,7 +104,7 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_budget *budget, 
     return rc;
 }
 
-/* Rows that fit no code are received as NaN, and count as missing. */
+/* Rows that no code can encode are received as NaN, and count as missing. */
 static struct gr_row_format push_format(const graft_context *context)
 {
     return (struct gr_row_format){ .bits[GR_FORWARD] = gr_cache_bits[context->options.sampling.push_codec],
@@ -112,7 +112,7 @@ static struct gr_row_format push_format(const graft_context *context)
                                    .seed = (uint64_t)context->options.train.seed };
 }
 
-/* All messages take their channels, whatever has failed on this rank. */
+/* All messages take their channels, even after a failure on this rank. */
 static int32_t make_messages(struct gr_cached *c, struct gr_budget *budget, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -158,7 +158,7 @@ int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct
                              .first = wish->first,
                              .n_layers = wish->n_layers };
     c->keeps = c->fetches && options->keeps_fetched;
-    /* Half of its life; but the next row must be there before the last one is too old. */
+    /* Half of its life; but the next row must arrive before the last row is too old. */
     c->renewed_after = gr_smaller((c->life.life + 1) / 2, c->life.life - c->delay + 1);
     GR_TRY(make_messages(c, budget, error));
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {

@@ -1,4 +1,4 @@
-/* What caches are worth: counts of all ranks.
+/* Counts of the caches of all ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/cached.h"
 
@@ -24,7 +24,7 @@ static void list_numbers(const struct gr_cached_layer *layer, int64_t *number)
     number[GR_CACHE_BYTES_FETCHED] = layer->fetched_bytes;
 }
 
-/* Features of the halo were fetched once, and are all there. */
+/* Features of the halo were fetched once, and are complete. */
 static void list_features(const struct gr_cached *c, int64_t *number)
 {
     const int64_t sent = c->links->send_start[c->comm->n_ranks];

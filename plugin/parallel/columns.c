@@ -24,21 +24,21 @@ static struct gr_transposed transposed_of(const struct gr_partition *p, const st
                                              .epoch = run->epoch } };
 }
 
-/* The parts of a phase that a transpose takes behind its sending, from `begin` to now. */
+/* The parts of a phase that a transpose takes after its sending, from `begin` to now. */
 static void received_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
 {
     gr_profile_part(&run->profile, "wait", begin, pass->received_at, 1);
     gr_profile_part(&run->profile, "unpack", pass->received_at, gr_seconds(), 0);
 }
 
-/* Those of all of it. */
+/* The parts of a whole transpose. */
 static void transposed_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
 {
     gr_partition_sent_parts(run, pass, begin);
     received_parts(run, pass, pass->sent_at);
 }
 
-/* The layer that a plan was made for. */
+/* The layer for which a plan was made. */
 static int32_t slot_of(const struct gr_partition *p, const graft_plan *plan)
 {
     for (int32_t l = 0; l < p->n_layers; l++)
@@ -46,7 +46,7 @@ static int32_t slot_of(const struct gr_partition *p, const graft_plan *plan)
     return GR_ALL_ROWS;
 }
 
-/* The blocks of a sum: all edges, or those of the rows of a step. */
+/* The blocks of a sum: all edges, or the edges of the rows of a step. */
 static const struct gr_edge_set *blocks_of(const struct gr_partition *p, const struct gr_sum *sum)
 {
     const struct gr_edge_sets *sets = &p->shared->blocks.sets;
@@ -77,7 +77,7 @@ static int32_t begin_blocks(struct gr_partition *p, const struct gr_run *run, co
     return gr_blocks_begin(&p->shared->blocks, &blocks, error);
 }
 
-/* While slices travel, what is recorded for workers is done. The phase goes on after it. */
+/* Execute the tasks recorded for workers while slices travel. The phase continues afterwards. */
 static void do_recorded(struct gr_partition *p, struct gr_run *run)
 {
     const struct gr_exchange *pass = &p->shared->transpose.exchange;
@@ -90,7 +90,7 @@ static void do_recorded(struct gr_partition *p, struct gr_run *run)
     p->begin = gr_profile_begin(&run->profile);
 }
 
-/* Rows become slices of columns. */
+/* Turn rows to slices of columns. */
 static int32_t turn_to_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     struct gr_transpose       *t = &p->shared->transpose;
@@ -143,17 +143,17 @@ static void poll_transpose(void *transpose)
     gr_messages_poll(((struct gr_transpose *)transpose)->exchange.messages);
 }
 
-/* The rows of one rank after the other are made. */
+/* Computes the rows of the ranks one after the other. */
 struct making {
     struct gr_partition        *p;
     struct gr_team              team;
     const struct gr_transposed *what;
-    graft_plan                 *plan; /* of what comes from other groups; NULL: nothing does */
+    graft_plan                 *plan; /* of the edges from other groups; NULL: none */
     int                         ended;
-    double                      waited, added; /* seconds for that, while it comes and afterwards */
+    double                      waited, added; /* seconds for these edges: of waiting, and of adding */
 };
 
-/* The first block has been multiplied while the rows of other groups travelled. */
+/* Called after the product of the first block, during which the rows of other groups travelled. */
 static int32_t end_halo(struct making *m, graft_error *error)
 {
     const double begin = gr_seconds();
@@ -179,7 +179,7 @@ done:
     return rc;
 }
 
-/* Slices that are made block by block become rows. */
+/* Turn slices that are computed block by block to rows. */
 static int32_t turn_to_rows(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_plan *plan,
                             graft_error *error)
 {
@@ -192,7 +192,7 @@ static int32_t turn_to_rows(struct gr_partition *p, struct gr_run *run, const st
 
     what.make = make_slice_rows;
     what.make_arg = &making;
-    /* Behind what comes from other groups. */
+    /* After the sums from other groups. */
     what.own = t->slice[1];
     if (plan != NULL) what.own += gr_grid_rows(t->grid, t->grid->n_levels) * gr_partition_slice(p, sum->width);
     blocks->poll = poll_transpose;
@@ -233,7 +233,8 @@ struct gr_amount gr_columns_amount(const struct gr_partition *p, const struct gr
 
 /* -- extrema ------------------------------------------------------------------------------------------------------ */
 
-/* Rows of the halo of the group behind its own, of the columns of this rank. All ranks count what is sent. */
+/* Exchange rows of the halo of the group, which follow its own rows, in the columns of this rank. All ranks count the
+ * sent rows. */
 static int32_t exchange_group_halo(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, float *x,
                                    graft_error *error)
 {
@@ -261,8 +262,8 @@ done:
     return rc;
 }
 
-/* The gradients of extrema go to the rows that these were taken from. Winners are block after block, and gradients in
- * the order of the group. */
+/* Add the gradients of extrema to the rows of the winners. Winners are stored block by block, gradients in the order of
+ * the group. */
 static void scatter_blocks(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum)
 {
     const struct gr_grid *grid = &p->shared->grid;

@@ -80,7 +80,7 @@ void gr_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets)
     for (int32_t l = 0; l < GR_LAYERS_MAX; l++) set_fini(context, &sets->back[l]);
 }
 
-/* Memory for so many rows and entries, if they and `more` bytes fit the budget. */
+/* Allocate rows and entries, if they and `more` bytes fit the budget. */
 static int32_t arrays_init(const struct gr_budget *budget, int64_t rows, int64_t entries, int has_values, double more,
                            struct gr_edge_set *set, graft_error *error)
 {
@@ -122,7 +122,7 @@ struct gr_edge_block gr_edge_block_of(const struct gr_edge_set *set, const struc
 
 /* -- the block of this rank --------------------------------------------------------------------------------------- */
 
-/* All ranks learn how many entries the first levels of each rank have, of which this rank has the rows. */
+/* All ranks learn the number of entries in the first levels of each rank. This rank has its own rows. */
 static int32_t share_ends(struct gr_comm *comm, const struct gr_grid *grid, struct gr_edge_set *set, graft_error *error)
 {
     const int32_t rank = comm->rank;
@@ -137,14 +137,14 @@ static int32_t share_ends(struct gr_comm *comm, const struct gr_grid *grid, stru
     return gr_comm_allgather(comm, mine, (uint64_t)(grid->n_levels + 1) * sizeof *mine, set->ends, error);
 }
 
-/* The rank that has a vertex of the halo; `from` is one that is not behind it. */
+/* The rank that has a vertex of the halo; `from` is this owner or an earlier rank. */
 static int32_t halo_owner(const struct gr_part *part, int64_t vertex, int32_t from)
 {
     while (vertex >= part->halo.start[from + 1]) from++;
     return from;
 }
 
-/* The column of a vertex of another group, behind the rows of this one. */
+/* The column of a vertex of another group, after the rows of this group. */
 static int32_t beyond_column(const struct gr_grid *grid, const struct gr_halo *halo, int32_t rank, int64_t row)
 {
     const int32_t owner = rank - rank % grid->columns + grid->column;
@@ -160,7 +160,7 @@ static int32_t beyond_column(const struct gr_grid *grid, const struct gr_halo *h
     return (int32_t)(gr_grid_rows(grid, grid->n_levels) + begin);
 }
 
-/* For each vertex of the halo of this rank, its column in the group; -1: it has none. */
+/* For each vertex of the halo of this rank, its column in the group; -1: no column. */
 static void find_halo_columns(const struct gr_grid *grid, const struct gr_part *part, const struct gr_halo *halo,
                               int32_t *column)
 {
@@ -189,7 +189,7 @@ static float edge_value(const graft_csr *csr, int64_t entry)
     return csr->values != NULL ? ((const float *)csr->values)[entry] : 1;
 }
 
-/* The rows of this rank: the local entries of each come first. */
+/* The rows of this rank, each with its local entries first. */
 static void fill_rows(const struct gr_grid *grid, const struct gr_part *part, const int32_t *halo_column,
                       struct gr_edge_set *set)
 {
@@ -309,8 +309,8 @@ done:
     return rc;
 }
 
-/* Entries of a row are to be in the order of their columns. Those from one rank are; so the levels of all ranks are
- * read one after the other. With `ends`, the place of each row, write; else count. */
+/* Entries of a row must be in the order of their columns. Entries from one rank are in this order, so the levels of all
+ * ranks are read one after the other. With `ends`, the place of each row, write; else count. */
 static void place_turned(const struct gr_grid *grid, int32_t n_ranks, struct turned_edges *t, int64_t *ends,
                          struct gr_edge_set *set)
 {
@@ -459,8 +459,8 @@ int32_t gr_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm
 
 /* -- rows of a step ----------------------------------------------------------------------------------------------- */
 
-/* Of the first rows of the held blocks, the entries whose columns are below `n_cols`. Those of a row are sorted. With
- * `set`, write them. \return How many there are. */
+/* Of the first rows of the held blocks, the entries whose columns are below `n_cols`. Entries of a row are sorted. With
+ * `set`, write them. \return Their number. */
 static int64_t cut_columns(const struct gr_grid *grid, const struct gr_edge_set *whole, int32_t levels, int64_t n_cols,
                            struct gr_edge_set *set)
 {
@@ -486,7 +486,7 @@ static int64_t cut_columns(const struct gr_grid *grid, const struct gr_edge_set 
     return to;
 }
 
-/* Entries by level of this rank, for share_ends(), which reads the rows of this rank from the first one on. */
+/* Entries by level of this rank, for share_ends(), which reads the rows of this rank from the first on. */
 static int32_t share_cut_ends(struct gr_comm *comm, const struct gr_grid *grid, struct gr_edge_set *set,
                               graft_error *error)
 {

@@ -1,7 +1,7 @@
-/* The edges inside a group, as blocks of rows: a block has the rows of one rank, in the order that they have there,
- * with columns in the numbering of the group. A rank holds the blocks of its group, or its own alone; then the blocks
- * of others are received while a sum needs them (stream.h). For extrema a block also has the edges from other groups:
- * the vertices of the halo of the group are columns behind its rows.
+/* The edges inside a group, as blocks of rows: a block has the rows of one rank, in the order of that rank, with
+ * columns in the numbering of the group. A rank holds the blocks of its group, or only its own; then other blocks are
+ * received when a sum needs them (stream.h). For extrema a block also has the edges from other groups: the vertices of
+ * the halo of the group are columns after its rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_EDGES_H
 #define GR_PARALLEL_EDGES_H
@@ -10,7 +10,7 @@
 #include "model/model.h"
 #include "parallel/grid.h"
 
-/** Rows of one rank. Values are NULL where the graph has none. */
+/** Rows of one rank. Values are NULL if the graph has none. */
 struct gr_edge_block {
     const int32_t *count, *column; /* [rows] entries of each row; [entries] */
     const float   *values;
@@ -19,20 +19,20 @@ struct gr_edge_block {
 
 /** The blocks of one matrix. The first levels of the rows of a block are a block too. */
 struct gr_edge_set {
-    int32_t  levels;        /* that its rows are of */
-    int32_t  first, n_held; /* the blocks of which ranks are held */
+    int32_t  levels;        /* of its rows */
+    int32_t  first, n_held; /* the ranks whose blocks are held */
     int64_t *ends;          /* [n_ranks x (n_levels + 1)] entries in the first levels of a rank of any group */
     int32_t *count, *column;
     float   *values;
 };
 
-/** The matrices of all sums. Zeroed, there are none. */
+/** The matrices of all sums. Empty if zeroed. */
 struct gr_edge_sets {
     struct gr_edge_set whole[GR_DIRECTIONS];
     struct gr_edge_set back[GR_LAYERS_MAX]; /* the transpose of the rows that a layer computes in a step */
 };
 
-/** Make the block of this rank, and with `transposed` that of the transpose. Collective. fini() is due always.
+/** Make the block of this rank, and with `transposed` the block of the transpose. Collective. fini() is always due.
  *  \param[in] halo  Of the group, for extrema, which have no transpose; NULL: edges from other groups are left out.
  *  \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
@@ -47,7 +47,7 @@ int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, 
                           int32_t layer, int32_t prefix, struct gr_edge_sets *sets, graft_error *error);
 void    gr_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets);
 
-/** Bytes that are held. */
+/** Held bytes. */
 int64_t gr_edge_sets_bytes(const struct gr_edge_sets *sets, const struct gr_grid *grid);
 
 /** Entries of a rank in its first `prefix` levels. */
@@ -71,7 +71,7 @@ static inline int gr_edge_set_holds(const struct gr_edge_set *set, int32_t rank)
     return rank >= set->first && rank < set->first + set->n_held;
 }
 
-/** The rows of a rank that is held. */
+/** The held rows of a rank. */
 struct gr_edge_block gr_edge_block_of(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
                                       int32_t prefix);
 

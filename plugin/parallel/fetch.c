@@ -1,8 +1,8 @@
-/* Rows of the halo that a batch has their owners compute.
+/* Rows of the halo that their owners compute for a batch.
  *
  * While the blocks of a batch are made, layer by layer from the last one, each rank tells the owners which vertices of
- * its halo it needs of a layer; these are destinations of the layer below there. Forward, their rows are sent to who
- * asked; backward, the gradients of these rows are sent back, and added to those of the owner in the order of ranks.
+ * its halo it needs of a layer; there they are destinations of the layer below. Forward, owners send these rows;
+ * backward, the gradients of these rows are sent back, and added to the gradients of the owner in the order of ranks.
  * All ranks take part, also those without rows. Messages are collective calls of the comm, and all wait for them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
@@ -27,7 +27,7 @@ done:
     return rc;
 }
 
-/* The places that the vertices have on their owners, and how many there are of each rank. */
+/* The places of the vertices on their owners, and the number of vertices of each rank. */
 static void list_places(const struct gr_cached *c, struct gr_fetch *fetch)
 {
     int64_t *start = fetch->start[GR_RECEIVE], i = 0;
@@ -39,7 +39,8 @@ static void list_places(const struct gr_cached *c, struct gr_fetch *fetch)
     }
 }
 
-/* How many rows each rank asks for. What is wrong with it is of another rank, and this rank alone has seen it. */
+/* Exchange the number of rows that each rank asks for. A wrong number is an error of another rank that only this rank
+ * has seen. */
 static int32_t tell_counts(struct gr_cached *c, const struct gr_fetch *fetch, graft_error *error)
 {
     const int64_t *mine = fetch->start[GR_RECEIVE];
@@ -70,7 +71,7 @@ void gr_fetched_fini(struct gr_cached *c, struct gr_fetched *fetched)
     *fetched = (struct gr_fetched){ 0 };
 }
 
-/* Space for the rows of this batch; those of the last one have been stored. */
+/* Space for the rows of this batch; the rows of the last batch have been stored. */
 static int32_t reserve_fetched(struct gr_cached *c, struct gr_cached_layer *layer, graft_error *error)
 {
     struct gr_fetched *fetched = &layer->fetched;

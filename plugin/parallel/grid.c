@@ -1,4 +1,4 @@
-/* The vertices of a group, and its edges from those of other groups.
+/* The vertices of a group, and its edges from vertices of other groups.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/grid.h"
 
@@ -15,7 +15,7 @@ static int64_t level_rows(const struct gr_grid *grid, int32_t rank, int32_t leve
     return gr_grid_rows_of(grid, rank, level + 1) - gr_grid_rows_of(grid, rank, level);
 }
 
-/* Where the levels of all ranks of a group begin. \return The rows of the group. */
+/* Find where the levels of all ranks of a group begin. \return The rows of the group. */
 static int64_t place_group(struct gr_grid *grid, int32_t group)
 {
     int64_t at = 0;
@@ -95,7 +95,7 @@ static const char EDGES_NAME[] = "graph (edges from other groups of ranks)";
 /* A vertex of any group: the group, then the row in it. */
 enum { ROW_BITS = 32 };
 
-/* Such edges of the rows of one rank, or of all ranks of the group one after the other. */
+/* Edges from other groups, of the rows of one rank, or of all ranks of the group one after the other. */
 struct edges {
     int32_t *count; /* [rows] of each row */
     int64_t  rows, entries;
@@ -129,7 +129,7 @@ static double edges_bytes(const struct edges *e, int has_values)
     return (double)e->rows * sizeof *e->count + (double)e->entries * (sizeof *e->vertex + value);
 }
 
-/* The vertices of the halo of this rank, by group and row; -1: those of this group. */
+/* The vertices of the halo of this rank, by group and row; -1: vertices of this group. */
 static void name_halo(const struct gr_grid *grid, const struct gr_part *part, int32_t n_ranks, int64_t *vertex)
 {
     for (int32_t q = 0; q < n_ranks; q++) {
@@ -237,7 +237,7 @@ static void fill_matrix(const struct gr_grid *grid, const struct edges *all, con
     }
 }
 
-/* The vertices of other groups that this one gathers from, sorted; and for each edge the number of its vertex. */
+/* The vertices of other groups from which this group gathers, sorted; and for each edge the number of its vertex. */
 static int32_t make_group_halo(const graft_context *context, const struct gr_grid *grid, int32_t n_ranks,
                                const struct edges *all, int32_t *column, struct gr_made_part *made, graft_error *error)
 {

@@ -1,11 +1,11 @@
-/* The ranks as a grid: groups of `columns` ranks that follow each other. The vertices of a group are those that its
- * ranks own. For sums over neighbours each rank of a group has all of them, but only a slice of their columns; for all
- * else it has all columns of the vertices that it owns. One column is partition parallelism; one group is the feature
+/* The ranks as a grid: groups of `columns` successive ranks. The vertices of a group are the vertices of its ranks. For
+ * sums over neighbours each rank of a group has all vertices of the group, but only a slice of their columns; otherwise
+ * it has all columns of the vertices that it owns. One column is partition parallelism; one group is the feature
  * parallelism of MixGCN (section 3.1.2, Algorithm 2). Between groups, ranks of equal column exchange boundary rows.
  *
- * A group has the linked rows of its ranks alone, and rows of a rank are these here; linked.h says what they are.
+ * A group has only the linked rows of its ranks (linked.h); here, rows of a rank are linked rows.
  *
- * grid.c   the vertices of a group, and its edges from others     transpose.c  from rows to slices of columns, and back
+ * grid.c   the vertices of a group, and edges from outside     transpose.c  from rows to slices of columns, and back
  * edges.c  the edges inside a group
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_GRID_H
@@ -13,23 +13,23 @@
 
 #include "parallel/linked.h"
 
-/** A rank orders its vertices by levels: those that the last layer of a step needs first, then those that the layer
- *  before it needs, and so on. A group has all vertices of a level, rank by rank, before those of the next one, so what
- *  a layer needs are its first rows too. A prefix is a number of levels; n_levels: all vertices. */
+/** A rank orders its vertices by levels: first the vertices that the last layer of a step needs, then the vertices that
+ *  the layer before it needs, and so on. A group has all vertices of a level, rank by rank, before the next level, so
+ *  the rows that a layer needs are first in the group too. A prefix is a number of levels; n_levels: all vertices. */
 struct gr_grid {
     int32_t               columns, n_groups;
-    int32_t               first, column; /* the first rank of this group, and this rank among those of it */
+    int32_t               first, column; /* the first rank of this group, and this rank's place in the group */
     int32_t               n_levels;
     int64_t              *reach; /* [n_ranks x (n_levels + 1)] rows of a rank in the first levels */
     int64_t              *place; /* [n_ranks x n_levels] the row in its group where a level of a rank begins */
-    int64_t              *owned; /* [n_levels + 1] as reach, of this rank, with its lone rows */
+    int64_t              *owned; /* [n_levels + 1] as reach, for this rank, with its lone rows */
     struct gr_linked_rows linked;
     struct gr_made_part   made; /* the edges from other groups: their owners are the ranks of this column */
 };
 
-/** Find the linked rows of all ranks. Collective. gr_grid_fini() is due always.
+/** Find the linked rows of all ranks. Collective. gr_grid_fini() is always due.
  *  \param[in] part   All rows of this rank.
- *  \param[in] reach  [n_levels + 1] of this rank, from 0 to the rows that it has.
+ *  \param[in] reach  [n_levels + 1] of this rank, from 0 to the number of its rows.
  *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (a group has more than INT32_MAX vertices): the same on all ranks;
  *  ERR_PEER. */
 int32_t gr_grid_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part, int32_t columns,
@@ -38,7 +38,7 @@ void    gr_grid_fini(const graft_context *context, struct gr_grid *grid);
 /** Bytes that it holds. */
 int64_t gr_grid_bytes(const struct gr_grid *grid, int32_t n_ranks);
 
-/** The edges from other groups, of the part of the linked rows of each rank, in the order of the levels; the local
+/** The edges from other groups, from the part of the linked rows of each rank, in the order of the levels; the local
  *  matrix is empty. For extrema, or with one group, there are no rows, only the halo. Collective.
  *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (rows and halo are more than INT32_MAX vertices): the same on all ranks;
  *  ERR_PEER. */
@@ -62,13 +62,13 @@ static inline int64_t gr_grid_rows(const struct gr_grid *grid, int32_t prefix)
     return rows;
 }
 
-/** Whether a rank is of this group. */
+/** Whether a rank is in this group. */
 static inline int gr_grid_has(const struct gr_grid *grid, int32_t rank)
 {
     return rank >= grid->first && rank < grid->first + grid->columns;
 }
 
-/** Of `width` columns, the first one of the slice that rank number `column` of a group has. */
+/** Of `width` columns, the first column of the slice of rank number `column` of a group. */
 static inline int64_t gr_grid_slice(const struct gr_grid *grid, int64_t width, int32_t column)
 {
     return width * column / grid->columns;

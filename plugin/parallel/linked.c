@@ -1,4 +1,4 @@
-/* The rows of a rank that have neighbours, and the part of the graph that they are.
+/* The rows of a rank that have neighbours, and their part of the graph.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/linked.h"
 
@@ -96,7 +96,7 @@ int64_t gr_linked_rows_among(const struct gr_linked_rows *rows, int64_t n_rows)
 
 /* -- the part that they are --------------------------------------------------------------------------------------- */
 
-/* Keep the linked rows; with `number`, columns are rows of this rank and get these numbers. In a remote matrix lone
+/* Keep the linked rows; with `number`, columns are rows of this rank and are renumbered by it. In a remote matrix lone
  * rows are empty. */
 static int32_t keep_linked_rows(const graft_context *context, const struct gr_linked_rows *rows, const graft_csr *from,
                                 const int32_t *number, struct gr_csr *csr, graft_error *error)
@@ -118,7 +118,7 @@ done:
     return rc;
 }
 
-/* The number of each row of this rank among the linked ones. */
+/* The number of each row of this rank among the linked rows. */
 static int32_t number_linked_rows(const graft_context *context, const struct gr_linked_rows *rows, int32_t **number,
                                   graft_error *error)
 {
@@ -146,7 +146,7 @@ done:
     return rc;
 }
 
-/* Bytes of the part, and of what it is made with. */
+/* Bytes of the part, and of temporary arrays. */
 static int64_t linked_part_bytes(const struct gr_linked_rows *rows, const struct gr_part *part)
 {
     return gr_csr_copy_bytes(&part->local, rows->n, gr_csr_entries(&part->local)) +

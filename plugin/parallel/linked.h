@@ -1,5 +1,5 @@
-/* The rows of a rank that have neighbours. A vertex without any needs nothing of others, so transposes leave it out: of
- * an R-MAT graph that is often half of the vertices.
+/* The rows of a rank that have neighbours. A vertex without neighbours needs no data of other ranks, so transposes
+ * leave it out. In R-MAT graphs this is often half of the vertices.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_LINKED_H
 #define GR_PARALLEL_LINKED_H
@@ -13,29 +13,29 @@ struct gr_linked_rows {
     int32_t *row, *lone; /* [n] and [n_lone], ascending; NULL: no rank has lone rows */
 };
 
-/** Find those of a part with all rows. Collective. gr_linked_rows_fini() is due always. \return OK; ERR_NOMEM: the same
- *  on all ranks; ERR_PEER. */
+/** Find the linked rows of a part with all rows. Collective. gr_linked_rows_fini() is always due. \return OK;
+ *  ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_linked_rows_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part,
                             struct gr_linked_rows *rows, graft_error *error);
 void    gr_linked_rows_fini(const graft_context *context, struct gr_linked_rows *rows);
 int64_t gr_linked_rows_bytes(const struct gr_linked_rows *rows);
 
-/** Which row of the rank is linked row `i`. */
+/** The row of the rank that is linked row `i`. */
 static inline int64_t gr_linked_row(const struct gr_linked_rows *rows, int64_t i)
 {
     return rows->row != NULL ? rows->row[i] : i;
 }
 
-/** How many of the first `n_rows` rows are linked. */
+/** The number of linked rows among the first `n_rows` rows. */
 int64_t gr_linked_rows_among(const struct gr_linked_rows *rows, int64_t n_rows);
 
-/** The part of the linked rows, numbered from 0 on all ranks; where no rank has lone rows, all of the part. */
+/** The part of the linked rows, numbered from 0 on all ranks; if no rank has lone rows, the whole part. */
 struct gr_linked_part {
     struct gr_made_part made;
     int64_t             borrowed; /* of the budget */
 };
 
-/** Collective. gr_linked_part_fini() is due always. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+/** Collective. gr_linked_part_fini() is always due. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_linked_part_init(struct gr_budget *budget, struct gr_comm *comm, const struct gr_linked_rows *rows,
                             const struct gr_part *part, struct gr_linked_part *linked, graft_error *error);
 void    gr_linked_part_fini(struct gr_budget *budget, struct gr_linked_part *linked);

@@ -1,4 +1,4 @@
-/* Strategy `partition`. What a rank can fail in alone is agreed on before the ranks do the next thing together.
+/* Strategy `partition`. The ranks agree on local failures before the next collective operation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/columns.h"
 
@@ -20,7 +20,8 @@ static void read_halo_options(struct gr_partition *p)
     p->evaluates_exact = !halo->evaluates_quantized;
 }
 
-/* Only sums and extrema can be made of slices of columns; and a record of a transpose has elements of several rows. */
+/* Only sums and extrema can be computed from slices of columns; and a record of a transpose has elements of several
+ * rows. */
 int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_options *halo, graft_error *error)
 {
     const char *name = p->columns == p->comm->n_ranks ? "feature" : "grid";
@@ -150,7 +151,7 @@ struct gr_halo_layer *gr_partition_layer(const struct gr_partition *p, int32_t l
     return layer < p->gathers_from ? NULL : gr_halo_layers_find(gr_partition_layers(p, layer), layer, direction);
 }
 
-/* The exchanges of a step: of boundary rows, layer by layer in each direction, and then the transposes likewise. */
+/* The exchanges of a step: of boundary rows, layer by layer in each direction, then the transposes likewise. */
 static int32_t count_exchanges(const struct gr_partition *p)
 {
     return GR_DIRECTIONS * p->n_layers * (p->columns > 1 ? 3 : 1);
@@ -171,8 +172,8 @@ static struct gr_partition *partition_of(struct gr_strategy *strategy)
     return (struct gr_partition *)strategy;
 }
 
-/* Adaptive widths are assigned by the last step, if it is time. The bytes of labels count for the limit of bytes, but
- * have other bits. */
+/* Adaptive widths are assigned from the last step, if they are due. The limit of bytes includes the rows of labels,
+ * which have other widths. */
 static int32_t partition_prepare_step(struct gr_strategy *strategy, struct gr_run *run, graft_error *error)
 {
     struct gr_partition *const   p = partition_of(strategy);
@@ -220,8 +221,8 @@ static int used_fresh_rows(const struct gr_partition *p, int64_t epoch)
     return fresh;
 }
 
-/* The exchanges of the last step will be repeated, so the first ones do not count for adaptive widths. Those of stale
- * rows are not: a repeated step uses the rows, and the drift, of this one. */
+/* The exchanges of the last step will be repeated, so the first exchanges do not count for adaptive widths. Exchanges
+ * of stale rows are not repeated: a repeated step uses the rows, and the drift, of the last step. */
 static void undo_exchanges(struct gr_partition *p)
 {
     for (int32_t i = 0; i < count_exchanges(p); i++) {
@@ -274,7 +275,7 @@ static void partition_forget(struct gr_strategy *strategy)
     p->drift = 0;
 }
 
-/* Epochs that were not finite must not decide about widths: these are chosen from the epochs to come. */
+/* Widths must not depend on epochs that were not finite: they are chosen from later epochs. */
 static void partition_undo_steps(struct gr_strategy *strategy)
 {
     struct gr_partition *p = partition_of(strategy);
@@ -308,13 +309,13 @@ static int32_t is_exact(const struct gr_partition *p, const struct gr_run *run)
     return run->pass == GRAFT_PASS_EVALUATION && p->evaluates_exact;
 }
 
-/* The same of a sum; what is cached is computed once. */
+/* The same for a sum; cached sums are computed once. */
 int32_t gr_partition_is_exact(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
 {
     return sum->kind == GR_SUM_CONSTANT || is_exact(p, run);
 }
 
-/* Whether a sum is no step of its layer, which leaves alone what the layer keeps. */
+/* Whether a sum is not a step of its layer, and so does not use the stored rows of the layer. */
 int gr_partition_is_stateless(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
 {
     return gr_partition_is_exact(p, run, sum) || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
@@ -372,7 +373,7 @@ static struct gr_extent extent_at(const void *begin, int64_t bytes)
     return (struct gr_extent){ begin, (const char *)begin + (begin != NULL ? bytes : 0) };
 }
 
-/* Do what must be done before the rows of x are read, and before received rows overwrite those of another sum. */
+/* Execute the tasks that must precede reading the rows of x, and overwriting the received rows of another sum. */
 static int32_t sync_before_sending(struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     const struct gr_block     *block = sum->block;
@@ -401,7 +402,7 @@ static int32_t record_part(struct gr_run *run, const struct gr_sum *sum, graft_m
                              error);
 }
 
-/* The rows are sent. The sum of own rows is recorded, and done with what else is while messages travel. */
+/* The rows are sent. The sum of own rows is recorded, and executed with other recorded tasks while messages travel. */
 static int32_t record_begin(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     const graft_plan *const        plan = sum->block->of_strategy;
@@ -420,7 +421,7 @@ done:
     return rc;
 }
 
-/* All that is recorded is done. Then the rows of others are there, and their part of the sum is recorded. */
+/* Execute all recorded tasks. Then receive the rows of others, and record their part of the sum. */
 static int32_t record_end(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     graft_plan *const              plan = sum->block->of_strategy;
@@ -515,7 +516,7 @@ static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_
     struct gr_halo_rows *rows = &p->halo_rows;
     struct gr_halo_pass  pass = { .direction = b->direction,
                                   .layer = run->layer,
-                                  .exact = b->is_constant || is_exact(p, run), /* what is cached is computed once */
+                                  .exact = b->is_constant || is_exact(p, run), /* cached sums are computed once */
                                   .stateless = b->is_constant || run->pass == GRAFT_PASS_EVALUATION,
                                   .synchronous = p->synchronous,
                                   .epoch = run->epoch };
@@ -557,7 +558,8 @@ static int32_t partition_agree(struct gr_strategy *strategy, int32_t rc, graft_e
     return gr_comm_agree(partition_of(strategy)->comm, rc, error);
 }
 
-/* Stale rows travel between steps, and some transports do nothing on their own. A thousand times a second is enough. */
+/* Stale rows travel between steps, and some transports make no progress without calls. A thousand times a second is
+ * enough. */
 static void poll_layers(struct gr_partition *p)
 {
     const double now = p->is_stale ? gr_seconds() : 0;

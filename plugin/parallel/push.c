@@ -136,8 +136,8 @@ static void select_smallest(struct gr_cached *c, int64_t begin, int64_t end, int
     }
 }
 
-/* Draw those to send in proportion to their degrees, one after the other among those that are left: the smallest
- * -log(u) / degree (Efraimidis and Spirakis 2006). */
+/* Draw the rows to send in proportion to their degrees, one after the other without replacement: the smallest -log(u) /
+ * degree (Efraimidis and Spirakis 2006). */
 static void draw_candidates(struct gr_cached *c, const int64_t *vertex, int32_t layer, int32_t q)
 {
     const uint64_t seed = (uint64_t)c->context->options.train.seed;
@@ -154,7 +154,7 @@ static void draw_candidates(struct gr_cached *c, const int64_t *vertex, int32_t 
     select_smallest(c, c->at[q], c->at[q + 1], c->rows_most);
 }
 
-/* What the layer sends in this batch, and to whom. */
+/* Choose the rows that the layer sends in this batch, and their receivers. */
 static void choose_rows(struct gr_cached *c, struct gr_cached_layer *layer, const int64_t *vertex, int64_t n_src)
 {
     struct gr_push *push = &layer->push[c->batch % c->delay];
@@ -176,7 +176,7 @@ static void choose_rows(struct gr_cached *c, struct gr_cached_layer *layer, cons
     layer->sent.rows += to;
 }
 
-/* Places for the receivers, by rank and then by layer: `taken` has so many of each rank already. */
+/* Places for the receivers, by rank and then by layer: `taken` counts the places of each rank already in use. */
 static void list_items(struct gr_cached *c, const struct gr_push *push, int32_t l, int64_t *taken)
 {
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
@@ -188,7 +188,7 @@ static void list_items(struct gr_cached *c, const struct gr_push *push, int32_t 
     }
 }
 
-/* Where the items of each rank begin if all get as many as they can. */
+/* Where the items of each rank begin if all ranks get the most items. */
 static void begin_items(struct gr_cached *c, int64_t *taken)
 {
     int64_t at = 0;
@@ -213,7 +213,7 @@ static void close_items(struct gr_cached *c, const int64_t *first, const int64_t
     }
 }
 
-/* Where what was received belongs: the halo of this rank has the vertices of rank q from halo->start[q] on. */
+/* Find the halo vertices of received items: the halo of this rank has the vertices of rank q from halo->start[q] on. */
 static int32_t take_items(struct gr_cached *c, graft_error *error)
 {
     const int32_t n_ranks = c->comm->n_ranks;
@@ -241,7 +241,7 @@ static int32_t take_items(struct gr_cached *c, graft_error *error)
     return GRAFT_OK;
 }
 
-/* How many items each rank sends. */
+/* Count the items from each rank. */
 static int32_t count_items(struct gr_cached *c, graft_error *error)
 {
     int64_t *start = c->item_start[GR_RECEIVE];
@@ -261,7 +261,7 @@ static int32_t count_items(struct gr_cached *c, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Exchange counts and places. What is wrong with them is of another rank, and this rank alone has seen it. */
+/* Exchange counts and places. A wrong number is an error of another rank that only this rank has seen. */
 static int32_t tell_receivers(struct gr_cached *c, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -350,7 +350,7 @@ int32_t gr_cached_push(struct gr_cached *c, struct gr_run *run, struct gr_cached
     int32_t             rc = GRAFT_OK;
 
     GR_ASSERT(x->n_cols == layer->width);
-    if (push->is_sent) return GRAFT_OK; /* a layer that is recomputed */
+    if (push->is_sent) return GRAFT_OK; /* the layer is recomputed */
     team.poll = NULL;
     gr_messages_set_rows(&push->messages, (struct gr_rank_rows){ push->start[GR_SEND], c->buffer });
     gr_parallel_chunks(gr_messages_team(&push->messages, team), count * x->n_cols, count, GR_ROWS_AT_ONCE, pack_sources,

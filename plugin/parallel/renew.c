@@ -1,5 +1,5 @@
-/* Options of messages that change between two steps. Other messages are made beside those in use, and replace them when
- * all ranks have memory for them.
+/* Options of messages that change between two steps. New messages are made beside the messages in use, and replace them
+ * when all ranks have memory for them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/partition.h"
 
@@ -16,7 +16,7 @@ struct renewal {
     int64_t                borrowed;        /* from the budget, while both are there */
 };
 
-/* Whether other options than those of p->options need other messages. */
+/* Whether options that differ from p->options need other messages. */
 static int needs_messages(const struct gr_halo_options *now, const struct gr_halo_options *then)
 {
     return memcmp(now->codec, then->codec, sizeof now->codec) != 0 || now->staleness != then->staleness ||
@@ -182,7 +182,7 @@ done:
     gr_partition_charge(p, p->budget);
     if (rc < 0) return rc;
     if (p->needs_rows) gr_halo_rows_weigh(&p->halo_rows, &p->part);
-    gr_traffic_begin(p); /* it counts by what was replaced */
+    gr_traffic_begin(p); /* its counts depend on the replaced messages */
     p->is_stale = p->context->options.halo.staleness > 0;
     p->is_adapted = 0;
     p->traced = 0;

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "model/run.h"
 
-/* One product does it all, so nothing is left for the end. */
+/* One product computes the sum, so the end has nothing to do. */
 static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                 graft_error *error)
 {

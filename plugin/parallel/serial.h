@@ -1,4 +1,4 @@
-/* Strategy `serial`: all vertices are in one process. It has no state but its table.
+/* Strategy `serial`: all vertices are in one process. It has no state except its table.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_SERIAL_H
 #define GR_PARALLEL_SERIAL_H

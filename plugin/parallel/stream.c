@@ -1,4 +1,4 @@
-/* Blocks of edges that travel while others are multiplied.
+/* Blocks of edges that travel during products of other blocks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/stream.h"
 
@@ -64,7 +64,7 @@ int64_t gr_blocks_bytes(const struct gr_blocks *b)
            (b->count[0] != NULL ? buffer_bytes(b) : 0);
 }
 
-/* Of one matrix. */
+/* Bytes for the blocks of one matrix. */
 static int64_t need_of_set(const struct gr_blocks *b, const struct gr_edge_set *set, int streams)
 {
     const int32_t first = streams ? own_rank(b) : b->grid->first, end = first + (streams ? 1 : b->grid->columns);
@@ -139,7 +139,7 @@ static void fill_row_ptr(const struct gr_edge_block *block, int64_t *row_ptr)
     GR_ASSERT(row_ptr[block->rows] == block->entries);
 }
 
-/* Matrices of the blocks of a set. With `all`, which has all of its rows, they share its row pointers. */
+/* Matrices of the blocks of a set. With `all`, the set with all rows, they share its row pointers. */
 static int32_t hold_blocks(struct gr_blocks *b, const struct gr_edge_set *set, int32_t rows, int32_t columns,
                            const struct gr_held_blocks *all, struct gr_held_blocks *held, graft_error *error)
 {
@@ -229,19 +229,19 @@ done:
 
 /* -- messages ----------------------------------------------------------------------------------------------------- */
 
-/* The rank of the group so many places behind this one. */
+/* The rank of the group `places` places after this rank. */
 static int32_t rank_behind(const struct gr_blocks *b, int32_t places)
 {
     return b->grid->first + (b->grid->column + places) % b->grid->columns;
 }
 
-/* Columns of a sum that a rank makes. */
+/* Columns of a sum that a rank computes. */
 static int64_t slice_columns(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank)
 {
     return gr_grid_slice_width(b->grid, sum->width, rank % b->grid->columns);
 }
 
-/* Whether a rank receives the block of another one of its group. A rank without columns needs none. */
+/* Whether a rank receives the block of another rank of its group. A rank without columns needs none. */
 static int needs_block(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank, int32_t owner)
 {
     return b->streams && !sum->alone && rank != owner && rank / b->grid->columns == owner / b->grid->columns &&
@@ -282,7 +282,7 @@ static uint32_t block_crc(const struct gr_edge_block *block)
     return block->values != NULL ? gr_crc(crc, block->values, part_bytes(block, GR_BLOCK_VALUES)) : crc;
 }
 
-/* The place where the block of a rank is received, as one of two. */
+/* The place where the block of a rank is received, one of two places. */
 static struct gr_edge_block received_block(const struct gr_blocks *b, int32_t places, int place)
 {
     const struct gr_frame frame = block_frame(b, rank_behind(b, places));
@@ -313,7 +313,7 @@ done:
     return rc;
 }
 
-/* Send the block of this rank to those that multiply it as one of their first `places`. */
+/* Send the block of this rank to the ranks that multiply it as one of their first `places` blocks. */
 static int32_t send_until(struct gr_blocks *b, int32_t places, graft_error *error)
 {
     const int32_t n = b->grid->columns;
@@ -428,7 +428,7 @@ static int32_t multiply_block(struct gr_blocks *b, int32_t rank, graft_matrix *a
     return rc;
 }
 
-/* The block of this rank has been sent to all that need it. */
+/* Wait until the block of this rank is sent to all ranks that need it. */
 static int32_t end_blocks(struct gr_blocks *b, graft_error *error)
 {
     int32_t rc = send_until(b, b->grid->columns, error);
@@ -450,8 +450,8 @@ int32_t gr_blocks_multiply(void *arg, int32_t rank, float *out, graft_error *err
     if (rank == own_rank(b)) {
         block = gr_edge_block_of(sum->set, b->grid, rank, sum->rows);
     } else {
-        /* A rank waits for the block so many places behind it when it has sent its own as often. So no ranks wait for
-         * each other. */
+        /* Before a rank waits for the block of the rank `places` places after it, it has sent its own block to as many
+         * ranks. So ranks never wait for each other. */
         GR_TRY(send_until(b, places, error));
         GR_TRY(await_block(b, places, &block, error));
         GR_TRY(receive_next(b, error));

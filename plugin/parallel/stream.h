@@ -1,5 +1,5 @@
 /* Sums and extrema over the edges of a group, block by block (edges.h). A block that is not held comes from its owner:
- * it travels while the one before it is multiplied. Beside its own, a rank has two blocks at a time.
+ * it travels during the product of the block before it. Beside its own block, a rank has two blocks at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_STREAM_H
 #define GR_PARALLEL_STREAM_H
@@ -9,10 +9,10 @@
 #include "kernel/kernel.h"
 #include "parallel/edges.h"
 
-/** A message has these parts. */
+/** The parts of a message. */
 enum { GR_BLOCK_FRAME, GR_BLOCK_COUNTS, GR_BLOCK_COLUMNS, GR_BLOCK_VALUES, GR_BLOCK_PARTS };
 
-/** A message that travels. */
+/** A message in transit. */
 struct gr_block_message {
     struct gr_frame   frame;
     struct gr_request requests[GR_BLOCK_PARTS];
@@ -22,26 +22,26 @@ struct gr_block_message {
 struct gr_held_blocks {
     const struct gr_edge_set *set;
     int32_t                   rows;    /* prefix of the grid */
-    int64_t                  *row_ptr; /* of all matrices; NULL: those of all rows */
-    graft_matrix            **a;       /* [ranks of the group]; NULL: they are not held */
+    int64_t                  *row_ptr; /* of all matrices; NULL: the row pointers of all rows */
+    graft_matrix            **a;       /* [ranks of the group]; NULL: not held */
 };
 
-/** Which rows a sum is of: those of a layer in a step, or all. */
+/** The rows of a sum: the rows of a layer in a step, or all rows. */
 enum { GR_ALL_ROWS = GR_LAYERS_MAX, GR_ROW_SLOTS };
 
 /** A sum over blocks. */
 struct gr_block_sum {
     const struct gr_edge_set *set;
     int32_t                   slot;          /* a layer, or GR_ALL_ROWS */
-    int32_t                   rows, columns; /* prefixes of the grid: of its result, and of what it reads */
+    int32_t                   rows, columns; /* prefixes of the grid: of its result, and of its input */
     int64_t                   width;         /* of all slices */
     int32_t                   layer;
     enum gr_direction         direction;
     int64_t                   epoch;
-    int                       alone; /* no other rank makes it */
+    int                       alone; /* no other rank computes it */
     const float              *x;     /* [rows of the group and `beyond` x columns of this rank] */
     graft_semiring            semiring;
-    int32_t                  *winner; /* [rows of the group x columns], block after block; NULL: they do not matter */
+    int32_t                  *winner; /* [rows of the group x columns], block by block; NULL: not needed */
     int                       threads;
     double                   *times;
 };
@@ -52,52 +52,52 @@ struct gr_blocks {
     const struct gr_grid *grid;
     int32_t               channel;
     int                   streams; /* it holds no blocks of others */
-    int64_t               beyond;  /* columns of blocks behind the rows of the group */
+    int64_t               beyond;  /* columns of blocks after the rows of the group */
     struct gr_edge_sets   sets;
     struct gr_held_blocks held[GR_DIRECTIONS][GR_ROW_SLOTS];
-    graft_matrix         *a;       /* of a block that was received, with: */
+    graft_matrix         *a;       /* of a received block, with: */
     int64_t              *row_ptr; /* [most_rows + 1] */
     int64_t               most_rows, most_entries;
-    int32_t              *count[2], *column[2]; /* blocks that are received in turn */
+    int32_t              *count[2], *column[2]; /* the two received blocks */
     float                *values[2];
 
     /* The sum that has begun: */
     struct gr_block_sum     sum;
     struct gr_block_message in[2], out[2];
     uint32_t                crc;                  /* of the block of this rank */
-    int32_t                 n_sent;               /* ranks behind this one that have got it, or need not */
-    int32_t                 next;                 /* the rank, counted behind this one, whose block is received next */
-    int32_t                 n_posted, n_received; /* blocks to receive, and those that are there */
+    int32_t                 n_sent;               /* ranks after this rank that have received it or do not need it */
+    int32_t                 next;                 /* the rank, counted from this rank, whose block is received next */
+    int32_t                 n_posted, n_received; /* posted receives, and received blocks */
     double                  seconds;              /* in products */
     void (*poll)(void *arg);                      /* other messages, during products */
     void *poll_arg;
 };
 
-/** Take the channel of `comm`. Not collective, but all ranks call it in the same order, also when one of them has
- *  failed before. gr_blocks_fini() is due always. */
+/** Take the channel of `comm`. Not collective, but all ranks call it in the same order, even after a failure of one of
+ *  them. gr_blocks_fini() is always due. */
 void    gr_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, int64_t beyond,
                        struct gr_blocks *blocks);
 void    gr_blocks_fini(struct gr_blocks *blocks);
-/** Hold the blocks of the group, or with `streams` have memory for two that are received, once sets->whole is made.
+/** Hold the blocks of the group, or with `streams` allocate memory for two received blocks, after sets->whole is made.
  *  Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *blocks, int streams, graft_error *error);
-/** Where blocks are held, have the matrices for a layer whose transposed rows are in sets.back. Not collective.
+/** If blocks are held, make the matrices for a layer whose transposed rows are in sets.back. Not collective.
  *  \return OK; ERR_NOMEM. */
 int32_t gr_blocks_mask(struct gr_blocks *blocks, int32_t layer, int32_t prefix, graft_error *error);
-/** Exchange the sets for others with other values. Cannot fail. */
+/** Replace the sets by sets with other values. Cannot fail. */
 void    gr_blocks_swap(struct gr_blocks *blocks, struct gr_edge_sets *sets);
-/** Bytes that it holds; and those that it would hold with the blocks of others, or (`streams`) without. */
+/** Held bytes; and the bytes with the blocks of other ranks, or (`streams`) without them. */
 int64_t gr_blocks_bytes(const struct gr_blocks *blocks);
 int64_t gr_blocks_need(const struct gr_blocks *blocks, int streams);
 
 /** Begin a sum: the first block travels. \return OK; ERR_PEER. */
 int32_t gr_blocks_begin(struct gr_blocks *blocks, const struct gr_block_sum *sum, graft_error *error);
-/** out[rows x columns of this rank] = the rows of a rank of the group, in its order. Ranks follow each other behind
- *  this one; those without rows are left out. This one is the last, with which the sum ends. \return OK; ERR_PEER; what
- *  the kernel returns. */
+/** out[rows x columns of this rank] = the rows of a rank of the group, in its order. Ranks are called in their order
+ *  after this rank; ranks without rows are left out. This rank is the last, and ends the sum. \return OK; ERR_PEER;
+ *  errors of the kernel. */
 int32_t gr_blocks_multiply(void *blocks, int32_t rank, float *out, graft_error *error);
 
-/** Bytes of blocks that a rank receives in such a sum, or sends; 0 where blocks are held. */
+/** Bytes of blocks that a rank receives in this sum, or sends; 0 if blocks are held. */
 int64_t gr_blocks_traffic(const struct gr_blocks *blocks, const struct gr_block_sum *sum, int32_t rank, int sends);
 
 #endif

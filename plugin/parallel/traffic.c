@@ -1,6 +1,6 @@
-/* What ranks send, counted layer by layer. Every rank knows how many rows each rank receives and sends in an exchange.
- * These rows have the same bytes everywhere, or the bytes that all ranks learned when adaptive bits were assigned, so
- * counting needs no message. What went to each other rank, with its quantization error, only the sender knows.
+/* Counts of sent rows and bytes, layer by layer. Every rank knows the numbers of rows that each rank receives and sends
+ * in an exchange. The bytes of a row are the same everywhere, or were shared when adaptive bits were assigned, so
+ * counting needs no message. Only the sender knows the rows to each other rank, and their quantization error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
@@ -33,7 +33,7 @@ void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const st
     if (pass->is_repeat || run->pass == GRAFT_PASS_EVALUATION) return;
     for (int32_t q = 0; q < n_ranks; q++)
         gr_send_stats_add(&p->pairs[(int64_t)at * n_ranks + q], &pass->messages->sent[q]);
-    /* Features that are gathered once are gathered for all rows, where labels beside them are for those of a step. */
+    /* Features that are gathered once are gathered for all rows, but labels beside them only for the rows of a step. */
     if (sent->flow != NULL && sent->flow != flow) sent = &p->sent[slots_of(p)];
     sent->flow = flow;
     sent->exchanges++;
@@ -124,7 +124,7 @@ void gr_traffic_count_columns(struct gr_partition *p, const struct gr_run *run, 
     }
 }
 
-/* What a rank, or with -1 all of them, sent and received in the transposes of a slot. */
+/* Rows that a rank, or with -1 all ranks, sent and received in the transposes of a slot. */
 static struct gr_transpose_flow turned_of(const struct gr_partition *p, int32_t slot, int32_t rank)
 {
     struct gr_transpose_flow sum = { 0 };
@@ -178,7 +178,7 @@ struct gr_row_bits_flow gr_traffic_adapted(const struct gr_partition *p, const s
     return sum;
 }
 
-/* Exchanges whose rows had bits of their own. */
+/* Exchanges whose rows had adaptive bits. */
 static int64_t adapted_in(const struct gr_sent *sent)
 {
     int64_t n = sent->exchanges;
@@ -187,7 +187,7 @@ static int64_t adapted_in(const struct gr_sent *sent)
     return n;
 }
 
-/* What a rank gets and gives in one exchange of a slot, which backward goes the other way. */
+/* Rows that a rank receives and sends in one exchange of a slot; backward the other way round. */
 static struct gr_flow flow_of(const struct gr_partition *p, int32_t slot, int32_t rank)
 {
     const struct gr_flow flow = gr_traffic_flow(p, p->sent[slot].flow, rank);
@@ -201,8 +201,8 @@ static struct gr_flow flow_of(const struct gr_partition *p, int32_t slot, int32_
                              .messages_out = flow.messages_in };
 }
 
-/* Bytes that come to a rank in all exchanges of a slot; and those that would with raw rows alone, of which each would
- * have what one has now. */
+/* Bytes received by a rank in all exchanges of a slot; and the bytes that it would receive if all rows were raw
+ * rows. */
 static void add_bytes(const struct gr_partition *p, int32_t slot, int32_t rank, graft_traffic *traffic)
 {
     const struct gr_sent         *sent = &p->sent[slot];
@@ -217,7 +217,7 @@ static void add_bytes(const struct gr_partition *p, int32_t slot, int32_t rank, 
         flow.if_post * sent->row_bytes + adapted_in(sent) * (int64_t)(each * (double)flow.if_post + 0.5);
 }
 
-/* What is kept of the layer of a slot, if any rank has rows for another. */
+/* The stored rows of the layer of a slot, if any rank has rows for another. */
 static const struct gr_halo_layer *layer_of(const struct gr_partition *p, int32_t slot)
 {
     const struct gr_flow all = gr_traffic_flow(p, gr_traffic_whole(p), -1);

@@ -58,13 +58,13 @@ static int64_t rows_of_rank(const struct gr_transpose *t)
     return gr_grid_rows_of(t->grid, t->grid->first + t->grid->column, t->grid->n_levels);
 }
 
-/* Elements of the slice of the input of a sum, or of its result. */
+/* Elements of the slice of a sum's input or result. */
 static int64_t slice_elements(const struct gr_transpose *t, int64_t width, int of_result)
 {
     return t->rows[of_result] * gr_transpose_columns(t, width);
 }
 
-/* Records of one side, which is the rows of others in this slice, or the rows of this rank in the others. */
+/* Records of one side: the rows of other ranks in this slice, or the rows of this rank in other slices. */
 static int64_t most_records(const struct gr_transpose *t, int64_t width)
 {
     const int64_t own = rows_of_rank(t) * width;
@@ -91,7 +91,7 @@ int64_t gr_transpose_bytes(const struct gr_transpose *t)
            gr_halo_layers_bytes(&t->layers);
 }
 
-/* A larger array, whose contents do not matter. */
+/* A larger array, whose contents are not copied. */
 static int32_t replace_floats(const struct gr_transpose *t, float **array, int64_t count, graft_error *error)
 {
     gr_free(t->context, *array);
@@ -121,7 +121,7 @@ done:
 
 /* -- what is kept from step to step ------------------------------------------------------------------------------- */
 
-/* Elements that rank q of the group sends to a rank, or gets from it. */
+/* Elements that rank q of the group sends to a rank, or receives from it. */
 static int64_t elements_between(const struct gr_grid *grid, const struct gr_transposed *what, int32_t rank, int32_t q,
                                 int other_rows)
 {
@@ -129,7 +129,7 @@ static int64_t elements_between(const struct gr_grid *grid, const struct gr_tran
     return gr_transpose_elements(grid, what, other_rows ? q : rank, other_rows ? rank : q);
 }
 
-/* Where the records of each rank begin: of its rows, or of those of this rank; and their padding, unless `spare` is
+/* Where the records of each rank begin: of its rows, or of the rows of this rank; and their padding, unless `spare` is
  * NULL. */
 static void lay_out_records(const struct gr_transpose *t, const struct gr_transposed *what, int other_rows,
                             int64_t *start, int64_t *spare)
@@ -187,12 +187,12 @@ int64_t gr_transpose_layers_need(const struct gr_transpose *t, const struct gr_h
 
 /* -- rows of a rank in its group ---------------------------------------------------------------------------------- */
 
-/* Rows of a rank that follow each other in its group too: row r of the rank is row r + shift of the group. */
+/* Rows of a rank that are also contiguous in its group: row r of the rank is row r + shift of the group. */
 struct stretch {
     int64_t begin, end, shift;
 };
 
-/* Those of rows begin to end - 1 of a rank that are in a level; with none, begin is not below end. */
+/* The part of rows begin to end - 1 of a rank in a level; if empty, begin is not below end. */
 static struct stretch stretch_of(const struct gr_grid *grid, int32_t rank, int32_t level, int64_t begin, int64_t end)
 {
     const int64_t first = gr_grid_rows_of(grid, rank, level), last = gr_grid_rows_of(grid, rank, level + 1);
@@ -202,7 +202,7 @@ static struct stretch stretch_of(const struct gr_grid *grid, int32_t rank, int32
                              .shift = grid->place[(int64_t)rank * grid->n_levels + level] - first };
 }
 
-/* Copy rows begin to end - 1 of a rank between a matrix of its own rows and one of those of the group. */
+/* Copy rows begin to end - 1 of a rank between a matrix of its own rows and a matrix of the rows of the group. */
 static void copy_levels(const struct gr_grid *grid, int32_t rank, int64_t begin, int64_t end, float *own, float *group,
                         int64_t columns, int to_group)
 {
@@ -223,10 +223,10 @@ struct job {
     struct gr_transpose        *t;
     const struct gr_sum        *sum;
     const struct gr_transposed *what;
-    int32_t                     rank, peer;      /* this rank, and the one whose message is made */
+    int32_t                     rank, peer;      /* this rank, and the receiver of the message */
     int64_t                     columns;         /* of the slice of this rank */
     const int64_t              *start[GR_SIDES]; /* [n_ranks + 1] the records of each rank */
-    float                      *received;        /* of all ranks: those of this transpose, or stale ones */
+    float                      *received;        /* of all ranks: from this transpose, or stale */
 };
 
 static struct job transpose_job(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum)
@@ -254,7 +254,7 @@ static void copy_part(const struct gr_sum *sum, int64_t row, int64_t first, int6
     for (int64_t j = 0; j < n; j++) to[j] = gr_bfloat_widen(((const uint16_t *)sum->x)[row * sum->stride + first + j]);
 }
 
-/* The slice of rows of x that another rank gets. */
+/* The slice of rows of x for another rank. */
 static void split_slice(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct job *job = arg;
@@ -285,7 +285,7 @@ static void keep_slice(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* Each rank's rows are copied in so many pieces. */
+/* The number of pieces in which each rank's rows are copied. */
 enum { PIECES = 16 };
 
 /* Piece `piece` of the rows of another rank of the group, between its records and the slice. */
@@ -317,7 +317,7 @@ static void place_sent(void *arg, int64_t chunk, int64_t begin, int64_t end)
     place_piece(job, job->peer, chunk, 0);
 }
 
-/* What is added to the rows of a rank. */
+/* The terms added to the rows of a rank. */
 struct added {
     const struct gr_transpose *t;
     int32_t                    rank;
@@ -385,7 +385,7 @@ static void join_columns(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* What a row of x is multiplied with by the loops of its vertex. \return Whether it has any. */
+/* Find the factor of a row of x by the loops of its vertex. \return Whether it has loops. */
 static int find_loops(const struct gr_transposed *what, int64_t row, float *factor)
 {
     const float  *values = what->of_extrema ? NULL : what->local->values;
@@ -438,7 +438,7 @@ static void fill_last_record(const struct job *job, int64_t count)
     for (int64_t i = count; i % GR_RECORD != 0; i++) record[i] = record[count - 1];
 }
 
-/* Of the records to one rank. */
+/* Encode the records to one rank. */
 static void encode_records(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct job *job = arg;
@@ -448,7 +448,7 @@ static void encode_records(void *arg, int64_t chunk, int64_t begin, int64_t end)
     gr_messages_encode(job->t->exchange.messages, omp_get_thread_num(), first + begin, first + end);
 }
 
-/* Begin; `to_rows`: the rows of others are sent, and those of this rank received. */
+/* Begin; `to_rows`: rows of other ranks are sent, and rows of this rank received. */
 static int32_t begin_transpose(struct job *job, const struct gr_transposed *what, int to_rows, struct gr_team team,
                                graft_error *error)
 {
@@ -462,7 +462,7 @@ static int32_t begin_transpose(struct job *job, const struct gr_transposed *what
     lay_out_records(t, what, to_rows, t->start[GR_SEND], t->spare[GR_SEND]);
     lay_out_records(t, what, !to_rows, t->start[GR_RECEIVE], t->spare[GR_RECEIVE]);
     for (int side = 0; side < GR_SIDES; side++) {
-        /* Those of a layer that keeps rows stay as they are while its messages are in flight. */
+        /* Starts of a layer that keeps rows do not change while its messages are in flight. */
         job->start[side] = x->layer != NULL ? x->layer->start[side] : t->start[side];
         GR_ASSERT(job->start[side][n_ranks] == t->start[side][n_ranks] && t->start[side][n_ranks] <= t->records);
     }
@@ -497,7 +497,7 @@ done:
     return rc;
 }
 
-/* Send to one rank after the other, behind this one: a message travels while the next one is made. */
+/* Send to one rank after the other, beginning after this rank: a message travels while the next is made. */
 static int32_t send_all_records(struct job *job, int to_rows, struct gr_team team, graft_error *error)
 {
     struct gr_transpose      *t = job->t;
