@@ -20,7 +20,7 @@ static void read_halo_options(struct gr_partition *p)
     p->evaluates_exact = !halo->evaluates_quantized;
 }
 
-/* Only sums and extrema can be computed from slices of columns; and a record of a transpose has elements of several
+/* Only sums and extrema can be computed from slices of columns; a record of a transpose has elements of several
  * rows. */
 int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_options *halo, graft_error *error)
 {
@@ -558,8 +558,7 @@ static int32_t partition_agree(struct gr_strategy *strategy, int32_t rc, graft_e
     return gr_comm_agree(partition_of(strategy)->comm, rc, error);
 }
 
-/* Stale rows travel between steps, and some transports make no progress without calls. A thousand times a second is
- * enough. */
+/* Stale rows travel between steps, and some transports need calls to make progress: 1000 calls a second are enough. */
 static void poll_layers(struct gr_partition *p)
 {
     const double now = p->is_stale ? gr_seconds() : 0;

@@ -1,6 +1,6 @@
-/* The blocks of one batch: for each layer, from the last one to the first, count the draws, draw, and give numbers to
- * vertices that are new. A number is the order of the first edge that needs the vertex, also where several threads
- * look: each place keeps the first of the edges that need it, and the vertices of these edges are numbered in order.
+/* The blocks of one batch: for each layer, from the last one to the first, count the draws, draw, and number the new
+ * vertices. Vertices are numbered in the order of the first edge that needs them, also with several threads: each place
+ * keeps the first edge that needs it, and the vertices of these edges are numbered in order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/subgraph.h"
 
@@ -10,10 +10,10 @@
 #include <string.h>
 
 enum { ROWS_OF_CHUNK = 256, EDGES_OF_CHUNK = 4096, LOOK_AHEAD = 16, EDGES_AT_A_TIME = 64 };
-/* The fewest threads that number vertices together, which takes more than twice the work of one. */
+/* The fewest threads that number vertices together, which takes more than twice the work of one thread. */
 enum { TOGETHER_FROM = 3 };
 
-/* One layer in the making. */
+/* The layer being made. */
 struct making {
     const graft_context           *context;
     const struct gr_batch_request *request;
@@ -26,7 +26,7 @@ struct making {
     struct gr_team                 team;
 };
 
-/* Have at least `wanted` elements; `kept` of those that there are stay. */
+/* Grow to at least `wanted` elements; the first `kept` elements stay. */
 static int32_t grow_array(const graft_context *context, void **array, int64_t *capacity, int64_t wanted, int64_t kept,
                           uint64_t bytes, graft_error *error)
 {
@@ -52,7 +52,7 @@ static int32_t grow_pair(const graft_context *context, struct gr_sampled_layer *
     GR_TRY(grow_array(context, (void **)&layer->col, &columns, edges, 0, sizeof *layer->col, error));
     GR_TRY(grow_array(context, (void **)&layer->entry, &layer->edges, edges, 0, sizeof *layer->entry, error));
 done:
-    if (rc < 0) { /* both are as large as `edges` says, or there are none */
+    if (rc < 0) { /* both have `edges` elements, or neither exists */
         gr_free(context, layer->col);
         gr_free(context, layer->entry);
         layer->col = NULL;
@@ -105,7 +105,7 @@ static void count_draws(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* The vertices that entries come from. */
+/* The source vertices of entries. */
 static void read_columns(const graft_csr *graph, const int64_t *entry, int32_t *col, int64_t count)
 {
     const int32_t *narrow = graph->col_idx;
@@ -120,7 +120,7 @@ static void read_columns(const graft_csr *graph, const int64_t *entry, int32_t *
     }
 }
 
-/* The entries of some rows, and the vertices that they come from. */
+/* The entries of some rows, and their source vertices. */
 static void draw_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct making       *m = arg;
@@ -150,8 +150,8 @@ static void draw_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     read_columns(rule->graph, layer->entry + first, layer->col + first, layer->row_ptr[end] - first);
 }
 
-/* One thread, by the array: numbers in the order of the edges, some edges at a time. Those whose vertices have none are
- * found first, without jumps, because they cannot be predicted; a vertex may be among them twice. */
+/* One thread, by the array: numbers in the order of the edges, some edges at a time. Edges whose vertices have no
+ * number are found first, without branches, because branches would be mispredicted; a vertex may be found twice. */
 static void number_by_array(struct making *m)
 {
     struct gr_sampled_layer *layer = m->layer;
@@ -211,7 +211,7 @@ static void number_by_table(struct making *m)
     m->batch->n_vertices = next;
 }
 
-/* Edge e as a value of its place: the larger, the earlier, and less than any number. */
+/* Edge e as a value of its place: larger for earlier edges, and less than any number. */
 static int32_t mark_of(int64_t e)
 {
     return (int32_t)(-1 - e);
@@ -300,7 +300,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The row pointers of a layer, and memory for its edges and for all vertices that these can lead to. */
+/* The row pointers of a layer, and memory for its edges and for all their source vertices. */
 static int32_t count_layer(struct making *m, graft_error *error)
 {
     struct gr_sampled_layer *layer = m->layer;

@@ -57,7 +57,7 @@ int64_t gr_cache_place_words(const struct gr_cache *c)
     return (3 * c->capacity + 1) / 2;
 }
 
-/* Whether a row can be used now. */
+/* Whether a row may be used now. */
 static int is_of_use(const struct gr_cache *c, int32_t row, const struct gr_cache_life *life)
 {
     if (row == GR_NOT_CACHED || c->since[row] == NEVER) return 0;
@@ -132,7 +132,7 @@ static void append_row(struct gr_cache *c, int32_t row)
     c->last = row;
 }
 
-/* The row of a vertex: the one that it has, a free one, or the oldest. */
+/* The row of a vertex: its present row, a free row, or the oldest row. */
 static int32_t place_row(struct gr_cache *c, int32_t vertex)
 {
     int32_t row = c->row_of[vertex];
@@ -175,7 +175,7 @@ int64_t gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count,
         if (row == GR_NOT_CACHED || c->row_of[vertex[i]] != row) continue; /* evicted by a row of this call */
         record = c->bytes + row * c->row_bytes;
         c->since[row] = now;
-        /* A row that had no code in its message was received as NaN. */
+        /* A row that no code could encode in its message was received as NaN. */
         if ((c->has_no_messages || !isnan(from[i * c->codec.width])) &&
             gr_codec_encode_row(&c->codec, 0, from + i * c->codec.width, NULL, record) == GR_CODEC_DONE)
             continue;
@@ -197,7 +197,7 @@ int64_t gr_cache_first_broken(const struct gr_cache *c, const uint8_t *records, 
     return count;
 }
 
-/* Let row_of have the rows of these vertices. Returns whether each vertex is valid, and comes once. */
+/* Set row_of for these vertices. Returns whether each vertex is valid, and occurs once. */
 static int turn_places(struct gr_cache *c, const int32_t *vertex, int64_t count)
 {
     for (int64_t v = 0; v < c->n; v++) c->row_of[v] = GR_NOT_CACHED;
@@ -208,7 +208,7 @@ static int turn_places(struct gr_cache *c, const int32_t *vertex, int64_t count)
     return 1;
 }
 
-/* The rows in use, which are the first ones. */
+/* The number of rows in use, which are the first rows. */
 static int64_t count_used(const struct gr_cache *c, const int32_t *vertex)
 {
     int64_t used = 0;

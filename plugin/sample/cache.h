@@ -1,8 +1,9 @@
 /* The cache of historical embeddings of one layer (Md Vasimuddin et al. 2022, "DistGNN-MB", section 3.2): rows that
- * other ranks computed in earlier batches, kept until they are too old or older than all others when there is no room.
+ * other ranks computed in earlier batches, kept until they are too old, or until they are the oldest and the cache is
+ * full.
  *
- * The vertices of the halo have numbers without gaps, so a table over them says where each row is: a search is one
- * look. Searches and copies are shared by threads; only the places of new rows are assigned by one thread.
+ * The vertices of the halo have numbers without gaps, so a table over them has the place of each row, and a search is
+ * one look-up. Threads share searches and copies; one thread assigns the places of new rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SAMPLE_CACHE_H
 #define GR_SAMPLE_CACHE_H
@@ -12,40 +13,40 @@
 
 enum { GR_NOT_CACHED = -1 };
 
-/** Counted since the cache was made. */
+/** Counts since the cache was made. */
 struct gr_cache_counts {
-    int64_t searched, found; /* rows that batches needed, and those that were there */
-    int64_t expired;         /* of those not found: too old */
+    int64_t searched, found; /* rows that batches needed, and rows that were found */
+    int64_t expired;         /* rows that were not found because they are too old */
     int64_t ages, oldest;    /* the sum of the ages of found rows, in batches, and the largest */
-    int64_t stored, evicted; /* rows received, and those that had to leave for them */
+    int64_t stored, evicted; /* rows received, and rows replaced by them */
 };
 
 struct gr_cache {
-    int64_t         n, capacity, used; /* vertices of the halo; rows, and those in use */
+    int64_t         n, capacity, used; /* vertices of the halo; rows; rows in use */
     struct gr_codec codec;
     int64_t         row_bytes;
     int32_t        *row_of; /* [n] or GR_NOT_CACHED */
-    int32_t        *vertex; /* [capacity] and of each row; -1 if it is free */
+    int32_t        *vertex; /* [capacity] of each row; -1 if the row is free */
     int64_t        *since;  /* the batch that stored it */
-    int32_t        *older;  /* rows in the order in which they were stored; these two are behind `vertex`: */
+    int32_t        *older;  /* rows in the order in which they were stored; these two arrays follow `vertex`: */
     int32_t        *newer;
     uint8_t        *bytes;    /* [capacity x row_bytes] */
     int32_t        *assigned; /* [most] rows of the vertices of one gr_cache_store() */
     int64_t         most;
     int32_t         first, last;     /* the oldest row and the newest, or -1 */
-    int             has_no_messages; /* rows are those that this rank computed */
+    int             has_no_messages; /* this rank computed the rows */
 
     struct gr_cache_counts counts;
 };
 
-/** How long rows are of use. */
+/** The lifetime of rows. */
 struct gr_cache_life {
     int64_t now, life;     /* the batch, and the largest age */
     int     takes_expired; /* older rows are found too */
 };
 
-/** A cache for rows of `width` floats of `n` vertices, with as many bytes as `rows` rows of floats, of `bits` each; up
- *  to `most` are stored at once. It belongs to the budget. \return OK; ERR_NOMEM. */
+/** A cache for rows of `width` floats of `n` vertices, of `bits` bits each, in the bytes of `rows` rows of floats; up
+ *  to `most` rows are stored at once. Its memory belongs to the budget. \return OK; ERR_NOMEM. */
 int32_t gr_cache_init(struct gr_cache *cache, struct gr_budget *budget, int64_t n, int64_t rows, int64_t width,
                       int32_t bits, int64_t most, graft_error *error);
 /** Forget all rows. */
@@ -54,7 +55,7 @@ void    gr_cache_forget(struct gr_cache *cache);
 /** Use the contents of `bytes`, `since` and `vertex` with `older` and `newer`, which the caller has replaced. Numbers
  *  of batches above `now` become `now`, and rows without a code are not used; `row` is space for one row. */
 void    gr_cache_adopt(struct gr_cache *cache, int64_t now, float *row);
-/** Let row v belong to vertex v. The capacity is n. */
+/** Assign row v to vertex v. The capacity is n. */
 void    gr_cache_place_all(struct gr_cache *cache);
 /** The sizes of `bytes`, and of `vertex` with `older` and `newer`, in words of 8 bytes. */
 int64_t gr_cache_words(const struct gr_cache *cache);
@@ -62,19 +63,19 @@ int64_t gr_cache_place_words(const struct gr_cache *cache);
 /** The index of the first invalid record among `count` records, or `count`; `row` is space for one row. A record of a
  *  row without a code is valid in a cache with messages. */
 int64_t gr_cache_first_broken(const struct gr_cache *cache, const uint8_t *records, int64_t count, float *row);
-/** Whether places[3 x capacity] can be `vertex`, `older` and `newer`. */
+/** Whether places[3 x capacity] is valid as `vertex`, `older` and `newer`. */
 int     gr_cache_can_place(struct gr_cache *cache, const int32_t *places);
 
-/** Whether the row of a vertex is there, which counts as no search. */
+/** Whether the cache has the row of a vertex; not counted as a search. */
 int     gr_cache_has(const struct gr_cache *cache, int64_t vertex, const struct gr_cache_life *life);
-/** rows[i] = where the row of vertex[i] is, or GR_NOT_CACHED. Returns how many are there. */
+/** rows[i] = the place of the row of vertex[i], or GR_NOT_CACHED. Returns the number of rows found. */
 int64_t gr_cache_find(struct gr_cache *cache, const int32_t *vertex, int64_t count, const struct gr_cache_life *life,
                       int threads, int32_t *rows);
 /** to[count x width] = the rows, or zeros for GR_NOT_CACHED. */
 void    gr_cache_load(const struct gr_cache *cache, const int32_t *rows, int64_t count, int threads, float *to);
-/** Store from[count x width], the rows of `vertex`, each of which is given once. A later row of the vertex stays. Rows
- *  that fit no code, and received rows whose first element is NaN, are not stored. Returns the number of rows that fit
- *  no code or are NaN. */
+/** Store from[count x width], the rows of `vertex`, which has no vertex twice. A later row of the vertex stays. Rows
+ *  that no code can encode, and received rows whose first element is NaN, are not stored. Returns the number of these
+ *  rows. */
 int64_t gr_cache_store(struct gr_cache *cache, const int32_t *vertex, int64_t count, const float *from, int64_t now,
                        int threads);
 

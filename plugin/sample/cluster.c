@@ -1,5 +1,5 @@
-/* Batches of parts of a partition (Chiang et al. 2019, algorithm 1): the parts that have seeds are shuffled and dealt
- * to the batches of an epoch, and a batch is the subgraph of its parts, edges between them included.
+/* Batches of parts of a partition (Chiang et al. 2019, algorithm 1): the parts with seeds are shuffled and dealt to the
+ * batches of an epoch, and a batch is the subgraph of its parts, including the edges between them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/subgraph.h"
 
@@ -12,7 +12,7 @@
 enum { PARTS_OF_BATCH = 10 };
 
 struct clusters {
-    int64_t  n_parts, n_drawn, n_batches; /* n_drawn: parts that have seeds */
+    int64_t  n_parts, n_drawn, n_batches; /* n_drawn: parts with seeds */
     int32_t *part;                        /* of each vertex */
     int64_t *first, *member;              /* vertices of each part */
     int64_t *first_seed, *seed;           /* likewise */
@@ -49,7 +49,7 @@ static int32_t listen_for_cancel(void *context, graft_error *error)
     return gr_check_cancel(context, error);
 }
 
-/* METIS if its program is there, else the method that needs none. */
+/* METIS if its program is installed, else a method that needs no program. */
 static int32_t partition(const struct gr_subgraph_source *source, struct clusters *c, graft_error *error)
 {
     const struct gr_slice           slice = { .rows = source->graph };
@@ -69,7 +69,7 @@ done:
     return rc;
 }
 
-/* The partition of the same graph into as many parts, if there is one. */
+/* Copy a partition of the same graph into the same number of parts, if there is one. */
 static int copy_partition(const struct gr_subgraph_source *source, struct clusters *c)
 {
     const struct clusters *like = source->like != NULL ? source->like->state : NULL;
@@ -80,7 +80,7 @@ static int copy_partition(const struct gr_subgraph_source *source, struct cluste
     return 1;
 }
 
-/* The vertices of `list`, or all of them, by part and in their order. */
+/* The vertices of `list`, or all of them, by part, else in their order. */
 static void sort_by_part(const struct clusters *c, const int64_t *list, int64_t count, int64_t *first, int64_t *sorted)
 {
     for (int64_t p = 0; p <= c->n_parts; p++) first[p] = 0;

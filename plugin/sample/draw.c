@@ -1,8 +1,8 @@
 /* Neighbours of one vertex.
  *
  * Without weights and replacement: R. W. Floyd's algorithm (Bentley and Floyd 1987, "A sample of brilliance"), k draws
- * for k of d. With weights: each entry gets the key -log(u) / w, and the k smallest are taken (Efraimidis and
- * Spirakis 2006), which draws as one after the other among those that are left.
+ * for k of d. With weights: each entry gets the key -log(u) / w, and the k smallest are taken (Efraimidis and Spirakis
+ * 2006), which is equivalent to drawing one after the other without replacement.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/sample.h"
 
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* More draws than this look for repeated ones in a table. */
+/* With more draws than this, repeated draws are found in a table. */
 enum { SCANNED = GR_DRAWN_TOGETHER };
 
 gr_draw_rows_fn gr_draw_rows_for(enum gr_isa isa)
@@ -62,7 +62,7 @@ static double draw_unit(struct words *words)
     return (double)((high << 21 | low >> 11) + 1) * 0x1p-53;
 }
 
-/* Vertices of other ranks are columns without a row. */
+/* Vertices of other ranks are columns without rows. */
 static int64_t degree_of(const graft_csr *graph, int64_t v)
 {
     return v < graph->n_rows ? graph->row_ptr[v + 1] - graph->row_ptr[v] : 0;
@@ -84,7 +84,7 @@ static double weight_of(const struct gr_draw_rule *rule, int64_t entry)
                                           : ((const double *)graph->values)[entry];
 }
 
-/* Entries of row v that can be drawn, up to `most`. */
+/* The number of entries of row v that can be drawn, up to `most`. */
 static int64_t count_drawable(const struct gr_draw_rule *rule, int64_t v, int64_t most)
 {
     const int64_t degree = degree_of(rule->graph, v);
@@ -122,7 +122,7 @@ static int was_drawn(const int64_t *entries, int64_t count, int64_t entry)
     return 0;
 }
 
-/* Note an entry in the table of 4 k places; whether it was there. */
+/* Note an entry in the table of 4 k places; returns whether it was there. */
 static int note_drawn(int64_t *table, int64_t places, int64_t entry)
 {
     int64_t at = (int64_t)((uint64_t)entry * 0x9E3779B97F4A7C15u % (uint64_t)places);
@@ -133,7 +133,7 @@ static int note_drawn(int64_t *table, int64_t places, int64_t entry)
     return 0;
 }
 
-/* k of d entries, each subset as likely as the others. */
+/* k of d entries, all subsets with equal probability. */
 static void draw_subset(struct words *words, struct gr_draw_space *space, int64_t begin, int64_t d, int64_t k,
                         int64_t *entries)
 {
@@ -173,7 +173,7 @@ static void swap_down(double *key, int64_t *entry, int64_t at, int64_t count)
     }
 }
 
-/* The k smallest keys, in a heap whose largest one is its first. */
+/* The k smallest keys, in a heap with the largest key first. */
 static void draw_weighted_subset(const struct gr_draw_rule *rule, struct words *words, struct gr_draw_space *space,
                                  int64_t begin, int64_t d, int64_t k, int64_t *entries)
 {
@@ -210,7 +210,7 @@ static void draw_weighted_repeatedly(const struct gr_draw_rule *rule, struct wor
     }
     for (int64_t i = 0; i < k; i++) {
         const double wanted = draw_unit(words) * sum; /* in (0, sum] */
-        int64_t      low = 0, high = d - 1;           /* the first with until >= wanted */
+        int64_t      low = 0, high = d - 1;           /* the first entry with until >= wanted */
 
         while (low < high) {
             const int64_t middle = (low + high) / 2;

@@ -1,5 +1,5 @@
-/* Draws of several rows at once, one in each lane: those of gr_draw_entries(), without weights and replacement.
- * Compiled once for each instruction set: ISA is part of the name of the function.
+/* Draws of several rows at once, one row in each lane: the same draws as gr_draw_entries(), without weights and
+ * replacement. Compiled once for each instruction set: ISA is part of the name of the function.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/sample.h"
 
@@ -10,7 +10,7 @@
 
 enum { ROWS = WIDE_BYTES / 8, ROWS_AHEAD = 16 };
 
-/* The rows of a group: vertices, their draws, and how many entries more than draws they have. */
+/* The rows of a group: vertices, their draws, and the numbers of entries beyond the draws. */
 struct row_group {
     gr_draw_lanes low, high; /* halves of the numbers of vertices */
     gr_draw_lanes range;     /* of the next draw */
@@ -46,7 +46,7 @@ static inline void draw_lanes(struct row_group *g, uint64_t key, int64_t fanout)
     }
 }
 
-/* Up to ROWS rows that have more than `fanout` entries. */
+/* Draw up to ROWS rows with more than `fanout` entries. */
 static void draw_group(const struct gr_draw_rows *rows, const int64_t *row, int count)
 {
     const int64_t   *row_ptr = rows->rule->graph->row_ptr;
@@ -82,7 +82,7 @@ void JOIN(gr_draw_rows_, ISA)(const struct gr_draw_rows *rows, int64_t begin, in
         int64_t *entry = rows->entry + rows->row_ptr[i], first, d;
 
         if (i + ROWS_AHEAD < end) __builtin_prefetch(&row_ptr[rows->vertex[i + ROWS_AHEAD]]);
-        if (rows->row_ptr[i] == rows->row_ptr[i + 1]) continue; /* a vertex of the halo has no row to look at */
+        if (rows->row_ptr[i] == rows->row_ptr[i + 1]) continue; /* a vertex of the halo has no row */
         first = row_ptr[rows->vertex[i]];
         d = row_ptr[rows->vertex[i] + 1] - first;
         if (d <= rows->fanout) {

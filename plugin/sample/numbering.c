@@ -4,7 +4,7 @@
 
 /* Places for each vertex that may be looked up. */
 enum { SPARSITY = 2 };
-/* An array of so many numbers may be much larger than a table would be: it is read in half the time. */
+/* An array of up to SMALL_ARRAY numbers may be much larger than a table: it is read in half the time. */
 enum { SMALL_ARRAY = 4 << 20, SPARSITY_OF_ARRAY = 32 };
 
 static int64_t slots_for(const struct gr_numbering *numbering, int64_t most, int *hashed)

@@ -1,10 +1,11 @@
 /* Batches of the vertices of random walks (GraphSAINT, Zeng et al. 2020, section 3.4), with the normalisation of
- * section 3.2. Roots are the seeds of the batch; a walk goes from a vertex to one of its in-neighbours, all as likely.
+ * section 3.2. Roots are the seeds of the batch; a walk goes from a vertex to one of its in-neighbours, with equal
+ * probabilities.
  *
- * N batches are drawn in create(). With C_v and C_e, how many of them have vertex v and edge e from u to v, and the
- * batch itself as one more, the estimates are p_v = (C_v + 1) / (N + 1) and alpha_e = p_e / p_v, which is
- * (C_e + 1) / (C_v + 1). A sum over the edges of a batch with weights 1 / alpha_e then has the expectation of the sum
- * over all edges, and a sum over seeds with weights 1 / p_v that of the sum over all seeds.
+ * N batches are drawn in create(). Let C_v and C_e be the numbers of drawn batches with vertex v and edge e from u to
+ * v. With the batch itself as one more, the estimates are p_v = (C_v + 1) / (N + 1) and alpha_e = p_e / p_v, which is
+ * (C_e + 1) / (C_v + 1). Then the expectation of a sum over the edges of a batch with weights 1 / alpha_e is the sum
+ * over all edges, and the expectation of a sum over seeds with weights 1 / p_v is the sum over all seeds.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/subgraph.h"
 
@@ -49,7 +50,7 @@ static int64_t step_from(const graft_csr *graph, int64_t v, uint64_t key, int64_
     return gr_csr_column(graph, e);
 }
 
-/* Walk from each root, and add the vertices that are seeds, or those that are none. */
+/* Walk from each root, and add either the vertices that are seeds, or the other vertices. */
 static void walk(const struct saint *s, const struct gr_subgraph *g, uint64_t key, int adds_seeds)
 {
     const struct gr_batch_request *request = g->request;
@@ -111,7 +112,7 @@ static void count_batch(struct saint *s, const struct gr_batch *batch)
         atomic_fetch_add_explicit(&s->of_edge[layer->entry[e]], 1, memory_order_relaxed);
 }
 
-/* What the threads that count have. */
+/* The data of the counting threads. */
 struct counting {
     int                    threads;
     struct gr_batch       *batch; /* [threads] */
@@ -119,7 +120,7 @@ struct counting {
     int64_t               *seeds, *first;
 };
 
-/* The batches of epoch -1 - number, which no epoch of the host has. */
+/* The batches of epoch -1 - number; epochs of the host are never negative. */
 static int32_t count_epoch(const struct gr_subgraph_source *source, const struct gr_subgraphs *subgraphs,
                            struct saint *s, struct counting *c, int64_t number, graft_error *error)
 {

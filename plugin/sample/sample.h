@@ -1,8 +1,8 @@
-/* Minibatches: blocks of sampled neighbours (Hamilton, Ying and Leskovec 2017, algorithm 2). What the files of this
- * folder share.
+/* Minibatches: blocks of sampled neighbours (Hamilton, Ying and Leskovec 2017, algorithm 2). The common declarations of
+ * this folder.
  *
  * sampler.c  the batches of an epoch, some of them made ahead     draw.c       neighbours of one vertex
- * batch.c    the blocks of one batch                              draw_rows.c  neighbours of several, by lanes
+ * batch.c    the blocks of one batch                              draw_rows.c  neighbours of several vertices, in lanes
  * numbering.c  numbers of vertices in a batch                      subgraph.h   batches that are subgraphs
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_SAMPLE_SAMPLE_H
@@ -21,7 +21,7 @@
 enum { GR_SAMPLE_LAYERS_MAX = 64, GR_ALL_NEIGHBOURS = -1 };
 
 struct gr_draw_rows;
-/** Draw the entries of rows begin .. end-1, as gr_draw_entries() has them. */
+/** Draw the entries of rows begin .. end-1, the same as gr_draw_entries(). */
 typedef void (*gr_draw_rows_fn)(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
 
 /** How neighbours are drawn. */
@@ -30,19 +30,19 @@ struct gr_draw_rule {
     enum gr_sample_weights weights;
     int                    replace;
     gr_draw_rows_fn        draw_rows; /* for all rows of a small fanout, or NULL */
-    const int64_t         *degree;    /* of the columns that have no row here; NULL: 0 */
+    const int64_t         *degree;    /* of the columns without a row here; NULL: 0 */
 };
 
-/** Space of a thread for the draws of one vertex: keys or sums of weights, and entries that were drawn. */
+/** Space of a thread for the draws of one vertex: keys or sums of weights, and drawn entries. */
 struct gr_draw_space {
     double  *weight;
     int64_t *entry;
     int64_t  capacity; /* of both */
 };
 
-/** How many of the neighbours of v are taken; each weight is positive where there are weights. */
+/** The number of neighbours of v that are drawn; weights, if any, are all positive. */
 int64_t           gr_draw_count(const struct gr_draw_rule *rule, int64_t fanout, int64_t v);
-/** Elements of `space` that the draws of v need; and whether that depends on v. */
+/** Elements of `space` that the draws of v need; and whether this number depends on v. */
 int64_t           gr_draw_needs(const struct gr_draw_rule *rule, int64_t fanout, int64_t v);
 static inline int gr_draw_needs_degrees(const struct gr_draw_rule *rule)
 {
@@ -52,14 +52,14 @@ static inline int gr_draw_needs_degrees(const struct gr_draw_rule *rule)
 void gr_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_space *space, uint64_t key, int64_t fanout,
                      int64_t v, int64_t *entries);
 
-/** Rows whose entries are drawn at once, where the rule has neither weights nor replacement. */
+/** Rows whose entries are drawn at once, by a rule without weights and replacement. */
 struct gr_draw_rows {
     const struct gr_draw_rule *rule;
     uint64_t                   key;
     int64_t                    fanout; /* 0 .. GR_DRAWN_TOGETHER */
     const int64_t             *vertex; /* of each row */
     const int64_t             *row_ptr;
-    int64_t                   *entry; /* those of row i from row_ptr[i] on */
+    int64_t                   *entry; /* entries of row i from row_ptr[i] on */
 };
 enum { GR_DRAWN_TOGETHER = 48 };
 
@@ -70,21 +70,21 @@ void            gr_draw_rows_avx512(const struct gr_draw_rows *rows, int64_t beg
 void            gr_draw_rows_sve256(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
 void            gr_draw_rows_sve512(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
 
-/** Numbers of vertices, by an array over all vertices or, where that is larger, a hash table with linear probing.
- *  slot() finds the place of a vertex, and may be called by several threads. A place has the number of its vertex, at
- *  least 0, or less than 0 before it has one. */
+/** Numbers of vertices, by an array over all vertices or, if an array would be larger, by a hash table with linear
+ *  probing. slot() finds the place of a vertex, and may be called by several threads. A place holds the number of its
+ *  vertex, at least 0, or a negative value before it is numbered. */
 struct gr_numbering {
     int64_t          n;     /* vertices of the graph */
     int64_t          slots; /* a power of two if there are keys */
-    _Atomic int32_t *key;   /* [slots] the vertex, or -1; NULL: slot v is that of vertex v */
+    _Atomic int32_t *key;   /* [slots] the vertex, or -1; NULL: slot v belongs to vertex v */
     _Atomic int32_t *number;
 };
 enum { GR_NO_NUMBER = INT32_MIN };
 
-/** Have places for `most` vertices, and keep the numbers that there are. \return OK; ERR_NOMEM: as before. */
+/** Make places for `most` vertices, and keep present numbers. \return OK; ERR_NOMEM: nothing has changed. */
 int32_t gr_numbering_reserve(const graft_context *context, struct gr_numbering *numbering, int64_t most,
                              graft_error *error);
-/** Forget the numbers of these vertices, which are all that have been looked up. */
+/** Forget the numbers of these vertices, which must be all vertices that have been looked up. */
 void    gr_numbering_clear(struct gr_numbering *numbering, const int64_t *vertex, int64_t count);
 void    gr_numbering_fini(const graft_context *context, struct gr_numbering *numbering);
 int64_t gr_numbering_bytes(const struct gr_numbering *numbering);
@@ -110,7 +110,7 @@ static inline int64_t gr_numbering_slot(struct gr_numbering *numbering, int32_t 
     }
 }
 
-/** As gr_numbering_slot(), of a table that no other thread looks at. */
+/** As gr_numbering_slot(), for a table that no other thread accesses. */
 static inline int64_t gr_numbering_slot_alone(struct gr_numbering *numbering, int32_t v)
 {
     for (int64_t at = gr_numbering_home(numbering, v);; at = (at + 1) & (numbering->slots - 1)) {
@@ -121,7 +121,7 @@ static inline int64_t gr_numbering_slot_alone(struct gr_numbering *numbering, in
     }
 }
 
-/** The number of a vertex, or GR_NO_NUMBER. Vertices that are not there get no place. */
+/** The number of a vertex, or GR_NO_NUMBER. Absent vertices get no place. */
 static inline int32_t gr_numbering_find(const struct gr_numbering *numbering, int32_t v)
 {
     int64_t at = v;
@@ -139,14 +139,14 @@ struct gr_subgraphs;
 struct gr_subgraph;
 
 /** Adds destinations to the layer below, which other ranks need; see gr_subgraph_add(). It is collective: each rank
- *  calls it once for each layer above the first, with what it failed in before or GRAFT_OK. */
+ *  calls it once for each layer above the first, with its status, an earlier error or GRAFT_OK. */
 struct gr_extension {
     int32_t (*extend)(void *arg, const struct gr_subgraph *made, int32_t layer, int32_t rc, graft_error *error);
     void   *arg;
     int32_t first; /* layers above this one are extended */
 };
 
-/** What a batch is of. */
+/** The definition of a batch. */
 struct gr_batch_request {
     const struct gr_draw_rule *rule;
     int32_t                    n_layers;
@@ -156,7 +156,7 @@ struct gr_batch_request {
     const int64_t             *seeds;
     int64_t                    n_seeds;
     const struct gr_subgraphs *subgraphs; /* NULL: neighbours are drawn */
-    int                        weighs;    /* such a batch has weights, if the sampler knows any */
+    int                        weighs;    /* a batch of subgraphs has weights, if the sampler defines them */
     const struct gr_extension *extension; /* NULL: none */
 };
 
@@ -168,7 +168,7 @@ struct gr_sampled_layer {
     int64_t  rows, edges; /* capacities */
 };
 
-/** The blocks of a batch, in memory that grows with the largest one. */
+/** The blocks of a batch, in memory that grows to the size of the largest batch. */
 struct gr_batch {
     int64_t                 epoch, index;
     int32_t                 n_layers;
@@ -176,13 +176,13 @@ struct gr_batch {
     int64_t                *vertex;
     struct gr_sampled_layer layers[GR_SAMPLE_LAYERS_MAX];
 
-    int     is_subgraph, is_weighted; /* layers[0] has the edges of all layers; there are weights: */
+    int     is_subgraph, is_weighted; /* layers[0] has the edges of all layers; the batch has weights: */
     float  *weight;                   /* [n_vertices] */
     float  *edge_weight;              /* [edges of layers[0]] */
     int64_t weights, edge_weights;    /* capacities */
 };
 
-/** Layer l of a batch. The last one of a subgraph has the rows of the seeds, which are its first ones. */
+/** Layer l of a batch. The last layer of a subgraph has the rows of the seeds, which are its first rows. */
 static inline struct gr_sampled_layer gr_batch_layer(const struct gr_batch *batch, int32_t l)
 {
     struct gr_sampled_layer layer = batch->layers[batch->is_subgraph ? 0 : l];
@@ -194,8 +194,8 @@ static inline struct gr_sampled_layer gr_batch_layer(const struct gr_batch *batc
     return layer;
 }
 
-/** Have memory for so many vertices, of which those that there are stay; for the rows and the edges of a layer; for the
- *  weights of all vertices and edges of a subgraph. \return OK; ERR_NOMEM. */
+/** Allocate memory for vertices, and keep the present vertices; for the rows and the edges of a layer; for the weights
+ *  of all vertices and edges of a subgraph. \return OK; ERR_NOMEM. */
 int32_t gr_batch_reserve(const graft_context *context, struct gr_batch *batch, int64_t vertices, graft_error *error);
 int32_t gr_batch_reserve_rows(const graft_context *context, struct gr_sampled_layer *layer, int64_t rows,
                               graft_error *error);
@@ -205,12 +205,12 @@ int32_t gr_batch_reserve_weights(const graft_context *context, struct gr_batch *
 /** Fisher and Yates' shuffle; 64 bits for each, so that its bias is below n / 2^64. */
 void gr_sample_shuffle(int64_t *values, int64_t n, uint64_t key);
 
-/** What one batch in the making needs beside its own memory. */
+/** The work space for making a batch, beside the memory of the batch. */
 struct gr_sample_work {
     struct gr_numbering   numbering;
     struct gr_draw_space *space; /* [threads] */
     int                   threads;
-    int64_t              *first; /* [chunks] vertices that are new in each chunk of edges */
+    int64_t              *first; /* [chunks] new vertices in each chunk of edges */
     int64_t               chunks;
 };
 
@@ -220,7 +220,7 @@ void    gr_sample_work_fini(const graft_context *context, struct gr_sample_work 
 int64_t gr_sample_work_bytes(const struct gr_sample_work *work);
 
 /** Make a batch with up to work->threads threads. \return OK; ERR_ARG (a seed out of range or given twice); ERR_NOMEM:
- *  nothing is in the batch then. */
+ *  then the batch is empty. */
 int32_t gr_batch_make(const graft_context *context, struct gr_batch *batch, struct gr_sample_work *work,
                       const struct gr_batch_request *request, graft_error *error);
 void    gr_batch_fini(const graft_context *context, struct gr_batch *batch);
@@ -228,37 +228,38 @@ int64_t gr_batch_bytes(const struct gr_batch *batch);
 /** Edges of all blocks. */
 int64_t gr_batch_edges(const struct gr_batch *batch);
 
-/** What `sampler` is made from. */
+/** The arguments of the creation of `sampler`. */
 struct gr_sampler_source {
-    const graft_csr *graph; /* of a trainer it may have more columns than rows: vertices without in-neighbours */
+    const graft_csr *graph; /* in a trainer it may have more columns than rows: vertices without in-neighbours */
     const int64_t   *seeds;
     int64_t          n_seeds;
-    int32_t          n_layers;  /* 0: those of options layers and fanout */
-    const int64_t   *fanout;    /* [n_layers] */
-    int64_t          n_batches; /* seeds are dealt to so many batches, which differ by one seed; 0: option batch_size */
-    int32_t          rank;      /* ranks draw other numbers */
-    const int64_t   *degree;    /* of the vertices without in-neighbours, on the ranks that have theirs; or NULL */
-    int              neighbours; /* batches are of drawn neighbours, whatever option sampler says, and: */
-    int              by_parts;   /* their seeds are those of parts, as sampler=cluster has them */
+    int32_t          n_layers;   /* 0: from options layers and fanout */
+    const int64_t   *fanout;     /* [n_layers] */
+    int64_t          n_batches;  /* number of batches, with sizes that differ by at most one; 0: option batch_size */
+    int32_t          rank;       /* ranks draw other numbers */
+    const int64_t   *degree;     /* of vertices without in-neighbours here, from their owners; or NULL */
+    int              neighbours; /* batches have drawn neighbours, whatever option sampler is, and: */
+    int              by_parts;   /* their seeds are the seeds of parts, as with sampler=cluster */
 
     const graft_sampler       *like;      /* of the same graph and options, whose partition may be copied; or NULL */
     const struct gr_extension *extension; /* NULL: none. With it next() is collective, and makes one batch */
 };
-/** As graft_samples.create() and the others say; `graph` stays the caller's. */
+/** As graft_samples.create() and the other functions; `graph` stays the caller's. */
 int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,
                           graft_error *error);
 int32_t gr_sampler_begin(graft_sampler *sampler, int64_t epoch, int64_t first, graft_error *error);
 int64_t gr_sampler_batches(const graft_sampler *sampler);
-/** The seeds of the epoch in their order, and the place of the first one of a batch, or of none behind the last. */
+/** The seeds of the epoch in their order, and the place of the first seed of a batch; for the batch after the last, the
+ *  number of seeds. */
 const int64_t *gr_sampler_seeds(const graft_sampler *sampler);
 int64_t        gr_sampler_first_seed(const graft_sampler *sampler, int64_t batch);
 int64_t        gr_sampler_bytes(graft_sampler *sampler);
 int32_t        gr_sampler_next(graft_sampler *sampler, graft_error *error);
-/** Have the memory without which next() cannot begin. \return OK; ERR_NOMEM. */
+/** Allocate the memory that next() needs to begin. \return OK; ERR_NOMEM. */
 int32_t        gr_sampler_prepare(graft_sampler *sampler, graft_error *error);
 int32_t        gr_sampler_sample(graft_sampler *sampler, const int64_t *seeds, int64_t n, int all, graft_error *error);
 int32_t        gr_sampler_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error);
-/** The batch that next() or sample() gave last, or NULL. */
+/** The last batch of next() or sample(), or NULL. */
 const struct gr_batch *gr_sampler_batch(const graft_sampler *sampler);
 void                   gr_sampler_explain(graft_sampler *sampler, char *text, uint64_t capacity);
 void                   gr_sampler_destroy(graft_sampler *sampler);
@@ -266,13 +267,13 @@ void                   gr_sampler_destroy(graft_sampler *sampler);
 int                    gr_sampler_reads_values(const graft_sampler *sampler);
 /** Whether these are its seeds. */
 int                    gr_sampler_has_seeds(const graft_sampler *sampler, const int64_t *seeds, int64_t n_seeds);
-/** The same graph, whose arrays are now elsewhere. No batch is in the making. */
+/** The same graph with arrays at other addresses. No batch is being made. */
 void                   gr_sampler_set_graph(graft_sampler *sampler, const graft_csr *graph);
-/** A line on the parts or walks that batches are of, if they are. */
+/** A line on the parts or walks of batches, if any. */
 void                   gr_sampler_explain_kind(const graft_sampler *sampler, struct gr_text *text);
-/** Whether `graph` has the arrays that create() found, as far as the sampler reads them. */
+/** Whether the arrays of `graph` that the sampler reads are the arrays of create(). */
 int                    gr_sampler_reads(const graft_sampler *sampler, const graft_csr *graph);
-/** The matrix that the host gave. */
+/** The matrix of the host. */
 graft_matrix         **gr_sampler_graph(graft_sampler *sampler);
 
 #endif

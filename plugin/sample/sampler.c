@@ -1,8 +1,7 @@
-/* The batches of an epoch, some of them made ahead of the one in use.
+/* The batches of an epoch, some of them made ahead of the batch in use.
  *
  * Batch b of an epoch is in slot b % n_slots. Batches are claimed in order, by next() or prefetch(), made without the
- * lock, and marked as ready. A batch that could not be made is made again by next(), which returns the error if it
- * fails once more.
+ * lock, and marked as ready. After a failure, next() makes the batch again, and returns the error if it fails again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/subgraph.h"
 
@@ -37,14 +36,15 @@ struct graft_sampler {
     int64_t                 n_seeds, batch_size, n_batches;
     struct gr_subgraphs    *subgraphs; /* NULL: neighbours are drawn */
     int64_t                *first_of;  /* [n_batches + 1] first seed of each batch of it */
-    int                     is_dealt;  /* batches differ by one seed; else they have batch_size but for the last */
+    int                     is_dealt;  /* sizes of batches differ by at most one seed; else all but the last have
+                                        * batch_size seeds */
 
-    pthread_mutex_t   lock; /* of all that follows */
-    pthread_cond_t    done; /* a batch that was claimed is ready or failed */
+    pthread_mutex_t   lock; /* of all fields that follow */
+    pthread_cond_t    done; /* a claimed batch is ready or failed */
     struct slot      *slots;
     int64_t           n_slots;
-    int64_t           epoch, first; /* as begin() had them */
-    int64_t           current;      /* the batch that next() gave last, or first - 1 */
+    int64_t           epoch, first; /* arguments of begin() */
+    int64_t           current;      /* the last batch of next(), or first - 1 */
     int64_t           claimed;      /* the next one to claim */
     int64_t           in_making;
     struct work_item *idle; /* of one thread each */
@@ -163,7 +163,7 @@ static void shuffle_seeds(graft_sampler *s)
     else gr_sample_shuffle(s->shuffled, s->n_seeds, gr_random_key(seed, GR_RANDOM_SHUFFLE, (uint64_t)s->epoch, 0));
 }
 
-/* Option sampler, where it is not neighbour, or only the order of the seeds. */
+/* Option sampler, if it is not neighbour, or only the order of the seeds. */
 static int32_t create_subgraphs(graft_sampler *s, const struct gr_sampler_source *from, graft_error *error)
 {
     const int64_t asked = s->context->options.sampling.batch_size, n = s->n_seeds > 0 ? s->n_seeds : s->graph.n_rows;
@@ -317,7 +317,7 @@ int32_t gr_sampler_begin(graft_sampler *s, int64_t epoch, int64_t first, graft_e
         return gr_fail(error, GRAFT_ERR_ARG, "first is %lld, but an epoch has %lld batches", (long long)first,
                        (long long)s->n_batches);
     pthread_mutex_lock(&s->lock);
-    s->claimed = s->n_batches; /* so that no other one is begun */
+    s->claimed = s->n_batches; /* so that no other batch is begun */
     while (s->in_making > 0) pthread_cond_wait(&s->done, &s->lock);
     s->epoch = epoch;
     shuffle_seeds(s);
@@ -380,7 +380,7 @@ static void return_work(graft_sampler *s, struct work_item *item)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The state of a batch that was claimed, after it was made or not. */
+/* Set the state of a claimed batch, after success or failure. */
 static void release_claimed(graft_sampler *s, int64_t batch, int32_t rc)
 {
     pthread_mutex_lock(&s->lock);
@@ -390,7 +390,7 @@ static void release_claimed(graft_sampler *s, int64_t batch, int32_t rc)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Make a claimed batch on this thread alone. */
+/* Make a claimed batch on this thread only. */
 static int32_t make_alone(graft_sampler *s, int64_t batch, graft_error *error)
 {
     const struct gr_batch_request request = request_of_batch(s, batch);
@@ -403,7 +403,7 @@ static int32_t make_alone(graft_sampler *s, int64_t batch, graft_error *error)
     return rc;
 }
 
-/* The work of the caller's team, for as many threads as there are now. */
+/* The work of the caller's team, for the present number of threads. */
 static int32_t team_work(graft_sampler *s, graft_error *error)
 {
     const int threads = gr_threads(s->context, 0);
@@ -430,10 +430,10 @@ static int32_t make_together(graft_sampler *s, int64_t batch, graft_error *error
     return rc;
 }
 
-/* Claim up to `most` batches, one after the other. \return How many; *begin is the first one. */
+/* Claim up to `most` batches, one after the other. \return Their number; *begin is the first. */
 static int64_t claim(graft_sampler *s, int64_t most, int64_t *begin)
 {
-    const int64_t oldest = s->current < s->first ? s->first : s->current; /* in use, or to be given */
+    const int64_t oldest = s->current < s->first ? s->first : s->current; /* in use, or the next */
     int64_t       count = 0;
 
     *begin = s->claimed;
@@ -449,7 +449,7 @@ static int64_t claim(graft_sampler *s, int64_t most, int64_t *begin)
 /* Make the claimed batches begin .. begin + count-1, one on each thread if there are several. */
 static void make_claimed(graft_sampler *s, int64_t begin, int64_t count, int threads)
 {
-    graft_error error = { .size = sizeof error }; /* next() repeats what fails, and has its error */
+    graft_error error = { .size = sizeof error }; /* next() repeats a failed batch, and reports its error */
 
     if (count == 1 || threads == 1) {
         for (int64_t i = 0; i < count; i++) (void)make_together(s, begin + i, &error);

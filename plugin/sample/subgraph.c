@@ -1,4 +1,5 @@
-/* The subgraph that the vertices of a batch induce, in rows of the order of the vertices; and the samplers of such.
+/* The subgraph induced by the vertices of a batch, with rows in the order of the vertices; and the samplers of
+ * subgraphs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/subgraph.h"
 
