@@ -1,5 +1,5 @@
-/* The arrays of the layers in training by minibatch. A batch has those of the largest batch so far; an evaluation has
- * its own, of all rows but without what a backward pass needs, and only one of both is there at a time.
+/* The arrays of the layers in training by minibatch. Batches use arrays of the largest batch so far. An evaluation uses
+ * separate arrays, for all rows but without a backward pass. Only one of both sets exists at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* They have a budget of their own, which ends with them, and count as the setup's. */
+/* They have a separate budget, which ends with them, and is charged to the setup. */
 static void charge(struct gr_setup *s, int exists)
 {
     for (int use = 0; use < GR_USES; use++) {
@@ -29,7 +29,7 @@ void gr_arrays_fini(struct gr_setup *s)
     memset(s->arrays, 0, sizeof *s->arrays);
 }
 
-/* `used`: bytes of the batch, which has a budget of its own; they count towards memory.limit too. */
+/* `used`: bytes of the batch, which has a separate budget; they count towards memory.limit too. */
 static int32_t make_arrays(struct gr_setup *s, const struct gr_capacity *capacity, int64_t used, graft_error *error)
 {
     struct gr_budget *budget = &s->arrays->budget;
@@ -47,7 +47,7 @@ done:
     return rc;
 }
 
-/* Rows that create() did not read, before a pass over all of them. */
+/* Check rows that create() did not read, before a pass over all rows. */
 static int32_t check_all_rows(struct gr_setup *s, graft_error *error)
 {
     const struct gr_input *input = &s->run.input;
@@ -67,7 +67,7 @@ int32_t gr_arrays_for_all(struct gr_setup *s, graft_error *error)
     const int                recompute = s->model.config.recompute;
     int32_t                  rc;
 
-    s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
+    s->model.config.recompute = 1; /* No pass needs results of another layer. */
     rc = check_all_rows(s, error);
     if (rc == GRAFT_OK) rc = make_arrays(s, &capacity, 0, error);
     s->model.config.recompute = recompute;

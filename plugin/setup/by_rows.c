@@ -1,7 +1,7 @@
-/* A forward pass in blocks of rows, layer by layer: no row is computed twice, and beside the outputs of layers that
- * later ones read nothing is larger than a block. These outputs are in memory, or with option eval.folder in a file. A
- * block has some rows of the graph, and copies of the rows of the layer below that these gather from. Each row is
- * summed in the order of its entries, as in a pass over all rows at once.
+/* A forward pass in blocks of rows, layer by layer: no row is computed twice, and only the outputs of layers that later
+ * layers read are larger than a block. These outputs are in memory, or with option eval.folder in a file. A block has
+ * some rows of the graph, and copies of the rows of the layer below from which they gather. Each row is summed in the
+ * order of its entries, as in a pass over all rows at once.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
@@ -29,13 +29,15 @@ int gr_goes_by_rows(struct gr_setup *s)
     double                            bytes;
 
     if (!gr_can_go_by_rows(s)) return 0;
-    if (s->run.input.type != GRAFT_F32 && s->run.input.x != NULL) return 1; /* all rows as floats are nowhere */
+    if (s->run.input.type != GRAFT_F32 && s->run.input.x != NULL)
+        return 1; /* there is no array of all rows as
+                                                                             * floats */
     if (options->eval_blocks == GR_YES || options->eval_folder[0] != '\0') return 1;
     bytes = gr_evaluation_bytes(s);
     return bytes > GR_EVALUATION_WHOLE_BYTES || !gr_budget_fits(&s->budget, bytes);
 }
 
-/* Of layer l: the rows that are made, and the edges along which they gather, if it does. */
+/* Of layer l: its rows, and the edges along which they gather, if any. */
 static const struct gr_block *whole_block(const struct gr_setup *s, int32_t l)
 {
     return s->given != NULL ? s->step_of[l] : s->whole_of[l];
@@ -60,10 +62,10 @@ static int64_t largest_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* How large blocks are. A row with more edges than the limit is a block of its own. */
+/* The sizes of blocks. A row with more edges than the limit is a separate block. */
 struct sizes {
-    int64_t limit;                /* of rows and edges together; no block has more sources */
-    int64_t rows, edges, sources; /* the most of any */
+    int64_t limit;                /* of the sum of rows and edges; no block has more sources */
+    int64_t rows, edges, sources; /* the most of any block */
 };
 
 static int64_t end_of_block(const struct gr_setup *s, int64_t limit, int32_t l, int64_t begin)
@@ -162,15 +164,15 @@ struct pass {
     struct sizes          sizes;
     struct gr_sample_work work;
     struct gr_batch       batch;               /* sources and edges of the present block */
-    struct gr_budget      of_layer, of_block;  /* what ends with them */
+    struct gr_budget      of_layer, of_block;  /* memory that ends with them */
     struct gr_input       input;               /* the features of all rows */
     float                *rows[GR_LAYERS_MAX]; /* [sources x out] copies of rows that the present layer reads; */
     float                *features;            /* [sources x in] the same in the first layer */
-    int64_t              *seeds;               /* [rows] the rows of the block */
+    int64_t              *seeds;               /* [rows] of the block */
     const int64_t        *vertex;              /* its sources */
 };
 
-/* The sources of the rows in `seeds`: these, and then those that they gather from. */
+/* The sources of the rows in `seeds`: the rows themselves, then the rows from which they gather. */
 static int32_t find_sources(struct pass *p, int32_t l, int64_t rows, graft_error *error)
 {
     const struct gr_draw_rule     rule = { .graph = &whole_block(p->s, l)->a->csr };
@@ -248,7 +250,7 @@ static void give_outputs(struct pass *p, const struct gr_block *block, int64_t b
     const graft_dense x = gr_dense_view(from->x, GRAFT_F32, whole_block(s, k)->n_dst, width, width);
     const graft_dense rows = gr_dense_view(p->rows[k], GRAFT_F32, block->n_src, width, width);
 
-    a->z = (float *)(uintptr_t)from->x + begin * width; /* of the rows themselves; for the teleport of appnp */
+    a->z = (float *)(uintptr_t)from->x + begin * width; /* of the same rows; for the teleport of appnp */
     a->output = a->z;
     if (block->a == NULL) return;
     gr_edge_gather_rows(&x, &index, &rows, s->run.threads);
@@ -346,7 +348,7 @@ static int32_t run_layers(struct pass *p, graft_error *error)
     GR_TRY(gr_arrays_for_blocks(s, &capacity, error));
     GR_TRY(gr_sample_work_init(s->context, &p->work, s->n, s->run.threads, error));
     GR_TRY(GR_NEW(s->context, p->seeds, p->sizes.rows, error));
-    p->input.is_constant = s->run.input.is_constant = 0; /* the order of products is decided; sums are of a block */
+    p->input.is_constant = s->run.input.is_constant = 0; /* the order of products is decided; sums belong to a block */
     for (int32_t l = 0; l <= last; l++) GR_TRY(run_layer(p, l, error));
     s->run.layers[last].z = (float *)(uintptr_t)s->arrays->stored[last].x;
     s->features_checked = 1;
@@ -354,7 +356,7 @@ done:
     return rc;
 }
 
-/* A struct of this size is none for the stack of a thread of the host. */
+/* A struct of this size is too large for the stack of a thread of the host. */
 static int32_t forward_by_rows(struct gr_setup *s, graft_error *error)
 {
     const struct gr_input input = s->run.input;
@@ -378,7 +380,7 @@ done:
 
 int32_t gr_setup_forward(struct gr_setup *s, graft_error *error)
 {
-    /* Without ranks the blocks of a step have the rows that a list of a prediction needs. */
+    /* Without ranks the blocks of a step have the rows that the list to predict needs. */
     const struct gr_block *const *blocks = s->given != NULL && s->over == NULL ? s->step_of : s->whole_of;
     int32_t                       rc = GRAFT_OK;
 

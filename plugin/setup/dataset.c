@@ -1,4 +1,4 @@
-/* The data set of the host, checked: what a rank can check without the others.
+/* The local checks of the data set of the host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dense_view.h"
 #include "base/dtype.h"
@@ -202,7 +202,7 @@ static int32_t check_flags(const struct gr_setup *s, graft_error *error)
                    (long long)s->over->first[s->over->comm->rank]);
 }
 
-/* What the run learns, as the host gives it; arrays of no rows are as if they were not given. */
+/* The targets of the run as given by the host; arrays without rows count as not given. */
 static void read_run_targets(struct gr_setup *s)
 {
     struct gr_targets *targets = &s->run.targets;
@@ -264,7 +264,7 @@ void gr_setup_lend_edge_values(struct gr_setup *s, const graft_csr *graph)
                                     sizeof(float), sizeof(float), 0 });
 }
 
-/* Before anything replaces the views of the host's arrays by others. */
+/* Called before the views of the host's arrays are replaced. */
 static void lend_dataset(struct gr_setup *s, const graft_csr *graph, const graft_csr *sparse)
 {
     static const char *const names[] = { "graph.row_ptr", "graph.col_idx", graph_values };
@@ -333,10 +333,10 @@ done:
     return rc;
 }
 
-/* Our copies of the host's structs; the arrays remain those of the host. */
+/* Copy the host's structs; the arrays remain the host's. */
 int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
 {
-    graft_csr graph = { 0 }, sparse = { 0 }; /* as the host has them */
+    graft_csr graph = { 0 }, sparse = { 0 }; /* as given by the host */
     int32_t   rc = GRAFT_OK;
 
     GR_TRY(check_flags(s, error));

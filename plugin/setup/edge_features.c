@@ -1,6 +1,6 @@
 /* Features of edges (edge_features=array): an array of the host with a row for each entry of its graph. While the graph
- * is derived, its values are the numbers of the host's entries, and GR_NO_ENTRY for self-loops that are added. In the
- * end each entry gets the row of its number, over ranks from the rank whose host has it.
+ * is derived, its values are the numbers of the host's entries, and GR_NO_ENTRY for added self-loops. In the end each
+ * entry gets the row of its number, over ranks from the rank whose host has this row.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -41,7 +41,8 @@ int64_t *gr_edge_numbers_take(const struct gr_setup *s, struct gr_graph_copy *gr
 
 /* -- over ranks --------------------------------------------------------------------------------------------------- */
 
-/* The number of the first entry of each row, and how many it has, in the order of slices and in that of owners. */
+/* The number of the first entry of each row, and the count of its entries, in the order of slices and in the order of
+ * owners. */
 struct row_numbers {
     int64_t *length_owned, *length, *first, *first_owned;
 };
@@ -84,7 +85,7 @@ static int32_t move_numbers(const struct gr_setup *s, int32_t direction, const i
     return gr_graph_redistribute(s->over, &args, GR_OWN_FROM | GR_OWN_TO, error);
 }
 
-/* The entries of a rank's slice have the numbers from first_entry[rank] on. Owners tell how many each row has. */
+/* The entries of a rank's slice have the numbers from first_entry[rank] on. Owners send the counts of the rows. */
 static int32_t number_slice_rows(const struct gr_setup *s, const graft_dense *features, struct row_numbers *r,
                                  graft_error *error)
 {
@@ -169,8 +170,8 @@ void gr_ranks_edge_numbers_drop(struct gr_setup *s)
 /* Rows of edge features that this rank requests from others, and those that others request from it. */
 struct asked_rows {
     struct gr_route route;
-    int64_t        *asked, *asked_in; /* packed and received: places in the slice of the other rank, of this one */
-    float          *rows, *rows_in;   /* [n x d] that this rank requested; that others did */
+    int64_t        *asked, *asked_in; /* packed and received: places in the slice of the other rank, of this rank */
+    float          *rows, *rows_in;   /* [n x d] requested by this rank, and by others */
 };
 
 /* The rank whose slice has an entry. */
@@ -217,7 +218,7 @@ static void copy_edge_row(const graft_dense *features, int64_t row, float *to)
     memcpy(to, (const float *)features->data + row * features->stride, (uint64_t)features->n_cols * sizeof *to);
 }
 
-/* to[e] becomes the row of entry numbers[e], for those that have one. */
+/* to[e] becomes the row of entry numbers[e], if it has a number. */
 static int32_t fetch_rows(const struct gr_setup *s, const struct gr_budget *budget, const int64_t *numbers,
                           int64_t entries, const graft_dense *features, float *to, graft_error *error)
 {
@@ -254,7 +255,7 @@ done:
 
 /* -- the rows of all entries -------------------------------------------------------------------------------------- */
 
-/* Entry `loop` of a row, which was added, gets the mean of the others. */
+/* Entry `loop` of a row, an added loop, gets the mean of the other entries. */
 static void fill_loop(const graft_csr *csr, int64_t row, int64_t loop, int64_t d, float *features)
 {
     const int64_t begin = csr->row_ptr[row], end = csr->row_ptr[row + 1];
@@ -298,7 +299,7 @@ done:
 
 /* -- other features ----------------------------------------------------------------------------------------------- */
 
-/* The numbers of the entries of s->a once more, in one process and over ranks. */
+/* Find the numbers of the entries of s->a again, in one process and over ranks. */
 static int32_t number_again(struct gr_setup *s, struct gr_budget *budget, int64_t **numbers, graft_error *error)
 {
     struct gr_graph_copy graph = { .budget = budget, .csr = &s->graph };

@@ -15,8 +15,8 @@
 
 /* -- rows of floats ----------------------------------------------------------------------------------------------- */
 
-/* IEEE 754 binary16: sign, 5 bits of exponent, 10 of fraction. No operation has a float below the normal ones, which a
- * host may have asked the processor to take for zero. */
+/* IEEE 754 binary16: sign, 5 bits of exponent, 10 of fraction. No operation has subnormal floats, which a host may have
+ * asked the processor to treat as zero. */
 static float widen_half(uint16_t half)
 {
     const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7FFF;

@@ -1,5 +1,6 @@
-/* The features as the model wants them: in the order of the setup, and each row divided by its sum if that is asked
- * for. Of dense ones the host's own array is used where it will do; sparse ones stay so or are made dense (sparse.c).
+/* The features as the model needs them: in the order of the setup, and each row divided by its sum if an option asks
+ * for it. The host's array of dense features is used if possible; sparse features stay sparse or are made dense
+ * (sparse.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
@@ -20,8 +21,8 @@ static void normalize_row(float *x, int64_t count)
     for (int64_t j = 0; j < count && sum != 0; j++) x[j] = (float)(x[j] / sum);
 }
 
-/* Row v of the host behind the `to` entries that are there, values of one column added up. place[c] is one more than
- * where column c was put last. Returns the end. */
+/* Append row v of the host to the first `to` entries, and add up values of one column. place[c] is one more than the
+ * last place of column c. Returns the end. */
 static int64_t copy_row(const graft_csr *from, int64_t v, struct gr_csr *x, int64_t to, int64_t *place)
 {
     const int64_t begin = to;
@@ -39,7 +40,7 @@ static int64_t copy_row(const graft_csr *from, int64_t v, struct gr_csr *x, int6
     return to;
 }
 
-/* `v` is what the host calls the row. */
+/* `v` is the host's number of the row. */
 static int32_t check_merged_values(const struct gr_csr *x, int64_t row, int64_t v, graft_error *error)
 {
     for (int64_t e = x->row_ptr[row]; e < x->row_ptr[row + 1]; e++) {
@@ -136,7 +137,7 @@ done:
     return rc;
 }
 
-/* Over ranks they stay sparse on all, or on none. */
+/* Over ranks they stay sparse on all ranks, or on none. */
 static int32_t init_from_sparse(struct gr_setup *s, graft_error *error)
 {
     struct gr_csr sparse = { 0 };
@@ -156,7 +157,7 @@ done:
     return rc;
 }
 
-/* Whether x has the entries of the features that stay sparse. */
+/* Check that x has the entries of the features that stay sparse. */
 static int32_t check_same_entries(const struct gr_setup *s, const graft_csr *x, graft_error *error)
 {
     const graft_matrix *now = s->run.input.sparse.whole.x;
@@ -173,7 +174,7 @@ static int32_t check_same_entries(const struct gr_setup *s, const graft_csr *x, 
                    (long long)entries, (long long)gr_csr_entries(&now->csr));
 }
 
-/* Those values in the place of the old ones. */
+/* Replace the old values by these values. */
 static void put_sparse(struct gr_setup *s, const graft_csr *x)
 {
     struct gr_sparse *sparse = &s->run.input.sparse;
@@ -186,7 +187,7 @@ static void put_sparse(struct gr_setup *s, const graft_csr *x)
     gr_matrix_unprepare(sparse->whole.x);
     for (int i = 0; i < 2; i++) {
         if (sparse->step[i].x == NULL) continue;
-        gr_sparse_fill_transpose(&s->run, &sparse->step[i]); /* with dropout, a step fills it once more */
+        gr_sparse_fill_transpose(&s->run, &sparse->step[i]); /* with dropout, a step fills it again */
         gr_matrix_unprepare(sparse->step[i].x);
         gr_matrix_unprepare(sparse->step[i].transpose);
     }
@@ -260,7 +261,7 @@ void gr_setup_features_refresh(struct gr_setup *s)
     }
 }
 
-/* Rows that create() has not read. */
+/* Check rows that create() has not read. */
 static int32_t check_taken(const struct gr_setup *s, const int64_t *vertex, int64_t count, const float *x,
                            graft_error *error)
 {

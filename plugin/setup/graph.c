@@ -1,4 +1,4 @@
-/* The graph as the model wants it: made symmetric, with self loops, transposed for the backward pass, and the factors
+/* The graph as the model needs it: made symmetric, with self loops, transposed for the backward pass, and the factors
  * that turn sums over neighbours into means or into Kipf and Welling's normalisation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Sum of the values of a row; the number of its entries if there are none. */
+/* Sum of the values of a row; without values, the number of its entries. */
 static double degree(const graft_csr *csr, int64_t row)
 {
     double sum = 0;
@@ -60,7 +60,7 @@ static void free_copy(struct gr_budget *budget, struct gr_csr *csr)
     gr_csr_fini(budget->context, csr);
 }
 
-/* What was made of it takes its place. */
+/* Replace the copy by its derived graph. */
 static void replace_copy(struct gr_graph_copy *graph, struct gr_csr *next)
 {
     free_copy(graph->budget, &graph->copy);
@@ -76,7 +76,7 @@ static int32_t borrow_copy(struct gr_budget *budget, const graft_csr *like, int6
     return gr_budget_borrow(budget, gr_csr_copy_bytes(like, n_rows, entries), "graph (a copy of it)", error);
 }
 
-/* What was borrowed stays with the setup. */
+/* The borrowed bytes stay with the setup. */
 static int32_t keep_copy(struct gr_setup *s, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
 {
     const int64_t bytes = gr_csr_bytes(csr);
@@ -98,7 +98,7 @@ done:
     return rc;
 }
 
-/* Every entry in both directions, once. A value is that of (i, j) if it was there, else that of (j, i). */
+/* Every entry in both directions, once. Its value is the value of (i, j) if there was one, else of (j, i). */
 static int32_t make_symmetric(struct gr_graph_copy *graph, graft_error *error)
 {
     struct gr_budget *budget = graph->budget;
@@ -139,7 +139,7 @@ done:
     return rc;
 }
 
-/* The graph in the order of the setup, rows sorted as those that Graft makes are: a transpose comes sorted. */
+/* The graph in the order of the setup, with sorted rows, like all graphs that Graft makes: a transpose is sorted. */
 static int32_t put_in_order(const struct gr_setup *s, struct gr_graph_copy *graph, graft_error *error)
 {
     const int64_t places = gr_block_bytes(s->n, sizeof *s->vertex);
@@ -171,7 +171,7 @@ done:
     return rc;
 }
 
-/* The graph as a step of training sees it in one layer: the first rows, whose columns are among the first ones too. */
+/* The graph of one layer in a step of training: the first rows, whose columns are among the first too. */
 static int32_t mask_layer(struct gr_setup *s, int32_t l, graft_error *error)
 {
     struct gr_csr turned = { 0 };
@@ -247,7 +247,7 @@ done:
     return rc;
 }
 
-/* What gat has in place of a transpose; made here, so that no epoch allocates. */
+/* The map that gat uses instead of a transpose; made here, so that no epoch allocates. */
 static int32_t make_map(struct gr_setup *s, graft_error *error)
 {
     const struct gr_edge_map *map;

@@ -1,5 +1,5 @@
-/* The vertices in an order in which what is read together lies together, and in which the rows that training needs come
- * first, layer by layer: a mask of rows is then a number of rows. Inside the library, vertex v is vertex
+/* An order of the vertices in which rows that are read together are close together, and rows that training needs come
+ * first, layer by layer: then a mask of rows is a number of rows. Inside the library, vertex v is vertex
  * setup->vertex[v] of the host; the host never sees the order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/order.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* *array[n] of rows of so many bytes becomes a copy in the order of the setup. NULL stays NULL. */
+/* *array[n] of rows of `bytes` bytes becomes a copy in the order of the setup. NULL stays NULL. */
 static int32_t reorder(struct gr_setup *s, const void **array, uint64_t bytes, uint64_t stride, graft_error *error)
 {
     const char *from = *array;
@@ -23,7 +23,7 @@ done:
     return rc;
 }
 
-/* Level 0: the vertices that are trained, or those of the list that is predicted. */
+/* Level 0: the training vertices, or the vertices of the list to predict. */
 static void find_first_level(const struct gr_setup *s, struct gr_search *search)
 {
     const struct gr_outputs *list = s->given != NULL ? s->given->outputs : NULL;
@@ -34,8 +34,8 @@ static void find_first_level(const struct gr_setup *s, struct gr_search *search)
         if (gr_is_trained(&s->run.targets, v)) gr_search_add(search, v, 0);
 }
 
-/* Up to this layer a step computes all rows of what enters it, because statistics of BatchNorm are over all vertices;
- * -1 without BatchNorm. Predictions have running statistics. */
+/* Up to this layer a step computes all rows of the input, because statistics of BatchNorm are over all vertices; -1
+ * without BatchNorm. Predictions use running statistics. */
 static int32_t last_complete(const struct gr_setup *s)
 {
     int32_t last = -1;
@@ -45,8 +45,8 @@ static int32_t last_complete(const struct gr_setup *s)
     return last;
 }
 
-/* hop[v]: over how many edges v is gathered from by a vertex of level 0; n_layers + 1 if over more than n_layers. reach
- * is counted. Levels of layers that have all rows are not searched. */
+/* hop[v]: the number of edges over which a vertex of level 0 gathers from v; n_layers + 1 if more than n_layers. reach
+ * is counted. Levels of layers with all rows are not searched. */
 static int32_t find_reach(struct gr_setup *s, const graft_csr *graph, struct gr_search *search, graft_error *error)
 {
     const int32_t n_layers = s->model.config.n_layers;
@@ -84,8 +84,8 @@ done:
     return rc;
 }
 
-/* Whether only the receptive field of a list is worth an order of its own. Labels as input are of vertices that come
- * first in training; sparse features have parts for a step and for all rows alone. */
+/* Whether the receptive field of a list is worth a separate order. Labels as input belong to vertices that come first
+ * in training; sparse features have parts only for a step and for all rows. */
 static int predicts_few(const struct gr_setup *s)
 {
     const struct gr_outputs *outputs = s->given->outputs;
@@ -127,7 +127,7 @@ static int reach_is_short(const struct gr_setup *s)
     return rows < 0.9 * (double)s->data.n_vertices * s->model.config.n_layers;
 }
 
-/* Of vertices in some order, those with fewer hops first; else as they were. */
+/* Sort vertices stably by hops. */
 static void sort_by_hop(const struct gr_setup *s, const int32_t *hop, const int64_t *from, int64_t *to)
 {
     int64_t at[GR_LAYERS_MAX + 2] = { 0 };
@@ -136,15 +136,15 @@ static void sort_by_hop(const struct gr_setup *s, const int32_t *hop, const int6
     for (int64_t i = 0; i < s->n; i++) to[at[hop[from[i]]]++] = from[i];
 }
 
-/* In layer l a step does all rows. */
+/* In layer l a step computes all rows. */
 static void reach_all(struct gr_setup *s, int32_t l)
 {
     s->reach[l] = s->n;
     s->reach_of_all[l] = s->data.n_vertices;
 }
 
-/* Masks that save little are not worth a copy of their part of the graph. reach falls from layer to layer, so those
- * that are dropped belong to the first ones, as do layers that have all rows. */
+/* Masks that save little are not worth a copy of their part of the graph. reach decreases from layer to layer, so
+ * dropped masks belong to the first layers, as do layers with all rows. */
 static void drop_long_reach(struct gr_setup *s)
 {
     for (int32_t l = 0; l <= s->model.config.n_layers; l++) {
@@ -172,7 +172,7 @@ done:
     return rc;
 }
 
-/* Over ranks a vertex has a place among those of its owner, and another name. */
+/* Over ranks a vertex has a place among the vertices of its owner, and another number. */
 static int32_t name_vertices(struct gr_setup *s, graft_error *error)
 {
     int64_t *vertex;
@@ -187,7 +187,7 @@ done:
     return rc;
 }
 
-/* The order that is asked for, and in it those first that training needs; `order` is [n] and of no more use. */
+/* The order of option order, with the vertices that training needs first; `order` is [n], and is overwritten. */
 static int32_t choose_order(struct gr_setup *s, const graft_csr *graph, const int32_t *hop, int64_t *order,
                             graft_error *error)
 {

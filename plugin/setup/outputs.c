@@ -1,4 +1,4 @@
-/* The outputs of a prediction: the arrays of the host that receive them, checked, and from logits to these.
+/* The outputs of a prediction: checks the arrays of the host, and fills them from logits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "kernel/kernel.h"
@@ -38,7 +38,7 @@ done:
     return rc;
 }
 
-/* Of one class among all, or of each class alone. */
+/* Probabilities of one class among all, or of each class separately. */
 static void put_probabilities(const struct gr_setup *s, const float *x, float *out)
 {
     const int64_t classes = s->data.n_classes;
@@ -67,7 +67,7 @@ static void put_all(const struct gr_setup *s, const struct gr_outputs *o, int64_
     gr_setup_put_row(s, o, at, logits);
 }
 
-/* Of a list: place[v] is the row of the logits that vertex v has, where the setup has an order of its own. */
+/* For a list: place[v] is the row of the logits of vertex v, if the setup has a separate order. */
 static int32_t give_list(const struct gr_setup *s, const struct gr_outputs *o, graft_error *error)
 {
     const float  *logits = gr_run_logits(&s->run);

@@ -1,5 +1,5 @@
-/* The memory budget of a setup, planned before any of it is used, so that one refusal names all uses. What is not
- * known yet is left out, so that nothing is refused that would fit; it is checked when it is needed.
+/* The memory budget of a setup, planned before any of it is used, so that one refusal names all uses. Unknown sizes are
+ * left out, so that nothing is refused that would fit; they are checked when the memory is needed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Edges of the graph; those of the host's, before it is made. */
+/* Edges of the graph; before it is made, of the host's graph. */
 static int64_t edges_of(const struct gr_setup *s)
 {
     return gr_csr_entries(s->a != NULL ? &s->a->csr : &s->graph);
 }
 
-/* Self loops are as many as are missing, and transposes come with graphs that are not symmetric: not known yet. */
+/* The numbers of missing self loops, and of transposes for graphs that are not symmetric, are not known yet. */
 static double graph_bytes(const struct gr_setup *s)
 {
     const struct gr_model_kind *kind = s->model.config.kind;
@@ -54,8 +54,8 @@ static double feature_bytes(const struct gr_setup *s)
     return pointers + (s->model.config.sparse_input == GR_YES ? sparse : dense + dropped);
 }
 
-/* Rows of a step that have gradients: those behind the first layer that a later one needs, and for some kinds those
- * before it. Before the receptive fields are known, as many as are certain. */
+/* Rows of a step that have gradients: the rows after the first layer that a later layer needs, and for some kinds the
+ * rows before it. Before the receptive fields are known, a lower bound. */
 static int64_t gradient_rows(const struct gr_setup *s)
 {
     if (s->given != NULL || gr_setup_has_batches(s)) return 0;
@@ -63,9 +63,9 @@ static int64_t gradient_rows(const struct gr_setup *s)
     return gr_masks_rows(s) && s->model.config.norm != GR_NORM_BATCH ? s->run.targets.n_train : s->n;
 }
 
-/* Of `all` rows, those of the input of layer l that are made: a prediction of a list makes no others. Before these are
- * known, one is certain. A rank without vertices has the arrays of one row, so that with option recompute all ranks
- * repeat the same exchanges. */
+/* The rows of the input of layer l, at most `all`, that are computed: a prediction of a list computes no others. Before
+ * they are known, one row is certain. A rank without vertices has arrays of one row, so that with option recompute all
+ * ranks repeat the same exchanges. */
 static int64_t rows_made(const struct gr_setup *s, int32_t l, int64_t all)
 {
     const int64_t rows = s->given == NULL || !gr_masks_rows(s) ? all : s->reach[l];
@@ -94,7 +94,7 @@ static void plan_layers(struct gr_setup *s)
 
     gr_run_plan(&s->run, &s->budget, &capacity);
     if (!gr_setup_has_batches(s) && !s->by_rows) return;
-    for (int use = GR_USE_ACTIVATIONS; use <= GR_USE_GRADIENTS; use++) /* They come and go: arrays.c. */
+    for (int use = GR_USE_ACTIVATIONS; use <= GR_USE_GRADIENTS; use++) /* These are temporary: arrays.c. */
         gr_budget_plan(&s->budget, (enum gr_use)use, 0);
 }
 
@@ -146,7 +146,7 @@ int32_t gr_setup_plan(struct gr_setup *s, graft_error *error)
 
     gr_input_expect(s, s->data.sparse_features != NULL && config->sparse_input != GR_NO);
     GR_TRY(gr_model_describe(&s->model, &s->budget, error));
-    if (s->given != NULL) { /* Its weights are there. */
+    if (s->given != NULL) { /* Its weights exist. */
         gr_budget_plan(&s->budget, GR_USE_WEIGHTS, 0);
         gr_budget_plan(&s->budget, GR_USE_OPTIMISER, 0);
     }

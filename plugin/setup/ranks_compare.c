@@ -1,4 +1,4 @@
-/* Over ranks: what must be the same on all of them, and failures of one of them.
+/* Over ranks: comparison of data and options that must be equal on all ranks, and failures of one rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/compare_options.h"
@@ -6,12 +6,12 @@
 
 int32_t gr_ranks_fail(struct gr_setup *s, int32_t rc, graft_error *error)
 {
-    /* A cancelled step is agreed on by all ranks. */
+    /* All ranks agree on a cancelled step. */
     if (s->over == NULL || rc >= 0 || rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED) return rc;
     return gr_comm_fail(s->over->comm, error);
 }
 
-/* What must be the same for ranks to train one model, beside the options. */
+/* Compare the data that must be equal for ranks to train one model, beside the options. */
 static int32_t compare_data(const struct gr_setup *s, graft_error *error)
 {
     static const char *const names[] = { "the number of features", "the number of classes", "the loss",
@@ -25,7 +25,7 @@ static int32_t compare_data(const struct gr_setup *s, graft_error *error)
     return gr_comm_compare_texts(s->over->comm, names, values, texts, 4, error);
 }
 
-/* With loss "auto", targets choose it; a rank that has no rows to give goes by those that have. */
+/* With loss "auto", targets determine the loss; a rank without rows uses the loss of the other ranks. */
 static int32_t settle_loss(struct gr_setup *s, graft_error *error)
 {
     const int has_rows = s->over->n_slice > 0;

@@ -1,4 +1,4 @@
-/* The data set over ranks, from slices to owners, and what it says of vertices back to the slices.
+/* The data set over ranks, from slices to owners; and results of vertices from owners to slices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "graph/csr.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Rows of so many bytes between slices and owners; `to` has them without gaps. */
+/* Rows of `bytes` bytes between slices and owners; `to` has them without gaps. */
 static int32_t redistribute_rows(const struct gr_setup *s, int32_t direction, const void *from, int64_t stride,
                                  int64_t bytes, void *to, int own, graft_error *error)
 {
@@ -28,7 +28,8 @@ int32_t gr_ranks_to_owners(const struct gr_setup *s, const void *from, int64_t s
     return redistribute_rows(s, GRAFT_TO_OWNERS, from, stride, bytes, to, GR_OWN_TO, error);
 }
 
-/* *array[n_slice] of rows of so many bytes becomes one of those that are owned. NULL stays so where no rank has it. */
+/* *array[n_slice] of rows of `bytes` bytes becomes the array of the owned rows. NULL stays NULL if no rank has the
+ * array. */
 static int32_t take(struct gr_setup *s, enum gr_use use, const void **array, int64_t bytes, int64_t stride,
                     const char *name, graft_error *error)
 {
@@ -49,7 +50,7 @@ done:
     return rc;
 }
 
-/* The rows of a sparse slice on the way to their owners. */
+/* The rows of a sparse slice in transit to their owners. */
 struct parcel {
     struct gr_route edges;
     int64_t        *length; /* [n_slice] */
@@ -77,7 +78,7 @@ static void parcel_fini(const struct gr_setup *s, struct parcel *p)
     gr_free(s->context, p->packed);
 }
 
-/* Memory that stays with the setup, or else gr_csr_fini() frees. */
+/* Memory that stays with the setup, or is freed by gr_csr_fini(). */
 static void *new_rows(struct gr_setup *s, int stays, int64_t bytes, const char *name, graft_error *error)
 {
     char *memory = NULL;
@@ -133,7 +134,7 @@ done:
     return rc;
 }
 
-/* The sparse features of the slice become those of the owned vertices. */
+/* Replace the sparse features of the slice by the features of the owned vertices. */
 static int32_t take_sparse(struct gr_setup *s, graft_error *error)
 {
     struct gr_csr made = { 0 };
@@ -190,16 +191,16 @@ done:
     return rc;
 }
 
-/* Rows of so many bytes from the order of owners to that of slices; both arrays are of the library. */
+/* Rows of `bytes` bytes from the order of owners to the order of slices; both arrays belong to the library. */
 static int32_t give(struct gr_setup *s, const void *from, int64_t bytes, void *to, graft_error *error)
 {
     return redistribute_rows(s, GRAFT_TO_SLICES, from, bytes, bytes, to, GR_OWN_FROM | GR_OWN_TO, error);
 }
 
-/* Predictions of this rank, and those that are sent to slices and received. */
+/* Predictions of this rank, and predictions that are sent to slices and received. */
 struct prediction {
-    int32_t *mine, *slice; /* labels; outputs are written when nothing can fail any more */
-    float   *logits;       /* [n x classes] in the order of owners, where the setup has another */
+    int32_t *mine, *slice; /* labels; outputs are written when nothing can fail afterwards */
+    float   *logits;       /* [n x classes] in the order of owners, if the setup has another order */
     float   *rows;
 };
 
@@ -217,7 +218,7 @@ done:
     return rc;
 }
 
-/* Labels and logits by rows of the owner, which vertices of the setup have. */
+/* Fill labels and logits in the order of rows of the owner, from the vertices of the setup. */
 static void fill_prediction(const struct gr_setup *s, const float *logits, struct prediction *p)
 {
     const int64_t classes = s->data.n_classes;

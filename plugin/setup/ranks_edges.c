@@ -57,7 +57,7 @@ done:
     return rc;
 }
 
-/* The edges that are summed where ranks share columns. */
+/* The summed edges if ranks share columns. */
 static int32_t make_new_group(struct gr_setup *s, struct gr_new_edges *e, graft_error *error)
 {
     const struct gr_partition *r = &s->partition;

@@ -1,5 +1,5 @@
-/* The graph over ranks: made symmetric, in the order of the setup, with self loops; and the parts of it
- * that the layers need in a step.
+/* The graph over ranks: made symmetric, in the order of the setup, with self loops; and its parts for the layers in a
+ * step.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What was made replaces what it was made from. */
+/* Replace the part by its derived part. */
 static void replace_part(struct gr_setup *s, struct gr_part_copy *copy, struct gr_made_part *next)
 {
     gr_made_part_fini(s->context, copy->made);
@@ -38,7 +38,7 @@ done:
     return rc;
 }
 
-/* All ranks learn the counts of a part that is not that of the graph over ranks. */
+/* Share the counts of a part, unless it is the part of the graph over ranks. */
 static int32_t share_part(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
@@ -50,7 +50,7 @@ done:
     return rc;
 }
 
-/* A loop at each vertex, which takes the place of the local matrix alone. */
+/* Add a loop at each vertex, which changes only the local matrix. */
 static int32_t add_part_loops(struct gr_setup *s, struct gr_part_copy *copy, graft_error *error)
 {
     const graft_csr *local = &copy->part->local;
@@ -108,7 +108,7 @@ done:
     return rc;
 }
 
-/* Note in `out` which vertices of the halo are gathered from by the level. */
+/* Mark in `out` the vertices of the halo from which the level gathers. */
 static void mark_halo(const graft_csr *remote, const struct gr_search *search, uint8_t *out)
 {
     for (int64_t i = search->begin; i < search->end; i++) {
@@ -191,8 +191,8 @@ done:
     return rc;
 }
 
-/* For attention and extrema, the matrix of the rows of this rank. If values are numbers of entries, it has none, and
- * the caller frees the numbers. */
+/* For attention and extrema, the matrix of the rows of this rank. If values are numbers of entries, the matrix has no
+ * values, and the caller frees the numbers. */
 static int32_t make_joined(struct gr_setup *s, int64_t **numbers, graft_error *error)
 {
     const graft_csr *remote = &s->partition.part.remote;
@@ -280,7 +280,7 @@ done:
     return rc;
 }
 
-/* Columns of the widest sum, about. */
+/* Approximate columns of the widest sum. */
 static int64_t widest_sum(const struct gr_setup *s)
 {
     const struct gr_config *config = &s->model.config;
@@ -295,7 +295,7 @@ static int64_t widest_sum(const struct gr_setup *s)
     return widest;
 }
 
-/* A rank needs so many bytes at least, with edges that are held or received. All ranks say the same. */
+/* Report the least bytes of a rank, with held or received edges. The error is the same on all ranks. */
 static int32_t refuse_blocks(const struct gr_setup *s, const double *bytes, int streams, graft_error *error)
 {
     const int    is_auto = s->context->options.resource.feature_graph == GR_FEATURE_GRAPH_AUTO;
@@ -307,8 +307,8 @@ static int32_t refuse_blocks(const struct gr_setup *s, const double *bytes, int 
     return gr_ranks_refuse_memory(s, least, advice, error);
 }
 
-/* Whether the edges of other ranks are received again and again, because one rank at least has no memory for them
- * beside what it will need otherwise. */
+/* Decide whether the edges of other ranks are received for each sum, because at least one rank has no memory for them
+ * beside its other needs. */
 static int32_t choose_blocks(struct gr_setup *s, int *streams, graft_error *error)
 {
     const struct gr_partition  *r = &s->partition;
@@ -358,8 +358,8 @@ done:
     return rc;
 }
 
-/* What this rank alone has to do before. Slices of sums have the results of this rank behind what comes from other
- * groups; those of extrema have the rows of the halo behind those of the group. */
+/* The local initialisation. In slices of sums the results of this rank follow the rows from other groups; in slices of
+ * extrema the rows of the halo follow the rows of the group. */
 static int32_t init_shared(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
@@ -403,7 +403,7 @@ done:
     return rc;
 }
 
-/* Extrema where groups of ranks share columns: boundary rows of the slices of each layer. */
+/* Extrema with shared columns in several groups: boundary rows of the slices of each layer. */
 static int32_t init_group_halo(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
@@ -447,7 +447,7 @@ int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
     if (r->columns > 1) GR_TRY(make_grid(s, &linked, error));
     if (r->needs_rows) GR_TRY(init_group_halo(s, error));
     GR_TRY(make_part_plan(s, gr_partition_summed(r), &r->plan, error));
-    /* Last, when all is known that has to fit beside the edges. */
+    /* Last, when all other needs of memory are known. */
     if (r->columns > 1) rc = make_blocks(s, &linked.made.part, error);
     gr_partition_charge(r, &s->budget);
 done:
@@ -455,8 +455,8 @@ done:
     return rc;
 }
 
-/* Whether layer l computes the rows that the layer before it computes, of the same input. All ranks agree on that, for
- * no number of rows grows from layer to layer. */
+/* Whether layer l computes the same rows as the layer before it, from the same input. All ranks agree, because no
+ * number of rows grows from layer to layer. */
 static int repeats_rows(const struct gr_setup *s, int32_t l)
 {
     const struct gr_partition *r = &s->partition;
@@ -491,7 +491,7 @@ done:
     return rc;
 }
 
-/* What each layer sends in a step goes by the plan that it has there. */
+/* The plan of each layer in a step determines its messages. */
 static int32_t add_step_plans(struct gr_setup *s, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -522,7 +522,8 @@ done:
     return rc;
 }
 
-/* What transposes keep from step to step. It takes channels, so nothing may fail on this rank alone before. */
+/* The records that transposes store from step to step. They take channels, so no failure of only this rank may
+ * precede. */
 static int32_t keep_transposes(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;

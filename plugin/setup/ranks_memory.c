@@ -1,11 +1,11 @@
-/* The memory that a rank needs at least, and what would fit where that is more than it may use.
+/* The memory that a rank needs at least, and advice if this is more than the limit.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "setup/setup.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* What this rank shares with others in sums, as option 'parallel' calls it. */
+/* The value of option 'parallel' for the present sharing. */
 static const char *mode_of(const struct gr_partition *p)
 {
     return p->columns == 1 ? "partition" : p->columns == p->comm->n_ranks ? "feature" : "grid";
@@ -68,7 +68,7 @@ static double transpose_bytes(const struct gr_setup *s)
     return more > 0 ? more : 0;
 }
 
-/* Bytes of messages that are not there yet. Buffers of a plan are as wide as the widest of its layers. */
+/* Bytes of messages that are not allocated yet. Buffers of a plan are as wide as the widest of its layers. */
 static double message_bytes(const struct gr_setup *s)
 {
     const struct gr_partition *p = &s->partition;
@@ -86,8 +86,8 @@ static double message_bytes(const struct gr_setup *s)
     return bytes + transpose_bytes(s);
 }
 
-/* Shared columns were checked before their edges were there, when their messages were not known exactly. The layers of
- * batches come and go. */
+/* Shared columns were checked before their edges existed, when their messages were not known exactly. The arrays of
+ * batches are temporary. */
 int32_t gr_ranks_check_memory(struct gr_setup *s, graft_error *error)
 {
     double  more, most[2];

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Of all ranks. */
+/* The training vertices of all ranks. */
 static int32_t count_trained(struct gr_setup *s, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -30,7 +30,8 @@ done:
     return rc;
 }
 
-/* Attention with values of edges needs them; over ranks all know whether the graph has them. */
+/* Check that the graph has the edge values that attention with edge features needs; over ranks all ranks know whether
+ * it has them. */
 static int32_t check_edge_features(const struct gr_setup *s, graft_error *error)
 {
     const int     has_values = s->over != NULL ? s->over->value_type != 0 : s->graph.values != NULL;
@@ -51,7 +52,7 @@ static int32_t check_model_type(const graft_context *context, graft_error *error
                    "option 'model.type' is f64, which only networks on meshes have; trainers have f32 and bf16");
 }
 
-/* What a rank can check without the others. */
+/* The local checks and copies. */
 static int32_t begin_setup(struct gr_setup *s, graft_error *error)
 {
     struct gr_run *run = &s->run;
@@ -69,13 +70,14 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     if (s->data.features != NULL && !gr_setup_reads_rows(s)) /* else batches check the rows that they read */
         GR_TRY(gr_features_check(&s->features.x, s->first, run->threads, error));
     GR_TRY(check_edge_features(s, error));
-    if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs what another layer leaves. */
+    if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs results of another layer. */
     s->by_rows = s->given != NULL && gr_can_go_by_rows(s);
     if (gr_setup_has_batches(s)) s->model.config.row_masks = s->model.config.reuse_input = 0;
-    if (gr_setup_has_batches(s) && s->over != NULL) s->model.config.sparse_input = GR_NO; /* rows of the halo are too */
-    if (s->given != NULL && gr_masks_rows(s)) s->model.config.reuse_input = 0;            /* It is for all rows. */
+    if (gr_setup_has_batches(s) && s->over != NULL)
+        s->model.config.sparse_input = GR_NO;                                  /* rows of the halo are dense */
+    if (s->given != NULL && gr_masks_rows(s)) s->model.config.reuse_input = 0; /* Reuse needs all rows. */
     if (s->model.config.loss != GR_LOSS_SIGMOID) {
-        run->targets.targets = NULL; /* Given both, softmax uses the labels and sigmoid the targets. */
+        run->targets.targets = NULL; /* If both are given, softmax uses the labels and sigmoid the targets. */
         gr_loan_take(&s->loans, s->context, &(struct gr_loan){ .name = "targets" });
     }
     rc = gr_dense_choose(s->context, &run->dense_type, &run->dense, error);
@@ -83,7 +85,7 @@ done:
     return rc;
 }
 
-/* All ranks get the same: they have the same options. */
+/* All ranks choose the same, because their options are equal. */
 static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
 {
     s->serial.ops = &gr_serial_ops;
@@ -95,7 +97,7 @@ static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
     return gr_partition_check(&s->partition, s->given != NULL ? NULL : &s->context->options.halo, error);
 }
 
-/* The weights stay those of the given model. */
+/* Use the weights of the given model, which keeps them. */
 static void borrow_weights(struct gr_setup *s)
 {
     GR_ASSERT(s->model.n_parameters == s->given->model->n_parameters);
@@ -106,7 +108,7 @@ static void borrow_weights(struct gr_setup *s)
     }
 }
 
-/* Cut the matrices of the sums over a block for sparse workers. Over ranks they are those of its plan. */
+/* Cut the matrices of the sums over a block for sparse workers. Over ranks these are the matrices of its plan. */
 static int32_t cut_sums(struct gr_setup *s, const struct gr_block *block, int64_t rows, graft_error *error)
 {
     const graft_plan *plan = s->over != NULL && s->partition.columns == 1 ? block->of_strategy : NULL;
@@ -182,7 +184,7 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     s->data = *dataset;
     s->over = dataset->over;
     if (s->over != NULL) s->over->references++;
-    /* Before the options are used: an option that differs may also be one that fails on a single rank. */
+    /* Before the options are used: a differing option may also cause a failure of a single rank. */
     GR_TRY(gr_ranks_compare_options(s, error));
     rc = begin_setup(s, error);
     if (s->over != NULL) rc = gr_comm_agree(s->over->comm, rc, error);
@@ -218,7 +220,7 @@ void gr_setup_fini(struct gr_setup *s)
     gr_free(s->context, s->slice);
     gr_budget_fini(&s->budget);
     gr_partition_fini(&s->partition);
-    if (s->over != NULL) gr_graph_destroy(s->over); /* with the last of the comm; messages used memory of the budget */
+    if (s->over != NULL) gr_graph_destroy(s->over); /* last, because messages used memory of the budget */
 }
 
 void gr_setup_set_threads(struct gr_setup *s)

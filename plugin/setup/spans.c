@@ -5,15 +5,15 @@
 
 #include <string.h>
 
-/* Phases of a step and an evaluation: no layer has more than 18, and some belong to none. Over ranks no layer has more
- * than four exchanges in these, with recompute; the three forward ones of gat are in two phases each. */
+/* Phases of a step and an evaluation: no layer has more than 18, and some belong to no layer. Over ranks no layer has
+ * more than four exchanges in them, with recompute; the three forward exchanges of gat are in two phases each. */
 enum { PHASES_OF_LAYER = 24, PHASES_BESIDE = 8, PARTS_OF_LAYER = 5 * GR_PARTS_OF_PHASE };
 
-/* What label_rate adds in the first layer: the draw and its sum; at most 8 phases for the labels in two products of
+/* Phases of label_rate in the first layer: the draw and its sum; at most 8 phases for the labels in two products of
  * step and evaluation each, and 6 in the backward pass; and two exchanges. */
 enum { PHASES_OF_LABELS = 24, PARTS_OF_LABELS = 2 * GR_PARTS_OF_PHASE };
 
-/* Of a step and an evaluation. */
+/* The spans of a step and an evaluation. */
 static int64_t spans_of_step(const struct gr_setup *s)
 {
     const int     labels = gr_propagates(&s->run);
@@ -24,7 +24,7 @@ static int64_t spans_of_step(const struct gr_setup *s)
     return phases * (1 + s->run.threads) + parts;
 }
 
-/* Space for so many spans, which has those that there are, and for the threads of the run. What it replaces is freed
+/* Space for `capacity` spans and for the threads of the run; present spans are copied. The replaced arrays are freed
  * with the setup. */
 static int32_t make_spans(struct gr_setup *s, int64_t capacity, graft_error *error)
 {

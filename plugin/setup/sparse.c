@@ -1,5 +1,5 @@
-/* Sparse features that stay so: what the first layer makes of them are sparse products, X W forward and X^T G for the
- * gradient of W. They have no part in a product with A, so layers transform first: A (X W).
+/* Sparse features that stay sparse: the first layer uses them in sparse products, X W forward and X^T G for the
+ * gradient of W. They never enter a product with A, so layers transform first: A (X W).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "edge/edge.h"
@@ -9,11 +9,12 @@
 #include <math.h>
 #include <string.h>
 
-/* What a multiply-add of a sparse product costs, in those of a dense one: a row of B is read for each entry, so that
- * memory sets the pace, where a dense product is bound by arithmetic. tests/bench/NOTES.md has both rates. */
+/* The cost of a multiply-add of a sparse product, in multiply-adds of a dense product: a row of B is read for each
+ * entry, so the sparse product is bound by memory, and the dense product by arithmetic. tests/bench/NOTES.md has both
+ * rates. */
 static const double SPARSE_COST = 8;
 
-/* Entries of A that the first layer gathers along in a step. Those of gat are no matter, for it always transforms
+/* Entries of A along which the first layer gathers in a step. Entries of gat do not count, because it always transforms
  * first. */
 static double gathered_edges(const struct gr_setup *s)
 {
@@ -23,7 +24,7 @@ static double gathered_edges(const struct gr_setup *s)
     return (double)s->a->csr.row_ptr[s->reach[1]];
 }
 
-/* Multiply-adds of the first layer in a step, forward and backward, if X stays sparse: X W and X^T G, of sage once more
+/* Multiply-adds of the first layer in a step, forward and backward, if X stays sparse: X W and X^T G, twice in sage,
  * for the weights of the vertex itself, and A (X W) with its transpose. */
 static double sparse_cost(const struct gr_setup *s, const graft_csr *x)
 {
@@ -33,8 +34,9 @@ static double sparse_cost(const struct gr_setup *s, const graft_csr *x)
     return SPARSE_COST * 2 * wide * ((double)x->row_ptr[s->reach[0]] + self + gathered_edges(s));
 }
 
-/* The same if X is dense, in the cheaper order; A X, which sends no gradient back, costs nothing where it is kept.
- * Labels beside X go with it. Dropout is left out on both sides: it draws no more for entries than for all elements. */
+/* The same if X is dense, in the cheaper order; A X, which sends no gradient back, costs nothing if it is kept. Labels
+ * beside X are included. Dropout is left out on both sides: it makes no more draws for entries than for all
+ * elements. */
 static double dense_cost(const struct gr_setup *s)
 {
     const double in = (double)s->model.config.width[0], wide = (double)gr_config_wide(&s->model.config, 0);
@@ -48,7 +50,7 @@ static double dense_cost(const struct gr_setup *s)
     return self + fmin(aggregated, transformed);
 }
 
-/* X, the same with dropout, and what is gathered of it once. */
+/* Bytes of X, of X with dropout, and of its sums that are gathered once. */
 static double dense_bytes(const struct gr_setup *s)
 {
     const int copies = 1 + (s->model.config.input_dropout > 0) + (gathered_edges(s) > 0 && s->run.input.is_constant);
@@ -65,7 +67,7 @@ int gr_setup_sparse_is_better(const struct gr_setup *s, const graft_csr *x)
     return gr_budget_check(&s->budget, dense_bytes(s), "features", &error) < 0;
 }
 
-/* The first rows of X for a step, which share its arrays but for values with dropout, and their transpose. */
+/* The first rows of X for a step, which share the arrays of X except for values with dropout, and their transpose. */
 static int32_t init_part(struct gr_setup *s, struct gr_budget *budget, int64_t rows, struct gr_sparse_part *part,
                          graft_error *error)
 {
@@ -111,7 +113,7 @@ done:
     return rc;
 }
 
-/* Rows of x as a matrix of their own. */
+/* Rows of x as a separate matrix. */
 static int32_t copy_sparse_rows(struct gr_setup *s, struct gr_budget *budget, const graft_csr *x, const int64_t *vertex,
                                 int64_t rows, graft_matrix **made, graft_error *error)
 {

@@ -1,5 +1,5 @@
-/* Arrays of the data set that change while the setup lives: they are checked and brought to where they are used, and
- * what was computed from the old ones is forgotten.
+/* Arrays of the data set that change while the setup lives: they are checked and put into use, and results computed
+ * from the old arrays are dropped.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/collective.h"
@@ -14,20 +14,20 @@ enum {
     ARRAYS = 3
 };
 
-/* What is replaced, and by what. */
+/* The replaced arrays, and the new arrays. */
 struct update {
     uint32_t           what;
-    graft_dataset      data; /* of the host, as the next two */
+    graft_dataset      data; /* of the host, like the next two */
     struct gr_features features;
     float             *slice; /* features of another type than float over ranks, as floats */
     graft_dense        float_targets, edge_features;
-    graft_csr          sparse, lent_sparse; /* with row pointers of 64 bits; as the host has them */
-    int64_t           *row_ptr;             /* those of 64 bits, if the host has others */
-    struct gr_targets  given;               /* arrays of the host; NULL: this one is not replaced */
+    graft_csr          sparse, lent_sparse; /* with row pointers of 64 bits; as given by the host */
+    int64_t           *row_ptr;             /* of 64 bits, if the host's are shorter */
+    struct gr_targets  given;               /* arrays of the host; NULL: not replaced */
     struct gr_targets  next;                /* all arrays, in the order of the setup */
-    void              *made[ARRAYS];        /* those of `next` that are copies, and not in place yet */
-    double            *class_weight;        /* that of `next`, likewise */
-    float             *edges;               /* [entries x features] other features of edges */
+    void              *made[ARRAYS];        /* arrays of `next` that are copies, and not in use yet */
+    double            *class_weight;        /* of `next`, likewise */
+    float             *edges;               /* [entries x features] new features of edges */
 };
 
 /* One array of gr_targets. */
@@ -39,7 +39,7 @@ struct array {
     const void *given, *now;
 };
 
-/* Float targets take the place of those of classes. */
+/* Float targets use the array number of class targets. */
 static struct array array_at(const struct gr_setup *s, const struct update *u, int i)
 {
     const struct gr_targets *now = &s->run.targets;
@@ -67,7 +67,7 @@ static void set_array(const struct gr_setup *s, struct gr_targets *targets, int 
     }
 }
 
-/* Whether arrays of the trainer are copies of those of the host. */
+/* Whether arrays of the trainer are copies of the host's arrays. */
 static int has_copies(const struct gr_setup *s)
 {
     return s->over != NULL || s->row != NULL;
@@ -117,7 +117,7 @@ done:
     return rc;
 }
 
-/* Their struct; u->float_targets.data stays NULL if there is none. */
+/* Read the struct of float targets; u->float_targets.data stays NULL without it. */
 static int32_t update_float_targets(const struct gr_setup *s, struct update *u, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -210,7 +210,7 @@ done:
     return rc;
 }
 
-/* A step computes the rows that the training vertices of create() depend on, and no others. */
+/* A step computes only the rows on which the training vertices of create() depend. */
 static int32_t update_count_trained(const struct gr_setup *s, struct update *u, graft_error *error)
 {
     double  outside = 0; /* exact to 2^53 */
@@ -273,7 +273,7 @@ done:
     return rc;
 }
 
-/* Other values in the place of those of the same type. */
+/* Replace values by values of the same type. */
 static void take_scale(struct gr_setup *s, const struct gr_features *f)
 {
     const int64_t width = f->x.n_cols;
@@ -305,7 +305,7 @@ done:
     return rc;
 }
 
-/* Nothing can fail any more. */
+/* From here on nothing can fail. */
 static void replace_targets(struct gr_setup *s, const struct update *u)
 {
     s->run.targets.n_train = u->next.n_train;
@@ -321,7 +321,7 @@ static void replace_targets(struct gr_setup *s, const struct update *u)
     }
 }
 
-/* Sums of features that did not change, and stale rows, are of the old data. */
+/* Drop cached sums of features, and stale rows: they belong to the old data. */
 static void forget(struct gr_setup *s)
 {
     for (int32_t l = 0; l < s->model.config.n_layers; l++) s->run.layers[l].gathered_of = NULL;

@@ -1,5 +1,5 @@
 /* New edge values. Everything that depends on them is computed by the functions of create() into new arrays, which
- * replace those in use once nothing can fail any more.
+ * replace the arrays in use when nothing can fail afterwards.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "graph/csr.h"
@@ -81,7 +81,7 @@ static int32_t turn_values(const struct gr_setup *s, const graft_csr *csr, const
     return rc < 0 ? rc : gr_csr_transpose_values(s->context, csr, &transpose->csr, values, error);
 }
 
-/* Create a transpose where the old values were symmetric and the new ones are not. */
+/* Create a transpose if the old values were symmetric and the new values are not. */
 static int32_t make_transpose(struct gr_setup *s, const graft_csr *csr, struct gr_new_edges *e, graft_error *error)
 {
     const int64_t bytes = gr_csr_copy_bytes(csr, csr->n_cols, gr_csr_entries(csr));
@@ -162,7 +162,7 @@ graft_csr gr_new_edges_graph(const struct gr_setup *s, const struct gr_new_edges
 /* In one process: put the new values into use. */
 static void take_edges(struct gr_setup *s, struct gr_new_edges *e)
 {
-    if (e->graph.values != NULL) s->graph.values = e->graph.values; /* null where there are no edges */
+    if (e->graph.values != NULL) s->graph.values = e->graph.values; /* null without edges */
     gr_setup_lend_edge_values(s, &s->graph);
     if (s->a != NULL && s->a->owned[GR_OWNED_VALUES] == NULL) gr_matrix_set_values(s->a, s->graph.values);
     if (!gr_setup_uses_values(s)) return;
