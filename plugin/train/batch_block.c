@@ -1,10 +1,10 @@
 /* The blocks of a batch.
  *
- * Sums over sampled neighbours estimate those over all: a mean is over those that were drawn, and other sums of a row
- * are multiplied by its neighbours over its draws, which makes them unbiased if draws are uniform. So evaluations, over
- * all neighbours, need no other scale. Subgraphs of random walks have weights for this. Extrema and attention are over
- * what was drawn. Over ranks, neighbours whose rows are not there count as zero in sums, or with hec.miss=drop_rescaled
- * as if they had not been drawn; extrema and attention leave them out.
+ * Sums over sampled neighbours estimate sums over all neighbours: a mean is over the drawn neighbours, and other sums
+ * of a row are multiplied by the number of its neighbours over the number of its draws, so they are unbiased if draws
+ * are uniform. So evaluations, over all neighbours, need no other scale. Subgraphs of random walks have weights
+ * instead. Extrema and attention are over the drawn neighbours. Over ranks, neighbours with missing rows count as zero
+ * in sums, or with hec.miss=drop_rescaled as if they had not been drawn; extrema and attention leave them out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 
@@ -18,7 +18,7 @@ struct range {
     int64_t begin, end;
 };
 
-/* Those that its sum counts, in the sampled layer or in the block. */
+/* The edges that its sum counts, in the sampled layer or in the block. */
 static struct range drawn_edges(const struct gr_batch_layer *b, int64_t i)
 {
     const int64_t at = b->row != NULL ? b->row[i] : i;
@@ -39,13 +39,13 @@ static int64_t counted_edges(const struct gr_setup *s, const struct gr_batch_lay
     return range.end - range.begin;
 }
 
-/* The neighbours of vertex v over those that its sum counts. */
+/* The number of neighbours of vertex v over the number that its sum counts. */
 static float share_of(const graft_csr *graph, int64_t v, int64_t counted)
 {
     return counted > 0 ? (float)((double)(graph->row_ptr[v + 1] - graph->row_ptr[v]) / (double)counted) : 0;
 }
 
-/* Values of the edges, where the graph has them; and where sums are not scaled otherwise, their share. */
+/* Values of the edges, if the graph has them; if sums are not scaled otherwise, times their share. */
 static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                            const float **values, graft_error *error)
 {
@@ -140,7 +140,7 @@ done:
     return rc;
 }
 
-/* Whether the backward pass sums along the edges of this layer: gradients of features are not wanted. */
+/* Whether the backward pass sums along the edges of this layer: gradients of features are not needed. */
 static int sums_backward(const struct gr_setup *s, int32_t l)
 {
     if (s->model.config.kind->attends || s->model.config.extremum != 0) return 0;
@@ -195,11 +195,11 @@ done:
     return rc;
 }
 
-/* Sums read the rows of a cache where they are loaded to, so their edges are a matrix of its own. */
+/* Sums read the rows of a cache from a separate array, so their edges are a separate matrix. */
 static int32_t split_cached(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                             graft_csr *csr, graft_error *error)
 {
-    const int64_t width = m->history != NULL ? m->cached->widest : b->cached->width; /* its layers share the space */
+    const int64_t width = m->history != NULL ? m->cached->widest : b->cached->width; /* all layers share the space */
     graft_csr     cached, all = *csr;
     int32_t       rc = GRAFT_OK;
 
@@ -214,7 +214,7 @@ done:
     return rc;
 }
 
-/* Attention and extrema read them behind those of this rank. */
+/* Attention and extrema read them after the rows of this rank. */
 static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                            struct gr_block *block, graft_error *error)
 {

@@ -1,13 +1,13 @@
-/* Batches over ranks with hec.miss=fetch: what one rank needs of a layer and its cache does not have, the owners
- * compute in the same batch. So the destinations of a layer are the sources of the one above and what other ranks need
- * of it. Each vertex is drawn for once, by its owner.
+/* Batches over ranks with hec.miss=fetch: the owners compute, in the same batch, the rows of a layer that a rank needs
+ * and its cache does not have. So the destinations of a layer are the sources of the layer above and the vertices whose
+ * rows other ranks need. The neighbours of each vertex are drawn once, by its owner.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/sort.h"
 #include "comm/collective.h"
 #include "sample/subgraph.h"
 #include "train/minibatch.h"
 
-/* The vertex of the halo that an edge of layer l comes from, if its row is to be fetched; else -1. */
+/* The halo vertex at the source of an edge of layer l, if its row must be fetched; else -1. */
 static int64_t missing_vertex(const struct gr_setup *s, const struct gr_batch_ranks *r, const struct gr_batch *batch,
                               int32_t l, int64_t edge)
 {
@@ -37,7 +37,7 @@ done:
     return rc;
 }
 
-/* Destinations of layer l - 1 for other ranks, if they are not there yet; their numbers take the places of vertices. */
+/* Add missing destinations of layer l - 1 for other ranks; their numbers replace the vertices. */
 static int32_t add_asked(const struct gr_subgraph *made, struct gr_fetch *fetch, int64_t count, graft_error *error)
 {
     int32_t rc = GRAFT_OK;

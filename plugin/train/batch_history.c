@@ -1,7 +1,7 @@
 /* Historical embeddings in one process (Fey et al. 2021, "GNNAutoScale", section 2): a batch gathers from all
- * in-neighbours of its vertices, and no deeper. Rows of its own vertices are those that it computes, with exact
- * gradients; rows of the others are those of the batch that computed them last, and constants. The first layer that
- * gathers reads features, and is exact.
+ * in-neighbours of its vertices, and no deeper. It computes the rows of its own vertices, with exact gradients; rows of
+ * other vertices come from the last batch that computed them, and are constants. The first layer that gathers reads
+ * features, and is exact.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 
@@ -64,7 +64,7 @@ void gr_batch_history_fini(struct gr_setup *s, struct gr_minibatches *m)
     m->cached = NULL;
 }
 
-/* The blocks of all vertices as those of one batch. */
+/* The blocks of all vertices as the blocks of one batch. */
 static int32_t make_whole_blocks(struct gr_setup *s, struct gr_minibatches *m, int32_t *own, struct gr_block *block,
                                  const struct gr_block **block_of, graft_error *error)
 {
@@ -127,7 +127,7 @@ done:
     return rc;
 }
 
-/* Where the rows of the vertices of other batches are. */
+/* Find the rows of the vertices of other batches. */
 static int32_t find_rows(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                          struct gr_cached_layer *layer, graft_error *error)
 {

@@ -43,7 +43,7 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
 
 /* -- what lasts --------------------------------------------------------------------------------------------------- */
 
-/* Elements of the owned vertices, `bytes` each, for those of the halo. */
+/* Fetch elements of vertices, `bytes` each, from their owners for the halo. */
 static int32_t fetch_halo(struct gr_setup *s, struct gr_batch_ranks *r, const void *owned, int64_t bytes, void *halo,
                           graft_error *error)
 {
@@ -271,7 +271,7 @@ int32_t gr_batch_ranks_number(const struct gr_setup *s, struct gr_minibatches *m
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, r->names, n, error));
     r->n_owned = r->n_halo = 0;
     for (int64_t i = 0; i <= n; i++) {
-        /* With the vertices that other ranks need of the layer below, which are destinations there. */
+        /* Including destinations of the layer below whose rows other ranks need. */
         for (; l >= 0 && (l > 0 ? batch->layers[l - 1].n_dst : batch->layers[0].n_src) == i; l--) {
             r->owned[l] = r->n_owned;
             r->halo[l] = r->n_halo;
@@ -295,8 +295,8 @@ done:
     return rc;
 }
 
-/* Columns of vertices of the halo: column[h] for number h of the batch, or -1 if there is no row of it. Those of
- * fetched rows are behind those of cached ones. */
+/* Columns of vertices of the halo: column[h] for number h of the batch, or -1 if its row is missing. Columns of fetched
+ * rows follow columns of cached rows. */
 static int32_t find_cached(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_sampled_layer *from,
                            int32_t l, struct gr_batch_layer *b, int32_t *column, graft_error *error)
 {
@@ -336,7 +336,7 @@ done:
     return rc;
 }
 
-/* Copy the edges whose columns are there. */
+/* Copy the edges whose columns exist. */
 static int32_t copy_edges(struct gr_minibatches *m, const struct gr_sampled_layer *from, const int32_t *column,
                           struct gr_batch_layer *b, graft_error *error)
 {

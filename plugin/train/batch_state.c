@@ -1,7 +1,7 @@
 /* Rows of earlier batches in the state of a trainer.
  *
  * Items of the state are the arrays of the tables themselves. If the host has set all of them, the next epoch uses the
- * tables. Otherwise the tables are emptied, and filled again with the weights that were set.
+ * tables. Otherwise the tables are emptied, and filled again with the new weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 #include "train/train.h"
@@ -17,7 +17,7 @@ static int32_t table_parts(const struct gr_minibatches *m)
     return m->history != NULL ? 2 : 4;
 }
 
-/* A checksum of all that decides where each row is, and what it is a row of. */
+/* A checksum of all data that determine the place and the vertex of each row. */
 static int64_t layout_of(const struct gr_setup *s, const struct gr_minibatches *m)
 {
     const graft_csr *a = m->graph;

@@ -1,5 +1,5 @@
-/* Batches of data that change. All that can fail is made before anything changes: a new sampler, if the training
- * vertices or weights of draws are others, and space for what other ranks send. Owners of vertices and the halo stay.
+/* Batches of data that change. All operations that can fail precede any change: a new sampler, if the training vertices
+ * or weights of draws change, and space for rows from other ranks. Owners of vertices and the halo stay.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -16,7 +16,7 @@ struct batch_update {
     char                *packed;  /* rows that this rank sends */
 };
 
-/* The graph that batches will be drawn from. */
+/* The graph from which batches will be drawn. */
 static graft_csr next_graph(const struct batch_update *u, const struct gr_new_edges *edges)
 {
     const struct gr_setup       *s = &u->trainer->setup;
@@ -48,7 +48,7 @@ done:
     return rc;
 }
 
-/* A sampler of other targets or another graph, if the present one of any rank cannot stay. */
+/* A sampler of new targets or a new graph, if any rank cannot keep its sampler. */
 static int32_t prepare_sampler(struct batch_update *u, const graft_csr *graph, const int64_t *seeds, int64_t n_seeds,
                                graft_error *error)
 {
@@ -100,7 +100,7 @@ static void take_sampler(graft_trainer *t, struct batch_update *u)
     u->deal.weight = NULL;
 }
 
-/* Let the joined graph have the new values; the old ones are freed with the update. */
+/* Put the new values into the joined graph; the old ones are freed with the update. */
 static void take_values(struct gr_batch_ranks *r, struct batch_update *u)
 {
     void *const before = r->joined.values;

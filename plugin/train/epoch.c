@@ -10,7 +10,7 @@
 /* How often epochs are repeated with half the learning rate: from the largest float to 1. */
 enum { HALVINGS_MOST = 128 };
 
-/* By the accuracy; of float targets, which have none, by the loss. */
+/* By the accuracy; with float targets, which have no accuracy, by the loss. */
 static int is_better(const struct gr_progress *so_far, const graft_metrics *now)
 {
     if (isnan(now->validation_accuracy) && so_far->best_epoch == 0) return 1;
@@ -19,7 +19,7 @@ static int is_better(const struct gr_progress *so_far, const graft_metrics *now)
     return now->validation_loss < so_far->best_loss;
 }
 
-/* Keep the weights if they are the best so far. Without a validation split there is no best. */
+/* Keep the weights if they are the best so far. Without a validation split there are no best weights. */
 static int keep_best(graft_trainer *t, const graft_metrics *metrics)
 {
     GR_ASSERT(t->progress.epoch > 0);
@@ -42,8 +42,8 @@ static int evaluation_is_due(const graft_trainer *t)
     return t->setup.model.config.live.eval_every > 0 && t->progress.epoch % t->setup.model.config.live.eval_every == 0;
 }
 
-/* An evaluation alone can find that the best one is too old. An undone epoch may be the best one (on_nonfinite); it is
- * ahead then. */
+/* Only an evaluation can find that the best epoch is too old. An undone epoch may be the best (on_nonfinite); then its
+ * number is ahead. */
 static int is_out_of_patience(const graft_trainer *t, int evaluated)
 {
     const int64_t patience = t->setup.model.config.live.patience;
@@ -55,7 +55,7 @@ static int is_out_of_patience(const graft_trainer *t, int evaluated)
 /* The first value that is not finite. Sums over ranks have the same bits on all ranks, so all find the same value. */
 struct finding {
     char what[120];     /* empty: nothing */
-    int  is_after_step; /* it is in the weights after the step, or in their loss */
+    int  is_after_step; /* the value is in the weights after the step, or in their loss */
 };
 
 static const char *not_finite_in_words(double value)
@@ -112,8 +112,8 @@ static void find_in_history(const graft_trainer *t, struct finding *found)
              (long long)m->cached->unfit);
 }
 
-/* Step number `step`, on these blocks, up to the weights; none of these change if the loss or a gradient is found not
- * to be finite. */
+/* Step number `step`, on these blocks, up to the weights, which do not change if the loss or a gradient is not
+ * finite. */
 static int32_t train_blocks(graft_trainer *t, const struct gr_block *const *blocks, int64_t step, graft_epoch *epoch,
                             double *loss, struct finding *found, graft_error *error)
 {
@@ -152,7 +152,7 @@ static int has_changed(const struct finding *found)
     return found->what[0] == '\0' || found->is_after_step;
 }
 
-/* With option history a batch may have no training vertex: it renews the rows of its vertices, and makes no step. */
+/* With option history a batch may have no training vertex: it renews the rows of its vertices, without a step. */
 static int renews_only(const graft_trainer *t)
 {
     return t->batches->history != NULL && t->setup.run.targets.n_train == 0;
@@ -168,7 +168,7 @@ static int32_t renew_rows(graft_trainer *t, int64_t step, struct finding *found,
     return rc;
 }
 
-/* The next batch of the epoch: as a step on the whole graph. */
+/* The next batch of the epoch, like a step on the whole graph. */
 static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
 {
     struct gr_progress *p = &t->progress;
@@ -206,7 +206,7 @@ done:
     return rc;
 }
 
-/* The evaluation of an epoch of batches lacked memory: the next call does it, and no batch again. */
+/* The evaluation of an epoch of batches lacked memory: the next call evaluates, and repeats no batch. */
 static void await_evaluation(graft_trainer *t, double loss)
 {
     if (t->batches == NULL) return;
@@ -216,7 +216,7 @@ static void await_evaluation(graft_trainer *t, double loss)
     t->progress.weight = 1;
 }
 
-/* A step on the whole graph, or the batches of the epoch that are left. */
+/* A step on the whole graph, or the remaining batches of the epoch. */
 static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
 {
     struct gr_progress *p = &t->progress;
@@ -266,8 +266,9 @@ done:
     return rc;
 }
 
-/* Go back to weights whose loss is known to be finite. After a step these are the ones before it; else those before the
- * last step, unless the present ones were measured and may stay. Returns whether there are such weights. */
+/* Go back to weights whose loss is known to be finite. After a step, these are the weights before it; else the weights
+ * before the last step, unless the present weights were measured and may stay. Returns whether there are such
+ * weights. */
 static int go_back(graft_trainer *t, const struct finding *found, int restores)
 {
     const int64_t idle = t->batches != NULL && t->batches->history != NULL ? t->batches->history->idle : 0;
@@ -284,9 +285,9 @@ static int go_back(graft_trainer *t, const struct finding *found, int restores)
     return 1;
 }
 
-/* An error, or with on_nonfinite=restore half the learning rate and another try. `epoch` is the one that failed. From
- * then on the state before the call, and what messages depend on over ranks, cannot be had back: the call must complete
- * its epoch, and requests to cancel wait for the next one. */
+/* An error, or with on_nonfinite=restore half the learning rate and another try. `epoch` is the failed epoch. From then
+ * on the state before the call, including the state of messages over ranks, cannot be restored: the call must complete
+ * its epoch, and requests to cancel wait for the next call. */
 static int32_t treat(graft_trainer *t, const struct finding *found, int64_t epoch, int *halvings, graft_error *error)
 {
     const struct gr_setup *s = &t->setup;
@@ -355,7 +356,7 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     rc = gr_ranks_compare_state(t, 1, rc, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
-    if (t->progress.batch > t->progress.n_batches) t->progress.batch = 0; /* the state is of other batches */
+    if (t->progress.batch > t->progress.n_batches) t->progress.batch = 0; /* the state belongs to other batches */
     if (t->setup.over == NULL) use_tables(t);
     gr_setup_report_options(&t->setup);
     t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
@@ -369,7 +370,7 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Try until epoch `target` is completed. Failures are those of all ranks. */
+/* Try until epoch `target` is completed. Failures are the same on all ranks. */
 static int32_t complete_epoch(graft_trainer *t, int64_t target, graft_epoch *epoch, graft_error *error)
 {
     graft_metrics  metrics = { .size = sizeof metrics };
@@ -390,7 +391,7 @@ static int32_t complete_epoch(graft_trainer *t, int64_t target, graft_epoch *epo
     warn_of_halvings(t, &first, halvings);
     copy_metrics(epoch, &metrics);
 done:
-    if (rc < 0) t->progress.rate_factor = factor; /* after so many halvings a smaller lr would have no effect */
+    if (rc < 0) t->progress.rate_factor = factor; /* after these halvings a smaller lr would have no effect */
     t->setup.context->defers_cancel = 0;
     return rc;
 }

@@ -1,4 +1,4 @@
-/* What a trainer is, in a few lines.
+/* A description of a trainer, in a few lines.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "graph/order.h"
@@ -61,7 +61,7 @@ static void explain_features(const struct gr_setup *s, struct gr_text *text)
                 s->run.input.x == NULL ? "multiplied as they are" : "made dense");
 }
 
-/* Behind what another has written there. */
+/* Continue after the text of another function. */
 static void go_on(struct gr_text *text)
 {
     const uint64_t length = strlen(text->at);
@@ -70,7 +70,7 @@ static void go_on(struct gr_text *text)
     text->left -= length;
 }
 
-/* Tables of all ranks, which all of them know. */
+/* Tables of all ranks, from data known on every rank. */
 static void explain_ranks(const struct gr_setup *s, struct gr_text *text)
 {
     gr_graph_explain(s->over, s->partition.share, text->at, text->left);
@@ -134,7 +134,7 @@ static void explain_workers(const struct gr_run *run, struct gr_text *text)
     gr_text_add(text, "\n");
 }
 
-/* Of all ranks. */
+/* The line of a cache, for all ranks. */
 static void explain_cache(const graft_cache_item *c, struct gr_text *text)
 {
     gr_text_add(text, "cache     layer %d: %lld rows of %lld numbers", c->layer, (long long)c->capacity,

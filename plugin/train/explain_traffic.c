@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* Whether layer l gathers in a step whose arrays it shares with layers behind it, so that the backward pass does it
- * again: with recompute. */
+/* Whether layer l gathers in a step whose arrays it shares with later layers, so that the backward pass gathers again:
+ * with recompute. */
 static int gathers_again(const struct gr_setup *s, int32_t l)
 {
     const struct gr_activations *a = &s->run.layers[l];
@@ -37,7 +37,7 @@ static int64_t row_bytes(const struct gr_setup *s, int32_t pass, int64_t width)
     return gr_messages_row_bytes(messages_of(s), &args);
 }
 
-/* Rows that come to a rank, or to all, in one exchange of layer l in a step. */
+/* Rows received by a rank, or by all ranks, in one exchange of layer l in a step. */
 static struct gr_flow step_flow(const struct gr_setup *s, int32_t l, int32_t rank)
 {
     const struct gr_partition *p = &s->partition;
@@ -62,7 +62,8 @@ int64_t gr_trainer_label_bytes(const graft_trainer *trainer, int32_t rank)
     return label_bytes(&trainer->setup, rank);
 }
 
-/* Bytes that come to a rank, or to all, in layer l in one direction of a step that has what is aggregated once. */
+/* Bytes received by a rank, or by all ranks, in layer l in one direction of a step, if sums that are computed once
+ * exist already. */
 static int64_t step_bytes(const struct gr_setup *s, int32_t l, int32_t pass, int32_t rank)
 {
     const struct gr_activations *a = &s->run.layers[l];
@@ -79,7 +80,7 @@ static int64_t step_bytes(const struct gr_setup *s, int32_t l, int32_t pass, int
     if (kept != NULL && kept->bits.is_assigned) bytes = gr_traffic_adapted(&s->partition, kept, rank).bytes_in;
     else bytes = rows * row_bytes(s, pass, width);
     if (first && s->run.input.is_constant) bytes = 0;
-    /* With stale rows a repeat uses the stored ones, and sends none. */
+    /* With stale rows a repeat uses the stored rows, and sends none. */
     if (pass == GRAFT_PASS_FORWARD && gathers_again(s, l) && (kept == NULL || !kept->is_stale)) bytes *= 2;
     return bytes + (first ? label_bytes(s, rank) : 0);
 }
@@ -110,7 +111,7 @@ static const char *code_name(int32_t code, int32_t rounding)
     return rounding == GRAFT_ROUND_STOCHASTIC ? "stochastic" : "nearest";
 }
 
-/* How rows are written, where that is not as they are. */
+/* The encoding of rows, unless they are raw. */
 static void explain_bits(const struct gr_setup *s, struct gr_text *text)
 {
     static const char *const    names[] = { "forward", "backward" };
@@ -133,7 +134,7 @@ static void explain_bits(const struct gr_setup *s, struct gr_text *text)
     gr_text_add(text, " the error of %s is measured\n", measured[f->measuring]);
 }
 
-/* Ask for a layer and direction: of all ranks, with what this one lost. */
+/* The item of a layer and direction: for all ranks, with the quantization error of this rank. */
 static graft_traffic_item item_of(const struct gr_setup *s, int32_t index)
 {
     graft_traffic_item all = { .size = sizeof all }, own = { .size = sizeof own };
@@ -175,7 +176,7 @@ static void loss_columns(const struct gr_setup *s, int32_t index, const graft_tr
                 worst.nmse / (double)worst.sampled_rows, worst.peer);
 }
 
-/* Columns of bits that some row has; whether something was lost, or late, and bits were decided on. */
+/* Columns of the table: numbers of bits of any row; whether rows were rounded or stale, and bits adapted. */
 struct columns {
     int bits[GR_BITS], lost, late, shares;
 };
@@ -194,7 +195,7 @@ static struct columns columns_of(const struct gr_setup *s)
     return columns;
 }
 
-/* Rows of this rank that no code could encode. */
+/* Report rows of this rank that no code could encode. */
 static void explain_raw(const struct gr_setup *s, struct gr_text *text)
 {
     const int64_t        n_pairs = (int64_t)GR_DIRECTIONS * s->model.config.n_layers * s->over->comm->n_ranks;
@@ -264,7 +265,7 @@ static double step_share(const struct gr_setup *s, int32_t l)
     return sqrt((double)s->reach_of_all[l] * (double)s->reach_of_all[l + 1]) / (double)s->data.n_vertices;
 }
 
-/* The share of boundary rows that a layer exchanges in a step. It is counted where ranks have boundary rows. */
+/* The share of boundary rows that a layer exchanges in a step. It is counted if ranks have boundary rows. */
 static double halo_share(const struct gr_setup *s, int32_t l)
 {
     const int64_t whole = gr_traffic_flow(&s->partition, gr_traffic_whole(&s->partition), -1).in;
@@ -272,8 +273,8 @@ static double halo_share(const struct gr_setup *s, int32_t l)
     return whole > 0 ? (double)step_flow(s, l, -1).in / (double)whole : step_share(s, l);
 }
 
-/* Bytes of boundary rows in one exchange, and of all rows in the transposes around it: each row goes to the other ranks
- * of its group but for their own columns, as an input of the sum and as a result. */
+/* Bytes of boundary rows in one exchange, and of all rows in the transposes around it: each row is sent to the other
+ * ranks of its group, without its own columns, as an input of the sum and as a result. */
 static double predicted_exchange(const struct gr_setup *s, const struct gr_grid_choice *choice, int32_t l, int32_t pass,
                                  int64_t width)
 {
@@ -307,7 +308,7 @@ static double predicted_bytes(const struct gr_setup *s, const struct gr_grid_cho
     return bytes;
 }
 
-/* Seconds of a step: those of all rows, and of them the share that a layer has in the mean. */
+/* Seconds of a step: the seconds for all rows times the mean share of the layers. */
 static double predicted_seconds(const struct gr_setup *s, const struct gr_grid_choice *choice)
 {
     const int32_t from = s->model.config.gathers_from, layers = s->model.config.n_layers - from;
@@ -317,7 +318,7 @@ static double predicted_seconds(const struct gr_setup *s, const struct gr_grid_c
     return choice->seconds * share;
 }
 
-/* What parallel=auto predicts, and the last step. */
+/* The prediction of parallel=auto, and the last step. */
 static void explain_prediction(const graft_trainer *trainer, int64_t sent, struct gr_text *text)
 {
     const struct gr_setup *s = &trainer->setup;

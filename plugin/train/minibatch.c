@@ -1,5 +1,5 @@
-/* Training by minibatch: the blocks of a batch of training vertices, with features and targets of its own, replace
- * those of the whole graph during a step. What a batch needs has a budget of its own, which ends with the step.
+/* Training by minibatch: during a step, the blocks of a batch of training vertices, with its features and targets,
+ * replace the blocks of the whole graph. The memory of a batch has a separate budget, which ends with the step.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 
@@ -13,7 +13,7 @@
 
 /* -- creation ----------------------------------------------------------------------------------------------------- */
 
-/* What cannot be together with batches. */
+/* Refuse options that are not supported with batches. */
 static int32_t check_options(const struct gr_setup *s, graft_error *error)
 {
     const struct gr_config  *config = &s->model.config;
@@ -34,7 +34,7 @@ static int32_t check_options(const struct gr_setup *s, graft_error *error)
     return s->over != NULL ? gr_batch_ranks_check(s, error) : GRAFT_OK;
 }
 
-/* One number for all layers that gather, or one for each of them; the others have no edges. */
+/* One number for all layers that gather, or one for each; other layers have no edges. */
 static int32_t read_fanouts(const struct gr_setup *s, int64_t *fanout, graft_error *error)
 {
     const struct gr_config *config = &s->model.config;
@@ -68,7 +68,7 @@ done:
     return rc;
 }
 
-/* Places for the blocks of a batch; and for a model that uses no edges, a graph without any. */
+/* Places for the blocks of a batch; and for a model that uses no edges, a graph without edges. */
 static int32_t make_places(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     const int64_t layers = s->model.config.n_layers;
@@ -127,7 +127,7 @@ done:
     return rc;
 }
 
-/* All but the agreement on what this rank alone has failed in. */
+/* All except the agreement of ranks on local failures. */
 static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_deal    *deal = NULL;
@@ -274,7 +274,8 @@ done:
     return rc;
 }
 
-/* Labels, targets or float targets of the seeds, and which of them are of training: without option history all. */
+/* Labels, targets or float targets of the seeds, and whether they are training vertices: without option history all
+ * are. */
 static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                             graft_error *error)
 {
@@ -361,7 +362,7 @@ done:
     return rc;
 }
 
-/* What this rank makes alone. */
+/* The local part of a batch. */
 static int32_t make_batch(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                           graft_error *error)
 {
@@ -378,7 +379,7 @@ done:
     return rc;
 }
 
-/* Over ranks, which share the rows of earlier batches and send those of this one. */
+/* Over ranks: use the rows of earlier batches, and send the rows of this batch. */
 static int32_t begin_over_ranks(struct gr_setup *s, struct gr_minibatches *m, int64_t number, graft_error *error)
 {
     struct gr_cached *cached = &m->ranks->cached;
@@ -414,7 +415,7 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     m->budget.limit = s->budget.limit - gr_budget_total(&s->budget);
     if (m->cached != NULL) m->cached->unfit = 0;
     if (m->history != NULL) GR_TRY(gr_batch_history_fill(s, m, number, error));
-    if (fetches) GR_TRY(begin_over_ranks(s, m, number, error)); /* what there is decides what is fetched */
+    if (fetches) GR_TRY(begin_over_ranks(s, m, number, error)); /* the cached rows determine which rows are fetched */
     begin = gr_profile_begin(&s->run.profile);
     s->run.profile.pass = GRAFT_PASS_FORWARD;
     s->run.profile.layer = -1;

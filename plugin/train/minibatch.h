@@ -1,4 +1,4 @@
-/* Training by minibatch: what its files share.
+/* Training by minibatch: common declarations.
  *
  * minibatch.c    a batch of training vertices, with features and targets     batch_block.c  its blocks
  * batch_ranks.c  over ranks: the halo, and caches of its rows            batch_history.c  option history
@@ -12,27 +12,27 @@
 #include "sample/sample.h"
 #include "setup/setup.h"
 
-/** The edges of a layer as its block has them. Without ranks they are those that were drawn. */
+/** The edges of a layer in its block. Without ranks these are the drawn edges. */
 struct gr_batch_layer {
     int64_t        n_dst, n_src, n_seen, n_edges; /* n_seen: with the rows of its cache */
     const int64_t *row_ptr;                       /* [n_dst + 1] */
     const int32_t *col;                           /* [n_edges] */
     const int64_t *entry;                         /* [n_edges] of the graph */
-    const float   *weight; /* [n_edges] with which sums over all edges are estimated; NULL: by their number */
+    const float   *weight; /* [n_edges] for estimates of sums over all edges; NULL: by the number of edges */
 
-    const struct gr_sampled_layer *from;   /* all that were drawn, of which some may be left out, and: */
+    const struct gr_sampled_layer *from;   /* all drawn edges, some of which may be left out, and: */
     const int64_t                 *row;    /* [n_dst] row of each destination in it; NULL: the same */
-    struct gr_cached_layer        *cached; /* NULL: there is no cache */
+    struct gr_cached_layer        *cached; /* NULL: no cache */
 };
 
 /** How the training vertices of all ranks are dealt to batches. */
 struct gr_batch_deal {
-    int64_t n_seeds, most_seeds, n_all; /* of this rank, the most of any, and all */
+    int64_t n_seeds, most_seeds, n_all; /* of this rank, the most of any rank, and of all ranks */
     int64_t n_batches;
     double *weight; /* [n_batches] of the loss, on all ranks, in the present epoch */
 };
 
-/** What a trainer over ranks has for its batches. */
+/** The data of a trainer over ranks for its batches. */
 struct gr_batch_ranks {
     struct gr_budget budget;           /* of all that lasts */
     int64_t          charged[GR_USES]; /* of it in the budget of the trainer */
@@ -45,24 +45,23 @@ struct gr_batch_ranks {
     struct gr_cached cached;
 
     struct gr_batch_deal deal;
-    int64_t              n_edges;   /* of the batches since the present epoch began; of the last one: */
-    double               all_edges; /* those of all ranks, and the most of any */
+    int64_t              n_edges;   /* of the batches since the present epoch began; of the last epoch: */
+    double               all_edges; /* of all ranks, and the most of any rank */
     int64_t              most_edges;
 
-    struct gr_extension    extension; /* with hec.miss=fetch, of: */
+    struct gr_extension    extension; /* with hec.miss=fetch, for: */
     struct gr_setup       *setup;
     struct gr_minibatches *batches;
 
     /* Of the present batch: */
-    int64_t n_owned, n_halo;                           /* of its vertices, and of the sources of each layer: */
-    int64_t owned[GR_LAYERS_MAX], halo[GR_LAYERS_MAX]; /* */
-    int32_t
-        *place; /* [vertices of the batch] its number among the owned ones, or ~ the number among those of the halo */
-    int64_t *vertex; /* [the same] on this rank, owned ones first */
+    int64_t  n_owned, n_halo;                           /* of its vertices, and of the sources of each layer: */
+    int64_t  owned[GR_LAYERS_MAX], halo[GR_LAYERS_MAX]; /* */
+    int32_t *place;  /* [vertices of the batch] its number among the owned vertices, or ~ its number in the halo */
+    int64_t *vertex; /* [the same] on this rank, owned vertices first */
     int64_t *names;  /* [the same] global */
 };
 
-/** What a trainer in one process has for option history. The sampled layer of a batch is that of all layers. */
+/** The data of a trainer in one process for option history. All layers of a batch have the same sampled layer. */
 struct gr_batch_history {
     struct gr_budget budget;           /* of all that lasts */
     int64_t          charged[GR_USES]; /* of it in the budget of the trainer */
@@ -79,14 +78,14 @@ struct gr_state_table {
     int      is_set; /* in a trainer: the host has replaced the array since the last epoch */
 };
 
-/** What a batch replaces in the run during a step is kept here. */
+/** The batches of a trainer; keeps the parts of the run that a batch replaces during a step. */
 struct gr_minibatches {
     graft_sampler           *sampler;  /* NULL: a step is on the whole graph */
-    int64_t                  charged;  /* bytes of it in the budget of the trainer */
-    const graft_csr         *graph;    /* that batches are drawn from */
-    graft_csr                no_edges; /* it, for models that use none */
+    int64_t                  charged;  /* its bytes in the budget of the trainer */
+    const graft_csr         *graph;    /* from which batches are drawn */
+    graft_csr                no_edges; /* the graph for models that use no edges */
     struct gr_budget         budget;   /* of the current batch */
-    const int64_t           *vertex;   /* of its sources on this rank, and global: */
+    const int64_t           *vertex;   /* numbers of its sources on this rank, and global: */
     const int64_t           *names;
     int64_t                  n_vertices;
     struct gr_block         *block;    /* [layers] */
@@ -94,7 +93,7 @@ struct gr_minibatches {
     struct gr_input          input;
     struct gr_targets        targets;
     struct gr_strategy      *strategy;
-    struct gr_cached        *cached;  /* rows of earlier batches; NULL: none are read */
+    struct gr_cached        *cached;  /* rows of earlier batches; NULL: not used */
     struct gr_batch_ranks   *ranks;   /* NULL: one process */
     struct gr_batch_history *history; /* NULL: layers sample deeper */
 
@@ -108,19 +107,20 @@ int32_t gr_batch_tables_init(struct gr_setup *setup, struct gr_minibatches *m, g
 /** Check values for a table, data[table->words]. \return OK; ERR_FORMAT. */
 int32_t gr_batch_table_check(const struct gr_minibatches *m, const struct gr_state_table *table, const int64_t *data,
                              graft_error *error);
-/** Whether all tables were set (`is_set`), or are filled. */
+/** Whether all tables were set by the host (`is_set`), or are filled. */
 int     gr_batch_tables_hold(const struct gr_minibatches *m, int is_set);
-/** Use the tables if all were set, otherwise empty them. `now` is the number of the next batch. unset(): the host has
- *  set none. */
+/** Use the tables if all were set, otherwise empty them. `now` is the number of the next batch. unset(): mark all
+ *  tables as not set by the host. */
 void    gr_batch_tables_take(struct gr_minibatches *m, int64_t now);
 void    gr_batch_tables_unset(struct gr_minibatches *m);
 
-/** The training vertices of this rank, or with option history all, in the order of the setup. The caller frees them.
+/** The training vertices of this rank, or with option history all vertices, in the order of the setup. The caller frees
+ *  them.
  *  \return OK; ERR_NOMEM. */
 int32_t gr_batch_seeds(const struct gr_setup *setup, const struct gr_targets *targets, int64_t **seeds,
                        int64_t *n_seeds, graft_error *error);
 /** A sampler of the graph and the seeds in `from`, to which options of the trainer are added; over ranks the seeds are
- *  dealt as `deal` says, else it is NULL. \return OK; ERR_OPTION; ERR_NOMEM: on this rank alone. */
+ *  dealt by `deal`, else it is NULL. \return OK; ERR_OPTION; ERR_NOMEM: on this rank only. */
 int32_t gr_batch_sampler(struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch_deal *deal,
                          const struct gr_sampler_source *from, graft_sampler **sampler, graft_error *error);
 /** The memory of the sampler counts as the trainer's. */
@@ -131,16 +131,16 @@ int32_t gr_batch_block(struct gr_setup *setup, struct gr_minibatches *m, int32_t
                        graft_error *error);
 void    gr_batch_blocks_fini(struct gr_setup *setup, struct gr_minibatches *m);
 
-/** Let the budget of the trainer have what `lasting` has now, or nothing of it. */
+/** Charge the budget of the trainer with the present bytes of `lasting`, or return them. */
 void gr_batches_charge(struct gr_setup *setup, const struct gr_budget *lasting, int64_t *charged, int exists);
 
-/** Make what option history needs. fini() is due always. \return OK; ERR_OPTION; ERR_NOMEM. */
+/** Make the data of option history. fini() is always due. \return OK; ERR_OPTION; ERR_NOMEM. */
 int32_t gr_batch_history_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 void    gr_batch_history_fini(struct gr_setup *setup, struct gr_minibatches *m);
 /** Before batch `number`: a forward pass over all vertices, without dropout, fills the tables if they are empty.
  *  \return OK; ERR_NOMEM; ERR_CANCELLED. */
 int32_t gr_batch_history_fill(struct gr_setup *setup, struct gr_minibatches *m, int64_t number, graft_error *error);
-/** Take a batch for the present one. \return OK; ERR_NOMEM. */
+/** Begin a batch. \return OK; ERR_NOMEM. */
 int32_t gr_batch_history_begin(struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
                                int64_t number, graft_error *error);
 /** The block of layer l. \return OK; ERR_NOMEM. */
@@ -149,11 +149,12 @@ int32_t gr_batch_history_block(struct gr_setup *setup, struct gr_minibatches *m,
 
 /** Whether the model and the options can have batches over ranks. \return OK; ERR_UNSUPPORTED; ERR_OPTION. */
 int32_t gr_batch_ranks_check(const struct gr_setup *setup, graft_error *error);
-/** Make what batches need of other ranks: the features of the halo are fetched. Collective. fini() is due always.
+/** Make the data that batches need from other ranks: the features of the halo are fetched. Collective. fini() is always
+ *  due.
  *  \return OK; ERR_OPTION, ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_batch_ranks_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 void    gr_batch_ranks_fini(struct gr_setup *setup, struct gr_minibatches *m);
-/** How many batches all ranks have, to which each deals its own training vertices, n_seeds. The caller frees
+/** The number of batches, equal on all ranks, to which each rank deals its n_seeds training vertices. The caller frees
  *  deal->weight. Collective. \return OK; ERR_OPTION (batch_size): on all ranks; ERR_PEER. */
 int32_t gr_batch_ranks_deal(const struct gr_setup *setup, int64_t n_seeds, struct gr_batch_deal *deal,
                             graft_error *error);
@@ -165,16 +166,16 @@ int32_t gr_batch_ranks_refresh(struct gr_setup *setup, struct gr_batch_ranks *r,
                                graft_error *error);
 /** An epoch begins: the weights of the losses of its batches. Collective. \return OK; ERR_PEER. */
 int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
-/** All its batches are trained: how many edges those of each rank had. Collective. \return OK; ERR_PEER. */
+/** An epoch ends: count the edges of the batches of each rank. Collective. \return OK; ERR_PEER. */
 int32_t gr_batch_ranks_end_epoch(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
-/** Number the vertices of a batch. \return OK; ERR_NOMEM: on this rank alone. */
+/** Number the vertices of a batch. \return OK; ERR_NOMEM: on this rank only. */
 int32_t gr_batch_ranks_number(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
                               graft_error *error);
-/** The edges of layer l, with those rows of the halo that its cache has. \return OK; ERR_NOMEM: on this rank alone. */
+/** The edges of layer l, with the cached rows of the halo. \return OK; ERR_NOMEM: on this rank only. */
 int32_t gr_batch_ranks_layer(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
                              int32_t l, struct gr_batch_layer *layer, graft_error *error);
 
-/** What the sampler calls with hec.miss=fetch, or NULL. */
+/** The extension of the sampler with hec.miss=fetch, or NULL. */
 const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *setup, struct gr_minibatches *m);
 /** Once the vertices of a batch are numbered: the rows that are sent, and space for them. \return OK; ERR_NOMEM: on
  *  this rank alone. */

@@ -53,7 +53,7 @@ int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_e
 
     if (t->setup.over == NULL || t->setup.over->comm->n_ranks == 1) return rc;
     same = gr_comm_compare(t->setup.over->comm, names, values, 7, &differs);
-    if (same == GRAFT_OK) GR_TRY(rc); /* all ranks have failed alike */
+    if (same == GRAFT_OK) GR_TRY(rc); /* all ranks have the same failure */
     if (same < 0 && same != GRAFT_ERR_PEER) GR_TRY(gr_comm_agree_on(t->setup.over->comm, rc, error));
     if (same < 0) {
         *error = differs;

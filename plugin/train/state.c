@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Those of minibatches come last. */
+/* Items of minibatches come last. */
 enum { N_PROGRESS = 5, N_BATCH_PROGRESS = 8 };
 
 static void progress_item(const struct gr_progress *p, int32_t index, graft_state_item *item)
@@ -119,8 +119,8 @@ static int same_form(const graft_state_item *a, const graft_state_item *b)
            (a->n_dims < 2 || a->shape[1] == b->shape[1]);
 }
 
-/* Whether a number can be what the state of this name is: an accuracy, or -1 before there is one; a factor of the
- * learning rate; a mean loss. */
+/* Whether a number is legal in the item of this name: an accuracy, or -1 before the first; a factor of the learning
+ * rate; a mean loss. */
 static int number_can_be(const char *name, double number)
 {
     if (strcmp(name, "progress.best_accuracy") == 0) return number == -1 || (number >= 0 && number <= 1);
@@ -133,7 +133,7 @@ int64_t gr_state_bytes(const graft_state_item *item)
     return elements(item) * (item->dtype == GRAFT_F32 ? 4 : 8);
 }
 
-/* Whether an element is not finite, or one that must not be negative is. */
+/* Whether an element is not finite, or negative where it must not be. */
 static int has_bad_float(const float *values, int64_t count, float least)
 {
     int bad = 0;
@@ -142,7 +142,7 @@ static int has_bad_float(const float *values, int64_t count, float least)
     return bad;
 }
 
-/* Whether the item is of a variance or of second moments. */
+/* Whether the item holds variances or second moments. */
 static int has_squares(const struct gr_model *model, const char *name)
 {
     for (int32_t i = 0; i < model->n_parameters; i++) {
@@ -204,7 +204,7 @@ int32_t gr_trainer_state_find(graft_trainer *t, const graft_state_item *like, gr
     return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s' is %s, expected %s", ours->name, found, expected);
 }
 
-/* The table that an item of the trainer is, or NULL. */
+/* The table of an item of the trainer, or NULL. */
 static struct gr_state_table *table_of(const graft_trainer *t, const graft_state_item *ours)
 {
     for (int32_t i = 0; t->batches != NULL && i < t->batches->n_tables; i++)

@@ -1,9 +1,9 @@
-/* A trainer: a setup (setup/) and the state of its training; what the files of this folder share.
+/* A trainer: a setup (setup/) and the state of its training. These are the common declarations of this folder.
  *
  * trainer.c    create, evaluate, predict, update     explain.c          a trainer in a few lines
  * epoch.c      one epoch                             explain_traffic.c  over ranks: tables of the messages
  * state.c      the state as named arrays             ranks_agree.c      over ranks: the same state on all
- * minibatch.h  batches and no whole graph
+ * minibatch.h  training by minibatch
  * report.c     memory and spans as tables
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_TRAIN_TRAIN_H
@@ -16,8 +16,8 @@ struct gr_progress {
     double  best_accuracy, best_loss;
     double  rate_factor;  /* of the learning rate: halved by on_nonfinite=restore */
     int64_t n_batches;    /* of an epoch; 0: an epoch is one step on the whole graph */
-    int64_t batch;        /* batches of the present epoch that are completed */
-    double  loss, weight; /* sums over these */
+    int64_t batch;        /* completed batches of the present epoch */
+    double  loss, weight; /* sums over these batches */
 };
 
 struct graft_trainer {
@@ -25,23 +25,23 @@ struct graft_trainer {
     struct gr_setup        setup;
     struct gr_progress     progress;
     struct gr_minibatches *batches;      /* NULL: a step is on the whole graph */
-    int                    state_is_set; /* over ranks: since all had the same */
+    int                    state_is_set; /* over ranks: set since the last comparison of all ranks */
     int    has_previous; /* the weights and moments before the last step, whose loss was finite, are kept */
     double seconds_step; /* of the last step; 0: there was none */
     int    is_measured;  /* the losses of the present weights are finite */
-    char  *options;      /* as they were at create(): gr_options_copy() */
+    char  *options;      /* options at create(): gr_options_copy() */
 };
 
 /** Names of tables begin with one of these: tables of option history, and caches over ranks. */
 #define GR_STATE_HISTORY "history."
 #define GR_STATE_CACHES "caches."
 
-/** A model with what its training has so far; a weight has the first `copies` of GR_STATE_COPIES,
- *  a running statistic no moments. */
+/** A model with the progress of its training; a weight has the first `copies` of GR_STATE_COPIES, a running statistic
+ *  no moments. */
 struct gr_state {
     const struct gr_model       *model;
     const struct gr_progress    *progress;
-    int32_t                      copies; /* 1: the weights alone, and neither progress nor tables */
+    int32_t                      copies; /* 1: only the weights, without progress and tables */
     int32_t                      n_tables;
     const struct gr_state_table *tables;
 };
@@ -50,13 +50,14 @@ struct gr_state {
 struct gr_state gr_trainer_state(const graft_trainer *trainer);
 /** As graft_train.state_item(). */
 int32_t         gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error);
-/** Whether an item of the model's state can have these values. \return OK; ERR_FORMAT. */
+/** Check values for an item of the model's state. \return OK; ERR_FORMAT. */
 int32_t         gr_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error);
 /** Bytes of its array. */
 int64_t         gr_state_bytes(const graft_state_item *item);
 /** Whether the item is a table. */
 int             gr_state_is_table(const graft_state_item *item);
-/** The item of the trainer that has this name and shape; also an empty table. \return OK; ERR_NOT_FOUND; ERR_FORMAT. */
+/** The item of the trainer with this name and shape; empty tables are found too. \return OK; ERR_NOT_FOUND;
+ *  ERR_FORMAT. */
 int32_t         gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *like, graft_state_item *found,
                                       graft_error *error);
 /** Check the values of an item for item `ours` of the trainer. \return OK; ERR_FORMAT. */
@@ -64,48 +65,47 @@ int32_t gr_trainer_state_check(const graft_trainer *trainer, const graft_state_i
                                graft_error *error);
 /** Copy a checked item to item `ours` of the trainer. */
 void    gr_trainer_state_copy(graft_trainer *trainer, const graft_state_item *item, const graft_state_item *ours);
-/** Make a sampler of the training vertices, if option batch_size asks for it, which replaces the one that there is.
- *  Collective; failures are those of all ranks. */
+/** Make a sampler of the training vertices, if option batch_size asks for it, which replaces the present sampler.
+ *  Collective; failures are the same on all ranks. */
 int32_t gr_minibatches_init(graft_trainer *trainer, graft_error *error);
 void    gr_minibatches_fini(graft_trainer *trainer);
-/** gr_setup_update() of a trainer that has batches, which then are of the new data. Collective. */
+/** gr_setup_update() of a trainer with batches, which then use the new data. Collective. */
 int32_t gr_minibatches_update(graft_trainer *trainer, uint32_t what, const graft_dataset *data, graft_error *error);
-/** Forget rows of other ranks, which were made with other weights. */
+/** Forget rows of other ranks, which were computed with other weights. */
 void    gr_minibatches_forget(graft_trainer *trainer);
-/** Before an epoch: whether batches work with options that have changed. Collective. \return OK; ERR_UNSUPPORTED,
- *  ERR_OPTION: on all ranks; ERR_PEER. */
+/** Before an epoch: check that batches support changed options. Collective. \return OK; ERR_UNSUPPORTED, ERR_OPTION: on
+ *  all ranks; ERR_PEER. */
 int32_t gr_minibatches_prepare(graft_trainer *trainer, graft_error *error);
 /** The number of the present batch, counted from the beginning of the training. */
 int64_t gr_minibatch_number(const struct gr_progress *progress);
-/** Let the run have the blocks, features and targets of batch progress.batch, until end(), which is due always. */
+/** Set the blocks, features and targets of the run to batch progress.batch, until end(), which is always due. */
 int32_t gr_minibatch_begin(graft_trainer *trainer, graft_error *error);
 void    gr_minibatch_end(graft_trainer *trainer);
 
 /** Whether there are best weights. Their epoch is ahead of the completed ones if it was undone (on_nonfinite). */
 int gr_progress_has_best(const struct gr_progress *progress);
 
-/** Whether all ranks have completed as many epochs, and have the state that state_set() may have given them since, and,
- *  before an epoch (`trains`), the same options that it reads. `rc`: what this rank found
- *  before, on which they agree. */
+/** Check that all ranks have completed the same number of epochs, have the same state after state_set(), and, before an
+ *  epoch (`trains`), the same options. `rc`: the earlier status of this rank, on which the ranks agree. */
 int32_t gr_ranks_compare_state(graft_trainer *trainer, int trains, int32_t rc, graft_error *error);
 /** A forward pass without dropout; and the metrics of its outputs. *is_finite: whether the losses of training and
- *  validation vertices are. */
+ *  validation vertices are finite. */
 int32_t gr_trainer_forward(graft_trainer *trainer, graft_error *error);
-void    gr_trainer_forward_end(graft_trainer *trainer); /* its outputs are of no more use; also after a failure */
+void    gr_trainer_forward_end(graft_trainer *trainer); /* ends the use of its outputs; also after a failure */
 int32_t gr_trainer_measure(graft_trainer *trainer, graft_metrics *metrics, int *is_finite, graft_error *error);
-/** Bytes of the rows of labels that a rank, or with -1 all, receives in a step. */
+/** Bytes of the rows of labels that a rank, or with -1 all ranks, receive in a step. */
 int64_t gr_trainer_label_bytes(const graft_trainer *trainer, int32_t rank);
-/** Tables of what a step makes each rank receive, layer by layer, and of what the last step sent. */
+/** Tables of the bytes that each rank receives in a step, layer by layer, and of the bytes sent in the last step. */
 struct gr_text;
 void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *text);
 
 /* -- graft.train/1 ------------------------------------------------------------------------------------------------ */
 
-/** `found`: what was wrong with the other arguments of the host on this rank, on which the ranks agree. */
+/** `found`: the status of the other arguments of the host on this rank, on which the ranks agree. */
 int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dataset *dataset, graft_trainer **trainer,
                           graft_error *error);
 void    gr_trainer_destroy(graft_trainer *trainer);
-/** Calls of all ranks get `rc`, what was wrong with the structs of the host on this one: the ranks agree on it. */
+/** `rc`: the status of the structs of the host on this rank, on which the ranks agree. */
 int32_t gr_trainer_epoch(graft_trainer *trainer, int32_t rc, graft_epoch *epoch, graft_error *error);
 int32_t gr_trainer_update(graft_trainer *trainer, int32_t rc, uint32_t what, const graft_dataset *dataset,
                           graft_error *error);

@@ -10,7 +10,7 @@ int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dat
     graft_trainer *t = NULL;
     int32_t        rc = GRAFT_OK;
 
-    /* Without these there is no comm to agree over. */
+    /* Without these structs there is no comm for an agreement. */
     GR_TRY(gr_struct_read(&data, sizeof data, dataset, "dataset", error));
     if (data.over != NULL) GR_TRY(gr_handle_check(context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
     rc = found;
@@ -82,7 +82,7 @@ static int32_t check_weights(int32_t weights, graft_error *error)
                    weights);
 }
 
-/* A forward pass without dropout, with the weights asked for. */
+/* A forward pass without dropout, with the requested weights. */
 static int32_t infer(graft_trainer *t, int32_t weights, graft_error *error)
 {
     const int best = weights == GRAFT_WEIGHTS_BEST && gr_progress_has_best(&t->progress);
@@ -140,7 +140,7 @@ int32_t gr_trainer_update(graft_trainer *t, int32_t rc, uint32_t what, const gra
     GR_TRY(gr_setup_check_loans(&t->setup, what, error));
     if (t->batches != NULL) GR_TRY(gr_minibatches_update(t, what, data, error));
     else GR_TRY(gr_setup_update(&t->setup, what, data, NULL, error));
-    /* The best accuracy is of the old data, and so is all that is known of the weights. */
+    /* The best accuracy, and all knowledge about the weights, belong to the old data. */
     t->has_previous = t->is_measured = 0;
     t->progress.best_epoch = 0;
     t->progress.best_accuracy = -1;
