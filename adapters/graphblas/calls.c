@@ -1,4 +1,4 @@
-/* Fills the table of calls from a GraphBLAS that is loaded.
+/* Fills the table of calls from a loaded GraphBLAS.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graphblas/calls.h"
 
@@ -25,7 +25,7 @@ int grb_calls_fill(struct grb_calls *calls, void *handle)
     return complete;
 }
 
-/* The option of the version has had two numbers, and each library knows one of them. */
+/* The option of the version has two numbers, and each library knows one. */
 int grb_calls_major(void *handle)
 {
     enum { VERSION_7 = 9, VERSION_8_AND_LATER = 7005 };

@@ -1,6 +1,7 @@
-/* What the drop-in and the kernel use of GraphBLAS, as a table that is filled at run time: the process decides which
- * version it has. Declared from the user guides of SuiteSparse:GraphBLAS 7.4 and 10. A unit of one version defines
- * GRAFT_GRB_CALLS as that before it includes this file and graft_grb.h; one of all versions defines it as 0.
+/* The functions of GraphBLAS that the drop-in and the kernel use, as a table filled at run time: the process determines
+ * the version. Declared from the user guides of SuiteSparse:GraphBLAS 7.4 and 10. A unit for one version defines
+ * GRAFT_GRB_CALLS as this version before it includes this file and graft_grb.h; a unit for all versions defines it as
+ * 0.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_CALLS_H
 #define GRAFT_GRB_CALLS_H
@@ -146,18 +147,18 @@ enum {
 #define GRB_FUNCTION_FIELD(name, parameters) GrB_Info(*name##_) parameters;
 #define GRB_OBJECT_FIELD(type, name) type const *name##_;
 
-/** One GraphBLAS that is loaded in this process. */
+/** A GraphBLAS loaded in this process. */
 struct grb_calls {
     GRB_FUNCTIONS(GRB_FUNCTION_FIELD)
     GRB_OBJECTS(GRB_OBJECT_FIELD)
     GrB_Info (*GrB_Matrix_get_INT32_)(GrB_Matrix, int32_t *, int); /* NULL before version 9 */
 };
 
-/** Fill the table from a library, or with RTLD_DEFAULT from the process. \return 1 if it has all of it; else 0, and
- *  what it lacks is NULL. [any-thread] */
+/** Fill the table from a library, or with RTLD_DEFAULT from the process. \return 1 if all are found; else 0, and
+ *  missing functions are NULL. [any-thread] */
 int grb_calls_fill(struct grb_calls *calls, void *handle);
 
-/** Ask a library for its major version. \return 0 if it has not been started, or was ended */
+/** Ask a library for its major version. \return 0 if the library is not started, or was finalised */
 int grb_calls_major(void *handle);
 
 #if defined(GRAFT_GRB_CALLS) && GRAFT_GRB_CALLS > 0

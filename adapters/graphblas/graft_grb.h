@@ -1,6 +1,6 @@
 /* Graft for hosts of SuiteSparse:GraphBLAS, versions 7 to 10: lends matrices to Graft, and computes GrB_mxm with it.
- * Compiled in the host's own unit against its own GraphBLAS, so that both use the same library; with OpenMP where the
- * host has it. See README.md beside this file.
+ * Compiled in the host's own unit against its own GraphBLAS, so that both use the same library; with OpenMP if the host
+ * uses it. See README.md beside this file.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_H
 #define GRAFT_GRB_H
@@ -11,7 +11,7 @@
 
 enum { GRAFT_GRB_TIMES = 0, GRAFT_GRB_SECOND = 1, GRAFT_GRB_FIRST = 2 };
 
-/* A semiring that Graft has: monoid and multiplication of one type. */
+/* A semiring of Graft: monoid and multiplication of one type. */
 struct graft_grb_ring {
     GrB_Type     type;
     GrB_BinaryOp add;
@@ -27,7 +27,7 @@ GRAFT_GRB_FN int graft_grb_find_op(GrB_BinaryOp op, const GrB_BinaryOp *ops, int
     return -1;
 }
 
-/* Take a semiring apart. \return 1 if Graft has it */
+/* Decompose a semiring. \return 1 if Graft has it */
 GRAFT_GRB_FN int graft_grb_read_ring(GrB_Semiring semiring, struct graft_grb_ring *ring)
 {
     const GrB_BinaryOp adds[6] = {
@@ -83,8 +83,8 @@ GRAFT_GRB_FN GrB_Descriptor graft_grb_assignment(const struct graft_grb_flags *f
 }
 
 /* A product Z = P D, and C<M> accum= Z. P is `sparse`, or its transpose, and D is `dense`, or its transpose. With
- * `by_col` C gets the transpose of Z: that is how D P is computed where D is dense and held by column. With `flipped`
- * the dense operand is the first of the multiplication. */
+ * `by_col` C gets the transpose of Z: so D P is computed if D is dense and held by column. With `flipped` the dense
+ * operand is the first of the multiplication. */
 struct graft_grb_product {
     GrB_Matrix             c, m, sparse, dense;
     GrB_BinaryOp           accum;
@@ -97,7 +97,7 @@ struct graft_grb_product {
     int                    gaps; /* Z has rows without entries */
 };
 
-/* \return the number of rows that have entries */
+/* \return the number of rows with entries */
 GRAFT_GRB_FN int64_t graft_grb_count_rows(const graft_csr *csr, int32_t threads)
 {
     int64_t rows = 0;
@@ -144,9 +144,9 @@ GRAFT_GRB_FN int graft_grb_find_special(const void *array, int wide, int64_t cou
     return found;
 }
 
-/* Max and min of GraphBLAS ignore a NaN, and Graft's do not; and of two zeros with different signs each may be taken.
- * So what the multiplication reads is searched for NaN, for infinities that may become one, and for zeros if the bits
- * have to be the same. */
+/* Max and min of GraphBLAS ignore NaN, max and min of Graft do not; and of two zeros with different signs either may be
+ * the result. So the operands are searched for NaN, for infinities that may become NaN, and for zeros if the bits have
+ * to be the same. */
 GRAFT_GRB_FN const char *graft_grb_check_values(const graft_grb *grb, const struct graft_grb_product *p)
 {
     const int times = p->ring.multiply == GRAFT_GRB_TIMES && p->a.csr.values != NULL, wide = p->ring.type == GrB_FP64;
@@ -165,7 +165,7 @@ GRAFT_GRB_FN const char *graft_grb_check_values(const graft_grb *grb, const stru
 }
 
 /* Whether the product has a size and a form for Graft, before anything is converted: a hypersparse or iso matrix may
- * have more rows or elements than any memory. \return NULL, or why GraphBLAS has to compute the product */
+ * have more rows or elements than fit any memory. \return NULL, or why GraphBLAS has to compute the product */
 GRAFT_GRB_FN const char *graft_grb_check_operands(const graft_grb *grb, const struct graft_grb_product *p)
 {
     const double   largest_iso = 1 << 28;
@@ -267,8 +267,8 @@ GRAFT_GRB_FN const char *graft_grb_run_first(graft_grb *grb, const struct graft_
 }
 
 /* Compute Z, or with GRAFT_MXM_ACCUMULATE C (+)= Z, into an array of all its elements, and its bitmap, unless that is
- * NULL. A bitmap that C keeps is written when the product has succeeded. Without a mask it is too: writing C past the
- * caches saves more then. */
+ * NULL. A bitmap that C keeps is written after the product has succeeded. So is a bitmap without a mask, because
+ * writing C past the caches saves more. */
 GRAFT_GRB_FN const char *graft_grb_compute(graft_grb *grb, const struct graft_grb_product *p, uint32_t flags, void *x,
                                            graft_grb_bitmap *bitmap)
 {
@@ -284,7 +284,7 @@ GRAFT_GRB_FN const char *graft_grb_compute(graft_grb *grb, const struct graft_gr
     return why;
 }
 
-/* Whether a result can be given to C as it is. */
+/* Whether a result can be moved to C unchanged. */
 GRAFT_GRB_FN int graft_grb_replaces(const struct graft_grb_product *p, const graft_grb_result *result)
 {
     int32_t allowed = 0;
@@ -296,7 +296,7 @@ GRAFT_GRB_FN int graft_grb_replaces(const struct graft_grb_product *p, const gra
     return (allowed & (result->b != NULL ? GxB_BITMAP : GxB_FULL)) != 0;
 }
 
-/* C<M> accum= Z for a Z that is made. */
+/* C<M> accum= Z for a computed Z. */
 GRAFT_GRB_FN GrB_Info graft_grb_finish(const struct graft_grb_product *p, graft_grb_result *result)
 {
     const GrB_Index m = (GrB_Index)p->old.n_rows, n = (GrB_Index)p->old.n_cols;
@@ -337,11 +337,11 @@ GRAFT_GRB_FN const char *graft_grb_multiply_apart(graft_grb *grb, const struct g
     result.entries = bitmap.entries;
     if (why == NULL) *info = graft_grb_finish(p, &result);
     graft_grb_drop_result(&result);
-    /* The assignment was refused, and C is as it was: GrB_mxm is to refuse it, in its own words. */
+    /* The assignment was refused, and C is unchanged: GrB_mxm refuses it too, with its own message. */
     return why == NULL && *info != GrB_SUCCESS && *info != GrB_OUT_OF_MEMORY ? "its arguments are refused" : why;
 }
 
-/* Write Z into the arrays that C has, and what becomes an entry into its bitmap, which a full C gets. */
+/* Write Z into the arrays of C, and its entries into the bitmap of C, which a full C gets. */
 GRAFT_GRB_FN const char *graft_grb_multiply_within(graft_grb *grb, const struct graft_grb_product *p, GrB_Info *info)
 {
     graft_grb_result result = { p->a.csr.n_rows, p->b.dense.n_cols, p->by_col, p->ring.type, NULL, NULL, 0 };
@@ -368,7 +368,7 @@ GRAFT_GRB_FN const char *graft_grb_multiply_within(graft_grb *grb, const struct 
     return why;
 }
 
-/* Whether C can keep its arrays and get the bitmap of the result. */
+/* Whether C can keep its arrays, and take the bitmap of the result. */
 GRAFT_GRB_FN int graft_grb_may_have_gaps(const struct graft_grb_product *p)
 {
     int32_t allowed = 0;
@@ -378,7 +378,7 @@ GRAFT_GRB_FN int graft_grb_may_have_gaps(const struct graft_grb_product *p)
     return (allowed & GxB_BITMAP) != 0;
 }
 
-/* Whether C (+)= Z can be computed where C is. */
+/* Whether C (+)= Z can be computed in place. */
 GRAFT_GRB_FN int graft_grb_accumulates(const struct graft_grb_product *p)
 {
     const int wide = p->ring.type == GrB_FP64;
@@ -388,15 +388,15 @@ GRAFT_GRB_FN int graft_grb_accumulates(const struct graft_grb_product *p)
     return !(graft_grb_find_special(p->old.x, wide, p->old.entries, p->threads) & GRAFT_GRB_NAN);
 }
 
-/* Compute Z into the array that C has. GrB_error() of C must not tell of an earlier call then: waiting for C, which has
- * no pending work, clears it. */
+/* Compute Z into the array of C. Afterwards GrB_error() of C must not describe an earlier call: waiting for C, which
+ * has no pending work, clears it. */
 GRAFT_GRB_FN const char *graft_grb_multiply_in_place(graft_grb *grb, const struct graft_grb_product *p, uint32_t flags)
 {
     if (GrB_Matrix_wait(p->c, GrB_MATERIALIZE) != GrB_SUCCESS) return "the output cannot be used";
     return graft_grb_compute(grb, p, flags, (void *)(uintptr_t)p->old.x, NULL);
 }
 
-/* \return NULL, or why GraphBLAS has to compute the product; C is unchanged then */
+/* \return NULL, or why GraphBLAS has to compute the product, with C unchanged */
 GRAFT_GRB_FN const char *graft_grb_multiply(graft_grb *grb, struct graft_grb_product *p, GrB_Info *info)
 {
     const char *why = graft_grb_lend_all(grb, p);
@@ -414,7 +414,7 @@ GRAFT_GRB_FN const char *graft_grb_multiply(graft_grb *grb, struct graft_grb_pro
     return graft_grb_multiply_apart(grb, p, info);
 }
 
-/* Complete what mxm, mxv and vxm have in common, and compute it. \return 1 if Graft did, and *info is the result */
+/* The common part of mxm, mxv and vxm. \return 1 if Graft computed the product, and *info is the result */
 GRAFT_GRB_FN int graft_grb_try(graft_grb *grb, GrB_Semiring semiring, struct graft_grb_product *p, GrB_Info *info)
 {
     *info = GrB_SUCCESS;
@@ -435,7 +435,7 @@ GRAFT_GRB_FN int graft_grb_try(graft_grb *grb, GrB_Semiring semiring, struct gra
     return grb->taken;
 }
 
-/* Begin a call: check the arguments that are not looked at elsewhere, and read the descriptor. Sets grb->why. */
+/* Begin a call: check the arguments that are not checked elsewhere, and read the descriptor. Sets grb->why. */
 GRAFT_GRB_FN void graft_grb_begin_call(graft_grb *grb, struct graft_grb_product *p, void *c, void *mask,
                                        GrB_BinaryOp accum, GrB_Semiring semiring, const void *left, const void *right,
                                        GrB_Descriptor descriptor)
@@ -477,21 +477,20 @@ GRAFT_GRB_FN const char *graft_grb_choose(struct graft_grb_product *p, GrB_Matri
     return NULL;
 }
 
-/** Compute C<M> accum= A B as GrB_mxm does, with Graft where that is possible: one of A and B is sparse or
- *  hypersparse, the other has an entry for each element (full, or a bitmap without gaps), and the semiring is plus, max
- *  or min of times, first or second, in FP32 or FP64. If the dense operand is the left one, it is held by column.
- *  Masks, accumulators, types of C and M, iso values and descriptors are free. All else is left to GrB_mxm, so this is
- *  always a complete GrB_mxm: the codes and GrB_error() are those of GraphBLAS. The fields taken, why and copied of
- *  `grb` tell what happened.
+/** Compute C<M> accum= A B as GrB_mxm does, with Graft if possible: one of A and B is sparse or hypersparse, the other
+ *  has an entry for each element (full, or a bitmap without gaps), and the semiring is plus, max or min of times, first
+ *  or second, in FP32 or FP64. A dense left operand must be held by column. Masks, accumulators, types of C and M, iso
+ *  values and descriptors are free. Other products are left to GrB_mxm, so this is always a complete GrB_mxm: the codes
+ *  and GrB_error() are the same as of GraphBLAS. The fields taken, why and copied of `grb` describe the call.
  *
- *  Results are those of the specification (section 4.3.1), within rounding: an element of C without a product has no
- *  entry. The product is computed before the function returns, also in non-blocking mode. Nothing is copied of operands
- *  that graft_grb_lend_csr() and graft_grb_lend_dense() lend in place. C is written in place if it is full, of the type
- *  of the semiring and another object than the operands, and either accum is the operation of the monoid, or there is
- *  no accum and A has no empty row.
+ *  Results follow the specification (section 4.3.1), within rounding: an element of C without a product has no entry.
+ *  The product is computed before the function returns, also in non-blocking mode. Operands that graft_grb_lend_csr()
+ *  and graft_grb_lend_dense() lend in place are not copied. C is written in place if it is full, of the type of the
+ *  semiring and not an operand, and either accum is the operation of the monoid, or there is no accum and A has no
+ *  empty row.
  *
- * \return the codes of GrB_mxm. Several threads may call it at once, each with a graft_grb and context of its own.
- *         Memory: for a C that is not written in place, that of the result. */
+ * \return the codes of GrB_mxm. Several threads may call it at once, each with its own graft_grb and context. Memory:
+ *         for a C that is not written in place, the size of the result. */
 GRAFT_GRB_FN GrB_Info graft_grb_mxm(graft_grb *grb, GrB_Matrix c, GrB_Matrix mask, GrB_BinaryOp accum,
                                     GrB_Semiring semiring, GrB_Matrix a, GrB_Matrix b, GrB_Descriptor descriptor)
 {

@@ -1,4 +1,4 @@
-/* Loans: objects of GraphBLAS as operands of Graft. What Graft can read where it is, is not copied.
+/* Loans: objects of GraphBLAS as operands of Graft. Arrays that Graft can read in place are not copied.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_LEND_H
 #define GRAFT_GRB_LEND_H
@@ -7,19 +7,19 @@
 
 #include <stdlib.h>
 
-/** One object of GraphBLAS that is lent. The arrays of `csr`, `dense` or `mask` belong to the object, which must not
- *  change, or to the loan. Ends with graft_grb_return(). */
+/** A lent object of GraphBLAS. The arrays of `csr`, `dense` or `mask` belong to the object, which must not change, or
+ *  to the loan. Ends with graft_grb_return(). */
 typedef struct graft_grb_loan {
     graft_csr      csr;
     graft_dense    dense;
     graft_mask     mask;
     graft_grb_view view;
-    int64_t        copied; /**< bytes that had to be copied or expanded */
+    int64_t        copied; /** < copied or expanded bytes */
     GrB_Matrix     made;   /**< a matrix in a form that Graft reads, or NULL */
     void          *owned[2];
 } graft_grb_loan;
 
-/** End a loan. One that was never made, of zeros, is legal. */
+/** End a loan. A loan of zeros, which was never made, is legal. */
 GRAFT_GRB_FN void graft_grb_return(graft_grb_loan *loan)
 {
     if (loan->made != NULL) GrB_Matrix_free(&loan->made);
@@ -64,7 +64,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_convert(graft_grb_loan *loan, GrB_Matrix matrix,
     return info;
 }
 
-/* Row pointers of all rows from those of the rows that a hypersparse matrix has. */
+/* Row pointers of all rows, from the row pointers of a hypersparse matrix. */
 GRAFT_GRB_FN const int64_t *graft_grb_all_rows(graft_grb_loan *loan, int64_t n_rows)
 {
     const graft_grb_view *view = &loan->view;
@@ -81,7 +81,7 @@ GRAFT_GRB_FN const int64_t *graft_grb_all_rows(graft_grb_loan *loan, int64_t n_r
     return row_ptr;
 }
 
-/* Values of the type of the product. A single value of all entries is written out, unless it is 1. */
+/* Values of the type of the product. An iso value is expanded, unless it is 1. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_values(graft_grb_loan *loan, GrB_Type type)
 {
     const graft_grb_view *view = &loan->view;
@@ -109,14 +109,14 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_values(graft_grb_loan *loan, GrB_Type type)
 
 /** Lend a matrix as graft_csr, whose rows are the rows of `matrix`, or with `transpose` its columns.
  *
- *  Nothing is copied of a sparse matrix that is held by row (by column with `transpose`), of type `type`, and with a
- *  value for each entry, or the value 1 for all of them. The row pointers of a hypersparse one are expanded, and those
- *  of 32 bits are lent as such. Else GraphBLAS makes a copy of it in this form.
+ *  A sparse matrix is not copied if it is held by row (by column with `transpose`), of type `type`, and with a value
+ *  for each entry, or the value 1 for all entries. The row pointers of a hypersparse matrix are expanded; row pointers
+ *  of 32 bits are lent unchanged. Otherwise GraphBLAS makes a copy in this form.
  *
  * \param[in]  type   GrB_FP32 or GrB_FP64; NULL: values are not needed, and `csr` has none
  * \param[out] loan   ends with graft_grb_return(), on failure too
- * \return GrB_SUCCESS; GrB_OUT_OF_MEMORY; GrB_DOMAIN_MISMATCH (`type` is another); the code of GraphBLAS for a matrix
- *         that cannot be used, or whose type is not built in. [any-thread] Not collective. */
+ * \return GrB_SUCCESS; GrB_OUT_OF_MEMORY; GrB_DOMAIN_MISMATCH (`type` is another); the code of GraphBLAS for an
+ *         unusable matrix, or a type that is not built in. [any-thread] Not collective. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_csr(GrB_Matrix matrix, int transpose, GrB_Type type, graft_grb_loan *loan)
 {
     GrB_Info        info;
@@ -148,8 +148,8 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_csr(GrB_Matrix matrix, int transpose, GrB_T
 
 /** Lend a matrix, or a vector that was cast to one, as graft_dense, row by row, or with `transpose` column by column.
  *
- *  Nothing is copied of a full matrix, or a bitmap without gaps, of type `type` that is held in this way and is not
- *  iso. Else GraphBLAS makes a full copy.
+ *  A full matrix, or a bitmap without gaps, is not copied if it is of type `type`, held in this order and not iso.
+ *  Otherwise GraphBLAS makes a full copy.
  *
  * \param[in]  type  GrB_FP32 or GrB_FP64
  * \param[out] loan  ends with graft_grb_return(), on failure too
@@ -199,7 +199,7 @@ GRAFT_GRB_FN void graft_grb_set_bits(const graft_grb_view *view, int structural,
     }
 }
 
-/* The bits of a mask whose values are in no form that Graft reads, in at most so many threads. */
+/* The bits of a mask whose values Graft cannot read, in at most `threads` threads. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_bits(graft_grb_loan *loan, int structural, int by_col, int64_t n_rows,
                                           int64_t n_cols, int32_t threads)
 {
@@ -225,7 +225,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_bits(graft_grb_loan *loan, int structural, 
     return GrB_SUCCESS;
 }
 
-/* graft_grb_lend_mask() in at most so many threads. */
+/* graft_grb_lend_mask() in at most `threads` threads. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_mask_by(int32_t threads, GrB_Matrix matrix, int by_col, uint32_t flags,
                                              graft_grb_loan *loan)
 {
@@ -254,9 +254,10 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_mask_by(int32_t threads, GrB_Matrix matrix,
 }
 
 /** Lend a mask as graft_mask, row by row, or with `by_col` column by column. `flags` has GRAFT_MASK_STRUCTURE and
- *  GRAFT_MASK_COMPLEMENT as in the descriptor. Nothing is copied of a full or bitmap mask that is held in this way and
- *  is structural, iso, or of a type of one byte, such as bool; of others, one bit for each element is made.
- * \return GrB_SUCCESS; GrB_OUT_OF_MEMORY; GrB_NO_VALUE (it is dense and held in the other way, or its type is not
+ *  GRAFT_MASK_COMPLEMENT as in the descriptor. A full or bitmap mask is not copied if it is held in this order and is
+ *  structural, iso, or of a type of one byte, such as bool; for other masks, an array with one bit for each element is
+ *  made.
+ * \return GrB_SUCCESS; GrB_OUT_OF_MEMORY; GrB_NO_VALUE (it is dense and held in the other order, or its type is not
  *         built in); the code of GraphBLAS. [any-thread] */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_mask(GrB_Matrix matrix, int by_col, uint32_t flags, graft_grb_loan *loan)
 {

@@ -1,4 +1,4 @@
-/* What products of GraphBLAS through Graft need from call to call.
+/* The state of products of GraphBLAS through Graft between calls.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_STATE_H
 #define GRAFT_GRB_STATE_H
@@ -6,22 +6,23 @@
 #include "graft_load.h"
 #include "graft_mxm.h"
 
-/** What calls of GraphBLAS through Graft need, and what the last one did. One for each thread that calls. */
+/** The state of calls of GraphBLAS through Graft, and a report on the last call. One for each calling thread. */
 typedef struct graft_grb {
     const graft_api *api;
     const graft_mxm *mxm;
     int64_t          least_work;    /**< products of fewer entries times columns are left to GraphBLAS */
-    int64_t          least_columns; /**< so are those with fewer columns, for which GraphBLAS is faster */
-    int32_t          threads;       /**< at most so many; 0: as many as GraphBLAS may use */
-    int32_t          exact;         /**< leave to GraphBLAS what may differ in a bit: sums, and max and min of zeros */
+    int64_t          least_columns; /** < and products with fewer columns, for which GraphBLAS is faster */
+    int32_t          threads;       /** < the most threads; 0: as many as GraphBLAS may use */
+    int32_t          exact;         /** < leave results that may differ in a bit to GraphBLAS: sums, and max and min of
+                                     * zeros */
     void *(*allocate)(
-        size_t);        /**< malloc, or the function in its place that the host gave to GxB_init(): GraphBLAS frees
-                                    with its partner. NULL, if it is not known: GraphBLAS itself allocates results, and
-                                    writes to them once more */
+        size_t);        /** < malloc, or the function that the host passed to GxB_init() instead: GraphBLAS frees with
+                         * its partner. NULL, if unknown: GraphBLAS itself allocates results, and writes to them once
+                         * more */
     int32_t     taken;  /**< whether the last product was computed by Graft */
     int64_t     copied; /**< bytes of operands that the last product copied or expanded */
     const char *why;    /**< why the last product was left to GraphBLAS, or NULL */
-    graft_error error;  /**< of the last call of Graft that failed */
+    graft_error error;  /** < of the last failed call of Graft */
 } graft_grb;
 
 /** Begin to use a context of Graft. It stays the host's, which closes it after the last call.

@@ -1,5 +1,5 @@
-/* The result of a product as an object of GraphBLAS: written in place where C can take it, else made beside C, in
- * memory that GraphBLAS has allocated, and then moved or assigned to C.
+/* The result of a product as an object of GraphBLAS: written in place if possible, else made beside C, in memory
+ * allocated by GraphBLAS, and then moved or assigned to C.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_STORE_H
 #define GRAFT_GRB_STORE_H
@@ -39,8 +39,8 @@ GRAFT_GRB_FN void graft_grb_advise(void *array, GrB_Index bytes)
 #endif
 }
 
-/* An array that GraphBLAS may own: from the function malloc that it was started with; or, if that is not known, from
- * GraphBLAS itself. A matrix that gets one value and then another has an array of all elements, written once. */
+/* An array that GraphBLAS may own: from the function malloc that GraphBLAS was started with; or, if unknown, from
+ * GraphBLAS itself: a matrix that is assigned one value and then another has an array of all elements, written once. */
 GRAFT_GRB_FN GrB_Info graft_grb_allocate(const graft_grb *grb, GrB_Type type, int64_t n_rows, int64_t n_cols,
                                          void **array)
 {
@@ -78,7 +78,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_pack(GrB_Matrix matrix, int by_col, graft_grb_re
     return GxB_Matrix_pack_BitmapR(matrix, &result->b, &result->x, elements, bytes, 0, entries, NULL);
 }
 
-/* Make a matrix of a result whose arrays it then owns. */
+/* Make a matrix that owns the arrays of a result. */
 GRAFT_GRB_FN GrB_Info graft_grb_new_matrix(graft_grb_result *result, GrB_Matrix *matrix)
 {
     const GrB_Index rows = (GrB_Index)(result->by_col ? result->n_cols : result->n_rows);
@@ -88,7 +88,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_new_matrix(graft_grb_result *result, GrB_Matrix 
     return info == GrB_SUCCESS ? graft_grb_pack(*matrix, result->by_col, result) : info;
 }
 
-/* Allocate the arrays of a result; a bitmap too where some elements are no entries. */
+/* Allocate the arrays of a result; a bitmap too if some elements are not entries. */
 GRAFT_GRB_FN GrB_Info graft_grb_new_result(const graft_grb *grb, graft_grb_result *result, int gaps)
 {
     GrB_Info info = graft_grb_allocate(grb, result->type, result->n_rows, result->n_cols, &result->x);
@@ -99,7 +99,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_new_result(const graft_grb *grb, graft_grb_resul
     return info;
 }
 
-/* Give the arrays of a result that was not used back to GraphBLAS. */
+/* Return the arrays of an unused result to GraphBLAS. */
 GRAFT_GRB_FN void graft_grb_drop_result(graft_grb_result *result)
 {
     GrB_Matrix       matrix = NULL;
@@ -118,7 +118,7 @@ GRAFT_GRB_FN void graft_grb_drop_result(graft_grb_result *result)
     result->x = NULL;
 }
 
-/* Take the arrays of a full or bitmap matrix, which has no entries then. A full one has no bitmap. */
+/* Take the arrays of a full or bitmap matrix, which then has no entries. A full matrix has no bitmap. */
 GRAFT_GRB_FN GrB_Info graft_grb_unpack(GrB_Matrix matrix, const graft_grb_view *view, graft_grb_result *result)
 {
     GrB_Index b_bytes = 0, x_bytes = 0, entries = 0;
@@ -228,7 +228,7 @@ GRAFT_GRB_FN void graft_grb_find_rows(void *arg, int32_t thread, int64_t begin, 
     __atomic_fetch_add(&bitmap->entries, entries, __ATOMIC_RELAXED);
 }
 
-/* Write a bitmap in at most so many threads. */
+/* Write a bitmap in at most `threads` threads. */
 GRAFT_GRB_FN void graft_grb_find_entries(graft_grb_bitmap *bitmap, int32_t threads)
 {
     const int64_t n_rows = bitmap->csr->n_rows;

@@ -1,4 +1,4 @@
-/* Data sets and distributed graphs of objects of GraphBLAS.
+/* Data sets and distributed graphs from objects of GraphBLAS.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_TRAIN_H
 #define GRAFT_GRB_TRAIN_H
@@ -13,10 +13,10 @@
 typedef struct graft_grb_dataset {
     graft_dataset  data;
     graft_grb_loan graph, features, labels, split;
-    char           why[160]; /**< what is wrong with a value, after GrB_INVALID_VALUE */
+    char           why[160]; /** < the error of a value, after GrB_INVALID_VALUE */
 } graft_grb_dataset;
 
-/** End the loans of a data set. One of zeros is legal. */
+/** End the loans of a data set. A data set of zeros is legal. */
 GRAFT_GRB_FN void graft_grb_return_dataset(graft_grb_dataset *dataset)
 {
     graft_grb_return(&dataset->graph);
@@ -26,8 +26,8 @@ GRAFT_GRB_FN void graft_grb_return_dataset(graft_grb_dataset *dataset)
     memset(&dataset->data, 0, sizeof dataset->data);
 }
 
-/* Lend a graph: entry (v, u) means that v gathers from u. Weights are values of a floating-point type; a graph of
- * another type has none. */
+/* Lend a graph: entry (v, u) means that v gathers from u. Values of a floating-point type are weights; a graph of
+ * another type has no weights. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_graph(GrB_Matrix graph, graft_grb_loan *loan)
 {
     GrB_Type type = NULL;
@@ -37,7 +37,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_graph(GrB_Matrix graph, graft_grb_loan *loa
     return graft_grb_lend_csr(graph, 0, type == GrB_FP32 || type == GrB_FP64 ? type : NULL, loan);
 }
 
-/* What the values of a vector have to be: integers of a range. */
+/* The legal values of a vector: integers of a range. */
 struct graft_grb_range {
     const char *name;
     double      least, most, missing; /* `missing` stands for a vertex without an entry */
@@ -58,7 +58,7 @@ GRAFT_GRB_FN void graft_grb_set_integer(void *array, int wide, GrB_Index index, 
     else ((uint8_t *)array)[index] = (uint8_t)value;
 }
 
-/* Write the entries of a vector, which are checked, into an array of INT32, or of UINT8. */
+/* Check the entries of a vector, and write them into an array of INT32, or of UINT8. */
 GRAFT_GRB_FN GrB_Info graft_grb_copy_integers(GrB_Vector vector, int wide, const struct graft_grb_range *range,
                                               int64_t entries, void *array, char *why, size_t size)
 {
@@ -108,10 +108,10 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_integers(GrB_Vector vector, GrB_Type type, 
  * \param[in]  split     [n] GRAFT_SPLIT_...; a vertex without an entry is in no set. NULL: prediction only
  * \param[out] dataset   ends with graft_grb_return_dataset(), on failure too. n_classes is the largest label + 1. In
  *                       one process n is N; over ranks the host sets data.over, and the objects have the rows of its
- *                       slice. What had to be copied is in the field `copied` of each loan.
+ *                       slice. Field `copied` of each loan counts copied bytes.
  * \return GrB_SUCCESS; GrB_NULL_POINTER (graph or features); GrB_DIMENSION_MISMATCH; GrB_OUT_OF_MEMORY;
- *         GrB_INVALID_VALUE (a label or part of the split is none of those above: dataset->why names vertex and value);
- *         the code of GraphBLAS. [any-thread] Not collective. */
+ *         GrB_INVALID_VALUE (an illegal label or part of the split: dataset->why names vertex and value); the code of
+ *         GraphBLAS. [any-thread] Not collective. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_dataset(GrB_Matrix graph, GrB_Matrix features, GrB_Vector labels, GrB_Vector split,
                                              graft_grb_dataset *dataset)
 {
@@ -158,8 +158,8 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_dataset(GrB_Matrix graph, GrB_Matrix featur
  *
  * \param[in]  rows       [m x N], row i holds the vertices from which first_row + i gathers. Read during the call
  * \param[out] graph      unchanged on failure
- * \return the codes of graft_graphs.create(); ERR_ARG on all ranks if the matrix of one cannot be lent, with the code
- *         of GraphBLAS in native_code on that rank. Collective over the transport. [one-caller] */
+ * \return the codes of graft_graphs.create(); ERR_ARG on all ranks if the matrix of one rank cannot be lent, with the
+ *         code of GraphBLAS in native_code on this rank. Collective over the transport. [one-caller] */
 GRAFT_GRB_FN int32_t graft_grb_graph(const graft_graphs *graphs, graft_context *context,
                                      const graft_transport *transport, GrB_Matrix rows, int64_t first_row,
                                      graft_graph **graph, graft_error *error)
@@ -174,7 +174,7 @@ GRAFT_GRB_FN int32_t graft_grb_graph(const graft_graphs *graphs, graft_context *
     slice.n_vertices = loan.csr.n_cols;
     slice.first_row = first_row;
     slice.rows = &loan.csr;
-    /* Without a slice this rank is refused, and all the others with it: none waits for it. */
+    /* Without a slice, create() fails on this rank and on all others, so no rank waits for it. */
     rc = graphs->create(context, transport, info == GrB_SUCCESS ? &slice : NULL, graph, error);
     if (info != GrB_SUCCESS && error != NULL) error->native_code = (int32_t)info;
     graft_grb_return(&loan);

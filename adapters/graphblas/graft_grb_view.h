@@ -1,6 +1,6 @@
-/* What a GrB_Matrix has in memory, read through GxB_Iterator, the one struct with pointers to it that GraphBLAS makes
- * public. Attaching an iterator finishes pending work, as any use of the matrix does, and changes nothing else, so a
- * matrix may be viewed by several threads at once.
+/* The arrays of a GrB_Matrix, read through GxB_Iterator, the only public struct of GraphBLAS with pointers to them.
+ * Attaching an iterator finishes pending work, as any use of the matrix does, and changes nothing else, so a matrix may
+ * be viewed by several threads at once.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_VIEW_H
 #define GRAFT_GRB_VIEW_H
@@ -19,7 +19,7 @@
 
 #define GRAFT_GRB_FN static inline __attribute__((unused))
 
-/* A loop over the elements of a matrix runs in parallel where the host's unit is compiled with OpenMP. */
+/* A loop over the elements of a matrix runs in parallel if the host's unit is compiled with OpenMP. */
 #ifdef _OPENMP
 #define GRAFT_GRB_PRAGMA(text) _Pragma(#text)
 #define GRAFT_GRB_PARALLEL(team, more) GRAFT_GRB_PRAGMA(omp parallel for num_threads(team) more)
@@ -27,7 +27,7 @@
 #define GRAFT_GRB_PARALLEL(team, more) (void)(team);
 #endif
 
-/* One thread for each chunk of so many operations: the usual chunk of GraphBLAS. */
+/* One thread for each chunk of this number of operations: the default chunk of GraphBLAS. */
 enum { GRAFT_GRB_CHUNK = 65536 };
 
 GRAFT_GRB_FN int32_t graft_grb_team(int32_t most, int64_t operations)
@@ -38,7 +38,7 @@ GRAFT_GRB_FN int32_t graft_grb_team(int32_t most, int64_t operations)
     return wanted < most ? (int32_t)wanted : most;
 }
 
-/* The most threads of a call: those of GraphBLAS, in version 7 also of the descriptor; at least 1. */
+/* The most threads of a call: the limit of GraphBLAS, in version 7 also of the descriptor; at least 1. */
 GRAFT_GRB_FN int32_t graft_grb_threads(GrB_Descriptor descriptor)
 {
     int32_t threads = 0, fewer = 0;
@@ -55,18 +55,18 @@ GRAFT_GRB_FN int32_t graft_grb_threads(GrB_Descriptor descriptor)
 }
 
 /** The arrays of a matrix, which belong to GraphBLAS and are valid until the matrix changes. A "vector" is a row of a
- *  matrix held by row, or a column of one held by column. */
+ *  matrix held by row, or a column of a matrix held by column. */
 typedef struct graft_grb_view {
     int64_t       n_rows, n_cols;
     int64_t       length;    /**< of a vector */
-    int64_t       n_vectors; /**< that have a pointer: all, or fewer where hypersparse */
-    int64_t       entries;   /**< that are present */
+    int64_t       n_vectors; /** < with a pointer: all, or fewer if hypersparse */
+    int64_t       entries;   /** < present entries */
     int32_t       sparsity;  /**< GxB_HYPERSPARSE, GxB_SPARSE, GxB_BITMAP or GxB_FULL */
     int32_t       by_col;
     int32_t       iso;                    /**< all entries have the value x[0] */
     int32_t       wide_p, wide_h, wide_i; /**< whether the integers have 64 bits */
     GrB_Type      type;
-    int32_t       value_bytes; /**< of the type; 0: it is not built in */
+    int32_t       value_bytes; /** < of the type; 0: not built in */
     const void   *p, *h, *i, *x;
     const int8_t *b;
 } graft_grb_view;
@@ -137,7 +137,8 @@ GRAFT_GRB_FN int graft_grb_is_sparse(const graft_grb_view *view)
     return view->sparsity == GxB_SPARSE || view->sparsity == GxB_HYPERSPARSE;
 }
 
-/** The number of elements, at most INT64_MAX: a matrix that is iso or hypersparse may have more than any memory. */
+/** The number of elements, at most INT64_MAX: an iso or hypersparse matrix may have more elements than fit any
+ *  memory. */
 GRAFT_GRB_FN int64_t graft_grb_elements(const graft_grb_view *view)
 {
     int64_t elements;
@@ -151,14 +152,14 @@ GRAFT_GRB_FN int graft_grb_is_full(const graft_grb_view *view)
     return !graft_grb_is_sparse(view) && view->entries == graft_grb_elements(view);
 }
 
-/** Whether the vectors of a matrix are columns, or rows, as asked. A full or bitmap matrix of one row or column is
+/** Whether the vectors of a matrix are columns (`by_col`) or rows. A full or bitmap matrix of one row or column is
  *  both. */
 GRAFT_GRB_FN int graft_grb_is_held(const graft_grb_view *view, int by_col)
 {
     return view->by_col == by_col || (!graft_grb_is_sparse(view) && (view->n_rows == 1 || view->n_cols == 1));
 }
 
-/** Whether value number `index` is true, as a mask reads it: a bit of it is set, so -0.0 is true. Names no object of
+/** Whether value number `index` is true, as a mask reads it: a bit of it is set, so -0.0 is true. Uses no object of
  *  GraphBLAS, so any thread of a parallel loop may call it. */
 GRAFT_GRB_FN int graft_grb_is_true(const graft_grb_view *view, int64_t index)
 {

@@ -1,10 +1,10 @@
 /* Kernel "graphblas": graft.mxm on GrB_mxm of SuiteSparse:GraphBLAS.
  *
  * The fast product of GraphBLAS is Z (+)= A B with Z full, no mask, and the accumulator of the semiring ("saxpy5");
- * every masked form is slower than that product and a pass over Z. So Z is initialised with the identity, GrB_mxm
+ * every masked form is slower than this product and a pass over Z. So Z is initialised with the identity, GrB_mxm
  * accumulates into it, which is exact, and mask, scale and accumulator of the call are applied afterwards (epilogue.c).
  *
- * Memory. GraphBLAS may free a matrix that it writes, if it runs out of memory or chooses another method, as for a
+ * Memory. GraphBLAS may free a matrix that it writes, if it runs out of memory or chooses another method, e.g. for a
  * diagonal A or a single entry. So Z belongs to GraphBLAS, and the host's C is never passed to it. The inputs A and B
  * are imported by pack and exported by unpack; none of their arrays is freed in between.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -22,7 +22,7 @@
 
 struct prepared {
     const struct graphblas *graphblas;
-    int64_t                *columns; /* sorted in each row; NULL if those of the csr are usable */
+    int64_t                *columns; /* sorted in each row; NULL if the columns of the csr are usable */
     void                   *values;  /* of the sorted entries; NULL if the values of the csr are usable */
     uint64_t                columns_bytes, values_bytes;
     GrB_Matrix              weighted; /* A; NULL if it has no values */
@@ -57,7 +57,7 @@ static int32_t foreign(graft_error *error, GrB_Info info, const char *call)
     return fail(error, GRAFT_ERR_MODULE, info, "GraphBLAS returned %d from %s", (int)info, call);
 }
 
-/* This starts nothing: a module may be loaded and never used. */
+/* Does not start GraphBLAS: a module may be loaded and never used. */
 static int32_t init(const graft_host *host, void **state, graft_error *error)
 {
     struct graphblas *graphblas = host->allocate(host->self, sizeof *graphblas, 64);
@@ -86,8 +86,8 @@ static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *a
     return GRAFT_ERR_UNSUPPORTED;
 }
 
-/* Unpack the arrays of a CSR matrix and free the matrix. Freeing it with its arrays would free those of the host; if
- * unpack fails for want of memory, the few bytes of the handle are leaked instead. */
+/* Unpack the arrays of a CSR matrix and free the matrix. Freeing it with its arrays would free the host's arrays; if
+ * unpack runs out of memory, the few bytes of the handle are leaked instead. */
 static void return_a(const struct grb_calls *grb_calls, GrB_Matrix matrix)
 {
     GrB_Index *row_ptr, *columns, sizes[3];
@@ -162,7 +162,7 @@ static void sift_down(const struct entries *entries, int64_t root, int64_t count
     }
 }
 
-/* Heap sort: no extra memory, and no bad case. */
+/* Heap sort: needs no extra memory, and O(n log n) in the worst case. */
 static void sort_row(const struct entries *entries, int64_t count)
 {
     for (int64_t root = count / 2 - 1; root >= 0; root--) sift_down(entries, root, count);
@@ -199,7 +199,7 @@ static int32_t copy_sorted(struct prepared *p, const graft_csr *csr, graft_error
     return GRAFT_OK;
 }
 
-/* Convert what GraphBLAS cannot use as it is: 32-bit columns, and unsorted rows. */
+/* Convert arrays that GraphBLAS cannot use: 32-bit columns, and unsorted rows. */
 static int32_t arrange(const graft_host *host, struct prepared *p, const graft_csr *csr, graft_error *error)
 {
     const uint64_t entries = (uint64_t)csr->row_ptr[csr->n_rows];
@@ -380,7 +380,7 @@ static void fill(void *array, graft_dtype dtype, int64_t count, double value, in
     }
 }
 
-/* Unpack Z as a contiguous array; GraphBLAS may store a single number for all of it. */
+/* Unpack Z as a contiguous array; GraphBLAS may store a single number for all elements. */
 static GrB_Info open_z(struct prepared *p, void **array)
 {
     const struct grb_calls *grb_calls = &p->graphblas->calls;

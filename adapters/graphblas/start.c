@@ -1,4 +1,4 @@
-/* Finds GraphBLAS, and starts it where that is not up to the host.
+/* Finds GraphBLAS, and starts it unless the host starts it.
  * SPDX-License-Identifier: Apache-2.0 */
 #define GRAFT_GRB_CALLS 0 /* of any version */
 #include "start.h"
@@ -25,7 +25,7 @@ enum {
 
 enum { OLDEST = 7, NEWEST = 10 };
 
-/* A library that is in the process already, or NULL. Functions that the program exports are one too. */
+/* A library that is already in the process, or NULL. Functions exported by the program count too. */
 static void *find_loaded(const char *path)
 {
     char    name[32];
@@ -34,7 +34,7 @@ static void *find_loaded(const char *path)
 
     if (path != NULL) return dlopen(path, RTLD_NOW | RTLD_NOLOAD);
     if (found != NULL) {
-        /* By its own file, because another library may stand before it. */
+        /* By its own file, because another library may precede it. */
         handle = dladdr(found, &object) != 0 ? dlopen(object.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
         return handle != NULL ? handle : dlopen(NULL, RTLD_NOW);
     }
@@ -59,7 +59,7 @@ static void *load_newest(const char *path)
     return handle;
 }
 
-/* A library that is older than the flags has a shorter struct. */
+/* A library older than the flags has a shorter struct. */
 static int host_starts_it(const graft_host *host)
 {
     return host->size >= GRAFT_HAS(graft_host, flags) && (host->flags & GRAFT_HOST_STARTS_LIBRARIES) != 0;
@@ -86,7 +86,8 @@ static GrB_Info ask_mode(const struct grb_calls *grb_calls)
     return info == GrB_SUCCESS || info == GrB_PANIC ? info : GxB_Global_Option_get_INT32(MODE_7, &mode);
 }
 
-/* In blocking mode, without what later versions compile at run time, and in 7 without its pool, which serialises. */
+/* In blocking mode, without compilation at run time in later versions, and in 7 without its memory pool, which
+ * serialises. */
 static GrB_Info start_own(const struct grb_calls *grb_calls, void *handle)
 {
     int64_t no_pool[64] = { 0 };

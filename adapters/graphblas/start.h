@@ -8,7 +8,7 @@
  *    written for nonblocking mode.
  *
  * It is never finalised here. A copy of GraphBLAS that is linked statically into the host, and does not export its
- * functions, is another library, of which this one takes no notice.
+ * functions, is a separate library, which this module ignores.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAPHBLAS_START_H
 #define GRAPHBLAS_START_H
@@ -25,15 +25,14 @@ struct graphblas {
     int               own;   /**< 1: this module has started it */
 };
 
-/** Make sure that GraphBLAS can be called. \return OK; ERR_UNSUPPORTED with the
- *  reason, which may pass. */
+/** Make sure that GraphBLAS can be called. \return OK; ERR_UNSUPPORTED with the reason, which may be temporary. */
 int32_t graphblas_start(struct graphblas *graphblas, graft_error *error);
 
-/** Let products with this descriptor use so many threads, 0: as many as GraphBLAS is set to. After version 7 that is a
- *  setting of the process, which is changed only where it is not the host's. */
+/** Let products with this descriptor use `threads` threads, 0: the setting of GraphBLAS. After version 7 this is a
+ *  setting of the process, which is changed only if the host does not own GraphBLAS. */
 GrB_Info graphblas_use_threads(const struct graphblas *graphblas, GrB_Descriptor descriptor, int32_t threads);
 
-/** Let a matrix be held by row. */
+/** Store a matrix by row. */
 GrB_Info graphblas_hold_by_row(const struct graphblas *graphblas, GrB_Matrix matrix);
 
 #endif

@@ -1,5 +1,5 @@
-/* A call is bound by the object that it comes from: the dynamic linker is asked which GraphBLAS that object has among
- * its dependencies. This does not depend on names of files. Results are kept by return address.
+/* A call is bound by its calling object: the dynamic linker finds the GraphBLAS among the dependencies of this object.
+ * This does not depend on names of files. Results are kept by return address.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bind.h"
 
@@ -15,7 +15,7 @@ enum { LIBRARIES = 4, CALLERS = 256 };
 
 static struct {
     pthread_mutex_t    lock;
-    void              *bases[LIBRARIES]; /* where each library is mapped */
+    void              *bases[LIBRARIES]; /* address of each mapped library */
     struct grb_binding at[LIBRARIES];
     int                count;
 } libraries = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -30,7 +30,7 @@ static struct caller callers[CALLERS];
 /* A symbol that the drop-in does not define leads to the library itself. */
 static const char marker[] = "GxB_Iterator_new";
 
-/* \return a handle that keeps nothing loaded longer, or NULL */
+/* \return a handle that does not keep the object loaded, or NULL */
 static void *open_object(const char *path)
 {
     void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
@@ -52,8 +52,8 @@ static void *marker_for(void *caller)
     return found != NULL ? found : dlsym(RTLD_DEFAULT, marker);
 }
 
-/* A library that was loaded for a plugin alone is in the scope of that plugin and in no other. Its name is noted here,
- * and opened when the linker's lock is free again. */
+/* A library that was loaded only for a plugin is only in the scope of this plugin. Its name is stored here, and opened
+ * when the linker's lock is free again. */
 struct paths {
     char at[8][PATH_MAX];
     int  count;
@@ -83,7 +83,7 @@ static void *marker_by_name(void)
     return found;
 }
 
-/* NULL before GrB_init(): the version is asked for again at the next call. */
+/* NULL before GrB_init(): the next call asks for the version again. */
 static const struct grb_version *find_version(void *handle)
 {
     static const struct grb_version *const known[] = { &grb_version_7, &grb_version_8, &grb_version_9,
@@ -143,8 +143,8 @@ const struct grb_binding *grb_bind(void *caller)
     struct caller            *slot = &callers[(uintptr_t)caller / 4 % CALLERS];
     const struct grb_binding *binding = NULL;
 
-    /* The address is stored last, and a slot is filled once, so one that has the address has its binding. A caller
-     * whose slot belongs to another one asks the linker in each call. */
+    /* The address is stored last, and a slot is filled once, so a slot with the address has its binding. A caller whose
+     * slot belongs to another caller asks the linker in each call. */
     if (atomic_load_explicit(&slot->address, memory_order_acquire) == caller)
         return atomic_load_explicit(&slot->binding, memory_order_relaxed);
     binding = grb_find(caller);

@@ -1,4 +1,4 @@
-/* Finds the GraphBLAS that a call was meant for.
+/* Finds the GraphBLAS to which a call belongs.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_DROPIN_BIND_H
 #define GRAFT_GRB_DROPIN_BIND_H
@@ -10,20 +10,20 @@ typedef void *(*grb_malloc)(size_t);
 /** A GraphBLAS of this process. */
 struct grb_binding {
     struct grb_calls                    calls;
-    int                                 complete; /**< whether it has all that the drop-in uses */
+    int                                 complete; /** < whether it has all functions that the drop-in uses */
     _Atomic(const struct grb_version *) version;  /**< NULL while GraphBLAS has not been started */
-    _Atomic(grb_malloc)                 allocate; /**< the function malloc that it was started with; NULL: not known */
+    _Atomic(grb_malloc)                 allocate; /** < the function malloc with which it was started; NULL: unknown */
 };
 
-/** The GraphBLAS that the code at `caller` is linked with; NULL: there is none in this process. A process may have
- *  several, such as one that a Python package brings. [any-thread] */
+/** The GraphBLAS that the code at `caller` is linked with; NULL: this process has no GraphBLAS. A process may have
+ *  several, such as one in a Python package. [any-thread] */
 const struct grb_binding *grb_bind(void *caller);
 
 /** Held while the process forks. */
 void grb_bind_lock(void);
 void grb_bind_unlock(void);
 
-/** The same, without the memory of earlier calls: for what happens once. [any-thread] */
+/** The same, without the results of earlier calls: for single calls. [any-thread] */
 struct grb_binding *grb_find(void *caller);
 
 #endif

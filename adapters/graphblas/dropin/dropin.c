@@ -1,5 +1,5 @@
-/* libgraft-grb.so: GrB_mxm, GrB_mxv and GrB_vxm for programs that know nothing of Graft. It stands before GraphBLAS, by
- * LD_PRELOAD or by being linked first; a call is computed by Graft where graft_grb.h can, else passed on unchanged.
+/* libgraft-grb.so: GrB_mxm, GrB_mxv and GrB_vxm for programs that do not use Graft. It precedes GraphBLAS, by
+ * LD_PRELOAD or in the order of linking; Graft computes a call if graft_grb.h can, else it is passed on unchanged.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bind.h"
 #include "report.h"
@@ -19,7 +19,7 @@ const struct grb_version grb_version_unknown = { 0, NULL, NULL, NULL };
 extern _Thread_local const struct grb_calls *grb_calls;
 _Thread_local const struct grb_calls        *grb_calls;
 
-/* A context serves one caller at a time. Those that no thread uses wait in a list, so threads may come and go. */
+/* A context serves one caller at a time. Unused contexts wait in a list, so threads may start and end. */
 struct server {
     graft_grb      grb;
     struct server *next;
@@ -30,10 +30,10 @@ static struct {
     struct server  *first;
     int             unusable; /* the library cannot be opened, */
     graft_error     error;    /* for this reason */
-    int             forked;   /* this process is a child of the one that began */
+    int             forked;   /* this process is a child of the process that began */
 } idle = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* No lock is held by a thread that the child does not have. */
+/* Take the locks, so that no thread missing in the child holds one. */
 static void before_fork(void)
 {
     grb_bind_lock();
@@ -48,7 +48,7 @@ static void after_fork(void)
     grb_bind_unlock();
 }
 
-/* A child opens contexts of its own; those of its parent would refuse every call. */
+/* A child opens its own contexts; the contexts of its parent would refuse every call. */
 static void after_fork_in_child(void)
 {
     idle.first = NULL;
@@ -61,7 +61,7 @@ static __attribute__((constructor)) void watch_forks(void)
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-/* libgraft.so.1 beside this library, or wherever the dynamic linker finds it. The error is that of the first. */
+/* libgraft.so.1 beside this library, or as found by the dynamic linker. The error is the first error. */
 static int32_t load(const graft_api **api, graft_error *error)
 {
     static const char name[] = "libgraft.so.1";
@@ -87,7 +87,7 @@ static struct server *new_server(graft_error *error)
         free(server);
         return NULL;
     }
-    /* The threads of a team do not exist in the child of a process that had one, and OpenMP would wait for them. */
+    /* In a child process the threads of the parent's team do not exist, and OpenMP would wait for them. */
     if (idle.forked) server->grb.threads = 1;
     server->grb.exact = grb_wishes()->exact;
     if (grb_wishes()->work >= 0) server->grb.least_work = grb_wishes()->work;
@@ -95,7 +95,7 @@ static struct server *new_server(graft_error *error)
     return server;
 }
 
-/* \return what a call of Graft needs, until put_server(); or NULL, and *why */
+/* \return a context for a call of Graft, until put_server(); or NULL, and *why */
 static struct server *take_server(const char **why)
 {
     graft_error    error = GRAFT_INIT(graft_error);
@@ -130,7 +130,7 @@ static void put_server(struct server *server)
 
 enum { MXM, MXV, VXM };
 
-/* The arguments of one call. Of a product with a vector, the vectors are that. */
+/* The arguments of one call. In products with a vector, the pointers are vectors. */
 struct call {
     int            which;
     void          *c, *mask, *a, *b;
@@ -148,7 +148,7 @@ static GrB_Info pass_on(const struct grb_calls *to, const struct call *k, void *
     }
 }
 
-/* Compute by Graft where graft_grb.h can, else by GraphBLAS. */
+/* Compute by Graft if graft_grb.h can, else by GraphBLAS. */
 static GrB_Info compute(const struct grb_binding *binding, graft_grb *grb, const struct call *k)
 {
     const struct grb_version *version = atomic_load(&binding->version);
@@ -175,7 +175,8 @@ static void *copy_output(const struct grb_calls *calls, const struct call *k)
     return calls->GrB_Vector_dup_(&vector, k->c) == GrB_SUCCESS ? vector : NULL;
 }
 
-/* Let GraphBLAS compute what Graft did in `graft` seconds, into a copy of the output before it; free the copy. */
+/* Let GraphBLAS compute the product that took Graft `graft` seconds, into a copy of the earlier output; free the
+ * copy. */
 static void compare(const struct grb_calls *calls, const struct call *k, const struct grb_kind *kind, void *copy,
                     double graft)
 {
@@ -256,7 +257,7 @@ EXPORT GrB_Info GrB_vxm(GrB_Vector w, GrB_Vector mask, GrB_BinaryOp accum, GrB_S
     return serve(__builtin_return_address(0), &(struct call){ VXM, w, mask, u, a, accum, semiring, descriptor });
 }
 
-/* The start of GraphBLAS is watched for its function malloc. */
+/* The start of GraphBLAS is intercepted to know its function malloc. */
 EXPORT GrB_Info GrB_init(int mode)
 {
     struct grb_binding *binding = grb_find(__builtin_return_address(0));

@@ -1,4 +1,4 @@
-/* Counts of calls, and the lines on standard error that GRAFT_GRB asks for.
+/* Counts of calls, and the lines on standard error by variable GRAFT_GRB.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
@@ -13,15 +13,15 @@ enum { KINDS = 12, REASONS = 24, TRIES = 5 };
 static struct {
     pthread_mutex_t lock;
     struct {
-        int       tries;        /* of comparing a call; those that are left to GraphBLAS cannot be compared */
-        double    graft, plain; /* seconds of the call that was compared */
-        double    seconds;      /* of all that were taken */
+        int       tries;        /* comparisons of a call; calls left to GraphBLAS cannot be compared */
+        double    graft, plain; /* seconds of the compared call */
+        double    seconds;      /* of all taken calls */
         long long taken;
     } kinds[KINDS];
     struct {
         char      text[480];
         long long calls;
-    } reasons[REASONS]; /* the last one counts what has no place */
+    } reasons[REASONS]; /* the last counts further reasons */
 } counts = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct grb_wishes wishes = { .work = -1, .columns = -1 };
@@ -154,7 +154,7 @@ void grb_note_call(const struct grb_kind *kind, const char *why, double seconds)
     pthread_mutex_unlock(&counts.lock);
 }
 
-/* Seconds saved are those of Graft times the ratio of the call that both computed. */
+/* Seconds saved are estimated from the seconds of Graft and the ratio of the call that both computed. */
 static void report(void)
 {
     long long taken = 0, left = 0;

@@ -1,4 +1,4 @@
-/* What the drop-in did, for people who ask for it.
+/* Reports on the calls of the drop-in, on request.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_DROPIN_REPORT_H
 #define GRAFT_GRB_DROPIN_REPORT_H
@@ -11,14 +11,14 @@ struct grb_wishes {
     int       exact;   /**< "exact": compute nothing that may differ in rounding */
     int       verbose; /**< "verbose": a line on standard error for each call */
     int       summary; /**< "summary": some lines on standard error when the program ends */
-    long long work;    /**< "work=N": the fewest entries times columns of a product that is taken; -1: as usual */
-    long long columns; /**< "columns=N": the fewest columns of its dense operand; -1: as usual */
+    long long work;    /** < "work=N": the fewest entries times columns of a taken product; -1: default */
+    long long columns; /** < "columns=N": the fewest columns of its dense operand; -1: default */
 };
 
 /** Read once. [any-thread] */
 const struct grb_wishes *grb_wishes(void);
 
-/** A kind of call, of which one is also computed by GraphBLAS where a summary is asked for. */
+/** A kind of call; for a summary GraphBLAS also computes one call of each kind. */
 struct grb_kind {
     const char *name; /**< "GrB_mxm", "GrB_mxv" or "GrB_vxm" */
     int         masked, accumulates;
@@ -27,10 +27,10 @@ struct grb_kind {
 /** Seconds of CLOCK_MONOTONIC. */
 double grb_seconds(void);
 
-/** Whether a call of this kind has to be compared: none has been so far. [any-thread] */
+/** Whether a call of this kind has to be compared: no call has been compared yet. [any-thread] */
 int grb_compare_first(const struct grb_kind *kind);
 
-/** Note that Graft took `graft` seconds for the call that was compared, and GraphBLAS `plain`. */
+/** Note the seconds of the compared call: `graft` of Graft, and `plain` of GraphBLAS. */
 void grb_note_comparison(const struct grb_kind *kind, double graft, double plain);
 
 /** Held while the process forks. */

@@ -1,4 +1,4 @@
-/* One major version of GraphBLAS as the drop-in knows it.
+/* One major version of GraphBLAS in the drop-in.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_DROPIN_VERSION_H
 #define GRAFT_GRB_DROPIN_VERSION_H
@@ -18,7 +18,7 @@ struct grb_version {
                     GrB_Descriptor);
 };
 
-/** The last one stands for all others, whose calls are passed on. */
+/** The last element stands for all other versions, whose calls are passed on. */
 extern const struct grb_version grb_version_7, grb_version_8, grb_version_9, grb_version_10, grb_version_unknown;
 
 #endif
