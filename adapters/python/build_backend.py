@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds wheels and source archives of graft-gnn, as PEP 517 has it: `pip wheel adapters/python`.
+"""Builds wheels and source archives of graft-gnn by PEP 517: `pip wheel adapters/python`.
 
-meson and ninja build the library of the whole source; the wheel has it, the modules that could be built, and the
-package. With `--config-settings build-dir=build` an existing build is packed instead of a new one."""
+meson and ninja build the library from the whole source; the wheel has the library, the modules that could be built, and
+the package. With `--config-settings build-dir=build` an existing build is packed instead of a new one."""
 import base64
 import glob
 import hashlib
@@ -46,7 +46,7 @@ def _metadata():
 
 
 def _build(folder):
-    """Compile into `folder` what a wheel has."""
+    """Compile the programs and libraries of a wheel into `folder`."""
     subprocess.run(["meson", "setup", folder, ROOT, "--buildtype=release", "-Dtests=false", "-Dgraft-train=disabled",
                     "-Dpython=enabled"], check=True)
     subprocess.run(["ninja", "-C", folder], check=True)

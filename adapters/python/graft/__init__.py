@@ -7,7 +7,7 @@
 >>> run.model().save("model.safetensors")
 
 Only cffi is needed to import this package. NumPy is imported with the first array; scipy.sparse, torch, graphblas,
-mpi4py, tqdm, matplotlib and pandas are used where a program uses them."""
+mpi4py, tqdm, matplotlib and pandas are imported when a program uses them."""
 from __future__ import annotations
 
 from typing import Any
@@ -20,7 +20,7 @@ from .errors import (ArgumentError, CancelledError, Error, FileError, ForkedErro
                      UnsupportedError, VersionError)
 from .product import SEMIRINGS, Matrix, aggregate
 
-# Where the rest is, which is imported when it is used.
+# The modules of the other names, which are imported at first use.
 _LATER = {"Dataset": "data", "Graph": "ranks", "History": "history", "Mesh": "simulation", "Model": "model",
           "Network": "simulation", "Ranks": "ranks", "Sampler": "sampling", "Stream": "simulation",
           "Trainer": "training", "train": "training"}

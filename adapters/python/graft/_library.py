@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where libgraft.so is found, and how it is loaded."""
+"""Finds and loads libgraft.so."""
 from __future__ import annotations
 
 import os
@@ -14,8 +14,8 @@ _loaded: dict[str, Any] = {}
 
 
 def _places() -> list[tuple[str, str]]:
-    """(path, what it is) in the order in which they are tried. The package lies in a wheel, which has a copy, in
-    build/adapters/python of a build, or in adapters/python of the source, whose build is usually beside it."""
+    """(path, description) in the order of tries. The package is in a wheel, which has a copy, in build/adapters/python
+    of a build, or in adapters/python of the source, whose build is usually beside it."""
     root = os.path.join(_HERE, *[os.pardir] * 3)
     return [(os.path.join(_HERE, "lib", _SONAME), "in this package"),
             (os.path.normpath(os.path.join(root, "libgraft.so")), "in a build folder around this package"),
@@ -23,7 +23,7 @@ def _places() -> list[tuple[str, str]]:
 
 
 def find() -> str:
-    """The file: variable GRAFT_LIBRARY, a copy in the package, a build, or what the dynamic linker finds."""
+    """The file: variable GRAFT_LIBRARY, a copy in the package, a build, or a library found by the dynamic linker."""
     named = os.environ.get("GRAFT_LIBRARY")
     if named:
         return named
@@ -31,7 +31,7 @@ def find() -> str:
 
 
 def grb_library() -> str:
-    """The file that lets products of an unchanged GraphBLAS program run in Graft:
+    """The file with which products of an unchanged GraphBLAS program run in Graft:
     ``LD_PRELOAD=$(python3 -c 'import graft; print(graft.grb_library())') python3 program.py``."""
     folder = os.path.dirname(find())
     path = os.path.join(folder, "libgraft-grb.so")

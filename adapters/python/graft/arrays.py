@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of Python as the views that the library takes: without copies where types and strides allow it.
+"""Arrays of Python as views for the library, without copies if types and strides allow it.
 
-What is read is converted where it must be, with one warning (CopyWarning) for each reason; what is written is never
-converted, but refused with a sentence. NumPy is imported when the first array comes."""
+Input arrays are converted if necessary, with one warning (CopyWarning) for each reason; output arrays are never
+converted, but refused with a sentence. NumPy is imported with the first array."""
 from __future__ import annotations
 
 import operator
@@ -23,7 +23,7 @@ _INTEGERS = {"int32": _I32, "int64": _I64}
 
 
 class CopyWarning(UserWarning):
-    """An array was converted, because the library cannot read it as it is."""
+    """An array was converted, because the library cannot read it unchanged."""
 
 
 _warned: set[str] = set()
@@ -40,7 +40,7 @@ def warn_once(reason: str, detail: str = "") -> None:
 
 
 def as_array(x: Any, name: str) -> np.ndarray:
-    """numpy.asarray(); what is no array is refused by its name."""
+    """numpy.asarray(); another object is refused by its name."""
     import numpy as np
     try:
         return np.asarray(x)
@@ -50,7 +50,7 @@ def as_array(x: Any, name: str) -> np.ndarray:
 
 
 def check_real(x: np.ndarray, name: str) -> None:
-    """Refuse complex numbers, whose imaginary part would be lost, and what is no number."""
+    """Refuse complex numbers, whose imaginary part would be lost, and other objects than numbers."""
     if x.dtype.kind not in "fiub" and x.dtype.name not in _FLOATS:
         raise ArgumentError(f"{name} has type {x.dtype.name}, expected float32 or float64")
 
@@ -82,8 +82,8 @@ def _native(x: np.ndarray, name: str) -> np.ndarray:
 
 
 def read_dense(x: Any, name: str, columns: bool = True) -> np.ndarray:
-    """A matrix of float32, float64 or bfloat16 that the library can read, with no copy where `x` is one already. A
-    vector is a matrix of one column."""
+    """A matrix of float32, float64 or bfloat16 that the library can read, without a copy if `x` is already such a
+    matrix. A vector is a matrix of one column."""
     import numpy as np
     x = as_array(x, name)
     if columns and x.ndim == 1:
@@ -104,7 +104,7 @@ def read_dense(x: Any, name: str, columns: bool = True) -> np.ndarray:
 
 
 def check_output(x: Any, name: str, shape: tuple[int, ...], dtypes: tuple[str, ...]) -> np.ndarray:
-    """An array that the library may write: it is refused if it is anything else than asked for."""
+    """An array that the library may write: refused unless it is exactly as expected."""
     import numpy as np
     if not isinstance(x, np.ndarray):
         raise ArgumentError(f"{name} is a {type(x).__name__}, expected a numpy.ndarray that can be written")
@@ -122,7 +122,7 @@ def check_output(x: Any, name: str, shape: tuple[int, ...], dtypes: tuple[str, .
 
 
 def new_matrix(n_rows: int, n_cols: int, dtype: Any, zeros: bool = False) -> np.ndarray:
-    """An array that begins at a cache line, as rows of 16 or more floats then do too."""
+    """An array that begins at a cache line, and so do its rows of a multiple of 16 floats."""
     import numpy as np
     dtype = np.dtype(dtype)
     bytes = n_rows * n_cols * dtype.itemsize
@@ -142,8 +142,8 @@ def read_vector(x: Any, name: str, length: int, dtype: Any) -> np.ndarray:
 
 
 def read_whole(x: Any, name: str, dtype: Any, low: int, high: int) -> np.ndarray:
-    """Whole numbers from `low` to `high`, which may have a type of floats, as a contiguous array with a vertex in each
-    row. What has the type already is not looked at here, but by the library."""
+    """Whole numbers from `low` to `high`, which may have a floating-point type, as a contiguous array with a vertex in
+    each row. Arrays that already have the type are checked by the library."""
     import numpy as np
     x = as_array(x, name)
     check_real(x, name)
@@ -168,7 +168,7 @@ def read_whole_vector(x: Any, name: str, length: int, dtype: Any, low: int, high
 
 
 def read_ids(x: Any, name: str) -> np.ndarray:
-    """A vector of integers, of any of their types; their range is checked by who uses them."""
+    """A vector of integers of any integer type; the caller checks their range."""
     import numpy as np
     x = as_array(x, name)
     if x.ndim != 1 or (x.dtype.kind not in "iu" and x.size > 0):
@@ -257,7 +257,7 @@ def read_shape(shape: Any, name: str) -> tuple[int, int]:
 
 
 def csr_of(indptr: Any, indices: Any, values: Any, shape: Any, name: str, dtype: str | None = None) -> Csr:
-    """Check lengths, which the library cannot see; it checks the contents."""
+    """Check lengths, which are unknown to the library; the library checks the contents."""
     shape = read_shape(shape, name)
     indptr, indices = _read_indices(indptr, name + ".indptr"), _read_indices(indices, name + ".indices")
     if values is not None:
@@ -295,7 +295,7 @@ def csr_of_edges(sources: Any, targets: Any, shape: Any, values: Any = None, dty
 
 def read_csr(a: Any, name: str, dtype: str | None = None) -> Csr:
     """A sparse matrix of scipy, torch or graphblas, or a tuple (indptr, indices, values or None, shape), as arrays of
-    the library. Values are converted to `dtype` if that is given."""
+    the library. Values are converted to `dtype`, if given."""
     if isinstance(a, Csr):
         return a
     if is_graphblas(a):

@@ -34,7 +34,7 @@ def new(kind: str, /, **fields: Any) -> Any:
 
 
 def _refuse_field(kind: str, fields: dict[str, Any]) -> None:
-    """Name the first field whose value its type does not hold."""
+    """Name the first field whose value does not fit its type."""
     types = dict(ffi.typeof(kind).fields)
     for name, value in fields.items():
         try:
@@ -63,7 +63,7 @@ def to_dict(struct: Any) -> dict[str, Any]:
 
 
 def path_bytes(path: str | os.PathLike[str]) -> bytes:
-    """A path for the library, where it ends with a byte 0."""
+    """A path for the library, terminated by a byte 0."""
     found = os.fsencode(path)
     if b"\0" in found:
         raise ArgumentError(f"path {path!r} has a byte 0, expected none")
@@ -71,7 +71,7 @@ def path_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def option_text(value: object) -> str:
-    """The text of a Python value, as options have it."""
+    """The text of a Python value in options."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
@@ -87,7 +87,7 @@ def _log_to_logging(level: int, message: str) -> None:
 class Context:
     """One instance of the library. Contexts share nothing.
 
-    Options are keyword arguments, those with a point in their name a dict: ``Context({"mxm.kernel": "simd"},
+    Options are keyword arguments, or a dict for options with a point in their name: ``Context({"mxm.kernel": "simd"},
     threads=2)``. `log` receives (level, message), with the levels of the module logging; without it, messages go to the
     logger "graft". A context runs one call at a time: calls from several threads wait for each other, without the GIL.
     """
@@ -136,7 +136,7 @@ class Context:
         return self._tables[table]
 
     def call(self, function: Any, *arguments: Any) -> int:
-        """Call a function of the library, which takes an error at its end, and raise what it reports."""
+        """Call a function of the library, whose last argument is an error, and raise its error."""
         error = new_error()
         with self._lock:
             status = function(*arguments, error)
@@ -146,14 +146,14 @@ class Context:
         return status
 
     def owner(self, thing: object, function: Any, *arguments: Any) -> weakref.finalize:
-        """Let an object of the library live as long as `thing`. What is returned frees it earlier."""
+        """Let an object of the library live as long as `thing`. The returned function frees it earlier."""
         finalizer = weakref.finalize(thing, self._free, function, *arguments)
         finalizer.atexit = False
         return finalizer
 
     def _free(self, *what: Any) -> None:
-        """Free an object now, or after the call of another thread. It never waits, as the garbage collector calls it
-        in any thread, which may hold locks that the other one needs."""
+        """Free an object now, or after the call of another thread. It never waits, because the garbage collector calls
+        it in any thread, which may hold locks that the other thread needs."""
         self._to_free.append(what)
         self._free_waiting()
 
@@ -167,7 +167,7 @@ class Context:
                 self._lock.release()
 
     def enumerate(self, function: Any, kind: str, *first: Any) -> Iterator[Any]:
-        """The structs that a function gives by their number, until it has no more."""
+        """The structs that a function returns by number, until there are no more."""
         from .errors import NotFoundError
         index = 0
         while True:
@@ -228,8 +228,8 @@ class Context:
     # ---- end ----
 
     def close(self) -> None:
-        """Free the context, after a call of another thread. Its objects are freed with it, as soon as Python has no
-        more use for them."""
+        """Free the context, after a call of another thread. Its objects are freed with it, as soon as Python no longer
+        uses them."""
         with self._lock:
             self._close()
 
@@ -259,7 +259,7 @@ _default_lock = threading.Lock()
 
 
 def default_context() -> Context:
-    """The context of calls that are given none. A child process after fork() gets its own."""
+    """The context of calls without a context. A child process after fork() gets its own."""
     global _default, _default_process
     with _default_lock:
         if _default is None or not _default._close.alive or _default_process != os.getpid():

@@ -21,8 +21,8 @@ _SLICE = ffi.integer_const("GRAFT_DATASET_SLICE")
 
 
 class Dataset:
-    """A graph with what is known of its vertices. The arrays are borrowed where their types allow it (float32, and
-    int32 or int64 for the graph): they must not change while a trainer uses them, see Trainer.update().
+    """A graph with data of its vertices. The arrays are borrowed if their types allow it (float32, and int32 or int64
+    for the graph): they must not change while a trainer uses them, see Trainer.update().
 
     graph          [n, n], whatever Matrix takes, or a Matrix: row v holds the vertices from which v gathers
     features       [n, f] float32; or a sparse matrix of scipy
@@ -30,7 +30,7 @@ class Dataset:
     targets        [n, c] 0 or 1, for several classes for each vertex; or float numbers, for a regression, NaN where
                    unknown
     split          [n] 0 none, 1 training, 2 validation, 3 test; or (train, validation, test), three arrays of bool
-    n_classes      default: as many as `labels` and `targets` have
+    n_classes      default: the number of classes in `labels` and `targets`
     edge_features  [edges, d] float32, in the order of the entries of the graph
 
     Over ranks a data set has the rows of a slice: `graph` is [n_slice, n] and begins with vertex `first_vertex`.
@@ -113,8 +113,8 @@ class Dataset:
 
     @classmethod
     def from_pyg(cls, data: Any) -> Dataset:
-        """The arrays of a torch_geometric.data.Data, where it has them: x, edge_index, edge_weight as values of the
-        graph, the three masks, and y: integers [n] or [n, 1] are labels, others targets."""
+        """The arrays of a torch_geometric.data.Data, if present: x, edge_index, edge_weight as values of the graph, the
+        three masks, and y: integers [n] or [n, 1] are labels, other arrays targets."""
         found = {name: _plain(getattr(data, name, None)) for name in (
             "x", "edge_index", "edge_weight", "y", "train_mask", "val_mask", "test_mask")}
         edges, weights, y = found["edge_index"], found["edge_weight"], found["y"]
@@ -134,7 +134,7 @@ class Dataset:
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, context: Context | None = None,
              ranks: Ranks | None = None) -> Dataset:
-        """Read a folder of .npy files or a Matrix Market file, as abi/graft_data.h describes them; over ranks each
+        """Read a folder of .npy files or a Matrix Market file, described in abi/graft_data.h; over ranks each rank
         reads its slice."""
         context = ranks.context if ranks is not None else context or default_context()
         table, out = context.interface("graft_data_interface"), ffi.new("graft_data **")
@@ -183,12 +183,12 @@ class Dataset:
 
 
 def _plain(x: Any) -> Any:
-    """A tensor without its history, or whatever else it is."""
+    """A tensor without its history; other objects unchanged."""
     return x.detach() if hasattr(x, "detach") else x
 
 
 def as_dataset(data: Any, context: Context | None = None, ranks: Ranks | None = None) -> Dataset:
-    """A Dataset from one, from a path, or from a torch_geometric.data.Data."""
+    """A Dataset from a Dataset, a path, or a torch_geometric.data.Data."""
     if isinstance(data, Dataset):
         return data
     if isinstance(data, (str, os.PathLike)):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices of python-graphblas, read where they are.
+"""Matrices of python-graphblas, read in place.
 
 GxB_Iterator has a public struct with the pointers to the arrays of a matrix. Attaching one finishes pending work, as
-any use of the matrix does, and changes nothing else: threads may share a matrix, and nothing has to be put back."""
+any use of the matrix does, and changes nothing else: threads may share a matrix, and nothing has to be restored."""
 from __future__ import annotations
 
 import ctypes
@@ -38,7 +38,7 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _look(a: Any, name: str) -> _Iterator | None:
-    """What a matrix has in memory, or None if this version of GraphBLAS has another struct."""
+    """The arrays of a matrix in memory, or None if this version of GraphBLAS has another struct."""
     from suitesparse_graphblas import ffi as grb
     from suitesparse_graphblas import lib
     if lib.GxB_IMPLEMENTATION_MAJOR not in _KNOWN:
@@ -59,7 +59,7 @@ def _look(a: Any, name: str) -> _Iterator | None:
 
 
 def _array(address: int, length: int, dtype: Any) -> Any:
-    """An array of GraphBLAS, which may be read until the matrix changes."""
+    """An array of GraphBLAS, readable until the matrix changes."""
     import numpy as np
     dtype = np.dtype(dtype)
     if length == 0:
@@ -102,7 +102,7 @@ def copy_csr(a: Any, name: str, dtype: str | None) -> arrays.Csr:
 
 
 def lent_csr(a: Any, name: str, dtype: str | None) -> arrays.Csr:
-    """The arrays of a graphblas.Matrix themselves where it is sparse and held by row, else copies. The matrix must not
+    """The arrays of a graphblas.Matrix without a copy if it is sparse and held by row, else copies. The matrix must not
     change while they are used."""
     held = _look(a, name)
     if held is None or held.A_sparsity != _SPARSE or held.by_col:
@@ -117,7 +117,7 @@ def lent_csr(a: Any, name: str, dtype: str | None) -> arrays.Csr:
 
 
 def lent_full(a: Any, name: str) -> Any:
-    """The array of a graphblas.Matrix of which every element is present; a copy if it is not held as one, by row."""
+    """The array of a full graphblas.Matrix; a copy if it is not held as a full matrix by row."""
     import numpy as np
     held = _look(a, name)
     if a.nvals != a.nrows * a.ncols:
@@ -150,7 +150,7 @@ def aggregate_graphblas(A: Any, X: Any, semiring: str, context: Any, out: Any, *
         c = aggregate(matrix, x if arrays.is_graphblas(X) else X, semiring, out=out, **how)
     finally:
         if matrix is not A:
-            matrix.close()  # while the arrays are there
+            matrix.close()  # while the arrays exist
     if not gives_graphblas:
         return c
     return type(X).ss.import_fullr(values=c, nrows=c.shape[0], ncols=c.shape[1], take_ownership=True)

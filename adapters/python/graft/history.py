@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training reported, epoch by epoch."""
+"""The reports of a training, epoch by epoch."""
 from __future__ import annotations
 
 import os
@@ -8,7 +8,8 @@ from typing import Any
 
 class History(list):  # of dicts
     """A dict for each epoch, with the fields of graft_epoch (abi/graft_train.h): "epoch", "loss", "seconds",
-    "validation_accuracy", ... What was not measured is NaN. `pandas.DataFrame(history)` is a table of them."""
+    "validation_accuracy", ... Metrics that were not measured are NaN. `pandas.DataFrame(history)` is a table of
+    them."""
 
     def frame(self) -> Any:
         """A pandas.DataFrame with a row for each epoch."""
@@ -21,7 +22,7 @@ class History(list):  # of dicts
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draw losses, and accuracies or RMSE, over epochs, and save the figure if a path is given. Needs matplotlib,
-        of whose settings it changes none."""
+        and changes none of its settings."""
         from matplotlib.figure import Figure
         figure = Figure(figsize=(8, 3.5), layout="constrained")
         left, right = figure.subplots(1, 2)

@@ -23,7 +23,7 @@ _GIVES = ("labels", "logits", "probabilities")
 
 
 def _read_vertices(vertices: Any, n: int) -> np.ndarray:
-    """Numbers of vertices, of a list of them or of a mask."""
+    """Numbers of vertices, from a list of numbers or a mask."""
     import numpy as np
     vertices = arrays.as_array(vertices, "vertices")
     if vertices.dtype != bool:
@@ -34,7 +34,7 @@ def _read_vertices(vertices: Any, n: int) -> np.ndarray:
 
 
 class Model:
-    """Kind, options and weights of a trained model, and maybe the whole state of its training. Made by
+    """Kind, options and weights of a trained model, and optionally the whole state of its training. Made by
     Trainer.model() or Model.load()."""
 
     def __init__(self, context: Context, handle: Any) -> None:
@@ -66,18 +66,18 @@ class Model:
         return cls(context, out[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file, whole or not at all; a file that was there stays as PATH.previous. Over ranks one
-        rank does it."""
+        """Write a safetensors file, whole or not at all; a present file is kept as PATH.previous. Over ranks one rank
+        writes it."""
         self.context.call(self._models.save, self._handle, path_bytes(path))
 
     def predict(self, dataset: Any, gives: str = "labels", *, vertices: Any = None, best: bool = True,
                 ranks: Ranks | None = None) -> np.ndarray:
         """Predict the vertices of a data set, which needs a graph and features: [n] classes, or [n, n_classes] "logits"
-        (the outputs of the model, which is what a regression has) or "probabilities".
+        (the outputs of the model, also of a regression) or "probabilities".
 
         `vertices` is a list of vertices, in any order, or an array of bool [n]. In one process only its receptive field
-        is computed. `best` chooses among the weights of a model with a whole state. Over ranks each has its slice and
-        its list."""
+        is computed. `best` chooses among the weights of a model with a whole state. Over ranks each rank has its slice
+        and its list."""
         import numpy as np
         if gives not in _GIVES:
             raise ArgumentError(f"predict is asked for '{gives}', expected one of {', '.join(_GIVES)}")

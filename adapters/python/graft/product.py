@@ -27,8 +27,8 @@ class Matrix:
 
     `a` is a scipy.sparse matrix, a torch tensor of layout sparse_csr, a graphblas.Matrix, or a tuple (indptr, indices,
     values or None, shape). Its arrays are borrowed, not copied, and must not change while the matrix lives; see
-    update_values(). Those of a graphblas.Matrix are copied. Without values (None) each is 1. `dtype`, "float32" or
-    "float64", is what values are converted to.
+    update_values(). Arrays of a graphblas.Matrix are copied. Without values (None) each value is 1. Values are
+    converted to `dtype`, "float32" or "float64".
     """
 
     def __init__(self, a: Any, *, context: Context | None = None, dtype: str | None = None) -> None:
@@ -44,7 +44,7 @@ class Matrix:
         self._begin(out[0], self._arrays, lambda: None)
 
     def _begin(self, handle: Any, entries: arrays.Csr, transpose: Callable[[], Matrix | None]) -> None:
-        """`entries` are the arrays of the matrix, or for a transpose those of the matrix that it was made from."""
+        """`entries` are the arrays of the matrix, or for a transpose the arrays of its original."""
         self._handle, self._entries, self._transpose = handle, entries, transpose
         self._degrees: np.ndarray | None = None
         self._destroy = self.context.owner(self, self._mxm.matrix_destroy, self.context.handle, handle)
@@ -58,8 +58,8 @@ class Matrix:
 
     @property
     def T(self) -> Matrix:
-        """The transpose, made at first use and kept. It knows this matrix as long as that lives, but does not keep it:
-        both would stay until the garbage collector finds them."""
+        """The transpose, made at first use and kept. It refers to this matrix, but does not keep it alive: both would
+        stay until the garbage collector finds them."""
         found = self._transpose()
         if found is None:
             found = self._new_transpose() if self._arrays is not None else Matrix(self._entries, context=self.context)
@@ -86,8 +86,8 @@ class Matrix:
         return self._degrees
 
     def update_values(self, values: Any = None) -> None:
-        """Take other values for the same entries; without an argument those that were changed in place. The transpose
-        takes them too."""
+        """Use new values for the same entries; without an argument, values that were changed in place. The transpose
+        uses them too."""
         if self._arrays is None:
             raise ArgumentError("this matrix is a transpose: update the values of the matrix that it was made from")
         new_values = self._arrays.values
@@ -105,11 +105,11 @@ class Matrix:
 
     @property
     def bytes(self) -> int:
-        """What kernels have prepared for the matrix, and what it owns itself."""
+        """Bytes that kernels have prepared for the matrix, and bytes that it owns itself."""
         return self._mxm.matrix_bytes(self._handle)
 
     def explain(self) -> str:
-        """Which kernel ran last, and why."""
+        """The kernel of the last product, and the reason for it."""
         text = ffi.new("char[]", 4096)
         self.context.call(self._mxm.explain, self.context.handle, ffi.NULL, text, 4096)
         return text_of(text)
@@ -181,7 +181,7 @@ def _view_winner(args: Any, winner: Any, shape: tuple[int, int], dtype: str) -> 
 
 
 def _output(out: Any, shape: tuple[int, int], is_vector: bool, dtype: str, zeros: bool) -> tuple[Any, Any]:
-    """The matrix that is written, and what the caller gets of it."""
+    """The written matrix, and its view for the caller."""
     if out is None:
         c = arrays.new_matrix(*shape, dtype, zeros=zeros)
         return c, c[:, 0] if is_vector else c

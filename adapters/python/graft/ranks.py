@@ -18,11 +18,12 @@ _C = ffi.integer_const("GRAFT_MPI_C")
 class Ranks:
     """The ranks of an MPI communicator, for Trainer, train(), Dataset.open() and Model.load().
 
-    `comm` is a communicator of mpi4py, which is duplicated, whatever MPI mpi4py is built with: Open MPI or MPICH. The
-    library needs the transport module of that MPI. All calls with ranks are collective: all ranks make them in the same
-    order. A failure of one rank is the same exception on all, which names it in `rank`.
+    `comm` is a communicator of mpi4py, which is duplicated; mpi4py may be built with Open MPI or MPICH. The library
+    needs the transport module of that MPI. All calls with ranks are collective: all ranks make them in the same order.
+    A failure of one rank raises the same exception on all ranks, with the failed rank in `rank`.
 
-    close() is collective too. It is not called by the garbage collector, which runs at another time on each rank."""
+    close() is collective too. The garbage collector does not call it, because it runs at a different time on each
+    rank."""
 
     def __init__(self, comm: Any, *, context: Context | None = None) -> None:
         from mpi4py import MPI
@@ -37,7 +38,7 @@ class Ranks:
 
     @classmethod
     def threads(cls, n_ranks: int) -> list[Ranks]:
-        """Ranks that are threads of this process, each with a context of its own: one for each thread."""
+        """Ranks that are threads of this process, each with its own context: one for each thread."""
         context = Context()
         all_of_them = ffi.new("graft_transport[]", n_ranks)
         for one in all_of_them:
@@ -58,7 +59,7 @@ class Ranks:
         self.n_ranks: int = transport.n_ranks
 
     def distribute(self, dataset: Dataset) -> tuple[Any, Graph]:
-        """The struct of a data set over these ranks, and the distributed graph that it names."""
+        """The struct of a data set over these ranks, and its distributed graph."""
         graph = Graph(self, dataset)
         struct = new("graft_dataset")
         ffi.memmove(struct, dataset._struct, ffi.sizeof("graft_dataset"))
@@ -66,7 +67,7 @@ class Ranks:
         return struct, graph
 
     def close(self) -> None:
-        """Close the transport, after everything that was made with it. Collective."""
+        """Close the transport, after all objects that were made with it. Collective."""
         if self.transport is not None:
             self.transport.close(self.transport.self)
             self.transport = None
@@ -76,7 +77,7 @@ class Ranks:
 
 
 class Graph:
-    """A graph in which each vertex has an owner, made of the slices of all ranks. Collective."""
+    """A graph in which each vertex has an owner, made from the slices of all ranks. Collective."""
 
     def __init__(self, ranks: Ranks, dataset: Dataset) -> None:
         self.context, self._graphs = ranks.context, ranks.context.interface("graft_graphs")
@@ -96,7 +97,7 @@ class Graph:
         return None if split is None else (split == TRAIN).view("uint8")
 
     def info(self, rank: int = -1) -> dict[str, Any]:
-        """Vertices, edges and cut edges of a rank, or of all."""
+        """Vertices, edges and cut edges of a rank, or of all ranks."""
         out = new("graft_graph_info")
         self.context.call(self._graphs.info, self._handle, rank, out)
         return to_dict(out)

@@ -66,8 +66,8 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Seeds, the vertices that a model reads for them, and a block for each layer. All arrays are copies, which belong
-    to the caller."""
+    """Seeds, the vertices that a model reads for the seeds, and a block for each layer. All arrays are copies, which
+    belong to the caller."""
 
     epoch: int
     index: int
@@ -78,8 +78,8 @@ class Batch:
     weights: np.ndarray | None
     """[n] float32, 1 / p, of sampler="saint" in an epoch; else None"""
     blocks: list[Block]
-    """Of the layers in the order in which a model computes them. The sources of a block are the destinations of the
-    block before it, and the destinations of the last one are the seeds."""
+    """The blocks of the layers in the order in which a model computes them. The sources of a block are the destinations
+    of the block before it, and the destinations of the last one are the seeds."""
 
     @property
     def seeds(self) -> np.ndarray:
@@ -91,16 +91,15 @@ class Sampler:
     """Minibatches of a graph. A loop over it is an epoch: each seed is in one batch, in an order that differs between
     epochs. Batches have the same bits for any number of threads.
 
-    graph   [n, n], whatever Dataset takes as a graph: row v holds the vertices from which v gathers. Or a data set: a
-            Dataset, a path or a torch_geometric.data.Data. Its arrays are borrowed and must not change
+    graph   [n, n], whatever Dataset takes as a graph: row v holds the vertices from which v gathers. Or a Dataset, a
+            path or a torch_geometric.data.Data. Its arrays are borrowed and must not change
     seeds   different vertices, or bool [n]. Default: the training vertices of a data set with a split, else all
-            vertices. With an empty array batches come from sample() alone
+            vertices. With an empty array batches come only from sample()
 
     Options are those of the library, the same way as in Context: `batch_size`, `layers`, `fanout` (a list has the first
     layer first; -1: all neighbours), `sampler` ("neighbour", "cluster", "saint"), `drop_last`, `seed`, `threads`, and
     {"sample.replace": True, "sample.weights": "edge", "sample.ahead": 4, "cluster.parts": 40, "saint.walk": 3,
-    "saint.coverage": 50}. abi/graft_sample.h says what they do. A sampler has a context of its own unless it is given
-    one."""
+    "saint.coverage": 50}. abi/graft_sample.h describes them. A sampler has its own context unless it is given one."""
 
     def __init__(self, graph: Any, seeds: Any = None, options: dict[str, object] | None = None, *,
                  context: Context | None = None, **more: object) -> None:
@@ -156,10 +155,10 @@ class Sampler:
     def epoch(self, number: int | None = None, first: int = 0, workers: int = 0) -> Iterator[Batch]:
         """Begin an epoch, and iterate over its batches.
 
-        number   which one; None: the one after the last that began, from 0 on
-        first    the batch that comes first: others but 0 continue an epoch that was interrupted
-        workers  threads that make batches ahead while the program uses one; option "sample.ahead" batches exist at a
-                 time, so it must be 2 or more
+        number   of the epoch; None: the next after the last begun epoch, from 0 on
+        first    the first batch; other numbers than 0 continue an interrupted epoch
+        workers  threads that make batches ahead while the program uses one; "sample.ahead" batches exist at a time, so
+                 this option must be 2 or more
 
         Iterators of earlier epochs raise StateError from now on."""
         number = self._next_epoch if number is None else number
@@ -192,8 +191,8 @@ class Sampler:
             return self._read(out)
 
     def prefetch(self) -> bool:
-        """Make one more batch ahead, on the calling thread, beside any other call: for threads of the program that have
-        nothing else to do. Returns whether one was made: option "sample.ahead" batches exist at a time."""
+        """Make one more batch ahead, on the calling thread, beside any other call: for idle threads of the program.
+        Returns whether a batch was made: option "sample.ahead" batches exist at a time."""
         with self._calls:
             handle = self._live()
             self._n_prefetching += 1
@@ -211,7 +210,7 @@ class Sampler:
     # ---- batches ----
 
     def sample(self, seeds: Any, all: bool = False) -> Batch:
-        """Sample one batch for the given seeds. The epoch is not changed by it. With `all` the blocks have all
+        """Sample one batch for the given seeds. The epoch does not change. With `all` the blocks have all
         in-neighbours, and option "fanout" is ignored. The batch has no weights."""
         out = new("graft_sample_batch")
         with self.context._lock:
@@ -263,5 +262,5 @@ class Sampler:
 
 
 def _pointer(seeds: np.ndarray) -> tuple[Any, int]:
-    """Seeds as the library takes them; a view that keeps the array alive."""
+    """Seeds for the library; a view that keeps the array alive."""
     return ffi.from_buffer("int64_t[]", seeds) if len(seeds) else ffi.NULL, len(seeds)

@@ -65,14 +65,14 @@ def _field(x: Any, name: str, writes: bool = False) -> tuple[Any, Any]:
 
 
 class Mesh:
-    """The mesh of a simulation, or the part of it that this rank has.
+    """The mesh of a simulation, or its part on this rank.
 
     coordinates  [n, 1 to 3]
     cells        [m, k] nodes of cells of one type, with `cell_type`: "triangle" and so on; or
     edges        (sources, targets), directed edges
     ids          [n] global ids of the nodes; not needed in one process
-    kind         "ghosts": each node has one owner, of `owners` or the lowest rank that has it; "shared": a node that
-                 several ranks touch has a row on each of them
+    kind         "ghosts": each node has one owner, in `owners` or the lowest rank with the node; "shared": a node on
+                 several ranks has a row on each of them
     period       of periodic coordinates, else 0
     """
 
@@ -131,7 +131,7 @@ class Mesh:
         return kept
 
     def info(self, rank: int = -1) -> dict[str, Any]:
-        """Nodes, edges, halo and bytes of a rank, or of all."""
+        """Nodes, edges, halo and bytes of a rank, or of all ranks."""
         out = new("graft_mesh_info")
         self.context.call(self._meshes.info, self._handle, rank, out)
         return to_dict(out)
@@ -148,8 +148,8 @@ class Mesh:
 class Network:
     """Message passing with edge MLPs on a mesh (MeshGraphNets): ``Network(mesh, 2, 2, {"mgn.layers": 6})``.
 
-    n_in, n_out  columns of the state that is given, and of what is predicted: the "value" at the later time, or its
-                 "change" from the first columns of the input
+    n_in, n_out  columns of the input state, and of the prediction: the "value" at the later time, or its "change" from
+                 the first columns of the input
     constant     [n, any] more inputs, such as a one-hot type of node
     is_free      [n] False: a boundary node, which keeps its value and has no loss
     loss_weight  [n] of nodes in the loss
@@ -201,7 +201,8 @@ class Network:
         self.context.call(self._networks.end, self._handle, ffi.NULL)
 
     def __call__(self, state: Any, out: Any = None) -> np.ndarray:
-        """begin() and end(). If `out` does not fit, no inference is left begun, and other ranks have theirs."""
+        """begin() and end(). If `out` does not fit, the inference is completed first, so that other ranks complete
+        theirs."""
         self.begin(state)
         try:
             return self.end(out)
@@ -269,7 +270,7 @@ class Network:
                 for item in self.context.enumerate(self._networks.state_item, "graft_state_item", self._handle)}
 
     def set_state(self, items: dict[str, Any]) -> None:
-        """Overwrite items, as state() names them."""
+        """Overwrite items by their names in state()."""
         for name, value in items.items():
             write_item(self.context, self._networks.state_set, self._handle, name, value)
 
@@ -287,8 +288,8 @@ class Network:
         return to_dict(out)
 
     def times(self, layer: int = -2, backward: bool = False) -> dict[str, object]:
-        """Where the time of the last inference or training pair went, in seconds, with option "profile": "yes". `layer`
-        is one of the network, -1: encoders and decoder, -2: all."""
+        """The seconds of the phases of the last inference or training pair, with option "profile": "yes". `layer` is a
+        layer of the network, -1: encoders and decoder, -2: all."""
         out = new("graft_network_times")
         self.context.call(self._networks.times, self._handle, layer, int(backward), out)
         return to_dict(out)
@@ -303,8 +304,8 @@ class Network:
 
 
 class Stream:
-    """Training on line: pairs of states of a running simulation, under a limit of memory. Options are those with
-    "stream." in their name."""
+    """Training on line: pairs of states of a running simulation, under a limit of memory. Its options have "stream." in
+    their names."""
 
     def __init__(self, network: Network, options: dict[str, object] | None = None) -> None:
         self.network, self.context = network, network.context
@@ -317,7 +318,7 @@ class Stream:
         self._destroy = self.context.owner(self, self._streams.destroy, self._handle)
 
     def offer(self, state: Any, target: Any = None, *, time: float = 0.0, first: bool = False) -> None:
-        """Offer a state, which may change afterwards. first: no pair connects it with an earlier one."""
+        """Offer a state, which may change afterwards. first: no pair connects it with an earlier state."""
         field, _ = _field(state, "state")
         args = new("graft_sample_state", input=field, time=time, flags=_FIRST if first else 0)
         if target is not None:

@@ -53,8 +53,8 @@ class _Sum(torch.autograd.Function):
 
 
 class _Extreme(torch.autograd.Function):
-    """The maximum or minimum of each column over neighbours; the gradient goes to the one that gave it, of equal ones
-    to the first."""
+    """The maximum or minimum of each column over neighbours; the gradient goes to the neighbour with the extremum, of
+    equal neighbours to the first."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: Matrix, semiring: str) -> Tensor:
@@ -68,7 +68,7 @@ class _Extreme(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         winner, = ctx.saved_tensors
-        target = gradient.new_zeros(ctx.n + 1, gradient.shape[1])  # the last row is for those without a neighbour
+        target = gradient.new_zeros(ctx.n + 1, gradient.shape[1])  # the last row is for vertices without neighbours
         index = winner.long()
         target.scatter_add_(0, torch.where(index < 0, ctx.n, index), gradient)
         return target[:-1], None, None
@@ -114,7 +114,7 @@ def _one_over_degrees(matrix: Matrix, dtype: torch.dtype) -> Tensor:
 # ---- layers of PyTorch Geometric ----
 
 class _Prepared:
-    """What was made from tensors, kept as long as they live and their versions say that they are not changed."""
+    """A cache of objects made from tensors, kept as long as the tensors live and their versions do not change."""
 
     def __init__(self) -> None:
         self._kept: dict[Any, tuple[Any, ...]] = {}
@@ -156,7 +156,7 @@ def _make_matrix(edges: Tensor, weights: Tensor | None, shape: tuple[int, int], 
 
 
 class _Propagate:
-    """In the place of MessagePassing.propagate() of one layer, whose message is x_j or edge_weight * x_j."""
+    """Replaces MessagePassing.propagate() of one layer, whose message is x_j or edge_weight * x_j."""
 
     def __init__(self, conv: Any) -> None:
         self.conv = conv
@@ -172,7 +172,7 @@ class _Propagate:
         return aggregate(matrix, x, semiring, row_scale=scale)
 
     def _understand(self, edges: Any, size: Any, arguments: dict[str, Any]) -> Any:
-        """(features, weights, shape of the matrix), or None for what PyTorch Geometric does itself."""
+        """(features, weights, shape of the matrix), or None if PyTorch Geometric computes the call."""
         x, weights = arguments.get("x"), arguments.get("edge_weight")
         source, target = (x, x) if isinstance(x, Tensor) else x if isinstance(x, tuple) else (None, None)
         if not isinstance(edges, Tensor) or not isinstance(source, Tensor) or set(arguments) - {"x", "edge_weight"}:
@@ -200,9 +200,9 @@ class _Propagate:
 
 
 class _Forward:
-    """Replaces forward() of one GCNConv. The normalized edges are cached for each pair of input tensors. A call runs
-    on a stand-in object that has the cached edges and shares everything else with the layer. So several threads can
-    call the layer, and it is unchanged after a call that raised."""
+    """Replaces forward() of one GCNConv. The normalized edges are cached for each pair of input tensors. A call runs on
+    a stand-in object with the cached edges, which shares all other data with the layer. So several threads can call the
+    layer, and an exception leaves it unchanged."""
 
     def __init__(self, conv: Any) -> None:
         self.conv = conv
@@ -238,14 +238,14 @@ def _can_replace(module: Any, kinds: tuple[Any, ...]) -> bool:
 def replace(model: torch.nn.Module) -> list[str]:
     """Let the layers of a model of PyTorch Geometric aggregate with Graft, in place: SAGEConv, GCNConv, GINConv,
     GraphConv, SimpleConv and ClusterGCNConv with aggr sum, mean, max or min. Results and gradients are the same up to
-    rounding; of equal maxima the first one gets the gradient. Weights, state_dict() and calls stay as they are.
+    rounding; of equal maxima the first gets the gradient. Weights, state_dict() and calls stay as they are.
 
     Edges may be an `edge_index` or a CSR tensor. A graph is prepared at its first use, and kept as long as the tensor
     lives and is not changed; see forget() for changes that PyTorch does not count. Tensors of inference_mode() are
-    prepared at each use. What Graft cannot do goes the usual way: other layers and subclasses with messages of
-    their own, other devices and types, gradients for weights of edges, hooks, explanations.
+    prepared at each use. PyTorch Geometric still computes all other cases: other layers and subclasses with other
+    messages, other devices and types, gradients for weights of edges, hooks, explanations.
 
-    Returns the names of the layers that were replaced; restore() undoes it."""
+    Returns the names of the replaced layers; restore() undoes it."""
     kinds = tuple(_kinds().values())
     replaced = []
     for name, module in model.named_modules():
@@ -269,6 +269,6 @@ def restore(model: torch.nn.Module) -> None:
 
 def forget(tensor: Tensor) -> None:
     """Prepare the graph of this tensor, an edge_index or weights, anew at its next use. Needed after a change that
-    PyTorch does not count: through .data, through .numpy(), or by a program that shares the memory."""
+    PyTorch does not count: through .data or .numpy(), or by a program that shares the memory."""
     for kept in (_norms, _matrices):
         kept.forget(tensor)

@@ -50,7 +50,8 @@ def write_item(context: Context, function: Any, handle: Any, name: str, value: A
 
 
 def _refuse_unused_weights(context: Context) -> None:
-    """A Data of PyTorch Geometric has weights of edges to be used: a model that reads none would drop them silently."""
+    """Refuse the edge weights of a Data of PyTorch Geometric if the model does not read them, instead of dropping them
+    silently."""
     options = context.options()
     needed = {"sage": ("aggregator", ("mean", "sum")), "gat": ("edge_features", ("values",))}
     model = options["model"]["value"]
@@ -69,11 +70,11 @@ def _read_callbacks(callbacks: Any) -> list[Callback]:
 
 
 class Trainer:
-    """A model in training. Options are those of the library (see Context.options()), the same way as in Context; the
-    data set is a Dataset, a path or a torch_geometric.data.Data.
+    """A model in training. Options of the library (see Context.options()) are passed as in Context; the data set
+    is a Dataset, a path or a torch_geometric.data.Data.
 
-    A trainer has a context of its own unless it is given one, because options that it has read cannot change while it
-    lives. With `ranks` (see Ranks) all ranks make the same calls in the same order, each with its slice of the data."""
+    A trainer has its own context unless it is given one, because options that it has read cannot change while it lives.
+    With `ranks` (see Ranks) all ranks make the same calls in the same order, each with its slice of the data."""
 
     def __init__(self, dataset: Any, options: dict[str, object] | None = None, *, context: Context | None = None,
                  ranks: Ranks | None = None, **more: object) -> None:
@@ -100,7 +101,7 @@ class Trainer:
     # ---- training ----
 
     def epoch(self) -> dict[str, Any]:
-        """Train for one epoch, and return what it reports, which also is the last line of `history`."""
+        """Train for one epoch, and return its report, which is also the last line of `history`."""
         out = new("graft_epoch")
         self.context.call(self._train.epoch, self._handle, out)
         record = to_dict(out)
@@ -113,10 +114,10 @@ class Trainer:
         self._stops = True
 
     def fit(self, callbacks: Iterable[Callback] = (), progress: bool | None = None) -> Trainer:
-        """Train until all epochs of option "epochs" are done, option "patience" says so, or stop() was called.
+        """Train until option "epochs" or "patience" ends the training, or stop() was called.
 
         callbacks  called with (trainer, record) after each epoch
-        progress   a bar of tqdm; None: if tqdm is there and standard error is a terminal
+        progress   a bar of tqdm; None: if tqdm is installed and standard error is a terminal
         """
         callbacks = _read_callbacks(callbacks)
         self._stops = False
@@ -135,7 +136,7 @@ class Trainer:
         return self
 
     def evaluate(self, best: bool = True) -> dict[str, Any]:
-        """Losses and accuracies on the three parts of the split, with the best weights or the last ones."""
+        """Losses and accuracies on the three parts of the split, with the best or the last weights."""
         out = new("graft_metrics")
         self.context.call(self._train.evaluate, self._handle, int(best), out)
         return to_dict(out)
@@ -154,7 +155,7 @@ class Trainer:
         return labels
 
     def update(self, dataset: Dataset, *what: str) -> None:
-        """Take other arrays of the same shapes: `what` names some of "features", "labels", "targets", "split",
+        """Use new arrays of the same shapes: `what` names some of "features", "labels", "targets", "split",
         "edge_values" and "edge_features". Also after arrays of the same data set were changed in place."""
         flags = 0
         for name in what:
@@ -167,8 +168,8 @@ class Trainer:
     # ---- the state, and reports ----
 
     def model(self, what: str = "best") -> Model:
-        """The model without the trainer: the weights of the "best" epoch or of the "last" one, or the whole "state",
-        from which a new trainer goes on with the same bits."""
+        """The model without the trainer: the weights of the "best" or the "last" epoch, or the whole "state", from
+        which a new trainer continues with the same bits."""
         from .model import Model
         return Model._of_trainer(self, what)
 
@@ -178,7 +179,7 @@ class Trainer:
                 for item in self.context.enumerate(self._train.state_item, "graft_state_item", self._handle)}
 
     def set_state(self, items: dict[str, Any]) -> None:
-        """Overwrite weights, moments or counters, as state() names them."""
+        """Overwrite weights, moments or counters by their names in state()."""
         for name, value in items.items():
             write_item(self.context, self._train.state_set, self._handle, name, value)
 
@@ -198,14 +199,14 @@ class Trainer:
         return [to_dict(item) for item in self.context.enumerate(self._train.span, "graft_span", self._handle)]
 
     def traffic(self, rank: int = -1) -> dict[str, Any]:
-        """Messages that a rank receives, or all ranks do."""
+        """Messages that a rank receives, or all ranks."""
         out = new("graft_traffic")
         self.context.call(self._train.traffic, self._handle, rank, out)
         return to_dict(out)
 
     def traffic_items(self, rank: int = -1) -> list[dict[str, Any]]:
-        """What a rank, or all ranks, exchanged in the last step: a dict for each layer and direction. `rows_of_bits_8`
-        and others count the sent rows by the bits of an element."""
+        """The exchanges of a rank, or of all ranks, in the last step: a dict for each layer and direction.
+        `rows_of_bits_8` and others count the sent rows by the bits of an element."""
         found = []
         for item in self.context.enumerate(self._train.traffic_item, "graft_traffic_item", self._handle, rank):
             bits = {f"rows_of_bits_{1 << i}": rows for i, rows in enumerate(item.rows_by_bits)}
@@ -213,7 +214,7 @@ class Trainer:
         return found
 
     def traffic_pairs(self) -> list[dict[str, Any]]:
-        """What this rank sent to each other one in the last step: a dict for each peer, layer and direction."""
+        """The messages of this rank to each other rank in the last step: a dict for each peer, layer and direction."""
         peers = [0]  # without ranks the library refuses it
         if self.ranks is not None:
             peers = [peer for peer in range(self.ranks.n_ranks) if peer != self.ranks.rank]
@@ -221,8 +222,8 @@ class Trainer:
                 self.context.enumerate(self._train.traffic_pair, "graft_traffic_pair", self._handle, peer)]
 
     def caches(self, rank: int = -1) -> list[dict[str, Any]]:
-        """Caches of rows, of a rank or of all: a dict for each layer. They are those of minibatches over ranks (options
-        hec.* and aep.*), and of option history="full"."""
+        """Caches of rows, of a rank or of all ranks: a dict for each layer. Minibatches over ranks have caches (options
+        hec.* and aep.*), and so has option history="full"."""
         return [to_dict(item) for item in
                 self.context.enumerate(self._train.cache_item, "graft_cache_item", self._handle, rank)]
 
@@ -267,8 +268,8 @@ def train(dataset: Any, options: dict[str, object] | None = None, *, callbacks: 
           ranks: Ranks | None = None, **more: object) -> Trainer:
     """Make a Trainer and train to the end: ``graft.train(data, model="sage", epochs=60, callbacks=[print])``.
 
-    `dataset`, `options`, `context`, `ranks` and other keywords are those of Trainer; `callbacks` and `progress` those
-    of Trainer.fit(). `resume` is a Model with a whole state, or with weights, to go on from.
+    `dataset`, `options`, `context`, `ranks` and other keywords are arguments of Trainer; `callbacks` and `progress` are
+    arguments of Trainer.fit(). The training continues from `resume`, a Model with a whole state or with weights.
 
     Returns the trainer: its history, evaluate(), predict() and model()."""
     trainer = Trainer(dataset, options, context=context, ranks=ranks, **more)
