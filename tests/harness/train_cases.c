@@ -334,8 +334,7 @@ void train_test_all(const char *const *models, int n_models, const struct setup 
 
     for (int m = 0; m < n_models; m++)
         for (int s = 0; s < n; s++)
-            for (int r = 0; r < 5; r++, number++)
-                if ((m + r + s) % 2 == 0) train_test_case(number, models[m], ranks[r], &setup[s]);
+            for (int r = (m + s) % 2; r < 5; r += 2) train_test_case(number++, models[m], ranks[r], &setup[s]);
 }
 
 void train_test_sums(const int32_t *ranks)
