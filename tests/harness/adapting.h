@@ -1,5 +1,5 @@
-/* Plans and halos with adaptive widths, for tests: some passes, an assignment of widths, passes again, and a record
- * of what each rank has then.
+/* Plans and halos with adaptive widths, for tests: some passes, an assignment of widths, passes again, and a record of
+ * the results of each rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef ADAPTING_H
 #define ADAPTING_H
@@ -15,14 +15,14 @@ struct seen {
     int64_t                 start[2][RANKS_MOST + 1];
     uint8_t                *bits[2];
     float                  *weight[2], *rows[2];
-    double                 *probed; /* [received rows] their weights, from unit vectors */
+    double                 *probed; /* [received rows] weights of the rows, from unit vectors */
     int64_t                *vertex; /* [sent rows] of a halo, forward */
     struct gr_row_bits_flow flow[RANKS_MOST];
     double                  expected_error;
     graft_plan_info         info;      /* of the plan */
-    double                 *traced[2]; /* [sent rows] sums of ranges and squares, as the library has them */
+    double                 *traced[2]; /* [sent rows] sums of ranges and squares, from the library */
     double *summed[2];  /* [sent rows] the same, computed from the rows of passes since the last decision */
-    double *decided[2]; /* [sent rows] what the sums were at the last decision */
+    double *decided[2]; /* [sent rows] the sums at the last decision */
 };
 
 /* Passes, an assignment of widths, and passes again. */
@@ -33,12 +33,12 @@ struct adapting_job {
     int               passes;      /* before each time; 0: one */
     int               traces;      /* rows change from epoch to epoch, and are summed */
     int               flat_epochs; /* the first epochs, in which all elements are 1 */
-    int               halo;        /* rows of a halo and not a plan */
+    int               halo;        /* rows of a halo instead of a plan */
     int               probes;
     int32_t           starved_rank;
     int               starves;    /* 1 + the allocation that fails while widths are assigned; 0: none */
-    int               has_failed; /* it did */
-    const char       *odd[2];     /* an option, and the value of it that the last rank alone has */
+    int               has_failed; /* the allocation has failed */
+    const char       *odd[2];     /* an option, and a value that only the last rank has */
     struct gr_network network;    /* used if its gamma is not 0; theta times 1 + sender + 2 receivers */
     struct seen       seen[RANKS_MOST][LANES];
     int64_t           sent;  /* bytes of messages in the last epoch, without frames */
@@ -50,8 +50,8 @@ struct adapting_job {
 const char *adapting_run(struct adapting_job *job, int32_t n_ranks, int32_t *rc);
 void        adapting_fini(struct adapting_job *job);
 
-/** What must hold after every run: both sides have the same widths and weights, all ranks report the same bytes, and
- *  the transport was given so many. Returns NULL, or what is wrong. \param[out] bytes  Of an epoch. */
+/** What must hold after every run: both sides have equal widths and weights, all ranks report equal bytes, and
+ *  the transport received these bytes. Returns NULL, or what is wrong. \param[out] bytes  Of an epoch. */
 const char *adapting_check(const struct adapting_job *job, int32_t n_ranks, int64_t *bytes);
 
 /** The largest relative quantization error of a lane, weighted, in its last pass. */

@@ -1,5 +1,5 @@
-/* A check in a process of its own, so that a crash or a hang is one failed check and not the end of the test. The
- * caller must not have started OpenMP threads: they would be missing in the child.
+/* A check in a separate process, so that a crash or a hang is one failed check and not the end of the test. The caller
+ * must not have started OpenMP threads: they would be missing in the child.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CHILD_H
 #define CHILD_H

@@ -1,4 +1,4 @@
-/* How much a test does. Under a sanitizer everything is many times slower, and few cases find what many would.
+/* The effort of a test. Under a sanitizer tests are many times slower, and few cases find as much as many.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef EFFORT_H
 #define EFFORT_H
@@ -12,14 +12,14 @@ static inline int effort_fewer(void)
     return text != NULL ? atoi(text) : 1;
 }
 
-/** The step through numbers whose bits are settings: all of them, or with GRAFT_TEST_FEWER every fifth, which still
- *  has both values of each bit, and all of a setting with three. */
+/** The step through numbers whose bits are settings: all numbers, or with GRAFT_TEST_FEWER every fifth, which still has
+ *  both values of each bit, and all three values of a setting with three. */
 static inline int case_step(void)
 {
     return effort_fewer() > 1 ? 5 : 1;
 }
 
-/** How often a random case is repeated: `usual` times, or with variable GRAFT_TEST_FEWER=N an Nth of that, but once. */
+/** The repetitions of a random case: `usual`, or with variable GRAFT_TEST_FEWER=N an Nth of them, at least one. */
 static inline int repeats(int usual)
 {
     const int fewer = effort_fewer();

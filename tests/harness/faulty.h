@@ -1,4 +1,4 @@
-/* A transport that wraps another one, and makes one fault of a network or a process at its n-th send or receive.
+/* A transport that wraps another, and makes one fault of a network or a process at its n-th send or receive.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FAULTY_H
 #define FAULTY_H
@@ -16,7 +16,7 @@ enum fault {
     FAULT_ZEROED,    /* all bytes are 0 */
     FAULT_RANDOM,    /* all bytes are random */
     FAULT_DOUBLED,   /* the message is sent twice */
-    FAULT_REORDERED, /* it is sent after the next one to the same rank, or after a while */
+    FAULT_REORDERED, /* it is sent after the next message to the same rank, or after a while */
     FAULT_DROP,      /* the message never arrives */
     FAULT_STOP,      /* the rank sleeps for longer than the deadline of the others, and goes on */
     FAULT_DIE,       /* from now on the rank neither sends nor receives */
@@ -25,7 +25,7 @@ enum fault {
 
 extern const char *const fault_name[FAULTS];
 
-/** A message that is sent besides those of the rank, or after its time. */
+/** A message that is sent in addition to the messages of the rank, or late. */
 struct faulty_late {
     void          *data;
     uint64_t       bytes;
@@ -38,19 +38,20 @@ struct faulty_late {
 struct faulty {
     graft_transport    inner;
     enum fault         kind;
-    int64_t            at;      /* which send or receive, counted from 0 */
+    int64_t            at;      /* the number of the send or receive, from 0 */
     double             seconds; /* of a delay or a sleep */
     int64_t            calls;   /* sends and receives so far */
     int32_t            is_hit;  /* 1: the fault has been in effect, and changed something */
     int32_t            is_dead;
     int32_t            keeps; /* 1: it reports that the memory of a cancelled message may still be written to */
     struct faulty_late late;
-    int64_t hold;    /* a received message completes only when it was tested so many times; control messages at once */
+    int64_t hold;    /* a received message completes only after this number of tests; control messages complete at
+                      * once */
     int64_t tests;   /* of messages, so far, and: */
     int64_t listens; /* of control messages */
 };
 
-/** The wrapping transport. *faulty stays where it is until close(). */
+/** The wrapping transport. *faulty must not move until close(). */
 graft_transport faulty_wrap(struct faulty *faulty);
 
 #endif

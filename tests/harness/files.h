@@ -1,4 +1,4 @@
-/* Files that tests look at.
+/* Files that tests inspect.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FILES_H
 #define FILES_H
@@ -20,7 +20,7 @@ static inline int64_t files_in(const char *folder)
     return count;
 }
 
-/** Remove a folder, and the files that tests or processes that were killed have left in it. */
+/** Remove a folder, and files left in it by tests or killed processes. */
 __attribute__((unused)) static void remove_folder(const char *folder)
 {
     DIR *list = opendir(folder);

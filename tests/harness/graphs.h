@@ -1,4 +1,4 @@
-/* Graphs to cut in parts, and plain counts of what a cut costs, which share no code with the plugin.
+/* Graphs to cut in parts, and plain counts of the costs of a cut, which share no code with the plugin.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PARTITION_GRAPHS_H
 #define PARTITION_GRAPHS_H

@@ -12,7 +12,7 @@ enum { HOSTS_MOST = 8, HOST_SETTINGS = 40 };
 
 struct hosts;
 
-/** One rank, as its thread sees it. */
+/** One rank, for its thread. */
 struct host {
     struct hosts       *all;
     int32_t             rank, n_ranks;
@@ -24,7 +24,7 @@ struct host {
     int32_t             rc;             /* of the body */
     double              seconds;        /* that the body took */
     _Atomic int64_t     live_bytes;     /* of its memory */
-    _Atomic int64_t     peak_bytes;     /* the most of these since the test set it to 0 */
+    _Atomic int64_t     peak_bytes;     /* the most live bytes since the test set it to 0 */
     _Atomic int64_t     fail_at;        /* the allocation that fails, counted down; negative: none */
     int32_t             ran_out;        /* 1: it has failed */
     char                warnings[2048]; /* lines of the log, each with its end */
@@ -35,11 +35,11 @@ struct hosts {
     int32_t (*body)(struct host *host);
     void       *arg;
     struct host at[HOSTS_MOST];
-    graft_error error; /* of what went wrong before the bodies, or after */
+    graft_error error; /* an error before or after the bodies */
 };
 
 /** Give every rank a context with these options, "key=value" up to NULL, and a transport; run the bodies, each on a
- *  thread; close all. Returns 0 if something but the bodies failed, or memory is left: see error. */
+ *  thread; close all. Returns 0 after a failure outside of the bodies, or if memory is left: see error. */
 int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings, int32_t (*body)(struct host *host),
               void *arg);
 
@@ -55,14 +55,13 @@ void host_set(const graft_api *api, const char *setting);
 /** Set all of "key=value key=value". */
 void host_set_all(const graft_api *api, const char *settings);
 
-/** Find two values of an option, the first ones that set() accepts, and leave the second one set. Returns 0 if there
- *  are none. */
+/** Find the first two values of an option that set() accepts, and leave the second set. Returns 0 if there are none. */
 int host_option_values(const graft_api *api, const graft_option *option, char values[2][32]);
 
 enum slices { SLICES_EVEN, SLICES_FIRST, SLICES_LAST, SLICES_ODD, SLICES };
 extern const char *const slices_name[SLICES];
 
-/** What a rank has of a data set; arrays are those of the whole one, but for the ends of rows. */
+/** The slice of a data set on a rank; it uses the arrays of the whole data set, except for the ends of rows. */
 struct host_slice {
     int64_t       first, end;
     graft_csr     rows, sparse;
@@ -76,7 +75,7 @@ void host_slice_init(struct host_slice *slice, const graft_dataset *whole, enum 
                      int32_t n_ranks);
 void host_slice_fini(struct host_slice *slice);
 
-/** A trainer of what a rank has of a data set. */
+/** A trainer for the slice of a rank. */
 struct host_trainer {
     struct host_slice slice;
     graft_graph      *graph;
@@ -87,7 +86,7 @@ struct host_trainer {
 int32_t host_trainer_create(struct host *host, const graft_dataset *whole, enum slices way, struct host_trainer *t);
 void    host_trainer_destroy(const struct host *host, struct host_trainer *t);
 
-/** Let a trainer have the state of another one. */
+/** Copy the state of a trainer to another trainer. */
 int32_t host_copy_state(struct host *host, graft_trainer *from, graft_trainer *to);
 
 /** Whether the states of two trainers have the same bits. */

@@ -1,4 +1,4 @@
-/* A short stream of pseudo-random numbers, for tests that need no more than that.
+/* A short stream of pseudo-random numbers, for tests that need no better generator.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef LCG_H
 #define LCG_H

@@ -1,5 +1,5 @@
 /* Meshes for tests: grids of lines, triangles, quads, tetrahedra, hexahedra and mixed cells, with ids in no order, and
- * the edges between their nodes from tables and a sort that share nothing with the library.
+ * the edges between their nodes from tables and a sort that share no code with the library.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MESHES_H
 #define MESHES_H
@@ -18,7 +18,7 @@ struct mesh_cell {
     double  x[MESH_CORNERS][3]; /* of its corners: in a periodic mesh a node has several images */
 };
 
-/** A directed edge; its weight counts it once, however many cells have it. */
+/** A directed edge; its weight counts it once, even if several cells have it. */
 struct mesh_edge {
     int32_t target, source;
 };
@@ -35,13 +35,13 @@ struct test_mesh {
     struct mesh_edge *edge; /* [n_edges] by target, and then by the id of the source */
 };
 
-/** `side`: cells in each direction. `periodic`: its first direction is, so `side` is at least 3. `top`: ids are below
+/** `side`: cells in each direction. `periodic`: in the first direction; then `side` is at least 3. `top`: ids are below
  *  it. */
 void test_mesh_init(struct test_mesh *mesh, struct sample *sample, enum mesh_shape shape, int side, int periodic,
                     int64_t top);
 void test_mesh_fini(struct test_mesh *mesh);
 
-/** The edges of one cell, both directions: returns how many. */
+/** The edges of one cell, both directions: returns their number. */
 int test_mesh_cell_edges(const struct mesh_cell *cell, struct mesh_edge *edges);
 
 /** Component c of the vector from target to source, to the nearest image. */

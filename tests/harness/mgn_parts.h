@@ -1,4 +1,4 @@
-/* What ranks have of one mesh, made by hand: ghosts or shared nodes, in two partitions. For networks of model mgn.
+/* The parts of one mesh on ranks, made by hand: ghosts or shared nodes, in two partitions. For networks of model mgn.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MGN_PARTS_H
 #define MGN_PARTS_H
@@ -8,7 +8,7 @@
 
 enum { NODES = 61, MOST = 12 };
 
-/* What all ranks see. */
+/* The data of all ranks. */
 struct world {
     struct mgn_scene scene; /* the whole mesh, on one rank */
     graft_mesh_kind  kind;
@@ -20,15 +20,15 @@ struct world {
     double          *output, *gradient, loss; /* of one rank */
     double           found[RANKS_MOST][NODES * 4], *gradients[RANKS_MOST], losses[RANKS_MOST];
     int64_t          bytes_sent[RANKS_MOST];
-    int              loops_multiply[RANKS_MOST]; /* plain loops did the products */
+    int              loops_multiply[RANKS_MOST]; /* plain loops computed the products */
 };
 
-/* What a rank has of the mesh. */
+/* The part of a rank. */
 struct rank_part {
     struct world  *world;
     graft_mesh     mesh;
     int32_t        global[NODES];            /* of its nodes */
-    int32_t        local[RANKS_MOST][NODES]; /* numbers of nodes on each rank; -1: not there */
+    int32_t        local[RANKS_MOST][NODES]; /* numbers of nodes on each rank; -1: not on the rank */
     int32_t        edge[NODES * (9 + MOST)]; /* of the whole mesh, by edge of the rank */
     double         node_weight[NODES];
     void          *nodes, *edges;
@@ -40,7 +40,7 @@ static inline int32_t rank_of(const struct world *w, int32_t n_ranks, int64_t no
     return (int32_t)(w->in_blocks ? node * n_ranks / NODES : (node * 2654435761 >> 7) % n_ranks);
 }
 
-/* Shared: an edge is on the rank that owns its source, and some are also on the one of its target. */
+/* Shared: an edge is on the rank that owns its source, and some are also on the rank of the target. */
 static inline int edge_is_on(const struct world *w, int32_t n_ranks, int64_t k, int32_t rank)
 {
     const graft_mesh *whole = &w->scene.mesh;
@@ -78,7 +78,7 @@ static inline void number_nodes(struct rank_part *p, int32_t n_ranks, int32_t ra
     }
 }
 
-/* Ghosts: nodes of others that edges come from. Shared: copies of its nodes. */
+/* Ghosts: nodes of other ranks that are sources of edges. Shared: copies of its nodes. */
 static inline int needs_row(const struct rank_part *p, int32_t n_ranks, int32_t rank, int32_t q, int32_t node)
 {
     const graft_mesh *whole = &p->world->scene.mesh;
@@ -167,7 +167,7 @@ static inline void make_rank_edges(struct rank_part *p, int32_t n_ranks, int32_t
     free(place);
 }
 
-/* The rows of `whole` that a rank has, in the type of the network. */
+/* The rows of `whole` on a rank, in the type of the network. */
 static inline void *take_part_rows(const struct world *w, const double *whole, const int32_t *which, int64_t n,
                                    int64_t columns)
 {

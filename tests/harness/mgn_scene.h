@@ -14,7 +14,7 @@
 struct mgn_scene {
     struct oracle_mgn   what;
     graft_mesh          mesh;
-    double             *edge_weight; /* 1 / ranks that have the edge; NULL: 1 */
+    double             *edge_weight; /* 1 / number of ranks with the edge; NULL: 1 */
     struct gr_mgn_shape shape;
     double             *weights, *nodes, *edges;             /* values, */
     void               *own_weights, *own_nodes, *own_edges; /* and in the type of the network */
@@ -35,7 +35,7 @@ static inline double *mgn_scene_numbers(int64_t n, double scale, uint32_t *state
     return made;
 }
 
-/* In the type of the network. */
+/* Numbers in the type of the network. */
 static inline void *mgn_scene_convert(const double *x, int64_t n, graft_dtype dtype)
 {
     double *made = malloc((size_t)(n + 1) * sizeof *made);
@@ -52,7 +52,7 @@ static inline double mgn_scene_element(const void *x, int64_t i, graft_dtype dty
     return dtype == GRAFT_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-/* Edges to node i: none to some, to one node `most`; sources rise. */
+/* Edges to node i: some nodes have none, one node has `most`; sources ascend. */
 static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most, int has_ranks, uint32_t *state)
 {
     int32_t *place;
@@ -85,7 +85,7 @@ static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most
     free(place);
 }
 
-/** `what` has the model; its mesh is made. On failure rc is that of gr_mgn_create(). */
+/** `what` has the model; its mesh is made. On failure rc is the status of gr_mgn_create(). */
 static inline int32_t mgn_scene_init(struct mgn_scene *s, graft_context *context, const struct oracle_mgn *what,
                                      int64_t n, int64_t most, int has_ranks, graft_dtype dtype, graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* Networks on parts of a whole mesh, one for each rank, and smooth data on its nodes that depend on the node alone.
+/* Networks on parts of a whole mesh, one for each rank, and smooth data on its nodes that depend only on the node.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef NETWORKS_H
 #define NETWORKS_H
@@ -11,19 +11,19 @@ enum { NETWORK_IN = 3, NETWORK_OUT = 2, NETWORK_CONSTANT = 1 };
 
 struct network_rank;
 
-/** What all ranks share. */
+/** The data that all ranks share. */
 struct network_case {
     struct mesh_cut cut;
     graft_predicts  predicts;
     int             has_boundary; /* nodes at the lower end of the first direction are not free, and weights differ */
     graft_dtype     dtype;        /* of the arrays of the host */
-    int             by_columns;   /* they are component-major */
+    int             by_columns;   /* arrays are component-major */
 
     int32_t (*test)(struct host *host, struct network_rank *n); /* see network_test() */
     void *arg;
 };
 
-/** What one rank has. */
+/** The data of one rank. */
 struct network_rank {
     const struct network_case *what;
     struct mesh_part           part;
@@ -41,20 +41,20 @@ struct network_rank {
 double network_value(const struct test_mesh *mesh, int64_t v, int64_t j, double time);
 int    network_is_free(const struct network_case *what, int64_t v);
 
-/** An array of the host for so many columns; its rows are those of the part. Freed with free(field.data). */
+/** An array of the host for `columns` columns, with the rows of the part. Freed with free(field.data). */
 graft_field network_field(const struct network_rank *n, int64_t columns);
-/** The same with the values at a time; rows of ghosts have NaN, which is not read. */
+/** The same with the values at a time; rows of ghosts are NaN, and are not read. */
 graft_field network_state(const struct network_rank *n, int64_t columns, double time);
 double      network_field_at(const graft_field *field, int64_t row, int64_t column);
 void        network_field_put(const graft_field *field, int64_t row, int64_t column, double value);
-/** Whether the values of a row are those of the rank. */
+/** Whether the rank provides the values of a row. */
 int         network_has_row(const struct network_rank *n, int32_t rank, int64_t row);
 
 /** Make the mesh and the network of a rank. Returns the status; network_rank_fini() in any case. Collective. */
 int32_t network_rank_init(struct host *host, const struct network_case *what, struct network_rank *n);
 void    network_rank_fini(struct network_rank *n);
 
-/** Cut a mesh for so many ranks, and run a body on each with settings parted by blanks. Returns what is wrong, or
+/** Cut a mesh for the ranks, and run a body on each with settings separated by blanks. Returns an error in words, or
  *  NULL. */
 const char *network_run(struct network_case *what, const struct test_mesh *mesh, int32_t n_ranks, int how,
                         const char *settings, int32_t (*body)(struct host *host));
@@ -65,11 +65,11 @@ void network_test(struct network_case *what, const struct test_mesh *mesh, int32
 /** Train with the pair of two times. */
 int32_t network_train(struct host *host, struct network_rank *n, double from, double to, graft_network_step *step);
 
-/** An item of the state as doubles; returns how many, 0: there is none. */
+/** An item of the state as doubles; returns their number, 0: no such item. */
 int64_t  network_pull(const struct network_rank *n, const char *name, double *to);
-/** All items whose names begin so, one after the other; "": all weights. */
+/** All items whose names begin with this prefix, one after the other; "": all weights. */
 int64_t  network_pull_all(const struct network_rank *n, const char *prefix, double *to);
-/** A checksum of all items but gradients. */
+/** A checksum of all items except gradients. */
 uint64_t network_digest(const struct network_rank *n);
 
 /** A fault of this rank, in words. Returns ERR_FORMAT. */

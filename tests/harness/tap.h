@@ -1,4 +1,4 @@
-/* Test Anything Protocol, the little of it that the tests need. A failed check is a line "not ok"; the program goes on,
+/* The part of the Test Anything Protocol that the tests need. A failed check is a line "not ok"; the program goes on,
  * and exits with 0 so that the runner reads the lines (a crash is any other exit).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TAP_H
@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One of each for all files of a program. */
+/* One instance of each for all files of a program. */
 __attribute__((weak)) int tap_count, tap_failed;
 
-/** A comment line: what a person needs to understand the next lines. */
+/** A comment line, for readers of the next lines. */
 __attribute__((format(printf, 1, 2), unused)) static void diag(const char *format, ...)
 {
     va_list list;
@@ -24,7 +24,7 @@ __attribute__((format(printf, 1, 2), unused)) static void diag(const char *forma
     fflush(stdout);
 }
 
-/** One check. Returns the condition, so that what depends on it can be left out. */
+/** One check. Returns the condition, so that dependent checks can be left out. */
 __attribute__((format(printf, 2, 3), unused)) static int ok(int condition, const char *format, ...)
 {
     va_list list;
@@ -40,7 +40,7 @@ __attribute__((format(printf, 2, 3), unused)) static int ok(int condition, const
     return condition;
 }
 
-/** A check of what was found wrong, in words; NULL: nothing. */
+/** A check with its error in words; NULL: no error. */
 __attribute__((unused)) static int ok_fault(const char *name, const char *fault)
 {
     if (!ok(fault == NULL, "%s", name)) diag("%s", fault);

@@ -1,5 +1,5 @@
-/* Training over ranks beside training in one process: data sets, models and settings, and the comparison of losses,
- * weights, predictions and metrics. Shared by tests of the ways in which ranks share the work.
+/* Training over ranks compared with training in one process: data sets, models and settings, and the comparison of
+ * losses, weights, predictions and metrics. Shared by tests of the ways in which ranks divide the work.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEST_TRAIN_CASES_H
 #define TEST_TRAIN_CASES_H
@@ -13,13 +13,13 @@ enum { EPOCHS = 10, CLASSES = 4, FEATURES = 13, WEIGHTS_MOST = 8000 };
 struct outcome {
     double        loss[EPOCHS];
     graft_metrics metrics;
-    graft_traffic traffic; /* over ranks, of all of them */
+    graft_traffic traffic; /* over ranks, of all ranks */
     int64_t       n_weights;
     float         weights[WEIGHTS_MOST];
     char          explained[8192];
 };
 
-/* A data set, how it is trained, and the results. */
+/* A data set, its training, and the results. */
 struct job {
     struct sample_dataset set;
     float                *values; /* of the edges, or NULL */
@@ -29,9 +29,9 @@ struct job {
     int32_t              *labels[2];
 };
 
-/* What a data set is made of: sparse features; several classes at once; edges with values; few trained vertices, the
- * one that gathers from all not among them; rows that have a column twice; vertices with the same features; every
- * fourth vertex with no other edges than loops, if any. */
+/* Properties of data sets: sparse features; several classes for each vertex; edges with values; few training vertices,
+ * without the vertex that gathers from all; rows with a repeated column; vertices with equal features; every fourth
+ * vertex without edges other than loops. */
 enum { SPARSE = 1, SEVERAL = 2, WEIGHTED = 4, FEW = 8, REPEATS = 16, ALIKE = 32, LONE = 64 };
 
 struct shape {
@@ -39,7 +39,7 @@ struct shape {
     int     is;
 };
 
-/* One way to train: settings parted by blanks, and the data set for it. */
+/* One way to train: settings separated by blanks, and its data set. */
 struct setup {
     const char  *settings;
     struct shape shape;
@@ -47,13 +47,13 @@ struct setup {
 
 enum { TRAIN_SETUPS = 15, TRAIN_PREPARED = 15 };
 
-/** Ways to train; and those whose graph is changed first, or where few vertices are trained. */
+/** Ways to train; and ways with a changed graph, or with few training vertices. */
 extern const struct setup train_setups[TRAIN_SETUPS], train_prepared[TRAIN_PREPARED];
 
-/** Settings of all cases: how ranks share the work. */
+/** Settings of all cases: the division of work among ranks. */
 extern const char *train_shared;
 
-/* All settings of a case, of which the last ones count. */
+/* All settings of a case; later settings replace earlier settings. */
 struct settings {
     const char *at[HOST_SETTINGS];
     char        text[1024];
@@ -67,16 +67,16 @@ void        train_settings_init(struct settings *s, const char *model, const cha
 void        train_one_process(struct job *job, const char *const *settings);
 /** Train on a rank; for hosts_run(). */
 int32_t     train_job_body(struct host *host);
-/** All weights of a trainer, one behind the other, as o->weights. */
+/** All weights of a trainer, one after the other, as o->weights. */
 void        train_keep_weights(const graft_train *train, graft_trainer *trainer, struct outcome *o);
-/** Train in one process and over ranks. \return What is wrong with the latter; or NULL. */
+/** Train in one process and over ranks. \return An error of the training over ranks in words, or NULL. */
 const char *train_run_case(struct job *job, int32_t n_ranks, const struct settings *settings);
 /** The relative distance of two numbers, 0 if both are NaN. */
 double      train_off(double a, double b);
-/** The largest distance of the results of ranks from those of one process; NaN is none. */
+/** The largest distance of the results of ranks from the results of one process; NaN is not a distance. */
 double      train_worst_of(const struct job *job);
 
-/** One check: case `number`, which decides about partition, cover and slices. */
+/** One check: case `number`, which determines partition, cover and slices. */
 void train_test_case(int number, const char *model, int32_t n_ranks, const struct setup *setup);
 /** Checks of several models in each of n ways, on two or three of ranks[5]. */
 void train_test_all(const char *const *models, int n_models, const struct setup *setup, int n, const int32_t *ranks);

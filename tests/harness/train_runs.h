@@ -26,11 +26,11 @@ struct outcome {
 
 /* One trainer, from create() to destroy(). */
 struct run {
-    const char *settings;   /* parted by blanks, behind those of all runs */
+    const char *settings;   /* separated by blanks, after the settings of all runs */
     int         evaluates;  /* between epochs, and predicts */
-    int         sets_state; /* that it has half-way, anew */
-    int         from;       /* begins with the state of this run half-way; 0: of none */
-    int         gives_up;   /* destroyed after so many epochs, with messages in flight; 0: never */
+    int         sets_state; /* sets its own state half-way */
+    int         from;       /* begins with the state of this run half-way; 0: no run */
+    int         gives_up;   /* destroyed after this number of epochs, with messages in flight; 0: never */
     int         forgets;    /* 1 + the rank that leaves out caches of the state; 0: none */
 };
 
@@ -47,12 +47,12 @@ struct job {
 /** Options by which ranks share columns. */
 extern const char *train_runs_shared, *train_runs_columns;
 
-/** same_state(): without caches, which ranks have of their own; same_caches(): also these. */
+/** same_state(): without caches, which differ between ranks; same_caches(): with caches. */
 int  same_state(const struct state *a, const struct state *b);
 int  same_caches(const struct state *a, const struct state *b);
 void train_runs_add(struct job *job, struct run run);
 
-/** Run all of it. Returns what is wrong, or NULL. */
+/** Run all trainers. Returns an error in words, or NULL. */
 const char *train_runs_play(struct job *job, int32_t n_ranks, const char *partition, const char *cover);
 
 #endif

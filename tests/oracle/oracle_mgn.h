@@ -1,4 +1,4 @@
-/* Model mgn straight from its formulas (graft_network.h), edge by edge and in double.
+/* Model mgn by its formulas (graft_network.h), edge by edge and in double.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef ORACLE_MGN_H
 #define ORACLE_MGN_H
@@ -14,8 +14,8 @@ struct oracle_mgn {
     const double  *edge_weight; /* NULL: 1 */
 };
 
-/** How many weights there are, one MLP after the other, each linear layer as matrix [out x in] and bias, at the end of
- *  an MLP gain and shift of LayerNorm. */
+/** The number of weights, one MLP after the other, each linear layer as matrix [out x in] and bias, at the end of an
+ *  MLP gain and shift of LayerNorm. */
 int64_t oracle_mgn_weights(const struct oracle_mgn *mgn);
 
 /** output[n_nodes x n_out] from nodes[n_nodes x n_node_in] and edges[n_edges x n_edge_in]. */

@@ -1,5 +1,5 @@
-/* A masked product with everything a test needs to try it: random operands in arrays with canaries around them and in
- * the gaps of their strides, and the comparison with the oracle.
+/* A masked product for tests: random operands in arrays with canaries around them and in the gaps of their strides, and
+ * the comparison with the oracle.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PRODUCT_H
 #define PRODUCT_H
@@ -7,19 +7,19 @@
 #include "oracle.h"
 #include "sample.h"
 
-/** An array in the middle of canaries, and a copy of all of it as it was. */
+/** An array between canaries, and a copy of the original bytes. */
 struct block {
     uint64_t       bytes; /* of the array and both canaries */
     unsigned char *memory, *before;
     void          *data; /* the array */
 };
 
-/** An array of so many bytes, to be filled, and then kept as it is. */
+/** An array of `bytes` bytes, to be filled, and then kept unchanged. */
 void block_init(struct block *block, uint64_t array_bytes);
 void block_keep(struct block *block);
 void block_fini(struct block *block);
 
-/** Whether no byte has changed; or none but the elements of an [m x n] matrix in rows of `stride` elements. */
+/** Whether no byte has changed; or only the elements of an [m x n] matrix in rows of `stride` elements. */
 int block_is_untouched(const struct block *block);
 int block_gaps_are_untouched(const struct block *block, int64_t m, int64_t n, int64_t stride, uint64_t element);
 
@@ -32,16 +32,16 @@ struct product {
     struct block      b, c, winner, scale, present, values;
     graft_dense       b_view, c_view;
     graft_mask        mask;
-    graft_mxm_args    args;             /* complete but for `a`, the graft_matrix */
-    double           *expect_c, *bound; /* [m x n] what the oracle says */
+    graft_mxm_args    args;             /* complete except for `a`, the graft_matrix */
+    double           *expect_c, *bound; /* [m x n] from the oracle */
     int64_t          *expect_winner;
 };
 
-/** What numbers a product has: any, which are compared within rounding errors; such as give no rounding errors, which
- *  must come out equal; or those with infinities, and perhaps NaN, among them in B and C. */
+/** The numbers of a product: any numbers, compared within rounding errors; numbers without rounding errors, compared
+ *  for equality; or numbers with infinities, and perhaps NaN, in B and C. */
 enum product_numbers { PRODUCT_ROUGH, PRODUCT_EXACT, PRODUCT_INFINITE, PRODUCT_SPECIAL };
 
-/** What a random product is made of. */
+/** The parameters of a random product. */
 struct product_shape {
     int64_t              m, k, n;
     graft_dtype          index_type, dtype;
@@ -50,35 +50,36 @@ struct product_shape {
     enum product_numbers numbers;
 };
 
-/** How many masks product_set_mask() knows. */
+/** The number of masks of product_set_mask(). */
 enum { PRODUCT_MASKS = 25 };
 
 void product_init(struct product *product, struct sample *sample, const struct product_shape *shape);
 void product_fini(struct product *product);
 
-/** Make mask number 0 .. PRODUCT_MASKS-1 the mask of args: none, and then every kind with every combination of flags
- *  and of arrays left out. */
+/** Make mask number 0 .. PRODUCT_MASKS-1 the mask of args: no mask, then every kind with every combination of flags and
+ *  of missing arrays. */
 void product_set_mask(struct product *product, int number);
 
 /** Turn row scale and winner on or off. */
 void product_set_extras(struct product *product, int scale, int winner);
 
-/** Put C and winner back to what they were before the first run. */
+/** Restore C and winner as they were before the first run. */
 void product_restore(struct product *product);
 
-/** Ask the oracle; args must be complete, and C as it was. */
+/** Compute the expected result; args must be complete, and C restored. */
 void product_expect(struct product *product);
 
-/** NULL if C and winner are what the oracle said and no other byte of any array has changed; else a sentence, in static
- *  memory, that says what differs. */
+/** NULL if C and winner are as expected and no other byte of any array has changed; else a sentence, in static memory,
+ *  that describes the difference. */
 const char *product_differs(struct product *product);
 
-/** Run args on one thread and compare with the oracle; then, if `threads` is more than 1, on so many, for the same
- *  bits; and again with rows_done, which must see every row once and as it is in the end. NULL if all is right, else a
+/** Run args on one thread and compare with the oracle; then, if `threads` is more than 1, on `threads` threads, for the
+ *  same bits; and again with rows_done, which must see every row once, in its final state. NULL if all is right, else a
  *  sentence in static memory. */
 const char *product_try(struct product *product, const graft_mxm *mxm, graft_context *context, int threads);
 
-/** What many products came to: how many differed, how many the kernel asked for did itself, and the first fault. */
+/** The results of many products: numbers of differing products and of products by the requested kernel, and the first
+ *  fault. */
 struct tally {
     int  runs, faults, by_kernel, refused;
     char first[512];
@@ -88,10 +89,10 @@ struct tally {
 void product_tally(struct product *product, const graft_mxm *mxm, graft_context *context, const char *kernel,
                    int threads, struct tally *tally);
 
-/** Whether this kernel ran last, as explain tells it. */
+/** Whether this kernel ran last, according to explain(). */
 int product_ran_by(const graft_mxm *mxm, graft_context *context, const char *kernel);
 
-/** Whether not a byte of any array has changed. */
+/** Whether no byte of any array has changed. */
 int product_is_untouched(const struct product *product);
 
 #endif
