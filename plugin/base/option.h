@@ -6,7 +6,7 @@
 #include "graft_host.h"
 #include "graft_matrix.h"
 
-/* Choices. The words of an option stand in the order of its constants here (base/option_table.c). */
+/* Choices. The words of an option have the order of its constants here (base/option_table.c). */
 
 /** The kinds of models: X(constant, word). Each is a row gr_kind_WORD of model/kind.c. */
 #define GR_KIND_MAP(X) X(SAGE, sage) X(GCN, gcn) X(GAT, gat) X(GIN, gin) X(MLP, mlp) X(SGC, sgc) X(APPNP, appnp)
@@ -20,7 +20,7 @@ enum gr_kind { GR_KIND_MAP(GR_KIND_ENUM) GR_KINDS };
 #define GR_PARTITION_MAP(X) X(BLOCK, block, 0) X(HASH, hash, 0) X(STREAM, stream, 0) X(METIS, metis, 1)
 
 #define GR_PARTITION_ENUM(constant, word, whole) GR_PARTITION_##constant,
-/** AUTO: the method with the shortest predicted epoch. GIVEN: the owners that the host gives. */
+/** AUTO: the method with the shortest predicted epoch. GIVEN: owners given by the host. */
 enum gr_partition_method {
     GR_PARTITION_MAP(GR_PARTITION_ENUM) GR_PARTITION_METHODS,
     GR_PARTITION_AUTO = GR_PARTITION_METHODS,
@@ -62,12 +62,12 @@ struct gr_widths {
 
 /** How the rows of one direction are encoded. */
 struct gr_halo_codec {
-    int32_t bits;     /* of an element, 32 to 1; of an adaptive codec the most */
-    int32_t adaptive; /* each row has 2, 4 or 8 bits of its own */
+    int32_t bits;     /* of an element, 32 to 1; the most of an adaptive codec */
+    int32_t adaptive; /* 2, 4 or 8 bits, chosen for each row */
     int32_t code;     /* GRAFT_CODEC_..., or 0: chosen by the bits and the width of the rows */
 };
 
-/** What decides on adaptive widths. */
+/** The criterion of adaptive widths. */
 struct gr_halo_budget {
     enum gr_halo_budget_kind kind;
     int64_t                  bytes; /* at most, of all ranks in an epoch */
@@ -119,7 +119,7 @@ struct gr_resource_options {
     int64_t               workers_sparse, workers_stages;
 };
 
-/** Of the rows that sums over neighbours read (F32, BF16), and of all numbers of a network (F32, F64). */
+/** Type of the rows that sums over neighbours read (F32, BF16), and of all numbers of a network (F32, F64). */
 enum gr_model_type { GR_MODEL_F32, GR_MODEL_BF16, GR_MODEL_F64 };
 
 struct gr_kernel_options {
@@ -154,8 +154,8 @@ struct gr_halo_options {
 enum gr_sampler { GR_SAMPLER_NEIGHBOUR, GR_SAMPLER_CLUSTER, GR_SAMPLER_SAINT };
 enum gr_sample_weights { GR_SAMPLE_UNIFORM, GR_SAMPLE_BY_EDGE, GR_SAMPLE_BY_DEGREE };
 
-/** What happens to a row of the halo that is not in a cache: it is left out of sums; the same, and they are scaled to
- *  the rows that are there; or a row is taken that is too old, if there is one. */
+/** The treatment of a halo row missing from a cache: it is left out of sums; the same, and sums are rescaled; an older
+ *  row is used, if there is one; or its owner computes it. */
 enum gr_cache_miss { GR_MISS_DROP, GR_MISS_DROP_RESCALED, GR_MISS_LAST, GR_MISS_FETCH };
 enum gr_cache_codec { GR_CACHE_F32, GR_CACHE_BF16, GR_CACHE_Q8, GR_CACHE_Q4 };
 
@@ -175,7 +175,7 @@ struct gr_sampling_options {
 
 enum gr_stream_policy { GR_STREAM_RESERVOIR, GR_STREAM_FIFO };
 
-/** Networks on meshes, and the streams that train them. The words of `sum` and `edges` are those of mgn/mgn.h. */
+/** Networks on meshes, and the streams that train them. The constants of `sum` and `edges` are in mgn/mgn.h. */
 struct gr_mesh_options {
     int64_t width, layers, linear; /* linear layers of an MLP */
     int32_t is_elu, has_norm, sum, edges, scales_by_longest, adds_input;
@@ -212,14 +212,14 @@ struct gr_options {
     struct gr_mesh_options      mesh;
     struct gr_library_options   library;
 
-    char   **text;     /* [rows of the table] the value that was set, or NULL for the default */
-    uint8_t *reported; /* [rows of the table] the log said that this value has no effect */
+    char   **text;     /* [rows of the table] the set value, or NULL for the default */
+    uint8_t *reported; /* [rows of the table] the log has reported that this value has no effect */
     uint8_t *source;   /* [rows of the table] enum gr_option_source */
-    int64_t  changes;  /* how often one was set */
+    int64_t  changes;  /* the number of calls that set an option */
 };
 
 /** Take the defaults, and values from GRAFT_... variables of the environment.
- *  \return OK; ERR_OPTION: a variable holds a bad value; ERR_NOMEM. gr_options_fini() is due always. */
+ *  \return OK; ERR_OPTION: a variable holds a bad value; ERR_NOMEM. gr_options_fini() is always due. */
 int32_t gr_options_init(graft_context *context, graft_error *error);
 void    gr_options_fini(graft_context *context);
 
@@ -232,7 +232,7 @@ int gr_option_is_default(const graft_context *context, const char *key);
 /** Describe row `index` of the table. \return OK; ERR_NOT_FOUND past the last. */
 int32_t gr_option_describe(const graft_context *context, int32_t index, graft_option *option, graft_error *error);
 
-/** What the options of groups model, training and data are now: "key", "value", ..., "", each terminated.
+/** The present options of groups model, training and data: "key", "value", ..., "", each terminated.
  *  \return OK; ERR_NOMEM. */
 int32_t     gr_options_copy(const graft_context *context, char **copy, graft_error *error);
 /** The value of a key in such a copy, or NULL. */
@@ -244,7 +244,7 @@ int32_t gr_option_hidden(const struct gr_options *options, int32_t count, int64_
 /** The semiring of aggregator=max or min in a model that has the option; 0: the model sums. */
 graft_semiring gr_option_extremum(const struct gr_model_options *model);
 
-/** Of the texts that next(arg, i) returns until NULL, the one most like `text`; NULL if none is near. */
+/** Of the texts that next(arg, i) returns until NULL, the text nearest to `text`; NULL if none is near. */
 const char *gr_nearest(const char *text, const char *(*next)(const void *arg, int32_t index), const void *arg);
 
 #endif
