@@ -15,7 +15,7 @@
 static const char usage[] =
     "usage: graft-info [--library FILE] [--load] [--json] [KEY=VALUE ...]\n"
     "Shows a Graft library, its modules and its options.\n"
-    "  --library FILE  the library; without it that of the variable GRAFT_LIBRARY, then the one that was built\n"
+    "  --library FILE  the library; default: the file in variable GRAFT_LIBRARY, then the library that was built\n"
     "                  or installed with this program\n"
     "  --load          load every module, to see whether it works here\n"
     "  --json          print JSON\n"

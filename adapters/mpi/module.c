@@ -95,7 +95,7 @@ static int32_t check_communicator(const graft_communicator *c, graft_error *erro
                  "GRAFT_MPI_FORTRAN, or the communicator of another MPI",
                  c->bytes, expected);
     else
-        snprintf(text, sizeof text, "%s is %u, expected %zu: the communicator is that of another MPI",
+        snprintf(text, sizeof text, "%s is %u, expected %zu: the communicator belongs to another MPI",
                  c->kind == GRAFT_MPI_C ? "sizeof(MPI_Comm)" : "sizeof(MPI_Fint)", c->bytes, expected);
     return refuse(error, text);
 }

@@ -37,8 +37,8 @@ static const struct argp_option OPTIONS[] = {
     { "predict", KEY_PREDICT, "FILE.npy", 0,
       "Write the predicted class of every vertex, or float outputs (best weights)", 0 },
     { "model", KEY_MODEL, "FILE", 0,
-      "Do not train: write what this saved model predicts (--predict, --probabilities); DIR/checkpoint.safetensors is "
-      "one",
+      "Do not train: write predictions of this saved model (--predict, --probabilities); DIR/checkpoint.safetensors is "
+      "a saved model",
       0 },
     { "vertices", KEY_VERTICES, "FILE.npy", 0,
       "With --model: predict only the vertices of this list, int64 or int32 [m], in its order", 0 },

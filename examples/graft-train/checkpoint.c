@@ -151,7 +151,7 @@ int32_t checkpoint_read(const struct library *library, const graft_transport *tr
     TRY(library->models->load(library->api->context, transport, path, &model, error));
     TRY(library->models->info(model, &info, error));
     if (!info.has_state)
-        rc = problem(error, GRAFT_ERR_FORMAT, "'%s' has weights alone, not the state of a training", path);
+        rc = problem(error, GRAFT_ERR_FORMAT, "'%s' has only weights, not the state of a training", path);
     TRY(rc);
     describe_differences(library, model, facts->differences, sizeof facts->differences);
     facts->epoch = info.epoch;

@@ -59,7 +59,7 @@ static int32_t set_option(struct host *host, const char *text)
     snprintf(key, sizeof key, "%.*s", (int)(value - text), text);
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         if (strcmp(key, fixed[i]) == 0)
-            return host_fail(host, USAGE, "option %s cannot be set: the loss is that of this program", key);
+            return host_fail(host, USAGE, "option %s cannot be set: this program computes its own loss", key);
     if (strcmp(key, "seed") == 0) host->seed = strtoull(value + 1, NULL, 10);
     return host->api->set(host->api->context, key, value + 1, &host->error);
 }

@@ -81,8 +81,8 @@ static void explain_grids(const graft_graph *g, struct gr_text *text)
     if (g->shares_rows[0] != '\0') gr_text_add(text, "parallel: auto shares rows, because %s\n", g->shares_rows);
     if (g->n_choices == 0) return;
     gr_text_add(text,
-                "parallel: auto; groups of ranks share columns of sums; rows are those of one sum, of all columns, "
-                "that all ranks send\n%-10s %-9s %12s %15s %12s\n",
+                "parallel: auto; groups of ranks share columns of sums; rows are the rows of all columns that "
+                "all ranks send in one sum\n%-10s %-9s %12s %15s %12s\n",
                 "group of", "partition", "halo rows", "transposed rows", "epoch (s)");
     for (int32_t i = 0; i < g->n_choices; i++) {
         const struct gr_grid_choice *c = &g->choices[i];

@@ -73,7 +73,7 @@ int32_t gr_graph_send_values(const graft_graph *g, const graft_csr *rows, struct
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_graph_route_edges(g, row_ptr, &p.edges, error));
     if (gr_route_n_in(&p.edges) != gr_csr_entries(&g->part.local) + gr_csr_entries(&g->part.remote))
-        rc = gr_fail(error, GRAFT_ERR_ARG, "the rows have other entries than those that the graph was made from");
+        rc = gr_fail(error, GRAFT_ERR_ARG, "the entries of the rows differ from the entries of the graph");
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_graph_send_edges(g, row_ptr, &p.edges, rows != NULL ? rows->values : NULL, gr_dtype_bytes(g->value_type),
                                p.packed, p.received, error));

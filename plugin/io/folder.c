@@ -297,7 +297,7 @@ int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, 
     if (comm->n_ranks == 1) return GRAFT_OK;
     for (int i = 0; i < GR_PART_COUNT; i++) {
         snprintf(names[i], sizeof names[i], "the size of %s (none: 2^64 - 1)", parts[i].name);
-        snprintf(names[GR_PART_COUNT + i], sizeof names[0], "what is in %s (by CRC32C)", parts[i].name);
+        snprintf(names[GR_PART_COUNT + i], sizeof names[0], "the contents of %s (by CRC32C)", parts[i].name);
         name[i] = names[i];
         name[GR_PART_COUNT + 1 + i] = names[GR_PART_COUNT + i];
         value[i] = gr_folder_has(folder, i) ? (uint64_t)folder->part[i].file.size : UINT64_MAX;

@@ -194,7 +194,7 @@ static void add_result(const graft_network *n, int32_t k, double *mean, double *
 static int32_t agree_on_members(graft_network *const *networks, int32_t count, int32_t rc, graft_error *error)
 {
     static const char *const names[] = { "count", "networks[] in their order (CRC32C)",
-                                         "training steps and what state_set() has set, of networks[] (CRC32C)" };
+                                         "training steps, and items set by state_set(), of networks[] (CRC32C)" };
     uint32_t                 members = 0, states = 0;
 
     for (int32_t k = 0; rc == GRAFT_OK && k < count; k++) {

@@ -164,7 +164,7 @@ int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pa
 int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graft_error *error)
 {
     static const char *const names[] = { "the number of pairs", "training steps so far",
-                                         "what state_set() has set (its CRC32C)",
+                                         "the items set by state_set() (their CRC32C)",
                                          "an option that a step reads (mgn.lr, clip_norm, ...; their CRC32C)" };
     const uint32_t           groups = 1u << GR_GROUP_MESH | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_HALO;
     const uint64_t           values[] = { (uint64_t)count, (uint64_t)n->steps, n->digest,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Their name in refusals of the memory budget. */
-static const char BLOCKS_NAME[] = "graph (blocks of rows; with feature.graph=stream those of this rank alone)";
+static const char BLOCKS_NAME[] = "graph (blocks of rows; with feature.graph=stream only of this rank)";
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 

@@ -230,7 +230,7 @@ static int32_t take_items(struct gr_cached *c, graft_error *error)
 
                 if (place < 0 || place >= gr_rows_of_halo(c, q))
                     return gr_fail(error, GRAFT_ERR_FORMAT,
-                                   "rank %d sends vertex %d of those in the halo, which has %lld of it", q, place,
+                                   "rank %d sends number %d of its vertices in the halo, which has %lld", q, place,
                                    (long long)gr_rows_of_halo(c, q));
                 push->vertex[to + i] = (int32_t)(c->halo->start[q] + place);
             }

@@ -46,8 +46,8 @@ int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, gr
         folders += length + (folders[length] == ':');
     }
     return gr_fail(error, GRAFT_ERR_NOT_FOUND,
-                   "there is no program %s in the folder of the library, in %s from there, or in those of PATH; option "
-                   "partition.program can give its path",
+                   "there is no program %s in the folder of the library, in %s from there, or in the folders of PATH; "
+                   "option partition.program can give its path",
                    name, GR_PROGRAMS);
 }
 

@@ -150,7 +150,7 @@ static int32_t count_epoch(const struct gr_subgraph_source *source, const struct
     }
     if (failed == GRAFT_OK) return GRAFT_OK;
     if (failed == GRAFT_ERR_CANCELLED) return gr_check_cancel(source->context, error);
-    return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for a subgraph of those that option 'saint.coverage' counts");
+    return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for a subgraph that is drawn for option 'saint.coverage'");
 }
 
 static void counting_fini(const graft_context *context, struct counting *c)

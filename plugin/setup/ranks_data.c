@@ -173,7 +173,7 @@ int32_t gr_ranks_take(struct gr_setup *s, graft_error *error)
     if (s->over == NULL) return GRAFT_OK;
     GR_TRY(gr_strategy_any(s->run.strategy, &sparse, error));
     if (sparse != (s->data.sparse_features != NULL))
-        rc = gr_fail(error, GRAFT_ERR_ARG, "features are dense, and those of other ranks are sparse");
+        rc = gr_fail(error, GRAFT_ERR_ARG, "features are dense, but sparse on other ranks");
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     GR_TRY(sparse ? take_sparse(s, error) : take_dense(s, error));
     GR_TRY(take(s, GR_USE_GRAPH, &labels, 4, 4, "labels", error));

@@ -13,8 +13,8 @@ int32_t gr_ranks_edges_check(const struct gr_setup *s, const struct gr_new_edges
     if (gr_slice_digest(rows) == s->over->slice_digest) return GRAFT_OK;
     return gr_fail(
         error, GRAFT_ERR_ARG,
-        "graph: row_ptr or col_idx are not those of the slice that the graph over ranks was made from; values "
-        "may change, and entries may not");
+        "graph: row_ptr or col_idx differ from the slice at the creation of the graph over ranks; values may "
+        "change, but not entries");
 }
 
 /* Check the memory for value arrays that the trainer has shared with the graph over ranks so far. */

@@ -331,7 +331,7 @@ static void forget(struct gr_setup *s)
 /* All ranks replace the same arrays. */
 static int32_t compare(const struct gr_setup *s, uint32_t what, graft_error *error)
 {
-    static const char *const names[] = { "what update() replaces" };
+    static const char *const names[] = { "the arrays that update() replaces" };
     const uint64_t           values[] = { what };
 
     return s->over != NULL ? gr_comm_compare(s->over->comm, names, values, 1, error) : GRAFT_OK;

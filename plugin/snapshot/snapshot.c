@@ -341,7 +341,7 @@ static int32_t check_same_options(const graft_model *m, const graft_trainer *tra
         snprintf(key, sizeof key, "%s%s", MODEL_PREFIX, row->key);
         theirs = gr_tensors_value(&m->header, key);
         return gr_fail(error, GRAFT_ERR_FORMAT,
-                       "option '%s' of the model is %.40s%s, and that of the trainer is %.40s: the same weights would "
+                       "option '%s' of the model is %.40s%s, and the trainer has %.40s: the same weights would "
                        "compute something else",
                        row->key, theirs != NULL ? theirs : row->default_value,
                        theirs != NULL ? "" : " (its default; the file does not say)", ours);
@@ -364,7 +364,7 @@ static void warn_of_data(const graft_model *m, const graft_trainer *trainer)
     for (size_t i = 0; i < count; i++) {
         if (!options[i].theirs == !options[i].ours) continue;
         gr_log(trainer->setup.context, GRAFT_LOG_WARNING,
-               "option '%s' of the model is %s, and that of the trainer is %s: predictions will differ unless the data "
+               "option '%s' of the model is %s, and the trainer has %s: predictions will differ unless the data "
                "make up for it",
                options[i].key, options[i].theirs ? "yes" : "no", options[i].ours ? "yes" : "no");
     }

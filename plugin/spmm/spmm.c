@@ -33,11 +33,10 @@ static int32_t check_layer(const graft_plan *plan, const graft_aggregate_args *a
             "layer is %d; with halo.staleness=1, or halo.codec=adaptive, expected 0 to %d, by graft_plan_args.layers",
             a->layer, layers->n_layers - 1);
     if (layers->is_stale && !gr_semiring_is_sum(a->semiring))
-        return gr_fail(
-            error, GRAFT_ERR_UNSUPPORTED,
-            "halo.staleness is for sums, and semiring %d is a maximum or minimum: of rows of two epochs it would "
-            "be that of neither. Set halo.staleness=0, or flag GRAFT_AGGREGATE_STATELESS",
-            a->semiring);
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "halo.staleness is for sums, and semiring %d is a maximum or minimum, which must not mix "
+                       "rows of two epochs. Set halo.staleness=0, or flag GRAFT_AGGREGATE_STATELESS",
+                       a->semiring);
     return GRAFT_OK;
 }
 

@@ -207,7 +207,7 @@ done:
 
 static int32_t refuse_checkpoint(const struct checkpoint *c, const char *what, graft_error *error)
 {
-    return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': %s are not those of a stream with these options", c->from.file.name,
+    return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': %s do not belong to a stream with these options", c->from.file.name,
                    what);
 }
 

@@ -16,7 +16,7 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
     const struct gr_options *options = &s->context->options;
     const char              *what = NULL;
 
-    if (s->partition.columns > 1) what = "parallel=feature or grid: a batch is of vertices that its rank owns";
+    if (s->partition.columns > 1) what = "parallel=feature or grid: a batch has only vertices of its rank";
     else if (config->norm == GR_NORM_BATCH)
         what = "norm=batch: ranks have batches of their own, and statistics are of one batch";
     else if (config->kind->gathers && options->sampling.sampler != GR_SAMPLER_NEIGHBOUR)

@@ -302,12 +302,12 @@ static int32_t treat(graft_trainer *t, const struct finding *found, int64_t epoc
                        (long long)epoch, found->what);
     if (!restores)
         return gr_fail(error, GRAFT_ERR_NONFINITE,
-                       "epoch %lld: %s; the weights are those of epoch %lld. Try a smaller lr than %g, or "
+                       "epoch %lld: %s; the weights are from epoch %lld. Try a smaller lr than %g, or "
                        "on_nonfinite=restore, which goes back and halves it",
                        (long long)epoch, found->what, (long long)t->progress.epoch, rate);
     if (++*halvings > HALVINGS_MOST)
         return gr_fail(error, GRAFT_ERR_NONFINITE,
-                       "epoch %lld: %s, also after %d halvings of the learning rate, to %g; the weights are those of "
+                       "epoch %lld: %s, also after %d halvings of the learning rate, to %g; the weights are from "
                        "epoch %lld",
                        (long long)epoch, found->what, HALVINGS_MOST, rate, (long long)t->progress.epoch);
     t->progress.rate_factor /= 2;

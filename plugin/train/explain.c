@@ -48,7 +48,7 @@ static void explain_rows(const struct gr_setup *s, struct gr_text *text)
         gr_text_add(text, "rows      a step needs");
         for (int32_t l = 1; l <= s->model.config.n_layers; l++)
             gr_text_add(text, " %lld", (long long)s->reach_of_all[l]);
-        gr_text_add(text, " of those behind each layer\n");
+        gr_text_add(text, " of the rows after each layer\n");
     }
 }
 
@@ -76,7 +76,7 @@ static void explain_ranks(const struct gr_setup *s, struct gr_text *text)
     gr_graph_explain(s->over, s->partition.share, text->at, text->left);
     go_on(text);
     if (s->partition.plan != NULL && gr_setup_has_batches(s))
-        gr_text_add(text, "products are those of evaluations; batches read rows from caches\n");
+        gr_text_add(text, "products belong to evaluations; batches read rows from caches\n");
     if (s->partition.plan != NULL && (s->partition.columns == 1 || gr_partition_has_remote(&s->partition)))
         gr_plan_explain(s->partition.plan, text->at, text->left);
     go_on(text);
@@ -124,8 +124,7 @@ static void explain_workers(const struct gr_run *run, struct gr_text *text)
                 (long long)gr_workers_stages(run));
     if (w->bandwidth > 0) gr_text_add(text, " (the bandwidth is %.2f of the rows)", w->bandwidth);
     if (w->tasks_done > 0)
-        gr_text_add(text,
-                    "; %lld tasks; idle %.0f %% of their time (%.3f s), and %.0f %% of that of the others (%.3f s)",
+        gr_text_add(text, "; %lld tasks; idle %.0f %% of their time (%.3f s), and the other threads %.0f %% (%.3f s)",
                     (long long)w->tasks_done, idle_percent(w, GR_WORKER_SPARSE), w->idle[GR_WORKER_SPARSE],
                     idle_percent(w, GR_WORKER_DENSE), w->idle[GR_WORKER_DENSE]);
     if (w->is_auto && isfinite(w->piped))
@@ -170,7 +169,7 @@ static void explain_batches(const graft_trainer *t, struct gr_text *text)
                     (double)r->deal.most_seeds / (double)batches);
     if (r != NULL && r->all_edges > 0)
         gr_text_add(
-            text, "; those of the last epoch had %.0f edges on a rank in the mean, the largest rank %.2f times as many",
+            text, "; in the last epoch they had %.0f edges on a rank in the mean, the largest rank %.2f times as many",
             r->all_edges / t->setup.over->comm->n_ranks,
             (double)r->most_edges * t->setup.over->comm->n_ranks / r->all_edges);
     gr_text_add(text, "\n");
@@ -204,7 +203,7 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
                 s->run.dense_type == GRAFT_BF16 ? "; products of bfloat16" : "");
     explain_workers(&s->run, &text);
     if (s->model.config.recompute)
-        gr_text_add(&text, "recompute what is inside layers is made again in the backward pass\n");
+        gr_text_add(&text, "recompute values inside layers are recomputed in the backward pass\n");
     gr_budget_text(&s->budget, 0, budget, sizeof budget);
     gr_text_add(&text, "memory    %.1f MB beside the data set: %s\n", (double)gr_budget_total(&s->budget) * 1e-6,
                 budget);

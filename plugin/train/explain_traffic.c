@@ -212,7 +212,7 @@ static void explain_sent(const struct gr_setup *s, struct gr_text *text)
 {
     const struct columns c = columns_of(s);
 
-    gr_text_add(text, "what the last step sent, all ranks: %s by their bits\n%-10s",
+    gr_text_add(text, "sent in the last step, all ranks: %s by their bits\n%-10s",
                 s->partition.columns > 1 ? "records and boundary rows" : "rows", "layer");
     for (int b = GR_BITS - 1; b >= 0; b--)
         if (c.bits[b]) gr_text_add(text, " %10d", 1 << b);
@@ -240,8 +240,7 @@ static void explain_sent(const struct gr_setup *s, struct gr_text *text)
                     (long long)s->partition.n_synchronous, s->partition.drift);
     if (c.shares)
         gr_text_add(text,
-                    "share: of weight |x|^2 of its rows, what a layer is expected to lose with the bits that were "
-                    "decided on\n");
+                    "share: expected loss of a layer with the chosen bits, as a share of weight |x|^2 of its rows\n");
     explain_raw(s, text);
     if (c.lost)
         gr_text_add(text,

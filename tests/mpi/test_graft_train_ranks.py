@@ -267,7 +267,7 @@ def test_batches():
     edges = re.search(r"had (\d+) edges on a rank in the mean, the largest rank (\d\.\d\d) times", report["explain"])
     told = launch(data, *TRAINED, "batch_size=4", "fanout=4", "epochs=1", "parallel=auto", "--explain")
     ok(told.returncode == 0 and "auto shares rows, because a batch" in told.stdout and
-       "products are those of evaluations" in told.stdout and "in a step, by layer" not in told.stdout and
+       "products belong to evaluations" in told.stdout and "in a step, by layer" not in told.stdout and
        "cache     layer" in told.stdout and ": 0 rows of" not in told.stdout,
        "it says why parallel=auto shares rows, what products are for, and how large caches are",
        told.stdout, told.stderr)

@@ -30,28 +30,27 @@ struct pair {
 
 static const struct pair pairs[] = {
     { "model=gcn", "activation=elu", "activation=relu",
-      "option 'activation' of the model is elu, and that of the trainer is relu" ELSE },
+      "option 'activation' of the model is elu, and the trainer has relu" ELSE },
     { "model=gcn", "activation=elu", "activation=elu", NULL },
     { "layers=1", "activation=elu", "activation=relu", NULL },
     { "model=sage", "norm_order=before_dropout", "norm_order=after_dropout", NULL },
     { "model=sage", "residual=no", "residual=yes",
-      "option 'residual' of the model is no, and that of the trainer is yes" ELSE },
+      "option 'residual' of the model is no, and the trainer has yes" ELSE },
     { "model=sage layers=2", "residual=no", "residual=yes", NULL },
     { "model=sage", "aggregator=sum", "aggregator=mean",
-      "option 'aggregator' of the model is sum, and that of the trainer is mean" ELSE },
+      "option 'aggregator' of the model is sum, and the trainer has mean" ELSE },
     { "model=sage", "aggregator=min", "aggregator=max",
-      "option 'aggregator' of the model is min, and that of the trainer is max" ELSE },
+      "option 'aggregator' of the model is min, and the trainer has max" ELSE },
     { "model=sage", "aggregator=min", "aggregator=min", NULL },
     { "model=gin", "aggregator=sum", "aggregator=mean", NULL },
-    { "model=gin", "gin_eps=0.5", "gin_eps=0.25",
-      "option 'gin_eps' of the model is 0.5, and that of the trainer is 0.25" },
+    { "model=gin", "gin_eps=0.5", "gin_eps=0.25", "option 'gin_eps' of the model is 0.5, and the trainer has 0.25" },
     { "model=gcn", "gin_eps=0.5", "gin_eps=0.25", NULL },
     { "model=mlp", "jumping=max", "jumping=none",
-      "option 'jumping' of the model is max, and that of the trainer is none" ELSE },
+      "option 'jumping' of the model is max, and the trainer has none" ELSE },
     { "model=appnp", "teleport=0.5", "teleport=0.10", "option 'teleport' of the model is 0.5" },
     { "model=appnp", "teleport=0.1", "teleport=0.10", NULL },
     { "model=appnp", "propagation=2", "propagation=3", "option 'propagation' of the model is 2" },
-    { "layers=3", "model=gcn", "model=mlp", "option 'model' of the model is gcn, and that of the trainer is mlp" ELSE },
+    { "layers=3", "model=gcn", "model=mlp", "option 'model' of the model is gcn, and the trainer has mlp" ELSE },
     { "layers=3", "hidden=8", "hidden=8,8", NULL },
     { "model=gat heads=2", "dropout=0.1 input_dropout=0.1 attention_dropout=0.1",
       "dropout=0.2 input_dropout=0 attention_dropout=0.2", NULL },
@@ -60,13 +59,13 @@ static const struct pair pairs[] = {
 /* Other options of the data are a warning with these words. */
 static const struct pair warned[] = {
     { "model=sage", "self_loops=no", "self_loops=yes",
-      "option 'self_loops' of the model is no, and that of the trainer is yes" },
+      "option 'self_loops' of the model is no, and the trainer has yes" },
     { "model=gcn", "self_loops=auto", "self_loops=yes", NULL },
     { "model=gin", "symmetrize=yes", "symmetrize=no",
-      "option 'symmetrize' of the model is yes, and that of the trainer is no" },
+      "option 'symmetrize' of the model is yes, and the trainer has no" },
     { "model=mlp", "symmetrize=yes", "symmetrize=no", NULL },
     { "model=mlp", "normalize_features=yes", "normalize_features=no",
-      "option 'normalize_features' of the model is yes, and that of the trainer is no" },
+      "option 'normalize_features' of the model is yes, and the trainer has no" },
 };
 
 /* A context with these settings and a trainer in it. */
@@ -202,7 +201,7 @@ int main(void)
 {
     static const struct pair old[] = {
         { "layers=3", "activation=elu", "activation=elu",
-          "option 'activation' of the model is relu (its default; the file does not say), and that of the trainer is "
+          "option 'activation' of the model is relu (its default; the file does not say), and the trainer has "
           "elu" ELSE },
         { "layers=3", "activation=elu", "activation=relu", NULL },
     };

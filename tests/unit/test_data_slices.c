@@ -68,13 +68,14 @@ static void check_deceit(void)
     for (int i = 0; i < 2; i++) {
         crew_aim(folder.path);
         crew[i].path = other.path;
-        ALL_REFUSE("other edges in a file of the same size", 2, GRAFT_ERR_ARG, "what is in edges.npy", "on rank 1");
+        ALL_REFUSE("other edges in a file of the same size", 2, GRAFT_ERR_ARG, "the contents of edges.npy",
+                   "on rank 1");
     }
     write_npy(&folder, "labels.npy", "<i4", "(4, )", targets, sizeof targets);
     write_npy(&other, "labels.npy", "|u1", "(4,4)", targets, sizeof targets);
     crew_aim(folder.path);
     crew[1].path = other.path;
-    ALL_REFUSE("labels of another type", 2, GRAFT_ERR_ARG, "what is in ", "on rank 1");
+    ALL_REFUSE("labels of another type", 2, GRAFT_ERR_ARG, "the contents of ", "on rank 1");
     write_npy(&folder, "features.npy", "<f4", "(4, 3)", features, sizeof features);
     write_npy(&other, "features.npy", "<f4", "(3, 4)", features, sizeof features);
     files_check(remove(folder_path(&folder, "labels.npy")) == 0 && remove(folder_path(&other, "labels.npy")) == 0,
@@ -87,7 +88,8 @@ static void check_deceit(void)
     snprintf(mine, sizeof mine, "%s", folder_path(&folder, "a.mtx"));
     crew_aim(mine);
     crew[2].path = folder_path(&other, "a.mtx");
-    ALL_REFUSE("another Matrix Market file of the same size", 3, GRAFT_ERR_ARG, "what is in graph.mtx", "on rank 2");
+    ALL_REFUSE("another Matrix Market file of the same size", 3, GRAFT_ERR_ARG, "the contents of graph.mtx",
+               "on rank 2");
 }
 
 /** A copy with some changed bytes: any bytes of a small file; the first, the last or middle ones of a large file. */
@@ -105,7 +107,7 @@ static void check_copies(void)
     write_npy(&other, "labels.npy", "<i4", "(4,)", labels, sizeof labels);
     crew_aim(folder.path);
     crew[1].path = other.path;
-    ALL_REFUSE("a copy with another label", 2, GRAFT_ERR_ARG, "what is in labels.npy (by CRC32C)", "on rank 1");
+    ALL_REFUSE("a copy with another label", 2, GRAFT_ERR_ARG, "the contents of labels.npy (by CRC32C)", "on rank 1");
     write_sample(&other, 0);
     write_npy(&folder, "features.npy", "<f4", "(4, 100000)", features, sizeof features);
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
@@ -114,7 +116,7 @@ static void check_copies(void)
         features[places[i]] = 0;
         crew_aim(folder.path);
         crew[2].path = other.path;
-        ALL_REFUSE("another feature in a large file", 3, GRAFT_ERR_ARG, "what is in features.npy", "on rank 2");
+        ALL_REFUSE("another feature in a large file", 3, GRAFT_ERR_ARG, "the contents of features.npy", "on rank 2");
     }
 }
 

@@ -131,7 +131,7 @@ static int32_t refuse_due(struct host *host, struct network_rank *n)
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         NETWORK_CHECK(move_due(of_rank, wrong[k]));
         NETWORK_CHECK(streams_of(host)->load(stream, path, &host->error) == GRAFT_ERR_FORMAT);
-        NETWORK_CHECK(strstr(host->error.message, "its pairs are not those of a stream") != NULL);
+        NETWORK_CHECK(strstr(host->error.message, "its pairs do not belong to a stream") != NULL);
     }
     NETWORK_CHECK(move_due(of_rank, 7) && streams_of(host)->load(stream, path, &host->error) == GRAFT_OK);
     streams_of(host)->destroy(stream);

@@ -285,7 +285,7 @@ static const char *check_raw(const struct job *job, int32_t n_ranks)
     return "all rows fit the code";
 }
 
-#define SENT "what the last step sent, all ranks"
+#define SENT "sent in the last step, all ranks"
 
 /* Before the first step, explain() reports what the later ones send, except where widths are assigned later. */
 static const char *train_account_check_explained(const struct job *job, int32_t n_ranks)
