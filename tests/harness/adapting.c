@@ -52,7 +52,7 @@ static int32_t counted_send(void *self, int32_t to, int32_t tag, const void *dat
 
 /* -- one rank ----------------------------------------------------------------------------------------------------- */
 
-/* What a rank has of the arrays of the job, in the order of owners. */
+/* The arrays of the job on a rank, in the order of owners. */
 struct owned {
     struct adapting_job *job;
     graft_graph         *graph;
@@ -197,7 +197,7 @@ static void sum_rows(struct rank *r, struct owned *o, int lane)
     }
 }
 
-/* The sums of this decision; those of the next one begin at 0. */
+/* Keep the sums of this decision; sums for the next begin at 0. */
 static void keep_sums(struct rank *r, struct owned *o)
 {
     for (int lane = 0; lane < LANES; lane++) {
@@ -211,7 +211,7 @@ static void keep_sums(struct rank *r, struct owned *o)
     }
 }
 
-/* Every third row is eight times as large, in each epoch other ones. */
+/* Every third row is eight times as large; different rows in each epoch. */
 static void change_rows(struct owned *o, int64_t epoch)
 {
     for (int64_t i = 0; i < o->n * WIDTH; i++) {
@@ -312,7 +312,7 @@ done:
     return rc;
 }
 
-/* One allocation of a rank fails: all ranks return the error, and can go on and try again. */
+/* One allocation of a rank fails: all ranks return the error, and can continue and try again. */
 static int32_t starve(struct rank *r, struct owned *o)
 {
     int32_t rc;
@@ -329,7 +329,7 @@ done:
     return rc;
 }
 
-/* How far the last forward pass of layer 0 is from an exact one: squares of that, and of the latter. */
+/* The squared distance of the last forward pass of layer 0 from an exact pass, and the squared length of the latter. */
 static int32_t compare(struct rank *r, struct owned *o)
 {
     double  sums[2] = { 0 };
@@ -385,7 +385,7 @@ done:
     return rc;
 }
 
-/* Run it. Returns NULL, or what is wrong: the message of all ranks, if all have the same. */
+/* Run it. Returns NULL, or an error in words: the message of the ranks, if all have the same. */
 const char *adapting_run(struct adapting_job *job, int32_t n_ranks, int32_t *rc)
 {
     static struct ranks ranks;
@@ -453,7 +453,7 @@ static const char *check_sides(const struct adapting_job *job, int32_t n_ranks, 
     return NULL;
 }
 
-/* Of all lanes; NULL, or what is wrong. *bytes: of an epoch. */
+/* The checks of all lanes; NULL, or an error in words. *bytes: of an epoch. */
 const char *adapting_check(const struct adapting_job *job, int32_t n_ranks, int64_t *bytes)
 {
     const char *words = NULL;

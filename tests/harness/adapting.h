@@ -46,12 +46,13 @@ struct adapting_job {
     double            off;   /* relative distance of the last forward pass of layer 0 from the exact one */
 };
 
-/** Run it. Returns NULL, or what is wrong: the message of the ranks, if all have the same, and its status in *rc. */
+/** Run it. Returns NULL, or an error in words: the message of the ranks, if all have the same, and its status in
+ *  *rc. */
 const char *adapting_run(struct adapting_job *job, int32_t n_ranks, int32_t *rc);
 void        adapting_fini(struct adapting_job *job);
 
 /** What must hold after every run: both sides have equal widths and weights, all ranks report equal bytes, and
- *  the transport received these bytes. Returns NULL, or what is wrong. \param[out] bytes  Of an epoch. */
+ *  the transport received these bytes. Returns NULL, or an error in words. \param[out] bytes Of an epoch. */
 const char *adapting_check(const struct adapting_job *job, int32_t n_ranks, int64_t *bytes);
 
 /** The largest relative quantization error of a lane, weighted, in its last pass. */

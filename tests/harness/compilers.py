@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compilers that the headers must pass."""
+"""The compilers that must accept the headers."""
 import shutil
 import subprocess
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A rank is a thread, and the transport is called by it alone. All have the same function to send with. */
+/* A rank is a thread, and only this thread calls its transport. All ranks have the same function for sends. */
 static _Thread_local struct counts *counts;
 static _Thread_local int            tired;
 static _Thread_local int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **,

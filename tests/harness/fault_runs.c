@@ -32,8 +32,8 @@ static void blame(struct run *run, const char *words, int32_t rank)
              run->ranks.at[rank].error.message);
 }
 
-/* Whether a rank must notice the fault. Messages in another order, or twice, may be as good. Receives for notices of
- * cancellation may stay unused, and a rank that stops at the very end may be missed by no other. */
+/* Whether a rank must notice the fault. Messages in another order, or twice, may have no effect. Receives for notices
+ * of cancellation may stay unused, and no other rank may miss a rank that stops at the very end. */
 static int must_fail(const struct run *run)
 {
     enum { END = 8 };

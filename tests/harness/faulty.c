@@ -37,7 +37,7 @@ static void sleep_for(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* Whether this call has the fault. A fault that shows at once is made here. */
+/* Whether this call has the fault. Immediate faults are made here. */
 static int32_t begin(struct faulty *f, int is_send, int *now, graft_error *error)
 {
     *now = f->calls++ == f->at && (is_send || f->kind < FAULT_TRUNCATE || f->kind > FAULT_REORDERED);
@@ -50,7 +50,7 @@ static int32_t begin(struct faulty *f, int is_send, int *now, graft_error *error
 
 enum { MORE = 16, POLLS = 200 };
 
-/* The bytes that are sent instead of a message; *bytes receives how many. */
+/* The bytes that are sent instead of a message; *bytes receives their number. */
 static void *changed_copy(struct faulty *f, const void *data, uint64_t *bytes)
 {
     unsigned char *copy = calloc(*bytes + MORE, 1);

@@ -30,7 +30,7 @@ static void add_both(struct entries *entries, int64_t a, int64_t b)
     add(entries, b, a);
 }
 
-/* Small numbers are more likely than large ones, by far. */
+/* Small numbers are far more likely than large numbers. */
 static int64_t skewed(struct sample *sample, int64_t n)
 {
     return sample_below(sample, 1 + sample_below(sample, 1 + sample_below(sample, n)));
@@ -195,7 +195,7 @@ static int64_t total_of(const struct graph *graph, int share, const int32_t *own
     return total;
 }
 
-/* Rows of one ordered pair, by looking for each vertex whether some entry wants it. */
+/* Rows of one ordered pair: for each vertex, whether some entry needs it. */
 static const char *pair_fault(const struct graph *graph, const struct gr_partition_measure *measure,
                               const int32_t *owner, int32_t receiver, int32_t sender)
 {

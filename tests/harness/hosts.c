@@ -70,8 +70,8 @@ void host_set_all(const graft_api *api, const char *settings)
     for (char *setting; (setting = strtok_r(rest, " ", &rest)) != NULL;) host_set(api, setting);
 }
 
-/* Words that may be values of an option: those of its type, with a number for the letter of "bytes:N", and some that
- * are values of numbers, lists and texts. Returns how many there are. */
+/* Words that may be values of an option: words of its type, with a number for the letter of "bytes:N", and some values
+ * of numbers, lists and texts. Returns their number. */
 static int candidates(const graft_option *option, char (*words)[32])
 {
     static const char *const others[] = { "1", "2", "0", "0.25", "0.75", "simd", "reference" };

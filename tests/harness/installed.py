@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build, installed and moved to another folder, and programs of it without anything that leads to another Graft."""
+"""A build, installed and moved to another folder, and its programs in an environment without paths to another Graft."""
 import contextlib
 import json
 import os
@@ -14,7 +14,7 @@ TIMEOUT = 900
 
 
 def run(*command, cwd=None, **variables):
-    """With nothing in the environment that leads to another Graft."""
+    """The environment without paths to another Graft."""
     environment = {key: value for key, value in os.environ.items()
                    if not key.startswith("GRAFT_") and key not in ("LD_LIBRARY_PATH", "PYTHONPATH")}
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

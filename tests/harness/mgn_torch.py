@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model mgn in plain PyTorch, with the names of graft_network.h: what Graft is compared with. It follows the formulas
-that stand there, without the split of the first product; `split=True` adds that, for measurements of time.
+"""Model mgn in plain PyTorch, with the names of graft_network.h, for comparisons with Graft. It follows the formulas of
+graft_network.h, without the split of the first product; `split=True` adds that, for measurements of time.
 
     net = MGN(n_node_in, n_edge_in, n_out, width=128, layers=15, linear=3)
     y = net(nodes, edges, source, target)       # standardised values in, standardised values out
@@ -10,7 +10,7 @@ from torch import nn
 
 
 class MLP(nn.ModuleDict):
-    """`linear` linear layers with the activation between them, and LayerNorm behind the last."""
+    """`linear` linear layers with the activation between them, and LayerNorm after the last."""
 
     def __init__(self, n_in, width, n_out, linear, norm, activation):
         widths = [n_in] + [width] * (linear - 1) + [n_out]

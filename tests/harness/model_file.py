@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of models, written by the description in graft_model.h alone."""
+"""Files of models, written only by the description in graft_model.h."""
 import json
 import struct
 
@@ -30,7 +30,7 @@ def compact(value):
 
 
 def unseal(header):
-    """Remove the checksums, as a program does that writes other weights or texts."""
+    """Remove the checksums, like a program that writes other weights or texts."""
     for key in ("crc32c", "crc32c.header"):
         header.get("__metadata__", {}).pop(key, None)
     return header
@@ -41,7 +41,7 @@ def tensors_of(header):
 
 
 def seal_header(header):
-    """Add the checksum of the header, which has those of its tensors."""
+    """Add the checksum of the header, which has the checksums of its tensors."""
     metadata = header["__metadata__"]
     metadata.pop("crc32c.header", None)
     items = [f"{key}\0{value}\0".encode() for key, value in metadata.items()]

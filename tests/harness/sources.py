@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C and C++ files of the tree, and what is code in them."""
+"""The C and C++ files of the tree, and their code without comments."""
 import os
 import re
 

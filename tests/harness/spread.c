@@ -28,7 +28,7 @@ void spread_slice(enum slicing slicing, int64_t n, int32_t n_ranks, int32_t rank
     case SLICE_EVEN: *first = n * rank / n_ranks, *end = n * (rank + 1) / n_ranks; break;
     case SLICE_FIRST: *first = rank == 0 ? 0 : n, *end = n; break;
     case SLICE_LAST: *first = 0, *end = rank == n_ranks - 1 ? n : 0; break;
-    default: /* those of odd ranks; of one rank all */
+    default: /* edges of odd ranks; with one rank all */
         *first = odd > 0 ? n * (rank / 2) / odd : 0;
         *end = odd == 0 ? n : rank % 2 == 1 ? n * (rank / 2 + 1) / odd : *first;
         if (*first > n) *first = *end = n;
@@ -115,7 +115,7 @@ static int32_t spread_redistribute(struct rank *r, graft_graph *graph, int32_t d
     return gr_interface_graph.redistribute(graph, &args, &r->error);
 }
 
-/* When all ranks have begun, progress() alone brings in all messages, so that end() does not wait. */
+/* When all ranks have begun, progress() receives all messages, so that end() does not wait. */
 static int32_t spread_progress(struct rank *r, graft_graph *graph, graft_plan *plan)
 {
     const double begin = gr_seconds();
@@ -173,7 +173,7 @@ done:
     return rc;
 }
 
-/* The rows of x of the vertices that this rank owns must be theirs. */
+/* Check the rows of x of the vertices that this rank owns. */
 static void check_owned(struct rank *r, struct spread *s, const graft_graph *graph, const struct owned *o)
 {
     const int64_t *vertex = gr_interface_graph.owned(graph);
@@ -263,7 +263,7 @@ int32_t spread_body(struct rank *r)
     args.flags = s->forward_only ? 0 : GRAFT_PLAN_TRANSPOSED;
     args.width = s->reserved;
     args.dtype = s->dtype;
-    args.layers = 4; /* as passes have it */
+    args.layers = 4; /* as in passes */
     rc = spread_plan(r, s, graph, &args, &plan);
     if (rc == GRAFT_ERR_NOMEM && s->starved) make_again(r, s, graph, &args, &o);
     TRY(rc);

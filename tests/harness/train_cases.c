@@ -1,4 +1,4 @@
-/* Training over ranks beside training in one process.
+/* Training over ranks compared with training in one process.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/train_cases.h"
 #include "harness/tap.h"
@@ -12,7 +12,7 @@ static const double TOLERANCE = 1e-4;
 /* With model.type=bf16: sums of another order may be rounded to another bfloat16, 2^-8 apart. */
 static const double ROUNDED_TOLERANCE = 1e-3;
 
-/* All weights, one behind the other. */
+/* All weights, one after the other. */
 void train_keep_weights(const graft_train *train, graft_trainer *trainer, struct outcome *o)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -92,7 +92,7 @@ void train_one_process(struct job *job, const char *const *settings)
     api->close(api->context);
 }
 
-/* How far apart two arrays are, by their lengths as vectors. */
+/* The distance of two arrays as vectors, relative to their lengths. */
 static double distance_of_arrays(const float *a, const float *b, int64_t count)
 {
     double apart = 0, length = 0;
@@ -110,7 +110,7 @@ double train_off(double a, double b)
     return a == b ? 0 : fabs(a - b) / fabs(b);
 }
 
-/* The largest distance of the results of ranks from those of one process; NaN is none. */
+/* The largest distance of the results of ranks from the results of one process; NaN is not a distance. */
 double train_worst_of(const struct job *job)
 {
     const struct outcome *a = &job->at[0], *b = &job->one;
@@ -125,7 +125,8 @@ double train_worst_of(const struct job *job)
     return fmax(worst, train_off(a->metrics.test_loss, b->metrics.test_loss));
 }
 
-/* Classes are those of the logits, and accuracies those of one process but for a vertex between two classes. */
+/* Classes must follow from the logits, and accuracies equal the accuracies of one process, except for a vertex between
+ * two classes. */
 static const char *check_classes(const struct job *job)
 {
     const struct outcome *a = &job->at[0], *b = &job->one;
@@ -158,14 +159,14 @@ static const char *train_ranks_check_bits(const struct job *job, int32_t n_ranks
     return NULL;
 }
 
-/* A lone vertex has the loop only, as often as it had edges. Others gather from the vertex before it. */
+/* A lone vertex has only loops, as many as it had edges. Others gather from the vertex before it. */
 static int32_t without_lone(int64_t v, int32_t column)
 {
     if (v % 4 == 1) return (int32_t)v;
     return column % 4 == 1 ? column - 1 : column;
 }
 
-/* Fewer are trained, and every third row with two entries has the first one twice. */
+/* Fewer training vertices, and every third row with two entries has its first entry twice. */
 static void change(struct job *job, const struct shape *shape)
 {
     const graft_csr *graph = &job->set.graph.csr;
@@ -236,10 +237,10 @@ const struct setup train_setups[TRAIN_SETUPS] = {
     { "dropout=0.2 edge_features=array attention_input=relu recompute=yes", { 300, REPEATS } },
 };
 
-/* Adam would make steps of gradients that are 0 but for rounding. */
+/* Adam would turn gradients that are 0 up to rounding into steps. */
 #define SGD "optimizer=sgd momentum=0.5 lr=0.05"
 
-/* The graph is changed first, or few are trained. */
+/* The graph is changed first, or there are few training vertices. */
 const struct setup train_prepared[TRAIN_PREPARED] = {
     { "symmetrize=yes dropout=0.3 edge_features=values " SGD, { 300, WEIGHTED | REPEATS } },
     { "symmetrize=yes order=rcm self_loops=yes row_masks=no input_dropout=0.2 " SGD, { 211, SEVERAL } },
@@ -272,11 +273,11 @@ void train_settings_init(struct settings *s, const char *model, const char *part
              "layers=3 hidden=16 heads=2 epochs=%d eval_every=4 threads=1 halo.timeout=60 "
              "model=%s partition=%s halo.cover=%s %s %s",
              EPOCHS, model, partition, cover, train_shared, more);
-    /* Adam would make whole steps of gradients that are 0 but for rounding: those of the target vectors of gat, where
-     * all scores of a row have one sign, and those of units of gin that are nearly dead. */
+    /* Adam would turn gradients that are 0 up to rounding into whole steps: gradients of the target vectors of gat, if
+     * all scores of a row have one sign, and gradients of nearly dead units of gin. */
     if (strcmp(model, "gat") == 0 || strcmp(model, "gin") == 0)
         snprintf(s->text + strlen(s->text), sizeof s->text - strlen(s->text), " optimizer=sgd lr=0.05");
-    /* BatchNorm divides by the deviations of those units, and so multiplies rounding errors. */
+    /* BatchNorm divides by the deviations of these units, and so multiplies rounding errors. */
     if (strcmp(model, "gin") == 0 && strstr(more, "norm=batch") != NULL)
         snprintf(s->text + strlen(s->text), sizeof s->text - strlen(s->text), " lr=0.001");
     while (count + 1 < HOST_SETTINGS && (word = strtok_r(rest, " ", &rest)) != NULL) s->at[count++] = word;
@@ -287,7 +288,7 @@ void train_settings_init(struct settings *s, const char *model, const char *part
     }
 }
 
-/* Train in one process and over ranks; what is wrong with the latter, or NULL. */
+/* Train in one process and over ranks. \return An error of the training over ranks in words, or NULL. */
 const char *train_run_case(struct job *job, int32_t n_ranks, const struct settings *settings)
 {
     static struct hosts hosts;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of graft-train share: the program, which is their argument, a small data set, and a folder that is
-removed at the end."""
+"""The common parts of tests of graft-train: the program, which is their argument, a small data set, and a folder that
+is removed at the end."""
 import atexit
 import json
 import os
@@ -40,7 +40,8 @@ def read_npy(path):
 
 
 def make_dataset(folder, with_split=True):
-    """Three communities; the features of a vertex say little, those of its neighbours together say a lot."""
+    """Three communities; the features of a vertex have little information, the features of its neighbours together have
+    much."""
     rng = random.Random(5)
     labels = [v % N_CLASSES for v in range(N)]
     edges = set()
@@ -79,7 +80,7 @@ def refused(name, result, code, *words):
 
 
 def read_safetensors(path):
-    """(metadata, {name: (dtype, shape, bytes)}) by the description of the format alone."""
+    """(metadata, {name: (dtype, shape, bytes)}) only by the description of the format."""
     with open(path, "rb") as file:
         data = file.read()
     start = 8 + struct.unpack("<Q", data[:8])[0]

@@ -1,4 +1,4 @@
-/* Bipartite graphs for tests: built edge by edge, of a shape, or random.
+/* Bipartite graphs for tests: built edge by edge, of a given shape, or random.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bipartite.h"
 

@@ -60,7 +60,8 @@ static void gradient_check_epoch(struct training *training, const char *name, in
     free(logits);
 }
 
-/** Whether sparse features stay sparse as the case asks, and whether steps use some rows only: explain() tells. */
+/** Check in the text of explain() whether sparse features stay sparse as in the case, and whether steps use only some
+ *  rows. */
 static void check_gradient_explained(struct training *training, const struct training_case *what)
 {
     const int stays = strcmp(what->sparse_input, "yes") == 0;
@@ -74,7 +75,7 @@ static void check_gradient_explained(struct training *training, const struct tra
         diag("%s", text);
 }
 
-/** With dropout or labels a second epoch too, from the same weights: it must draw others. */
+/** With dropout or labels a second epoch too, from the same weights, which must draw differently. */
 void gradient_check(const graft_api *api, const struct training_case *what)
 {
     struct training training;

@@ -1,12 +1,12 @@
-/* Vertex covers of bipartite graphs, by definition: all choices tried, or what taking a vertex away does to the largest
- * matching, which is grown one augmenting path at a time.
+/* Vertex covers of bipartite graphs, by definition: by trying all choices, or by the size of the maximum matching
+ * without a vertex, which grows by one augmenting path at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A matching that grows; `absent` is a source that is taken as not there, or -1. */
+/* A matching that grows; `absent` is a source that is ignored, or -1. */
 struct growth {
     const struct oracle_bipartite *graph;
     int64_t                        absent;
@@ -14,7 +14,7 @@ struct growth {
     uint8_t                       *tried;   /* [n_sources] */
 };
 
-/* Kuhn: give target t a partner, if need be by finding another one for its present target. */
+/* Kuhn: give target t a partner, if necessary by finding another partner for its present target. */
 static int find_partner(struct growth *growth, int64_t t)
 {
     for (int64_t e = growth->graph->row_ptr[t]; e < growth->graph->row_ptr[t + 1]; e++) {
@@ -46,7 +46,7 @@ int64_t oracle_matching_size(const struct oracle_bipartite *graph, int64_t absen
     return size;
 }
 
-/* The targets that a choice of sources leaves no choice about: those with an edge to another source. */
+/* The targets required by a choice of sources: all targets with an edge to another source. */
 static int64_t add_targets(const struct oracle_bipartite *graph, const uint8_t *source_in, uint8_t *target_in)
 {
     int64_t size = 0;

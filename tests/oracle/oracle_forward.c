@@ -23,7 +23,7 @@ static double normalised(const struct oracle_model *model, int64_t v, int64_t u)
     return degree[v] > 0 && degree[u] > 0 ? a / sqrt(degree[v] * degree[u]) : 0;
 }
 
-/** How much vertex v takes of the features of vertex u, by the formula of the model. */
+/** The share of the features of vertex u in the sum of vertex v, by the formula of the model. */
 static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
 {
     const double a = model->adjacency[v * model->n + u], *degree = model->degree;
@@ -38,9 +38,8 @@ static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
     }
 }
 
-/** The largest (sign 1) or smallest (sign -1) of each column over the neighbours of each vertex, 0 if it has none.
- *  Where two neighbours are equal there is a kink, unless both are 0, as ReLU and dropout make them, which no weight
- *  moves. */
+/** The largest (sign 1) or smallest (sign -1) of each column over the neighbours of each vertex, 0 if it has none. Two
+ *  equal neighbours are a kink, unless both are 0 by ReLU or dropout, which no weight changes. */
 static void gather_extrema(const struct oracle_model *model, int sign, int64_t width, const double *h, double *out,
                            struct oracle_kinks *kinks)
 {
@@ -103,7 +102,7 @@ static void meet_kink(double z, struct oracle_kinks *kinks)
     kinks->signs = (kinks->signs ^ (z > 0 ? 1u : 2u)) * 1099511628211u; /* FNV-1a */
 }
 
-/** What dropout has set to 0 meets no kink, because no weight moves it. */
+/** Elements set to 0 by dropout have no kink, because no weight changes them. */
 static void relu(int64_t count, double *z, struct oracle_kinks *kinks)
 {
     for (int64_t at = 0; at < count; at++) {
@@ -126,9 +125,10 @@ static double dot(int64_t count, const double *x, const double *y)
     return sum;
 }
 
-/** Add to out what one head gives vertex v, times `share`: the sum over its entries of softmax(LeakyReLU(scores)) times
- *  the rows of u, which begin at the columns of the head and are `stride` apart. A score has the features of
- *  the entry times `edge`. factor[k * heads] is that of dropout for vertex k; NULL: none. */
+/** Add to out the result of one head for vertex v, times `share`: the sum over its entries of
+ *  softmax(LeakyReLU(scores)) times the rows of u, which begin at the columns of the head and are `stride` apart. A
+ *  score has the features of the entry times `edge`. factor[k * heads] is the factor of dropout for vertex k; NULL:
+ *  none. */
 static void attend(const struct oracle_model *model, int64_t v, int64_t columns, int64_t stride, const double *u,
                    const double *target, const double *source, const double *edge, const double *factor, double share,
                    double *out, struct oracle_kinks *kinks)
@@ -139,7 +139,7 @@ static void attend(const struct oracle_model *model, int64_t v, int64_t columns,
         if (model->count[v * model->n + k] == 0) continue;
         score[k] = dot(columns, target, &u[v * stride]) + dot(columns, source, &u[k * stride]) +
                    dot(model->edge_width, edge, &model->edge[(v * model->n + k) * model->edge_width]);
-        if (score[k] != 0) meet_kink(score[k], kinks); /* 0: both are without features, and no weight moves it */
+        if (score[k] != 0) meet_kink(score[k], kinks); /* 0: both are without features, and no weight changes it */
         if (!(score[k] > 0)) score[k] *= 0.2;
         largest = fmax(largest, score[k]);
     }
@@ -157,7 +157,7 @@ static void attend(const struct oracle_model *model, int64_t v, int64_t columns,
     free(score);
 }
 
-/** What the features of an edge are multiplied by in the scores of head k, of so many columns. */
+/** The factors of the features of an edge in the scores of head k, of `columns` columns. */
 static void edge_of(const struct oracle_model *model, int32_t l, int64_t k, int64_t columns, double *edge)
 {
     for (int64_t j = 0; j < model->edge_width; j++)
@@ -234,8 +234,8 @@ static void apply_dropout(const struct oracle_model *model, int32_t l, double *h
     for (int64_t at = 0; at < model->n * model->width[l]; at++) h[at] *= model->factor[l][at];
 }
 
-/** Add to the features the rows that the embedding has for the classes of the vertices whose labels are input: in
- *  training those that were drawn, else all training vertices. */
+/** Add to the features the rows of the embedding for the classes of the vertices whose labels are input: in training
+ *  the drawn vertices, else all training vertices. */
 static void add_labels(const struct oracle_model *model, int training, double *h)
 {
     const int64_t in = model->width[0], c = model->classes;
@@ -288,7 +288,7 @@ static void finish_layer(const struct oracle_model *model, int32_t l, int traini
         z[at] += h[at];
 }
 
-/** Largest element number `at` of H_1 .. H_l, and how near others come, unless all are 0, as ReLU makes them. */
+/** Largest element number `at` of H_1 .. H_l, and the distance of the others from it, unless all are 0 by ReLU. */
 static double largest_of(double *const *all, int32_t l, int64_t at, struct oracle_kinks *kinks)
 {
     int32_t best = 1;
@@ -302,7 +302,7 @@ static double largest_of(double *const *all, int32_t l, int64_t at, struct oracl
     return all[best][at];
 }
 
-/** h = what the last layer l reads of H_1 .. H_l, which are all[1] .. all[l]. */
+/** h = the input of the last layer l from H_1 .. H_l, which are all[1] .. all[l]. */
 static void join_hidden(const struct oracle_model *model, int32_t l, double *const *all, double *h,
                         struct oracle_kinks *kinks)
 {
@@ -366,7 +366,7 @@ static double class_weight(const struct oracle_model *model, int64_t class)
     return of_class > 0 ? all / (double)model->classes / of_class : 0;
 }
 
-/** -log of the probability of class j, with the largest logit taken out so that exp() stays finite. */
+/** -log of the probability of class j, with the largest logit subtracted so that exp() stays finite. */
 static double surprise(int64_t c, const double *logit, int64_t j)
 {
     double largest = -INFINITY, sum = 0;
@@ -413,7 +413,7 @@ static double error_loss(const struct oracle_model *model, double error)
     return delta * ((error < 0 ? -error : error) - delta / 2);
 }
 
-/** Of the known float targets of a vertex, which *count becomes the number of. */
+/** The loss of the known float targets of a vertex; *count becomes their number. */
 static double float_loss(const struct oracle_model *model, const double *output, const double *target, double *count)
 {
     double sum = 0;
@@ -427,7 +427,7 @@ static double float_loss(const struct oracle_model *model, const double *output,
     return sum;
 }
 
-/** *count becomes what a mean counts the vertex as. */
+/** *count becomes the weight of the vertex in a mean. */
 static double vertex_loss(const struct oracle_model *model, const double *logits, int64_t v, double *count)
 {
     const int64_t c = model->classes;
@@ -462,7 +462,7 @@ double oracle_model_training_loss(const struct oracle_model *model, const double
     return count > 0 ? sum / count : 0;
 }
 
-/** Share of labelled vertices of a split whose largest logit is that of the label; NaN if there are none. */
+/** Share of labelled vertices of a split whose label has the largest logit; NaN if there are none. */
 static double accuracy_of(const struct oracle_model *model, const double *logits, uint8_t split)
 {
     double right = 0, all = 0;

@@ -1,4 +1,4 @@
-/* Model mgn straight from its formulas.
+/* Model mgn by its formulas.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle_mgn.h"
 
@@ -78,7 +78,7 @@ int64_t oracle_mgn_weights(const struct oracle_mgn *m)
            mlp_weights(m, (struct oracle_mlp){ m->width, m->n_out, 0 });
 }
 
-/* One layer: h, and e unless is_encoded, become those behind it. */
+/* One layer: h, and e unless is_encoded, become the output of the layer. */
 static void apply_layer(const struct oracle_mgn *m, const double *edge, const double *node, double *h, double *e)
 {
     const int w = m->width;

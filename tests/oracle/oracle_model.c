@@ -20,8 +20,8 @@ static void add_entries(const graft_csr *csr, double *full, int64_t *count)
     }
 }
 
-/** The features of every entry: its value, or a row of the array. A reversed entry has those of the entry that it came
- *  from, and an added loop the mean of its row. `original` counts the entries of the graph. */
+/** The features of every entry: its value, or a row of the array. A reversed entry has the features of its original,
+ *  and an added loop the mean of its row. `original` counts the entries of the graph. */
 static void prepare_edges(struct oracle_model *model, const graft_dataset *dataset, const int64_t *original)
 {
     const graft_csr   *graph = dataset->graph;

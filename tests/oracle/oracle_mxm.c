@@ -53,7 +53,7 @@ static int is_max(graft_semiring semiring)
     return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
 }
 
-/** Whether `later` takes the place of `former` in a maximum or minimum: equal ones do not, and a NaN wins for good. */
+/** Whether `later` replaces `former` in a maximum or minimum: equal numbers do not, and a NaN always wins. */
 static int wins(graft_semiring semiring, double later, double former)
 {
     if (isnan(former)) return 0;
@@ -61,7 +61,7 @@ static int wins(graft_semiring semiring, double later, double former)
     return is_max(semiring) ? later > former : later < former;
 }
 
-/** Z(i,j): its value, the magnitudes behind it, and the column that gave it. */
+/** Z(i,j): its value, the sum of the magnitudes of its terms, and the winning column. */
 struct reduced {
     double  value, bound;
     int64_t winner; /* -1: Z has no entry */

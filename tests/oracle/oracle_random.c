@@ -49,7 +49,7 @@ static void draw_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t o
     oracle_philox(counter, half_key, out);
 }
 
-/** The 16 bits of one element: of block column/8, the halves of the four words are those of its eight columns. */
+/** The 16 bits of one element: of block column/8, the halves of the four words belong to its eight columns. */
 static uint32_t oracle_random_draw(uint64_t key, uint64_t vertex, uint64_t column)
 {
     uint32_t out[4];

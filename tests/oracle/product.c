@@ -177,7 +177,7 @@ int product_is_untouched(const struct product *product)
            block_is_untouched(&product->values);
 }
 
-/** Whether a number is the expected one; of rough ones, but for the rounding errors of so many additions. */
+/** Whether a number is the expected one; for rough numbers, up to the rounding errors of the additions. */
 static int product_agrees(const struct product *product, double found, int64_t at)
 {
     const graft_csr *a = &product->a.csr;
@@ -241,12 +241,12 @@ const char *product_differs(struct product *product)
     return NULL;
 }
 
-/** What rows_done was told: how often of each row, and what C and winner were then. */
+/** A record of the calls of rows_done: the number for each row, and C and winner at the call. */
 struct told {
     const struct product *product;
     _Atomic int          *times; /* [m] */
     unsigned char        *c, *winner;
-    _Atomic int           busy[THREADS_MOST], wrong; /* threads in a call; what is wrong, or 0 */
+    _Atomic int           busy[THREADS_MOST], wrong; /* threads in a call; the error, or 0 */
 };
 
 enum { NO_SUCH_ROWS = 1, NO_SUCH_THREAD, THREAD_IS_BUSY };
@@ -374,7 +374,7 @@ const char *product_try(struct product *product, const graft_mxm *mxm, graft_con
     if (rc != GRAFT_OK) return error.message;
     fault = product_differs(product);
     if (fault == NULL && threads > 1) fault = run_again(product, mxm, context, threads, run_plain);
-    /* Every third one, for the time it takes. */
+    /* Every third product, to save time. */
     return fault == NULL && tried++ % 3 == 0 ? run_again(product, mxm, context, threads, run_told) : fault;
 }
 
@@ -389,7 +389,7 @@ static const char *mask_text(const graft_mask *mask)
     return text;
 }
 
-/** What args are, in one line; the semiring is that of the line above. */
+/** A description of args in one line; the line above has the semiring. */
 static void product_describe(const struct product *product, char *text, size_t capacity)
 {
     const graft_mxm_args *args = &product->args;

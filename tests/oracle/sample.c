@@ -52,7 +52,7 @@ uint64_t sample_bytes(graft_dtype dtype)
     return dtype == GRAFT_F32 || dtype == GRAFT_I32 ? 4 : 8;
 }
 
-/** Fill csr from the arrays; a matrix without values has none, whatever the array holds. */
+/** Fill csr from the arrays; a matrix without values has NULL, whatever the array holds. */
 static void sample_describe(struct sample_csr *sparse, int64_t n_rows, int64_t n_cols, graft_dtype index_type,
                             graft_dtype value_type)
 {
@@ -71,7 +71,8 @@ static int64_t divisor(int64_t a, int64_t b)
     return b == 0 ? a : divisor(b, a % b);
 }
 
-/** Columns of one row. Without repeats they come at equal steps around, which meets all before one comes again. */
+/** Columns of one row. Without repeats they follow at equal steps around the row, which visits all columns before any
+ *  repeats. */
 static void fill_row(struct sample_csr *sparse, struct sample *sample, const struct sample_csr_shape *shape,
                      int64_t row)
 {
@@ -170,7 +171,7 @@ static void init_graph(struct sample_csr *graph, struct sample *sample, int64_t 
     sample_describe(graph, n, n, GRAFT_I32, 0);
 }
 
-/** Each column is in a row once at most; every seventh row is empty. */
+/** Each column is at most once in a row; every seventh row is empty. */
 static void init_sparse_features(struct sample_csr *sparse, struct sample *sample, int64_t n, int64_t d)
 {
     int64_t entries = 0;
@@ -200,7 +201,7 @@ static void init_dense_features(struct sample_dataset *set, struct sample *sampl
     for (int64_t at = 0; at < n * d; at++) sample_put(set->features.data, GRAFT_F32, at, sample_real(sample, -1, 1.5));
 }
 
-/** Drawn from a seed of their own, so that other samples do not depend on them. */
+/** Drawn from a separate seed, so that other samples do not depend on them. */
 static void init_edge_features(struct sample_dataset *set)
 {
     const int64_t entries = set->graph.row_ptr[set->graph.csr.n_rows], stride = SAMPLE_EDGE_FEATURES + 1;

@@ -1,4 +1,4 @@
-/* The oracle itself, against published vectors and cases small enough to be done by hand.
+/* The oracle itself, against published vectors and small cases computed by hand.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 #include "sample.h"
@@ -13,7 +13,7 @@ static int oracle_near(double a, double b, double tolerance)
     return fabs(a - b) <= tolerance * fmax(1, fabs(b));
 }
 
-/** The known-answer vectors that come with Random123. */
+/** The known-answer vectors of Random123. */
 static void test_philox(void)
 {
     const uint32_t counter[3][4] = { { 0, 0, 0, 0 },

@@ -1,4 +1,4 @@
-/* A trainer of the library beside its oracle.
+/* A trainer of the library and its oracle.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "training.h"
 
@@ -90,7 +90,7 @@ static struct oracle_options options_of(const struct training_case *what, uint64
 }
 
 /** Weights neither so small that gradients vanish nor so large that softmax saturates. Floats, so that both sides have
- *  the very same; biases are not zero, or empty rows would sit on the kink of ReLU. */
+ *  the same weights; biases are not zero, because empty rows would be at the kink of ReLU. */
 static void draw_weights(struct oracle_model *model, struct sample *sample)
 {
     const int gat = model->options.kind == ORACLE_GAT; /* scores of either sign: see vanishes() */
@@ -116,7 +116,7 @@ static void weigh_graph(struct sample_csr *graph, struct sample *sample)
     graph->csr.value_type = GRAFT_F32;
 }
 
-/** Give sparse features the entries that are asked for. */
+/** Give sparse features the requested entries. */
 static void rearrange(struct sample_csr *sparse, enum training_entries entries)
 {
     const graft_csr   old = sparse->csr;
@@ -144,7 +144,7 @@ static void rearrange(struct sample_csr *sparse, enum training_entries entries)
     *sparse = made;
 }
 
-/** Train five labelled vertices, of which none gathers from all. */
+/** Five labelled training vertices, none of which gathers from all. */
 static void train_few(struct sample_dataset *set, int64_t n)
 {
     for (int64_t v = 0; v < n; v++)
@@ -196,8 +196,8 @@ int training_is_idle(const struct training *training, int32_t t)
     return length > strlen(last) && strcmp(tensor->name + length - strlen(last), last) == 0;
 }
 
-/** Whether some tensor has no gradient to compare. A softmax does not feel what all its scores have in common, so that
- *  those of gat's targets vanish where all scores of each vertex have the same sign. */
+/** Whether some tensor has no gradient to compare. A softmax does not depend on a common term of its scores, so
+ *  gradients of gat's targets vanish if all scores of each vertex have the same sign. */
 static int vanishes(const struct training *training, int epoch)
 {
     for (int32_t t = 0; t < training->model.n_tensors; t++) {
@@ -206,7 +206,7 @@ static int vanishes(const struct training *training, int epoch)
         double        largest = 0;
 
         if (training_is_idle(training, t)) continue;
-        if (is_void) continue; /* no vertex of the loss sees labels of others */
+        if (is_void) continue; /* no vertex in the loss gathers labels of others */
         for (int64_t at = 0; at < count; at++) largest = fmax(largest, fabs(training->gradient[epoch][t][at]));
         if (largest < 1e-3) return 1;
     }
@@ -349,7 +349,7 @@ int32_t training_open(struct training *training, const graft_api *api, const str
     return rc == GRAFT_OK ? training_push(training, error) : rc;
 }
 
-/** State item PREFIX + NAME; 0 if there is none of as many numbers as the tensor has. */
+/** State item PREFIX + NAME; 0 if there is no item with the size of the tensor. */
 static int find_item(struct training *training, const char *prefix, const struct oracle_tensor *tensor,
                      graft_state_item *item)
 {
