@@ -5,7 +5,7 @@
 
 #include "model/run.h"
 
-/** The arguments of the loops for a layer. Vertices are rows of Z, entries are those of csr. */
+/** The arguments of the loops for a layer. Vertices are rows of Z, entries are entries of csr. */
 struct gr_gat {
     const struct gr_attention *arrays;
     const graft_csr           *csr;

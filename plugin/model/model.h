@@ -132,7 +132,7 @@ struct gr_model_kind {
     int64_t (*shared_count)(const struct gr_run *run, const struct gr_capacity *capacity);
     int32_t (*share)(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
                      graft_error *error);
-    /** GR_STEP_BEGIN: from x to what the backward pass needs beside x and Z. */
+    /** GR_STEP_BEGIN: from x to the arrays that the backward pass needs beside x and Z. */
     int32_t (*begin)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
     /** GR_STEP_Z: from x and the result of begin() to a->z, and through the pass over rows that follows. */
     int32_t (*forward)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,

@@ -2,11 +2,11 @@
  *
  * build.c  the arrays of the layers         layer.c    all layers, forward and backward
  * conv.c, gin.c, gat.c, sgc.c, appnp.c  kinds of layers
- * product.c  the products that layers are made of
- * jumping.c  what the last layer reads of all hidden ones            batch_norm.c  statistics over all vertices
+ * product.c  the products of layers
+ * jumping.c  the input of the last layer from all hidden layers      batch_norm.c  statistics over all vertices
  * workers.c  sums and dense products in a pipeline
  * labels.c  labels as input                 sparse.c   sparse features     extrema.c  extrema over neighbours
- * loss.c  losses and metrics of classes     regression.c  those of float targets
+ * loss.c  losses and metrics of classes     regression.c  the same for float targets
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_RUN_H
 #define GR_MODEL_RUN_H
@@ -104,7 +104,7 @@ struct gr_sparse_part {
 /** A step of training multiplies the first n_src rows, from which the first layer gathers, and, for kinds with
  *  `own_rows`, the first n_dst rows too. */
 struct gr_sparse {
-    struct gr_sparse_part whole;   /* of evaluation; x NULL: features are dense, or those of a block are in `step` */
+    struct gr_sparse_part whole;   /* of evaluation; x NULL: features are dense, or features of a block are in `step` */
     struct gr_sparse_part step[2]; /* the second has x NULL if the first serves for both */
     float                *dropped; /* values of a step with dropout, or NULL */
 };
@@ -276,7 +276,7 @@ int32_t      gr_run_backward(struct gr_run *run, graft_error *error);
 int32_t      gr_run_step(struct gr_run *run, const struct gr_block *const *blocks, double *loss, graft_error *error);
 const float *gr_run_logits(const struct gr_run *run);
 
-/* -- what kinds of layers are made of ----------------------------------------------------------------------------- */
+/* -- functions for kinds of layers -------------------------------------------------------------------------------- */
 
 /** After a product: the epilogue, unless the product or an earlier call has done it. NULL is legal. */
 void gr_epilogue_end(struct gr_run *run, struct gr_epilogue *epilogue);
@@ -375,7 +375,7 @@ void               gr_layer_rows_backward(struct gr_run *run, struct gr_rows_bac
 
 /** The values of a step: dropout with the same draws as for dense features. */
 void gr_sparse_dropout(struct gr_run *run, uint64_t key, uint32_t threshold);
-/** The values of the transpose, from those of x. */
+/** The values of the transpose, from the values of x. */
 void gr_sparse_fill_transpose(const struct gr_run *run, const struct gr_sparse_part *part);
 
 /** The number of known float targets of vertex v. */

@@ -3,7 +3,7 @@
  * While the blocks of a batch are made, layer by layer from the last one, each rank tells the owners which vertices of
  * its halo it needs of a layer; there they are destinations of the layer below. Forward, owners send these rows;
  * backward, the gradients of these rows are sent back, and added to the gradients of the owner in the order of ranks.
- * All ranks take part, also those without rows. Messages are collective calls of the comm, and all wait for them.
+ * All ranks take part, also ranks without rows. Messages are collective calls of the comm, and all wait for them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/limits.h"
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* -- who needs what ----------------------------------------------------------------------------------------------- */
+/* -- requests ----------------------------------------------------------------------------------------------------- */
 
 static int32_t make_starts(const struct gr_cached *c, struct gr_budget *budget, struct gr_fetch *fetch,
                            graft_error *error)

@@ -10,7 +10,7 @@
 /* Their name in refusals of the memory budget. */
 static const char LINKED_NAME[] = "graph (rows that have neighbours)";
 
-/* -- finding them ------------------------------------------------------------------------------------------------- */
+/* -- linked rows -------------------------------------------------------------------------------------------------- */
 
 static void mark_linked(const struct gr_part *part, const struct gr_links *links, int32_t n_ranks, uint8_t *is_linked)
 {
@@ -94,7 +94,7 @@ int64_t gr_linked_rows_among(const struct gr_linked_rows *rows, int64_t n_rows)
     return begin;
 }
 
-/* -- the part that they are --------------------------------------------------------------------------------------- */
+/* -- their part of the graph -------------------------------------------------------------------------------------- */
 
 /* Keep the linked rows; with `number`, columns are rows of this rank and are renumbered by it. In a remote matrix lone
  * rows are empty. */

@@ -162,7 +162,7 @@ static inline int64_t gr_partition_slice(const struct gr_partition *p, int64_t w
 struct gr_halo_layer        *gr_partition_layer(const struct gr_partition *p, int32_t layer, int32_t direction);
 const struct gr_halo_layers *gr_partition_layers(const struct gr_partition *p, int32_t layer);
 
-/** Message buffers of one plan, `width` columns wide; and those of a layer, if `layer` is not -1. need(): the bytes
+/** Message buffers of one plan, `width` columns wide; and buffers of a layer, if `layer` is not -1. need(): the bytes
  *  that are not allocated yet. */
 double  gr_partition_need(const graft_plan *plan, int32_t layer, int64_t width);
 int32_t gr_partition_reserve(struct gr_partition *p, struct gr_budget *budget, graft_plan *plan, int32_t layer,
@@ -173,7 +173,7 @@ int32_t gr_partition_reserve_transpose(struct gr_partition *p, struct gr_budget 
 /** Charge the budget with the bytes that its graph (beside the graph over ranks), send lists and messages take now. */
 void    gr_partition_charge(struct gr_partition *p, struct gr_budget *budget);
 
-/* -- what is sent, counted; not collective ------------------------------------------------------------------------ */
+/* -- counts of sent rows; not collective -------------------------------------------------------------------------- */
 
 void gr_traffic_begin(struct gr_partition *p);
 /** Count the rows that the current layer has sent in one direction, if it is part of a step.

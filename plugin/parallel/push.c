@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* -- what other ranks sent ---------------------------------------------------------------------------------------- */
+/* -- received rows ------------------------------------------------------------------------------------------------ */
 
 static int32_t receive_push(struct gr_cached *c, struct gr_cached_layer *layer, struct gr_push *push,
                             struct gr_team team, graft_error *error)
@@ -65,7 +65,7 @@ done:
     return rc;
 }
 
-/* -- what this rank sends ----------------------------------------------------------------------------------------- */
+/* -- sent rows ---------------------------------------------------------------------------------------------------- */
 
 /* Whether a row is worth sending along a link. */
 static int is_due(const struct gr_cached *c, const struct gr_cached_layer *layer, int64_t link)

@@ -13,7 +13,7 @@ struct renewal {
     struct gr_halo_layers *layers, next_layers;
     const int64_t         *start[GR_SIDES]; /* of the rows of each rank; NULL: of transposes */
     int64_t                rows[GR_SIDES];  /* of all ranks */
-    int64_t                borrowed;        /* from the budget, while both are there */
+    int64_t                borrowed;        /* from the budget, while both exist */
 };
 
 /* Whether options that differ from p->options need other messages. */

@@ -119,7 +119,7 @@ done:
     return rc;
 }
 
-/* -- what is kept from step to step ------------------------------------------------------------------------------- */
+/* -- records stored from step to step ----------------------------------------------------------------------------- */
 
 /* Elements that rank q of the group sends to a rank, or receives from it. */
 static int64_t elements_between(const struct gr_grid *grid, const struct gr_transposed *what, int32_t rank, int32_t q,

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* -- whether, and in which blocks --------------------------------------------------------------------------------- */
+/* -- decision, and sizes of blocks -------------------------------------------------------------------------------- */
 
 int gr_can_go_by_rows(const struct gr_setup *s)
 {
@@ -287,7 +287,7 @@ static void put_input_back(struct pass *p)
     p->s->run.input = p->input;
 }
 
-/* -- all of them -------------------------------------------------------------------------------------------------- */
+/* -- all blocks --------------------------------------------------------------------------------------------------- */
 
 static void begin_budget(const struct pass *p, struct gr_budget *budget, const struct gr_budget *inside)
 {

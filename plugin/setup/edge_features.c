@@ -167,7 +167,7 @@ void gr_ranks_edge_numbers_drop(struct gr_setup *s)
     gr_partition_charge(r, &s->budget);
 }
 
-/* Rows of edge features that this rank requests from others, and those that others request from it. */
+/* Rows of edge features that this rank requests from others, and rows that others request from it. */
 struct asked_rows {
     struct gr_route route;
     int64_t        *asked, *asked_in; /* packed and received: places in the slice of the other rank, of this rank */

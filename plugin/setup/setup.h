@@ -300,7 +300,7 @@ int32_t gr_ranks_edges_check(const struct gr_setup *setup, const struct gr_new_e
 int32_t gr_ranks_edges_begin(struct gr_setup *setup, struct gr_new_edges *edges, graft_error *error);
 void    gr_ranks_edges_end(struct gr_setup *setup, struct gr_new_edges *edges);
 /** The rows of this rank as one matrix, whose columns are the owned vertices and then the vertices of the halo.
- *  \return OK; ERR_UNSUPPORTED (more columns than an int32_t can number); ERR_NOMEM: on this rank alone. */
+ *  \return OK; ERR_UNSUPPORTED (more columns than an int32_t can number); ERR_NOMEM: on this rank only. */
 int32_t gr_ranks_join(const struct gr_setup *setup, int with_values, struct gr_csr *joined, graft_error *error);
 /** The values of the matrix of attention, whose rows have the local entries first. */
 void    gr_ranks_join_values(const struct gr_part *part, void *values);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Check that row pointers and columns equal those of create(), which are in s->graph. */
+/* Check that row pointers and columns equal the arrays of create(), which are in s->graph. */
 static int32_t compare_entries(const struct gr_setup *s, const graft_csr *given, graft_error *error)
 {
     const graft_csr *graph = &s->graph;

@@ -41,7 +41,7 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
     return GRAFT_OK;
 }
 
-/* -- what lasts --------------------------------------------------------------------------------------------------- */
+/* -- data of the trainer ------------------------------------------------------------------------------------------ */
 
 /* Fetch elements of vertices, `bytes` each, from their owners for the halo. */
 static int32_t fetch_halo(struct gr_setup *s, struct gr_batch_ranks *r, const void *owned, int64_t bytes, void *halo,

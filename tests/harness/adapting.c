@@ -38,7 +38,7 @@ void adapting_fini(struct adapting_job *job)
     memset(job->seen, 0, sizeof job->seen);
 }
 
-/* -- what is sent ------------------------------------------------------------------------------------------------- */
+/* -- sent rows ---------------------------------------------------------------------------------------------------- */
 
 static int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
 static _Atomic int64_t sent_bytes;
@@ -414,7 +414,7 @@ const char *adapting_run(struct adapting_job *job, int32_t n_ranks, int32_t *rc)
     return kept[0] != '\0' ? kept : NULL;
 }
 
-/* -- what must hold after every run ------------------------------------------------------------------------------- */
+/* -- checks after every run --------------------------------------------------------------------------------------- */
 
 static int64_t row_bytes(int bits)
 {

@@ -12,8 +12,8 @@
 
 enum { CHILD_SECONDS = 20 };
 
-/** Run check(arg), which returns NULL or what is wrong. Returns the same, or how the process ended. The text is valid
- *  until the next call. */
+/** Run check(arg), which returns NULL or an error in words. Returns the same, or a text on the end of the process. The
+ *  text is valid until the next call. */
 __attribute__((unused)) static const char *in_child(const char *(*check)(const void *arg), const void *arg)
 {
     static char text[1024];

@@ -25,10 +25,10 @@ enum { GRAPHS = 11 };
 void graph_init(struct graph *graph, int which);
 void graph_fini(struct graph *graph);
 
-/** A data set of the folder GRAFT_TEST_DATA, as it is stored; 0 if it is not there. */
+/** A data set of the folder GRAFT_TEST_DATA, as it is stored; 0 if it is missing. */
 int graph_read(struct graph *graph, graft_context *context, const char *name);
 
-/** Rows first .. first + count - 1, with row pointers of their own. */
+/** Rows first .. first + count - 1, with separate row pointers. */
 struct graph_slice {
     struct gr_slice slice;
     graft_csr       rows;
@@ -45,7 +45,7 @@ const char *graph_measure_fault(const struct graph *graph, const struct gr_parti
 /** The most that a part may have of a share: GR_PARTITION_LIMIT of the mean, or the mean rounded up. */
 int64_t graph_allowed(const struct graph *graph, int share, int32_t parts);
 
-/** How far the fullest part is over what it may have of any share; 0 if none is. */
+/** The largest excess of a part over graph_allowed() of any share; 0 if none. */
 int64_t graph_overload(const struct graph *graph, const int32_t *owner, int32_t parts);
 
 /** Parts without a vertex; -1 if an owner is out of range. */

@@ -64,8 +64,7 @@ static int32_t grid_node(const struct grid *g, const int *at)
     return (int32_t)(((int64_t)(at[2] % g->n[2]) * g->n[1] + at[1] % g->n[1]) * g->n[0] + at[0] % g->n[0]);
 }
 
-/* The box of a grid at `at`, corners as VTK numbers those of a hexahedron; the first 4 or 2 of them in fewer
- * dimensions. */
+/* The box of a grid at `at`, corners in the order of a hexahedron of VTK; in fewer dimensions the first 4 or 2. */
 static struct mesh_cell grid_box(const struct grid *g, const int *at)
 {
     static const int step[MESH_CORNERS][3] = { { 0, 0, 0 }, { 1, 0, 0 }, { 1, 1, 0 }, { 0, 1, 0 },

@@ -33,7 +33,7 @@ static void write_all(const void *from, size_t bytes)
     }
 }
 
-/* Open files above standard error: the guard, and what was inherited from the host. */
+/* Open files above standard error: the guard, and files inherited from the host. */
 static int inherited_files(void)
 {
     DIR           *list = opendir("/proc/self/fd");

@@ -352,7 +352,7 @@ void oracle_model_forward(const struct oracle_model *model, int training, double
     free(joined);
 }
 
-/** The weight of a class: the number of training vertices over that of a class of average size. */
+/** The weight of a class: the average number of training vertices of a class over the number of this class. */
 static double class_weight(const struct oracle_model *model, int64_t class)
 {
     double all = 0, of_class = 0;
