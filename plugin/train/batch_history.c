@@ -103,7 +103,7 @@ int32_t gr_batch_history_fill(struct gr_setup *s, struct gr_minibatches *m, int6
     c->n_own = s->n;
     s->run.strategy = &c->base;
     GR_TRY(gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, block_of, error));
-    c->is_filled = 1;
+    c->is_filled = c->unfit == 0; /* otherwise the step fails, or is cancelled, and the tables are filled again */
 done:
     gr_arrays_fini(s);
     s->run.strategy = m->strategy;
