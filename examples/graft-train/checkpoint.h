@@ -13,7 +13,8 @@ char *checkpoint_path(const char *folder);
 /** Create the folder if needed, and check that a file can be written in it. */
 int32_t checkpoint_prepare(const char *folder, graft_error *error);
 
-/** Write the state into the folder: rank 0 the checkpoint, another rank a file of its own if it has caches. */
+/** Write the state into the folder: rank 0 the checkpoint, another rank a file of its own if it has caches. Ranks do not
+ *  agree on the status. */
 int32_t checkpoint_write(const struct library *library, graft_trainer *trainer, int32_t rank, const char *folder,
                          graft_error *error);
 

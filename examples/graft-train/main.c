@@ -64,7 +64,7 @@ static int write_outputs(struct run *run)
     if (save != NULL && !run->saved) {
         const int32_t rc = checkpoint_write(&run->library, run->trainer, run->ranks.rank, save, &error);
 
-        run->saved = is_written(rc, &error, &code);
+        run->saved = is_written(ranks_agree(&run->ranks, rc, &error), &error, &code);
     }
     if (run->ranks.rank > 0) return code;
     if (profile != NULL) run->profiled = is_written(profile_write(&run->profile, profile, &error), &error, &code);

@@ -217,14 +217,18 @@ static int64_t completed_epochs(const struct run *run)
     return 0;
 }
 
-/** Save what there is at once, before anything that takes time. If that fails, the outputs are tried again at the end,
+/** Save what there is at once, before anything that takes time. If a rank fails, the outputs are tried again at the end,
  *  and say so. */
 static void save_interrupted(struct run *run)
 {
     const char *save = run->arguments->save;
     graft_error error = GRAFT_INIT(graft_error);
+    int32_t     rc;
 
-    run->saved = save != NULL && checkpoint_write(&run->library, run->trainer, run->ranks.rank, save, &error) >= 0;
+    if (save != NULL) {
+        rc = checkpoint_write(&run->library, run->trainer, run->ranks.rank, save, &error);
+        run->saved = ranks_agree(&run->ranks, rc, &error) >= 0;
+    }
     if (run->ranks.rank > 0) return;
     fprintf(stderr, "graft-train: interrupted at epoch %" PRId64, run->epochs);
     if (run->saved) fprintf(stderr, ", saved in '%s/" CHECKPOINT_FILE "'", save);

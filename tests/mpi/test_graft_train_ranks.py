@@ -328,6 +328,9 @@ def test_caches_resumed():
        *[result.stderr for result in results])
     ok(losses[2] != losses[0] and results[3].stderr.count("lacks the caches of a rank") == 1,
        "without the file of a rank it says so, and begins with empty caches", losses, results[3].stderr)
+    os.makedirs(f"{base}/blocked/checkpoint.rank-1.safetensors")
+    refused("a rank that cannot write its caches", launch(data, *settings, "epochs=1", "--save", f"{base}/blocked"), 1,
+            "rank 1: ", "checkpoint.rank-1.safetensors")
 
 
 def test_idle():
