@@ -46,8 +46,12 @@ static const struct argp_option OPTIONS[] = {
       "With --model: write the probability of each class, float32 [n, classes]", 0 },
     { "profile", KEY_PROFILE, "FILE", 0, "Write the time of each phase as a Chrome trace, and print a summary", 0 },
     { "save", KEY_SAVE, "DIR", 0,
-      "Write DIR/checkpoint.safetensors at the end, when interrupted, or the last good state if training diverges", 0 },
-    { "resume", KEY_RESUME, "DIR", 0, "Continue from DIR/checkpoint.safetensors; the option epochs counts in total",
+      "Write DIR/checkpoint.safetensors at the end, when interrupted, or the last good state if training diverges; "
+      "rank R > 0 writes its caches to DIR/checkpoint.rank-R.safetensors",
+      0 },
+    { "resume", KEY_RESUME, "DIR", 0,
+      "Continue from DIR/checkpoint.safetensors, rank R > 0 with the caches in DIR/checkpoint.rank-R.safetensors; the "
+      "option epochs counts in total",
       0 },
     { "explain", KEY_EXPLAIN, NULL, 0,
       "Print memory by purpose before training, and the measured peak after it (only the first with --set epochs=0)",

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 char *checkpoint_path(const char *folder)
 {
@@ -41,11 +42,11 @@ static int is_cache(const graft_state_item *item)
     return strncmp(item->name, "caches.", strlen("caches.")) == 0;
 }
 
-static int has_caches(const struct library *library, graft_model *model)
+int checkpoint_has_caches(const struct library *library, graft_trainer *trainer)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
 
-    for (int32_t i = 0; library->models->item(model, i, &item, NULL) == GRAFT_OK; i++)
+    for (int32_t i = 0; library->train->state_item(trainer, i, &item, NULL) == GRAFT_OK; i++)
         if (is_cache(&item)) return 1;
     return 0;
 }
@@ -54,12 +55,13 @@ int32_t checkpoint_write(const struct library *library, graft_trainer *trainer, 
                          graft_error *error)
 {
     graft_model *model = NULL;
-    char        *path = path_of_rank(folder, rank);
+    char        *path;
     int32_t      rc;
 
+    if (rank > 0 && !checkpoint_has_caches(library, trainer)) return GRAFT_OK;
+    path = path_of_rank(folder, rank);
     TRY(path != NULL ? GRAFT_OK : problem_memory(error, "the name of the checkpoint"));
     TRY(library->models->create(trainer, GRAFT_MODEL_STATE, &model, error));
-    if (rank > 0 && !has_caches(library, model)) goto done;
     if (rank > 0) (void)mkdir(folder, 0777); /* rank 0 has made it, unless disks are not shared */
     rc = library->models->save(model, path, error);
 done:
@@ -89,21 +91,30 @@ static int belongs_to(const struct library *library, graft_model *own, graft_mod
     return 1;
 }
 
-/** Let the trainer of rank > 0 have the caches in the file of this rank. Returns whether they were there and fit. */
-static int take_caches(const struct library *library, graft_trainer *trainer, int32_t rank, const char *folder,
-                       graft_model *checkpoint)
+/** Let the trainer of rank > 0 have the caches in the file of this rank. \return Also ERR_NOT_FOUND: there is no file;
+ *  ERR_FORMAT: the caches do not fit, or are of another run or epoch. */
+static int32_t take_caches(const struct library *library, graft_trainer *trainer, int32_t rank, const char *folder,
+                           graft_model *checkpoint, graft_error *error)
 {
     graft_model     *own = NULL;
     graft_state_item item = GRAFT_INIT(graft_state_item);
     char            *path = path_of_rank(folder, rank);
-    int              takes = path != NULL && library->models->load(library->api->context, NULL, path, &own, NULL) == 0;
+    int32_t          rc = GRAFT_OK;
 
-    takes = takes && belongs_to(library, own, checkpoint) && has_caches(library, own);
-    for (int32_t i = 0; takes && library->models->item(own, i, &item, NULL) == GRAFT_OK; i++)
-        if (is_cache(&item)) takes = library->train->state_set(trainer, &item, NULL) == GRAFT_OK;
+    if (path == NULL) return problem_memory(error, "the name of the checkpoint");
+    if (access(path, F_OK) != 0) rc = problem(error, GRAFT_ERR_NOT_FOUND, "there is no file '%s'", path);
+    TRY(rc);
+    TRY(library->models->load(library->api->context, NULL, path, &own, error));
+    if (!belongs_to(library, own, checkpoint))
+        rc = problem(error, GRAFT_ERR_FORMAT, "'%s' and '" CHECKPOINT_FILE "' are of different runs or epochs", path);
+    for (int32_t i = 0; rc == GRAFT_OK && library->models->item(own, i, &item, NULL) == GRAFT_OK; i++)
+        if (is_cache(&item)) rc = library->train->state_set(trainer, &item, error);
+    if (rc == GRAFT_OK && !checkpoint_has_caches(library, trainer))
+        rc = problem(error, GRAFT_ERR_FORMAT, "'%s' has not all caches", path);
+done:
     library->models->destroy(own);
     free(path);
-    return takes;
+    return rc;
 }
 
 /** The value that an option had when the model was made; NULL if the file does not say. */
@@ -155,12 +166,12 @@ int32_t checkpoint_read(const struct library *library, const graft_transport *tr
     TRY(rc);
     describe_differences(library, model, facts->differences, sizeof facts->differences);
     facts->epoch = info.epoch;
+    facts->no_caches = GRAFT_INIT(graft_error);
     rc = library->models->apply(model, trainer, &refusal);
     if (rc < 0)
         rc = problem(error, rc, "'%s': %s%s%s", path, refusal.message,
                      *facts->differences != '\0' ? "; the checkpoint was made with " : "", facts->differences);
-    if (rc == GRAFT_OK)
-        facts->has_caches = rank == 0 ? has_caches(library, model) : take_caches(library, trainer, rank, folder, model);
+    if (rc == GRAFT_OK && rank > 0) (void)take_caches(library, trainer, rank, folder, model, &facts->no_caches);
 done:
     library->models->destroy(model);
     free(path);

@@ -13,16 +13,19 @@ char *checkpoint_path(const char *folder);
 /** Create the folder if needed, and check that a file can be written in it. */
 int32_t checkpoint_prepare(const char *folder, graft_error *error);
 
-/** Write the state into the folder: rank 0 the checkpoint, another rank a file of its own if it has caches. Ranks do not
- *  agree on the status. */
+/** Write the state into the folder: rank 0 the checkpoint, another rank a file of its own if it has caches. The status
+ *  is of this rank only. */
 int32_t checkpoint_write(const struct library *library, graft_trainer *trainer, int32_t rank, const char *folder,
                          graft_error *error);
 
+/** Whether the state of a trainer has caches. */
+int checkpoint_has_caches(const struct library *library, graft_trainer *trainer);
+
 /** What a checkpoint said of itself. */
 struct checkpoint_facts {
-    int64_t epoch;            /* completed epochs */
-    char    differences[512]; /* options that differ and do not prevent loading, or "" */
-    int     has_caches;       /* rank 0: it has caches; another rank: the trainer has got those of its own file */
+    int64_t     epoch;            /* completed epochs */
+    char        differences[512]; /* options that differ and do not prevent loading, or "" */
+    graft_error no_caches; /* of rank > 0: why the trainer has not the caches of its file; code OK: it has them */
 };
 
 /** Check a checkpoint and load it into the trainer. Over ranks (transport is not NULL) the first one reads it, and all

@@ -17,19 +17,51 @@ static const graft_transport *transport_of(const struct run *run)
     return run->ranks.n_ranks > 1 ? &run->ranks.transport : NULL;
 }
 
-/** Warn if the checkpoint has caches, but one of the ranks lacks them. */
+/** An integer of the state of the trainer; 0 if there is none of this name. */
+static int64_t state_number(const struct run *run, const char *name)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    for (int32_t i = 0; run->library.train->state_item(run->trainer, i, &item, NULL) == GRAFT_OK; i++)
+        if (strcmp(item.name, name) == 0) return *(const int64_t *)item.data;
+    return 0;
+}
+
+/** Whether the trainer could use caches of a state. A trainer without caches has no item of this name. */
+static int uses_caches(const struct run *run)
+{
+    static const int64_t   none[4];
+    const graft_state_item item = { .size = sizeof item, .dtype = GRAFT_F64, .name = "caches.layout", .data = none };
+
+    return run->library.train->state_set(run->trainer, &item, NULL) != GRAFT_ERR_NOT_FOUND;
+}
+
+static void warn_of_caches(const struct run *run, const char *reason)
+{
+    if (problem_is_silent()) return;
+    fprintf(stderr, "graft-train: warning: training continues from '%s' with empty caches: %s\n",
+            run->arguments->resume, reason);
+}
+
+/** Over ranks: warn if training continues with empty caches. If the library refuses the caches of rank 0, it warns. */
 static int32_t compare_caches(struct run *run, const struct checkpoint_facts *facts, graft_error *error)
 {
-    int     some = run->ranks.rank == 0 && facts->has_caches, lacks;
-    int32_t rc;
+    graft_error reason = facts->no_caches;
+    int         some = checkpoint_has_caches(&run->library, run->trainer) && run->ranks.rank == 0;
+    int32_t     rc = GRAFT_OK;
 
+    if (run->ranks.n_ranks == 1) return GRAFT_OK;
     TRY(ranks_largest(&run->ranks, &some, error));
-    lacks = some && !facts->has_caches;
-    TRY(ranks_largest(&run->ranks, &lacks, error));
-    if (lacks && !problem_is_silent())
-        fprintf(stderr,
-                "graft-train: warning: '%s' lacks the caches of a rank, so training continues with empty caches\n",
-                run->arguments->resume);
+    if (!some && state_number(run, "progress.batch") > 0 && uses_caches(run))
+        warn_of_caches(run, "it was saved between two batches of an epoch");
+    if (!some) return GRAFT_OK;
+    rc = ranks_agree(&run->ranks, reason.code, &reason);
+    if (rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED) {
+        *error = reason;
+        return rc;
+    }
+    if (rc < 0) warn_of_caches(run, reason.message);
+    rc = GRAFT_OK;
 done:
     return rc;
 }
@@ -207,18 +239,8 @@ done:
     return rc;
 }
 
-/** The epochs that the trainer has completed; 0 if it does not say. */
-static int64_t completed_epochs(const struct run *run)
-{
-    graft_state_item item = GRAFT_INIT(graft_state_item);
-
-    for (int32_t i = 0; run->library.train->state_item(run->trainer, i, &item, NULL) == GRAFT_OK; i++)
-        if (strcmp(item.name, "progress.epoch") == 0) return *(const int64_t *)item.data;
-    return 0;
-}
-
-/** Save what there is at once, before anything that takes time. If a rank fails, the outputs are tried again at the end,
- *  and say so. */
+/** Save what there is at once, before anything that takes time. If a rank fails, the outputs are tried again at the
+ *  end, and say so. */
 static void save_interrupted(struct run *run)
 {
     const char *save = run->arguments->save;
@@ -257,7 +279,7 @@ static int32_t train_or_stop(struct run *run, int64_t total, graft_error *error)
     progress_end(&run->progress);
     if (rc == GRAFT_ERR_NONFINITE) save_last_good(run);
     if (rc < 0 && rc != GRAFT_ERR_CANCELLED) return rc;
-    run->epochs = completed_epochs(run);
+    run->epochs = state_number(run, "progress.epoch");
     TRY(run_settle(run, error));
     if (run->epochs >= total || run->stopped_early) run->signal = 0;
     if (run->signal == 0) return rc;

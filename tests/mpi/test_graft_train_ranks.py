@@ -8,11 +8,13 @@ import json
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 
 launcher, n_ranks = sys.argv[1:3]
 del sys.argv[1:3]
+from model_file import pack, seal, unpack
 from train_host import MODEL, N, N_CLASSES, N_EACH, TIMEOUT, base, data, n_edges, program, run, write_npy
 from tap import done, ok, skip
 
@@ -310,27 +312,60 @@ def test_fetched():
        "with aep.rows=0 a resumed run has the same bits")
 
 
+def make_inside(source, folder):
+    """A checkpoint without caches as if it had been saved after the first batch of an epoch."""
+    with open(f"{source}/checkpoint.safetensors", "rb") as file:
+        header, data = unpack(file.read())
+    at = header["progress.batch"]["data_offsets"][0]
+    data = data[:at] + struct.pack("<q", 1) + data[at + 8:]
+    os.mkdir(folder)
+    with open(f"{folder}/checkpoint.safetensors", "wb") as file:
+        file.write(pack(seal(header, data), data))
+
+
 def test_caches_resumed():
-    """Each rank saves its caches, and has them when a run is resumed; without one of the files all are empty."""
+    """Each rank saves its caches, and has them when a run is resumed."""
     settings = [*TRAINED, "layers=3", "batch_size=6", "fanout=4", "aep.rows=5", "aep.delay=2", "hec.codec=q8"]
-    whole, half, lost = f"{base}/caches_whole.json", f"{base}/caches_half.json", f"{base}/caches_lost.json"
+    whole, half = f"{base}/caches_whole.json", f"{base}/caches_half.json"
     folder = f"{base}/caches"
     results = [launch(data, *settings, "epochs=6", "--json", whole),
                launch(data, *settings, "epochs=3", "--save", folder),
                launch(data, *settings, "epochs=6", "--resume", folder, "--json", half)]
-    files = sorted(os.listdir(folder))
-    os.remove(f"{folder}/checkpoint.rank-1.safetensors")
-    results.append(launch(data, *settings, "epochs=6", "--resume", folder, "--json", lost))
-    losses = [[epoch["loss"] for epoch in json.loads(read(path))["history"]][-3:] for path in (whole, half, lost)]
-    ok(all(result.returncode == 0 for result in results) and len(files) == int(n_ranks) and losses[0] == losses[1] and
-       "lacks the caches" not in results[2].stderr,
-       "a resumed run has the caches of all ranks, and the same losses", files, losses,
+    losses = [[epoch["loss"] for epoch in json.loads(read(path))["history"]][-3:] for path in (whole, half)]
+    ok(all(result.returncode == 0 for result in results) and len(os.listdir(folder)) == int(n_ranks) and
+       losses[0] == losses[1] and "empty caches" not in results[2].stderr,
+       "a resumed run has the caches of all ranks, and the same losses", os.listdir(folder), losses,
        *[result.stderr for result in results])
-    ok(losses[2] != losses[0] and results[3].stderr.count("lacks the caches of a rank") == 1,
-       "without the file of a rank it says so, and begins with empty caches", losses, results[3].stderr)
     os.makedirs(f"{base}/blocked/checkpoint.rank-1.safetensors")
     refused("a rank that cannot write its caches", launch(data, *settings, "epochs=1", "--save", f"{base}/blocked"), 1,
             "rank 1: ", "checkpoint.rank-1.safetensors")
+    test_caches_lost(settings, folder, losses[0])
+
+
+def test_caches_lost(settings, folder, losses):
+    """A run that is resumed without caches warns once, unless it has no use for them."""
+    own, lost = f"{folder}/checkpoint.rank-1.safetensors", f"{base}/caches_lost.json"
+
+    def resume(what, warning, *more, source=folder):
+        result = launch(data, *settings, "epochs=6", *more, "--resume", source, "--json", lost)
+        warnings = [line for line in result.stderr.splitlines() if "caches" in line]
+        ok(result.returncode == 0 and len(warnings) == (warning != "") and all(warning in line for line in warnings) and
+           (not warning or [epoch["loss"] for epoch in json.loads(read(lost))["history"]] != losses),
+           f"{what}: {warnings}", result.stderr)
+
+    older = read(own, "rb")
+    resume("other codec", "state item 'caches.", "hec.codec=f32")
+    resume("no caches", "", "aep.rows=0", "hec.miss=fetch")
+    launch(data, *settings, "epochs=4", "--resume", folder, "--save", folder)
+    with open(own, "wb") as file:
+        file.write(older)
+    resume("an older file", "with empty caches: rank 1: ")
+    os.remove(own)
+    resume("no file of a rank", f"with empty caches: rank 1: there is no file '{own}'")
+    launch(data, *settings, "epochs=3", "aep.rows=0", "hec.miss=fetch", "--save", f"{base}/none")
+    make_inside(f"{base}/none", f"{base}/inside")
+    resume("inside of an epoch", "between two batches", source=f"{base}/inside")
+    resume("inside of an epoch, no caches", "", "aep.rows=0", "hec.miss=fetch", source=f"{base}/inside")
 
 
 def test_idle():

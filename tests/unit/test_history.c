@@ -472,7 +472,7 @@ static void hide_vertex(struct sample_dataset *set)
 }
 
 /* An epoch lacks memory at this allocation, and is repeated. Returns whether there was such an allocation. */
-static int train_twice(graft_trainer *trainer, int64_t fails)
+static int lack_and_repeat(graft_trainer *trainer, int64_t fails)
 {
     graft_epoch epoch = GRAFT_INIT(graft_epoch);
     int         lacks;
@@ -508,7 +508,7 @@ static void test_unfit_rows(void)
     train->destroy(trainer);
     for (; lacks && strcmp(sentence, error.message) == 0 && fails < 500; fails++) {
         trainer = create_for_history(&set.dataset, settings);
-        lacks = train_twice(trainer, fails);
+        lacks = lack_and_repeat(trainer, fails);
         train->destroy(trainer);
     }
     if (!ok(!lacks && fails > 20, "the repeated epoch tells it after each of %lld lacks of memory", (long long)fails))
