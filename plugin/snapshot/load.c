@@ -59,13 +59,13 @@ done:
     return rc;
 }
 
-/* Whether a tensor holds rows of earlier batches. Only a trainer can check their values. */
-static int is_table(const struct gr_tensor *t)
+/* Whether a tensor, the first of its name, holds rows of earlier batches. Only a trainer can check their values. */
+static int is_table(const struct gr_tensors *header, const struct gr_tensor *t)
 {
     const graft_state_item item = { .name = t->name };
 
     return gr_state_is_table(&item) && t->dtype == GRAFT_I64 && t->n_dims == 1 &&
-           strlen(t->name) < sizeof((struct gr_state_table *)NULL)->name;
+           strlen(t->name) < sizeof((struct gr_state_table *)NULL)->name && gr_tensors_find(header, t->name) == t;
 }
 
 static int32_t list_tables(graft_model *m, graft_error *error)
@@ -73,14 +73,14 @@ static int32_t list_tables(graft_model *m, graft_error *error)
     const struct gr_tensors *header = &m->header;
     int32_t                  count = 0, rc = GRAFT_OK;
 
-    for (int32_t i = 0; i < header->n_tensors; i++) count += is_table(&header->tensors[i]);
+    for (int32_t i = 0; i < header->n_tensors; i++) count += is_table(header, &header->tensors[i]);
     if (count == 0 || m->copies < GR_STATE_COPIES) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, m->tables, count, error));
     for (int32_t i = 0; i < header->n_tensors; i++) {
         const struct gr_tensor *t = &header->tensors[i];
         struct gr_state_table  *table = &m->tables[m->n_tables];
 
-        if (!is_table(t)) continue;
+        if (!is_table(header, t)) continue;
         table->words = t->shape[0];
         memcpy(table->name, t->name, strlen(t->name) + 1);
         m->n_tables++;

@@ -112,13 +112,17 @@ def bad_objects(header, ended):
 
 
 def bad_tables(good):
-    """Rows of earlier batches of another type or shape, or among weights alone."""
+    """Rows of earlier batches of another type or shape, or twice."""
     header, data = unpack(good)
     files = {}
     for name, changes in (("table-dtype", {"dtype": "F64"}), ("table-dims", {"shape": [5, 1]})):
         changed = unseal(copy.deepcopy(header))
         changed["history.1.rows"].update(changes)
         files[name] = pack(changed, data)
+    begin, end = header["history.1.rows"]["data_offsets"]
+    again = dict(header["history.1.rows"], data_offsets=[len(data), len(data) + end - begin])
+    text = f'{compact(unseal(copy.deepcopy(header)))[:-1]},"history.1.rows":{compact(again)}}}'
+    files["table-twice"] = pack(text.encode(), data + data[begin:end])
     return files
 
 
