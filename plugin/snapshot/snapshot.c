@@ -370,7 +370,7 @@ static void warn_of_data(const graft_model *m, const graft_trainer *trainer)
     }
 }
 
-/* Whether the trainer can use the tables of the model. Otherwise it fills its tables again, as for weights alone. */
+/* Whether the trainer can use the tables of the model. Otherwise it continues as with a state without tables. */
 static int takes_tables(const graft_model *m, graft_trainer *trainer)
 {
     const struct gr_minibatches *batches = trainer->batches;
@@ -390,9 +390,22 @@ static int takes_tables(const graft_model *m, graft_trainer *trainer)
             rc = gr_trainer_state_check(trainer, &item, &theirs, &reason);
     }
     if (rc < 0)
-        gr_log(trainer->setup.context, GRAFT_LOG_WARNING,
-               "rows of earlier batches in the state are not used; tables will be filled again: %s", reason.message);
+        gr_log(trainer->setup.context, GRAFT_LOG_WARNING, "rows of earlier batches in the state are not used; %s: %s",
+               batches->history != NULL ? "tables will be filled again" : "caches begin empty", reason.message);
     return rc == GRAFT_OK;
+}
+
+/* Whether the trainer has the items of a state. Only a trainer can check the values of tables. */
+static int32_t check_items(const struct gr_state *state, graft_trainer *trainer, graft_error *error)
+{
+    graft_state_item item = { .size = sizeof item }, theirs = item;
+    graft_error      end = { .size = sizeof end };
+
+    for (int32_t i = 0; gr_state_item(state, i, &item, &end) == GRAFT_OK; i++)
+        if (gr_trainer_state_find(trainer, &item, &theirs, error) < 0 ||
+            (gr_state_is_table(&item) && gr_trainer_state_check(trainer, &item, &theirs, error) < 0))
+            return error->code = GRAFT_ERR_FORMAT;
+    return GRAFT_OK;
 }
 
 int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *error)
@@ -403,8 +416,6 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
     graft_error             end = { .size = sizeof end };
     int32_t                 rc = GRAFT_OK;
 
-    if (!takes_tables(m, trainer)) state.n_tables = 0;
-
     if (from->width[0] != to->width[0] || from->width[from->n_layers] != to->width[to->n_layers])
         return gr_fail(error, GRAFT_ERR_ARG,
                        "the model has %lld features and %lld classes, the trainer %lld features and %lld classes",
@@ -413,11 +424,11 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
     if (m->model.n_parameters != trainer->setup.model.n_parameters)
         return gr_fail(error, GRAFT_ERR_FORMAT, "the model (%s) has %d weights and biases, the trainer (%s) has %d",
                        from->kind->name, m->model.n_parameters, to->kind->name, trainer->setup.model.n_parameters);
-    for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++)
-        if (gr_trainer_state_find(trainer, &item, &theirs, error) < 0 ||
-            (gr_state_is_table(&item) && gr_trainer_state_check(trainer, &item, &theirs, error) < 0))
-            return error->code = GRAFT_ERR_FORMAT;
+    state.n_tables = 0;
+    GR_TRY(check_items(&state, trainer, error));
     GR_TRY(check_same_options(m, trainer, error));
+    if (takes_tables(m, trainer)) state.n_tables = m->n_tables;
+    GR_TRY(check_items(&state, trainer, error));
     trainer->progress.batch = 0; /* a state without batches is at the end of an epoch */
     if (trainer->batches != NULL) gr_batch_tables_unset(trainer->batches);
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
