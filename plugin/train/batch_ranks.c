@@ -241,14 +241,18 @@ int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *s, struct gr_minibatch
     return gr_strategy_sum(s->run.strategy, m->ranks->deal.weight, n_batches, error);
 }
 
-int32_t gr_batch_ranks_end_epoch(const struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+int32_t gr_batch_ranks_end_epoch(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_ranks *r = m->ranks;
     double                 all = (double)r->n_edges;
     int64_t                most = r->n_edges;
+    const double           begin = gr_profile_begin(&s->run.profile);
     int32_t                rc = GRAFT_OK;
 
+    s->run.profile.pass = GRAFT_PASS_FORWARD;
+    s->run.profile.layer = -1;
     GR_TRY(gr_cached_settle(&r->cached, (struct gr_team){ .threads = s->run.threads }, error));
+    gr_profile_end_alone(&s->run.profile, "receive", begin);
     GR_TRY(gr_strategy_sum(s->run.strategy, &all, 1, error));
     GR_TRY(gr_comm_max(s->over->comm, &most, 1, error));
     r->all_edges = all;

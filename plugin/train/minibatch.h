@@ -97,12 +97,12 @@ struct gr_minibatches {
     struct gr_batch_ranks   *ranks;   /* NULL: one process */
     struct gr_batch_history *history; /* NULL: layers sample deeper */
 
-    int64_t                layout; /* of the tables: a checksum of graph, order and codec */
+    int64_t layout; /* of the tables: a checksum of graph, order and codec, over ranks also of the rank */
     struct gr_state_table *tables; /* [n_tables]; NULL: the state has no rows of earlier batches */
     int32_t                n_tables;
 };
 
-/** List the arrays of option history for the state. \return OK; ERR_NOMEM. */
+/** List the tables of option history, or over ranks the arrays of caches, for the state. \return OK; ERR_NOMEM. */
 int32_t gr_batch_tables_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** Check values for a table, data[table->words]. \return OK; ERR_FORMAT. */
 int32_t gr_batch_table_check(const struct gr_minibatches *m, const struct gr_state_table *table, const int64_t *data,
@@ -166,8 +166,9 @@ int32_t gr_batch_ranks_refresh(struct gr_setup *setup, struct gr_batch_ranks *r,
                                graft_error *error);
 /** An epoch begins: the weights of the losses of its batches. Collective. \return OK; ERR_PEER. */
 int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
-/** An epoch ends: count the edges of the batches of each rank. Collective. \return OK; ERR_PEER. */
-int32_t gr_batch_ranks_end_epoch(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
+/** An epoch ends: store rows in transit, and count the edges of the batches of each rank. Collective. \return OK;
+ *  ERR_PEER. */
+int32_t gr_batch_ranks_end_epoch(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** Number the vertices of a batch. \return OK; ERR_NOMEM: on this rank only. */
 int32_t gr_batch_ranks_number(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
                               graft_error *error);
