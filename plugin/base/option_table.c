@@ -294,7 +294,7 @@ const struct gr_option_row gr_option_table[] = {
     { "aep.codec", CHOICE(sampling.push_codec), "f32|bf16|q8|q4", "q8", SAMPLING, SAME, USUAL, CACHED,
       "format of sent rows" },
     { "aep.delay", INTEGER(sampling.push_delay), "1..64", "1", SAMPLING, SAME, EXPERT, CACHED,
-      "batches until sent rows are used; all are used at the end of an epoch" },
+      "batches after which sent rows are stored; at the end of an epoch all are stored" },
 
     { "mgn.width", INTEGER(mesh.width), "1..65536", "128", MESH, SAME, USUAL, "", "width of the layers of a network" },
     { "mgn.layers", INTEGER(mesh.layers), "1..64", "15", MESH, SAME, USUAL, "",

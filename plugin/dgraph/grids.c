@@ -21,7 +21,7 @@ const char *gr_grids_refusal(const graft_context *context)
     if (o->sampling.batch_size > 0) return "a batch has only vertices of its rank";
     if (o->model.kind == GR_KIND_MLP) return "mlp has no sums over neighbours";
     if (o->model.kind == GR_KIND_GAT) return "attention reads whole rows";
-    if (gr_option_extremum(&o->model) != 0) return "the cost of columns of maxima and minima is not predicted";
+    if (gr_option_extremum(&o->model) != 0) return "the cost of columns is not predicted for maxima and minima";
     if (o->halo.staleness > 0) return "sums of stale shared columns are two epochs old";
     if (format.adaptive[GR_FORWARD] || format.adaptive[GR_BACKWARD])
         return "a record of shared columns has elements of several rows, whose ranges decide no adaptive width";

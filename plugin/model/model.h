@@ -156,7 +156,7 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
 /** The present values of options that may change between epochs. */
 struct gr_live_config gr_live_config_of(const struct gr_options *options);
 
-/** Its value of option aggregator. */
+/** The value of option aggregator for an extremum. */
 static inline const char *gr_extremum_word(graft_semiring extremum)
 {
     return extremum == GRAFT_MIN_SECOND ? "min" : "max";

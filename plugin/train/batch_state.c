@@ -78,7 +78,7 @@ static int32_t check_table_rows(const struct gr_cached *c, const struct gr_cache
     const int64_t          broken = gr_cache_first_broken(cache, (const uint8_t *)data, cache->capacity, c->buffer);
 
     if (broken == cache->capacity) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s': row %lld is no row in the codec of option 'hec.codec'",
+    return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s': row %lld is not a valid record of option 'hec.codec'",
                    name, (long long)broken);
 }
 

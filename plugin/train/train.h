@@ -25,7 +25,8 @@ struct graft_trainer {
     struct gr_setup        setup;
     struct gr_progress     progress;
     struct gr_minibatches *batches;      /* NULL: a step is on the whole graph */
-    int                    state_is_set; /* over ranks: set since the last comparison of all ranks */
+    int                    state_is_set; /* by state_set() or apply() since the last epoch; over ranks, since the last
+                                          * comparison of all ranks */
     int    has_previous; /* the weights and moments before the last step, whose loss was finite, are kept */
     double seconds_step; /* of the last step; 0: there was none */
     int    is_measured;  /* the losses of the present weights are finite */

@@ -273,7 +273,8 @@ static void test_broken_tables(void)
     ((int64_t *)(uintptr_t)find_kept(&state, "history.1.batches")->data)[N - 1] = -1;
     refused = table_is_refused(trainer, find_kept(&state, "history.1.batches"), GRAFT_ERR_FORMAT, "element 299 is -1");
     memset((char *)(uintptr_t)find_kept(&state, "history.1.rows")->data + 7 * RECORD, 0xFF, RECORD);
-    refused &= table_is_refused(trainer, find_kept(&state, "history.1.rows"), GRAFT_ERR_FORMAT, "row 7 is no row");
+    refused &=
+        table_is_refused(trainer, find_kept(&state, "history.1.rows"), GRAFT_ERR_FORMAT, "row 7 is not a valid record");
     ++*(int64_t *)(uintptr_t)find_kept(&state, "history.layout")->data;
     refused &= table_is_refused(trainer, find_kept(&state, "history.layout"), GRAFT_ERR_FORMAT, "of another graph");
     item = *find_kept(&good, "history.1.rows");

@@ -326,8 +326,8 @@ int main(void)
     test_limit("feature.graph=auto", "memory.limit=0", 0, 0);
     test_limit("feature.graph=stream", "memory.limit=0", 0, 1);
     test_rows_alone("model=gat", "attention reads whole rows");
-    test_rows_alone("aggregator=max", "columns of maxima and minima is not predicted");
-    test_rows_alone("aggregator=min", "columns of maxima and minima is not predicted");
+    test_rows_alone("aggregator=max", "not predicted for maxima and minima");
+    test_rows_alone("aggregator=min", "not predicted for maxima and minima");
     test_rows_alone("model=mlp", "mlp has no sums");
     test_rows_alone("halo.staleness=1", "two epochs old");
     test_rows_alone("halo.codec=adaptive", "decide no adaptive width");
