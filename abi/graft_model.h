@@ -18,12 +18,12 @@ GRAFT_EXTERN_C_BEGIN
  *     gat    Z_l = (P_1 U_1 | ... | P_K U_K) + b               with self loops; Velickovic et al. 2018, eqs. 1 to 6
  *     gin    Z_l = ReLU(((1+eps) H_l + A H_l) W_1 + b_1) W_2 + b_2       Xu et al. 2019, eq. 4.1, eps fixed
  *
- * With aggregator=sum sage has A in the place of D^-1 A. With max or min element (v, j) of D^-1 A H_l is the largest or
- * smallest H_l(u, j) of all neighbours u, 0 if v has none (pooling of Hamilton et al. 2017, section 3.3, without a
- * layer before it). Values of A are not used. A gradient goes to the neighbour that gave the element; among equal
- * neighbours to the first of the row, where over ranks owned vertices come first. Over ranks, max and min exchange rows
- * of neighbours, as gat does, and no sums, and row_masks has no effect. max and min need dense features and no
- * label_rate; sparse_input=auto makes features dense.
+ * With aggregator=sum sage has A in the place of D^-1 A. With aggregator=max (min), element (v, j) of D^-1 A H_l is
+ * replaced by the largest (smallest) H_l(u, j) of all neighbours u, and by 0 if v has none (pooling of Hamilton et al.
+ * 2017, section 3.3, without a layer before it). Values of A are not used. A gradient goes to the neighbour that gave
+ * the element; among equal neighbours to the first of the row, where over ranks owned vertices come first. Over ranks,
+ * max and min exchange rows of neighbours, as gat does, and no sums, and row_masks has no effect. They need dense
+ * features and no label_rate; sparse_input=auto makes features dense.
  *
  *     H_{l+1} = dropout(act(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
  *
@@ -166,7 +166,7 @@ typedef struct graft_models {
      * \param[in]  what   GRAFT_MODEL_...
      * \param[out] model  Unchanged on failure. Stays valid after the trainer is destroyed.
      * \return OK; ERR_ARG (null, unknown `what`); ERR_NOMEM.
-     * [one-caller] Not collective: all ranks have the same weights. Memory: the copy. Since 1. */
+     * [one-caller] Not collective: models of ranks differ in caches only. Memory: the copy. Since 1. */
     int32_t (*create)(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error);
 
     /** Read a model from a file.
@@ -185,7 +185,7 @@ typedef struct graft_models {
     /** Write a model to a file, see above.
      * \return OK; ERR_ARG (null); ERR_IO (errno in native_code; also if `path` is a folder, device or pipe); ERR_NOMEM.
      *         After a failure the file that was there is as before.
-     * [one-caller] Not collective: one rank calls it. Memory: the header. Since 1. */
+     * [one-caller] Not collective: each rank that calls it has its own path. Memory: the header. Since 1. */
     int32_t (*save)(graft_model *model, const char *path, graft_error *error);
 
     /** Copy the weights, or the whole state, of the model into a trainer, which may have another graph, as state_set()

@@ -54,18 +54,22 @@ GRAFT_EXTERN_C_BEGIN
  *     history.L.rows     the n encoded rows without gaps, and zeros up to a multiple of 8 bytes
  *
  * If all these arrays are set between two epochs, the next epoch uses them, and training continues with the same bits.
- * Otherwise the tables are filled again. state_set() returns ERR_FORMAT for another layout. graft_models.apply() does
- * not copy tables of another layout, and logs a warning.
+ * Otherwise the tables are filled again. state_set() returns ERR_FORMAT for another layout, and ERR_NOT_FOUND in a
+ * trainer without tables; hosts may leave these arrays out. graft_models.apply() does not copy tables of another
+ * layout, and logs a warning.
  *
  * Over ranks the state of a trainer with caches (graft_cache_item) has such arrays after each epoch; they differ
  * between ranks, and n is the number of rows of the cache:
  *
  *     caches.layout, caches.L.batches, caches.L.rows    as above
- *     caches.L.places    3 n numbers of 32 bits: vertex of each row (-1: none), next older and next newer row
- *     caches.L.sent      the batch that last sent each row to each rank
+ *     caches.L.places    3 n numbers of 32 bits: vertex of each row, as an index in the halo of the rank (-1: none),
+ *                        next older and next newer row
+ *     caches.L.sent      [m] the batch that last sent a row (-1: none), for the m pairs of an owned vertex and a rank
+ *                        that has the vertex in its halo, in the order of the vertices
  *
- * Each rank reads and sets its own arrays, or saves and loads a model of its own. If a rank does not set all of them,
- * all ranks continue with empty caches. A file that rank 0 loads for all ranks has the arrays of rank 0 only.
+ * After an epoch that was cancelled, the state has no caches. Each rank reads and sets its own arrays, or saves and
+ * loads a model of its own. If a rank does not set all of them, all ranks continue with empty caches. A file that rank
+ * 0 loads for all ranks has the arrays of rank 0 only.
  *
  * A subgraph has all edges of the graph between its vertices. Every block has all these edges, except for the last
  * block, which has the edges of the seeds only. Seeds are the first vertices. The vertices of a subgraph are:

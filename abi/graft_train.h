@@ -180,10 +180,10 @@ typedef struct graft_train {
      * [one-caller] Not collective. Memory: none. Since 1. */
     int32_t (*state_item)(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error);
 
-    /** Overwrite one item of the state; `item->data` is copied.
-     * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no item of this name); ERR_FORMAT (another type or shape, or an
-     *         illegal value: the message has both). [one-caller] Not collective; over ranks all ranks set the same
-     *         items, which the next collective call checks. Since 1. */
+    /** Overwrite one item of the state; `item->data` is copied. "history.NAME" and "caches.NAME" may be left out.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no item of this name); ERR_FORMAT (another type or shape, or a value
+     *         that this trainer cannot use: the message has both). [one-caller] Not collective; over ranks all set the
+     *         same items, except caches, which the next collective call checks. Since 1. */
     int32_t (*state_set)(graft_trainer *trainer, const graft_state_item *item, graft_error *error);
 
     /** Describe the trainer in a few lines: model, widths, weights, graph, kernel and dense module, memory.

@@ -179,7 +179,8 @@ class Trainer:
                 for item in self.context.enumerate(self._train.state_item, "graft_state_item", self._handle)}
 
     def set_state(self, items: dict[str, Any]) -> None:
-        """Overwrite weights, moments or counters by their names in state()."""
+        """Overwrite weights, moments, counters or rows of earlier batches by their names in state(). Items whose names
+        begin with "history." or "caches." may be left out; a trainer that cannot use them refuses them."""
         for name, value in items.items():
             write_item(self.context, self._train.state_set, self._handle, name, value)
 
