@@ -1,6 +1,7 @@
 /* Hosts of ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/state_items.h"
 
 #include "graft_load.h"
 
@@ -328,11 +329,8 @@ int host_same_state(const graft_train *train, graft_trainer *a, graft_trainer *b
     int32_t          i;
 
     for (i = 0; train->state_item(a, i, &left, NULL) == GRAFT_OK; i++) {
-        uint64_t bytes = left.dtype == GRAFT_F32 ? 4 : 8;
-
         if (train->state_item(b, i, &right, NULL) != GRAFT_OK) return 0;
-        for (int32_t d = 0; d < left.n_dims; d++) bytes *= (uint64_t)left.shape[d];
-        if (strcmp(left.name, right.name) == 0 && memcmp(left.data, right.data, bytes) == 0) continue;
+        if (same_state_item(&left, &right)) continue;
         printf("# %s differs\n", left.name);
         return 0;
     }

@@ -6,69 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t bytes_of(const graft_state_item *item)
-{
-    uint64_t bytes = item->dtype == GRAFT_F32 ? 4 : 8;
+static const char CACHES[] = "caches.";
 
-    for (int32_t d = 0; d < item->n_dims; d++) bytes *= (uint64_t)item->shape[d];
-    return bytes;
+int same_state(const struct kept_state *a, const struct kept_state *b)
+{
+    return same_kept_state(a, b, CACHES) && a->n > 4;
 }
 
-static void keep_state(const graft_train *train, graft_trainer *trainer, struct state *s)
-{
-    graft_state_item item = GRAFT_INIT(graft_state_item);
-
-    for (s->count = 0; train->state_item(trainer, s->count, &item, NULL) == GRAFT_OK; s->count++) {
-        if (s->count == ITEMS || bytes_of(&item) > ITEM_BYTES || strlen(item.name) > 63) {
-            printf("Bail out! there is no room for %s\n", item.name);
-            exit(2);
-        }
-        s->item[s->count] = item;
-        strcpy(s->name[s->count], item.name);
-        memcpy(s->data[s->count], item.data, bytes_of(&item));
-    }
-}
-
-static int is_cache(const char *name)
-{
-    return strncmp(name, "caches.", 7) == 0;
-}
-
-static int32_t set_state(const graft_train *train, graft_trainer *trainer, const struct state *s, int forgets,
-                         graft_error *error)
-{
-    int32_t rc = GRAFT_OK;
-
-    for (int i = 0; i < s->count && rc == GRAFT_OK; i++) {
-        graft_state_item item = s->item[i];
-
-        item.name = s->name[i];
-        item.data = s->data[i];
-        if (forgets && is_cache(item.name)) continue;
-        rc = train->state_set(trainer, &item, error);
-    }
-    return rc;
-}
-
-int same_state(const struct state *a, const struct state *b)
-{
-    for (int i = 0; i < a->count; i++)
-        if (!is_cache(a->name[i]) && memcmp(a->data[i], b->data[i], bytes_of(&a->item[i])) != 0) return 0;
-    return a->count == b->count && a->count > 4;
-}
-
-int same_caches(const struct state *a, const struct state *b)
+int same_caches(const struct kept_state *a, const struct kept_state *b)
 {
     int caches = 0;
 
-    for (int i = 0; i < a->count && a->count == b->count; i++) {
-        if (memcmp(a->data[i], b->data[i], bytes_of(&a->item[i])) != 0) {
-            printf("# %s differs\n", a->name[i]);
-            return 0;
-        }
-        caches += is_cache(a->name[i]);
-    }
-    return a->count == b->count && caches > 4;
+    for (int32_t i = 0; i < a->n; i++) caches += state_item_begins(&a->item[i], CACHES);
+    return same_kept_state(a, b, NULL) && caches > 4;
 }
 
 static int32_t look_around(struct host *host, graft_trainer *trainer)
@@ -86,15 +36,15 @@ static int32_t train_one(struct host *host, struct job *job, int number, graft_t
     struct outcome   *o = &job->at[number][host->rank];
     int32_t           rc = GRAFT_OK;
 
-    keep_state(host->train, trainer, &o->first);
+    kept_state_take(&o->first, host->train, trainer);
     for (int e = 0; e < (run->gives_up > 0 ? run->gives_up : EPOCHS) && rc == GRAFT_OK; e++) {
         graft_epoch epoch = GRAFT_INIT(graft_epoch);
 
-        if (e == HALF) keep_state(host->train, trainer, &o->half);
-        if (e == HALF && run->sets_state) rc = set_state(host->train, trainer, &o->half, 0, &host->error);
+        if (e == HALF) kept_state_take(&o->half, host->train, trainer);
+        if (e == HALF && run->sets_state) rc = kept_state_set(&o->half, NULL, host->train, trainer, &host->error);
         if (e == 0 && run->from > 0) {
-            rc = set_state(host->train, trainer, &job->at[run->from][host->rank].half, run->forgets == 1 + host->rank,
-                           &host->error);
+            rc = kept_state_set(&job->at[run->from][host->rank].half, run->forgets == 1 + host->rank ? CACHES : NULL,
+                                host->train, trainer, &host->error);
             e = HALF;
         }
         if (rc == GRAFT_OK) rc = host->train->epoch(trainer, &epoch, &host->error);
@@ -105,7 +55,7 @@ static int32_t train_one(struct host *host, struct job *job, int number, graft_t
     }
     o->traffic = GRAFT_INIT(graft_traffic);
     if (rc == GRAFT_OK) rc = host->train->traffic(trainer, -1, &o->traffic, &host->error);
-    keep_state(host->train, trainer, &o->last);
+    kept_state_take(&o->last, host->train, trainer);
     return rc;
 }
 
@@ -167,4 +117,17 @@ const char *train_runs_play(struct job *job, int32_t n_ranks, const char *partit
         for (int32_t r = 1; r < n_ranks; r++)
             if (!same_state(&job->at[i][r].last, &job->at[i][0].last)) return "ranks have other weights";
     return NULL;
+}
+
+void train_runs_free(struct job *job)
+{
+    for (int i = 0; i < job->n_runs; i++) {
+        for (int r = 0; r < HOSTS_MOST; r++) {
+            kept_state_free(&job->at[i][r].first);
+            kept_state_free(&job->at[i][r].half);
+            kept_state_free(&job->at[i][r].last);
+        }
+    }
+    sample_dataset_fini(&job->set);
+    free(job);
 }

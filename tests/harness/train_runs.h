@@ -5,23 +5,17 @@
 #define TEST_TRAIN_RUNS_H
 
 #include "harness/hosts.h"
+#include "harness/state_items.h"
 #include "oracle/sample.h"
 
-enum { EPOCHS = 8, HALF = 4, N = 90, FEATURES = 7, CLASSES = 3, RUNS_MOST = 12, ITEMS = 96, ITEM_BYTES = 4096 };
-
-/* The arrays of a state. */
-struct state {
-    int              count;
-    graft_state_item item[ITEMS];
-    char             name[ITEMS][64], data[ITEMS][ITEM_BYTES];
-};
+enum { EPOCHS = 8, HALF = 4, N = 90, FEATURES = 7, CLASSES = 3, RUNS_MOST = 12 };
 
 /* The results of a trainer on one rank. */
 struct outcome {
-    double        loss[EPOCHS], drift[EPOCHS];
-    int           waited[EPOCHS];
-    graft_traffic traffic; /* of all ranks */
-    struct state  first, half, last;
+    double            loss[EPOCHS], drift[EPOCHS];
+    int               waited[EPOCHS];
+    graft_traffic     traffic; /* of all ranks */
+    struct kept_state first, half, last;
 };
 
 /* One trainer, from create() to destroy(). */
@@ -48,11 +42,14 @@ struct job {
 extern const char *train_runs_shared, *train_runs_columns;
 
 /** same_state(): without caches, which differ between ranks; same_caches(): with caches. */
-int  same_state(const struct state *a, const struct state *b);
-int  same_caches(const struct state *a, const struct state *b);
+int  same_state(const struct kept_state *a, const struct kept_state *b);
+int  same_caches(const struct kept_state *a, const struct kept_state *b);
 void train_runs_add(struct job *job, struct run run);
 
 /** Run all trainers. Returns an error in words, or NULL. */
 const char *train_runs_play(struct job *job, int32_t n_ranks, const char *partition, const char *cover);
+
+/** Free a job from calloc(), with its data set and states. */
+void train_runs_free(struct job *job);
 
 #endif

@@ -19,12 +19,6 @@ static struct job *cache_job(void)
     return job;
 }
 
-static void free_cache_job(struct job *job)
-{
-    sample_dataset_fini(&job->set);
-    free(job);
-}
-
 /* Whether run b has the losses of run a from the middle on, and the same state and caches of each rank. */
 static int same_ends(const struct job *job, int a, int b, int32_t n_ranks)
 {
@@ -46,9 +40,9 @@ static void test_resumed_caches(const char *settings, int32_t n_ranks)
     const char *fault;
 
     snprintf(all, sizeof all, "batch_size=4 fanout=5 dropout=0.2 hec.life=9 %s", settings);
-    train_runs_add(job, (struct run){ .settings = all }); /* `from` counts from 1 */
+    train_runs_add(job, (struct run){ .settings = all });
     train_runs_add(job, (struct run){ .settings = all, .evaluates = 1 });
-    train_runs_add(job, (struct run){ .settings = all, .from = 1 });
+    train_runs_add(job, (struct run){ .settings = all, .from = 1 }); /* 0 means from no run */
     train_runs_add(job, (struct run){ .settings = all, .from = 1, .evaluates = 1 });
     train_runs_add(job, (struct run){ .settings = all, .sets_state = 1 });
     train_runs_add(job, (struct run){ .settings = all, .from = 1, .forgets = 2 });
@@ -61,7 +55,7 @@ static void test_resumed_caches(const char *settings, int32_t n_ranks)
            job->at[5][0].loss[EPOCHS - 1] < 1.2 * job->at[0][0].loss[EPOCHS - 1],
        "%s: if rank 1 lacks its caches, training continues with empty ones", settings);
     if (fault != NULL) diag("%s", fault);
-    free_cache_job(job);
+    train_runs_free(job);
 }
 
 /* A state of caches of another size, codec or order is refused with the name of the array. */
@@ -78,7 +72,7 @@ static void test_other_caches(const char *settings, const char *part)
     fault = train_runs_play(job, 2, "hash", "hybrid");
     ok(fault != NULL && strstr(fault, "state item 'caches.") != NULL && strstr(fault, part) != NULL, "%s: %s", settings,
        fault != NULL ? fault : "not refused");
-    free_cache_job(job);
+    train_runs_free(job);
 }
 
 /* -- caches that cannot be ---------------------------------------------------------------------------------------- */
@@ -89,14 +83,8 @@ enum { TRIES = 40 };
 struct broken_caches {
     struct sample_dataset set;
     double                loss[2][HOSTS_MOST];
-    int64_t               refused[HOSTS_MOST], wrong[HOSTS_MOST], not_finite[HOSTS_MOST];
+    int64_t               refused[HOSTS_MOST], wrong[HOSTS_MOST];
 };
-
-static uint64_t cache_bytes(const graft_state_item *item)
-{
-    return (uint64_t)item->shape[0] * (item->n_dims == 2 ? (uint64_t)item->shape[1] : 1) *
-           (item->dtype == GRAFT_F32 ? 4 : 8);
-}
 
 /* An item of the state of this name, with a copy of its data. */
 static graft_state_item copy_item(const struct host *host, graft_trainer *trainer, const char *name, void *data)
@@ -105,7 +93,7 @@ static graft_state_item copy_item(const struct host *host, graft_trainer *traine
 
     for (int32_t i = 0; host->train->state_item(trainer, i, &item, NULL) == GRAFT_OK; i++) {
         if (strcmp(item.name, name) != 0) continue;
-        item.data = memcpy(data, item.data, cache_bytes(&item));
+        item.data = memcpy(data, item.data, state_item_bytes(&item));
         return item;
     }
     printf("Bail out! no %s\n", name);
@@ -151,15 +139,14 @@ static int32_t set_random(struct host *host, const graft_dataset *dataset, graft
     for (int32_t i = 0; rc == GRAFT_OK && host->train->state_item(from, i, &item, NULL) == GRAFT_OK; i++) {
         int32_t set;
 
-        item.data = memcpy(data, item.data, cache_bytes(&item));
-        if (strncmp(item.name, "caches.", 7) == 0 && caches++ == which && who == host->rank)
-            data[at % (int64_t)cache_bytes(&item)] ^= (char)(1 << at % 8);
+        item.data = memcpy(data, item.data, state_item_bytes(&item));
+        if (state_item_begins(&item, "caches.") && caches++ == which && who == host->rank)
+            data[at % (int64_t)state_item_bytes(&item)] ^= (char)(1 << at % 8);
         set = host->train->state_set(to, &item, &host->error);
         b->wrong[host->rank] += set == GRAFT_ERR_FORMAT;
         if (set != GRAFT_ERR_FORMAT) rc = set;
     }
     if (rc == GRAFT_OK) rc = host->train->epoch(to, &epoch, &host->error);
-    b->not_finite[host->rank] += rc == GRAFT_ERR_NONFINITE;
     host->train->destroy(to);
     return rc == GRAFT_ERR_NONFINITE ? GRAFT_OK : rc;
 }

@@ -3,6 +3,7 @@
  * another graph, order or codec are filled again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/state_items.h"
 #include "harness/strict_host.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 300, FEATURES = 7, CLASSES = 4, EPOCHS = 4, ITEMS = 80, RECORD = 20 /* bytes of 16 columns in q8 */ };
+enum { N = 300, FEATURES = 7, CLASSES = 4, EPOCHS = 4, RECORD = 20 /* bytes of 16 columns in q8 */ };
 
 static const graft_api      *api;
 static const graft_train    *train;
@@ -26,6 +27,7 @@ static int64_t               cancel_at = -1; /* the allocation that asks to canc
 static struct sample         sample = { 31 };
 static struct sample_dataset set;
 static char                  path[64];
+static const char            HISTORY[] = "history.";
 
 static void *cancel_in_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
@@ -61,81 +63,17 @@ static graft_trainer *history_trainer(void)
     return trainer;
 }
 
-static int is_table(const graft_state_item *item)
+static int32_t set_kept(graft_trainer *trainer, const struct kept_state *kept, int with_tables)
 {
-    return strncmp(item->name, "history.", 8) == 0;
-}
-
-static uint64_t history_bytes(const graft_state_item *item)
-{
-    uint64_t bytes = item->dtype == GRAFT_F32 ? 4 : 8;
-
-    for (int32_t d = 0; d < item->n_dims; d++) bytes *= (uint64_t)item->shape[d];
-    return bytes;
-}
-
-/* A state that outlives its context. */
-struct kept {
-    int32_t          n;
-    graft_state_item item[ITEMS];
-    char             name[ITEMS][64];
-};
-
-static void keep(graft_trainer *trainer, struct kept *kept)
-{
-    graft_state_item item = GRAFT_INIT(graft_state_item);
-
-    for (kept->n = 0; train->state_item(trainer, kept->n, &item, NULL) == GRAFT_OK; kept->n++) {
-        void *const copy = malloc(history_bytes(&item));
-
-        if (copy == NULL || kept->n == ITEMS) printf("Bail out! a large state\n"), exit(2);
-        snprintf(kept->name[kept->n], sizeof kept->name[0], "%s", item.name);
-        item.name = kept->name[kept->n];
-        item.data = memcpy(copy, item.data, history_bytes(&item));
-        kept->item[kept->n] = item;
-    }
-}
-
-static graft_state_item *find_kept(struct kept *kept, const char *name)
-{
-    for (int32_t i = 0; i < kept->n; i++)
-        if (strcmp(kept->item[i].name, name) == 0) return &kept->item[i];
-    return NULL;
-}
-
-static void free_kept(struct kept *kept)
-{
-    for (int32_t i = 0; i < kept->n; i++) free((void *)(uintptr_t)kept->item[i].data);
-    kept->n = 0;
-}
-
-static int32_t set_kept(graft_trainer *trainer, const struct kept *kept, int with_tables)
-{
-    int32_t rc = GRAFT_OK;
-
-    for (int32_t i = 0; rc == GRAFT_OK && i < kept->n; i++)
-        if (with_tables || !is_table(&kept->item[i])) rc = train->state_set(trainer, &kept->item[i], &error);
-    return rc;
-}
-
-static int same_kept(const struct kept *a, const struct kept *b)
-{
-    for (int32_t i = 0; i < a->n && a->n == b->n; i++) {
-        if (strcmp(a->item[i].name, b->item[i].name) == 0 && history_bytes(&a->item[i]) == history_bytes(&b->item[i]) &&
-            memcmp(a->item[i].data, b->item[i].data, history_bytes(&a->item[i])) == 0)
-            continue;
-        diag("%s differs", a->item[i].name);
-        return 0;
-    }
-    return a->n == b->n;
+    return kept_state_set(kept, with_tables ? NULL : HISTORY, train, trainer, &error);
 }
 
 /* -- the same bits ------------------------------------------------------------------------------------------------ */
 
 struct results {
-    double      loss[EPOCHS];
-    float       logits[N * CLASSES];
-    struct kept last;
+    double            loss[EPOCHS];
+    float             logits[N * CLASSES];
+    struct kept_state last;
 };
 
 /* Epochs from `first` on, and what there is in the end. */
@@ -150,31 +88,31 @@ static void train_from(graft_trainer *trainer, int first, struct results *r)
         else diag("%s", error.message);
     }
     if (train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error) != GRAFT_OK) diag("%s", error.message);
-    keep(trainer, &r->last);
+    kept_state_take(&r->last, train, trainer);
 }
 
 static int same_history(const struct results *a, const struct results *b)
 {
     return memcmp(a->loss, b->loss, sizeof a->loss) == 0 && memcmp(a->logits, b->logits, sizeof a->logits) == 0 &&
-           same_kept(&a->last, &b->last);
+           same_kept_state(&a->last, &b->last, NULL);
 }
 
 /* Cancel the epoch that follows in its middle; returns the batches that it has completed. */
-static int64_t cancel_inside(graft_trainer *trainer, struct kept *state)
+static int64_t cancel_inside(graft_trainer *trainer, struct kept_state *state)
 {
     graft_epoch   epoch = GRAFT_INIT(graft_epoch);
     const int32_t expected = (cancel_at = host.calls + 150, GRAFT_ERR_CANCELLED);
     const int32_t rc = train->epoch(trainer, &epoch, &error);
 
     cancel_at = -1;
-    keep(trainer, state);
-    return rc == expected ? *(const int64_t *)find_kept(state, "progress.batch")->data : -1;
+    kept_state_take(state, train, trainer);
+    return rc == expected ? *(const int64_t *)kept_state_find(state, "progress.batch")->data : -1;
 }
 
 enum way { BY_ITEMS, BY_FILE, WITHOUT_TABLES };
 
 /* The state in a trainer of another context. */
-static graft_trainer *move(graft_trainer *from, const struct kept *state, const char *settings, enum way way)
+static graft_trainer *move(graft_trainer *from, const struct kept_state *state, const char *settings, enum way way)
 {
     graft_model   *model = NULL;
     graft_trainer *to;
@@ -206,8 +144,8 @@ static void test_resumed_history(const char *settings)
     train_from(trainer, 0, &whole);
     train->destroy(trainer);
     for (int way = BY_ITEMS; way <= WITHOUT_TABLES; way++) {
-        graft_epoch epoch = GRAFT_INIT(graft_epoch);
-        struct kept state;
+        graft_epoch       epoch = GRAFT_INIT(graft_epoch);
+        struct kept_state state;
 
         trainer = history_trainer();
         train->epoch(trainer, &epoch, &error);
@@ -216,8 +154,8 @@ static void test_resumed_history(const char *settings)
         trainer = move(trainer, &state, settings, (enum way)way);
         train_from(trainer, 1, &moved[way]);
         train->destroy(trainer);
-        for (int32_t i = 0; i < state.n; i++) tables += is_table(&state.item[i]);
-        free_kept(&state);
+        for (int32_t i = 0; i < state.n; i++) tables += state_item_begins(&state.item[i], HISTORY);
+        kept_state_free(&state);
     }
     ok(batches > 0 && tables > 3 && same_history(&whole, &moved[BY_ITEMS]) && same_history(&whole, &moved[BY_FILE]),
        "%s: cancelled after %lld batches of an epoch and moved, by items or a file: the same bits", settings,
@@ -227,8 +165,8 @@ static void test_resumed_history(const char *settings)
        "%s: without the tables they are filled again, with other bits and about the loss (%.3f, %.3f)", settings,
        moved[WITHOUT_TABLES].loss[EPOCHS - 1], whole.loss[EPOCHS - 1]);
     close_context();
-    free_kept(&whole.last);
-    for (int way = 0; way < 3; way++) free_kept(&moved[way].last);
+    kept_state_free(&whole.last);
+    for (int way = 0; way < 3; way++) kept_state_free(&moved[way].last);
 }
 
 /* -- states that cannot be ---------------------------------------------------------------------------------------- */
@@ -236,7 +174,7 @@ static void test_resumed_history(const char *settings)
 static const char q8[] = "hec.codec=q8 model=gcn dropout=0";
 
 /* A trainer in the middle of its second epoch, and its state. */
-static graft_trainer *halfway(struct kept *state)
+static graft_trainer *halfway(struct kept_state *state)
 {
     graft_trainer *trainer = history_trainer();
     graft_epoch    epoch = GRAFT_INIT(graft_epoch);
@@ -258,7 +196,7 @@ static int table_is_refused(graft_trainer *trainer, const graft_state_item *item
 static void test_broken_tables(void)
 {
     static struct results whole, after;
-    struct kept           state, good;
+    struct kept_state     state, good;
     graft_trainer        *trainer;
     graft_state_item      item;
     int                   refused;
@@ -267,17 +205,19 @@ static void test_broken_tables(void)
     trainer = halfway(&state);
     train_from(trainer, 1, &whole);
     train->destroy(trainer);
-    free_kept(&state);
+    kept_state_free(&state);
     trainer = halfway(&state);
-    keep(trainer, &good);
-    ((int64_t *)(uintptr_t)find_kept(&state, "history.1.batches")->data)[N - 1] = -1;
-    refused = table_is_refused(trainer, find_kept(&state, "history.1.batches"), GRAFT_ERR_FORMAT, "element 299 is -1");
-    memset((char *)(uintptr_t)find_kept(&state, "history.1.rows")->data + 7 * RECORD, 0xFF, RECORD);
+    kept_state_take(&good, train, trainer);
+    ((int64_t *)(uintptr_t)kept_state_find(&state, "history.1.batches")->data)[N - 1] = -1;
+    refused =
+        table_is_refused(trainer, kept_state_find(&state, "history.1.batches"), GRAFT_ERR_FORMAT, "element 299 is -1");
+    memset((char *)(uintptr_t)kept_state_find(&state, "history.1.rows")->data + 7 * RECORD, 0xFF, RECORD);
+    refused &= table_is_refused(trainer, kept_state_find(&state, "history.1.rows"), GRAFT_ERR_FORMAT,
+                                "row 7 is not a valid record");
+    ++*(int64_t *)(uintptr_t)kept_state_find(&state, "history.layout")->data;
     refused &=
-        table_is_refused(trainer, find_kept(&state, "history.1.rows"), GRAFT_ERR_FORMAT, "row 7 is not a valid record");
-    ++*(int64_t *)(uintptr_t)find_kept(&state, "history.layout")->data;
-    refused &= table_is_refused(trainer, find_kept(&state, "history.layout"), GRAFT_ERR_FORMAT, "of another graph");
-    item = *find_kept(&good, "history.1.rows");
+        table_is_refused(trainer, kept_state_find(&state, "history.layout"), GRAFT_ERR_FORMAT, "of another graph");
+    item = *kept_state_find(&good, "history.1.rows");
     item.shape[0]--;
     refused &= table_is_refused(trainer, &item, GRAFT_ERR_FORMAT, "is I64 [749], expected I64 [750]");
     item.name = "history.3.rows";
@@ -286,18 +226,18 @@ static void test_broken_tables(void)
     ok(refused && same_history(&whole, &after), "tables that cannot be are refused, and nothing has changed");
     train->destroy(trainer);
     close_context();
-    free_kept(&state);
-    free_kept(&good);
-    free_kept(&whole.last);
-    free_kept(&after.last);
+    kept_state_free(&state);
+    kept_state_free(&good);
+    kept_state_free(&whole.last);
+    kept_state_free(&after.last);
 }
 
 /* Bytes of tables at random: refused, or training goes on, maybe to numbers that are not finite. */
 static void test_random_tables(const char *settings)
 {
-    struct kept state;
-    int64_t     refused = 0, taken = 0;
-    int         fine = 1;
+    struct kept_state state;
+    int64_t           refused = 0, taken = 0;
+    int               fine = 1;
 
     open_context(settings);
     train->destroy(halfway(&state));
@@ -309,8 +249,8 @@ static void test_random_tables(const char *settings)
         int32_t           rc;
 
         do item = &state.item[sample_below(&sample, state.n)];
-        while (!is_table(item));
-        byte = (unsigned char *)(uintptr_t)item->data + sample_below(&sample, (int64_t)history_bytes(item));
+        while (!state_item_begins(item, HISTORY));
+        byte = (unsigned char *)(uintptr_t)item->data + sample_below(&sample, (int64_t)state_item_bytes(item));
         before = *byte;
         *byte ^= (unsigned char)(1 << sample_below(&sample, 8));
         rc = set_kept(trainer, &state, 1);
@@ -328,14 +268,14 @@ static void test_random_tables(const char *settings)
     ok(fine && refused > 0 && taken > 0, "%s: tables with a changed bit: %lld are refused, %lld are used", settings,
        (long long)refused, (long long)taken);
     close_context();
-    free_kept(&state);
+    kept_state_free(&state);
 }
 
 /* The tables of a new trainer that has the rest of a state; with one of them; and of a trainer that had used others. */
 static void test_some_tables(void)
 {
     static struct results results[3];
-    struct kept           state;
+    struct kept_state     state;
 
     open_context(q8);
     train->destroy(halfway(&state));
@@ -346,15 +286,15 @@ static void test_some_tables(void)
         if (i == 2) set_kept(trainer, &state, 1);
         if (i == 2) train->epoch(trainer, &epoch, &error);
         set_kept(trainer, &state, 0);
-        if (i == 1) train->state_set(trainer, find_kept(&state, "history.2.rows"), &error);
+        if (i == 1) train->state_set(trainer, kept_state_find(&state, "history.2.rows"), &error);
         train_from(trainer, 1, &results[i]);
         train->destroy(trainer);
     }
     ok(same_history(&results[0], &results[1]) && same_history(&results[0], &results[2]),
        "tables are filled again where not all are set");
     close_context();
-    free_kept(&state);
-    for (int i = 0; i < 3; i++) free_kept(&results[i].last);
+    kept_state_free(&state);
+    for (int i = 0; i < 3; i++) kept_state_free(&results[i].last);
 }
 
 /* Let the last edge come from a vertex that is in no other edge of its row. */
@@ -373,7 +313,7 @@ static void change_edge(void)
 static void test_other_trainer(const char *settings, void (*change)(void), int logs)
 {
     static struct results results[2];
-    struct kept           state;
+    struct kept_state     state;
     graft_model          *model = NULL;
     graft_trainer        *trainer;
     int32_t               rc;
@@ -399,8 +339,8 @@ static void test_other_trainer(const char *settings, void (*change)(void), int l
        change != NULL ? " and another graph" : "");
     models->destroy(model);
     close_context();
-    free_kept(&state);
-    for (int i = 0; i < 2; i++) free_kept(&results[i].last);
+    kept_state_free(&state);
+    for (int i = 0; i < 2; i++) kept_state_free(&results[i].last);
 }
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
@@ -409,7 +349,7 @@ static void test_other_trainer(const char *settings, void (*change)(void), int l
 static void test_lack_of_memory(void)
 {
     static struct results whole, after;
-    struct kept           state;
+    struct kept_state     state;
     graft_trainer        *trainer;
     int64_t               fails = 0, bytes = 0, most = 0;
     int32_t               rc = GRAFT_ERR_NOMEM;
@@ -417,7 +357,7 @@ static void test_lack_of_memory(void)
 
     open_context("hidden=64");
     trainer = halfway(&state);
-    for (int32_t i = 0; i < state.n; i++) bytes += (int64_t)history_bytes(&state.item[i]);
+    for (int32_t i = 0; i < state.n; i++) bytes += (int64_t)state_item_bytes(&state.item[i]);
     for (; rc != GRAFT_OK && fine && fails < 500; fails++) {
         graft_model  *made = NULL, *loaded = NULL;
         const int64_t live = host.live_bytes;
@@ -437,7 +377,7 @@ static void test_lack_of_memory(void)
     }
     train_from(trainer, 1, &after);
     train->destroy(trainer);
-    free_kept(&state);
+    kept_state_free(&state);
     trainer = halfway(&state);
     train_from(trainer, 1, &whole);
     ok(fine && rc == GRAFT_OK && fails > 20 && same_history(&whole, &after),
@@ -446,9 +386,9 @@ static void test_lack_of_memory(void)
        (long long)bytes);
     train->destroy(trainer);
     close_context();
-    free_kept(&state);
-    free_kept(&whole.last);
-    free_kept(&after.last);
+    kept_state_free(&state);
+    kept_state_free(&whole.last);
+    kept_state_free(&after.last);
 }
 
 int main(void)

@@ -200,10 +200,10 @@ static void backward(struct straight *s, double lr)
 }
 
 /* Weights as the trainer had them at first. */
-static void take_weights(struct straight *s, const struct state *state)
+static void take_weights(struct straight *s, const struct kept_state *state)
 {
-    for (int i = 0; i < state->count; i++) {
-        const float *data = (const float *)(const void *)state->data[i];
+    for (int i = 0; i < state->n; i++) {
+        const float *data = state->item[i].data;
         int          l, end = 0;
 
         if (sscanf(state->name[i], "layers.%d.weight%n", &l, &end) == 1 && state->name[i][end] == '\0' && end > 0)
@@ -282,8 +282,7 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
        "gcn on %d ranks, %s, %s, %s: losses are %.1g off those of straight-line epochs", n_ranks, train_runs_shared,
        covers[number % 3], manner->settings, worst);
     if (words != NULL) diag("%s", words);
-    sample_dataset_fini(&job->set);
-    free(job);
+    train_runs_free(job);
 }
 
 /* Rows that become a tenth smaller in each epoch have drifted by a ninth of their length: those of weights that nothing
@@ -311,8 +310,7 @@ static void test_train_straight_drift(const char *model, const char *limit, int 
     }
     ok(words == NULL, "%s, halo.drift_limit=%s: rows drift by a ninth, and epochs %s%s%s", model, limit,
        waits ? "wait" : "do not", words != NULL ? ": " : "", words != NULL ? words : "");
-    sample_dataset_fini(&job->set);
-    free(job);
+    train_runs_free(job);
 }
 
 int main(void)
