@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of training by minibatch: test_graft_train_batches.py GRAFT-TRAIN. Runs that are resumed, also from the
 middle of an epoch, have the bits of runs that are not. Prints TAP."""
+import os
 import re
 import signal
 import subprocess
 
+from model_file import pack, seal, unpack
 from train_host import MODEL, TIMEOUT, base, data, differing_tensors, program, read_npy, read_safetensors, run
 from tap import done, ok
 
@@ -30,6 +32,24 @@ def test_saved(name, *more):
        "3 epochs, saved, and 3 more give the bits and predictions of 6", differing)
 
 
+def test_some_tables(source):
+    """A checkpoint without one of its tables: they are filled again."""
+    with open(source + FILE, "rb") as file:
+        header, content = unpack(file.read())
+    begin, end = header.pop("history.1.batches")["data_offsets"]
+    content = content[:begin] + content[end:]
+    for name, entry in header.items():
+        if name != "__metadata__" and entry["data_offsets"][0] >= end:
+            entry["data_offsets"] = [at - (end - begin) for at in entry["data_offsets"]]
+    os.mkdir(f"{base}/some")
+    with open(f"{base}/some{FILE}", "wb") as file:
+        file.write(pack(seal(header, content), content))
+    result = run(data, *HISTORY, "epochs=4", "--resume", f"{base}/some")
+    ok(result.returncode == 0 and
+       result.stderr.count("tables will be filled again: there are 4 arrays of them, expected 5") == 1,
+       "without one of the tables a warning says that they are filled again", result.stderr)
+
+
 def test_interrupted():
     folder = f"{base}/interrupted"
     child = subprocess.Popen([program, data, *HISTORY, "epochs=100000000", "--save", folder], stdout=subprocess.PIPE,
@@ -52,5 +72,6 @@ def test_interrupted():
 
 test_saved("f32", "hec.codec=f32")
 test_saved("q8", "hec.codec=q8", "sampler=cluster", "cluster.parts=60", "partition.program=none")
+test_some_tables(f"{base}/f32-half")
 test_interrupted()
 done()
