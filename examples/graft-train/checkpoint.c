@@ -91,6 +91,15 @@ static int belongs_to(const struct library *library, graft_model *own, graft_mod
     return 1;
 }
 
+static int has_caches(const struct library *library, graft_model *model)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    for (int32_t i = 0; library->models->item(model, i, &item, NULL) == GRAFT_OK; i++)
+        if (is_cache(&item)) return 1;
+    return 0;
+}
+
 /** Let the trainer of rank > 0 have the caches in the file of this rank. \return Also ERR_NOT_FOUND: there is no file;
  *  ERR_FORMAT: the caches do not fit, or are of another run or epoch. */
 static int32_t take_caches(const struct library *library, graft_trainer *trainer, int32_t rank, const char *folder,
@@ -171,6 +180,7 @@ int32_t checkpoint_read(const struct library *library, const graft_transport *tr
     if (rc < 0)
         rc = problem(error, rc, "'%s': %s%s%s", path, refusal.message,
                      *facts->differences != '\0' ? "; the checkpoint was made with " : "", facts->differences);
+    facts->has_caches = rank == 0 && has_caches(library, model);
     if (rc == GRAFT_OK && rank > 0) (void)take_caches(library, trainer, rank, folder, model, &facts->no_caches);
 done:
     library->models->destroy(model);

@@ -25,7 +25,8 @@ int checkpoint_has_caches(const struct library *library, graft_trainer *trainer)
 struct checkpoint_facts {
     int64_t     epoch;            /* completed epochs */
     char        differences[512]; /* options that differ and do not prevent loading, or "" */
-    graft_error no_caches; /* of rank > 0: why the trainer has not the caches of its file; code OK: it has them */
+    int         has_caches;       /* on rank 0 */
+    graft_error no_caches;        /* on rank > 0: why its trainer could not take its caches, or code OK */
 };
 
 /** Check a checkpoint and load it into the trainer. Over ranks (transport is not NULL) the first one reads it, and all

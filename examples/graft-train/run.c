@@ -17,16 +17,6 @@ static const graft_transport *transport_of(const struct run *run)
     return run->ranks.n_ranks > 1 ? &run->ranks.transport : NULL;
 }
 
-/** An integer of the state of the trainer; 0 if there is none of this name. */
-static int64_t state_number(const struct run *run, const char *name)
-{
-    graft_state_item item = GRAFT_INIT(graft_state_item);
-
-    for (int32_t i = 0; run->library.train->state_item(run->trainer, i, &item, NULL) == GRAFT_OK; i++)
-        if (strcmp(item.name, name) == 0) return *(const int64_t *)item.data;
-    return 0;
-}
-
 /** Whether the trainer could use caches of a state. A trainer without caches has no item of this name. */
 static int uses_caches(const struct run *run)
 {
@@ -52,8 +42,8 @@ static int32_t compare_caches(struct run *run, const struct checkpoint_facts *fa
 
     if (run->ranks.n_ranks == 1) return GRAFT_OK;
     TRY(ranks_largest(&run->ranks, &some, error));
-    if (!some && state_number(run, "progress.batch") > 0 && uses_caches(run))
-        warn_of_caches(run, "it was saved between two batches of an epoch");
+    if (run->ranks.rank == 0 && !facts->has_caches && uses_caches(run))
+        warn_of_caches(run, "the checkpoint has none; they are saved at the end of an epoch over ranks");
     if (!some) return GRAFT_OK;
     rc = ranks_agree(&run->ranks, reason.code, &reason);
     if (rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED) {
@@ -239,6 +229,16 @@ done:
     return rc;
 }
 
+/** The epochs that the trainer has completed; 0 if it does not say. */
+static int64_t completed_epochs(const struct run *run)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    for (int32_t i = 0; run->library.train->state_item(run->trainer, i, &item, NULL) == GRAFT_OK; i++)
+        if (strcmp(item.name, "progress.epoch") == 0) return *(const int64_t *)item.data;
+    return 0;
+}
+
 /** Save what there is at once, before anything that takes time. If a rank fails, the outputs are tried again at the
  *  end, and say so. */
 static void save_interrupted(struct run *run)
@@ -279,7 +279,7 @@ static int32_t train_or_stop(struct run *run, int64_t total, graft_error *error)
     progress_end(&run->progress);
     if (rc == GRAFT_ERR_NONFINITE) save_last_good(run);
     if (rc < 0 && rc != GRAFT_ERR_CANCELLED) return rc;
-    run->epochs = state_number(run, "progress.epoch");
+    run->epochs = completed_epochs(run);
     TRY(run_settle(run, error));
     if (run->epochs >= total || run->stopped_early) run->signal = 0;
     if (run->signal == 0) return rc;

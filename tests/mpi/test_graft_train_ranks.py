@@ -8,13 +8,11 @@ import json
 import os
 import random
 import re
-import struct
 import subprocess
 import sys
 
 launcher, n_ranks = sys.argv[1:3]
 del sys.argv[1:3]
-from model_file import pack, seal, unpack
 from train_host import MODEL, N, N_CLASSES, N_EACH, TIMEOUT, base, data, n_edges, program, run, write_npy
 from tap import done, ok, skip
 
@@ -312,17 +310,6 @@ def test_fetched():
        "with aep.rows=0 a resumed run has the same bits")
 
 
-def make_inside(source, folder):
-    """A checkpoint without caches as if it had been saved after the first batch of an epoch."""
-    with open(f"{source}/checkpoint.safetensors", "rb") as file:
-        header, data = unpack(file.read())
-    at = header["progress.batch"]["data_offsets"][0]
-    data = data[:at] + struct.pack("<q", 1) + data[at + 8:]
-    os.mkdir(folder)
-    with open(f"{folder}/checkpoint.safetensors", "wb") as file:
-        file.write(pack(seal(header, data), data))
-
-
 def test_caches_resumed():
     """Each rank saves its caches, and has them when a run is resumed."""
     settings = [*TRAINED, "layers=3", "batch_size=6", "fanout=4", "aep.rows=5", "aep.delay=2", "hec.codec=q8"]
@@ -363,9 +350,8 @@ def test_caches_lost(settings, folder, losses):
     os.remove(own)
     resume("no file of a rank", f"with empty caches: rank 1: there is no file '{own}'")
     launch(data, *settings, "epochs=3", "aep.rows=0", "hec.miss=fetch", "--save", f"{base}/none")
-    make_inside(f"{base}/none", f"{base}/inside")
-    resume("inside of an epoch", "between two batches", source=f"{base}/inside")
-    resume("inside of an epoch, no caches", "", "aep.rows=0", "hec.miss=fetch", source=f"{base}/inside")
+    resume("a checkpoint without caches", "with empty caches: the checkpoint has none", source=f"{base}/none")
+    resume("nor has the run", "", "aep.rows=0", "hec.miss=fetch", source=f"{base}/none")
 
 
 def test_idle():
