@@ -7,11 +7,6 @@
 #include "graft_grb_lend.h"
 #include "graft_grb_state.h"
 
-#ifdef __linux__
-#include <errno.h>
-#include <sys/mman.h>
-#endif
-
 /** A result of n_rows x n_cols elements, row by row. As an object of GraphBLAS it is held by column with `by_col`, and
  *  then has n_cols rows. */
 typedef struct graft_grb_result {
@@ -23,22 +18,6 @@ typedef struct graft_grb_result {
     int64_t  entries;
 } graft_grb_result;
 
-/* Ask for huge pages in a large array that is about to be written, where the system gives them on demand. */
-GRAFT_GRB_FN void graft_grb_advise(void *array, GrB_Index bytes)
-{
-#ifdef MADV_HUGEPAGE
-    enum { PAGE = 4096, LARGE = 32 << 20 };
-    const uintptr_t begin = ((uintptr_t)array + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)array + bytes) / PAGE * PAGE;
-    const int       number = errno;
-
-    if (array == NULL || bytes < (GrB_Index)LARGE) return;
-    madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* not everywhere: then pages stay small */
-    errno = number;
-#else
-    (void)array, (void)bytes;
-#endif
-}
-
 /* An array that GraphBLAS may own: from the function malloc that GraphBLAS was started with; or, if unknown, from
  * GraphBLAS itself: a matrix that is assigned one value and then another has an array of all elements, written once. */
 GRAFT_GRB_FN GrB_Info graft_grb_allocate(const graft_grb *grb, GrB_Type type, int64_t n_rows, int64_t n_cols,
@@ -49,11 +28,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_allocate(const graft_grb *grb, GrB_Type type, in
     const GrB_Index m = (GrB_Index)n_rows, n = (GrB_Index)n_cols, needed = m * n * (GrB_Index)graft_grb_bytes_of(type);
     GrB_Info        info;
 
-    if (grb->allocate != NULL) {
-        *array = grb->allocate(needed);
-        graft_grb_advise(*array, needed);
-        return *array != NULL ? GrB_SUCCESS : GrB_OUT_OF_MEMORY;
-    }
+    if (grb->allocate != NULL) return (*array = grb->allocate(needed)) != NULL ? GrB_SUCCESS : GrB_OUT_OF_MEMORY;
     info = GrB_Matrix_new(&matrix, type, m, n);
     if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set_INT32(matrix, GxB_FORMAT, GxB_BY_ROW);
     if (info == GrB_SUCCESS) info = GxB_Matrix_Option_set_INT32(matrix, GxB_SPARSITY_CONTROL, GxB_FULL);
