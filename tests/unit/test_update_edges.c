@@ -172,16 +172,15 @@ static int32_t edges_change(struct host *host, struct host_trainer *t, const gra
 {
     const struct edges_job *job = host->all->arg;
     const int64_t           at = t->slice.first * CLASSES, count = (t->slice.end - t->slice.first) * CLASSES;
-    graft_state_item        item = GRAFT_INIT(graft_state_item);
     struct host_trainer     fresh = { 0 };
     double                  loss[2][EPOCHS] = { { 0 } };
     const char             *wrong = NULL;
     int32_t                 rc = edges_open(host, data, &fresh);
 
-    for (int32_t i = 0; rc == GRAFT_OK && host->train->state_item(t->trainer, i, &item, NULL) == GRAFT_OK; i++)
-        rc = host->train->state_set(fresh.trainer, &item, &host->error);
     if (rc == GRAFT_OK) rc = host->train->update(t->trainer, job->what, &fresh.slice.dataset, &host->error);
     if (rc == GRAFT_OK) rc = job->what == GRAFT_UPDATE_EDGE_VALUES ? edges_refused(host, t) : features_refused(host, t);
+    /* After update() the state has no rows of earlier batches, which a new trainer lacks too. */
+    if (rc == GRAFT_OK) rc = host_copy_state(host, t->trainer, fresh.trainer);
     if (rc == GRAFT_OK) rc = edges_predict(host, t, job->logits[0]);
     if (rc == GRAFT_OK) rc = edges_predict(host, &fresh, job->logits[1]);
     if (memcmp(job->logits[0] + at, job->logits[1] + at, (size_t)count * sizeof(float)) != 0)
