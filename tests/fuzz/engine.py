@@ -3,7 +3,7 @@
 """The fuzz targets with libFuzzer, all at once: engine.py SOURCE-ROOT BUILD-ROOT MESON [LIMIT [TARGET...]]. Prints TAP,
 one line per target, with executions and coverage.
 
-LIMIT is a number of seconds (20s) or of executions (10000000) for each target; 20s without it. TARGETs are the keys of
+LIMIT is a number of seconds (20s) or of executions (10000000) for each target; 10s without it. TARGETs are the keys of
 the table below; all without them. The build stays in BUILD-ROOT/fuzz, inputs that reach something new in
 BUILD-ROOT/fuzz/found/TARGET, where a later run begins, and inputs that fail in BUILD-ROOT/fuzz/failed."""
 import concurrent.futures
@@ -103,7 +103,7 @@ def fuzz(folder, target, limit):
 
 def main():
     source, build_root, *meson = sys.argv[1:4]
-    limit = sys.argv[4] if len(sys.argv) > 4 else "20s"
+    limit = sys.argv[4] if len(sys.argv) > 4 else "10s"
     targets = sys.argv[5:] or list(TARGETS)
     reason = missing()
     if reason:

@@ -71,7 +71,7 @@ static void test_faults_of(const struct job *job, int32_t bad_rank, int64_t trie
 
 int main(int count, char **words)
 {
-    const int64_t      tries = count > 3 ? atoll(words[2]) : 5, slow = count > 3 ? atoll(words[3]) : 2;
+    const int64_t      tries = count > 3 ? atoll(words[2]) : 4, slow = count > 3 ? atoll(words[3]) : 1;
     struct data_folder folder;
 
     if (count < 2 || tries < 1 || slow < 1) return 2;
