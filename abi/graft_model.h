@@ -130,9 +130,9 @@ typedef struct graft_model_info {
  *                  for a text of its key and value, for a tensor of its name, type (F32) and shape ([3,4]), all without
  *                  escapes and each followed by a zero byte
  *
- * A file has at most 254 texts and the two texts of checksums. load() refuses a file with a wrong checksum, or with
- * only one of these texts. With checksums the header is compact JSON, followed by spaces up to a multiple of 8 bytes;
- * only quotes, backslashes and control characters are escaped, as \b \f \n \r \t or else \u001f in small letters. So
+ * A file has at most 254 texts and the two texts of checksums. load() refuses a file with a wrong checksum, or with one
+ * checksum text only. With checksums the header is compact JSON, followed by spaces up to a multiple of 8 bytes; only
+ * quotes, backslashes and control characters are escaped, as \b \f \n \r \t or else \u001f in small letters. So
  * load() refuses a file of save() in which any byte was changed, removed or added. Texts and tensors may be in any
  * order, so a file rewritten by a package of the format can be loaded. A program that changes weights or texts must
  * remove both keys; load() then accepts any header of the format, and logs a warning.

@@ -132,8 +132,8 @@ typedef struct graft_networks {
      * \return OK; on this rank only, and the call can be repeated: ERR_ARG (null, shapes, types), ERR_STATE (an
      *         inference has begun and not ended), ERR_NONFINITE (the input, with ghosts, halo.nonfinite=refuse and rows
      *         in 8 bits or fewer); on all ranks: ERR_PEER. With halo.nonfinite=refuse, non-finite rows of a layer make
-     *         the mesh unusable, even for a finite input: begin() or end() returns ERR_FORMAT on the rank of these
-     *         rows, and ERR_PEER on others. [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
+     *         the mesh unusable, even for a finite input: begin() or end() returns ERR_FORMAT on the rank that owns the
+     *         rows, and ERR_PEER on the others. [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
     int32_t (*begin)(graft_network *network, const graft_field *input, graft_error *error);
 
     /** End an inference.

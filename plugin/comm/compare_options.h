@@ -6,7 +6,7 @@
 #include "base/option_row.h"
 #include "comm/collective.h"
 
-/** Compare the options of these groups (a bit for each) that must be the same on all ranks by their rows. Collective.
+/** Compare options that must be the same on all ranks. `groups` has a bit for each group of options. Collective.
  *  \return OK; ERR_ARG: names one option and two ranks with their values, the same on all ranks; ERR_PEER. */
 int32_t gr_options_compare(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error);
 

@@ -29,9 +29,9 @@ static int64_t cover_sources(const struct gr_cut *cut, uint8_t *source_in)
     return size;
 }
 
-/* The cover from a maximum matching (Koenig): one end of every matched pair. A minimum cover has no unmatched source,
- * so it has all targets of unmatched sources, and none of the partners of these targets, and so on along alternating
- * paths: the cover has the target of every reached pair. The sources of the other pairs cover all other edges. */
+/* The cover from a maximum matching (Koenig): one end of every matched pair. Alternating paths begin at
+ * unmatched sources. The cover has the target of every matched pair that such a path reaches, and the source of every
+ * other matched pair. */
 static int64_t cover_pairs(const struct gr_cut *cut, const struct gr_matching *matching, uint8_t *source_in,
                            uint8_t *target_in)
 {

@@ -1,4 +1,5 @@
-/* Send lists: the owned vertices in the halo of each rank, and exchanges of bytes of these vertices, forth and back.
+/* Send lists: the owned vertices that each other rank has in its halo. Bytes of vertices are exchanged by them: from
+ * owners to halos, and back.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_HALO_LINKS_H
 #define GR_HALO_LINKS_H
