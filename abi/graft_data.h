@@ -31,7 +31,10 @@ typedef struct graft_dataset {
                                              Evaluations, predictions and update() read all rows. Rows of other types
                                              than F32 are converted to float when batches, and evaluations and
                                              predictions in blocks of rows (eval.blocks), read them; otherwise a trainer
-                                             copies all rows as floats. update() needs the same type */
+                                             copies all rows as floats. Over ranks a trainer copies its rows, with
+                                             batches, order=given and no normalize_features in this type, and then an
+                                             evaluation has them as floats. All ranks with rows have the same type,
+                                             feature_scale and feature_zero. update() needs the same type */
     const graft_csr   *sparse_features; /**< [n x n_features] F32 values; NULL if features are dense */
     const int32_t     *labels;          /**< [n] 0 .. n_classes-1, or -1 for unlabelled vertices; or NULL */
     const uint8_t     *targets;         /**< [n x n_classes] 0 or 1, for several classes per vertex; or NULL. If both
@@ -78,11 +81,11 @@ typedef struct graft_data_interface {
      *     targets.npy           instead of labels.npy, for regression: float32 [n] or [n, c], NaN where not known
      *     split.npy             uint8 [n], 0 none, 1 train, 2 validation, 3 test
      * or one Matrix Market file (*.mtx: coordinate; real, integer or pattern; general or symmetric; square), whose
-     * entry (i, j) means that i gathers from j. A folder may have only the graph, or graph and features; missing
-     * arrays are NULL in the data set. With option batch_size not 0, in one process, features.npy is mapped and not
-     * read, so it may be larger than memory; its values are not checked then, and it must not change. Only
-     * little-endian .npy files of version 1 to 3 in C order are read. A repeated edge is stored once, with the first of
-     * its rows of edge_features.npy; in a Matrix Market file its values are added.
+     * entry (i, j) means that i gathers from j. A folder may have only the graph, or graph and features; missing arrays
+     * are NULL in the data set. With option batch_size not 0, features.npy is mapped and not read, so it may be larger
+     * than memory; its values are not checked then, and it must not change. Only little-endian .npy files of version 1
+     * to 3 in C order are read. A repeated edge is stored once, with the first of its rows of edge_features.npy; in a
+     * Matrix Market file its values are added.
      *
      * \param[out] data  Unchanged on failure.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no such file or folder, or no graph in it); ERR_IO (errno in

@@ -98,6 +98,7 @@ struct gr_cached {
     int32_t                 first, n_layers; /* layers first .. n_layers-1 have caches */
     struct gr_cached_layer *layer;           /* [n_layers] */
     int64_t                 batch;           /* the present one */
+    int64_t                 feature_bytes;   /* of a row of features */
     int64_t feature_width; /* of the features of the halo, and the number of their rows read by batches */
     int64_t features_read;
 
@@ -157,8 +158,8 @@ struct gr_cached_wish {
     const struct gr_links *links;
     const graft_csr       *graph;
     int32_t                first, n_layers;
-    const int64_t         *width; /* [n_layers] */
-    int64_t                feature_width;
+    const int64_t         *width;                        /* [n_layers] */
+    int64_t                feature_width, feature_bytes; /* of a row */
 };
 
 /** Collective: it takes channels, so all ranks call it. Memory belongs to the budget; fini() is always due, before

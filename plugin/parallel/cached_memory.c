@@ -154,6 +154,7 @@ int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct
                              .life = { .life = options->cache_life,
                                        .takes_expired = options->cache_miss == GR_MISS_LAST },
                              .feature_width = wish->feature_width,
+                             .feature_bytes = wish->feature_bytes,
                              .fetches = options->cache_miss == GR_MISS_FETCH && wish->first < wish->n_layers,
                              .first = wish->first,
                              .n_layers = wish->n_layers };

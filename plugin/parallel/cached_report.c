@@ -32,7 +32,7 @@ static void list_features(const struct gr_cached *c, int64_t *number)
     number[GR_CACHE_CAPACITY] = number[GR_CACHE_USED] = number[GR_CACHE_STORED] = c->halo->count;
     number[GR_CACHE_SEARCHED] = number[GR_CACHE_FOUND] = c->features_read;
     number[GR_CACHE_CANDIDATES] = number[GR_CACHE_ROWS_SENT] = sent;
-    number[GR_CACHE_BYTES_SENT] = 4 * c->feature_width * sent;
+    number[GR_CACHE_BYTES_SENT] = c->feature_bytes * sent;
 }
 
 int32_t gr_cached_gather(struct gr_cached *c, graft_error *error)

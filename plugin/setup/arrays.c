@@ -24,6 +24,7 @@ void gr_arrays_fini(struct gr_setup *s)
     if (s->arrays == NULL) return;
     gr_run_clear(&s->run);
     gr_stored_fini(s);
+    if (s->arrays->features != NULL) gr_setup_features_refresh(s);
     charge(s, 0);
     gr_budget_fini(&s->arrays->budget);
     memset(s->arrays, 0, sizeof *s->arrays);
@@ -61,6 +62,27 @@ done:
     return rc;
 }
 
+/* Features of another type as floats, which batches make of their own rows only. */
+static int32_t widen_features(struct gr_setup *s, graft_error *error)
+{
+    struct gr_input *input = &s->run.input;
+    const int64_t    width = s->model.config.width[0];
+    float           *x;
+    int32_t          rc = GRAFT_OK;
+
+    if (input->x == NULL || input->type == GRAFT_F32) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&s->arrays->budget, GR_USE_FEATURES, x, s->n * width, error));
+    charge(s, 1);
+    gr_features_widen_all(&s->features, s->run.threads, x);
+    s->arrays->features = x;
+    input->x = x;
+    input->type = GRAFT_F32;
+    input->stride = width;
+done:
+    if (rc < 0) gr_arrays_fini(s);
+    return rc;
+}
+
 int32_t gr_arrays_for_all(struct gr_setup *s, graft_error *error)
 {
     const struct gr_capacity capacity = gr_capacity_of(s);
@@ -70,6 +92,7 @@ int32_t gr_arrays_for_all(struct gr_setup *s, graft_error *error)
     s->model.config.recompute = 1; /* No pass needs results of another layer. */
     rc = check_all_rows(s, error);
     if (rc == GRAFT_OK) rc = make_arrays(s, &capacity, 0, error);
+    if (rc == GRAFT_OK) rc = widen_features(s, error);
     s->model.config.recompute = recompute;
     return gr_strategy_agree(s->run.strategy, rc, error);
 }

@@ -317,22 +317,6 @@ done:
     return rc;
 }
 
-/* Over ranks the rows of a slice travel as floats. */
-static int32_t widen_slice(struct gr_setup *s, graft_error *error)
-{
-    graft_dense *x = &s->features.x;
-    int32_t      rc = GRAFT_OK;
-
-    if (s->over == NULL || s->data.features == NULL || x->dtype == GRAFT_F32) return GRAFT_OK;
-    GR_TRY(gr_budget_borrow(&s->budget, gr_block_bytes(x->n_rows * x->n_cols, sizeof *s->slice),
-                            "features (of the slice, as floats)", error));
-    GR_TRY(GR_NEW(s->context, s->slice, x->n_rows * x->n_cols, error));
-    gr_features_widen_all(&s->features, s->run.threads, s->slice);
-    *x = gr_dense_view(s->slice, GRAFT_F32, x->n_rows, x->n_cols, x->n_cols);
-done:
-    return rc;
-}
-
 /* Copy the host's structs; the arrays remain the host's. */
 int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
 {
@@ -368,7 +352,6 @@ int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
     }
     GR_TRY(gr_targets_check(&s->run.targets, s->first, error));
     lend_dataset(s, &graph, &sparse);
-    rc = widen_slice(s, error);
 done:
     return rc;
 }

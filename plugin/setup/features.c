@@ -216,7 +216,8 @@ done:
 
 int gr_features_are_copied(const struct gr_setup *s)
 {
-    const int is_widened = gr_can_go_by_rows(s) && !s->context->options.sampling.history;
+    const int is_widened =
+        s->over != NULL ? gr_setup_has_batches(s) : gr_can_go_by_rows(s) && !s->context->options.sampling.history;
 
     if (s->features.x.dtype != GRAFT_F32 && !is_widened) return 1;
     return s->model.config.normalize_features || gr_setup_is_ordered(s);
@@ -298,6 +299,7 @@ static int32_t init_from_dense(struct gr_setup *s, graft_error *error)
         s->run.input.stride = s->model.config.width[0];
     }
     gr_setup_features_refresh(s);
+    if (s->over != NULL && x != NULL) gr_ranks_drop_features(s, &s->owned);
 done:
     return rc;
 }

@@ -1,6 +1,9 @@
 /* The data set over ranks, from slices to owners; and results of vertices from owners to slices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/dense_view.h"
+#include "base/dtype.h"
+#include "comm/collective.h"
 #include "graph/csr.h"
 #include "setup/setup.h"
 
@@ -144,20 +147,102 @@ static int32_t take_sparse(struct gr_setup *s, graft_error *error)
     return rc;
 }
 
-static int32_t take_dense(struct gr_setup *s, graft_error *error)
+/* The lowest rank whose slice has rows. */
+static int32_t find_first_with_rows(const struct gr_setup *s, int64_t *rank, graft_error *error)
 {
-    const int64_t row = s->data.n_features * (int64_t)sizeof(float);
-    graft_dense  *f = &s->features.x;
-    const void   *x = f->data;
+    *rank = s->over->n_slice > 0 ? s->over->comm->rank : s->over->comm->n_ranks;
+    return gr_comm_min(s->over->comm, rank, 1, error);
+}
+
+int32_t gr_ranks_share_scale(const struct gr_setup *s, const struct gr_features *given, float **scale,
+                             graft_error *error)
+{
+    const int64_t  width = s->data.n_features;
+    const uint64_t bytes = (uint64_t)width * sizeof **scale;
+    int64_t        first;
+    int32_t        rc = GRAFT_OK;
+
+    GR_TRY(gr_strategy_agree(s->run.strategy, GR_NEW(s->context, *scale, 2 * width, error), error));
+    GR_TRY(find_first_with_rows(s, &first, error));
+    if (first == s->over->comm->rank) {
+        memcpy(*scale, given->scale, bytes);
+        memcpy(*scale + width, given->zero, bytes);
+    }
+    GR_TRY(gr_comm_broadcast(s->over->comm, (int32_t)first, *scale, 2 * bytes, error));
+    if (s->over->n_slice > 0 &&
+        (memcmp(*scale, given->scale, bytes) != 0 || memcmp(*scale + width, given->zero, bytes) != 0))
+        rc = gr_fail(error, GRAFT_ERR_ARG, "feature_scale or feature_zero differs from rank %lld; expected equal ones",
+                     (long long)first);
+    rc = gr_strategy_agree(s->run.strategy, rc, error);
+done:
+    return rc;
+}
+
+/* All ranks have dense features of one type; a rank without rows takes the type and scale of the others. */
+static int32_t agree_on_type(struct gr_setup *s, graft_error *error)
+{
+    struct gr_features *f = &s->features;
+    const int64_t       width = s->data.n_features;
+    float              *scale = NULL;
+    int64_t             first, type = f->x.dtype;
+    int32_t             rc = GRAFT_OK;
+
+    GR_TRY(find_first_with_rows(s, &first, error));
+    GR_TRY(gr_comm_broadcast(s->over->comm, (int32_t)first, &type, sizeof type, error));
+    if (s->over->n_slice > 0 && f->x.dtype != type)
+        rc = gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d; expected %lld, which rank %lld has", f->x.dtype,
+                     (long long)type, (long long)first);
+    else if (type == GRAFT_U8 && s->feature_scale == NULL)
+        rc = GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, s->feature_scale, 2 * width, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    f->x.dtype = (graft_dtype)type;
+    if (type != GRAFT_U8) return GRAFT_OK;
+    GR_TRY(gr_ranks_share_scale(s, f, &scale, error));
+    memcpy(s->feature_scale, scale, 2 * (uint64_t)width * sizeof *scale);
+    f->scale = s->feature_scale;
+    f->zero = s->feature_scale + width;
+done:
+    gr_free(s->context, scale);
+    return rc;
+}
+
+int32_t gr_ranks_new_features(struct gr_setup *s, void **owned, graft_error *error)
+{
+    const int64_t bytes = s->over->n_owned * s->data.n_features * gr_dtype_bytes(s->features.x.dtype);
+    char         *memory = NULL;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(take(s, GR_USE_FEATURES, &x, row, f->stride * (int64_t)sizeof(float), "features", error));
-    gr_budget_return(&s->budget, gr_bytes(s->slice));
-    gr_free(s->context, s->slice);
-    s->slice = NULL;
-    f->data = (void *)(uintptr_t)x;
-    f->n_rows = s->over->n_owned;
-    f->stride = s->data.n_features;
+    GR_TRY(gr_budget_check(&s->budget, (double)gr_block_bytes(bytes, 1), "features (of the owned vertices)", error));
+    GR_TRY(GR_NEW(s->context, memory, bytes, error));
+    gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_bytes(memory));
+    *owned = memory;
+done:
+    return rc;
+}
+
+void gr_ranks_drop_features(struct gr_setup *s, void **owned)
+{
+    gr_budget_charge(&s->budget, GR_USE_FEATURES, -gr_bytes(*owned));
+    gr_free(s->context, *owned);
+    *owned = s->features.x.data = NULL;
+}
+
+int32_t gr_ranks_send_features(const struct gr_setup *s, const graft_dense *slice, void *owned, graft_error *error)
+{
+    const int64_t element = gr_dtype_bytes(s->features.x.dtype);
+
+    return gr_ranks_to_owners(s, slice->data, slice->stride * element, s->data.n_features * element, owned, error);
+}
+
+static int32_t take_dense(struct gr_setup *s, graft_error *error)
+{
+    graft_dense *f = &s->features.x;
+    int32_t      rc = GRAFT_OK;
+
+    GR_TRY(agree_on_type(s, error));
+    GR_TRY(gr_strategy_agree(s->run.strategy, gr_ranks_new_features(s, &s->owned, error), error));
+    GR_TRY(gr_ranks_send_features(s, f, s->owned, error));
+    *f = gr_dense_view(s->owned, f->dtype, s->over->n_owned, f->n_cols, f->n_cols);
 done:
     return rc;
 }

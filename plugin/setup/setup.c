@@ -217,7 +217,7 @@ void gr_setup_fini(struct gr_setup *s)
     gr_workers_fini(&s->run);
     gr_arrays_fini(s);
     gr_free(s->context, s->arrays);
-    gr_free(s->context, s->slice);
+    gr_free(s->context, s->owned);
     gr_budget_fini(&s->budget);
     gr_partition_fini(&s->partition);
     if (s->over != NULL) gr_graph_destroy(s->over); /* last, because messages used memory of the budget */

@@ -57,6 +57,7 @@ struct gr_batch_arrays {
     int64_t            charged[GR_USES]; /* its bytes in the budget of the setup */
     struct gr_capacity most;             /* their capacity; 0: none */
     struct gr_stored   stored[GR_LAYERS_MAX];
+    float             *features;      /* of all rows, for an evaluation; NULL: features are read as they are */
     int64_t            sources_bytes; /* in the budget, for the search of the sources of blocks */
 };
 
@@ -83,9 +84,9 @@ struct gr_setup {
     graft_csr     graph, sparse_features;
     int64_t      *row_ptr[2]; /* 64-bit copies of 32-bit row pointers of `graph` and `sparse_features`; else NULL */
     struct gr_features features;
-    graft_dtype        feature_type;  /* of the host's features; over ranks they were converted to floats */
+    graft_dtype        feature_type;  /* of the host's features; a rank without rows may have another type */
     float             *feature_scale; /* [2 x n_features] copies of scale and zero, or NULL */
-    float             *slice;         /* the features of a slice as floats, while they are redistributed; else NULL */
+    void              *owned;         /* over ranks: the dense features of the owned vertices, unless they are copied */
     graft_dense        float_targets, edge_features;
     graft_graph       *over; /* the graph over ranks, or NULL; with it, n and all arrays are of the owned vertices */
     int64_t            n;
@@ -204,6 +205,16 @@ int32_t gr_ranks_compare_data(struct gr_setup *setup, graft_error *error);
 /** Rows of `bytes` bytes from the slices to `to`, the rows of the owned vertices. Collective. */
 int32_t gr_ranks_to_owners(const struct gr_setup *setup, const void *from, int64_t stride, int64_t bytes, void *to,
                            graft_error *error);
+/** Dense features over ranks, in the type of the host.
+ *  share_scale(): scale and zero of the ranks with rows, [2 x n_features]; the caller frees them, also after a failure.
+ *  Collective. \return OK; ERR_ARG (they differ), ERR_NOMEM: the same on all ranks; ERR_PEER.
+ *  new_features(): memory for the rows of the owned vertices. \return OK; ERR_NOMEM: on this rank only.
+ *  send_features(): from a slice to this memory. Collective. */
+int32_t gr_ranks_share_scale(const struct gr_setup *setup, const struct gr_features *given, float **scale,
+                             graft_error *error);
+int32_t gr_ranks_new_features(struct gr_setup *setup, void **owned, graft_error *error);
+void    gr_ranks_drop_features(struct gr_setup *setup, void **owned);
+int32_t gr_ranks_send_features(const struct gr_setup *setup, const graft_dense *slice, void *owned, graft_error *error);
 /** Redistribute the data set from slices to owners: from now on n is the number of owned vertices. Collective. */
 int32_t gr_ranks_take(struct gr_setup *setup, graft_error *error);
 /** Plan the budget before any of it is used: all memory except for the parts of graph and features whose size depends

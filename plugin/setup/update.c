@@ -19,7 +19,8 @@ struct update {
     uint32_t           what;
     graft_dataset      data; /* of the host, like the next two */
     struct gr_features features;
-    float             *slice; /* features of another type than float over ranks, as floats */
+    void              *owned; /* features over ranks, if the trainer has a copy of them in another form */
+    float             *scale; /* and their scale and zero, or NULL */
     graft_dense        float_targets, edge_features;
     graft_csr          sparse, lent_sparse; /* with row pointers of 64 bits; as given by the host */
     int64_t           *row_ptr;             /* of 64 bits, if the host's are shorter */
@@ -109,10 +110,7 @@ static int32_t check_features(const struct gr_setup *s, struct update *u, graft_
                        "features are %lld x %lld of dtype %d; the trainer was created with %lld x %lld of dtype %d",
                        (long long)x->n_rows, (long long)x->n_cols, x->dtype, (long long)gr_rows_of_host(s),
                        (long long)s->data.n_features, s->feature_type);
-    GR_TRY(gr_features_check(x, s->over != NULL ? s->over->first[s->over->comm->rank] : 0, s->run.threads, error));
-    if (s->over == NULL || x->dtype == GRAFT_F32) return GRAFT_OK;
-    GR_TRY(GR_NEW(s->context, u->slice, x->n_rows * x->n_cols, error));
-    gr_features_widen_all(&u->features, s->run.threads, u->slice);
+    rc = gr_features_check(x, s->over != NULL ? s->over->first[s->over->comm->rank] : 0, s->run.threads, error);
 done:
     return rc;
 }
@@ -274,13 +272,38 @@ done:
 }
 
 /* Replace values by values of the same type. */
-static void take_scale(struct gr_setup *s, const struct gr_features *f)
+static void take_scale(struct gr_setup *s, const float *scale, const float *zero)
 {
-    const int64_t width = f->x.n_cols;
+    const int64_t width = s->data.n_features;
 
-    if (f->scale == NULL) return;
-    memcpy(s->feature_scale, f->scale, (uint64_t)width * sizeof *f->scale);
-    memcpy(s->feature_scale + width, f->zero, (uint64_t)width * sizeof *f->zero);
+    if (scale == NULL) return;
+    memcpy(s->feature_scale, scale, (uint64_t)width * sizeof *scale);
+    memcpy(s->feature_scale + width, zero, (uint64_t)width * sizeof *zero);
+}
+
+/* Over ranks: all that can fail before dense features are sent to their owners. */
+static int32_t prepare_features(struct gr_setup *s, struct update *u, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (s->over == NULL || (u->what & GRAFT_UPDATE_FEATURES) == 0 || s->data.features == NULL) return GRAFT_OK;
+    if (s->features.x.dtype == GRAFT_U8) GR_TRY(gr_ranks_share_scale(s, &u->features, &u->scale, error));
+    if (gr_features_are_copied(s)) rc = gr_ranks_new_features(s, &u->owned, error);
+    rc = gr_strategy_agree(s->run.strategy, rc, error);
+done:
+    return rc;
+}
+
+static int32_t send_features(struct gr_setup *s, struct update *u, graft_error *error)
+{
+    void *const owned = u->owned != NULL ? u->owned : s->owned;
+    int32_t     rc = GRAFT_OK;
+
+    GR_TRY(gr_ranks_send_features(s, &u->features.x, owned, error));
+    if (u->scale != NULL) take_scale(s, u->scale, u->scale + s->data.n_features);
+    s->features.x.data = owned;
+done:
+    return rc;
 }
 
 static int32_t replace_features(struct gr_setup *s, struct update *u, graft_error *error)
@@ -290,14 +313,10 @@ static int32_t replace_features(struct gr_setup *s, struct update *u, graft_erro
     if ((u->what & GRAFT_UPDATE_FEATURES) == 0) return GRAFT_OK;
     if (s->data.sparse_features != NULL) return replace_sparse(s, u, error);
     if (s->over == NULL) {
-        take_scale(s, &u->features);
+        take_scale(s, u->features.scale, u->features.zero);
         s->features.x = u->features.x;
     } else {
-        const float  *x = u->slice != NULL ? u->slice : u->features.x.data;
-        const int64_t stride = u->slice != NULL ? s->data.n_features : u->features.x.stride;
-
-        GR_TRY(gr_ranks_to_owners(s, x, stride * (int64_t)sizeof *x, s->data.n_features * (int64_t)sizeof *x,
-                                  s->features.x.data, error));
+        GR_TRY(send_features(s, u, error));
     }
     gr_setup_lend_features(s, &u->features.x);
     gr_setup_features_refresh(s);
@@ -357,6 +376,7 @@ int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *
 
     GR_TRY(compare(s, what, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, check_update(s, &u, error), error));
+    GR_TRY(prepare_features(s, &u, error));
     GR_TRY(make_targets(s, &u, error));
     if (what & GRAFT_UPDATE_EDGE_VALUES) GR_TRY(gr_new_edges_begin(s, data, &edges, error));
     if (what & GRAFT_UPDATE_EDGE_FEATURES) GR_TRY(gr_new_edge_features(s, &u.edge_features, &u.edges, error));
@@ -371,7 +391,8 @@ done:
     for (int i = 0; i < ARRAYS; i++) gr_free(s->context, u.made[i]);
     gr_free(s->context, u.class_weight);
     gr_free(s->context, u.edges);
-    gr_free(s->context, u.slice);
+    gr_free(s->context, u.scale);
+    if (u.owned != NULL) gr_ranks_drop_features(s, &u.owned);
     gr_free(s->context, u.row_ptr);
     gr_new_edges_fini(s, edges);
     return rc;

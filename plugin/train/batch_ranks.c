@@ -3,6 +3,7 @@
 #include "train/minibatch.h"
 
 #include "base/assert.h"
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/sort.h"
 #include "comm/collective.h"
@@ -79,6 +80,11 @@ done:
     return rc;
 }
 
+static int64_t input_row_bytes(const struct gr_setup *s)
+{
+    return s->model.config.width[0] * gr_dtype_bytes(s->run.input.type);
+}
+
 static int32_t make_halo_arrays(struct gr_setup *s, struct gr_batch_ranks *r, graft_error *error)
 {
     const int     by_degree = s->context->options.sampling.weights == GR_SAMPLE_BY_DEGREE;
@@ -88,7 +94,7 @@ static int32_t make_halo_arrays(struct gr_setup *s, struct gr_batch_ranks *r, gr
     GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->name, halo, error));
     if (s->right != NULL) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->right, halo, error));
     if (by_degree) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->degree, halo, error));
-    rc = GR_BUDGET_NEW(&r->budget, GR_USE_FEATURES, r->x, halo * s->model.config.width[0], error);
+    rc = GR_BUDGET_NEW(&r->budget, GR_USE_FEATURES, r->x, halo * input_row_bytes(s), error);
 done:
     return rc;
 }
@@ -131,6 +137,7 @@ static int32_t make_caches(struct gr_setup *s, struct gr_minibatches *m, graft_e
         .n_layers = config->n_layers,
         .width = width,
         .feature_width = config->width[0],
+        .feature_bytes = input_row_bytes(s),
     };
 
     for (int32_t l = 0; l < config->n_layers; l++)
@@ -158,7 +165,7 @@ int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_
     if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->right, sizeof *r->right, r->right, error));
     if (r->degree != NULL) GR_TRY(fetch_degrees(s, m, error));
     GR_ASSERT(s->run.input.x != NULL && s->run.input.stride == s->model.config.width[0]);
-    GR_TRY(fetch_halo(s, r, s->run.input.x, s->run.input.stride * (int64_t)sizeof *r->x, r->x, error));
+    GR_TRY(fetch_halo(s, r, s->run.input.x, input_row_bytes(s), r->x, error));
     gr_budget_charge(&r->budget, GR_USE_MESSAGES, gr_links_bytes(&r->links));
     gr_batches_charge(s, &r->budget, r->charged, 1);
 done:
@@ -185,7 +192,7 @@ void gr_batch_ranks_fini(struct gr_setup *s, struct gr_minibatches *m)
 
 int64_t gr_batch_ranks_changed_bytes(const struct gr_setup *s, const struct gr_batch_ranks *r, uint32_t what)
 {
-    if (what & GRAFT_UPDATE_FEATURES) return s->run.input.stride * (int64_t)sizeof *r->x;
+    if (what & GRAFT_UPDATE_FEATURES) return input_row_bytes(s);
     return (what & GRAFT_UPDATE_EDGE_VALUES) != 0 && r->right != NULL ? (int64_t)sizeof *r->right : 0;
 }
 
@@ -196,8 +203,7 @@ int32_t gr_batch_ranks_refresh(struct gr_setup *s, struct gr_batch_ranks *r, uin
     int32_t         rc = GRAFT_OK;
 
     if (what & GRAFT_UPDATE_FEATURES)
-        GR_TRY(gr_links_ask(&r->links, comm, s->run.input.x, packed, r->x, s->run.input.stride * (int64_t)sizeof *r->x,
-                            error));
+        GR_TRY(gr_links_ask(&r->links, comm, s->run.input.x, packed, r->x, input_row_bytes(s), error));
     if ((what & GRAFT_UPDATE_EDGE_VALUES) != 0 && r->right != NULL)
         rc = gr_links_ask(&r->links, comm, s->right, packed, r->right, sizeof *r->right, error);
 done:

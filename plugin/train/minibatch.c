@@ -4,9 +4,7 @@
 #include "train/minibatch.h"
 
 #include "base/assert.h"
-#include "base/dense_view.h"
 #include "base/finite.h"
-#include "edge/edge.h"
 #include "train/train.h"
 
 #include <string.h>
@@ -230,22 +228,18 @@ void gr_minibatches_fini(graft_trainer *t)
 
 /* -- a batch ------------------------------------------------------------------------------------------------------ */
 
-/* Rows of features of the halo, to[i] = from[row[i] - first]. */
-static int32_t take_rows(struct gr_setup *s, struct gr_minibatches *m, const graft_dense *from, const int64_t *row,
-                         int64_t first, int64_t count, float *to, graft_error *error)
+/* Features of the vertices of the halo in the batch. */
+static int32_t take_halo_features(struct gr_setup *s, struct gr_minibatches *m, float *to, graft_error *error)
 {
-    const int64_t width = from->n_cols;
-    graft_index   index = { .size = sizeof index, .index_type = GRAFT_I64, .count = count, .data = row };
-    graft_dense   rows = gr_dense_view(to, GRAFT_F32, count, width, width);
-    int64_t      *shifted;
-    int32_t       rc = GRAFT_OK;
+    const int64_t   owned = m->ranks->n_owned, count = m->n_vertices - owned, *vertex = m->vertex + owned;
+    struct gr_input halo = m->input;
+    int64_t        *row;
+    int32_t         rc = GRAFT_OK;
 
-    if (first > 0) {
-        GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, shifted, count, error));
-        for (int64_t i = 0; i < count; i++) shifted[i] = row[i] - first;
-        index.data = shifted;
-    }
-    gr_edge_gather_rows(from, &index, &rows, gr_threads_worth(s->run.threads, count * width));
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row, count, error));
+    for (int64_t i = 0; i < count; i++) row[i] = vertex[i] - s->n;
+    halo.x = m->ranks->x;
+    rc = gr_setup_take_features(s, &halo, row, count, to, error);
 done:
     return rc;
 }
@@ -253,7 +247,6 @@ done:
 static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     const int64_t width = s->model.config.width[0], owned = m->ranks != NULL ? m->ranks->n_owned : m->n_vertices;
-    graft_dense   halo;
     float        *x;
     int32_t       rc = GRAFT_OK;
 
@@ -261,10 +254,7 @@ static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft
         return gr_setup_sparse_rows(s, &m->budget, m->vertex, m->block[0].n_src, m->block[0].n_dst, error);
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_FEATURES, x, m->n_vertices * width, error));
     GR_TRY(gr_setup_take_features(s, &m->input, m->vertex, owned, x, error));
-    if (m->ranks != NULL) {
-        halo = gr_dense_view(m->ranks->x, GRAFT_F32, s->partition.part.halo.count, width, width);
-        GR_TRY(take_rows(s, m, &halo, m->vertex + owned, s->n, m->n_vertices - owned, x + owned * width, error));
-    }
+    if (m->ranks != NULL) GR_TRY(take_halo_features(s, m, x + owned * width, error));
     s->run.input.x = x;
     s->run.input.type = GRAFT_F32;
     s->run.input.stride = width;

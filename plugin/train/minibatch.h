@@ -39,7 +39,7 @@ struct gr_batch_ranks {
     struct gr_csr    joined; /* for sums: the rows of this rank, whose columns are owned vertices and then the halo */
     struct gr_links  links;
     int64_t         *name;   /* [halo] global vertices */
-    float           *x;      /* [halo x width] features */
+    char            *x;      /* [halo x width] features, of the type of the input of the trainer */
     float           *right;  /* [halo] or NULL */
     int64_t         *degree; /* [halo] in-neighbours, with sample.weights=degree; else NULL */
     struct gr_cached cached;

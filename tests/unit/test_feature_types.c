@@ -1,6 +1,7 @@
 /* Dense features of 16 and 8 bits: training, evaluation and prediction have the bits that they have with the same
  * values as floats, which are computed here from the definition of each type; in full-graph training, by minibatch, in
- * another order, over ranks, and after update(). Illegal types, scales and values are refused.
+ * another order, over ranks, and after update(). Batches over ranks have copies of the same type. Illegal types, scales
+ * and values are refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/tap.h"
@@ -70,6 +71,8 @@ struct job {
     const char   *settings;
     graft_dtype   type; /* 0: floats */
     int           is_updated;
+    enum slices   way;
+    int64_t       bytes[2]; /* of features: in the trainer of the first rank, and after training and predictions */
     float         logits[N * CLASSES], saved[N * CLASSES];
     double        loss[EPOCHS];
 };
@@ -83,6 +86,18 @@ static void give_features(struct job *job, graft_dataset *data, graft_dense *x, 
     data->features = x;
     data->feature_scale = job->type == GRAFT_U8 ? scale : NULL;
     data->feature_zero = job->type == GRAFT_U8 ? zero : NULL;
+    if (n > 0) return;
+    x->dtype = GRAFT_F32; /* a rank without rows need not know the type */
+    data->feature_scale = data->feature_zero = NULL;
+}
+
+static int64_t feature_bytes(const struct host *host, graft_trainer *trainer)
+{
+    graft_memory_item item = GRAFT_INIT(graft_memory_item);
+
+    for (int32_t i = 0; host->train->memory_item(trainer, i, &item, NULL) == GRAFT_OK; i++)
+        if (strcmp(item.name, "features") == 0) return item.bytes;
+    return -1;
 }
 
 /* On one rank a data set of one process. */
@@ -92,7 +107,7 @@ static int32_t begin_rank(struct host *host, struct host_slice *slice, graft_gra
     int32_t     rc = GRAFT_OK;
 
     host_set_all(host->api, job->settings);
-    host_slice_init(slice, &job->data, SLICES_EVEN, host->rank, host->n_ranks);
+    host_slice_init(slice, &job->data, job->way, host->rank, host->n_ranks);
     if (host->n_ranks == 1) {
         slice->dataset = job->data;
         return GRAFT_OK;
@@ -131,11 +146,13 @@ static int32_t run_features(struct host *host)
     logits = graft_dense_in(GRAFT_F32, n, CLASSES, job->logits + first * CLASSES);
     saved = graft_dense_in(GRAFT_F32, n, CLASSES, job->saved + first * CLASSES);
     if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &slice.dataset, &trainer, &host->error);
+    if (rc == GRAFT_OK && host->rank == 0) job->bytes[0] = feature_bytes(host, trainer);
     if (rc == GRAFT_OK && job->is_updated) {
         fill_types(job->is_updated, 8);
         rc = host->train->update(trainer, GRAFT_UPDATE_FEATURES, &slice.dataset, &host->error);
     }
     if (rc == GRAFT_OK) rc = train_and_predict(host, trainer, job, &logits);
+    if (rc == GRAFT_OK && host->rank == 0) job->bytes[1] = feature_bytes(host, trainer);
     if (rc == GRAFT_OK) rc = models->create(trainer, 0, &model, &host->error);
     wish.dataset = &slice.dataset;
     wish.n = n;
@@ -148,8 +165,22 @@ static int32_t run_features(struct host *host)
     return rc;
 }
 
-/* `n_ranks` ranks; other features by update() if `updates`. */
-static void test_types(const struct sample_dataset *set, int n_ranks, const char *settings, int updates)
+/* The copies of batches over ranks are narrow before, between and after evaluations. */
+static void check_feature_bytes(const struct job *typed, const struct job *plain, int n_ranks)
+{
+    enum { ROUNDING = 400 };
+    const int64_t element = typed->type == GRAFT_U8 ? 1 : 2, most = plain->bytes[0] * element / 4 + ROUNDING;
+
+    if (n_ranks == 1 || strstr(typed->settings, "batch_size") == NULL) return;
+    if (strstr(typed->settings, "order") != NULL || strstr(typed->settings, "normalize") != NULL) return;
+    ok(typed->bytes[0] > 0 && typed->bytes[0] <= most && typed->bytes[1] == typed->bytes[0],
+       "%s: %lld bytes of features, afterwards %lld, at most %lld; floats have %lld", typed->settings,
+       (long long)typed->bytes[0], (long long)typed->bytes[1], (long long)most, (long long)plain->bytes[0]);
+}
+
+/* `n_ranks` ranks with slices of a kind; other features by update() if `updates`. */
+static void test_types_of_slices(const struct sample_dataset *set, int n_ranks, enum slices way, const char *settings,
+                                 int updates)
 {
     static struct job        typed, plain;
     static struct hosts      hosts;
@@ -158,7 +189,11 @@ static void test_types(const struct sample_dataset *set, int n_ranks, const char
     for (int t = 0; t < TYPES; t++) {
         const char *fault;
 
-        typed = (struct job){ set->dataset, settings, types[t], updates ? types[t] : 0, { 0 }, { 0 }, { 0 } };
+        typed = (struct job){ .data = set->dataset,
+                              .settings = settings,
+                              .type = types[t],
+                              .is_updated = updates ? types[t] : 0,
+                              .way = way };
         plain = typed;
         plain.type = 0;
         fill_types(types[t], 3);
@@ -173,7 +208,13 @@ static void test_types(const struct sample_dataset *set, int n_ranks, const char
                memcmp(typed.saved, plain.saved, sizeof plain.saved) == 0,
            "%s, %d rank%s, %s%s: the bits of floats", names[t], n_ranks, n_ranks > 1 ? "s" : "", settings,
            updates ? ", update()" : "");
+        check_feature_bytes(&typed, &plain, n_ranks);
     }
+}
+
+static void test_types(const struct sample_dataset *set, int n_ranks, const char *settings, int updates)
+{
+    test_types_of_slices(set, n_ranks, SLICES_EVEN, settings, updates);
 }
 
 /* -- refusals ----------------------------------------------------------------------------------------------------- */
@@ -228,6 +269,107 @@ static void test_bad_types(const struct sample_dataset *set)
         refuse_features(&data, GRAFT_ERR_FORMAT, "features of vertex 17: a value is not finite", names[t]);
     }
     api->close(api->context);
+}
+
+/* -- ranks that differ -------------------------------------------------------------------------------------------- */
+
+#define RANKS_SETTINGS "epochs=5 hidden=8 partition=hash batch_size=10 fanout=4"
+
+/* What the last rank has different from the others. */
+enum fault { FAULT_VALUE, FAULT_TYPE, FAULT_SCALE, FAULT_UPDATED_VALUE, FAULT_UPDATED_SCALE };
+
+struct faulty {
+    struct job  job; /* first, for begin_rank() */
+    enum fault  fault;
+    graft_error said[HOSTS_MOST];
+    double      loss; /* of an epoch after a refused update() */
+};
+
+static float    other_scale[FEATURES];
+static uint16_t bad_halves[N * STRIDE];
+
+static void spoil_last_rank(const struct host *host, enum fault fault, graft_dataset *data, graft_dense *x,
+                            int64_t first)
+{
+    if (host->rank + 1 < host->n_ranks) return;
+    if (fault == FAULT_VALUE || fault == FAULT_UPDATED_VALUE) x->data = bad_halves + first * STRIDE;
+    if (fault == FAULT_TYPE) x->dtype = GRAFT_BF16;
+    if (fault == FAULT_SCALE || fault == FAULT_UPDATED_SCALE) data->feature_scale = other_scale;
+}
+
+static int32_t refuse_on_ranks(struct host *host)
+{
+    struct faulty    *f = host->all->arg;
+    const int         updates = f->fault >= FAULT_UPDATED_VALUE;
+    graft_dense       x, other;
+    graft_graph      *graph = NULL;
+    graft_trainer    *trainer = NULL;
+    struct host_slice slice;
+    graft_epoch       epoch = GRAFT_INIT(graft_epoch);
+    graft_error      *said = &f->said[host->rank];
+    graft_dataset     spoilt;
+    int32_t           rc = begin_rank(host, &slice, &graph);
+
+    *said = (graft_error)GRAFT_INIT(graft_error);
+    give_features(&f->job, &slice.dataset, &x, slice.first, slice.end - slice.first);
+    spoilt = slice.dataset;
+    other = x;
+    spoilt.features = &other;
+    spoil_last_rank(host, f->fault, &spoilt, &other, slice.first);
+    if (rc == GRAFT_OK && !updates) host->train->create(host->api->context, &spoilt, &trainer, said);
+    if (rc == GRAFT_OK && updates) {
+        rc = host->train->create(host->api->context, &slice.dataset, &trainer, &host->error);
+        if (rc == GRAFT_OK) host->train->update(trainer, GRAFT_UPDATE_FEATURES, &spoilt, said);
+        if (rc == GRAFT_OK) rc = host->train->epoch(trainer, &epoch, &host->error);
+        if (host->rank == 0) f->loss = epoch.loss;
+    }
+    host->train->destroy(trainer);
+    host->graphs->destroy(graph);
+    host_slice_fini(&slice);
+    return rc;
+}
+
+static void test_faults(const struct sample_dataset *set)
+{
+    enum { RANKS = 3 };
+    static const struct {
+        enum fault  fault;
+        graft_dtype type;
+        int32_t     code;
+        const char *said;
+    } cases[] = {
+        { FAULT_VALUE, GRAFT_F16, GRAFT_ERR_FORMAT, "features of vertex 117: a value is not finite" },
+        { FAULT_TYPE, GRAFT_F16, GRAFT_ERR_ARG, "features have dtype 6; expected 7, which rank 0 has" },
+        { FAULT_SCALE, GRAFT_U8, GRAFT_ERR_ARG, "differs from rank 0" },
+        { FAULT_UPDATED_VALUE, GRAFT_F16, GRAFT_ERR_FORMAT, "features of vertex 117: a value is not finite" },
+        { FAULT_UPDATED_SCALE, GRAFT_U8, GRAFT_ERR_ARG, "differs from rank 0" },
+    };
+    static struct faulty     f;
+    static struct job        plain;
+    static struct hosts      hosts;
+    static const char *const none[] = { NULL };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *fault;
+        int         agreed = 1;
+
+        fill_types(cases[i].type, 3);
+        memcpy(bad_halves, halves, sizeof halves);
+        bad_halves[117 * STRIDE + 2] = 0x7C01;
+        memcpy(other_scale, scale, sizeof scale);
+        other_scale[3] = 0.5f;
+        plain = (struct job){ .data = set->dataset, .settings = RANKS_SETTINGS, .type = cases[i].type };
+        f = (struct faulty){ .job = plain, .fault = cases[i].fault };
+        hosts_run(&hosts, RANKS, none, refuse_on_ranks, &f);
+        fault = hosts_fault(&hosts);
+        for (int p = 0; p < RANKS; p++)
+            agreed = agreed && f.said[p].code == cases[i].code && f.said[p].rank == RANKS - 1 &&
+                     strstr(f.said[p].message, cases[i].said) != NULL;
+        ok(fault == NULL && agreed, "fault %d of the last rank: %s", (int)i, fault != NULL ? fault : f.said[0].message);
+        if (fault != NULL || cases[i].fault < FAULT_UPDATED_VALUE) continue;
+        hosts_run(&hosts, RANKS, none, run_features, &plain);
+        ok(hosts_fault(&hosts) == NULL && f.loss == plain.loss[0], "after the refused update() nothing has changed");
+    }
 }
 
 /* -- folders ------------------------------------------------------------------------------------------------------ */
@@ -315,6 +457,89 @@ static void test_folder(const char *batch_size)
     ok(system(command) == 0, "the folder is removed");
 }
 
+/* -- slices of a folder ------------------------------------------------------------------------------------------- */
+
+struct folder_job {
+    const char *path, *batch_size;
+    int32_t     opened[HOSTS_MOST], same[HOSTS_MOST];
+    graft_error said[HOSTS_MOST]; /* of create() */
+};
+
+static int32_t open_slice(struct host *host)
+{
+    struct folder_job          *job = host->all->arg;
+    const graft_data_interface *table = graft_interface(host->api, GRAFT_DATA_ID, sizeof *table);
+    graft_error                *said = &job->said[host->rank];
+    graft_data                 *data = NULL;
+    graft_graph                *graph = NULL;
+    graft_trainer              *trainer = NULL;
+    graft_dataset               set;
+    graft_slice                 slice = GRAFT_INIT(graft_slice);
+    int32_t                     rc;
+
+    *said = (graft_error)GRAFT_INIT(graft_error);
+    host_set_all(host->api, job->batch_size);
+    rc = table->open_slice(host->api->context, &host->transport, job->path, &data, said);
+    job->opened[host->rank] = rc;
+    if (rc < 0) return GRAFT_OK;
+    set = *table->view(data);
+    job->same[host->rank] = 1;
+    for (int64_t v = 0; v < set.n_slice; v++)
+        job->same[host->rank] &= memcmp((const uint16_t *)set.features->data + v * set.features->stride,
+                                        halves + (set.first_vertex + v) * STRIDE, FEATURES * sizeof *halves) == 0;
+    slice.n_vertices = set.n_vertices;
+    slice.first_row = set.first_vertex;
+    slice.rows = set.graph;
+    rc = host->graphs->create(host->api->context, &host->transport, &slice, &graph, &host->error);
+    set.over = graph;
+    if (rc == GRAFT_OK) host->train->create(host->api->context, &set, &trainer, said);
+    host->train->destroy(trainer);
+    host->graphs->destroy(graph);
+    table->close(host->api->context, data);
+    return rc;
+}
+
+/* A slice that is mapped is checked by create(), a slice that is read by open_slice(): on all ranks alike. */
+static void test_folder_slices(void)
+{
+    enum { RANKS = 3 };
+    static const int64_t     edges[2][2] = { { 0, 1 }, { 1, N - 1 } };
+    static const char *const none[] = { NULL };
+    static struct hosts      hosts;
+    static int32_t           labels[N];
+    static uint8_t           split[N];
+    struct folder_job        job = { 0 };
+    char                     folder[] = "/tmp/graft-feature-slices-XXXXXX", command[100];
+
+    if (mkdtemp(folder) == NULL) {
+        ok(0, "a folder");
+        return;
+    }
+    fill_types(GRAFT_F16, 3);
+    halves[117 * STRIDE + 2] = 0x7C01;
+    memset(split, 1, sizeof split);
+    write_features(folder, "edges.npy", "<i8", 2, 2, edges, sizeof edges[0], sizeof edges[0]);
+    write_features(folder, "features.npy", "<f2", N, FEATURES, halves, FEATURES * sizeof *halves,
+                   STRIDE * sizeof *halves);
+    write_features(folder, "labels.npy", "<i4", N, 0, labels, 4, 4);
+    write_features(folder, "split.npy", "|u1", N, 0, split, 1, 1);
+    job.path = folder;
+    for (int maps = 0; maps < 2; maps++) {
+        int good = 1;
+
+        job.batch_size = maps ? "batch_size=10" : "batch_size=0";
+        hosts_run(&hosts, RANKS, none, open_slice, &job);
+        for (int p = 0; p < RANKS; p++)
+            good = good && job.opened[p] == (maps ? GRAFT_OK : GRAFT_ERR_FORMAT) && (!maps || job.same[p]) &&
+                   job.said[p].code == GRAFT_ERR_FORMAT && job.said[p].rank == RANKS - 1 &&
+                   strstr(job.said[p].message, maps ? "vertex 117" : "row 117") != NULL;
+        ok(hosts_fault(&hosts) == NULL && good, "slices, %s: %s", job.batch_size, job.said[0].message);
+        if (hosts_fault(&hosts) != NULL) diag("%s", hosts_fault(&hosts));
+    }
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    ok(system(command) == 0, "the folder is removed");
+}
+
 int main(void)
 {
     struct sample_dataset set;
@@ -327,10 +552,19 @@ int main(void)
     test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 eval.blocks=no", 0);
     test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 history=full", 0);
     test_types(&set, 3, "epochs=5 hidden=8 partition=hash", 1);
+    test_types(&set, 3, "epochs=5 hidden=8 partition=hash order=rcm normalize_features=yes", 1);
     test_types(&set, 2, "epochs=5 hidden=8 partition=hash batch_size=20 fanout=4", 0);
+    test_types(&set, 3, "epochs=5 hidden=8 partition=hash batch_size=10 fanout=4 input_dropout=0.2 model=gat", 1);
+    test_types(&set, 4, "epochs=5 hidden=8 partition=hash batch_size=8 fanout=4 hec.miss=fetch aep.rows=0", 1);
+    test_types(&set, 2, "epochs=5 hidden=8 partition=hash batch_size=20 order=rcm", 1);
+    test_types(&set, 2, "epochs=5 hidden=8 partition=hash batch_size=20 normalize_features=yes", 1);
+    test_types_of_slices(&set, 2, SLICES_LAST, "epochs=5 hidden=8 partition=hash batch_size=20 fanout=4", 1);
+    test_types_of_slices(&set, 3, SLICES_FIRST, "epochs=5 hidden=8 partition=hash", 1);
     test_bad_types(&set);
+    test_faults(&set);
     test_folder("batch_size=0");
     test_folder("batch_size=10");
+    test_folder_slices();
     sample_dataset_fini(&set);
     return done();
 }
