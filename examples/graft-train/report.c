@@ -171,15 +171,18 @@ static const char *significant(char text[32], double value)
     return text;
 }
 
-/** What parallel=auto has predicted, and the last step: the line of explain(). */
-static void prediction_print(const struct run *run)
+/** The line of explain() with this name, which has measured figures after training: what parallel=auto has predicted
+ *  and the last step, or the idle time of workers. */
+static void explained_print(const struct run *run, const char *name)
 {
-    static const char name[] = "\nparallel  ";
-    const char       *line = strstr(run->explained, name);
+    char        begin[32];
+    const char *line;
 
+    snprintf(begin, sizeof begin, "\n%-10s", name);
+    line = strstr(run->explained, begin);
     if (line == NULL) return;
-    line += sizeof name - 1;
-    printf("parallel        %.*s\n", (int)strcspn(line, "\n"), line);
+    line += strlen(begin);
+    printf("%-15s %.*s\n", name, (int)strcspn(line, "\n"), line);
 }
 
 void report_print(const struct run *run)
@@ -205,7 +208,8 @@ void report_print(const struct run *run)
     }
     if (run->ranks.n_ranks > 1) messages_print(run);
     caches_print(run);
-    if (arguments->explain) prediction_print(run);
+    if (arguments->explain) explained_print(run, "parallel");
+    if (arguments->explain) explained_print(run, "workers");
     printf("peak memory     %.1f MB", (double)memory_peak() * 1e-6);
     if (arguments->explain) printf(", estimated %.1f MB", (double)memory_reported(run) * 1e-6);
     printf("\n");

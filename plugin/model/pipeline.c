@@ -202,7 +202,7 @@ static void look_around(struct gr_run *run)
 static void work_as(struct gr_run *run, enum gr_worker own, int is_host, double *times)
 {
     struct gr_workers *w = run->workers;
-    double             busy[GR_WORKER_KINDS] = { 0 }, waited = 0, now = gr_seconds();
+    double             busy[GR_WORKER_KINDS] = { 0 }, idle, now = gr_seconds();
     const double       begin = now;
 
     for (;;) {
@@ -221,11 +221,10 @@ static void work_as(struct gr_run *run, enum gr_worker own, int is_host, double 
             count_call(w, t, 1);
         }
         unlock(w);
+        if (ends) break;
         if (t == NULL) {
-            if (!ends) sched_yield();
+            sched_yield();
             now = gr_seconds();
-            waited += now - since;
-            if (ends) break;
             continue;
         }
         rc = run_task(run, t, 1, &error);
@@ -233,32 +232,39 @@ static void work_as(struct gr_run *run, enum gr_worker own, int is_host, double 
         now = gr_seconds();
         busy[t->worker] += now - since;
     }
+#pragma omp barrier /* A thread without a task is idle until all threads have ended theirs. */
+    now = gr_seconds();
+    idle = now - begin - busy[GR_WORKER_DENSE] - busy[GR_WORKER_SPARSE];
     lock(w);
     for (int kind = 0; kind < GR_WORKER_KINDS; kind++) {
         w->busy[own] += busy[kind];
         w->of_kind[kind] += busy[kind];
     }
     w->helped[own] += busy[!own];
-    w->idle[own] += waited;
+    w->idle[own] += idle;
     unlock(w);
     if (times == NULL) return;
     times[GR_TIME_BEGIN] = begin;
     times[GR_TIME_END] = now;
-    times[GR_TIME_WAITED] = waited;
+    times[GR_TIME_WAITED] = idle;
 }
 
 /* Run the remaining tasks, for which no other task waits: each with all threads. */
 static void run_fillers(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;
+    const double       begin = gr_profile_begin(&run->profile);
     graft_error        error = { .size = sizeof error };
+    int                ran = 0;
 
     for (int i = 0; i < w->n_tasks && w->status == GRAFT_OK; i++) {
         if (w->task[i].state != GR_TASK_WAITS) continue;
+        ran = 1;
         count_call(w, &w->task[i], 1);
         finish_task(w, &w->task[i], run_task(run, &w->task[i], run->threads, &error), &error);
         gr_strategy_poll(run->strategy);
     }
+    if (ran) gr_profile_end(&run->profile, "update", begin, 0, 0);
 }
 
 void gr_workers_execute(struct gr_run *run)
@@ -274,6 +280,6 @@ void gr_workers_execute(struct gr_run *run)
         work_as(run, thread >= first && thread > 0 ? GR_WORKER_SPARSE : GR_WORKER_DENSE, thread == 0,
                 run->profile.times != NULL ? run->profile.times + thread * GR_TIMES : NULL);
     }
-    if (!w->in_part) run_fillers(run);
     gr_profile_end(&run->profile, "workers", begin, 0, 0);
+    if (!w->in_part) run_fillers(run);
 }
