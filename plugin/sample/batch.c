@@ -147,6 +147,8 @@ static void draw_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
         if (i + LOOK_AHEAD < end) __builtin_prefetch(&rule->graph->row_ptr[m->batch->vertex[i + LOOK_AHEAD]]);
         gr_draw_entries(rule, space, m->key, m->fanout, m->batch->vertex[i], entry);
     }
+    for (int64_t e = first; rule->shift != NULL && e < layer->row_ptr[end]; e++)
+        layer->entry[e] = gr_draw_shifted(rule, layer->entry[e]);
     read_columns(rule->graph, layer->entry + first, layer->col + first, layer->row_ptr[end] - first);
 }
 

@@ -79,6 +79,7 @@ static double weight_of(const struct gr_draw_rule *rule, int64_t entry)
 {
     const graft_csr *graph = rule->graph;
 
+    entry = gr_draw_shifted(rule, entry);
     if (rule->weights == GR_SAMPLE_BY_DEGREE) return (double)weight_by_degree(rule, gr_csr_column(graph, entry));
     return graph->value_type == GRAFT_F32 ? (double)((const float *)graph->values)[entry]
                                           : ((const double *)graph->values)[entry];
@@ -226,7 +227,7 @@ void gr_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_space *spac
 {
     const int64_t d = degree_of(rule->graph, v), k = gr_draw_count(rule, fanout, v);
     const int     weighted = rule->weights != GR_SAMPLE_UNIFORM;
-    struct words  words = { .key = key, .vertex = (uint64_t)v };
+    struct words  words = { .key = key, .vertex = gr_draw_name(rule, v) };
     int64_t       begin;
 
     if (k == 0) return;

@@ -55,10 +55,11 @@ static void draw_group(const struct gr_draw_rows *rows, const int64_t *row, int 
 
     g.doubtful = (gr_draw_lanes){ 0 };
     for (int l = 0; l < ROWS; l++) {
-        const int64_t v = rows->vertex[row[l < count ? l : 0]];
+        const int64_t  v = rows->vertex[row[l < count ? l : 0]];
+        const uint64_t name = gr_draw_name(rows->rule, v);
 
-        g.low[l] = (uint32_t)v;
-        g.high[l] = (uint64_t)v >> 32;
+        g.low[l] = (uint32_t)name;
+        g.high[l] = name >> 32;
         g.range[l] = (uint64_t)(row_ptr[v + 1] - row_ptr[v] - fanout + 1);
     }
     draw_lanes(&g, rows->key, fanout);

@@ -31,7 +31,20 @@ struct gr_draw_rule {
     int                    replace;
     gr_draw_rows_fn        draw_rows; /* for all rows of a small fanout, or NULL */
     const int64_t         *degree;    /* of the columns without a row here; NULL: 0 */
+    const int64_t         *name;      /* numbers of the rows that key random draws; NULL: their own numbers */
+    /* What to add to each entry, for the entries of each row in another order, in which they are drawn; or NULL. */
+    const int32_t         *shift;
 };
+
+static inline int64_t gr_draw_shifted(const struct gr_draw_rule *rule, int64_t entry)
+{
+    return rule->shift != NULL ? entry + rule->shift[entry] : entry;
+}
+
+static inline uint64_t gr_draw_name(const struct gr_draw_rule *rule, int64_t v)
+{
+    return (uint64_t)(rule->name != NULL ? rule->name[v] : v);
+}
 
 /** Space of a thread for the draws of one vertex: keys or sums of weights, and drawn entries. */
 struct gr_draw_space {
@@ -48,7 +61,7 @@ static inline int gr_draw_needs_degrees(const struct gr_draw_rule *rule)
 {
     return rule->weights != GR_SAMPLE_UNIFORM && rule->replace;
 }
-/** Entries of row v, gr_draw_count() of them. */
+/** Entries of row v, gr_draw_count() of them, which the caller shifts. */
 void gr_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_space *space, uint64_t key, int64_t fanout,
                      int64_t v, int64_t *entries);
 
@@ -233,11 +246,13 @@ struct gr_sampler_source {
     const graft_csr *graph; /* in a trainer it may have more columns than rows: vertices without in-neighbours */
     const int64_t   *seeds;
     int64_t          n_seeds;
-    int32_t          n_layers;   /* 0: from options layers and fanout */
-    const int64_t   *fanout;     /* [n_layers] */
-    int64_t          n_batches;  /* number of batches, with sizes that differ by at most one; 0: option batch_size */
-    int32_t          rank;       /* ranks draw other numbers */
-    const int64_t   *degree;     /* of vertices without in-neighbours here, from their owners; or NULL */
+    int32_t          n_layers;  /* 0: from options layers and fanout */
+    const int64_t   *fanout;    /* [n_layers] */
+    int64_t          n_batches; /* number of batches, with sizes that differ by at most one; 0: option batch_size */
+    int32_t          rank;      /* ranks shuffle their seeds differently */
+    const int64_t   *degree;    /* as in gr_draw_rule: */
+    const int64_t   *name;
+    const int32_t   *shift;
     int              neighbours; /* batches have drawn neighbours, whatever option sampler is, and: */
     int              by_parts;   /* their seeds are the seeds of parts, as with sampler=cluster */
 

@@ -32,6 +32,7 @@ struct graft_sampler {
     graft_csr               graph;
     struct gr_draw_rule     rule;
     struct gr_batch_request request; /* of a batch of the epoch, without its seeds */
+    uint64_t                shuffle_seed;
     int64_t                *seeds, *shuffled;
     int64_t                 n_seeds, batch_size, n_batches;
     struct gr_subgraphs    *subgraphs; /* NULL: neighbours are drawn */
@@ -156,7 +157,7 @@ void gr_sample_shuffle(int64_t *values, int64_t n, uint64_t key)
 
 static void shuffle_seeds(graft_sampler *s)
 {
-    const uint64_t seed = s->request.seed;
+    const uint64_t seed = s->shuffle_seed;
 
     for (int64_t i = 0; i < s->n_seeds; i++) s->shuffled[i] = s->seeds[i];
     if (s->subgraphs != NULL) gr_subgraphs_order(s->subgraphs, seed, s->epoch, s->shuffled, s->n_seeds, s->first_of);
@@ -215,7 +216,9 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     s->context = context;
     s->graph = *source->graph;
     s->n_seeds = source->n_seeds;
-    s->rule = (struct gr_draw_rule){ .graph = &s->graph, .degree = source->degree };
+    s->rule = (struct gr_draw_rule){
+        .graph = &s->graph, .degree = source->degree, .name = source->name, .shift = source->shift
+    };
     if (options->sampler == GR_SAMPLER_NEIGHBOUR) {
         s->rule.weights = options->weights;
         s->rule.replace = options->replace != 0;
@@ -224,7 +227,8 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
         s->rule.draw_rows = gr_draw_rows_for(gr_processor_isa());
     s->request.rule = &s->rule;
     s->request.extension = source->extension;
-    s->request.seed = (uint64_t)context->options.train.seed + 0x9E3779B97F4A7C15u * (uint64_t)source->rank;
+    s->request.seed = (uint64_t)context->options.train.seed;
+    s->shuffle_seed = s->request.seed + 0x9E3779B97F4A7C15u * (uint64_t)source->rank;
     GR_TRY(read_fanout(s, source, error));
     GR_TRY(copy_seeds(s, source->seeds, error));
     GR_TRY(read_batch_sizes(s, source, error));

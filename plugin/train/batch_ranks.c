@@ -9,6 +9,7 @@
 #include "comm/collective.h"
 #include "train/train.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
@@ -99,6 +100,58 @@ done:
     return rc;
 }
 
+/* An entry of a row, with the global number of its column. */
+struct named_entry {
+    int64_t name, entry;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    const struct named_entry *x = a, *y = b;
+
+    return x->name != y->name ? (x->name > y->name) - (x->name < y->name)
+                              : (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+static int draws_neighbours(const struct gr_setup *s)
+{
+    const struct gr_widths *fanout = &s->context->options.sampling.fanout;
+    int                     draws = 0;
+
+    for (int i = 0; i < fanout->count; i++) draws |= fanout->width[i] != GR_ALL_NEIGHBOURS;
+    return draws && s->model.config.kind->gathers;
+}
+
+/* Neighbours are drawn in the order of global vertices, so that draws do not depend on the partition. */
+static int32_t order_entries(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+{
+    struct gr_batch_ranks *r = m->ranks;
+    const graft_csr       *graph = m->graph;
+    struct named_entry    *row = NULL;
+    int64_t                longest = 0;
+    int32_t                rc = GRAFT_OK;
+
+    if (!draws_neighbours(s)) return GRAFT_OK;
+    for (int64_t v = 0; v < s->n; v++)
+        if (graph->row_ptr[v + 1] - graph->row_ptr[v] > longest) longest = graph->row_ptr[v + 1] - graph->row_ptr[v];
+    GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->shift, gr_csr_entries(graph), error));
+    GR_TRY(GR_NEW(s->context, row, longest, error));
+    for (int64_t v = 0; v < s->n; v++) {
+        const int64_t begin = graph->row_ptr[v], count = graph->row_ptr[v + 1] - begin;
+
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t column = gr_csr_column(graph, begin + i);
+
+            row[i] = (struct named_entry){ column < s->n ? s->vertex[column] : r->name[column - s->n], begin + i };
+        }
+        qsort(row, (size_t)count, sizeof *row, by_name);
+        for (int64_t i = 0; i < count; i++) r->shift[begin + i] = (int32_t)(row[i].entry - begin - i);
+    }
+done:
+    gr_free(s->context, row);
+    return rc;
+}
+
 static double joined_bytes(const struct gr_setup *s)
 {
     const struct gr_part *part = &s->partition.part;
@@ -162,6 +215,7 @@ int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gr_comm_agree(comm, make_caches(s, m, error), error));
     GR_TRY(fetch_halo(s, r, s->vertex, sizeof *r->name, r->name, error));
+    GR_TRY(gr_comm_agree(comm, order_entries(s, m, error), error));
     if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->right, sizeof *r->right, r->right, error));
     if (r->degree != NULL) GR_TRY(fetch_degrees(s, m, error));
     GR_ASSERT(s->run.input.x != NULL && s->run.input.stride == s->model.config.width[0]);

@@ -108,6 +108,8 @@ int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, const str
         source.n_batches = deal->n_batches;
         source.rank = s->over->comm->rank;
         source.degree = m->ranks->degree;
+        source.name = s->vertex;
+        source.shift = m->ranks->shift;
         source.extension = gr_batch_fetch_extension(s, m);
     } else {
         GR_TRY(check_batch_size(s, source.n_seeds, error));

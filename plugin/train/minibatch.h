@@ -42,6 +42,7 @@ struct gr_batch_ranks {
     char            *x;      /* [halo x width] features, of the type of the input of the trainer */
     float           *right;  /* [halo] or NULL */
     int64_t         *degree; /* [halo] in-neighbours, with sample.weights=degree; else NULL */
+    int32_t         *shift;  /* of entries to the order of global vertices; NULL: all neighbours are drawn */
     struct gr_cached cached;
 
     struct gr_batch_deal deal;

@@ -142,6 +142,25 @@ static void test_equal_draws(void)
     }
 }
 
+/* Draws depend on global vertices and not on the partition: a batch has the neighbours of a batch of one process. */
+static void test_draws_of_one_process(void)
+{
+    static const char *const draws[] = { "fanout=4", "fanout=4 sample.replace=yes", "fanout=3 sample.weights=degree",
+                                         "fanout=50 sample.weights=degree sample.replace=yes", "fanout=2,-1,5" };
+
+    for (int i = 0; i < 5; i++) {
+        char one[100], ranks[100];
+
+        snprintf(one, sizeof one, "batch_size=240 %s", draws[i]);
+        snprintf(ranks, sizeof ranks, "%s %s", draws[i], fetched);
+        test_same_batch("sage", 3, "hash", &plain, one, ranks);
+        test_same_batch("gcn", 4, i % 2 == 0 ? "hash" : "block", &plain, one, ranks);
+    }
+    test_same_batch("sage", 3, "hash", &weighted, "batch_size=240 fanout=3 edge_features=values sample.weights=edge",
+                    "fanout=3 hec.miss=fetch aep.rows=0");
+    test_same_batch("gat", 5, "hash", &plain, "batch_size=240 fanout=3", "fanout=3 hec.miss=fetch aep.rows=0");
+}
+
 static const char constant[] = "lr=1e-30";
 
 /* With constant weights the losses of one process, from epoch `from` on and not before. */
@@ -391,6 +410,7 @@ int main(void)
     test_one_layer("sage", 3, "hash", &(struct shape){ VERTICES, SEVERAL }, "aggregator=sum lr=0.01");
     test_fetch();
     test_equal_draws();
+    test_draws_of_one_process();
     test_caches();
     test_few_neighbours("sage", "");
     test_few_neighbours("sage", fetched);
