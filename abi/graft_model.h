@@ -22,8 +22,8 @@ GRAFT_EXTERN_C_BEGIN
  * replaced by the largest (smallest) H_l(u, j) of all neighbours u, and by 0 if v has none (pooling of Hamilton et al.
  * 2017, section 3.3, without a layer before it). Values of A are not used. A gradient goes to the neighbour that gave
  * the element; among equal neighbours to the first of the row, where over ranks owned vertices come first. Over ranks,
- * max and min exchange rows of neighbours, as gat does, and no sums, and row_masks has no effect. They need dense
- * features and no label_rate; sparse_input=auto makes features dense.
+ * except with parallel=feature, max and min exchange rows of neighbours, as gat does, and row_masks has no effect. They
+ * need dense features and no label_rate; sparse_input=auto makes features dense.
  *
  *     H_{l+1} = dropout(act(norm(Z_l)))  for l < L-1;  Z_{L-1} are the logits.
  *

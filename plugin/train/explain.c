@@ -49,6 +49,9 @@ static void explain_rows(const struct gr_setup *s, struct gr_text *text)
         for (int32_t l = 1; l <= s->model.config.n_layers; l++)
             gr_text_add(text, " %lld", (long long)s->reach_of_all[l]);
         gr_text_add(text, " of the rows after each layer\n");
+    } else if (s->over != NULL && s->partition.needs_rows && s->partition.extremum != 0) {
+        gr_text_add(text, "rows      a step computes all rows, because ranks exchange rows of the halo for maxima and "
+                          "minima; option row_masks has no effect\n");
     }
 }
 

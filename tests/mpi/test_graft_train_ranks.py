@@ -143,6 +143,23 @@ def test_prepared():
     ok(many["cut_edges"] == full["cut_edges"] and many["halo_rows"] == full["halo_rows"] and
        0 < many["halo_bytes_per_epoch"] < 0.7 * full["halo_bytes_per_epoch"], "few trained vertices need few rows",
        many["halo_bytes_per_epoch"], full["halo_bytes_per_epoch"])
+    for shared in ("partition", "feature"):
+        test_masked_maxima(directed, shared)
+
+
+def test_masked_maxima(directed, shared):
+    """Where the row masks of maxima change the bytes of an epoch, nobody says that they have no effect, and elsewhere
+    the warning and --explain do."""
+    results = [launch(directed, *TRAINED, "aggregator=max", f"parallel={shared}", "epochs=2", f"row_masks={masks}",
+                      "--explain", "--json", f"{base}/{masks}.json") for masks in ("yes", "no")]
+    if not ok(all(result.returncode == 0 for result in results), f"maxima, parallel={shared}: it trains",
+              results[0].stderr, results[1].stderr):
+        return
+    sent = [json.loads(read(f"{base}/{masks}.json"))["halo_bytes_per_epoch"] for masks in ("yes", "no")]
+    said = ["option row_masks has no effect" in results[0].stdout,
+            "option 'row_masks' is no, which has no effect" in results[1].stderr]
+    ok(said == [sent[0] == sent[1]] * 2 and sent[0] <= sent[1] and (sent[0] == sent[1]) == (shared == "partition"),
+       f"maxima, parallel={shared}: what is said of row masks is what is sent", said, sent)
 
 
 def test_profile():

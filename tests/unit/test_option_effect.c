@@ -77,11 +77,21 @@ static const struct effect effects[] = {
     { 1, "aggregator=max row_masks=no", NULL },
     { 2, "aggregator=max row_masks=no",
       "option 'row_masks' is no, " IDLE
-      "because option 'model' is sage and option 'aggregator' is max and there are several processes" },
+      "because option 'model' is sage and option 'aggregator' is max and there are several processes and option "
+      "'parallel' is partition and not feature" },
+    { 2, "aggregator=max row_masks=no parallel=feature", NULL },
+    { 2, "aggregator=max row_masks=no parallel=grid",
+      "option 'row_masks' is no, " IDLE
+      "because option 'model' is sage and option 'aggregator' is max and there are several processes and option "
+      "'parallel' is grid and not feature" },
+    { 2, "model=gcn halo.cover=pre parallel=feature",
+      "option 'halo.cover' is pre, " IDLE "because option 'parallel' is feature" },
+    { 2, "model=gcn halo.cover=pre parallel=grid", NULL },
     { 1, "aggregator=min row_masks=no", NULL },
     { 2, "aggregator=min row_masks=no",
       "option 'row_masks' is no, " IDLE
-      "because option 'model' is sage and option 'aggregator' is min and there are several processes" },
+      "because option 'model' is sage and option 'aggregator' is min and there are several processes and option "
+      "'parallel' is partition and not feature" },
     { 2, "aggregator=min halo.cover=pre",
       "option 'halo.cover' is pre, " IDLE "because option 'model' is sage and option 'aggregator' is min" },
     { 1, "aggregator=min model.type=bf16",
