@@ -100,26 +100,26 @@ typedef struct graft_graphs {
      *                 between the parts. It takes the fastest choice whose edges memory.limit allows; explain() has a
      *                 table. By vertices for gat, maxima, minima, stale rows, adaptive widths, fewer than 8 bits, and
      *                 graphs too large for rank 0. ERR_OPTION with "partition.file"
-     *  With feature and grid each rank owns rows for all other work: the rows of a group are dealt to its ranks, unless
-     *  `partition` is given. A trainer sends 4 n d (m-1)/m bytes in each of the two transposes of a sum, for n vertices
-     *  with neighbours. A rank has the edges of all vertices of its group. With option "feature.graph" = stream it has
-     *  only the edges of its own vertices inside the group, and each sum sends blocks of edges to each other rank of
-     *  the group: 4 bytes a row and an edge, and 4 a value. Between groups maxima and minima exchange the rows of the
-     *  halo, without row masks. With option "halo.staleness" each transpose uses rows of the previous epoch, so a sum
-     *  adds rows that are two epochs old. ERR_OPTION if the columns do not divide the ranks; trainers of gat, and with
-     *  adaptive widths, are refused.
+     *  With feature and grid each rank owns rows for all other work: the rows of a group are dealt to its ranks in
+     *  turn, unless `partition` is given; with feature, every other value of `partition` does the same. A trainer sends
+     *  4 n d (m-1)/m bytes in each of the two transposes of a sum, for n vertices with neighbours. A rank has the edges
+     *  of all vertices of its group. With option "feature.graph" = stream it has only the edges of its own vertices
+     *  inside the group, and each sum sends blocks of edges to each other rank of the group: 4 bytes a row and an edge,
+     *  and 4 a value. Between groups maxima and minima exchange the rows of the halo, without row masks. With option
+     *  "halo.staleness" each transpose uses rows of the previous epoch, so a sum adds rows that are two epochs old.
+     *  ERR_OPTION if the columns do not divide the ranks; trainers of gat, and with adaptive widths, are refused.
      *
      *  Option "partition.file" names a file with owners. If it exists, it replaces `partition`; it must be of this
      *  graph (the same edges in any slices; values do not count) and have as many parts as there are ranks, or groups
      *  of ranks to which a part is dealt. If the file does not exist, the owners are written to it. Only rank 0 opens
-     *  the file. With slice->owner it is not used.
+     *  the file. It is not used with slice->owner, nor if all ranks share the columns, as with parallel=feature.
      *
      *  Option "partition.refine" is the largest number of rounds that improve the partition of any method or file: all
      *  ranks move vertices to the part with most of their neighbours. The number of cut edges never grows, and a part
      *  gets no vertex beyond 1.05 times the mean of vertices, edges or training vertices. The rounds end when a round
-     *  gains less than a thousandth. Only the rows of the graph are followed, so it should be symmetric. With
-     *  slice->owner it is not used. A written file has the refined owners. The partition of a file that is read is
-     *  refined again.
+     *  gains less than a thousandth. Only the rows of the graph are followed, so it should be symmetric. It is not used
+     *  with slice->owner, nor if all ranks share the columns. A written file has the refined owners. The partition of a
+     *  file that is read is refined again.
      *
      * \param[in]  transport  Borrowed until destroy(); graphs of one context may share it. NULL: one rank.
      * \param[in]  slice      Read during the call.

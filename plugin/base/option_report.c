@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option_row.h"
 
+#include "base/assert.h"
 #include "base/context.h"
 
 #include <stdio.h>
@@ -153,19 +154,28 @@ static void list_reasons(const graft_context *context, const char *condition, ch
     }
 }
 
-static void warn(graft_context *context, const struct gr_option_row *row, const char *unmet)
+/* Whether an option was set and no warning of it was logged. */
+static int is_unreported(const graft_context *context, const struct gr_option_row *row)
 {
-    const char *value = gr_option_text(context, row);
-    char        reasons[400];
+    return !context->options.reported[row - gr_option_table] && !is_default(context, row);
+}
 
-    if (strncmp(unmet, "processes", strlen("processes")) == 0) {
-        gr_log(context, GRAFT_LOG_WARNING, "option '%s' is %.80s, which has no effect in a single process", row->key,
-               value);
-        return;
-    }
-    list_reasons(context, unmet, reasons, sizeof reasons);
-    gr_log(context, GRAFT_LOG_WARNING, "option '%s' is %.80s, which has no effect because %s", row->key, value,
-           reasons);
+static void warn(graft_context *context, const struct gr_option_row *row, const char *why)
+{
+    context->options.reported[row - gr_option_table] = 1;
+    gr_log(context, GRAFT_LOG_WARNING, "option '%s' is %.80s, which has no effect %s", row->key,
+           gr_option_text(context, row), why);
+}
+
+void gr_option_report_idle(graft_context *context, const char *key, const char *reason)
+{
+    const struct gr_option_row *row = find_row(key, strlen(key));
+    char                        why[400];
+
+    GR_ASSERT(row != NULL);
+    if (!is_unreported(context, row)) return;
+    snprintf(why, sizeof why, "because %s", reason);
+    warn(context, row, why);
 }
 
 void gr_options_report(graft_context *context, uint32_t groups, int32_t n_processes)
@@ -173,11 +183,16 @@ void gr_options_report(graft_context *context, uint32_t groups, int32_t n_proces
     for (int32_t i = 0; i < gr_option_count; i++) {
         const struct gr_option_row *row = &gr_option_table[i];
         const char                 *unmet;
+        char                        reasons[400];
 
-        if (!gr_option_in(row, groups) || context->options.reported[i] || is_default(context, row)) continue;
+        if (!gr_option_in(row, groups) || !is_unreported(context, row)) continue;
         unmet = first_unmet(&context->options, row->needs, groups, n_processes);
         if (*unmet == '\0') continue;
-        context->options.reported[i] = 1;
-        warn(context, row, unmet);
+        if (strncmp(unmet, "processes", strlen("processes")) == 0) {
+            warn(context, row, "in a single process");
+            continue;
+        }
+        list_reasons(context, unmet, reasons, sizeof reasons);
+        gr_option_report_idle(context, row->key, reasons);
     }
 }

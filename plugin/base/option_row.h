@@ -91,4 +91,8 @@ int gr_option_has_effect(const struct gr_options *options, const struct gr_optio
  *  `n_processes` processes. Conditions on options of other groups count as met. Not collective. */
 void gr_options_report(graft_context *context, uint32_t groups, int32_t n_processes);
 
+/** The same warning of one option, for a reason that the conditions of the table do not express. Not collective.
+ * \param[in] reason  The end of the sentence "option 'KEY' is VALUE, which has no effect because". */
+void gr_option_report_idle(graft_context *context, const char *key, const char *reason);
+
 #endif

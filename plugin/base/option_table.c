@@ -42,6 +42,7 @@
 #define TRAINS GR_OPTION_TRAINS
 
 #define RANKS "processes>1"
+#define OWNED RANKS " and parallel!=feature"
 #define EXCHANGE RANKS " and model!=mlp"
 #define STALE EXCHANGE " and halo.staleness=1"
 #define ADAPTIVE EXCHANGE " and halo.codec=adaptive"
@@ -211,19 +212,20 @@ const struct gr_option_row gr_option_table[] = {
       "fail if another kernel would replace the named kernel, or plain loops a BLAS" },
 
     { "partition", CHOICE(partition.method), &(GR_PARTITION_MAP(METHOD_WORD) "|auto|given")[1], "given", PARTITION,
-      SAME, USUAL, RANKS, "method of assigning vertices to ranks; given: the rank whose slice holds the vertex" },
+      SAME, USUAL, RANKS,
+      "method of assigning vertices to ranks; given: by slices; all others, with parallel=feature: in turn" },
     { "parallel", CHOICE(partition.parallel), "partition|feature|grid|auto", "partition", PARTITION, SAME, USUAL,
       EXCHANGE, "division of sums among ranks: rows; all columns (feature); columns of parts (grid); auto: predicted" },
     { "parallel.columns", INTEGER(partition.columns), "0..", "0", PARTITION, SAME, USUAL, EXCHANGE " and parallel=grid",
       "ranks that share the columns of a part; 0: about the root of the number of ranks" },
-    { "partition.file", TEXT(partition.file), "", "", PARTITION, SAME, USUAL, RANKS,
+    { "partition.file", TEXT(partition.file), "", "", PARTITION, SAME, USUAL, OWNED,
       "file of the owners: read if it exists, else written" },
-    { "partition.refine", INTEGER(partition.refine), "0..1000", "0", PARTITION, SAME, USUAL, RANKS,
+    { "partition.refine", INTEGER(partition.refine), "0..1000", "0", PARTITION, SAME, USUAL, OWNED,
       "rounds in which all ranks improve the partition, made by any method; 0: none" },
     { "partition.program", TEXT(partition.program), "", "auto", PARTITION, ROOT, EXPERT | LIVE,
-      RANKS " and partition=metis|auto", "program that partitions with METIS; auto: graft-metis" },
+      OWNED " and partition=metis|auto", "program that partitions with METIS; auto: graft-metis" },
     { "partition.timeout", NUMBER(partition.timeout), "1..1000000000", "600", PARTITION, ROOT, EXPERT | LIVE,
-      RANKS " and partition=metis|auto", "seconds that the program may take" },
+      OWNED " and partition=metis|auto", "seconds that the program may take" },
 
     { "halo.codec", CODEC(halo.codec), &(GR_CODEC_MAP(CODEC_WORD))[1], "f32", HALO, SAME, USUAL | LIVE, EXCHANGE,
       "quantization of boundary rows; q2/q8: forward/backward; adaptive: q2, q4 or q8 row by row" },

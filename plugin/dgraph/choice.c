@@ -214,6 +214,16 @@ static int32_t choose_parts(graft_graph *g, const struct gr_grid_question *quest
                                &question->costs->of_rank, question->meanwhile, s->owner, choice, error);
 }
 
+static void describe_owners(const graft_graph *g, const struct gr_partition_choice *choice, struct gr_text *text)
+{
+    const enum gr_partition_method method = g->context->options.partition.method;
+
+    if (g->is_given) gr_text_add(text, "given by the host, kept");
+    else if (method == GR_PARTITION_GIVEN) gr_text_add(text, "given, kept");
+    else if (g->columns == g->comm->n_ranks && g->columns > 1) gr_text_add(text, "none, because " GR_OWNER_DEALT);
+    else gr_text_add(text, "%s, %s", gr_partition_name(method), choice->why);
+}
+
 /* On rank 0, while the others wait. */
 static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partition_method method,
                              const struct gr_owner_rates *rates, double latency, graft_error *error)
@@ -234,9 +244,8 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     if (rc == GRAFT_OK) {
         struct gr_text text = { g->partition, sizeof g->partition };
 
-        gr_text_add(&text, "%s, %s; measured: %.3g MB/s between ranks",
-                    g->is_given ? "given by the host" : gr_partition_name(g->context->options.partition.method),
-                    choice.why[0] != '\0' ? choice.why : "kept", rates->bytes_per_second * 1e-6);
+        describe_owners(g, &choice, &text);
+        gr_text_add(&text, "; measured: %.3g MB/s between ranks", rates->bytes_per_second * 1e-6);
         if (g->compares)
             gr_text_add(&text, ", %.3g us a message; a rank sums %.3g G elements/s and multiplies at %.3g GFLOP/s",
                         latency * 1e6, 1e-9 / rates->element_seconds, rates->operations_per_second * 1e-9);

@@ -309,10 +309,14 @@ static int32_t make_parts(graft_graph *g, const struct gr_grid_question *questio
     }
     memset(parts, 0, (size_t)g->n_vertices * sizeof *parts);
     if (count > 1) {
-        const int32_t rc = gr_partition_choose(g->context, question->whole, count, question->method, &cost,
-                                               question->meanwhile, parts, made, error);
+        const int32_t  rc = gr_partition_choose(g->context, question->whole, count, question->method, &cost,
+                                                question->meanwhile, parts, made, error);
+        struct gr_text why = { made->why, sizeof made->why };
 
         choice->method = made->method;
+        /* The seconds of a choice are those of measure_choice(), with other costs. */
+        if (question->method == GR_PARTITION_AUTO) gr_partition_list_predictions(made, 1, &why);
+        else gr_text_add(&why, "found by rank 0");
         return rc;
     }
     return question->meanwhile->call(question->meanwhile->arg, error);
@@ -334,7 +338,7 @@ static int32_t predict_choice(graft_graph *g, const struct gr_grid_question *que
     if (together.seconds > choice->seconds) goto done;
     *choice = together;
     memcpy(parts, question->owner, (size_t)g->n_vertices * sizeof *parts);
-    snprintf(made->why, sizeof made->why, "by slices");
+    snprintf(made->why, sizeof made->why, "found by slices");
 done:
     return rc;
 }

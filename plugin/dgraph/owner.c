@@ -3,6 +3,7 @@
 #include "dgraph/owner.h"
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/option_row.h"
 #include "partition/refine.h"
 
 #include <stdio.h>
@@ -184,10 +185,24 @@ done:
     return rc;
 }
 
+/* Describe the owners if all ranks share the columns of one part, and warn of options that do not change them. */
+static void describe_one_part(graft_graph *graph)
+{
+    static const char *const unused[] = { "partition.file", "partition.refine" };
+    static const char        shared[] = "all ranks share the columns of one part";
+
+    if (is_dealt(graph)) snprintf(graph->partition, sizeof graph->partition, "none, because " GR_OWNER_DEALT);
+    if (graph->comm->rank != 0) return;
+    gr_option_report_idle(graph->context, "partition", GR_OWNER_DEALT ", with every value except given");
+    for (size_t i = 0; i < sizeof unused / sizeof *unused; i++)
+        gr_option_report_idle(graph->context, unused[i], shared);
+}
+
 int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
     const enum gr_partition_method method = graph->context->options.partition.method;
     const char                    *file = graph->context->options.partition.file;
+    int64_t                        rounds = graph->context->options.partition.refine;
     struct gr_graph_identity       identity;
     int32_t                        found = 0, rc = GRAFT_OK;
 
@@ -199,10 +214,14 @@ int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error 
         GR_TRY(gr_comm_agree(graph->comm, rc, error));
         return graph->compares ? own_by_method(graph, slice, GR_PARTITION_GIVEN, error) : GRAFT_OK;
     }
+    if (graph->columns > 1 && graph->columns == graph->comm->n_ranks) {
+        describe_one_part(graph);
+        file = "";
+        rounds = 0;
+    }
     if (file[0] != '\0') GR_TRY(gr_owner_load(graph, slice, file, &identity, &found, error));
     if (!found) GR_TRY(own_by_method(graph, slice, method, error));
-    if (graph->context->options.partition.refine > 0 && gr_owner_parts(graph) > 1)
-        GR_TRY(refine_owners(graph, slice, error));
+    if (rounds > 0 && gr_owner_parts(graph) > 1) GR_TRY(refine_owners(graph, slice, error));
     if (file[0] != '\0' && !found) GR_TRY(gr_owner_save(graph, file, &identity, error));
     if (is_dealt(graph)) rc = deal_parts(graph, slice, error);
 done:

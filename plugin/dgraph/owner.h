@@ -15,6 +15,9 @@
 #include "partition/choose.h"
 #include "partition/owners.h"
 
+/** Why all methods of partition find the same owners if all ranks share the columns. */
+#define GR_OWNER_DEALT "all ranks share the columns of one part: its vertices are dealt to the ranks in turn"
+
 /** The number of parts: one for each rank, or for each group of ranks to which a part is dealt. */
 int32_t gr_owner_parts(const graft_graph *graph);
 

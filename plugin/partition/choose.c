@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "partition/child.h"
 
 #include <string.h>
@@ -59,25 +58,39 @@ done:
 
 /* Try one more method. If it is better than all methods before, `best` receives its owners. */
 static int32_t try_next(const struct request *r, enum gr_partition_method method, int32_t *owner, int32_t *best,
-                        struct gr_partition_choice *choice, struct gr_text *why, graft_error *error)
+                        struct gr_partition_choice *choice, struct gr_text *skipped, graft_error *error)
 {
     graft_error   refusal = GRAFT_INIT(graft_error);
     double       *seconds = &choice->seconds[method];
     const int32_t rc = try_method(r, method, owner, seconds, &refusal);
 
     if (gr_partition_goes_on(rc)) {
-        gr_text_add(why, ", %s not (%.80s)", methods[method].name, refusal.message);
+        gr_text_add(skipped, ", %s not (%.80s)", methods[method].name, refusal.message);
         return GRAFT_OK;
     }
     if (rc < 0) {
         *error = refusal;
         return rc;
     }
-    gr_text_add(why, "%s %s %.3g s", method == 0 ? "" : ",", methods[method].name, *seconds);
     if (method > 0 && *seconds >= choice->seconds[choice->method]) return GRAFT_OK;
     choice->method = method;
     memcpy(best, owner, (size_t)r->input.slice->rows->n_rows * sizeof *best);
     return GRAFT_OK;
+}
+
+void gr_partition_list_predictions(const struct gr_partition_choice *choice, int is_relative, struct gr_text *text)
+{
+    const double seconds = choice->seconds[choice->method], fastest = seconds > 0 ? seconds : 1;
+    const char  *before = "";
+
+    gr_text_add(text, "predicted for an epoch%s:", is_relative ? " relative to the fastest" : "");
+    for (int k = 0; k < GR_PARTITION_METHODS; k++) {
+        if (choice->seconds[k] < 0) continue;
+        if (is_relative) gr_text_add(text, "%s %s %.3g", before, methods[k].name, choice->seconds[k] / fastest);
+        else gr_text_add(text, "%s %s %.3g s", before, methods[k].name, choice->seconds[k]);
+        before = ",";
+    }
+    gr_text_add(text, "%s; chosen: %s", choice->skipped, methods[choice->method].name);
 }
 
 int32_t gr_partition_choose(const graft_context *context, const struct gr_slice *slice, int32_t parts,
@@ -89,21 +102,21 @@ int32_t gr_partition_choose(const graft_context *context, const struct gr_slice 
                                      cost };
     struct gr_partition_choice made = { .method = GR_PARTITION_BLOCK };
     struct gr_text             why = { made.why, sizeof made.why };
+    struct gr_text             skipped = { made.skipped, sizeof made.skipped };
     const int64_t              n = slice->rows->n_rows;
     int32_t                   *tried = NULL, *best = NULL, rc;
 
-    gr_text_add(&why, "predicted for an epoch:");
     for (int k = 0; k < GR_PARTITION_METHODS; k++) made.seconds[k] = -1;
     GR_TRY(GR_NEW(context, tried, n, error));
     GR_TRY(GR_NEW(context, best, n, error));
     if (method != GR_PARTITION_AUTO) {
         made.method = method;
         GR_TRY(try_method(&request, method, best, &made.seconds[method], error));
-        gr_text_add(&why, " %s %.3g s", methods[method].name, made.seconds[method]);
+        gr_text_add(&why, "predicted for an epoch: %s %.3g s", methods[method].name, made.seconds[method]);
     } else {
         for (int k = 0; k < GR_PARTITION_METHODS; k++)
-            GR_TRY(try_next(&request, (enum gr_partition_method)k, tried, best, &made, &why, error));
-        gr_text_add(&why, "; chosen: %s", methods[made.method].name);
+            GR_TRY(try_next(&request, (enum gr_partition_method)k, tried, best, &made, &skipped, error));
+        gr_partition_list_predictions(&made, 0, &why);
     }
     memcpy(owner, best, (size_t)n * sizeof *owner);
     if (choice != NULL) *choice = made;

@@ -3,6 +3,7 @@
 #ifndef GR_PARTITION_CHOOSE_H
 #define GR_PARTITION_CHOOSE_H
 
+#include "base/text.h"
 #include "partition/child.h"
 #include "partition/partition.h"
 
@@ -10,6 +11,7 @@ struct gr_partition_choice {
     enum gr_partition_method method;
     double                   seconds[GR_PARTITION_METHODS]; /* predicted seconds of an epoch; negative if not tried */
     char                     why[256];                      /* the predictions as one line of text */
+    char                     skipped[128];                  /* methods that AUTO skipped, and the reasons */
 };
 
 /** Whether AUTO continues without METIS after this status: no program, a graph that it cannot take, or its failure. A
@@ -18,6 +20,9 @@ static inline int gr_partition_goes_on(int32_t rc)
 {
     return rc == GRAFT_ERR_NOT_FOUND || rc == GRAFT_ERR_UNSUPPORTED || rc == GRAFT_ERR_MODULE;
 }
+
+/** Write the predictions of AUTO: in seconds, or, without a claim on seconds, relative to the chosen method. */
+void gr_partition_list_predictions(const struct gr_partition_choice *choice, int is_relative, struct gr_text *text);
 
 /** Partition all vertices of a graph: `first` of the slice is 0, and n_rows is n_cols.
  *

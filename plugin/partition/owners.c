@@ -141,11 +141,12 @@ static int32_t check_same_graph(const struct gr_file *file, const struct head *h
                        (unsigned long long)head->fingerprint, (long long)graph->n_vertices, (long long)graph->n_edges,
                        (unsigned long long)graph->fingerprint);
     if (head->parts < 1 || head->parts > head->n_vertices)
-        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %d parts of %lld vertices, expected 1 to as many as vertices",
-                       file->name, head->parts, (long long)head->n_vertices);
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "'%s' has %d part%s of %lld vertices, expected 1 to as many as vertices", file->name,
+                       head->parts, head->parts == 1 ? "" : "s", (long long)head->n_vertices);
     if (head->parts != parts)
-        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' is a partition in %d parts, expected %d", file->name, head->parts,
-                       parts);
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' is a partition in %d part%s, expected %d", file->name,
+                       head->parts, head->parts == 1 ? "" : "s", parts);
     return GRAFT_OK;
 }
 

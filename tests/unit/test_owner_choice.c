@@ -11,6 +11,7 @@
 #include "dgraph/owner.h"
 #include "partition/metis.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -366,6 +367,36 @@ static void test_wrong_files(const struct graph *graph, const struct graph *othe
     ok(files_in(folder) == 0, "nothing is left");
 }
 
+/* With parallel=feature vertices are dealt in turn, whatever the method, and no file is read or written. */
+static void test_one_part(const struct graph *graph)
+{
+    const char *const        feature[] = { "parallel", "feature",           "partition.file", path, "partition.refine",
+                                           "9",        "partition.program", "/none",          NULL };
+    static const char *const methods[] = { "metis", "hash", "auto" };
+    const char *const        file[] = { "partition.file", path, NULL };
+    int64_t                  of_rank[4] = { 0 };
+    static int32_t           dealt[LARGEST];
+    struct spread            s;
+
+    for (int i = 0; i < 4; i++) {
+        use(partitioner, "good", feature);
+        s = owner_choice_spread_of(graph, methods[i % 3]);
+        owner_choice_expect(&s, 4, GRAFT_OK, "partition: none, because all ranks share the columns of one part",
+                            i < 3 ? "one part" : "one part, where there is a file of four");
+        if (i == 0) memcpy(dealt, s.found, sizeof dealt);
+        ok(memcmp(dealt, s.found, (size_t)graph->rows.n_rows * sizeof *dealt) == 0 && files_in(folder) == (i == 3),
+           "owners by %s are those by metis, and are not written", methods[i % 3]);
+        if (i != 2) continue;
+        settings = file;
+        s = owner_choice_spread_of(graph, "hash");
+        owner_choice_expect(&s, 4, GRAFT_OK, "partition: hash", "a file of four parts");
+    }
+    for (int64_t v = 0; v < graph->rows.n_rows; v++) of_rank[dealt[v]]++;
+    for (int i = 0; i < 4; i++)
+        ok(llabs(4 * of_rank[i] - graph->rows.n_rows) <= 32, "rank %d has a quarter: %lld", i, (long long)of_rank[i]);
+    unlink(path);
+}
+
 /* Owners by a hash and from a file are refined, and those that are written are the refined ones. */
 static void test_refined(const struct graph *graph)
 {
@@ -485,6 +516,7 @@ int main(int argc, char **argv)
     test_kept(&small, "given");
     test_wrong_files(&small, &other);
     test_refined(&small);
+    test_one_part(&small);
     graph_fini(&other);
     test_owner_choice_memory(0);
     test_owner_choice_memory(2);

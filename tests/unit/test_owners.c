@@ -141,6 +141,7 @@ static void test_contents(void)
     ok(says(12, 0, 4, "0 parts of 5 vertices"), "no parts");
     ok(says(12, -1, 4, "-1 parts of 5 vertices"), "negative parts");
     ok(says(12, 4, 4, "in 4 parts, expected 3"), "another number of parts");
+    ok(says(12, 1, 4, "in 1 part, expected 3"), "one part");
     ok(says(24, 13, 8, "13 entries"), "another number of entries");
     ok(says(32, 1, 8, "fingerprint 0000000000000001, expected 5, 12 and 123456789abcdef0"), "another fingerprint");
     ok(says(HEAD + 8, 3, 4, "vertex 2 is in part 3, but parts go from 0 to 2"), "an owner too large");

@@ -183,6 +183,15 @@ static void ask(struct question *q, struct hosts *hosts, int64_t degree, int is_
     train_job_fini(&q->job);
 }
 
+/* Owners are parts by a method, without another prediction in seconds, or dealt in turn. */
+static const char *check_described(const char *explained, int shares_all, int has_method)
+{
+    const int is_dealt = strstr(explained, "partition: none, because all ranks share the columns") != NULL;
+
+    if (strstr(explained, "predicted for an epoch: ") != NULL) return "an epoch is predicted twice";
+    return is_dealt == (shares_all && has_method) ? NULL : "wrong owners are described";
+}
+
 static void test_choice(const char *name, int is_local, int gives_owners, int columns, const char *const *settings)
 {
     static struct question q;
@@ -197,6 +206,9 @@ static void test_choice(const char *name, int is_local, int gives_owners, int co
     for (int32_t i = 1; i < RANKS && words == NULL; i++)
         if (strcmp(q.explained[i], q.explained[0]) != 0) words = "ranks explain other choices";
     if (words == NULL && chosen.columns != columns) words = "another way is chosen";
+    if (words == NULL)
+        words = check_described(q.explained[0], columns == RANKS,
+                                !gives_owners && strcmp(settings[0], "partition=given") != 0);
     if (!ok(words == NULL, "%s: %d columns", name, columns)) diag("%s\n%s", words, q.explained[0]);
 }
 
@@ -305,6 +317,7 @@ static void test_disagreement(const char *const *settings)
 int main(void)
 {
     const char *const far[] = { "partition=given", "halo.cover=post", "parallel=auto", "hidden=512", NULL };
+    const char *const any[] = { "partition=auto", "halo.cover=post", "parallel=auto", "hidden=512", NULL };
     const char *const hash[] = { "partition=hash", "halo.cover=post", "parallel=auto", "hidden=512", NULL };
 
     alarm(300);
@@ -317,6 +330,7 @@ int main(void)
     test_chosen_way(7, "sage", 4, "row_masks=yes partition=block");
     test_chosen_way(6, "gcn", 4, "reuse_input=no halo.cover=post feature.graph=stream");
     test_choice("no edge between ranks", 1, 0, 1, far);
+    test_choice("no edge between ranks, any method", 1, 0, 1, any);
     test_choice("edges between all ranks", 0, 0, 4, hash);
     test_choice("edges between all ranks, owners of the host", 0, 1, 4, hash);
     test_choice("owners of the host without an edge between them", 1, 1, 1, hash);
