@@ -46,6 +46,14 @@ GRAFT_EXTERN_C_BEGIN
  *                     ERR_UNSUPPORTED over ranks
  *     seed            of draws and of the order of the seeds
  *
+ * With batch_size the state of a trainer has four more items, of which this one (I64) identifies its batches:
+ *
+ *     progress.batches   [4] batches of an epoch, batch_size, ranks, and a checksum of the seeds in their order
+ *
+ * A state in the middle of an epoch ("progress.batch" is not 0) of other batches can be set, also in a trainer without
+ * batches: the next epoch() begins the epoch again, and logs a warning. In a state of an older build, which does not
+ * have this item, the batches count as the batches of the trainer.
+ *
  * With option history the state of a trainer has three more kinds of arrays (I64), once the tables are filled. L is a
  * layer with a table, and n the number of vertices:
  *

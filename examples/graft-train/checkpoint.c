@@ -174,7 +174,6 @@ int32_t checkpoint_read(const struct library *library, const graft_transport *tr
         rc = problem(error, GRAFT_ERR_FORMAT, "'%s' has only weights, not the state of a training", path);
     TRY(rc);
     describe_differences(library, model, facts->differences, sizeof facts->differences);
-    facts->epoch = info.epoch;
     facts->no_caches = GRAFT_INIT(graft_error);
     rc = library->models->apply(model, trainer, &refusal);
     if (rc < 0)

@@ -23,7 +23,6 @@ int checkpoint_has_caches(const struct library *library, graft_trainer *trainer)
 
 /** What a checkpoint said of itself. */
 struct checkpoint_facts {
-    int64_t     epoch;            /* completed epochs */
     char        differences[512]; /* options that differ and do not prevent loading, or "" */
     int         has_caches;       /* on rank 0 */
     graft_error no_caches;        /* on rank > 0: why its trainer could not take its caches, or code OK */

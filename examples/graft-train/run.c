@@ -56,6 +56,30 @@ done:
     return rc;
 }
 
+/** Read the epochs and batches that the trainer has completed. */
+static void read_progress(struct run *run)
+{
+    graft_state_item item = GRAFT_INIT(graft_state_item);
+
+    for (int32_t i = 0; run->library.train->state_item(run->trainer, i, &item, NULL) == GRAFT_OK; i++) {
+        if (strcmp(item.name, "progress.epoch") == 0) run->epochs = *(const int64_t *)item.data;
+        if (strcmp(item.name, "progress.batch") == 0) run->batch = *(const int64_t *)item.data;
+        if (strcmp(item.name, "progress.batches") == 0) run->n_batches = *(const int64_t *)item.data;
+    }
+}
+
+/** What is completed, such as "after epoch 2 of 4", or "in epoch 3 of 4, after 20 of 230 batches". */
+static void print_progress(FILE *to, const struct run *run, int64_t total)
+{
+    if (run->batch == 0) {
+        fprintf(to, "after epoch %" PRId64 " of %" PRId64, run->epochs, total);
+        return;
+    }
+    fprintf(to, "in epoch %" PRId64 " of %" PRId64 ", after %" PRId64, run->epochs + 1, total, run->batch);
+    if (run->n_batches > 0) fprintf(to, " of %" PRId64, run->n_batches); /* files of older builds do not say */
+    fputs(" batches", to);
+}
+
 static int32_t resume(struct run *run, graft_error *error)
 {
     struct checkpoint_facts facts;
@@ -68,7 +92,7 @@ static int32_t resume(struct run *run, graft_error *error)
     if (*facts.differences != '\0' && !problem_is_silent()) {
         fprintf(stderr, "graft-train: warning: the checkpoint in '%s' was made with %s\n", folder, facts.differences);
     }
-    run->epochs = facts.epoch;
+    read_progress(run);
 done:
     return rc;
 }
@@ -173,8 +197,9 @@ static int32_t announce(struct run *run, int64_t total, graft_error *error)
     printf("%s%s", run->explained, length > 0 && run->explained[length - 1] != '\n' ? "\n" : "");
     if (run->arguments->explain) memory_print(run);
     if (run->arguments->resume != NULL) {
-        printf("resumed from '%s' after epoch %" PRId64 " of %" PRId64 "%s\n", run->arguments->resume, run->epochs,
-               total, run->epochs >= total ? ": nothing left to train" : "");
+        printf("resumed from '%s' ", run->arguments->resume);
+        print_progress(stdout, run, total);
+        printf("%s\n", run->epochs >= total ? ": nothing left to train" : "");
     }
     fflush(stdout);
     return GRAFT_OK;
@@ -229,19 +254,9 @@ done:
     return rc;
 }
 
-/** The epochs that the trainer has completed; 0 if it does not say. */
-static int64_t completed_epochs(const struct run *run)
-{
-    graft_state_item item = GRAFT_INIT(graft_state_item);
-
-    for (int32_t i = 0; run->library.train->state_item(run->trainer, i, &item, NULL) == GRAFT_OK; i++)
-        if (strcmp(item.name, "progress.epoch") == 0) return *(const int64_t *)item.data;
-    return 0;
-}
-
 /** Save what there is at once, before anything that takes time. If a rank fails, the outputs are tried again at the
  *  end, and say so. */
-static void save_interrupted(struct run *run)
+static void save_interrupted(struct run *run, int64_t total)
 {
     const char *save = run->arguments->save;
     graft_error error = GRAFT_INIT(graft_error);
@@ -252,7 +267,8 @@ static void save_interrupted(struct run *run)
         run->saved = ranks_agree(&run->ranks, rc, &error) >= 0;
     }
     if (run->ranks.rank > 0) return;
-    fprintf(stderr, "graft-train: interrupted at epoch %" PRId64, run->epochs);
+    fprintf(stderr, "graft-train: interrupted ");
+    print_progress(stderr, run, total);
     if (run->saved) fprintf(stderr, ", saved in '%s/" CHECKPOINT_FILE "'", save);
     fprintf(stderr, "\n");
 }
@@ -268,7 +284,8 @@ static void save_last_good(struct run *run)
     else fprintf(stderr, "graft-train: the last good state is saved in '%s/" CHECKPOINT_FILE "'\n", save);
 }
 
-/** Train until all epochs are completed, or one is interrupted. \return Also ERR_CANCELLED: not one is completed. */
+/** Train until all epochs are completed, or one is interrupted. \return Also ERR_CANCELLED: no epoch and no batch is
+ *  completed. */
 static int32_t train_or_stop(struct run *run, int64_t total, graft_error *error)
 {
     int32_t rc;
@@ -279,12 +296,12 @@ static int32_t train_or_stop(struct run *run, int64_t total, graft_error *error)
     progress_end(&run->progress);
     if (rc == GRAFT_ERR_NONFINITE) save_last_good(run);
     if (rc < 0 && rc != GRAFT_ERR_CANCELLED) return rc;
-    run->epochs = completed_epochs(run);
+    read_progress(run);
     TRY(run_settle(run, error));
     if (run->epochs >= total || run->stopped_early) run->signal = 0;
     if (run->signal == 0) return rc;
-    if (run->epochs == 0) return GRAFT_ERR_CANCELLED;
-    save_interrupted(run);
+    if (run->epochs == 0 && run->batch == 0) return GRAFT_ERR_CANCELLED;
+    save_interrupted(run, total);
 done:
     return rc;
 }

@@ -20,8 +20,9 @@ struct run {
     struct progress         progress;
     graft_epoch            *history; /* [n_history] epochs of this run, not those before a resume */
     int64_t                 n_history, capacity;
-    int64_t                 epochs; /* completed epochs, including those before a resume */
-    graft_metrics           best;   /* of the weights of the best validation; NaN if there is nothing to measure */
+    int64_t                 epochs;           /* completed epochs, including those before a resume */
+    int64_t                 batch, n_batches; /* with batch_size: completed batches of the next epoch, and all of it */
+    graft_metrics           best; /* of the weights of the best validation; NaN if there is nothing to measure */
     char                    explained[32768]; /* the trainer's description */
     double                  began;            /* seconds of the steady clock */
     double                  seconds;

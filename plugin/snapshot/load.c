@@ -31,18 +31,23 @@ static int32_t find_tensor(const struct loading *l, const graft_state_item *item
     return gr_tensor_file_find(&l->from.file, &l->model->header, &expected, "its options say so", found, error);
 }
 
+static int32_t progress_in(const struct gr_tensors *header)
+{
+    if (gr_tensors_find(header, "progress.batches") != NULL) return GR_PROGRESS_BATCHES;
+    return gr_tensors_find(header, "progress.batch") != NULL ? GR_PROGRESS_UNNAMED : GR_PROGRESS_WHOLE;
+}
+
 /* Whether the file has the items of the model and nothing else. */
 static int32_t check_tensors(const struct loading *l, graft_error *error)
 {
     const struct gr_tensors *header = &l->model->header;
-    const struct gr_state    state = gr_snapshot_state(l->model);
+    struct gr_state          state = gr_snapshot_state(l->model);
     const struct gr_tensor  *found;
     graft_state_item         item = { .size = sizeof item };
     graft_error              end = { .size = sizeof end };
     int32_t                  count = 0, rc = GRAFT_OK;
 
-    /* The trainer that gets the state determines the number of batches of an epoch. */
-    l->model->progress.n_batches = gr_tensors_find(header, "progress.batch") != NULL;
+    state.n_progress = l->model->n_progress = progress_in(header);
     for (; gr_state_item(&state, count, &item, &end) == GRAFT_OK; count++) GR_TRY(find_tensor(l, &item, &found, error));
     for (int32_t i = 0; i < header->n_tensors && count < header->n_tensors; i++) {
         const struct gr_tensor *t = &header->tensors[i];

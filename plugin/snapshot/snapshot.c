@@ -298,6 +298,7 @@ int32_t gr_snapshot_create(graft_trainer *trainer, int32_t what, graft_model **m
     GR_TRY(gr_model_allocate(&m->model, &m->budget, m->copies, error));
     if (what == GRAFT_MODEL_STATE) GR_TRY(copy_batch_tables(m, trainer, error));
     copy_weights(m, trainer, what == GRAFT_MODEL_BEST && gr_progress_has_best(&trainer->progress));
+    m->n_progress = gr_trainer_state(trainer).n_progress;
     if (what == GRAFT_MODEL_STATE) m->progress = trainer->progress;
     *model = m;
     m = NULL;
@@ -429,7 +430,7 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
     GR_TRY(check_same_options(m, trainer, error));
     if (takes_tables(m, trainer)) state.n_tables = m->n_tables;
     GR_TRY(check_items(&state, trainer, error));
-    trainer->progress.batch = 0; /* a state without batches is at the end of an epoch */
+    gr_minibatches_restart(trainer); /* a state without batches is at the end of an epoch */
     if (trainer->batches != NULL) gr_batch_tables_unset(trainer->batches);
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
         GR_TRY(gr_trainer_state_find(trainer, &item, &theirs, error));

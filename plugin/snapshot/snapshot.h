@@ -21,16 +21,19 @@ struct graft_model {
     struct gr_options      options; /* model, train and data belong to the model; other groups are not used */
     struct gr_model        model;
     struct gr_progress     progress;
-    int32_t                copies; /* of gr_state */
+    int32_t                copies, n_progress; /* of gr_state */
     int32_t                n_tables;
     struct gr_state_table *tables; /* [n_tables] */
 };
 
 static inline struct gr_state gr_snapshot_state(const graft_model *m)
 {
-    return (struct gr_state){
-        .model = &m->model, .progress = &m->progress, .copies = m->copies, .n_tables = m->n_tables, .tables = m->tables
-    };
+    return (struct gr_state){ .model = &m->model,
+                              .progress = &m->progress,
+                              .copies = m->copies,
+                              .n_progress = m->n_progress,
+                              .n_tables = m->n_tables,
+                              .tables = m->tables };
 }
 
 /** A model with the texts of `header`, which it takes: options, parameters and their shapes, but no arrays yet. `shown`

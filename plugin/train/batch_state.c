@@ -1,4 +1,4 @@
-/* Rows of earlier batches in the state of a trainer.
+/* Rows of earlier batches in the state of a trainer, and what identifies its batches.
  *
  * Items of the state are the arrays of the tables themselves. If the host has set all of them, the next epoch uses the
  * tables. Otherwise the tables are emptied, and filled again with the new weights.
@@ -31,6 +31,43 @@ static int64_t layout_of(const struct gr_setup *s, const struct gr_minibatches *
     crc = gr_crc(crc, &s->over->comm->rank, sizeof s->over->comm->rank);
     crc = gr_crc(crc, &s->over->comm->n_ranks, sizeof s->over->comm->n_ranks);
     return gr_crc(crc, m->ranks->name, (uint64_t)s->partition.part.halo.count * sizeof *m->ranks->name);
+}
+
+/* A checksum of all that determines to which batch a seed of this rank is dealt. */
+static uint32_t checksum_of(const struct gr_setup *s, const graft_sampler *sampler)
+{
+    const int64_t *seeds = gr_sampler_seeds(sampler), n_batches = gr_sampler_batches(sampler);
+    const int64_t  rank = s->over != NULL ? s->over->comm->rank : 0;
+    const int64_t  options[] = { rank, (int64_t)s->context->options.train.seed,
+                                 (int64_t)s->context->options.sampling.sampler, gr_setup_has_history(s) };
+    uint32_t       crc = gr_crc(0, options, sizeof options);
+
+    for (int64_t b = 0; b < n_batches; b++) {
+        const int64_t end = gr_sampler_first_seed(sampler, b + 1);
+
+        for (int64_t i = gr_sampler_first_seed(sampler, b); i < end; i++) {
+            const int64_t vertex = s->vertex != NULL ? s->vertex[seeds[i]] : seeds[i];
+
+            crc = gr_crc(crc, &vertex, sizeof vertex);
+        }
+        crc = gr_crc(crc, &end, sizeof end);
+    }
+    return crc;
+}
+
+int32_t gr_batches_identify(const struct gr_setup *s, const graft_sampler *sampler, struct gr_batches_id *id,
+                            graft_error *error)
+{
+    double  checksum = checksum_of(s, sampler);
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_strategy_sum(s->run.strategy, &checksum, 1, error));
+    id->n_batches = gr_sampler_batches(sampler);
+    id->batch_size = s->context->options.sampling.batch_size;
+    id->n_ranks = s->over != NULL ? s->over->comm->n_ranks : 1;
+    id->checksum = (int64_t)checksum;
+done:
+    return rc;
 }
 
 static void list_table(struct gr_minibatches *m, int32_t layer, const char *part, int64_t *data, int64_t words)

@@ -10,10 +10,11 @@
 struct batch_update {
     graft_trainer       *trainer;
     uint32_t             what;
-    graft_sampler       *sampler; /* NULL: the present one stays */
-    struct gr_batch_deal deal;    /* over ranks, and: */
-    void                *values;  /* of the joined graph; NULL: unchanged */
-    char                *packed;  /* rows that this rank sends */
+    graft_sampler       *sampler; /* NULL: the present one stays; else its: */
+    struct gr_batches_id id;
+    struct gr_batch_deal deal;   /* over ranks, and: */
+    void                *values; /* of the joined graph; NULL: unchanged */
+    char                *packed; /* rows that this rank sends */
 };
 
 /* The graph from which batches will be drawn. */
@@ -63,7 +64,8 @@ static int32_t prepare_sampler(struct batch_update *u, const graft_csr *graph, c
     GR_TRY(gr_strategy_any(s->run.strategy, &differs, error));
     if (!differs) return GRAFT_OK;
     if (deal != NULL) GR_TRY(gr_batch_ranks_deal(s, n_seeds, deal, error));
-    rc = gr_strategy_agree(s->run.strategy, gr_batch_sampler(s, m, deal, &source, &u->sampler, error), error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, gr_batch_sampler(s, m, deal, &source, &u->sampler, error), error));
+    rc = gr_batches_identify(s, u->sampler, &u->id, error);
 done:
     return rc;
 }
@@ -93,6 +95,7 @@ static void take_sampler(graft_trainer *t, struct batch_update *u)
     gr_sampler_destroy(m->sampler);
     m->sampler = u->sampler;
     u->sampler = NULL;
+    m->id = u->id;
     t->progress.n_batches = gr_sampler_batches(m->sampler);
     if (m->ranks == NULL) return;
     gr_free(t->setup.context, m->ranks->deal.weight);

@@ -356,7 +356,7 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     rc = gr_ranks_compare_state(t, 1, rc, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
-    if (t->progress.batch > t->progress.n_batches) t->progress.batch = 0; /* the state belongs to other batches */
+    gr_minibatches_settle(t);
     if (t->setup.over == NULL) use_tables(t);
     gr_setup_report_options(&t->setup);
     t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);

@@ -7,6 +7,7 @@
 #include "base/finite.h"
 #include "train/train.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* -- creation ----------------------------------------------------------------------------------------------------- */
@@ -151,6 +152,7 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
     source.graph = m->graph;
     source.seeds = seeds;
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_batch_sampler(s, m, deal, &source, &m->sampler, error), error));
+    GR_TRY(gr_batches_identify(s, m->sampler, &m->id, error));
     if (m->cached != NULL) rc = gr_cached_gather(m->cached, error); /* so that explain() knows the capacities */
 done:
     gr_free(s->context, seeds);
@@ -192,6 +194,7 @@ int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
     made = NULL;
     gr_batch_charge_sampler(s, t->batches);
     t->progress.n_batches = gr_sampler_batches(t->batches->sampler);
+    t->progress.batches = t->batches->id;
 done:
     free_minibatches(s, made);
     return rc;
@@ -205,6 +208,50 @@ void gr_batches_charge(struct gr_setup *s, const struct gr_budget *lasting, int6
         gr_budget_charge(&s->budget, (enum gr_use)use, bytes - charged[use]);
         charged[use] = bytes;
     }
+}
+
+/* Batches as text; states of older builds do not say. */
+static void describe_batches(const struct gr_batches_id *id, char text[96])
+{
+    if (id->n_batches == 0) snprintf(text, 96, "batches");
+    else
+        snprintf(text, 96, "%lld batches (batch_size=%lld, ranks: %lld)", (long long)id->n_batches,
+                 (long long)id->batch_size, (long long)id->n_ranks);
+}
+
+/* Tell that an epoch begins again. Over ranks only rank 0 warns. */
+static void warn_of_batches(const graft_trainer *t, const struct gr_batches_id *own)
+{
+    const struct gr_progress *p = &t->progress;
+    const struct gr_setup    *s = &t->setup;
+    char                      then[96], now[96] = "the whole graph";
+
+    if (s->over != NULL && s->over->comm->rank != 0) return;
+    describe_batches(&p->batches, then);
+    if (own->n_batches > 0) describe_batches(own, now);
+    gr_log(s->context, GRAFT_LOG_WARNING,
+           "epoch %lld begins again, on %s: the state is after %lld of %s, with other training vertices or other "
+           "options (batch_size, sampler, seed, ...); with the same ones the epoch would go on",
+           (long long)p->epoch + 1, now, (long long)p->batch, then);
+}
+
+void gr_minibatches_restart(graft_trainer *t)
+{
+    struct gr_progress *p = &t->progress;
+
+    p->batch = 0;
+    p->loss = p->weight = 0;
+    p->batches = t->batches != NULL ? t->batches->id : (struct gr_batches_id){ 0 };
+}
+
+void gr_minibatches_settle(graft_trainer *t)
+{
+    const struct gr_progress  *p = &t->progress;
+    const struct gr_batches_id own = t->batches != NULL ? t->batches->id : (struct gr_batches_id){ 0 };
+
+    if (p->batch > 0 && p->batch <= p->n_batches && memcmp(&p->batches, &own, sizeof own) == 0) return;
+    if (p->batch > 0) warn_of_batches(t, &own);
+    gr_minibatches_restart(t);
 }
 
 void gr_minibatches_forget(graft_trainer *t)

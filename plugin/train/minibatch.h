@@ -3,7 +3,7 @@
  * minibatch.c    a batch of training vertices, with features and targets     batch_block.c  its blocks
  * batch_ranks.c  over ranks: the halo, and caches of its rows            batch_history.c  option history
  * batch_fetch.c  option hec.miss=fetch                                  batch_update.c  data that change
- * batch_state.c  tables of rows in the state
+ * batch_state.c  tables of rows in the state, and what identifies batches
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_TRAIN_MINIBATCH_H
 #define GR_TRAIN_MINIBATCH_H
@@ -79,9 +79,18 @@ struct gr_state_table {
     int      is_set; /* in a trainer: the host has replaced the array since the last epoch */
 };
 
+/** Identifies the batches of a trainer; item "progress.batches" of the state. It is equal if all ranks deal the same
+ *  training vertices to the same batches in the same epochs. Neighbours may be drawn in other ways. */
+struct gr_batches_id {
+    int64_t n_batches; /* of an epoch; 0: an epoch is one step on the whole graph */
+    int64_t batch_size, n_ranks;
+    int64_t checksum; /* of the seeds in the order of epoch 0, and of options: a sum over ranks */
+};
+
 /** The batches of a trainer; keeps the parts of the run that a batch replaces during a step. */
 struct gr_minibatches {
-    graft_sampler           *sampler;  /* NULL: a step is on the whole graph */
+    graft_sampler           *sampler; /* NULL: a step is on the whole graph */
+    struct gr_batches_id     id;
     int64_t                  charged;  /* its bytes in the budget of the trainer */
     const graft_csr         *graph;    /* from which batches are drawn */
     graft_csr                no_edges; /* the graph for models that use no edges */
@@ -114,6 +123,10 @@ int     gr_batch_tables_hold(const struct gr_minibatches *m, int is_set);
  *  tables as not set by the host. */
 void    gr_batch_tables_take(struct gr_minibatches *m, int64_t now);
 void    gr_batch_tables_unset(struct gr_minibatches *m);
+
+/** Identify the batches of a sampler that has just been created. Collective. \return OK; ERR_PEER. */
+int32_t gr_batches_identify(const struct gr_setup *setup, const graft_sampler *sampler, struct gr_batches_id *id,
+                            graft_error *error);
 
 /** The training vertices of this rank, or with option history all vertices, in the order of the setup. The caller frees
  *  them.

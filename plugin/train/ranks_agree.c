@@ -22,6 +22,7 @@ static int32_t use_state(graft_trainer *t, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     gr_strategy_forget(t->setup.run.strategy);
+    gr_minibatches_settle(t); /* the ages of cached rows depend on the number of the next batch */
     if (t->batches == NULL) return GRAFT_OK;
     GR_TRY(gr_comm_max(t->setup.over->comm, &missing, 1, error));
     if (missing) gr_minibatches_forget(t);

@@ -7,23 +7,28 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Items of minibatches come last. */
-enum { N_PROGRESS = 5, N_BATCH_PROGRESS = 8 };
-
 static void progress_item(const struct gr_progress *p, int32_t index, graft_state_item *item)
 {
-    static const char *const names[N_BATCH_PROGRESS] = { "progress.epoch",         "progress.best_epoch",
-                                                         "progress.best_accuracy", "progress.best_loss",
-                                                         "progress.rate_factor",   "progress.batch",
-                                                         "progress.batch_loss",    "progress.batch_weight" };
-    const void *const data[N_BATCH_PROGRESS] = { &p->epoch,       &p->best_epoch, &p->best_accuracy, &p->best_loss,
-                                                 &p->rate_factor, &p->batch,      &p->loss,          &p->weight };
+    const struct {
+        const char *name;
+        graft_dtype dtype;
+        int64_t     count;
+        const void *data;
+    } items[GR_PROGRESS_BATCHES] = { { "progress.epoch", GRAFT_I64, 1, &p->epoch },
+                                     { "progress.best_epoch", GRAFT_I64, 1, &p->best_epoch },
+                                     { "progress.best_accuracy", GRAFT_F64, 1, &p->best_accuracy },
+                                     { "progress.best_loss", GRAFT_F64, 1, &p->best_loss },
+                                     { "progress.rate_factor", GRAFT_F64, 1, &p->rate_factor },
+                                     { "progress.batch", GRAFT_I64, 1, &p->batch },
+                                     { "progress.batch_loss", GRAFT_F64, 1, &p->loss },
+                                     { "progress.batch_weight", GRAFT_F64, 1, &p->weight },
+                                     { "progress.batches", GRAFT_I64, sizeof p->batches / 8, &p->batches } };
 
-    item->dtype = index < 2 || index == N_PROGRESS ? GRAFT_I64 : GRAFT_F64;
-    item->name = names[index];
+    item->dtype = items[index].dtype;
+    item->name = items[index].name;
     item->n_dims = 1;
-    item->shape[0] = 1;
-    item->data = data[index];
+    item->shape[0] = items[index].count;
+    item->data = items[index].data;
 }
 
 static void table_item(const struct gr_state_table *table, graft_state_item *item)
@@ -46,9 +51,7 @@ int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_i
     const int32_t              n = state->model->n_parameters, n_trained = state->model->n_trained;
     const int32_t              count = state->copies == 1 ? n : 2 * (n + n_trained);
     const int32_t              copy = index < 2 * n ? index / n : 2 + (index - 2 * n) / n_trained;
-    const int32_t              progress = state->copies < GR_STATE_COPIES  ? 0
-                                          : state->progress->n_batches > 0 ? N_BATCH_PROGRESS
-                                                                           : N_PROGRESS;
+    const int32_t              progress = state->copies < GR_STATE_COPIES ? 0 : state->n_progress;
     const int32_t              tables = state->copies < GR_STATE_COPIES ? 0 : state->n_tables;
     const int32_t              all = count + progress + tables;
     const struct gr_parameter *p;
@@ -72,20 +75,24 @@ int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_i
     return GRAFT_OK;
 }
 
-static struct gr_state state_of(const graft_trainer *t, int has_tables)
+static struct gr_state state_of(const graft_trainer *t, int has_tables, int32_t n_progress)
 {
     const struct gr_minibatches *m = has_tables ? t->batches : NULL;
 
     return (struct gr_state){ .model = &t->setup.model,
                               .progress = &t->progress,
                               .copies = GR_STATE_COPIES,
+                              .n_progress = n_progress,
                               .n_tables = m != NULL ? m->n_tables : 0,
                               .tables = m != NULL ? m->tables : NULL };
 }
 
 struct gr_state gr_trainer_state(const graft_trainer *t)
 {
-    return state_of(t, t->batches != NULL && gr_batch_tables_hold(t->batches, t->state_is_set));
+    const struct gr_progress *p = &t->progress;
+
+    return state_of(t, t->batches != NULL && gr_batch_tables_hold(t->batches, t->state_is_set),
+                    p->n_batches > 0 || p->batch > 0 ? GR_PROGRESS_BATCHES : GR_PROGRESS_WHOLE);
 }
 
 int32_t gr_trainer_state_item(graft_trainer *t, int32_t index, graft_state_item *item, graft_error *error)
@@ -161,9 +168,12 @@ int32_t gr_state_check(const struct gr_model *model, const graft_state_item *ite
     int squares;
 
     if (gr_state_is_table(item)) return GRAFT_OK; /* values depend on the trainer */
-    if (item->dtype == GRAFT_I64 && *(const int64_t *)item->data < 0) {
-        return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s' is %lld, expected 0 or more", item->name,
-                       (long long)*(const int64_t *)item->data);
+    for (int64_t i = 0; item->dtype == GRAFT_I64 && i < elements(item); i++) {
+        const int64_t value = ((const int64_t *)item->data)[i];
+
+        if (value < 0)
+            return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s' is %lld, expected 0 or more", item->name,
+                           (long long)value);
     }
     if (item->dtype == GRAFT_F64 && !number_can_be(item->name, *(const double *)item->data)) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s' cannot be %g", item->name,
@@ -190,7 +200,7 @@ int32_t gr_state_check(const struct gr_model *model, const graft_state_item *ite
 int32_t gr_trainer_state_find(graft_trainer *t, const graft_state_item *like, graft_state_item *ours,
                               graft_error *error)
 {
-    const struct gr_state state = state_of(t, 1);
+    const struct gr_state state = state_of(t, 1, GR_PROGRESS_BATCHES); /* a trainer without batches finds theirs */
     char                  found[64], expected[64];
     int32_t               index = 0;
 

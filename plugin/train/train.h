@@ -12,12 +12,13 @@
 #include "train/minibatch.h"
 
 struct gr_progress {
-    int64_t epoch, best_epoch;
-    double  best_accuracy, best_loss;
-    double  rate_factor;  /* of the learning rate: halved by on_nonfinite=restore */
-    int64_t n_batches;    /* of an epoch; 0: an epoch is one step on the whole graph */
-    int64_t batch;        /* completed batches of the present epoch */
-    double  loss, weight; /* sums over these batches */
+    int64_t              epoch, best_epoch;
+    double               best_accuracy, best_loss;
+    double               rate_factor;  /* of the learning rate: halved by on_nonfinite=restore */
+    int64_t              n_batches;    /* of an epoch; 0: an epoch is one step on the whole graph */
+    int64_t              batch;        /* completed batches of the present epoch */
+    double               loss, weight; /* sums over these batches */
+    struct gr_batches_id batches;      /* of the present epoch; after state_set() they may not be the trainer's */
 };
 
 struct graft_trainer {
@@ -37,12 +38,17 @@ struct graft_trainer {
 #define GR_STATE_HISTORY "history."
 #define GR_STATE_CACHES "caches."
 
+/** The number of items of progress: of a trainer without batches; with batches, but without "progress.batches", as
+ *  older builds wrote it; with all. */
+enum { GR_PROGRESS_WHOLE = 5, GR_PROGRESS_UNNAMED = 8, GR_PROGRESS_BATCHES = 9 };
+
 /** A model with the progress of its training; a weight has the first `copies` of GR_STATE_COPIES, a running statistic
  *  no moments. */
 struct gr_state {
     const struct gr_model       *model;
     const struct gr_progress    *progress;
-    int32_t                      copies; /* 1: only the weights, without progress and tables */
+    int32_t                      copies;     /* 1: only the weights, without progress and tables */
+    int32_t                      n_progress; /* GR_PROGRESS_... */
     int32_t                      n_tables;
     const struct gr_state_table *tables;
 };
@@ -72,6 +78,10 @@ int32_t gr_minibatches_init(graft_trainer *trainer, graft_error *error);
 void    gr_minibatches_fini(graft_trainer *trainer);
 /** gr_setup_update() of a trainer with batches, which then use the new data. Collective. */
 int32_t gr_minibatches_update(graft_trainer *trainer, uint32_t what, const graft_dataset *data, graft_error *error);
+/** restart(): begin the present epoch again, with the batches of the trainer. settle(): do so, with a warning, if the
+ *  state is in the middle of an epoch of other batches. */
+void    gr_minibatches_restart(graft_trainer *trainer);
+void    gr_minibatches_settle(graft_trainer *trainer);
 /** Forget rows of other ranks, which were computed with other weights. */
 void    gr_minibatches_forget(graft_trainer *trainer);
 /** Before an epoch: check that batches support changed options. Collective. \return OK; ERR_UNSUPPORTED, ERR_OPTION: on

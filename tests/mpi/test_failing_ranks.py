@@ -180,7 +180,7 @@ def test_interrupted(name, number, at_launcher=False):
         with open(written) as file:
             fine = fine and file.read().split() == [str(codes[0])] * RANKS
         codes.append(0)
-    found = re.search(r"interrupted at epoch (\d+), saved in ", one.errors)
+    found = re.search(r"interrupted after epoch (\d+) of \d+, saved in ", one.errors)
     if not ok(fine and one.code in codes and found and len(one.said()) == 1,
               f"{name}: told once, and all end with {codes}", *one.facts()):
         return None

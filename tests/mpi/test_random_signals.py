@@ -267,8 +267,8 @@ def try_term(job, rank, rng):
         return "had finished", seconds
     if len(said) == 1 and "interrupted before there was anything to save" in said[0]:
         return "interrupted before the first epoch", seconds
-    if len(said) == 1 and "interrupted at epoch" in said[0] and ", saved in" in said[0]:
-        epoch = int(said[0].split("interrupted at epoch ")[1].split(",")[0])
+    if len(said) == 1 and "interrupted after epoch" in said[0] and ", saved in" in said[0]:
+        epoch = int(said[0].split("interrupted after epoch ")[1].split(" ")[0])
         stored = struct.unpack("<q", read_safetensors(f"{job.folder}/saved{FILE}")[1]["progress.epoch"][2])[0]
         with open(f"{job.folder}/report") as file:
             told = json.load(file)

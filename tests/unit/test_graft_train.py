@@ -497,7 +497,7 @@ def test_interrupt():
             break
     child.send_signal(signal.SIGINT)
     output, errors = child.communicate(timeout=TIMEOUT)
-    found = re.search(r"interrupted at epoch (\d+), saved in '(.*)'", errors)
+    found = re.search(r"interrupted after epoch (\d+) of \d+, saved in '(.*)'", errors)
     if not ok(child.returncode == 130 and found and found.group(2) == f"{folder}/checkpoint.safetensors",
               "an interruption is reported with the checkpoint, exit status 130", child.returncode, errors):
         return
