@@ -266,6 +266,19 @@ done:
 
 /* -- an epoch ----------------------------------------------------------------------------------------------------- */
 
+/* A rank with more training vertices than others has larger batches. Only rank 0 warns. */
+static void warn_of_large_batches(const struct gr_setup *s, const struct gr_batch_deal *deal)
+{
+    const int64_t size = s->context->options.sampling.batch_size;
+    const int64_t largest = (deal->most_seeds + deal->n_batches - 1) / deal->n_batches;
+
+    if (s->over->comm->rank != 0 || 2 * largest <= 3 * size) return;
+    gr_log(s->context, GRAFT_LOG_WARNING,
+           "batches of one rank have up to %lld training vertices, more than option 'batch_size' = %lld, and need more "
+           "memory: of %lld training vertices this rank has %lld; another option 'partition' may spread them evenly",
+           (long long)largest, (long long)size, (long long)deal->n_all, (long long)deal->most_seeds);
+}
+
 int32_t gr_batch_ranks_deal(const struct gr_setup *s, int64_t n_seeds, struct gr_batch_deal *deal, graft_error *error)
 {
     const int64_t size = s->context->options.sampling.batch_size, ranks = s->over->comm->n_ranks;
@@ -281,6 +294,7 @@ int32_t gr_batch_ranks_deal(const struct gr_setup *s, int64_t n_seeds, struct gr
                        "option 'batch_size' is %lld on each of %lld ranks, but the number of training vertices is %lld",
                        (long long)size, (long long)ranks, (long long)deal->n_all);
     deal->n_batches = (deal->n_all + ranks * size - 1) / (ranks * size);
+    warn_of_large_batches(s, deal);
     rc = gr_comm_agree(s->over->comm, GR_NEW(s->context, deal->weight, deal->n_batches, error), error);
 done:
     return rc;

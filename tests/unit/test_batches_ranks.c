@@ -355,6 +355,27 @@ static void test_kept_rows(void)
     free_job(job);
 }
 
+/* One rank has more training vertices than the others, and so larger batches: rank 0 warns. */
+static void test_large_batches(const char *partition, int warns)
+{
+    static struct hosts hosts;
+    struct job         *job = make_job(&plain);
+    struct settings     settings;
+    int                 right = 1;
+
+    for (int64_t v = 40; v < VERTICES; v++) job->set.split[v] = GRAFT_SPLIT_TEST;
+    train_settings_init(&settings, "sage", partition, "hybrid", "batch_size=10 fanout=3");
+    hosts_run(&hosts, 4, settings.at, train_job_body, job);
+    for (int i = 0; i < 4; i++) {
+        const int has = strstr(hosts.at[i].warnings, "have up to 40 training vertices, more than") != NULL;
+
+        right = right && hosts.at[i].rc == GRAFT_OK && has == (warns && i == 0);
+    }
+    ok(right, "partition=%s of 40 training vertices in batches of 10 on 4 ranks: %s", partition,
+       warns ? "rank 0 warns" : "no warning");
+    free_job(job);
+}
+
 /* What batches over ranks cannot be together with; the same sentence on all ranks. */
 static void test_batches_refused(const char *more, int32_t status, const char *sentence)
 {
@@ -435,6 +456,8 @@ int main(void)
     test_batches_threads("sage", &plain, "batch_size=15 hec.miss=fetch aep.rows=0 hec.keep=yes hec.life=3");
     test_batches_threads("mlp", &plain, "batch_size=20 hec.miss=fetch");
     test_batches_threads("mlp", &plain, "batch_size=20");
+    test_large_batches("given", 1);
+    test_large_batches("hash", 0);
     test_batches_refusals();
     return done();
 }
