@@ -14,7 +14,8 @@ GRAFT_EXTERN_C_BEGIN
  *                  hidden layers, with appnp three), and about 0.2 GB for blocks; results have the same bits. auto: yes
  *                  if all rows at once need more than 1 GB or the available memory, or if eval.folder is set
  *     eval.folder  until the call ends, outputs of layers are in an unnamed, memory-mapped file in this folder; ERR_IO
- *                  if the file cannot be created or written */
+ *                  if the file cannot be created or written. create() and epoch() of a trainer with batch_size first
+ *                  create such a file and remove it */
 
 /** The pass that a span belongs to; predict() counts as an evaluation. */
 enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2 };

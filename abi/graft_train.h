@@ -24,7 +24,7 @@ GRAFT_EXTERN_C_BEGIN
  *                   evaluation, is infinite or NaN. stop: epoch() returns ERR_NONFINITE, and restores weights and
  *                   moments of the last epoch with finite losses. restore: the learning rate is halved permanently, and
  *                   epochs are repeated from there, at most 128 times, until this epoch is completed. graft_epoch
- *                   describes this epoch only; best weights stay, also of an undone epoch
+ *                   describes this epoch only; best weights stay, also of an undone epoch. Not with batch_size
  *     clip_norm     0: none. Else the gradients g of all weights are scaled by min(1, clip_norm / |g|_2) before weight
  *                   decay (Pascanu et al. 2013, algorithm 1)
  *     patience      early stopping (Prechelt 1998), 0: none. An evaluation this many epochs after the best one sets
@@ -142,9 +142,9 @@ typedef struct graft_train {
      *         matrix_create(); a label or split out of range; a feature, or sum of repeated sparse ones, that is not
      *         finite; no training vertex in the split); ERR_OPTION (options that contradict each other or the data set,
      *         such as label_rate without labels or split); the status with which a dense module chosen by name refuses;
-     *         ERR_NOMEM, also if memory.limit would be exceeded: the message lists the items. Over ranks also ERR_ARG
-     *         (ranks that disagree), ERR_UNSUPPORTED (a symmetrized rank would gather from more than 2147483647
-     *         vertices of others) and ERR_PEER.
+     *         ERR_IO (eval.folder); ERR_NOMEM, also if memory.limit would be exceeded: the message lists the items.
+     *         Over ranks also ERR_ARG (ranks that disagree), ERR_UNSUPPORTED (a symmetrized rank would gather from more
+     *         than 2147483647 vertices of others) and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given; a dataset that is null or has
      * no size, and an `over` that is no graph, are errors of this rank only, and other ranks wait. Memory: all memory,
      * except of kernels and, with batch_size, layers. Sparse features are copied, repeats summed. Since 1. */

@@ -127,6 +127,26 @@ void gr_stored_fini(struct gr_setup *s)
     for (int32_t l = 0; l < GR_LAYERS_MAX; l++) drop_stored(s, &s->arrays->stored[l]);
 }
 
+static int64_t stored_bytes(const struct gr_setup *s, int32_t l)
+{
+    return whole_block(s, l)->n_dst * s->model.layers[l].out * (int64_t)sizeof(float);
+}
+
+int32_t gr_by_rows_check_folder(const struct gr_setup *s, graft_error *error)
+{
+    const char       *folder = s->context->options.resource.eval_folder;
+    struct gr_scratch file;
+    int64_t           bytes = 0;
+    int32_t           rc;
+
+    if (folder[0] == '\0' || !gr_can_go_by_rows(s)) return GRAFT_OK;
+    for (int32_t l = 0; l < s->model.config.n_layers; l++)
+        if (stored_bytes(s, l) > bytes) bytes = stored_bytes(s, l);
+    rc = gr_scratch_init(&file, folder, bytes, error);
+    if (rc == GRAFT_OK) gr_scratch_fini(&file);
+    return rc;
+}
+
 static int32_t new_stored(struct gr_setup *s, int32_t l, graft_error *error)
 {
     struct gr_stored *stored = &s->arrays->stored[l];
@@ -135,7 +155,7 @@ static int32_t new_stored(struct gr_setup *s, int32_t l, graft_error *error)
     int32_t           rc = GRAFT_OK;
 
     if (folder[0] != '\0') {
-        GR_TRY(gr_scratch_init(&stored->file, folder, count * (int64_t)sizeof(float), error));
+        GR_TRY(gr_scratch_init(&stored->file, folder, stored_bytes(s, l), error));
         stored->x = stored->file.data;
         return GRAFT_OK;
     }

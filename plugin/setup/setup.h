@@ -384,6 +384,9 @@ double  gr_evaluation_bytes(struct gr_setup *setup);
 /** Whether evaluations and predictions may go in blocks of rows; and whether they do, by option eval.blocks. */
 int     gr_can_go_by_rows(const struct gr_setup *setup);
 int     gr_goes_by_rows(struct gr_setup *setup);
+/** Check that a file of the outputs of a layer can be made in the folder of option eval.folder, if it is set and has an
+ *  effect. \return OK; ERR_IO. */
+int32_t gr_by_rows_check_folder(const struct gr_setup *setup, graft_error *error);
 void    gr_stored_fini(struct gr_setup *setup);
 /** The parts of the graph that a step needs, and the blocks of all layers. Collective. */
 int32_t gr_setup_graph_mask(struct gr_setup *setup, graft_error *error);

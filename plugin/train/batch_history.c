@@ -15,7 +15,7 @@ static int32_t check_history_options(const struct gr_setup *s, graft_error *erro
 {
     const struct gr_sampling_options *options = &s->context->options.sampling;
 
-    if (options->drop_last)
+    if (options->drop_last && options->sampler == GR_SAMPLER_NEIGHBOUR) /* else it has no effect */
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'drop_last' is yes, but with history=full each epoch renews the rows of all vertices");
     if (options->sampler == GR_SAMPLER_SAINT)

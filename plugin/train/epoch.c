@@ -360,8 +360,6 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     if (t->setup.over == NULL) use_tables(t);
     gr_setup_report_options(&t->setup);
     t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
-    if (t->progress.n_batches > 0 && t->setup.context->options.train.restores)
-        return gr_fail(error, GRAFT_ERR_OPTION, "option 'on_nonfinite' is restore, but batch_size is not 0");
     if (t->setup.run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
     if (t->progress.epoch >= live->epochs)

@@ -12,6 +12,16 @@
 
 /* -- creation ----------------------------------------------------------------------------------------------------- */
 
+/* Options that may change between epochs. */
+static int32_t check_live_options(const struct gr_setup *s, graft_error *error)
+{
+    if (s->context->options.train.restores)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "options 'batch_size' and 'on_nonfinite=restore' cannot be set together: earlier weights must "
+                       "have a finite loss, and a batch measures the loss of some training vertices only");
+    return gr_by_rows_check_folder(s, error);
+}
+
 /* Refuse options that are not supported with batches. */
 static int32_t check_options(const struct gr_setup *s, graft_error *error)
 {
@@ -30,7 +40,11 @@ static int32_t check_options(const struct gr_setup *s, graft_error *error)
     if (config->kind->attends && options->sampling.replace && options->sampling.sampler == GR_SAMPLER_NEIGHBOUR)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'sample.replace' is yes, but attention needs each neighbour at most once");
-    return s->over != NULL ? gr_batch_ranks_check(s, error) : GRAFT_OK;
+    if (s->over != NULL) {
+        const int32_t rc = gr_batch_ranks_check(s, error);
+        if (rc < 0) return rc;
+    }
+    return check_live_options(s, error);
 }
 
 /* One number for all layers that gather, or one for each; other layers have no edges. */
@@ -264,9 +278,10 @@ void gr_minibatches_forget(graft_trainer *t)
 int32_t gr_minibatches_prepare(graft_trainer *t, graft_error *error)
 {
     struct gr_setup *s = &t->setup;
+    int32_t          rc = check_live_options(s, error);
 
-    if (t->batches->ranks == NULL) return GRAFT_OK;
-    return gr_strategy_agree(s->run.strategy, gr_batch_ranks_check(s, error), error);
+    if (rc == GRAFT_OK && t->batches->ranks != NULL) rc = gr_batch_ranks_check(s, error);
+    return gr_strategy_agree(s->run.strategy, rc, error);
 }
 
 void gr_minibatches_fini(graft_trainer *t)

@@ -84,8 +84,8 @@ void    gr_minibatches_restart(graft_trainer *trainer);
 void    gr_minibatches_settle(graft_trainer *trainer);
 /** Forget rows of other ranks, which were computed with other weights. */
 void    gr_minibatches_forget(graft_trainer *trainer);
-/** Before an epoch: check that batches support changed options. Collective. \return OK; ERR_UNSUPPORTED, ERR_OPTION: on
- *  all ranks; ERR_PEER. */
+/** Before an epoch: check that batches support changed options. Collective. \return OK; ERR_OPTION: on all ranks;
+ *  ERR_IO (eval.folder): in one process; ERR_PEER. */
 int32_t gr_minibatches_prepare(graft_trainer *trainer, graft_error *error);
 /** The number of the present batch, counted from the beginning of the training. */
 int64_t gr_minibatch_number(const struct gr_progress *progress);

@@ -517,6 +517,7 @@ static void test_batch_refusals(void)
                   { "model=appnp batch_size=10 fanout=1,2", "2 numbers, but 3 layers" },
                   { "batch_size=10 label_rate=0.5", "'label_rate'" },
                   { "batch_size=10 workers.sparse=1", "'workers.sparse'" },
+                  { "batch_size=10 on_nonfinite=restore", "'on_nonfinite=restore'" },
                   { "model=gat batch_size=10 fanout=3 sample.replace=yes", "attention" },
                   { "batch_size=10 sample.weights=edge", "the graph has no values" } };
     struct sample_dataset set;

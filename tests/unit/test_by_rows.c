@@ -230,6 +230,7 @@ static void test_files(void)
     struct sample_dataset set;
     graft_trainer        *trainer = NULL;
     graft_metrics         metrics = GRAFT_INIT(graft_metrics);
+    graft_epoch           epoch = GRAFT_INIT(graft_epoch);
     struct rlimit         usual, small;
     int32_t               rc;
 
@@ -237,13 +238,16 @@ static void test_files(void)
     reset_by_rows();
     host_set_all(api, "eval.blocks=auto eval.folder=/tmp/graft-no-such-folder");
     rc = train->create(api->context, &set.dataset, &trainer, &error);
-    ok(rc == GRAFT_OK && train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error) == GRAFT_ERR_IO &&
-           strstr(error.message, "graft-no-such-folder") != NULL && error.native_code != 0,
+    ok(rc == GRAFT_ERR_IO && trainer == NULL && strstr(error.message, "graft-no-such-folder") != NULL &&
+           error.native_code != 0,
        "a folder that is missing: %s", error.message);
-    train->destroy(trainer);
-    trainer = NULL;
     host_set_all(api, blocks[2]);
     rc = train->create(api->context, &set.dataset, &trainer, &error);
+    host_set_all(api, "eval.folder=/tmp/graft-no-such-folder");
+    ok(rc == GRAFT_OK && train->epoch(trainer, &epoch, &error) == GRAFT_ERR_IO &&
+           train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error) == GRAFT_ERR_IO,
+       "and later: %s", error.message);
+    host_set_all(api, blocks[2]);
     getrlimit(RLIMIT_FSIZE, &usual);
     small = usual;
     small.rlim_cur = 10000;

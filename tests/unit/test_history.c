@@ -539,6 +539,26 @@ static void test_history_refusals(void)
     sample_dataset_fini(&set);
 }
 
+/* With sampler=cluster option drop_last has no effect, also with history=full. */
+static void test_drop_last_of_parts(void)
+{
+    struct sample_dataset set;
+    double                loss[2];
+
+    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    for (int i = 0; i < 2; i++) {
+        graft_trainer *trainer = create_for_history(&set.dataset, i == 0 ? "batch_size=40 history=full sampler=cluster"
+                                                                         : "batch_size=40 history=full "
+                                                                           "sampler=cluster drop_last=yes");
+
+        loss[i] = trainer != NULL ? history_loss(trainer) : -1 - i;
+        train->destroy(trainer);
+    }
+    ok(loss[0] == loss[1], "history=full sampler=cluster: drop_last=yes has no effect (loss %.6f and %.6f)", loss[0],
+       loss[1]);
+    sample_dataset_fini(&set);
+}
+
 int main(void)
 {
     error = GRAFT_INIT(graft_error);
@@ -562,6 +582,7 @@ int main(void)
     test_default_fanout();
     test_unfit_rows();
     test_history_refusals();
+    test_drop_last_of_parts();
     api->close(api->context);
     ok(host.live_blocks == 0 && host.fault == NULL, "all memory was returned (%lld blocks, %s)",
        (long long)host.live_blocks, host.fault != NULL ? host.fault : "no fault");
