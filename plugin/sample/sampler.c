@@ -229,6 +229,7 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     s->request.extension = source->extension;
     s->request.seed = (uint64_t)context->options.train.seed;
     s->shuffle_seed = s->request.seed + 0x9E3779B97F4A7C15u * (uint64_t)source->rank;
+    if (options->sampler == GR_SAMPLER_SAINT) s->request.seed = s->shuffle_seed; /* roots have numbers of this rank */
     GR_TRY(read_fanout(s, source, error));
     GR_TRY(copy_seeds(s, source->seeds, error));
     GR_TRY(read_batch_sizes(s, source, error));
