@@ -25,6 +25,14 @@ void gr_budget_init(struct gr_budget *budget, const graft_context *context, int6
     *budget = (struct gr_budget){ .context = context, .limit = limit > 0 ? limit : gr_memory_available() };
 }
 
+void gr_budget_defer(struct gr_budget *budget, struct gr_deferral *deferral)
+{
+    const int64_t available = gr_memory_available();
+
+    *deferral = (struct gr_deferral){ .limit = available > budget->limit ? available : budget->limit };
+    budget->deferral = deferral;
+}
+
 void gr_budget_fini(struct gr_budget *budget)
 {
     for (int use = 0; use < GR_USES && budget->context != NULL; use++)
@@ -93,15 +101,19 @@ int gr_budget_fits(const struct gr_budget *budget, double wanted)
 
 int32_t gr_budget_check(const struct gr_budget *budget, double wanted, const char *name, graft_error *error)
 {
-    char text[192];
+    struct gr_deferral *const deferral = budget->deferral;
+    const int64_t             limit = deferral != NULL ? deferral->limit : budget->limit;
+    const double              bytes = budget_used(budget) + wanted;
+    char                      text[192];
 
-    if (gr_budget_fits(budget, wanted)) return GRAFT_OK;
+    if (deferral != NULL && bytes > deferral->most) deferral->most = bytes;
+    if (bytes <= (double)limit) return GRAFT_OK;
     gr_budget_text(budget, 1, text, sizeof text);
     return gr_fail(
         error, GRAFT_ERR_NOMEM,
         "%s: %.1f MB more are needed; of %.1f MB that may be used, %.1f are (it will be at least: %s; option "
         "'memory.limit')",
-        name, wanted * 1e-6, (double)budget->limit * 1e-6, budget_used(budget) * 1e-6, text);
+        name, wanted * 1e-6, (double)limit * 1e-6, budget_used(budget) * 1e-6, text);
 }
 
 void gr_budget_plan(struct gr_budget *budget, enum gr_use use, double bytes)

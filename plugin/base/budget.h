@@ -20,8 +20,16 @@ enum gr_use {
     GR_USES
 };
 
+/** The limit of a budget while the needs of its uses are not all known. So one refusal can name a sufficient limit, but
+ *  the refused object may have used more than its own limit. */
+struct gr_deferral {
+    int64_t limit; /* bytes: the available memory of the system, or the own limit if this is more */
+    double  most;  /* bytes, the peak of its checks */
+};
+
 struct gr_budget {
     const graft_context *context;
+    struct gr_deferral  *deferral;         /* NULL: the own limit holds */
     int64_t              limit;            /* bytes */
     int64_t              borrowed;         /* bytes of temporary copies */
     int64_t              charged[GR_USES]; /* bytes that their owners allocated elsewhere */
@@ -31,6 +39,8 @@ struct gr_budget {
 
 /** \param[in] limit  Bytes; 0: the available memory of the system. */
 void gr_budget_init(struct gr_budget *budget, const graft_context *context, int64_t limit);
+/** Check the deferred limit instead of the own limit; until budget->deferral is NULL. */
+void gr_budget_defer(struct gr_budget *budget, struct gr_deferral *deferral);
 /** Free the memory from gr_budget_new(). */
 void gr_budget_fini(struct gr_budget *budget);
 
@@ -44,7 +54,7 @@ void *gr_budget_new(struct gr_budget *budget, enum gr_use use, int64_t count, ui
 /** Record memory that its owner allocated elsewhere; a negative number records freed memory. */
 void gr_budget_charge(struct gr_budget *budget, enum gr_use use, int64_t bytes);
 
-/** Whether this many more bytes fit; if not, check() returns ERR_NOMEM with all uses in the message. */
+/** Whether this many more bytes fit the own limit; if not, check() returns ERR_NOMEM with all uses in the message. */
 int     gr_budget_fits(const struct gr_budget *budget, double wanted);
 int32_t gr_budget_check(const struct gr_budget *budget, double wanted, const char *name, graft_error *error);
 

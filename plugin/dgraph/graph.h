@@ -81,6 +81,9 @@ int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, g
  *         ERR_PEER. */
 int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error);
 
+/** The reason why parallel=auto can only share rows with these options; NULL: it compares all ways. */
+const char *gr_grids_refusal(const graft_context *context);
+
 /** From the global columns of the owned rows to local columns: the place of an owned vertex, or the place in the halo
  *  of another. */
 struct gr_column_map {

@@ -58,9 +58,6 @@ int32_t gr_owner_measure_rates(const graft_graph *graph, const graft_slice *slic
 int32_t gr_owner_cost(const graft_context *context, const struct gr_owner_rates *rates, struct gr_partition_cost *cost,
                       graft_error *error);
 
-/** The reason why parallel=auto can only share rows with these options; NULL: it compares all ways. */
-const char *gr_grids_refusal(const graft_context *context);
-
 /** Memory for graph->choices: the divisors of the number of ranks. \return OK; ERR_NOMEM. */
 int32_t gr_grids_init(graft_graph *graph, graft_error *error);
 /** Broadcast the choice of rank 0. Collective. \return OK; ERR_PEER. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Their name in refusals of the memory budget. */
-static const char BLOCKS_NAME[] = "graph (blocks of rows; with feature.graph=stream only of this rank)";
+static const char BLOCKS_NAME[] = "graph (blocks of rows)";
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
@@ -453,47 +453,35 @@ int32_t gr_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm
 
     for (int d = 0; d < GR_DIRECTIONS && rc == GRAFT_OK; d++)
         if (sets->whole[d].ends != NULL) rc = gather_set(budget, comm, grid, counts, &sets->whole[d], error);
+    for (int32_t l = 0; l < GR_LAYERS_MAX && rc == GRAFT_OK; l++)
+        if (sets->back[l].ends != NULL) rc = gather_set(budget, comm, grid, counts, &sets->back[l], error);
     gr_free(budget->context, counts);
     return rc;
 }
 
 /* -- rows of a step ----------------------------------------------------------------------------------------------- */
 
-/* Of the first rows of the held blocks, the entries whose columns are below `n_cols`. Entries of a row are sorted. With
+/* Of the first rows of the own block, the entries whose columns are below `n_cols`. Entries of a row are sorted. With
  * `set`, write them. \return Their number. */
 static int64_t cut_columns(const struct gr_grid *grid, const struct gr_edge_set *whole, int32_t levels, int64_t n_cols,
                            struct gr_edge_set *set)
 {
-    int64_t row = 0, to = 0;
+    const struct gr_edge_block from = gr_edge_block_of(whole, grid, whole->first, levels);
+    int64_t                    to = 0;
 
-    for (int32_t q = whole->first; q < whole->first + whole->n_held; q++) {
-        const struct gr_edge_block from = gr_edge_block_of(whole, grid, q, levels);
-        int64_t                    at = 0;
+    for (int64_t row = 0, at = 0; row < from.rows; at += from.count[row++]) {
+        int32_t n = 0;
 
-        for (int64_t r = 0; r < from.rows; at += from.count[r++], row++) {
-            int32_t n = 0;
-
-            while (n < from.count[r] && from.column[at + n] < n_cols) n++;
-            if (set != NULL) {
-                set->count[row] = n;
-                if (n > 0) memcpy(set->column + to, from.column + at, (uint64_t)n * sizeof *set->column);
-                if (n > 0 && set->values != NULL)
-                    memcpy(set->values + to, from.values + at, (uint64_t)n * sizeof *set->values);
-            }
-            to += n;
+        while (n < from.count[row] && from.column[at + n] < n_cols) n++;
+        if (set != NULL) {
+            set->count[row] = n;
+            if (n > 0) memcpy(set->column + to, from.column + at, (uint64_t)n * sizeof *set->column);
+            if (n > 0 && set->values != NULL)
+                memcpy(set->values + to, from.values + at, (uint64_t)n * sizeof *set->values);
         }
+        to += n;
     }
     return to;
-}
-
-/* Entries by level of this rank, for share_ends(), which reads the rows of this rank from the first on. */
-static int32_t share_cut_ends(struct gr_comm *comm, const struct gr_grid *grid, struct gr_edge_set *set,
-                              graft_error *error)
-{
-    struct gr_edge_set mine = *set;
-
-    for (int32_t q = set->first; q < comm->rank; q++) mine.count += gr_grid_rows_of(grid, q, set->levels);
-    return share_ends(comm, grid, &mine, error);
 }
 
 int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
@@ -507,15 +495,13 @@ int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, 
     if (whole->ends == NULL) return GRAFT_OK;
     rc = set_init(budget->context, grid, prefix + 1, set, error);
 
-    if (rc == GRAFT_OK) {
-        set->first = whole->first;
-        set->n_held = whole->n_held;
+    GR_ASSERT(whole->n_held == 1);
+    if (rc == GRAFT_OK)
         rc = arrays_init(budget, rows_held(set, grid), cut_columns(grid, whole, prefix + 1, n_cols, NULL),
                          whole->values != NULL, 0, set, error);
-    }
     GR_TRY(gr_comm_agree(comm, rc, error));
     cut_columns(grid, whole, prefix + 1, n_cols, set);
-    rc = share_cut_ends(comm, grid, set, error);
+    rc = share_ends(comm, grid, set, error);
 done:
     return rc;
 }

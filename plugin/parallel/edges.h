@@ -38,11 +38,11 @@ struct gr_edge_sets {
 int32_t gr_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                           const struct gr_part *part, const struct gr_halo *halo, int transposed,
                           struct gr_edge_sets *sets, graft_error *error);
-/** Hold the blocks of the group. Collective. \return as above. */
+/** Hold the blocks of the group, after mask(). Collective. \return as above. */
 int32_t gr_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                             struct gr_edge_sets *sets, graft_error *error);
-/** The transpose of the rows in the first `prefix` levels, for a layer, if there is one. Collective. \return as
- *  above. */
+/** The own block of the transpose of the rows in the first `prefix` levels, for a layer, if there is a transpose.
+ *  Collective. \return as above. */
 int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                           int32_t layer, int32_t prefix, struct gr_edge_sets *sets, graft_error *error);
 void    gr_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets);

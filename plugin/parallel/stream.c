@@ -47,10 +47,29 @@ static int has_values(const struct gr_blocks *b)
     return b->sets.whole[GR_FORWARD].values != NULL;
 }
 
-/* Two received blocks. */
-static int64_t buffer_bytes(const struct gr_blocks *b)
+/* The most rows and entries of a block of the group. */
+static void find_largest_block(const struct gr_blocks *b, int64_t *rows, int64_t *entries)
 {
-    return 2 * (int64_t)sizeof(int32_t) * (b->most_rows + b->most_entries * (has_values(b) ? 2 : 1));
+    const struct gr_grid *grid = b->grid;
+
+    *rows = *entries = 0;
+    for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
+        const int64_t here = gr_grid_rows_of(grid, q, grid->n_levels);
+
+        if (here > *rows) *rows = here;
+        for (int d = 0; d < GR_DIRECTIONS; d++) {
+            const struct gr_edge_set *set = &b->sets.whole[d];
+
+            if (set->ends != NULL && gr_edge_entries(set, grid, q, grid->n_levels) > *entries)
+                *entries = gr_edge_entries(set, grid, q, grid->n_levels);
+        }
+    }
+}
+
+/* Two received blocks. */
+static int64_t buffer_bytes(const struct gr_blocks *b, int64_t rows, int64_t entries)
+{
+    return 2 * (int64_t)sizeof(int32_t) * (rows + entries * (has_values(b) ? 2 : 1));
 }
 
 int64_t gr_blocks_bytes(const struct gr_blocks *b)
@@ -61,7 +80,7 @@ int64_t gr_blocks_bytes(const struct gr_blocks *b)
     for (int i = 0; i < GR_DIRECTIONS * GR_ROW_SLOTS; i++)
         held += gr_bytes(b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS].row_ptr);
     return held + gr_edge_sets_bytes(&b->sets, b->grid) + gr_bytes(b->row_ptr) +
-           (b->count[0] != NULL ? buffer_bytes(b) : 0);
+           (b->count[0] != NULL ? buffer_bytes(b, b->most_rows, b->most_entries) : 0);
 }
 
 /* Bytes for the blocks of one matrix. */
@@ -80,33 +99,19 @@ static int64_t need_of_set(const struct gr_blocks *b, const struct gr_edge_set *
 
 int64_t gr_blocks_need(const struct gr_blocks *b, int streams)
 {
-    int64_t bytes = streams ? buffer_bytes(b) + (b->most_rows + 1) * (int64_t)sizeof *b->row_ptr : 0;
+    int64_t rows, entries, bytes = 0;
 
+    find_largest_block(b, &rows, &entries);
+    if (streams) bytes = buffer_bytes(b, rows, entries) + (rows + 1) * (int64_t)sizeof *b->row_ptr;
     for (int d = 0; d < GR_DIRECTIONS; d++) bytes += need_of_set(b, &b->sets.whole[d], streams);
     for (int32_t l = 0; l < GR_LAYERS_MAX; l++) bytes += need_of_set(b, &b->sets.back[l], streams);
     return bytes;
 }
 
-/* The largest block of the group. */
-static void find_largest_block(struct gr_blocks *b)
-{
-    const struct gr_grid *grid = b->grid;
-
-    for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
-        if (gr_grid_rows_of(grid, q, grid->n_levels) > b->most_rows)
-            b->most_rows = gr_grid_rows_of(grid, q, grid->n_levels);
-        for (int d = 0; d < GR_DIRECTIONS; d++) {
-            const struct gr_edge_set *set = &b->sets.whole[d];
-
-            if (set->ends != NULL && gr_edge_entries(set, grid, q, grid->n_levels) > b->most_entries)
-                b->most_entries = gr_edge_entries(set, grid, q, grid->n_levels);
-        }
-    }
-}
-
 static int32_t make_buffers(const struct gr_budget *budget, struct gr_blocks *b, graft_error *error)
 {
-    int32_t rc = gr_budget_check(budget, (double)buffer_bytes(b), "graph (blocks of rows of other ranks)", error);
+    const int64_t bytes = buffer_bytes(b, b->most_rows, b->most_entries);
+    int32_t       rc = gr_budget_check(budget, (double)bytes, "graph (blocks of rows of other ranks)", error);
 
     GR_TRY(rc);
     for (int i = 0; i < 2; i++) {
@@ -216,7 +221,7 @@ int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *b, in
     int32_t         rc = gr_matrix_create(b->context, &empty, &b->a, error);
 
     b->streams = streams;
-    find_largest_block(b);
+    find_largest_block(b, &b->most_rows, &b->most_entries);
     if (rc == GRAFT_OK && streams) rc = GR_NEW(b->context, b->row_ptr, b->most_rows + 1, error);
     if (rc == GRAFT_OK && streams) rc = make_buffers(budget, b, error);
     GR_TRY(gr_comm_agree(b->comm, rc, error));

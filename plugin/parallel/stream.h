@@ -78,7 +78,7 @@ struct gr_blocks {
 void    gr_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, int64_t beyond,
                        struct gr_blocks *blocks);
 void    gr_blocks_fini(struct gr_blocks *blocks);
-/** Hold the blocks of the group, or with `streams` allocate memory for two received blocks, after sets->whole is made.
+/** Hold the blocks of the group, or with `streams` allocate memory for two received blocks, after all sets are made.
  *  Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *blocks, int streams, graft_error *error);
 /** If blocks are held, make the matrices for a layer whose transposed rows are in sets.back. Not collective.

@@ -49,10 +49,10 @@ static int32_t make_new_blocks(struct gr_setup *s, const struct gr_part *part, s
 
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     GR_TRY(gr_edge_sets_init(&s->budget, r->comm, grid, part, NULL, 1, e->blocks, error));
-    if (!r->shared->blocks.streams) GR_TRY(gr_edge_sets_gather(&s->budget, r->comm, grid, e->blocks, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
         if (r->masked[l].plan != NULL)
             GR_TRY(gr_edge_sets_mask(&s->budget, r->comm, grid, l, s->model.config.n_layers - l, e->blocks, error));
+    if (!r->shared->blocks.streams) rc = gr_edge_sets_gather(&s->budget, r->comm, grid, e->blocks, error);
 done:
     return rc;
 }

@@ -280,84 +280,6 @@ done:
     return rc;
 }
 
-/* Approximate columns of the widest sum. */
-static int64_t widest_sum(const struct gr_setup *s)
-{
-    const struct gr_config *config = &s->model.config;
-    int64_t                 widest = 0;
-
-    for (int32_t l = config->gathers_from; l < config->n_layers; l++) {
-        const int64_t in = gr_config_in(config, l), out = config->width[l + 1];
-        const int64_t width = in < out || (l == 0 && s->run.input.is_constant) ? in : out;
-
-        if (width > widest) widest = width;
-    }
-    return widest;
-}
-
-/* Report the least bytes of a rank, with held or received edges. The error is the same on all ranks. */
-static int32_t refuse_blocks(const struct gr_setup *s, const double *bytes, int streams, graft_error *error)
-{
-    const int    is_auto = s->context->options.resource.feature_graph == GR_FEATURE_GRAPH_AUTO;
-    const double least = bytes[is_auto || streams];
-    const int    advises = !is_auto && !streams && bytes[1] < bytes[0];
-    char         advice[64] = "";
-
-    if (advises) snprintf(advice, sizeof advice, "; with feature.graph=stream %.1f MB", bytes[1] * 1e-6);
-    return gr_ranks_refuse_memory(s, least, advice, error);
-}
-
-/* Decide whether the edges of other ranks are received for each sum, because at least one rank has no memory for them
- * beside its other needs. */
-static int32_t choose_blocks(struct gr_setup *s, int *streams, graft_error *error)
-{
-    const struct gr_partition  *r = &s->partition;
-    const struct gr_capacity    capacity = gr_capacity_of(s);
-    const enum gr_feature_graph option = s->context->options.resource.feature_graph;
-    /* With row masks, layers have a transpose of the rows of a step. */
-    const double masked = s->given == NULL && gr_masks_rows(s) ? 0.5 * (double)s->model.config.n_layers : 0;
-    const double used = (double)gr_budget_total(&s->budget);
-    const double shared = (double)gr_transpose_need(&r->shared->transpose, widest_sum(s)) +
-                          gr_partition_need(r->plan, -1, gr_partition_slice(r, widest_sum(s)));
-    double  more, need[2], most[2];
-    int64_t values[5];
-    int32_t rc = GRAFT_OK;
-
-    gr_run_plan(&s->run, &s->budget, &capacity);
-    more = gr_budget_planned(&s->budget) - used + shared;
-    for (int i = 0; i < 2; i++) {
-        need[i] = more + (double)gr_blocks_need(&r->shared->blocks, i);
-        values[i] = gr_budget_fits(&s->budget, need[i]);
-        values[2 + i] = -(int64_t)(used + need[i]);
-    }
-    values[4] = gr_budget_fits(&s->budget, need[0] + masked * (double)gr_blocks_need(&r->shared->blocks, 0));
-    GR_TRY(gr_comm_min(r->comm, values, 5, error));
-    for (int i = 0; i < 2; i++) most[i] = -(double)values[2 + i];
-    *streams = option == GR_FEATURE_GRAPH_STREAM || (option == GR_FEATURE_GRAPH_AUTO && !values[4]);
-    if (!values[*streams]) rc = refuse_blocks(s, most, *streams, error);
-done:
-    return rc;
-}
-
-/* The edges inside a group in blocks. */
-static int32_t make_blocks(struct gr_setup *s, const struct gr_part *linked, graft_error *error)
-{
-    struct gr_partition  *r = &s->partition;
-    struct gr_blocks     *b = &r->shared->blocks;
-    struct gr_grid       *grid = &r->shared->grid;
-    const struct gr_halo *halo = r->needs_rows ? &grid->made.part.halo : NULL;
-    const int             turned = s->given == NULL && r->extremum == 0;
-    int                   streams;
-    int32_t               rc = GRAFT_OK;
-
-    GR_TRY(gr_edge_sets_init(&s->budget, r->comm, grid, linked, halo, turned, &b->sets, error));
-    gr_partition_charge(r, &s->budget);
-    GR_TRY(choose_blocks(s, &streams, error));
-    rc = gr_blocks_choose(&s->budget, b, streams, error);
-done:
-    return rc;
-}
-
 /* The local initialisation. In slices of sums the results of this rank follow the rows from other groups; in slices of
  * extrema the rows of the halo follow the rows of the group. */
 static int32_t init_shared(struct gr_setup *s, graft_error *error)
@@ -421,11 +343,10 @@ done:
 
 int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
 {
-    struct gr_partition  *r = &s->partition;
-    struct gr_part_copy   copy = { &s->budget, &r->part, &r->made };
-    const int64_t         slots = GR_DIRECTIONS * (int64_t)s->model.config.n_layers;
-    struct gr_linked_part linked = { .borrowed = 0 };
-    int32_t               rc = GRAFT_OK;
+    struct gr_partition *r = &s->partition;
+    struct gr_part_copy  copy = { &s->budget, &r->part, &r->made };
+    const int64_t        slots = GR_DIRECTIONS * (int64_t)s->model.config.n_layers;
+    int32_t              rc = GRAFT_OK;
 
     s->vertex = s->over->vertex;
     r->part = s->over->part;
@@ -443,12 +364,26 @@ int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_ranks_graph_derive(s, &copy, 1, error));
     rc = gr_strategy_agree(s->run.strategy, gr_setup_scales(s, &r->part.local, &r->part.remote, error), error);
     GR_TRY(rc);
-    if (gr_reads_halo(s)) return init_halo_rows(s, error);
+    if (gr_reads_halo(s)) rc = init_halo_rows(s, error);
+done:
+    return rc;
+}
+
+/* The plan of all rows, and if ranks share columns the edges of this rank inside its group. */
+static int32_t make_all_rows(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition  *r = &s->partition;
+    const int             turned = s->given == NULL && r->extremum == 0;
+    struct gr_linked_part linked = { .borrowed = 0 };
+    int32_t               rc = GRAFT_OK;
+
     if (r->columns > 1) GR_TRY(make_grid(s, &linked, error));
     if (r->needs_rows) GR_TRY(init_group_halo(s, error));
     GR_TRY(make_part_plan(s, gr_partition_summed(r), &r->plan, error));
-    /* Last, when all other needs of memory are known. */
-    if (r->columns > 1) rc = make_blocks(s, &linked.made.part, error);
+    if (r->columns == 1) return GRAFT_OK;
+    rc = gr_edge_sets_init(&s->budget, r->comm, &r->shared->grid, &linked.made.part,
+                           r->needs_rows ? &r->shared->grid.made.part.halo : NULL, turned, &r->shared->blocks.sets,
+                           error);
     gr_partition_charge(r, &s->budget);
 done:
     gr_linked_part_fini(&s->budget, &linked);
@@ -483,10 +418,8 @@ static int32_t mask_rows(struct gr_setup *s, int32_t l, graft_error *error)
     GR_TRY(make_part_plan(s, &m->part.part, &m->plan, error));
     s->partition.step_plan[l] = m->plan;
     if (r->columns == 1) return GRAFT_OK;
-    GR_TRY(gr_edge_sets_mask(&s->budget, r->comm, &r->shared->grid, l, prefix, &r->shared->blocks.sets, error));
-    rc = gr_blocks_mask(&s->partition.shared->blocks, l, prefix, error);
+    rc = gr_edge_sets_mask(&s->budget, r->comm, &r->shared->grid, l, prefix, &r->shared->blocks.sets, error);
     gr_partition_charge(&s->partition, &s->budget);
-    rc = gr_strategy_agree(s->run.strategy, rc, error);
 done:
     return rc;
 }
@@ -510,7 +443,9 @@ int32_t gr_ranks_graph_mask(struct gr_setup *s, graft_error *error)
     struct gr_partition *r = &s->partition;
     int32_t              rc = GRAFT_OK;
 
-    if (r->plan == NULL || s->given != NULL) return GRAFT_OK;
+    if (!s->model.config.kind->gathers || gr_reads_halo(s)) return GRAFT_OK;
+    GR_TRY(make_all_rows(s, error));
+    if (s->given != NULL) return GRAFT_OK;
     for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
         r->step_plan[l] = r->plan;
         if (l < gr_first_masked(s) || s->reach_of_all[l + 1] == s->data.n_vertices) continue;
@@ -522,14 +457,29 @@ done:
     return rc;
 }
 
-/* The records that transposes store from step to step. They take channels, so no failure of only this rank may
- * precede. */
-static int32_t keep_transposes(struct gr_setup *s, graft_error *error)
+int32_t gr_ranks_blocks_init(struct gr_setup *s, int streams, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
-    struct gr_transpose *t = &r->shared->transpose;
-    int64_t              need;
     int32_t              rc = GRAFT_OK;
+
+    if (s->over == NULL || r->shared == NULL) return GRAFT_OK;
+    GR_TRY(gr_blocks_choose(&s->budget, &r->shared->blocks, streams, error));
+    for (int32_t l = 0; l < s->model.config.n_layers && rc == GRAFT_OK; l++)
+        if (r->masked[l].plan != NULL) rc = gr_blocks_mask(&r->shared->blocks, l, s->model.config.n_layers - l, error);
+    gr_partition_charge(r, &s->budget);
+    rc = gr_strategy_agree(s->run.strategy, rc, error);
+done:
+    return rc;
+}
+
+int32_t gr_ranks_stale_init(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    struct gr_transpose *t;
+    int32_t              rc;
+
+    if (r->shared == NULL || s->given != NULL) return GRAFT_OK;
+    t = &r->shared->transpose;
 
     for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
         struct gr_turned_layer *of = &t->of_layer[l];
@@ -537,28 +487,43 @@ static int32_t keep_transposes(struct gr_setup *s, graft_error *error)
         of->width = gr_summed_columns(&s->run.layers[l]);
         for (int k = 0; k < 2; k++) of->prefix[k] = gr_partition_prefix(r, r->step_plan[l], l, !k);
     }
-    GR_TRY(gr_transpose_layers_init(t, &t->layers, error));
-    need = gr_transpose_layers_need(t, &t->layers);
-    GR_TRY(gr_budget_check(&s->budget, (double)need, "messages (stale slices of columns)", error));
+    rc = gr_transpose_layers_init(t, &t->layers, error);
+    gr_partition_charge(r, &s->budget);
+    return rc;
+}
+
+/* The records that transposes store from step to step. */
+static int32_t keep_transposes(struct gr_setup *s, graft_error *error)
+{
+    struct gr_partition *r = &s->partition;
+    struct gr_transpose *t = &r->shared->transpose;
+    const int64_t        need = gr_transpose_layers_need(t, &t->layers);
+    int32_t              rc = gr_budget_check(&s->budget, (double)need, "messages (stale slices of columns)", error);
+
+    GR_TRY(rc);
     rc = gr_transpose_layers_reserve(t, &t->layers, error);
     gr_partition_charge(r, &s->budget);
 done:
     return rc;
 }
 
-/* The neighbours of extrema, for the backward pass; the first layer sends no gradient back. */
+int64_t gr_ranks_winners(const struct gr_setup *s, int32_t l)
+{
+    const struct gr_partition *r = &s->partition;
+
+    if (r->shared == NULL || s->given != NULL || s->model.config.extremum == 0 || l == 0) return 0;
+    return gr_grid_rows(&r->shared->grid, gr_partition_prefix(r, r->step_plan[l], l, 0)) *
+           gr_partition_slice(r, gr_summed_columns(&s->run.layers[l]));
+}
+
+/* The neighbours of extrema, for the backward pass. */
 static int32_t keep_winners(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
-    const int32_t        layers = s->model.config.extremum != 0 ? s->model.config.n_layers : 0;
     int32_t              rc = GRAFT_OK;
 
-    for (int32_t l = 1; l < layers; l++) {
-        const int64_t rows = gr_grid_rows(&r->shared->grid, gr_partition_prefix(r, r->step_plan[l], l, 0));
-        const int64_t columns = gr_partition_slice(r, gr_summed_columns(&s->run.layers[l]));
-
-        GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_ACTIVATIONS, r->shared->winner[l], rows * columns, error));
-    }
+    for (int32_t l = 1; l < s->model.config.n_layers && s->model.config.extremum != 0; l++)
+        GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_ACTIVATIONS, r->shared->winner[l], gr_ranks_winners(s, l), error));
 done:
     return rc;
 }

@@ -59,6 +59,7 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     int32_t        rc = GRAFT_OK;
 
     gr_budget_init(&s->budget, s->context, 1000000 * s->context->options.resource.memory_limit);
+    if (s->over != NULL) gr_budget_defer(&s->budget, &s->deferral);
     run->context = s->context;
     run->model = &s->model;
     run->isa = gr_processor_isa();
@@ -177,6 +178,7 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
                       const struct gr_given_model *given, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
+    int     streams = 0;
 
     s->context = context;
     s->given = given;
@@ -202,7 +204,8 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     GR_TRY(gr_setup_features_init(s, error));
     if (s->over == NULL) GR_TRY(gr_check_cancel(context, error));
     GR_TRY(gr_setup_graph_mask(s, error));
-    GR_TRY(gr_ranks_check_memory(s, error));
+    GR_TRY(gr_ranks_check_memory(s, &streams, error));
+    GR_TRY(gr_ranks_blocks_init(s, streams, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, finish_setup(s, error), error));
     rc = gr_strategy_agree(s->run.strategy, gr_ranks_reserve(s, error), error);
 done:

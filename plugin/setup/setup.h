@@ -74,7 +74,8 @@ struct gr_setup {
     int64_t                      reported; /* options.changes at the last report of options without effect */
     struct gr_loans              loans;
     struct gr_budget             budget;
-    struct gr_batch_arrays      *arrays; /* NULL: the budget has the arrays of the layers */
+    struct gr_deferral           deferral; /* of the budget, until gr_ranks_check_memory() */
+    struct gr_batch_arrays      *arrays;   /* NULL: the budget has the arrays of the layers */
     struct gr_model              model;
     struct gr_run                run;
     struct gr_strategy           serial;
@@ -392,11 +393,21 @@ void    gr_stored_fini(struct gr_setup *setup);
 int32_t gr_setup_graph_mask(struct gr_setup *setup, graft_error *error);
 int32_t gr_ranks_graph_mask(struct gr_setup *setup, graft_error *error);
 void    gr_setup_graph_fini(struct gr_setup *setup);
-/** Refuse a limit that is too low for some rank, with a sentence on what would fit, before the model has any memory.
- *  The graph of the steps exists. Collective. \return OK; ERR_NOMEM, with the same sentence on all ranks. */
-int32_t gr_ranks_check_memory(struct gr_setup *setup, graft_error *error);
-/** Report the least bytes of a rank, followed by `advice`. \return ERR_NOMEM. */
-int32_t gr_ranks_refuse_memory(const struct gr_setup *setup, double bytes, const char *advice, graft_error *error);
+/** Enforce the limit, which was deferred: refuse a limit that is too low for some rank, with a sentence on what would
+ *  fit, before the model has any memory. The features and the graph of the steps exist; if ranks share columns, each
+ *  has only its own edges. Collective.
+ *  \param[out] streams  Whether the edges of other ranks are received for each sum, by option feature.graph, or because
+ *                       they do not fit on some rank.
+ *  \return OK; ERR_NOMEM, with the same sentence on all ranks. */
+int32_t gr_ranks_check_memory(struct gr_setup *setup, int *streams, graft_error *error);
+/** The matrices of the edges inside a group, if ranks share columns. Collective. */
+int32_t gr_ranks_blocks_init(struct gr_setup *setup, int streams, graft_error *error);
+/** Lay out the slices of columns that transposes store from step to step. This takes a channel, so no failure of only
+ *  this rank may precede. Not collective. */
+int32_t gr_ranks_stale_init(struct gr_setup *setup, graft_error *error);
+/** Elements of the winners that this rank stores for layer l of a model with extrema, if ranks share columns. The first
+ *  layer sends no gradient back. */
+int64_t gr_ranks_winners(const struct gr_setup *setup, int32_t l);
 /** Space for all messages of a step. Not collective. */
 int32_t gr_ranks_reserve(struct gr_setup *setup, graft_error *error);
 /** Columns of the labels that layer l sums beside its input. */

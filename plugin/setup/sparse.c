@@ -60,11 +60,9 @@ static double dense_bytes(const struct gr_setup *s)
 
 int gr_setup_sparse_is_better(const struct gr_setup *s, const graft_csr *x)
 {
-    graft_error error = { .size = sizeof error };
-
     if (s->model.config.sparse_input != GR_AUTO) return s->model.config.sparse_input == GR_YES;
     if (sparse_cost(s, x) <= dense_cost(s)) return 1;
-    return gr_budget_check(&s->budget, dense_bytes(s), "features", &error) < 0;
+    return !gr_budget_fits(&s->budget, dense_bytes(s));
 }
 
 /* The first rows of X for a step, which share the arrays of X except for values with dropout, and their transpose. */

@@ -511,12 +511,10 @@ def test_limit(ranks, names, *settings):
 
 
 def test_limits():
-    test_limit(n_ranks, "parallel=feature", "parallel=feature")
+    test_limit(n_ranks, "parallel=feature", "parallel=feature", "feature.graph=replicate")
+    test_limit(n_ranks, "parallel=feature", "parallel=feature", "feature.graph=stream")
     test_limit(2 * int(n_ranks), "parallel=grid", "parallel=grid", "parallel.columns=2")
     test_limit(n_ranks, "parallel=(?:partition|feature), which auto has chosen,", "parallel=auto")
-    replicated = launch(data, *TRAINED, "hidden=3000", "parallel=feature", "feature.graph=replicate", "memory.limit=1")
-    refused("edges that are held: what would need less", replicated, 1, "parallel=feature",
-            "or more; with feature.graph=stream ")
 
 
 def test_errors():

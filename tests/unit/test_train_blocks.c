@@ -11,7 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 24000, DEGREE = 24, WIDTH = 32, CLASSES = 4, ENTRIES = N * DEGREE };
+enum { N = 24000, DEGREE = 24, WIDTH = 32, CLASSES = 4, ENTRIES = N * DEGREE, FEW = 40 };
+
+/* Few trained vertices, so that the layers of a step have fewer rows. */
+#define MASKED "row_masks=yes layers=3"
 
 static int64_t row_ptr[N + 1];
 static int32_t column[ENTRIES], labels[N];
@@ -192,18 +195,76 @@ static int read_advice(const char *sentence, const char *settings, char *options
     return strstr(options + strlen(settings), "memory.limit=") != NULL;
 }
 
-/* A limit that is too low is refused by one sentence, which says what would fit. */
+/* The last limit among settings. */
+static int limit_of(const char *settings)
+{
+    int limit = 0;
+
+    for (const char *at = settings; (at = strstr(at, "memory.limit=")) != NULL; at++)
+        sscanf(at, "memory.limit=%d", &limit);
+    return limit;
+}
+
+/* Whether all ranks are refused with one sentence. */
+static int all_refused(const struct job *job, int32_t m)
+{
+    int right = 1;
+
+    for (int32_t q = 0; q < m; q++)
+        right = right && job->code[q] == GRAFT_ERR_NOMEM && strcmp(job->words[q], job->words[0]) == 0;
+    return right;
+}
+
+/* A limit that is too low is refused by one sentence, which says what would fit: its limit is enough, with one MB less
+ * the sentence names the same limit. If edges are held by option, it says what other ranks' edges need. */
 static void test_blocks_advice(struct job *job, const char *settings, int32_t m)
 {
-    char advised[256];
-    int  right = blocks_run(job, m, settings);
+    char advised[256], less[288], again[256];
+    int  right = blocks_run(job, m, settings) && all_refused(job, m);
 
-    for (int32_t q = 0; q < m; q++) right = right && strcmp(job->words[q], job->words[0]) == 0;
     diag("%s", job->words[0]);
-    right = read_advice(job->words[0], settings, advised, sizeof advised) && right && job->code[0] == GRAFT_ERR_NOMEM;
+    right = read_advice(job->words[0], settings, advised, sizeof advised) && right;
+    right = right && (strstr(settings, "graph=replicate") != NULL) == (strstr(job->words[0], "; with feature") != NULL);
     right = right && blocks_run(job, m, advised) && job->code[0] == GRAFT_OK;
     if (!right) diag("%s: %s", advised, job->words[0]);
     ok(right, "%d ranks, %s: what it names is enough: %s", m, settings, advised + strlen(settings));
+    snprintf(less, sizeof less, "%s memory.limit=%d", advised, limit_of(advised) - 1);
+    right = blocks_run(job, m, less) && all_refused(job, m) && read_advice(job->words[0], "", again, sizeof again);
+    right = right && limit_of(again) == limit_of(advised);
+    if (!right) diag("%s: %s", less, job->words[0]);
+    ok(right, "%d ranks, %s: with one MB less it names the same", m, settings);
+}
+
+/* What a rank needs with these options. */
+static double least_of(struct job *job, const char *settings, int32_t m)
+{
+    double least = 0;
+
+    if (!blocks_run(job, m, settings) || !all_refused(job, m)) return 0;
+    return sscanf(job->words[0], "with parallel=%*s a rank needs %lf MB", &least) == 1 ? least : 0;
+}
+
+/* The estimates for other modes, in the refusal of a grid. */
+static void test_mode_estimates(struct job *job, const char *settings)
+{
+    static const char *const modes[] = { "parallel=grid", "feature.graph=stream",
+                                         "parallel=partition partition=block" };
+    char                     set[128], words[512] = "";
+    double                   exact[3], about = 0, low = 0, high = 0;
+    const char              *feature, *partition;
+
+    for (int i = 0; i < 3; i++) {
+        snprintf(set, sizeof set, "%s %s", modes[i], settings);
+        exact[i] = least_of(job, set, 4);
+        if (i == 0) snprintf(words, sizeof words, "%s", job->words[0]);
+    }
+    feature = strstr(words, "; with parallel=feature");
+    partition = strstr(words, "; with parallel=partition");
+    if (feature != NULL) sscanf(feature, "; with parallel=feature and feature.graph=stream about %lf", &about);
+    if (partition != NULL) sscanf(partition, "; with parallel=partition about %lf to %lf", &low, &high);
+    diag("%s; exactly %.1f and %.1f", words, exact[1], exact[2]);
+    ok(exact[0] > exact[1] && is_within(about, exact[1]) && low <= exact[2] && exact[2] <= 1.1 * high,
+       "%s: other modes are estimated", settings);
 }
 
 /* explain() says which ranks have no column, and nothing of boundary rows where there are none. */
@@ -241,6 +302,15 @@ int main(void)
     test_blocks_advice(job, "parallel=partition partition=block memory.limit=6", 4);
     test_blocks_advice(job, "parallel=partition partition=block memory.limit=9", 4);
     test_blocks_advice(job, "parallel=auto partition=block memory.limit=6", 4);
+    for (int64_t v = FEW; v < N; v++) split[v] = GRAFT_SPLIT_TEST;
+    test_blocks_advice(job, MASKED " feature.graph=replicate memory.limit=1", 4);
+    test_blocks_advice(job, MASKED " feature.graph=stream memory.limit=1", 4);
+    test_blocks_advice(job, MASKED " parallel=grid memory.limit=1", 4);
+    test_blocks_advice(job, MASKED " parallel=grid feature.graph=stream memory.limit=15", 4);
+    test_blocks_advice(job, "aggregator=max row_masks=no memory.limit=1", 4);
+    test_blocks_advice(job, "model=gat parallel=partition memory.limit=1", 4);
+    test_mode_estimates(job, "hidden=64 memory.limit=1");
+    test_mode_estimates(job, MASKED " memory.limit=1");
     test_explained(job, "hidden=3", 1, 0);
     test_explained(job, "hidden=4", 0, 0);
     test_explained(job, "parallel=grid hidden=3", 0, 1);
