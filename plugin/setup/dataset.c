@@ -122,9 +122,11 @@ int32_t gr_edge_features_check(const graft_dense *f, int64_t rows, int threads, 
 int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graft_error *error)
 {
     const int64_t bad = find_bad_row(f, threads);
+    int64_t       column;
 
     if (bad == f->n_rows) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: a value is not finite", (long long)(first + bad));
+    column = gr_features_not_finite(f, bad * f->stride, f->n_cols);
+    return gr_features_refuse(first + bad, column, gr_features_element(f, bad * f->stride + column), error);
 }
 
 static int32_t check_dataset_graph(const struct gr_setup *s, graft_error *error)

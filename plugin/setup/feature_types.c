@@ -117,3 +117,16 @@ int64_t gr_features_not_finite(const graft_dense *x, int64_t from, int64_t count
     while ((half[at] & exponent) != exponent) at++;
     return at;
 }
+
+float gr_features_element(const graft_dense *x, int64_t at)
+{
+    if (x->dtype == GRAFT_F32) return ((const float *)x->data)[at];
+    return x->dtype == GRAFT_F16 ? widen_half(((const uint16_t *)x->data)[at])
+                                 : gr_bfloat_widen(((const uint16_t *)x->data)[at]);
+}
+
+int32_t gr_features_refuse(int64_t vertex, int64_t column, double value, graft_error *error)
+{
+    return gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: column %lld is %g, expected a finite number",
+                   (long long)vertex, (long long)column, value);
+}

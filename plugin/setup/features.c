@@ -270,8 +270,7 @@ static int32_t check_taken(const struct gr_setup *s, const int64_t *vertex, int6
     const int64_t at = gr_setup_reads_rows(s) && !s->features_checked ? gr_first_not_finite(x, count * width) : -1;
 
     if (at < 0 || at == count * width) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: a value is not finite",
-                   (long long)gr_vertex(s->vertex, vertex[at / width]));
+    return gr_features_refuse(gr_vertex(s->vertex, vertex[at / width]), at % width, x[at], error);
 }
 
 int32_t gr_setup_take_features(const struct gr_setup *s, const struct gr_input *from, const int64_t *vertex,

@@ -358,6 +358,10 @@ void    gr_features_widen(const struct gr_features *features, int64_t row, float
 void    gr_features_widen_all(const struct gr_features *features, int threads, float *to);
 /** The first of `count` elements from this place in the array that is not finite, or count. */
 int64_t gr_features_not_finite(const graft_dense *x, int64_t from, int64_t count);
+/** The element at this place in an array of another type than GRAFT_U8; and the error for a value that is not finite.
+ *  \return ERR_FORMAT. */
+float   gr_features_element(const graft_dense *x, int64_t at);
+int32_t gr_features_refuse(int64_t vertex, int64_t column, double value, graft_error *error);
 /** Whether dense features are read from a copy; else in place, and rows of another type are converted to floats when
  *  they are read. Known before the order is made, except for an order by vertices that training needs. */
 int     gr_features_are_copied(const struct gr_setup *setup);

@@ -186,7 +186,7 @@ static void test_create(void)
         { spoil_features, 1, GRAFT_ERR_ARG, "the number of features", "on rank 1", "a rank with other features" },
         { spoil_label, 0, GRAFT_ERR_FORMAT, "rank 1: vertex 22 has label 77", "-1 to 2", "a bad label" },
         { spoil_split, 0, GRAFT_ERR_FORMAT, "rank 1: vertex 23 has split 9", "0 to 3", "a bad split" },
-        { spoil_value, 0, GRAFT_ERR_FORMAT, "rank 1: features of vertex 24: ", "not finite",
+        { spoil_value, 0, GRAFT_ERR_FORMAT, "rank 1: features of vertex 24: ", "expected a finite number",
           "a feature that is no number" },
         { spoil_labels, 1, GRAFT_ERR_ARG, "rank 1: labels are not given", "other ranks", "labels that are missing" },
         { spoil_count, 1, GRAFT_ERR_ARG, "rank 1: the graph over ranks has 60", "61", "another number of vertices" },
