@@ -80,7 +80,8 @@ typedef struct graft_traffic {
     double   overlap_fraction;     /**< 1 - wait_seconds / exchange_seconds; 0 before the first exchange */
     int64_t  staleness_max; /**< the largest staleness of rows used by a step since create(), in epochs; the same on
                                     all ranks; 0 without halo.staleness */
-    int64_t  epochs_synchronous; /**< synchronous steps since create() with halo.staleness; the same on all ranks */
+    int64_t  epochs_synchronous;   /**< synchronous steps since create() with halo.staleness; the same on all ranks */
+    int64_t  edge_bytes_per_epoch; /**< the part of halo_bytes_per_epoch that is edges (feature.graph=stream) */
 } graft_traffic;
 
 /** Rows and messages that one layer exchanged in one direction in the last step. */

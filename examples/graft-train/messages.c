@@ -202,6 +202,7 @@ void messages_json(json_t *report, const struct run *run, int *bad)
     json_add(report, "cut_edges", json_integer(traffic.cut_edges), bad);
     json_add(report, "halo_rows", json_integer(traffic.halo_rows), bad);
     json_add(report, "halo_bytes_per_epoch", json_integer(traffic.halo_bytes_per_epoch), bad);
+    json_add(report, "edge_bytes_per_epoch", json_integer(traffic.edge_bytes_per_epoch), bad);
     if (!shares_columns(&traffic))
         json_add(report, "halo_bytes_if_post", json_integer(traffic.halo_bytes_if_post), bad);
     json_add(report, "halo_bytes_unquantized", json_integer(count_raw(run, &rows_unquantized)), bad);
@@ -323,6 +324,8 @@ void messages_print(const struct run *run)
     }
     printf("messages        %.3f MB of %s per epoch", (double)traffic.halo_bytes_per_epoch * 1e-6,
            shares_columns(&traffic) ? "shared columns" : "rows");
+    if (traffic.edge_bytes_per_epoch > 0)
+        printf(", of which %.3f MB are edges", (double)traffic.edge_bytes_per_epoch * 1e-6);
     if (!shares_columns(&traffic)) printf(", %.3f if all were raw", (double)traffic.halo_bytes_if_post * 1e-6);
     print_waits(run);
     if (traffic.halo_bytes_per_epoch == 0) return;

@@ -37,7 +37,8 @@ struct gr_sent {
  *  record. */
 struct gr_transpose_flow {
     int64_t exchanges, rows[GR_SIDES], bytes[GR_SIDES], messages[GR_SIDES];
-    int64_t bits; /* of an element */
+    int64_t bits;  /* of an element */
+    int64_t edges; /* received bytes of edges (feature.graph), which `bytes` include */
 };
 
 /** The data of a rank that shares columns with others. */

@@ -93,6 +93,7 @@ void gr_traffic_count_blocks(struct gr_partition *p, const struct gr_run *run)
 
         for (int side = 0; side < GR_SIDES; side++)
             flow->bytes[side] += gr_blocks_traffic(b, &b->sum, q, side == GR_SEND);
+        flow->edges += gr_blocks_traffic(b, &b->sum, q, 0);
     }
 }
 
@@ -138,6 +139,7 @@ static struct gr_transpose_flow turned_of(const struct gr_partition *p, int32_t 
             sum.bytes[side] += flow->bytes[side];
             sum.messages[side] += flow->messages[side];
         }
+        sum.edges += flow->edges;
         sum.exchanges = flow->exchanges;
         sum.bits = flow->bits;
     }
@@ -211,6 +213,7 @@ static void add_bytes(const struct gr_partition *p, int32_t slot, int32_t rank, 
     const struct gr_row_bits_flow whole = gr_traffic_adapted(p, sent->adapted, -1);
     const double                  each = all.in > 0 ? (double)whole.bytes_in / (double)all.in : 0;
 
+    traffic->edge_bytes_per_epoch += turned_of(p, slot, rank).edges;
     traffic->halo_bytes_per_epoch +=
         turned_of(p, slot, rank).bytes[GR_RECEIVE] + flow.in * sent->row_bytes + adapted_in(sent) * adapted.bytes_in;
     traffic->halo_bytes_if_post +=

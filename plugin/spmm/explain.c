@@ -27,6 +27,12 @@ static void explain_layers(graft_plan_info *info, const struct gr_halo_layers *l
     }
 }
 
+/* Bytes that buffers of this rank have got since the plan was created. */
+static int64_t grown_bytes(const graft_plan *plan)
+{
+    return gr_plan_bytes(plan) - plan->flow[plan->comm->rank].bytes;
+}
+
 int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error)
 {
     const int32_t n_ranks = plan->comm->n_ranks;
@@ -37,7 +43,7 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     for (int32_t p = 0; p < n_ranks; p++)
         if (rank < 0 || rank == p) add_flow(info, &plan->flow[p]);
     if (rank >= 0 && rank != plan->comm->rank) return GRAFT_OK;
-    info->bytes += gr_plan_bytes(plan) - plan->flow[plan->comm->rank].bytes; /* buffers may have grown */
+    info->bytes += grown_bytes(plan);
     info->passes = plan->passes;
     info->bytes_sent = plan->sent.bytes;
     info->bytes_unquantized = plan->sent.raw_bytes;
@@ -51,8 +57,16 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     return GRAFT_OK;
 }
 
-static void rank_line(struct gr_text *text, const char *name, const graft_plan_info *i)
+/* The line of a rank, or with -1 of all. Memory is that of the new plan, because only this rank knows its growth. */
+static void rank_line(const graft_plan *plan, int32_t rank, struct gr_text *text)
 {
+    graft_error     none = { .size = sizeof none };
+    graft_plan_info info, *i = &info;
+    char            name[16] = "all";
+
+    gr_plan_info(plan, rank, i, &none);
+    if (rank >= 0) snprintf(name, sizeof name, "%d", rank);
+    if (rank < 0 || rank == plan->comm->rank) i->bytes -= grown_bytes(plan);
     gr_text_add(text, "%-6s %12lld %12lld %12lld %12lld %12lld %12lld %8lld %10.1f\n", name, (long long)i->n_cut,
                 (long long)i->halo_rows, (long long)i->halo_rows_sent, (long long)i->halo_rows_post,
                 (long long)i->halo_rows_if_post, (long long)i->halo_rows_if_pre, (long long)i->messages,
@@ -81,19 +95,17 @@ void gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity)
     struct gr_text  t = { text, capacity };
     graft_error     none = { .size = sizeof none };
     graft_plan_info info;
-    char            name[16];
 
-    gr_text_add(&t, "rows that each rank receives and sends in a product; halo.cover is %s",
-                gr_cover_name((int32_t)plan->cover));
+    gr_text_add(
+        &t, "rows that each rank receives and sends in a product; halo.cover is %s; plan MB: memory of the new plan",
+        gr_cover_name((int32_t)plan->cover));
     gr_text_add(&t, "\n%-6s %12s %12s %12s %12s %12s %12s %8s %10s\n", "rank", "cut", "rows", "sent", "raw", "if post",
-                "if pre", "messages", "MB");
-    for (int32_t p = 0; p < plan->comm->n_ranks; p++) {
-        gr_plan_info(plan, p, &info, &none);
-        snprintf(name, sizeof name, "%d", p);
-        rank_line(&t, name, &info);
-    }
+                "if pre", "messages", "plan MB");
+    for (int32_t p = 0; p < plan->comm->n_ranks; p++) rank_line(plan, p, &t);
+    rank_line(plan, -1, &t);
+    if (grown_bytes(plan) > 0)
+        gr_text_add(&t, "buffers of this rank have grown by %.1f MB\n", (double)grown_bytes(plan) * 1e-6);
     gr_plan_info(plan, -1, &info, &none);
-    rank_line(&t, "all", &info);
     if (info.passes == 0) return;
     gr_text_add(&t, "%lld products: %.3f s of exchange on this rank, of which it waited %.3f s; %.0f %% hidden\n",
                 (long long)info.passes, info.exchange_seconds, info.wait_seconds, 100 * info.overlap_fraction);

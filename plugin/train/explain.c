@@ -80,8 +80,11 @@ static void explain_ranks(const struct gr_setup *s, struct gr_text *text)
     go_on(text);
     if (s->partition.plan != NULL && gr_setup_has_batches(s))
         gr_text_add(text, "products belong to evaluations; batches read rows from caches\n");
-    if (s->partition.plan != NULL && (s->partition.columns == 1 || gr_partition_has_remote(&s->partition)))
-        gr_plan_explain(s->partition.plan, text->at, text->left);
+    if (s->partition.plan == NULL || (s->partition.columns > 1 && !gr_partition_has_remote(&s->partition))) return;
+    if (s->partition.columns > 1)
+        gr_text_add(text, "rows of the next table have 1/%d of the columns, which are the columns of their rank\n",
+                    s->partition.columns);
+    gr_plan_explain(s->partition.plan, text->at, text->left);
     go_on(text);
 }
 

@@ -453,7 +453,7 @@ def says_shared(name, stdout, report, columns, edges):
     """That ranks share columns is said before the first epoch and after the last one, with what was sent."""
     sent = report.get("halo_bytes_per_epoch", 0)
     ok(sent == sum(bytes_by_pass(report).values()) > 0 and "halo_bytes_if_post" not in report and
-       f"messages        {1e-6 * sent:.3f} MB of shared columns per epoch; waited " in stdout and
+       f"messages        {1e-6 * sent:.3f} MB of shared columns per epoch" in stdout and
        re.search("^  layer +records +MB", stdout, re.MULTILINE) and "if all were raw" not in stdout,
        f"{name}: the report and the last lines count records of shared columns", stdout, sent)
     ok(f"\ncolumns   of sums are shared by {columns} ranks each" in stdout and
@@ -481,10 +481,17 @@ def test_shared_columns():
     edges = 4 * (m - 1) * (n_edges + N)
     ok(bytes_by_pass(streamed) == {key: count + edges for key, count in sums.items()},
        "stream: the edges are counted beside it", bytes_by_pass(streamed), sums, edges)
+    ok(streamed.get("edge_bytes_per_epoch") == 3 * edges and held.get("edge_bytes_per_epoch") == 0 and
+       f" MB of shared columns per epoch, of which {3e-6 * edges:.3f} MB are edges; waited " in stdout,
+       "stream: and their part is shown", streamed.get("edge_bytes_per_epoch"), 3 * edges, stdout)
     losses = [[epoch["loss"] for epoch in report.get("history", [])] for report in (held, streamed)]
     ok(losses[0] == losses[1] != [], "stream: losses have the same bits", losses)
     stdout, grid = shared_report(2 * m, "grid", "parallel=grid", "parallel.columns=2")
     says_shared("grid", stdout, grid, 2, "held")
+    table = re.search(r"^rows of the next table have 1/2 of the columns.*\nrows that each rank receives.*\n.* plan MB\n"
+                      rf"((?:\d.*\n){{{2 * m}}})all ", stdout, re.MULTILINE)
+    ok(table and "rows of the next table" not in streamed.get("explain", ""),
+       "grid: it says that rows between groups are slices", stdout)
     # Between groups each rank sends its slice of the boundary rows.
     sums = {key: (2 * N + grid.get("halo_rows", 0)) * 2 * (8 if key[0] == 0 else 3) for key in sums}
     ok(sums.keys() == bytes_by_pass(grid).keys() and grid["halo_rows"] > 0 and
