@@ -227,11 +227,12 @@ void gr_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_space *spac
 {
     const int64_t d = degree_of(rule->graph, v), k = gr_draw_count(rule, fanout, v);
     const int     weighted = rule->weights != GR_SAMPLE_UNIFORM;
-    struct words  words = { .key = key, .vertex = gr_draw_name(rule, v) };
+    struct words  words = { .key = key };
     int64_t       begin;
 
-    if (k == 0) return;
+    if (k == 0) return; /* also if there is no row v, and no name */
     begin = rule->graph->row_ptr[v];
+    words.vertex = gr_draw_name(rule, v);
     if (fanout == GR_ALL_NEIGHBOURS || (!rule->replace && !weighted && k == d)) take_all(begin, d, entries);
     else if (weighted && rule->replace) draw_weighted_repeatedly(rule, &words, space, begin, d, k, entries);
     else if (weighted) draw_weighted_subset(rule, &words, space, begin, d, k, entries);
