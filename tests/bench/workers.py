@@ -84,7 +84,7 @@ def main():
                 for stages in options.stages:
                     piped = statistics.median(seconds[stages])
                     equal = "yes" if losses[stages] == losses["plain"] else "NO"
-                    idle = [number(pattern, lines[stages]) for pattern in (r"idle (\d+) %", r"and (\d+) % of that")]
+                    idle = [number(pattern, lines[stages]) for pattern in (r"idle (\d+) %", r"other threads (\d+) %")]
                     print(f"| {os.path.basename(os.path.normpath(dataset))} | {model} | {order} | "
                           f"{number('in ([0-9]+) stages', lines[stages])} | "
                           f"{number('bandwidth is ([0-9.]+)', lines[stages])} | {plain:.4f} | {piped:.4f} | "
