@@ -210,7 +210,7 @@ static void copy_levels(const struct gr_grid *grid, int32_t rank, int64_t begin,
         const struct stretch s = stretch_of(grid, rank, level, begin, end);
         float               *a, *b;
 
-        if (s.begin >= s.end) continue;
+        if (s.begin >= s.end || columns == 0) continue;
         a = own + s.begin * columns;
         b = group + (s.begin + s.shift) * columns;
         memcpy(to_group ? b : a, to_group ? a : b, (uint64_t)((s.end - s.begin) * columns) * sizeof *a);
@@ -247,6 +247,7 @@ static float *records_of(const struct job *job, enum gr_side side, int32_t rank)
 
 static void copy_part(const struct gr_sum *sum, int64_t row, int64_t first, int64_t n, float *to)
 {
+    if (n == 0) return;
     if (sum->x_type == GRAFT_F32) {
         memcpy(to, (const float *)sum->x + row * sum->stride + first, (uint64_t)n * sizeof *to);
         return;
