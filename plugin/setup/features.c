@@ -216,10 +216,7 @@ done:
 
 int gr_features_are_copied(const struct gr_setup *s)
 {
-    const int is_widened =
-        s->over != NULL ? gr_setup_has_batches(s) : gr_can_go_by_rows(s) && !s->context->options.sampling.history;
-
-    if (s->features.x.dtype != GRAFT_F32 && !is_widened) return 1;
+    if (s->features.x.dtype != GRAFT_F32 && !s->widens_rows) return 1;
     return s->model.config.normalize_features || gr_setup_is_ordered(s);
 }
 

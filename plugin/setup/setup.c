@@ -67,6 +67,8 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(check_model_type(s->context, error));
     GR_TRY(gr_setup_read_dataset(s, error));
     GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
+    s->widens_rows =
+        s->over != NULL ? gr_setup_has_batches(s) : gr_can_go_by_rows(s) && !s->context->options.sampling.history;
     if (s->given == NULL && !gr_setup_has_batches(s)) GR_TRY(gr_workers_check(run, error));
     if (s->data.features != NULL && !gr_setup_reads_rows(s)) /* else batches check the rows that they read */
         GR_TRY(gr_features_check(&s->features.x, s->first, run->threads, error));

@@ -94,6 +94,8 @@ struct gr_setup {
     int64_t            n_seen;           /* for attention over ranks, n and the vertices of the halo; else n */
     int64_t            first;            /* vertex of the first row of the host's arrays, while they are checked */
     int                by_rows;          /* for a given model: the pass may be, and later is, in blocks of rows */
+    int                widens_rows;      /* rows of another type become floats when they are read; options that decide
+                                          * it may change later */
     int                features_checked; /* all rows are checked; before, batches check the rows that they read */
     const int64_t     *vertex;           /* [n] the host's number of vertex v; NULL: v */
     const int64_t     *row;              /* [n] row of vertex v in the host's arrays; NULL: v */

@@ -246,8 +246,10 @@ void gr_batch_ranks_fini(struct gr_setup *s, struct gr_minibatches *m)
 
 int64_t gr_batch_ranks_changed_bytes(const struct gr_setup *s, const struct gr_batch_ranks *r, uint32_t what)
 {
-    if (what & GRAFT_UPDATE_FEATURES) return input_row_bytes(s);
-    return (what & GRAFT_UPDATE_EDGE_VALUES) != 0 && r->right != NULL ? (int64_t)sizeof *r->right : 0;
+    const int64_t features = (what & GRAFT_UPDATE_FEATURES) != 0 ? input_row_bytes(s) : 0;
+    const int64_t right = (what & GRAFT_UPDATE_EDGE_VALUES) != 0 && r->right != NULL ? (int64_t)sizeof *r->right : 0;
+
+    return features > right ? features : right;
 }
 
 int32_t gr_batch_ranks_refresh(struct gr_setup *s, struct gr_batch_ranks *r, uint32_t what, void *packed,

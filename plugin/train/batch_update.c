@@ -96,6 +96,7 @@ static void take_sampler(graft_trainer *t, struct batch_update *u)
     m->sampler = u->sampler;
     u->sampler = NULL;
     m->id = u->id;
+    if (t->progress.batch == 0) t->progress.batches = m->id;
     t->progress.n_batches = gr_sampler_batches(m->sampler);
     if (m->ranks == NULL) return;
     gr_free(t->setup.context, m->ranks->deal.weight);

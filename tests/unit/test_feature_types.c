@@ -68,8 +68,8 @@ static void fill_types(graft_dtype type, uint64_t seed)
 
 struct job {
     graft_dataset data;
-    const char   *settings;
-    graft_dtype   type; /* 0: floats */
+    const char   *settings, *later; /* the latter after create() */
+    graft_dtype   type;             /* 0: floats */
     int           is_updated;
     enum slices   way;
     int64_t       bytes[2]; /* of features: in the trainer of the first rank, and after training and predictions */
@@ -147,6 +147,7 @@ static int32_t run_features(struct host *host)
     saved = graft_dense_in(GRAFT_F32, n, CLASSES, job->saved + first * CLASSES);
     if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &slice.dataset, &trainer, &host->error);
     if (rc == GRAFT_OK && host->rank == 0) job->bytes[0] = feature_bytes(host, trainer);
+    if (rc == GRAFT_OK && job->later != NULL) host_set_all(host->api, job->later);
     if (rc == GRAFT_OK && job->is_updated) {
         fill_types(job->is_updated, 8);
         rc = host->train->update(trainer, GRAFT_UPDATE_FEATURES, &slice.dataset, &host->error);
@@ -178,6 +179,8 @@ static void check_feature_bytes(const struct job *typed, const struct job *plain
        (long long)typed->bytes[0], (long long)typed->bytes[1], (long long)most, (long long)plain->bytes[0]);
 }
 
+static const char *later; /* NULL: no settings */
+
 /* `n_ranks` ranks with slices of a kind; other features by update() if `updates`. */
 static void test_types_of_slices(const struct sample_dataset *set, int n_ranks, enum slices way, const char *settings,
                                  int updates)
@@ -191,6 +194,7 @@ static void test_types_of_slices(const struct sample_dataset *set, int n_ranks, 
 
         typed = (struct job){ .data = set->dataset,
                               .settings = settings,
+                              .later = later,
                               .type = types[t],
                               .is_updated = updates ? types[t] : 0,
                               .way = way };
@@ -551,6 +555,10 @@ int main(void)
     test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 fanout=3 eval.blocks=yes", 1);
     test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 eval.blocks=no", 0);
     test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 history=full", 0);
+    later = "eval.blocks=no"; /* evaluations need floats of all rows, unlike when the trainer was created */
+    test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 fanout=3 eval.blocks=yes", 0);
+    test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 fanout=3", 1);
+    later = NULL;
     test_types(&set, 3, "epochs=5 hidden=8 partition=hash", 1);
     test_types(&set, 3, "epochs=5 hidden=8 partition=hash order=rcm normalize_features=yes", 1);
     test_types(&set, 2, "epochs=5 hidden=8 partition=hash batch_size=20 fanout=4", 0);
