@@ -314,7 +314,7 @@ static int32_t make_parts(graft_graph *g, const struct gr_grid_question *questio
         struct gr_text why = { made->why, sizeof made->why };
 
         choice->method = made->method;
-        /* The seconds of a choice are those of measure_choice(), with other costs. */
+        /* measure_choice() predicts seconds, with another cost model. */
         if (question->method == GR_PARTITION_AUTO) gr_partition_list_predictions(made, 1, &why);
         else gr_text_add(&why, "found by rank 0");
         return rc;

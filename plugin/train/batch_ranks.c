@@ -277,8 +277,8 @@ static void warn_of_large_batches(const struct gr_setup *s, const struct gr_batc
     if (s->over->comm->rank != 0 || 2 * largest <= 3 * size) return;
     gr_log(s->context, GRAFT_LOG_WARNING,
            "batches of one rank have up to %lld training vertices, more than option 'batch_size' = %lld, and need more "
-           "memory: of %lld training vertices this rank has %lld; another option 'partition' may spread them evenly",
-           (long long)largest, (long long)size, (long long)deal->n_all, (long long)deal->most_seeds);
+           "memory: the rank has %lld of the %lld training vertices; another option 'partition' may spread them evenly",
+           (long long)largest, (long long)size, (long long)deal->most_seeds, (long long)deal->n_all);
 }
 
 int32_t gr_batch_ranks_deal(const struct gr_setup *s, int64_t n_seeds, struct gr_batch_deal *deal, graft_error *error)

@@ -159,7 +159,7 @@ def test_masked_maxima(directed, shared):
     said = ["option row_masks has no effect" in results[0].stdout,
             "option 'row_masks' is no, which has no effect" in results[1].stderr]
     ok(said == [sent[0] == sent[1]] * 2 and sent[0] <= sent[1] and (sent[0] == sent[1]) == (shared == "partition"),
-       f"maxima, parallel={shared}: what is said of row masks is what is sent", said, sent)
+       f"maxima, parallel={shared}: the warning about row_masks agrees with the bytes sent", said, sent)
 
 
 def test_profile():
