@@ -18,8 +18,8 @@
  *     settings, and it is never unloaded. In a child process after fork() every call on a context of the parent returns
  *     GRAFT_ERR_FORKED; a context that is opened there uses one thread, because a thread team does not survive fork().
  *  8. Memory comes from the host's allocator if there is one. close() after all objects are destroyed leaves none.
- *  9. Interfaces that may still change are in abi/draft, with "draft" in their ids. CHANGELOG.md has a line for every
- *  change here.
+ *  9. Drafts, which may still change, are in folder draft and not included here. CHANGELOG.md has a line for every
+ *     change.
  *
  * README.md in this folder is the manual of embedding, with a glossary. */
 #ifndef GRAFT_H
@@ -35,12 +35,9 @@
 #include "graft_halo.h"      /* graft.halo/1: rows of the halo, and sums back to their owners */
 #include "graft_host.h"      /* graft_host, graft_api, graft_open() */
 #include "graft_matrix.h"    /* sparse and dense views, masks, semirings */
-#include "graft_mesh.h"      /* graft.mesh/1: the mesh of a simulation over ranks */
 #include "graft_model.h"     /* graft.model/1: formulas and initial weights; models in files, predictions */
 #include "graft_mxm.h"       /* graft.mxm/1: C<M> (+)= A (+.x) B */
-#include "graft_network.h"   /* graft.network/1: networks on a mesh */
 #include "graft_sample.h"    /* graft.sample/1: minibatches of sampled neighbours */
-#include "graft_stream.h"    /* graft.stream/1: training on line */
 #include "graft_train.h"     /* graft.train/1: models, epochs, evaluation, state */
 #include "graft_transport.h" /* graft.transport/1: moves bytes between ranks */
 

@@ -5,7 +5,7 @@
 
 #include "graft.h"
 #include "graft_load.h"
-#include "graft_stream.h"
+#include "draft/graft_stream.h"
 
 #include <cstdint>
 #include <exception>

@@ -118,7 +118,7 @@ class mesh_args
     graft_field     coordinates_;
 };
 
-/// graft.mesh/1.
+/// graft.draft.mesh.
 class mesh : public detail::object<graft_meshes, graft_mesh>
 {
   public:
@@ -200,7 +200,7 @@ class network_args
     bool               has_constant_ = false;
 };
 
-/// graft.network/1.
+/// graft.draft.network.
 class network : public detail::object<graft_networks, graft_network>
 {
   public:
@@ -330,7 +330,7 @@ class network : public detail::object<graft_networks, graft_network>
     }
 };
 
-/// graft.stream/1.
+/// graft.draft.stream.
 class stream : public detail::object<graft_streams, graft_stream>
 {
   public:

@@ -322,7 +322,7 @@ module graft
    integer, parameter, public :: GRAFT_STREAM_BUDGET_USED = 0, GRAFT_STREAM_NO_PAIRS = 1, &
                                  GRAFT_STREAM_BUDGET_SMALL = 2, GRAFT_STREAM_STEPS_DONE = 3
 
-   ! What calls report: the structs of these names in abi/graft_mesh.h, graft_network.h and graft_stream.h.
+   ! What calls report: the structs of these names in abi/draft/graft_mesh.h, graft_network.h and graft_stream.h.
    type, bind(c), public :: graft_mesh_info
       integer(c_int32_t) :: size = 48, n_neighbours = 0
       integer(c_int64_t) :: n_nodes = 0, n_edges = 0, n_halo = 0, bytes = 0
@@ -348,7 +348,7 @@ module graft
       real(c_double) :: seconds = 0, seconds_of_step = 0, loss = 0, validation = 0, best = 0, time = 0
    end type
 
-   ! What view() of a mesh reports: graft_mesh_view of abi/graft_mesh.h. Arrays belong to the mesh and have its numbers,
+   ! What view() of a mesh reports: graft_mesh_view of graft_mesh.h. Arrays belong to the mesh and have its numbers,
    ! which begin with 0. Weights that are all 1 are not associated.
    type, public :: graft_mesh_view
       integer(int32), pointer :: node_of(:) => null(), row_of(:) => null(), source(:) => null(), &
@@ -425,7 +425,7 @@ module graft
       final :: plan_final
    end type
 
-   ! graft.mesh/1.
+   ! graft.draft.mesh.
    type, extends(object), public :: graft_mesh
       integer :: index_base = 1
       real(real64), allocatable, private :: x(:, :)
@@ -453,7 +453,7 @@ module graft
       final :: mesh_final
    end type
 
-   ! graft.network/1.
+   ! graft.draft.network.
    type, extends(object), public :: graft_network
       real(real64), allocatable, private :: fixed(:, :), weight(:)
       integer(int8), allocatable, private :: free_node(:)
@@ -479,7 +479,7 @@ module graft
       final :: network_final
    end type
 
-   ! graft.stream/1.
+   ! graft.draft.stream.
    type, extends(object), public :: graft_stream
       integer(int64), private :: n_rows = 0
       integer, private :: n_in = 0, n_out = 0
@@ -1333,7 +1333,7 @@ contains
       integer(c_int32_t) :: rc
 
       shared => shared_of(ranks)
-      table = table_of(context%api, 'graft.mesh/1', meshes_destroy)
+      table = table_of(context%api, 'graft.draft.mesh/1', meshes_destroy)
       rc = last%code
       if (mesh_fault(self) /= '') then
          rc = refuse(GRAFT_ERR_ARG, mesh_fault(self))
@@ -1535,7 +1535,7 @@ contains
       else if (network_fault(self, mesh%n_rows) /= '') then
          rc = refuse(GRAFT_ERR_ARG, network_fault(self, mesh%n_rows))
       else
-         table = table_of(mesh%api, 'graft.network/1', networks_destroy)
+         table = table_of(mesh%api, 'graft.draft.network/1', networks_destroy)
          if (.not. c_associated(table)) rc = last%code
       end if
       if (rc >= 0) rc = run4(table, networks_create, mesh%raw, c_loc(args), c_loc(raw), c_loc(last))
@@ -1830,7 +1830,7 @@ contains
       integer(c_int32_t) :: rc
 
       if (network%runs()) then
-         table = table_of(network%api, 'graft.stream/1', streams_destroy)
+         table = table_of(network%api, 'graft.draft.stream/1', streams_destroy)
          rc = last%code
          if (c_associated(table)) rc = run3(table, streams_create, network%raw, c_loc(raw), c_loc(last))
       else

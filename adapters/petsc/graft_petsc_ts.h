@@ -5,7 +5,7 @@
 #define GRAFT_PETSC_TS_H
 
 #include "graft_petsc.h"
-#include "graft_stream.h"
+#include "draft/graft_stream.h"
 
 #include <petscts.h>
 

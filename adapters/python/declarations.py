@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-HEADER = "graft.h"
+HEADERS = ("graft.h", "draft/graft_stream.h")  # the second one includes the other drafts for hosts
 SYSTEM_HEADERS = ("stddef.h", "stdint.h")  # cffi knows their types
 
 
@@ -21,7 +21,8 @@ def preprocess(folder, compiler, *flags):
     with tempfile.TemporaryDirectory() as empty:
         for name in SYSTEM_HEADERS:
             open(os.path.join(empty, name), "w").close()
-        command = [*compiler, "-E", "-nostdinc", "-isystem", empty, "-I", folder, *flags, os.path.join(folder, HEADER)]
+        first, last = (os.path.join(folder, name) for name in HEADERS)
+        command = [*compiler, "-E", "-nostdinc", "-isystem", empty, "-I", folder, *flags, "-include", first, last]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 

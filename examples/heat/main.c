@@ -3,7 +3,7 @@
 #include "graft_aggregate.h"
 #include "graft_load.h"
 #include "graft_mpi.h"
-#include "graft_stream.h"
+#include "draft/graft_stream.h"
 #include "solver.h"
 #include "vtu.h"
 

@@ -1,7 +1,7 @@
 /* A solver dummy in C: heat in a rod. Graft learns while the solver runs, and then takes its place.
  *     cc dummy.c -o dummy $(pkg-config --cflags --libs graft) && ./dummy [LIBRARY]
  * SPDX-License-Identifier: Apache-2.0 */
-#include <graft.h>
+#include <draft/graft_stream.h>
 #include <graft_load.h>
 #include <stdlib.h>
 

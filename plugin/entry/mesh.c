@@ -1,4 +1,4 @@
-/* "graft.mesh/1": reads the host's structs, checks them, and calls mesh/.
+/* "graft.draft.mesh": reads the host's structs, checks them, and calls mesh/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 

@@ -1,4 +1,4 @@
-/* "graft.network/1": reads the host's structs, and calls network/.
+/* "graft.draft.network": reads the host's structs, and calls network/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 

@@ -1,4 +1,4 @@
-/* "graft.stream/1": reads the host's structs, and calls stream/.
+/* "graft.draft.stream": reads the host's structs, and calls stream/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 

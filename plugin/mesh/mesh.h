@@ -14,7 +14,7 @@
 #define GR_MESH_MESH_H
 
 #include "comm/comm.h"
-#include "graft_mesh.h"
+#include "draft/graft_mesh.h"
 #include "graph/part.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
 #define GR_NETWORK_NETWORK_H
 
 #include "base/budget.h"
-#include "graft_network.h"
+#include "draft/graft_network.h"
 #include "mgn/mgn.h"
 #include "network/statistics.h"
 

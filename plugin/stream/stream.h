@@ -10,7 +10,7 @@
 #ifndef GR_STREAM_STREAM_H
 #define GR_STREAM_STREAM_H
 
-#include "graft_stream.h"
+#include "draft/graft_stream.h"
 #include "network/network.h"
 
 enum { GR_STREAM_PAIRS_MOST = 1000000, GR_STREAM_HELD_MOST = 64, GR_STREAM_TIMES = 4 };

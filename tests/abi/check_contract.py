@@ -17,10 +17,6 @@ FIXED_WIDTH_ALIAS = re.compile(r"typedef (u?int(?:8|32|64)_t) (\w+);")
 THREAD_WORDS = re.compile(r"^ \* (?:Threads +)?\s*\[([a-z-]+)\] ", re.MULTILINE)
 
 
-def is_draft(header):
-    return header.name.startswith("draft/")
-
-
 def fields_of(found):
     for header in found:
         for fields in header.structs.values():
@@ -31,9 +27,9 @@ def check_structs(found):
     aliases = {name for header in found for _, name in FIXED_WIDTH_ALIAS.findall(header.text)}
     first = [f"{fields[0].place}: {name} begins with {fields[0].type} {fields[0].name}"
              for header in found for name, fields in header.structs.items()
-             if (fields[0].type, fields[0].name) != (("uint64_t", "magic") if is_draft(header) else
-                                                     ("uint32_t", "size"))]
-    tap.ok(not first, "every struct begins with uint32_t size, and what drafts write to pipes with a magic number",
+             if (fields[0].type, fields[0].name) != (("uint64_t", "magic") if header.ids and not header.is_interface()
+                                                     else ("uint32_t", "size"))]
+    tap.ok(not first, "every struct begins with uint32_t size, and what programs write to pipes with a magic number",
            *first)
     width = [f"{field.place}: {field.struct}.{field.name} is {field.type}" for field in fields_of(found)
              if not field.is_function and "*" not in field.type and field.type not in SCALARS | aliases]
@@ -82,23 +78,23 @@ def check_comments(found):
 def check_ids(found):
     ids = [text for header in found for text in header.ids.values()]
     wrong = [f"{header.name}: {name} is {text}" for header in found for name, text in header.ids.items()
-             if not re.fullmatch(r"graft\.draft\.[a-z]+/\d+" if is_draft(header) else r"graft\.[a-z]+/\d+", text)]
+             if not re.fullmatch(r"graft\.draft\.[a-z]+/\d+" if header.is_draft() else r"graft\.[a-z]+/\d+", text)]
     tap.ok(ids and not wrong and len(set(ids)) == len(ids),
            "ids are graft.NAME/REVISION, those of drafts graft.draft.NAME/REVISION, each given once", *wrong)
-    nameless = [header.name for header in found if is_draft(header) and len(header.ids) != 1]
-    tap.ok(any(is_draft(header) for header in found) and not nameless, "every draft has an id", *nameless)
+    nameless = [header.name for header in found if header.is_draft() and len(header.ids) != 1]
+    tap.ok(any(header.is_draft() for header in found) and not nameless, "every draft has an id", *nameless)
     lists = [header.name for header in found if re.search(r"enum \{[^}]*_ID\b", header.text)]
     tap.ok(not lists, "no enum lists the ids", *lists)
     tables = {header.path: [name for name, fields in header.structs.items()
                             if name not in FILLED_BY_OTHERS and any(f.is_function for f in fields)]
-              for header in found if header.ids and not is_draft(header)}
+              for header in found if header.is_interface()}
     several = [f"{path}: {', '.join(names)}" for path, names in tables.items() if len(names) != 1]
     tap.ok(not several, "a header with an id has one table", *several)
 
 
 def check_umbrella(found):
     """graft.h shows all that a host needs: every header but that of modules, and the loader."""
-    names = {header.name: header.text for header in found if not is_draft(header)}
+    names = {header.name: header.text for header in found if not header.is_draft()}
     included = set(re.findall(r'#include "(\w+\.h)"', names["graft.h"]))
     missing = set(names) - included - {"graft.h", "graft_module.h", "graft_load.h"}
     tap.ok(not missing and included <= set(names), "graft.h includes every stable header, and no draft", *missing)

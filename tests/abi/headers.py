@@ -46,6 +46,13 @@ class Header:
     functions: list  # of the library, a module or the header itself, as Field with struct ""
     ids: dict  # macro: text
 
+    def is_draft(self):
+        return self.name.startswith("draft/")
+
+    def is_interface(self):
+        """Whether it has a table of calls, and not only an id for what programs write to each other."""
+        return bool(self.ids) and any(field.is_function for fields in self.structs.values() for field in fields)
+
 
 def parameters_of(text):
     """The types of a list of parameters, whose names do not matter."""

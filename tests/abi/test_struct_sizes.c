@@ -5,6 +5,7 @@
 #include "harness/tap.h"
 #include "watch.h"
 
+#include "draft/graft_stream.h"
 #include "graft_load.h"
 
 enum { N = 6, WIDTH = 4, CLASSES = 2, ROOM = 1024, TAIL = 64, MARK = 0xA5 };

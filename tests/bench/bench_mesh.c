@@ -1,9 +1,9 @@
-/* What a mesh costs (graft.mesh/1): seconds of create(), also of a processor for all ranks, and memory beside that of
+/* What a mesh costs (graft_mesh.h): seconds of create(), also of a processor for all ranks, and memory beside that of
  * the arrays which the ranks give.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graft_load.h"
-#include "graft_mesh.h"
+#include "draft/graft_mesh.h"
 #include "harness/hosts.h"
 
 #include <stdio.h>

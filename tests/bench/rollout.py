@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of rollouts: a network on a mesh (graft.network/1) beside the same model in PyTorch, trained equally long.
+"""Errors of rollouts: a network on a mesh (graft_network.h) beside the same model in PyTorch, trained equally long.
 
 Two cases on triangles with moved corners. `advection`: a Gaussian that a constant flow carries through a periodic
 square, whose exact solution is known. `heat`: a sum of Gaussians that diffuse between walls of fixed temperature, by

@@ -2,7 +2,7 @@
  * arrays are in range. Arrays have the lengths that the interface wants of a host; what is in them comes from the
  * input.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "graft_mesh.h"
+#include "draft/graft_mesh.h"
 #include "target.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* Files of networks and of streams: any bytes, or a good file with changes. They are loaded or refused. After a refusal
  * the items of the network are as before; after a load it infers, trains, and is saved.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "graft_stream.h"
+#include "draft/graft_stream.h"
 #include "target.h"
 
 enum { NODES = 4, FILE_MOST = 65536 };

@@ -4,7 +4,7 @@
 #ifndef MESHES_H
 #define MESHES_H
 
-#include "graft_mesh.h"
+#include "draft/graft_mesh.h"
 #include "oracle/sample.h"
 
 enum mesh_shape { SHAPE_LINES, SHAPE_TRIANGLES, SHAPE_QUADS, SHAPE_TETS, SHAPE_HEXES, SHAPE_MIXED, SHAPES };

@@ -3,7 +3,7 @@
 #ifndef NETWORKS_H
 #define NETWORKS_H
 
-#include "graft_network.h"
+#include "draft/graft_network.h"
 #include "harness/hosts.h"
 #include "harness/mesh_parts.h"
 

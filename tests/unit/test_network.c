@@ -1,4 +1,4 @@
-/* graft.network/1 in one process: numbers of weights, results against the oracle, statistics, noise, AdamW against
+/* graft_network.h in one process: numbers of weights, results against the oracle, statistics, noise, AdamW against
  * plain loops, ensembles.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
@@ -85,7 +85,7 @@ static void measure_plainly(const double *rows, int64_t n, int64_t columns, cons
     }
 }
 
-/* The model of the options, with the edges of the mesh as graft.mesh/1 has them. */
+/* The model of the options, with the edges of the mesh as graft.draft.mesh has them. */
 static struct oracle_mgn oracle_of(const struct host *host, const graft_mesh_view *view, int32_t *target)
 {
     struct oracle_mgn o = { .width = 8, .layers = 3, .linear = 2 };

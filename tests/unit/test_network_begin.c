@@ -1,4 +1,4 @@
-/* begin() and end() of graft.network/1 where a rank calls them wrongly: its status, and that of the others.
+/* begin() and end() of graft_network.h where a rank calls them wrongly: its status, and that of the others.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/networks.h"
 #include "harness/tap.h"

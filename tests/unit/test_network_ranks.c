@@ -1,4 +1,4 @@
-/* graft.network/1 over ranks, on meshes with ghosts and with shared nodes: results, loss, gradients and curves of
+/* graft_network.h over ranks, on meshes with ghosts and with shared nodes: results, loss, gradients and curves of
  * training are those of one rank, and copies of a node have the same bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"

@@ -1,4 +1,4 @@
-/* graft.network/1 in one process: its state as items and in files, what is refused and leaves it as before, and memory.
+/* graft_network.h in one process: its state as items and in files, what is refused and leaves it as before, and memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/files.h"

@@ -1,4 +1,4 @@
-/* times() of graft.network/1: parts add up to layers, layers to a pass, and a pass fits the time of the calls; bytes
+/* times() of graft_network.h: parts add up to layers, layers to a pass, and a pass fits the time of the calls; bytes
  * are those that the transport was given to send.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"

@@ -1,16 +1,16 @@
-/* "graft.mesh/1": the mesh of a simulation over ranks, created from the arrays of the solver. Networks
- * (graft_network.h) compute on it.
+/* "graft.draft.mesh": the mesh of a simulation over ranks, created from the arrays of the solver. Networks
+ * (graft_network.h) compute on it. A draft.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_MESH_H
 #define GRAFT_MESH_H
 
-#include "graft_host.h"
-#include "graft_matrix.h"
-#include "graft_transport.h"
+#include "../graft_host.h"
+#include "../graft_matrix.h"
+#include "../graft_transport.h"
 
 GRAFT_EXTERN_C_BEGIN
 
-#define GRAFT_MESH_ID "graft.mesh/1"
+#define GRAFT_MESH_ID "graft.draft.mesh/1"
 
 typedef struct graft_mesh graft_mesh;
 

@@ -1,4 +1,5 @@
-/* "graft.stream/1": training on line: a network learns from the states of a running simulation, in its process.
+/* "graft.draft.stream": training on line: a network learns from the states of a running simulation, in its process. A
+ * draft.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_STREAM_H
 #define GRAFT_STREAM_H
@@ -7,7 +8,7 @@
 
 GRAFT_EXTERN_C_BEGIN
 
-#define GRAFT_STREAM_ID "graft.stream/1"
+#define GRAFT_STREAM_ID "graft.draft.stream/1"
 
 /* The solver offers states as it computes them. The stream keeps pairs of an earlier and a later state within a memory
  * limit, and trains with random pairs among them. Options, of the group "mesh models":

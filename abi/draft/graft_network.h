@@ -1,15 +1,15 @@
-/* "graft.network/1": message passing with edge MLPs on a mesh (model mgn): training steps, inference within a time step
- * of the solver, rollouts.
+/* "graft.draft.network": message passing with edge MLPs on a mesh (model mgn): training steps, inference within a time
+ * step of the solver, rollouts. A draft.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_NETWORK_H
 #define GRAFT_NETWORK_H
 
+#include "../graft_train.h"
 #include "graft_mesh.h"
-#include "graft_train.h"
 
 GRAFT_EXTERN_C_BEGIN
 
-#define GRAFT_NETWORK_ID "graft.network/1"
+#define GRAFT_NETWORK_ID "graft.draft.network/1"
 
 /* The model. x are the inputs of nodes, r the edges: relative position and length. ~ marks standardised values; MLP has
  * `mgn.linear` linear layers with option mgn.activation between them, and LayerNorm at its end with option mgn.norm.
