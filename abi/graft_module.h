@@ -11,7 +11,9 @@ GRAFT_EXTERN_C_BEGIN
 
 /* Modules follow the rules of the library: they print nothing, set no global state of the process, free all memory in
  * fini(), and are linked with -z nodelete. They are called by one thread at a time for each state. `host` is complete:
- * all its functions may be called.
+ * all its functions may be called. Handlers of the host's signals may run in each of its threads, on the normal stack.
+ * A module with code that keeps data below the stack pointer, as generated code may, blocks signals during its calls,
+ * but for signals of faults, and not while it calls the host.
  *
  * A library that a process can start only once, such as GraphBLAS, belongs to the host. A module starts it when it is
  * first used by name, and never if the library was in the process before the module, or with the flag

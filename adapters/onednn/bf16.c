@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "onednn/bf16.h"
 
+#include "common/signals.h"
+
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -109,7 +111,8 @@ static dnnl_status_t compile(const struct bf16_shape *shape, dnnl_engine_t engin
 /* The primitive for a shape, compiled at its first use; NULL if that fails. */
 static dnnl_primitive_t code_for(struct bf16 *bf16, const struct bf16_shape *shape)
 {
-    dnnl_primitive_t found = NULL;
+    const signals_set held = signals_hold();
+    dnnl_primitive_t  found = NULL;
 
     omp_set_lock(&bf16->lock);
     for (int i = 0; i < bf16->n_codes && found == NULL; i++) {
@@ -119,6 +122,7 @@ static dnnl_primitive_t code_for(struct bf16 *bf16, const struct bf16_shape *sha
         bf16->code[bf16->n_codes++] = (struct bf16_code){ *shape, found };
     }
     omp_unset_lock(&bf16->lock);
+    signals_release(held);
     return found;
 }
 
@@ -196,6 +200,7 @@ static dnnl_status_t execute(const struct bf16 *bf16, const struct bf16_thread *
     static const dnnl_query_t   query[4] = { dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md,
                                              dnnl_query_scratchpad_md };
     const_dnnl_primitive_desc_t about = NULL;
+    const signals_set           held = signals_hold();
     dnnl_exec_arg_t             args[4] = { { 0 } };
     dnnl_status_t               status = dnnl_primitive_get_primitive_desc(code, &about);
     int                         count = 0;
@@ -209,6 +214,7 @@ static dnnl_status_t execute(const struct bf16 *bf16, const struct bf16_thread *
     for (int i = 0; i < count; i++) {
         if (args[i].memory != NULL) dnnl_memory_destroy(args[i].memory);
     }
+    signals_release(held);
     return status;
 }
 

@@ -1,8 +1,9 @@
 /* Dense module "onednn": products with oneDNN, each call on one thread and one block of C. oneDNN compiles its kernels
- * at run time, and is the fastest module for the narrow products of graph networks.
+ * at run time, and is the fastest module for the narrow products of graph networks. While they run, signals wait.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/gemm_blocks.h"
 #include "common/module.h"
+#include "common/signals.h"
 #include "onednn/bf16.h"
 
 #if DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_OMP && DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_SEQ
@@ -16,10 +17,12 @@ struct onednn {
 
 static int32_t serial(void *module, int thread, const graft_gemm *g)
 {
+    const signals_set   held = signals_hold();
     const dnnl_status_t status = dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k,
                                             g->alpha, g->a, g->lda, g->b, g->ldb, g->beta, g->c, g->ldc);
 
     (void)module, (void)thread;
+    signals_release(held);
     return status == dnnl_success ? GRAFT_OK : GRAFT_ERR_MODULE;
 }
 

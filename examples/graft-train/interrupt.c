@@ -26,19 +26,14 @@ static void listen_to(int number)
 {
     struct sigaction before, action = { .sa_handler = cancel };
 
-    action.sa_flags = (int)(SA_RESETHAND | SA_RESTART | SA_ONSTACK);
+    action.sa_flags = (int)(SA_RESETHAND | SA_RESTART);
     sigemptyset(&action.sa_mask);
     if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(number, &action, NULL);
 }
 
 void interrupt_begin(const graft_api *api)
 {
-    /* Signals on the normal stack during oneDNN's products have overwritten memory. */
-    static char   memory[1 << 16];
-    const stack_t stack = { .ss_sp = memory, .ss_size = sizeof memory };
-
     atomic_store(&cancellable, api);
-    sigaltstack(&stack, NULL);
     listen_to(SIGINT);
     listen_to(SIGTERM);
 }
