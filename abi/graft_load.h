@@ -28,6 +28,23 @@ static inline __attribute__((unused)) int32_t graft_load_refuse(graft_error *err
     return code;
 }
 
+/* The functions of the C library, whose own headers declare them with _GNU_SOURCE only. */
+int graft_load_getaffinity(int thread, size_t bytes, void *processors) __asm__("sched_getaffinity");
+int graft_load_setaffinity(int thread, size_t bytes, const void *processors) __asm__("sched_setaffinity");
+
+/* As dlopen(). With OMP_PROC_BIND or OMP_PLACES, OpenMP binds the thread that loads it to one place; this thread keeps
+ * its processors (as many as kernels know: 8192). */
+static inline __attribute__((unused)) void *graft_load_file(const char *file)
+{
+    unsigned long before[8192 / (8 * sizeof(unsigned long))], after[8192 / (8 * sizeof(unsigned long))];
+    const int     is_known = graft_load_getaffinity(0, sizeof before, before) == 0;
+    void         *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+
+    if (is_known && graft_load_getaffinity(0, sizeof after, after) == 0 && memcmp(before, after, sizeof before) != 0)
+        (void)graft_load_setaffinity(0, sizeof before, before);
+    return library;
+}
+
 /** Load libgraft.so and open a context in it.
  *
  * \param[in]  path   The file, or NULL for the soname. A name without '/' is searched for by the dynamic linker.
@@ -37,7 +54,7 @@ static inline __attribute__((unused)) int32_t graft_load_refuse(graft_error *err
  * \return the codes of graft_open(); ERR_NOT_FOUND (it cannot be loaded: the message quotes the dynamic linker);
  *         ERR_VERSION (it exports no graft_open, or its table of calls is shorter than in the first release).
  * Threads: [any-thread]. Not collective. The library stays loaded until the process ends (-z nodelete), so there is
- * nothing to unload. Keeps errno. Since 1. */
+ * nothing to unload. Keeps errno and the processors of the thread. Since 1. */
 static inline __attribute__((unused)) int32_t graft_load(const char *path, const graft_host *host,
                                                          const graft_api **api, graft_error *error)
 {
@@ -47,7 +64,7 @@ static inline __attribute__((unused)) int32_t graft_load(const char *path, const
     graft_open_fn    entry = NULL;
     int32_t          rc;
     void            *symbol = NULL;
-    void            *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    void            *library = graft_load_file(file);
 
     if (library != NULL) symbol = dlsym(library, "graft_open");
     if (symbol == NULL) {

@@ -211,6 +211,18 @@ module graft_abi
       type(c_ptr) function dlerror() bind(c)
          import
       end function
+      integer(c_int) function sched_getaffinity(thread, bytes, processors) bind(c)
+         import
+         integer(c_int), value :: thread
+         integer(c_size_t), value :: bytes
+         integer(c_int64_t), intent(out) :: processors(*)
+      end function
+      integer(c_int) function sched_setaffinity(thread, bytes, processors) bind(c)
+         import
+         integer(c_int), value :: thread
+         integer(c_size_t), value :: bytes
+         integer(c_int64_t), intent(in) :: processors(*)
+      end function
    end interface
 
 contains
@@ -566,6 +578,19 @@ contains
 
    ! Contexts
 
+   ! As dlopen. With OMP_PROC_BIND or OMP_PLACES, OpenMP binds the thread that loads it to one place; this thread keeps
+   ! its processors.
+   type(c_ptr) function load_file(file) result(library)
+      character(len=*), intent(in) :: file
+      integer(c_int64_t) :: processors(128)
+      integer(c_size_t), parameter :: bytes = 1024
+      integer(c_int) :: rc
+
+      rc = sched_getaffinity(0_c_int, bytes, processors)
+      library = dlopen(file//c_null_char, 2_c_int)
+      if (rc == 0) rc = sched_setaffinity(0_c_int, bytes, processors)
+   end function
+
    subroutine context_open(self, path, ierr)
       class(graft_context), intent(inout) :: self
       character(len=*), intent(in), optional :: path
@@ -580,7 +605,7 @@ contains
       file = 'libgraft.so.1'
       if (present(path)) file = trim(path)
       address = c_null_funptr
-      library = dlopen(file//c_null_char, 2_c_int)
+      library = load_file(file)
       if (c_associated(library)) address = dlsym(library, 'graft_open'//c_null_char)
       if (.not. c_associated(address)) then
          rc = refuse(GRAFT_ERR_NOT_FOUND, "cannot use '"//file//"' as the Graft library: "//text_at(dlerror()))

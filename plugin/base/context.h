@@ -24,6 +24,7 @@ struct graft_context {
     _Atomic int32_t   cancel;         /* the host has asked to cancel a call */
     int32_t           defers_cancel;  /* 1: the running call can no longer be undone */
     _Atomic int32_t   threads_most;   /* no more can be started; 0: not known */
+    int32_t           binds_threads;  /* 1: OpenMP may bind the thread of a call to processors */
 };
 
 /** \return OK; ERR_CANCELLED (the host has asked to cancel the call, and the call does not defer cancellation). */

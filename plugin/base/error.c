@@ -54,13 +54,15 @@ int32_t gr_call_begin_on(struct gr_call *call, const void *object, enum gr_handl
 {
     int32_t rc;
 
-    memset(call, 0, sizeof *call);
+    memset(call, 0, offsetof(struct gr_call, affinity.processors));
     call->error.size = sizeof call->error;
     call->out = out;
     call->where = where;
     call->saved_errno = errno;
     rc = gr_enter(object, kind, where, &call->held, &call->error);
-    if (rc == GRAFT_OK) call->context = ((const struct gr_handle *)object)->context;
+    if (rc < 0) return rc;
+    call->context = ((const struct gr_handle *)object)->context;
+    if (call->context->binds_threads) gr_affinity_save(&call->affinity);
     return rc;
 }
 
@@ -86,6 +88,7 @@ int32_t gr_call_end(struct gr_call *call, int32_t rc)
         if (size < sizeof call->error && size > offsetof(graft_error, where)) ((char *)out)[size - 1] = '\0';
     }
     if (call->held != NULL) gr_leave(call->held);
+    gr_affinity_restore(&call->affinity);
     errno = call->saved_errno;
     return rc;
 }

@@ -146,12 +146,24 @@ static int32_t check_address_space(const struct gr_module *module, graft_error *
                    (long long)(left / mb), module->name, (long long)(need / mb));
 }
 
+/* As dlopen(). A library that comes with a module may bind the calling thread to processors. */
+static void *load_library(const char *path)
+{
+    struct gr_affinity affinity;
+    void              *library;
+
+    gr_affinity_save(&affinity);
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    gr_affinity_restore(&affinity);
+    return library;
+}
+
 /* Load a module file and copy its tables. The file is never unloaded, because its threads may outlive the context. */
 static int32_t load_tables(graft_context *context, const char *path, struct gr_module_tables **tables,
                            graft_error *error)
 {
     const graft_module_table *found = NULL;
-    void                     *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void                     *library = load_library(path);
     graft_module_fn           entry;
     int32_t                   rc;
 
@@ -198,10 +210,13 @@ int32_t gr_module_status(const struct gr_module *module, const char *call, int32
 static int32_t init_module_state(graft_context *context, struct gr_module *module, graft_error *error)
 {
     const graft_module_table *table = module->table;
+    struct gr_affinity        affinity;
     int32_t                   rc = GRAFT_OK;
 
+    gr_affinity_save(&affinity);
     if (table->kernel != NULL) rc = table->kernel->init(&context->module_host, &module->state, error);
     if (table->dense != NULL) rc = table->dense->init(&context->module_host, &module->state, error);
+    gr_affinity_restore(&affinity);
     return gr_module_status(module, "init", rc, error);
 }
 

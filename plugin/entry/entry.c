@@ -132,6 +132,7 @@ static int32_t open_context(const graft_host *host, graft_context **context, gra
     GR_TRY(gr_module_register(made, &gr_dense_reference, error));
     GR_TRY(gr_modules_search(made, made->options.library.module_path, &found, error));
     gr_modules_end(found, 1);
+    made->binds_threads = gr_affinity_is_at_risk();
     made->api = api_template;
     made->api.context = made;
     *context = made;
@@ -150,6 +151,7 @@ int32_t graft_open(uint32_t abi_min, uint32_t abi_max, const graft_host *host, c
     graft_context *context = NULL;
     int32_t        rc = GRAFT_OK;
 
+    gr_affinity_save(&call.affinity);
     if (api == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "api is null");
     if (rc == GRAFT_OK) rc = negotiate(abi_min, abi_max, &call.error);
     if (rc == GRAFT_OK) rc = open_context(host, &context, &call.error);

@@ -41,7 +41,8 @@ KEPT = {"gr_team_owner", "gr_handles", "gr_pool"}
 # graft-metis runs in a process of its own, which takes neither a fork() of the host nor a handler of signals; it is
 # ended if it does not end by itself. test_metis sees to it that nothing of the host changes.
 # Threads are started for a moment, to see how many can be: OpenMP ends the process if it cannot start one.
-ALLOWED_IN_CORE = {"posix_spawn", "kill", "pthread_create"}
+# What OpenMP has bound a thread of the host to is undone: test_affinity.
+ALLOWED_IN_CORE = {"posix_spawn", "kill", "pthread_create", "sched_setaffinity"}
 ALLOWED = dict.fromkeys(("graft_dense_cblas.so", "graft_dense_onednn.so"), {"omp_set_num_threads"})
 # Only for a host that asks for it: graft_communicator.start.
 ALLOWED |= dict.fromkeys(("graft_transport_openmpi.so", "graft_transport_mpich.so"),

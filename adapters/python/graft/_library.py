@@ -46,12 +46,23 @@ def _refuse(path: str, why: str) -> None:
     raise NotFoundError(f"cannot load the Graft library '{path}': {why}{looked}")
 
 
+def _open(file: str) -> Any:
+    """With OMP_PROC_BIND or OMP_PLACES, OpenMP binds the thread that loads it to one place; this thread keeps its
+    processors."""
+    processors = os.sched_getaffinity(0)
+    try:
+        return ffi.dlopen(file, ffi.RTLD_NOW | ffi.RTLD_LOCAL)
+    finally:
+        if os.sched_getaffinity(0) != processors:
+            os.sched_setaffinity(0, processors)
+
+
 def load(path: str | os.PathLike[str] | None = None) -> Any:
     """Load the library once and return it; cffi calls its functions without the GIL."""
     file = os.fspath(path) if path is not None else find()
     if file not in _loaded:
         try:
-            library = ffi.dlopen(file, ffi.RTLD_NOW | ffi.RTLD_LOCAL)
+            library = _open(file)
         except OSError as error:
             _refuse(file, str(error))
         try:
