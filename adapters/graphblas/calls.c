@@ -26,13 +26,13 @@ int grb_calls_fill(struct grb_calls *calls, void *handle)
 }
 
 /* The option of the version has two numbers, and each library knows one. */
-int grb_calls_major(void *handle)
+int grb_calls_major(const struct grb_calls *calls)
 {
     enum { VERSION_7 = 9, VERSION_8_AND_LATER = 7005 };
-    GrB_Info (*get)(int, ...) = NULL;
+    GrB_Info (*get)(int, ...) = calls->GxB_Global_Option_get_;
     int found[3] = { 0, 0, 0 };
 
-    if (!resolve(handle, "GxB_Global_Option_get", &get, sizeof get)) return 0;
+    if (get == NULL) return 0;
     if (get(VERSION_8_AND_LATER, found) != GrB_SUCCESS && get(VERSION_7, found) != GrB_SUCCESS) return 0;
     return found[0];
 }

@@ -50,7 +50,6 @@ enum {
 
 #define GRB_FUNCTIONS(F)                                                                                               \
     F(GrB_init, (int))                                                                                                 \
-    F(GxB_init, (int, void *(*)(size_t), void *(*)(size_t, size_t), void *(*)(void *, size_t), void (*)(void *)))      \
     F(GrB_Matrix_wait, (GrB_Matrix, int))                                                                              \
     F(GrB_Descriptor_new, (GrB_Descriptor *))                                                                          \
     F(GrB_Descriptor_free, (GrB_Descriptor *))                                                                         \
@@ -82,7 +81,9 @@ enum {
     F(GxB_Matrix_type, (GrB_Type *, GrB_Matrix))                                                                       \
     F(GxB_Matrix_Option_set_INT32, (GrB_Matrix, grb_field, int32_t))                                                   \
     F(GxB_Matrix_Option_get_INT32, (GrB_Matrix, grb_field, int32_t *))                                                 \
+    F(GxB_Global_Option_get, (int, ...))                                                                               \
     F(GxB_Global_Option_get_INT32, (grb_field, int32_t *))                                                             \
+    F(GxB_Global_Option_get_FUNCTION, (grb_field, void **))                                                            \
     F(GxB_Global_Option_set_INT32, (grb_field, int32_t))                                                               \
     F(GxB_Desc_get_INT32, (GrB_Descriptor, grb_field, int32_t *))                                                      \
     F(GxB_Semiring_add, (GrB_Monoid *, GrB_Semiring))                                                                  \
@@ -159,7 +160,7 @@ struct grb_calls {
 int grb_calls_fill(struct grb_calls *calls, void *handle);
 
 /** Ask a library for its major version. \return 0 if the library is not started, or was finalised */
-int grb_calls_major(void *handle);
+int grb_calls_major(const struct grb_calls *calls);
 
 #if defined(GRAFT_GRB_CALLS) && GRAFT_GRB_CALLS > 0
 /* The GraphBLAS of the call that runs in this thread. A unit of all versions has a local variable of this name. */

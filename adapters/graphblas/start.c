@@ -98,7 +98,7 @@ static GrB_Info start_own(const struct grb_calls *grb_calls, void *handle)
     if (info != GrB_SUCCESS) return ask_mode(grb_calls) == GrB_SUCCESS ? GrB_SUCCESS : info;
     *(void **)&set = dlsym(handle, "GxB_Global_Option_set");
     if (set == NULL) return GrB_PANIC;
-    if (grb_calls_major(handle) == 7) return set(MEMORY_POOL_7, no_pool);
+    if (grb_calls_major(grb_calls) == 7) return set(MEMORY_POOL_7, no_pool);
     return set(JIT_CONTROL, JIT_OFF);
 }
 
@@ -119,7 +119,7 @@ static int32_t use_library(struct graphblas *graphblas, void *handle, int found,
     }
     if (info != GrB_SUCCESS)
         return refuse(error, info, "GraphBLAS cannot be used: it returned %d; was it finalised?", (int)info);
-    major = grb_calls_major(handle);
+    major = grb_calls_major(&graphblas->calls);
     if (major < OLDEST || major > NEWEST)
         return refuse(error, 0, "GraphBLAS has version %d, this module knows %d to %d", major, OLDEST, NEWEST);
     graphblas->major = major;

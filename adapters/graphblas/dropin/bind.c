@@ -1,94 +1,88 @@
-/* A call is bound by its calling object: the dynamic linker finds the GraphBLAS among the dependencies of this object.
- * This does not depend on names of files. Results are kept by return address.
+/* A call belongs to the GraphBLAS that owns its arguments, since built-in objects lie in the image of their library.
+ * Without such an argument it belongs to the GraphBLAS in the scope of its caller. Neither depends on names of files or
+ * on the order in which libraries were loaded, and calls through function pointers are no exception.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bind.h"
 
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { LIBRARIES = 4, CALLERS = 256 };
-
-static struct {
-    pthread_mutex_t    lock;
-    void              *bases[LIBRARIES]; /* address of each mapped library */
-    struct grb_binding at[LIBRARIES];
-    int                count;
-} libraries = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-struct caller {
-    _Atomic(void *)                     address;
-    _Atomic(const struct grb_binding *) binding;
+/* How many objects this process has mapped and unmapped. */
+struct changes {
+    unsigned long long mapped, unmapped;
 };
 
-static struct caller callers[CALLERS];
+/* A library stays in the list when it is unmapped, because another thread may read the list. It is valid while nothing
+ * has been unmapped since it was last resolved. */
+struct library {
+    struct grb_binding         binding;
+    uintptr_t                  begin, end; /* of its image */
+    _Atomic unsigned long long unmapped;
+    struct library            *next;
+};
 
-/* A symbol that the drop-in does not define leads to the library itself. */
-static const char marker[] = "GxB_Iterator_new";
+static _Atomic(struct library *) libraries;
+
+static int read_changes(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct changes *changes = arg;
+
+    (void)size;
+    changes->mapped = info->dlpi_adds;
+    changes->unmapped = info->dlpi_subs;
+    return 1;
+}
+
+/* A mapped object: the one at `address`, or object number `number` of those that have "graphblas" in their names. */
+struct object {
+    uintptr_t address, begin, end;
+    int       number;
+    char      name[PATH_MAX]; /* empty for the program itself */
+};
+
+static int visit_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct object *object = arg;
+    uintptr_t      begin = UINTPTR_MAX, end = 0;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+        if (info->dlpi_phdr[i].p_type != PT_LOAD) continue;
+        if (start < begin) begin = start;
+        if (start + info->dlpi_phdr[i].p_memsz > end) end = start + info->dlpi_phdr[i].p_memsz;
+    }
+    if (object->address != 0 && (object->address < begin || object->address >= end)) return 0;
+    if (object->address == 0 && strstr(info->dlpi_name, "graphblas") == NULL) return 0;
+    if (object->address == 0 && object->number-- > 0) return 0;
+    object->begin = begin;
+    object->end = end;
+    snprintf(object->name, sizeof object->name, "%s", info->dlpi_name);
+    return 1;
+}
 
 /* \return a handle that does not keep the object loaded, or NULL */
-static void *open_object(const char *path)
+static void *open_object(const struct object *object)
 {
-    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    void *handle = dlopen(object->name[0] != '\0' ? object->name : NULL, RTLD_LAZY | RTLD_NOLOAD);
 
     if (handle != NULL) dlclose(handle);
     return handle;
 }
 
-static void *marker_for(void *caller)
-{
-    Dl_info object;
-    void   *handle, *found = NULL;
-
-    if (dladdr(caller, &object) != 0 && object.dli_fname != NULL) {
-        handle = open_object(object.dli_fname);
-        if (handle != NULL) found = dlsym(handle, marker);
-    }
-    if (found == NULL) found = dlsym(RTLD_NEXT, marker);
-    return found != NULL ? found : dlsym(RTLD_DEFAULT, marker);
-}
-
-/* A library that was loaded only for a plugin is only in the scope of this plugin. Its name is stored here, and opened
- * when the linker's lock is free again. */
-struct paths {
-    char at[8][PATH_MAX];
-    int  count;
-};
-
-static int visit_object(struct dl_phdr_info *info, size_t size, void *arg)
-{
-    struct paths *paths = arg;
-
-    (void)size;
-    if (info->dlpi_name == NULL || strstr(info->dlpi_name, "graphblas") == NULL) return 0;
-    snprintf(paths->at[paths->count], sizeof paths->at[0], "%s", info->dlpi_name);
-    return ++paths->count == sizeof paths->at / sizeof *paths->at;
-}
-
-static void *marker_by_name(void)
-{
-    struct paths paths = { .count = 0 };
-    void        *found = NULL;
-
-    dl_iterate_phdr(visit_object, &paths);
-    for (int i = 0; i < paths.count && found == NULL; i++) {
-        void *handle = open_object(paths.at[i]);
-
-        if (handle != NULL) found = dlsym(handle, marker);
-    }
-    return found;
-}
-
 /* NULL before GrB_init(): the next call asks for the version again. */
-static const struct grb_version *find_version(void *handle)
+static const struct grb_version *find_version(const struct grb_calls *calls)
 {
     static const struct grb_version *const known[] = { &grb_version_7, &grb_version_8, &grb_version_9,
                                                        &grb_version_10 };
-    const int                              major = grb_calls_major(handle);
+    const int                              major = grb_calls_major(calls);
 
     if (major == 0) return NULL;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -97,62 +91,142 @@ static const struct grb_version *find_version(void *handle)
     return &grb_version_unknown;
 }
 
-/* Under the lock. */
-static struct grb_binding *bind_library(void *base, void *handle)
+static struct library *is_started(struct library *library)
 {
-    struct grb_binding *made = &libraries.at[libraries.count];
+    struct grb_binding *binding = &library->binding;
 
-    for (int i = 0; i < libraries.count; i++) {
-        if (libraries.bases[i] == base) return &libraries.at[i];
+    if (atomic_load(&binding->version) == NULL) atomic_store(&binding->version, find_version(&binding->calls));
+    return atomic_load(&binding->version) != NULL ? library : NULL;
+}
+
+/* Resolve the object if it is a GraphBLAS. No lock is held, because the linker may run code of the host that
+ * multiplies; two threads may add the same library. \return NULL if it is none, or there is no memory */
+static struct library *add_library(const struct object *object, unsigned long long unmapped)
+{
+    void           *handle = open_object(object);
+    const uintptr_t product = handle != NULL ? (uintptr_t)dlsym(handle, "GrB_mxm") : 0;
+    struct library *made, *first = atomic_load(&libraries), *old = first;
+
+    if (product < object->begin || product >= object->end) return NULL;
+    made = calloc(1, sizeof *made);
+    if (made == NULL) return NULL;
+    made->binding.complete = grb_calls_fill(&made->binding.calls, handle);
+    *(void **)&made->binding.malloc_7 = dlsym(handle, "GB_Global_malloc_function");
+    made->begin = object->begin;
+    made->end = object->end;
+    while (old != NULL && (old->begin != made->begin || old->end != made->end ||
+                           memcmp(&old->binding.calls, &made->binding.calls, sizeof made->binding.calls) != 0))
+        old = old->next;
+    if (old != NULL) {
+        free(made);
+        made = old;
     }
-    if (libraries.count == LIBRARIES) return NULL;
-    made->complete = grb_calls_fill(&made->calls, handle);
-    libraries.bases[libraries.count++] = base;
+    atomic_store(&made->unmapped, unmapped);
+    if (old == NULL) {
+        do made->next = first;
+        while (!atomic_compare_exchange_weak(&libraries, &first, made));
+    }
     return made;
 }
 
-struct grb_binding *grb_find(void *caller)
+/* The known GraphBLAS whose image has the address, or NULL */
+static struct library *known_at(uintptr_t address, unsigned long long unmapped)
 {
-    struct grb_binding *binding = NULL;
-    Dl_info             library;
-    void               *found = marker_for(caller), *handle = NULL;
+    struct library *library = atomic_load_explicit(&libraries, memory_order_acquire);
 
-    if (found == NULL) found = marker_by_name();
-    if (found != NULL && dladdr(found, &library) != 0) handle = open_object(library.dli_fname);
-    if (handle == NULL) return NULL;
-    pthread_mutex_lock(&libraries.lock);
-    binding = bind_library(library.dli_fbase, handle);
-    if (binding != NULL && atomic_load(&binding->version) == NULL)
-        atomic_store(&binding->version, find_version(handle));
-    pthread_mutex_unlock(&libraries.lock);
-    return binding;
+    while (library != NULL && (address < library->begin || address >= library->end ||
+                               atomic_load_explicit(&library->unmapped, memory_order_relaxed) != unmapped))
+        library = library->next;
+    return library;
 }
 
-void grb_bind_lock(void)
+static struct library *library_at(uintptr_t address, unsigned long long unmapped)
 {
-    pthread_mutex_lock(&libraries.lock);
+    struct library *library = known_at(address, unmapped);
+    struct object   object;
+
+    if (library != NULL || address == 0) return library;
+    object.address = address;
+    return dl_iterate_phdr(visit_object, &object) != 0 ? add_library(&object, unmapped) : NULL;
 }
 
-void grb_bind_unlock(void)
+typedef struct library *(*finder)(uintptr_t address, unsigned long long unmapped);
+
+/* The owner of a call with these arguments: a built-in semiring lies in the image of its library. So does a built-in
+ * type, to which one of the first words of a matrix points: number 4 in versions 7 and 8, and 6 in later ones. The
+ * words before it are sizes and pointers to memory. */
+static struct library *owner_of(const void *semiring, const void *output, finder find, unsigned long long unmapped)
 {
-    pthread_mutex_unlock(&libraries.lock);
+    enum { FIRST = 2, LAST = 6 };
+    const uintptr_t *words = output;
+    struct library  *library = find((uintptr_t)semiring, unmapped);
+
+    for (int i = FIRST; library == NULL && words != NULL && i <= LAST; i++) library = find(words[i], unmapped);
+    return library;
 }
 
-const struct grb_binding *grb_bind(void *caller)
+/* As the linker resolves symbols of the caller: in the global scope, then among the dependencies of its object. A
+ * symbol that the drop-in does not define leads to GraphBLAS. */
+static struct library *library_in_scope(void *caller, unsigned long long unmapped)
 {
-    struct caller            *slot = &callers[(uintptr_t)caller / 4 % CALLERS];
-    const struct grb_binding *binding = NULL;
+    static const char marker[] = "GrB_Matrix_new";
+    struct object     object = { .address = (uintptr_t)caller };
+    void             *found = dlsym(RTLD_DEFAULT, marker), *handle = NULL;
 
-    /* The address is stored last, and a slot is filled once, so a slot with the address has its binding. A caller whose
-     * slot belongs to another caller asks the linker in each call. */
-    if (atomic_load_explicit(&slot->address, memory_order_acquire) == caller)
-        return atomic_load_explicit(&slot->binding, memory_order_relaxed);
-    binding = grb_find(caller);
-    if (binding != NULL && atomic_load(&binding->version) != NULL) {
-        const struct grb_binding *empty = NULL;
+    if (found == NULL && dl_iterate_phdr(visit_object, &object) != 0) handle = open_object(&object);
+    if (handle != NULL) found = dlsym(handle, marker);
+    return library_at((uintptr_t)found, unmapped);
+}
 
-        if (atomic_compare_exchange_strong(&slot->binding, &empty, binding))
-            atomic_store_explicit(&slot->address, caller, memory_order_release);
+/* The last resort: a library by its name, which is one that has been started unless there is none. */
+static struct library *library_by_name(unsigned long long unmapped)
+{
+    struct library *library, *any = NULL;
+    struct object   object;
+
+    for (int i = 0;; i++) {
+        object.address = 0;
+        object.number = i;
+        if (dl_iterate_phdr(visit_object, &object) == 0) return any;
+        library = add_library(&object, unmapped);
+        if (library != NULL && is_started(library)) return library;
+        if (library != NULL) any = library;
     }
-    return binding;
+}
+
+const struct grb_binding *grb_bind(void *caller, const void *semiring, const void *output)
+{
+    static _Thread_local struct {
+        void           *caller;
+        struct changes  changes;
+        struct library *library;
+    } last;
+    struct changes  now = { 0, 0 };
+    struct library *library;
+
+    dl_iterate_phdr(read_changes, &now);
+    library = owner_of(semiring, output, known_at, now.unmapped);
+    if (library == NULL && last.caller == caller && memcmp(&last.changes, &now, sizeof now) == 0)
+        library = last.library;
+    if (library == NULL) library = owner_of(semiring, output, library_at, now.unmapped);
+    if (library == NULL && (library = library_in_scope(caller, now.unmapped)) != NULL) {
+        last.caller = caller;
+        last.changes = now;
+        last.library = library;
+    }
+    if (library == NULL) library = library_by_name(now.unmapped);
+    if (library == NULL) return NULL;
+    is_started(library);
+    return &library->binding;
+}
+
+/* In version 7 the public option does not exist, but the library exports its own way to it. */
+grb_malloc grb_malloc_of(const struct grb_binding *binding)
+{
+    enum { MALLOC_FUNCTION = 7037 };
+    grb_malloc function = NULL;
+
+    if (atomic_load(&binding->version) == &grb_version_7) return binding->malloc_7;
+    if (binding->calls.GxB_Global_Option_get_FUNCTION_(MALLOC_FUNCTION, (void **)&function) != GrB_SUCCESS) return NULL;
+    return function;
 }

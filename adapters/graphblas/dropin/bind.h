@@ -11,19 +11,15 @@ typedef void *(*grb_malloc)(size_t);
 struct grb_binding {
     struct grb_calls                    calls;
     int                                 complete; /** < whether it has all functions that the drop-in uses */
+    grb_malloc                          malloc_7; /** < of version 7: calls the malloc with which it was started */
     _Atomic(const struct grb_version *) version;  /**< NULL while GraphBLAS has not been started */
-    _Atomic(grb_malloc)                 allocate; /** < the function malloc with which it was started; NULL: unknown */
 };
 
-/** The GraphBLAS that the code at `caller` is linked with; NULL: this process has no GraphBLAS. A process may have
- *  several, such as one in a Python package. [any-thread] */
-const struct grb_binding *grb_bind(void *caller);
+/** The GraphBLAS of a call from `caller` with these arguments; NULL: this process has none. A process may have several,
+ *  such as one in a Python package. [any-thread] */
+const struct grb_binding *grb_bind(void *caller, const void *semiring, const void *output);
 
-/** Held while the process forks. */
-void grb_bind_lock(void);
-void grb_bind_unlock(void);
-
-/** The same, without the results of earlier calls: for single calls. [any-thread] */
-struct grb_binding *grb_find(void *caller);
+/** The function malloc with which GraphBLAS was started; NULL: unknown. [any-thread] */
+grb_malloc grb_malloc_of(const struct grb_binding *binding);
 
 #endif

@@ -36,7 +36,6 @@ static struct {
 /* Take the locks, so that no thread missing in the child holds one. */
 static void before_fork(void)
 {
-    grb_bind_lock();
     grb_report_lock();
     pthread_mutex_lock(&idle.lock);
 }
@@ -45,7 +44,6 @@ static void after_fork(void)
 {
     pthread_mutex_unlock(&idle.lock);
     grb_report_unlock();
-    grb_bind_unlock();
 }
 
 /* A child opens its own contexts; the contexts of its parent would refuse every call. */
@@ -156,7 +154,7 @@ static GrB_Info compute(const struct grb_binding *binding, graft_grb *grb, const
     GrB_Info                  info;
 
     grb_calls = &binding->calls;
-    grb->allocate = atomic_load(&binding->allocate);
+    grb->allocate = grb_malloc_of(binding);
     switch (k->which) {
     case MXM: info = version->mxm(grb, k->c, k->mask, k->accum, k->semiring, k->a, k->b, k->descriptor); break;
     case MXV: info = version->mxv(grb, k->c, k->mask, k->accum, k->semiring, k->a, k->b, k->descriptor); break;
@@ -205,7 +203,7 @@ static GrB_Info serve(void *caller, const struct call *k)
     static const char *const  names[] = { "GrB_mxm", "GrB_mxv", "GrB_vxm" };
     const int                 saved_errno = errno;
     const struct grb_kind     kind = { names[k->which], k->mask != NULL, k->accum != NULL };
-    const struct grb_binding *binding = grb_bind(caller);
+    const struct grb_binding *binding = grb_bind(caller, k->semiring, k->c);
     struct server            *server = NULL;
     const char               *why = NULL;
     void                     *copy = NULL;
@@ -232,9 +230,6 @@ static GrB_Info serve(void *caller, const struct call *k)
     return info;
 }
 
-EXPORT GrB_Info GrB_init(int mode);
-EXPORT GrB_Info GxB_init(int mode, void *(*)(size_t), void *(*)(size_t, size_t), void *(*)(void *, size_t),
-                         void (*)(void *));
 EXPORT GrB_Info GrB_mxm(GrB_Matrix, GrB_Matrix, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Matrix, GrB_Descriptor);
 EXPORT GrB_Info GrB_mxv(GrB_Vector, GrB_Vector, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Vector, GrB_Descriptor);
 EXPORT GrB_Info GrB_vxm(GrB_Vector, GrB_Vector, GrB_BinaryOp, GrB_Semiring, GrB_Vector, GrB_Matrix, GrB_Descriptor);
@@ -255,27 +250,4 @@ EXPORT GrB_Info GrB_vxm(GrB_Vector w, GrB_Vector mask, GrB_BinaryOp accum, GrB_S
                         GrB_Matrix a, GrB_Descriptor descriptor)
 {
     return serve(__builtin_return_address(0), &(struct call){ VXM, w, mask, u, a, accum, semiring, descriptor });
-}
-
-/* The start of GraphBLAS is intercepted to know its function malloc. */
-EXPORT GrB_Info GrB_init(int mode)
-{
-    struct grb_binding *binding = grb_find(__builtin_return_address(0));
-    GrB_Info            info = GrB_PANIC;
-
-    if (binding != NULL && binding->calls.GrB_init_ != NULL) info = binding->calls.GrB_init_(mode);
-    if (info == GrB_SUCCESS) atomic_store(&binding->allocate, malloc);
-    return info;
-}
-
-EXPORT GrB_Info GxB_init(int mode, void *(*allocate)(size_t), void *(*callocate)(size_t, size_t),
-                         void *(*reallocate)(void *, size_t), void (*release)(void *))
-{
-    struct grb_binding *binding = grb_find(__builtin_return_address(0));
-    GrB_Info            info = GrB_PANIC;
-
-    if (binding != NULL && binding->calls.GxB_init_ != NULL)
-        info = binding->calls.GxB_init_(mode, allocate, callocate, reallocate, release);
-    if (info == GrB_SUCCESS) atomic_store(&binding->allocate, allocate);
-    return info;
 }

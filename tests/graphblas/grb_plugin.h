@@ -1,0 +1,26 @@
+/* A plugin that uses GraphBLAS, as grb_plugins.c calls it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GRB_PLUGIN_H
+#define GRB_PLUGIN_H
+
+#include <GraphBLAS.h>
+
+typedef GrB_Info (*init_function)(GrB_Mode, void *(*)(size_t), void *(*)(size_t, size_t), void *(*)(void *, size_t),
+                                  void (*)(void *));
+typedef GrB_Info (*product_function)(GrB_Matrix, GrB_Matrix, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Matrix,
+                                     GrB_Descriptor);
+
+/* The semiring of a product: built in, of built-in operators, or of the plugin's own operators and type; or NULL. */
+enum operators { BUILT_IN, OWN_SEMIRING, OWN_TYPE, NO_OPERATORS };
+
+/* Functions of GraphBLAS as the linker resolves them for the plugin: the host calls them. */
+init_function    plugin_init_function(void);
+product_function plugin_product_function(void);
+
+int plugin_init(void);
+int plugin_finalize(void);
+
+/* \return the weighted sum of a product, computed by `mxm`, or by a call of the plugin if that is NULL; or a code */
+double plugin_product(product_function mxm, enum operators operators);
+
+#endif
