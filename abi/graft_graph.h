@@ -135,7 +135,8 @@ typedef struct graft_graphs {
      *         ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER. ERR_ARG and ERR_UNSUPPORTED for an
      *         invalid context or transport are returned on this rank only.
      * [one-caller] [starts-openmp]. Collective over the transport. Memory in bytes, with E edges of V value bytes in n
-     * owned rows: 24 n + E (4 + V), with values E / 8, 12 for each vertex of the slice and 4 for each halo vertex;
+     * owned rows: 24 n + E (4 + V), with values E / 8, 12 for each vertex of the slice and 4 for each halo vertex, 8
+     * more for each vertex of the slice if there are values and any rank has rows of another slice;
      * during the call up to E (32 + 2 V) more, and as much for the edges of the slice. Before that, stream needs 16 for
      * each edge to another slice; then stream and partition.refine need 4 for each edge and 8 for each vertex of the
      * slice, 16 for each neighbour in other slices, and 8 for each pair of a vertex and another rank that has it as a
@@ -169,6 +170,29 @@ typedef struct graft_graphs {
     /** Free the graph; if it has plans, it is freed with the last of them. NULL is legal. Sends nothing.
      *  [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_graph *graph);
+
+    /** Replace the values of all edges. Owners, halos and the choice of rows that ranks exchange stay as they are, and
+     *  all passes that begin later have the bits of a new graph and new plans, made from the same slices with the new
+     *  values:
+     *
+     *      out = diag(row_scale) (A' (+.x) x)       A'(i, j) = the new value of each edge where A(i, j) had the old one
+     *
+     *  Edges that create() received several times stay several edges, whose values are added in the same order. The
+     *  plans of the graph get the new values, in both directions, and forget stale rows and adaptive bits (options
+     *  "halo.staleness", "halo.codec"). So do the arrays of graft_halos.matrix(), where they are; matrices that the
+     *  host made of them need graft_mxm.matrix_update_values() next.
+     *
+     * \param[in] values  [n x 1] of the type of the graph's values, for the n edges of the slice of this rank in their
+     *                    order at create(), without gaps. NULL: the slice has no edges. Read during the call.
+     * \return OK; ERR_ARG (another number, type or stride of values; null; a plan that is destroyed on some ranks
+     *         only); ERR_FORMAT (a value that is not finite: the message has the edge); ERR_STATE (a graph without
+     *         values; a pass of a plan has begun and not ended; a trainer uses the graph: its update() replaces its
+     *         values); ERR_NOMEM; ERR_PEER. The same on all ranks. After a failure all values are as they were.
+     * [one-caller] [starts-openmp]. Collective. Cost: the values are sent to the owners of the rows, unless no rank
+     * has rows of another slice, and copied once for each matrix of graph and plans; the next product prepares the
+     * arrays of its kernel again. Memory during the call: the values of graph and plans once more, and twice those of
+     * the slice if they are sent. Since 1. */
+    int32_t (*update_values)(graft_graph *graph, const graft_dense *values, graft_error *error);
 } graft_graphs;
 
 GRAFT_EXTERN_C_END

@@ -70,7 +70,8 @@ typedef struct graft_halos {
     /** Return the rows of this rank as one matrix, [n_owned x n_owned + n_halo]: column j < n_owned is owned vertex j,
      *  and column n_owned + k is row k of the halo. A row has its entries in owned columns first, and then its entries
      *  in columns of the halo, each in the order of the slice. index_type is GRAFT_I32; values are the values of the
-     *  graph, if it has any. For graft_mxm.matrix_create(), whose matrix must be destroyed before the halo.
+     *  graph, if it has any; graft_graphs.update_values() writes new ones to the same array. For
+     *  graft_mxm.matrix_create(), whose matrix must be destroyed before the halo.
      *
      * \param[out] matrix  A struct with its size set; its arrays are owned by the halo. Unchanged on failure.
      * \return OK; ERR_ARG (null); ERR_UNSUPPORTED (n_owned + n_halo exceeds 2147483647); ERR_NOMEM.

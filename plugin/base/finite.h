@@ -32,4 +32,23 @@ static inline int64_t gr_first_not_finite(const float *x, int64_t count)
     return i;
 }
 
+/** The same for doubles. */
+static inline int64_t gr_first_not_finite_double(const double *x, int64_t count)
+{
+    const uint64_t exponent = 0x7ff0000000000000u;
+    uint64_t       found = 0;
+    int64_t        i = 0;
+
+#pragma omp simd reduction(| : found)
+    for (int64_t k = 0; k < count; k++) {
+        uint64_t bits;
+
+        memcpy(&bits, x + k, sizeof bits);
+        found |= (bits & exponent) == exponent;
+    }
+    if (found == 0) return count;
+    while (isfinite(x[i])) i++;
+    return i;
+}
+
 #endif

@@ -256,6 +256,15 @@ int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct 
     return gr_comm_allgather(g->comm, &mine, sizeof mine, share, error);
 }
 
+/* With new values come no rows, but these pointers say who receives them. */
+static int32_t keep_slice_rows(graft_graph *g, const graft_slice *slice, graft_error *error)
+{
+    if (g->value_type == 0) return GRAFT_OK;
+    if (GR_NEW(g->context, g->slice_row_ptr, g->n_slice + 1, error) < 0) return GRAFT_ERR_NOMEM;
+    for (int64_t i = 0; i < g->n_slice; i++) g->slice_row_ptr[i + 1] = slice->rows->row_ptr[i + 1];
+    return GRAFT_OK;
+}
+
 static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error *error)
 {
     struct row_parcel    parcel = { 0 };
@@ -268,8 +277,13 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
     GR_TRY(deliver_rows(g, slice, &parcel, error));
     GR_TRY(gr_column_map_init(g, parcel.col_in, gr_route_n_in(&parcel.edges), &map, error));
     rc = gr_graph_split(g, parcel.row_ptr, parcel.col_in, g->value_type != 0 ? parcel.value_in : NULL, &map, error);
+    if (rc == GRAFT_OK) rc = keep_slice_rows(g, slice, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    rc = gr_graph_share(g, &g->part, g->share, error);
+    GR_TRY(gr_graph_share(g, &g->part, g->share, error));
+    if (gr_graph_is_in_place(g)) {
+        gr_free(g->context, g->slice_row_ptr);
+        g->slice_row_ptr = NULL;
+    }
 done:
     gr_column_map_fini(g->context, &map);
     row_parcel_fini(g->comm, &parcel);
@@ -311,6 +325,7 @@ void gr_graph_destroy(graft_graph *g)
     gr_free(g->context, g->owner);
     gr_free(g->context, g->vertex);
     gr_free(g->context, g->packed);
+    gr_free(g->context, g->slice_row_ptr);
     gr_route_fini(&g->rows);
     gr_comm_destroy(g->own_comm);
     gr_free(g->context, g);

@@ -58,6 +58,10 @@ struct graft_graph {
     struct gr_share       *share;        /* [n_ranks] */
     uint8_t               *is_cut;       /* a bit for each edge of the owned rows, in the order of the host */
     uint32_t               slice_digest; /* of the entries of the slice, if it has values */
+    int64_t               *slice_row_ptr; /* [n_slice + 1] if the graph has values that travel to their owners */
+    struct graft_plan     *plans;         /* of the host, the latest first: they have the values of the graph, like: */
+    struct graft_halo     *halos;
+    int64_t                plans_made; /* so far */
 };
 
 /** Distribute a graph over ranks. Collective.
@@ -120,6 +124,13 @@ int32_t gr_graph_route_edges(const graft_graph *graph, const int64_t *row_ptr, s
  * \param[out] received  [edges of the owned rows] in the order of vertices */
 int32_t gr_graph_send_edges(const graft_graph *graph, const int64_t *row_ptr, struct gr_route *edges,
                             const void *elements, int64_t bytes, void *packed, void *received, graft_error *error);
+
+/** Whether each rank owns the rows of its slice. */
+int gr_graph_is_in_place(const graft_graph *graph);
+
+/** The local checks of new values of the edges of the slice. \return OK; ERR_STATE (the graph has none); ERR_ARG (their
+ *  number or type); ERR_FORMAT (not finite). */
+int32_t gr_graph_check_values(const graft_graph *graph, const graft_dense *values, graft_error *error);
 
 /** A digest of the row pointers and columns of the rows of a slice; `rows` may be NULL. */
 uint32_t gr_slice_digest(const graft_csr *rows);

@@ -64,6 +64,8 @@ int32_t gr_halo_create(graft_graph *graph, graft_halo **halo, graft_error *error
     }
     GR_TRY(gr_comm_agree(graph->comm, rc, error));
     GR_TRY(make_halo(made, error));
+    made->next = graph->halos;
+    graph->halos = made;
     *halo = made;
     made = NULL;
 done:
@@ -73,7 +75,11 @@ done:
 
 void gr_halo_destroy(graft_halo *h)
 {
+    graft_halo **link;
+
     if (h == NULL) return;
+    for (link = &h->graph->halos; *link != NULL && *link != h;) link = &(*link)->next;
+    if (*link != NULL) *link = h->next;
     if (h->rows.begun) gr_comm_abandon(h->graph->comm, "a halo was destroyed between begin and end");
     if (h->rows.halo != NULL) gr_halo_rows_fini(h->graph->comm, &h->rows);
     gr_csr_fini(h->context, &h->matrix);
@@ -133,6 +139,13 @@ int32_t gr_halo_matrix(graft_halo *h, const graft_csr **matrix, graft_error *err
     for (int64_t row = 0; row < part->local.n_rows; row++) join_row(h, row);
 done:
     return rc;
+}
+
+void gr_halo_take_values(graft_halo *h)
+{
+    const int64_t n = h->graph->part.local.n_rows;
+
+    for (int64_t row = 0; row < n && h->matrix.row_ptr != NULL; row++) join_row(h, row);
 }
 
 static struct gr_team halo_team(const graft_halo *h)

@@ -11,6 +11,7 @@ struct graft_halo {
     struct gr_handle    handle;
     graft_context      *context;
     graft_graph        *graph; /* referenced */
+    graft_halo         *next;  /* of this graph */
     struct gr_halo_rows rows;
     int64_t            *vertex; /* [n_halo] of the whole graph */
     int32_t             n_neighbours;
@@ -31,6 +32,9 @@ void gr_halo_info(const graft_halo *halo, graft_halo_info *info);
 /** The rows of this rank: first the columns of owned vertices, then the columns of the halo. Not collective. \return
  *  OK; ERR_UNSUPPORTED (more columns than an int32_t can number); ERR_NOMEM. */
 int32_t gr_halo_matrix(graft_halo *halo, const graft_csr **matrix, graft_error *error);
+
+/** Copy the values of the graph, which have changed, to that matrix, if it exists. Cannot fail. */
+void gr_halo_take_values(graft_halo *halo);
 
 /** One exchange; `args` is complete and checked, and so are args->owned and args->halo. Collective. \return OK;
  *  ERR_PEER, or with one rank the original error. */

@@ -24,12 +24,17 @@ void    gr_made_part_fini(const graft_context *context, struct gr_made_part *mad
 /** The bytes of its own arrays. */
 int64_t gr_made_part_bytes(const struct gr_made_part *made);
 
-/** The part of the graph with new values from the rows of this slice, which has the entries from which the graph was
- *  created; `made` has its own values. On failure the caller frees them. Collective.
- * \param[in] rows  May be NULL.
- * \return OK; ERR_ARG (other numbers of entries), ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_graph_send_values(const graft_graph *graph, const graft_csr *rows, struct gr_made_part *made,
+/** The part of the graph with new values; `made` has its own values. On failure the caller frees them. Collective.
+ * \param[in] values  [edges of the slice] of type value_type.
+ * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_graph_send_values(const graft_graph *graph, const void *values, struct gr_made_part *made,
                              graft_error *error);
+
+/** Swap the values of a matrix of a part, and of its view, with new ones. */
+void gr_part_take_values(struct gr_csr *own, graft_csr *view, struct gr_csr *made);
+
+/** Use the values of gr_graph_send_values() in the graph and its halos. `made` receives the old ones. */
+void gr_graph_take_values(graft_graph *graph, struct gr_made_part *made);
 
 /** Every edge in both directions, once, also edges between ranks. An existing edge (i, j) keeps its value, a new one
  *  has the value of (j, i). Rows are sorted by column. `made` shares no arrays. Collective.

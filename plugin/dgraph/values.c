@@ -1,7 +1,9 @@
 /* New edge values of a graph over ranks, which are sent from the slices to the owners of the rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
+#include "base/finite.h"
 #include "base/memory.h"
+#include "dgraph/halo.h"
 #include "dgraph/part.h"
 
 #include <string.h>
@@ -22,65 +24,161 @@ uint32_t gr_slice_digest(const graft_csr *rows)
     return crc;
 }
 
-/* The route of the edges to the owners of their rows, and its two message buffers. */
+int gr_graph_is_in_place(const graft_graph *g)
+{
+    for (int32_t p = 0; p < g->comm->n_ranks; p++)
+        if (g->share[p].n_moved > 0) return 0;
+    return 1;
+}
+
+static int64_t owned_entries(const graft_graph *g)
+{
+    return gr_csr_entries(&g->part.local) + gr_csr_entries(&g->part.remote);
+}
+
+/* The first value that is not finite, or count. */
+static int64_t first_not_finite(const graft_dense *values, int threads)
+{
+    enum { CHUNK = 1 << 16 };
+    const int64_t chunks = (values->n_rows + CHUNK - 1) / CHUNK;
+    int64_t       first = values->n_rows;
+
+    threads = gr_threads_worth(threads, values->n_rows);
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : first) if (threads > 1)
+    for (int64_t c = 0; c < chunks; c++) {
+        const int64_t begin = c * CHUNK, count = c + 1 < chunks ? CHUNK : values->n_rows - begin;
+        const int64_t found = values->dtype == GRAFT_F32
+                                  ? gr_first_not_finite((const float *)values->data + begin, count)
+                                  : gr_first_not_finite_double((const double *)values->data + begin, count);
+
+        if (found < count && begin + found < first) first = begin + found;
+    }
+    return first;
+}
+
+int32_t gr_graph_check_values(const graft_graph *g, const graft_dense *values, graft_error *error)
+{
+    const int64_t entries = g->slice_row_ptr != NULL ? g->slice_row_ptr[g->n_slice] : owned_entries(g);
+    int64_t       wrong;
+
+    if (g->value_type == 0)
+        return gr_fail(error, GRAFT_ERR_STATE,
+                       "this graph was created without values, or without edges: there are none to replace");
+    if (values->n_rows != entries || values->n_cols != 1)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "there are %lld x %lld values, expected %lld x 1: the slice of this rank has %lld edges",
+                       (long long)values->n_rows, (long long)values->n_cols, (long long)entries, (long long)entries);
+    if (entries == 0) return GRAFT_OK;
+    if (values->dtype != g->value_type)
+        return gr_fail(error, GRAFT_ERR_ARG, "the values have dtype %d, those of the graph have %d", values->dtype,
+                       g->value_type);
+    if (values->data == NULL || (values->stride != 1 && entries > 1))
+        return gr_fail(error, GRAFT_ERR_ARG, "the values %s, expected an array without gaps",
+                       values->data == NULL ? "are null" : "have a stride of more than 1");
+    wrong = first_not_finite(values, gr_threads(g->context, 0));
+    if (wrong == entries) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "the value of edge %lld of the slice is not finite", (long long)wrong);
+}
+
+/* The values on their way from the slices to the owners of the rows. */
 struct value_parcel {
     struct gr_route edges;
     char           *packed, *received;
 };
 
-static int32_t value_parcel_init(const graft_graph *g, const graft_csr *rows, struct value_parcel *p,
-                                 struct gr_made_part *made, graft_error *error)
+static int32_t made_values_init(const graft_graph *g, struct gr_made_part *made, graft_error *error)
 {
     const int64_t bytes = gr_dtype_bytes(g->value_type);
-    const int64_t local = gr_csr_entries(&g->part.local), remote = gr_csr_entries(&g->part.remote);
     char         *values = NULL;
-    int32_t       rc = GRAFT_OK;
+    int32_t       rc = GR_NEW(g->context, values, gr_csr_entries(&g->part.local) * bytes, error);
 
-    GR_TRY(gr_route_init(&p->edges, g->comm, error));
-    GR_TRY(GR_NEW(g->context, p->packed, rows != NULL ? gr_csr_entries(rows) * bytes : 0, error));
-    GR_TRY(GR_NEW(g->context, p->received, (local + remote) * bytes, error));
-    GR_TRY(GR_NEW(g->context, values, local * bytes, error));
+    GR_TRY(rc);
     made->local.values = values;
-    GR_TRY(GR_NEW(g->context, values, remote * bytes, error));
+    GR_TRY(GR_NEW(g->context, values, gr_csr_entries(&g->part.remote) * bytes, error));
     made->remote.values = values;
+    made->part = g->part;
+    made->part.local.values = made->local.values;
+    made->part.remote.values = made->remote.values;
 done:
     return rc;
 }
 
-static void split_values(const graft_graph *g, const char *received, struct gr_made_part *made)
+static int32_t value_parcel_init(const graft_graph *g, struct value_parcel *p, graft_error *error)
 {
     const int64_t bytes = gr_dtype_bytes(g->value_type);
-    char         *to[] = { made->local.values, made->remote.values };
-    const int64_t entries = gr_csr_entries(&g->part.local) + gr_csr_entries(&g->part.remote);
+    int32_t       rc = gr_route_init(&p->edges, g->comm, error);
 
-    for (int64_t e = 0; e < entries; e++) {
-        const int is_cut = g->is_cut[e / 8] >> e % 8 & 1;
-
-        memcpy(to[is_cut], received + e * bytes, (uint64_t)bytes);
-        to[is_cut] += bytes;
-    }
-    made->part = g->part;
-    made->part.local.values = made->local.values;
-    made->part.remote.values = made->remote.values;
+    GR_TRY(rc);
+    GR_TRY(GR_NEW(g->context, p->packed, g->slice_row_ptr[g->n_slice] * bytes, error));
+    rc = GR_NEW(g->context, p->received, owned_entries(g) * bytes, error);
+done:
+    return rc;
 }
 
-int32_t gr_graph_send_values(const graft_graph *g, const graft_csr *rows, struct gr_made_part *made, graft_error *error)
+/* Divide the edges of a row, which are in the order of the host, between both matrices. */
+static inline void split_row(const graft_graph *g, int64_t row, const char *received, uint64_t bytes,
+                             const struct gr_made_part *made)
 {
-    const int64_t      *row_ptr = rows != NULL ? rows->row_ptr : NULL;
-    struct value_parcel p = { 0 };
-    int32_t             rc = value_parcel_init(g, rows, &p, made, error);
+    const int64_t *local = g->part.local.row_ptr, *remote = g->part.remote.row_ptr;
+    char          *to[] = { (char *)made->local.values + (uint64_t)local[row] * bytes,
+                            (char *)made->remote.values + (uint64_t)remote[row] * bytes };
 
+    if (remote[row] == remote[row + 1]) {
+        memcpy(to[0], received + (uint64_t)local[row] * bytes + (uint64_t)remote[row] * bytes,
+               (uint64_t)(local[row + 1] - local[row]) * bytes);
+        return;
+    }
+    for (int64_t e = local[row] + remote[row]; e < local[row + 1] + remote[row + 1]; e++) {
+        const int is_cut = g->is_cut[e / 8] >> e % 8 & 1;
+
+        memcpy(to[is_cut], received + (uint64_t)e * bytes, bytes);
+        to[is_cut] += bytes;
+    }
+}
+
+static void split_values(const graft_graph *g, const char *received, const struct gr_made_part *made)
+{
+    const int threads = gr_threads_worth(gr_threads(g->context, 0), owned_entries(g));
+
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+    for (int64_t row = 0; row < g->n_owned; row++) {
+        if (g->value_type == GRAFT_F32) split_row(g, row, received, sizeof(float), made);
+        else split_row(g, row, received, sizeof(double), made);
+    }
+}
+
+int32_t gr_graph_send_values(const graft_graph *g, const void *values, struct gr_made_part *made, graft_error *error)
+{
+    struct value_parcel p = { 0 };
+    int32_t             rc = made_values_init(g, made, error);
+
+    if (rc == GRAFT_OK && g->slice_row_ptr != NULL) rc = value_parcel_init(g, &p, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_graph_route_edges(g, row_ptr, &p.edges, error));
-    if (gr_route_n_in(&p.edges) != gr_csr_entries(&g->part.local) + gr_csr_entries(&g->part.remote))
-        rc = gr_fail(error, GRAFT_ERR_ARG, "the entries of the rows differ from the entries of the graph");
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_graph_send_edges(g, row_ptr, &p.edges, rows != NULL ? rows->values : NULL, gr_dtype_bytes(g->value_type),
-                               p.packed, p.received, error));
-    split_values(g, p.received, made);
+    if (g->slice_row_ptr != NULL) {
+        GR_TRY(gr_graph_route_edges(g, g->slice_row_ptr, &p.edges, error));
+        GR_TRY(gr_graph_send_edges(g, g->slice_row_ptr, &p.edges, values, gr_dtype_bytes(g->value_type), p.packed,
+                                   p.received, error));
+    }
+    split_values(g, g->slice_row_ptr != NULL ? p.received : values, made);
 done:
     gr_route_fini(&p.edges);
     gr_free(g->context, p.packed);
     gr_free(g->context, p.received);
     return rc;
+}
+
+void gr_part_take_values(struct gr_csr *own, graft_csr *view, struct gr_csr *made)
+{
+    void *const before = own->values;
+
+    own->values = made->values;
+    own->view.values = view->values = own->values;
+    made->values = before;
+}
+
+void gr_graph_take_values(graft_graph *g, struct gr_made_part *made)
+{
+    gr_part_take_values(&g->local, &g->part.local, &made->local);
+    gr_part_take_values(&g->remote, &g->part.remote, &made->remote);
+    for (graft_halo *halo = g->halos; halo != NULL; halo = halo->next) gr_halo_take_values(halo);
 }

@@ -32,7 +32,8 @@ static int32_t read_plan_args(const graft_graph *graph, const graft_plan_args *t
                                    .width = args.width,
                                    .dtype = args.dtype,
                                    .layers = args.layers > 0 ? args.layers : 1,
-                                   .has_layers = 1 };
+                                   .has_layers = 1,
+                                   .is_revalued = graph->value_type != 0 };
 done:
     return rc;
 }

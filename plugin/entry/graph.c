@@ -3,7 +3,7 @@
 #include "entry/entry.h"
 
 #include "base/memory.h"
-#include "dgraph/graph.h"
+#include "spmm/plan.h"
 
 /* The checks of this rank's arguments; the caller makes all ranks agree on the result. */
 static int32_t read_slice(const graft_context *context, const graft_slice *theirs, graft_slice *ours, graft_csr *rows,
@@ -89,6 +89,20 @@ static int32_t graph_explain(const graft_graph *graph, char *text, uint64_t capa
     return gr_call_end(&call, rc);
 }
 
+static int32_t graph_update_values(graft_graph *graph, const graft_dense *values, graft_error *error)
+{
+    struct gr_call call;
+    graft_dense    ours = { .size = sizeof ours, .n_cols = 1 };
+    int32_t        rc = gr_call_begin_on(&call, graph, GR_HANDLE_GRAPH, GRAFT_GRAPH_ID " update_values", error);
+
+    GR_TRY(rc);
+    if (values != NULL) rc = gr_struct_read(&ours, sizeof ours, values, "values", &call.error);
+    GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
+    rc = gr_graph_update_values(graph, &ours, &call.error);
+done:
+    return gr_call_end(&call, rc);
+}
+
 static void destroy_graph(void *graph)
 {
     gr_graph_destroy(graph);
@@ -107,4 +121,5 @@ const graft_graphs gr_interface_graph = {
     .redistribute = graph_redistribute,
     .explain = graph_explain,
     .destroy = graph_destroy,
+    .update_values = graph_update_values,
 };

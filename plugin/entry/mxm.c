@@ -83,7 +83,7 @@ static int32_t update_values(graft_matrix *matrix, const graft_csr *from, const 
 
     if (original != NULL && owned == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "the matrix was not made by matrix_transpose()");
-    if (original != NULL) GR_TRY(gr_csr_transpose_values(matrix->context, from, csr, owned, error));
+    if (original != NULL) GR_TRY(gr_csr_transpose_values(matrix->context, from, csr, 0, owned, error));
     else if (owned != NULL)
         memmove(owned, from->values, (uint64_t)gr_csr_entries(csr) * (csr->value_type == GRAFT_F64 ? 8 : 4));
     else {

@@ -221,27 +221,48 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
     return GRAFT_OK;
 }
 
-/* Go through the entries of a matrix and of its transpose, where next[c] is the next entry of row c of the transpose.
- * Without `values` only check whether they match. */
-static int walk_transpose(const graft_csr *csr, const graft_csr *transpose, int64_t *next, char *values)
+/* Whether a matrix has the entries of the transpose, where next[c] is the next entry of row c of the transpose. */
+static int matches_transpose(const graft_csr *csr, const graft_csr *transpose, int64_t *next)
 {
-    const uint64_t bytes = value_bytes(csr);
-
-    memcpy(next, transpose->row_ptr, (uint64_t)transpose->n_rows * sizeof *next);
     for (int64_t row = 0; row < csr->n_rows; row++) {
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
             const int64_t c = gr_csr_column(csr, e), at = next[c]++;
 
-            if (values != NULL)
-                memcpy(values + (uint64_t)at * bytes, (const char *)csr->values + (uint64_t)e * bytes, bytes);
-            else if (at >= transpose->row_ptr[c + 1] || gr_csr_column(transpose, at) != row) return 0;
+            if (at >= transpose->row_ptr[c + 1] || gr_csr_column(transpose, at) != row) return 0;
         }
     }
     return 1;
 }
 
+/* Copy the values of columns first to end - 1. `bytes` is a constant of the caller. */
+static inline void turn_columns(const graft_csr *csr, int64_t *next, int64_t first, int64_t end, char *values,
+                                const uint64_t bytes)
+{
+    const char *from = csr->values;
+
+    for (int64_t e = 0; e < gr_csr_entries(csr); e++) {
+        const int64_t c = gr_csr_column(csr, e);
+
+        if (c < first || c >= end) continue;
+        memcpy(values + (uint64_t)next[c]++ * bytes, from + (uint64_t)e * bytes, bytes);
+    }
+}
+
+/* Each thread goes through all columns, and copies the values of a range of them. */
+static void turn_entries(const graft_csr *csr, int threads, int64_t *next, char *values)
+{
+    threads = gr_threads_worth(threads, gr_csr_entries(csr));
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        const int64_t first = csr->n_cols * t / threads, end = csr->n_cols * (t + 1) / threads;
+
+        if (csr->value_type == GRAFT_F32) turn_columns(csr, next, first, end, values, sizeof(float));
+        else turn_columns(csr, next, first, end, values, value_bytes(csr));
+    }
+}
+
 int32_t gr_csr_transpose_values(const graft_context *context, const graft_csr *csr, const graft_csr *transpose,
-                                void *values, graft_error *error)
+                                int32_t trust, void *values, graft_error *error)
 {
     int64_t *next = NULL;
     int32_t  rc = GRAFT_OK;
@@ -253,8 +274,13 @@ int32_t gr_csr_transpose_values(const graft_context *context, const graft_csr *c
                        (long long)transpose->n_rows, (long long)transpose->n_cols, (long long)gr_csr_entries(transpose),
                        (long long)csr->n_rows, (long long)csr->n_cols, (long long)gr_csr_entries(csr));
     GR_TRY(GR_NEW(context, next, transpose->n_rows, error));
-    if (walk_transpose(csr, transpose, next, NULL)) walk_transpose(csr, transpose, next, values);
-    else rc = gr_fail(error, GRAFT_ERR_ARG, "the matrix is not the transpose of the other one: entries differ");
+    memcpy(next, transpose->row_ptr, (uint64_t)transpose->n_rows * sizeof *next);
+    if (!trust && !matches_transpose(csr, transpose, next)) {
+        rc = gr_fail(error, GRAFT_ERR_ARG, "the matrix is not the transpose of the other one: entries differ");
+        goto done;
+    }
+    memcpy(next, transpose->row_ptr, (uint64_t)transpose->n_rows * sizeof *next);
+    turn_entries(csr, gr_threads(context, 0), next, values);
 done:
     gr_free(context, next);
     return rc;

@@ -48,10 +48,10 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
                          graft_error *error);
 
 /** Copy the values of a matrix to `values`, the values of its transpose. Allocates 8 bytes a row of the transpose
- *  meanwhile.
+ *  meanwhile. With `trust`, only sizes are compared.
  *  \return OK; ERR_ARG (not the transpose of the matrix; nothing is written); ERR_NOMEM. */
 int32_t gr_csr_transpose_values(const graft_context *context, const graft_csr *csr, const graft_csr *transpose,
-                                void *values, graft_error *error);
+                                int32_t trust, void *values, graft_error *error);
 
 /** Whether the transpose has the same arrays, including the order of the columns. Allocates 8 bytes a row meanwhile. */
 int32_t gr_csr_is_symmetric(const graft_context *context, const graft_csr *csr, int *symmetric, graft_error *error);

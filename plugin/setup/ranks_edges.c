@@ -81,7 +81,7 @@ int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_e
     int32_t              rc = gr_strategy_agree(s->run.strategy, check_edge_memory(s, error), error);
 
     GR_TRY(rc);
-    GR_TRY(gr_graph_send_values(s->over, s->over->n_slice > 0 ? &e->graph : NULL, &e->made, error));
+    GR_TRY(gr_graph_send_values(s->over, e->graph.values, &e->made, error));
     e->part = e->made.part;
     GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
     if (r->needs_rows) return join_values(s, e, error);
@@ -94,16 +94,6 @@ done:
     return rc;
 }
 
-/* Install the new values of one matrix of the part. Old values that the trainer owns are moved to `made`. */
-static void take_part_values(struct gr_csr *own, graft_csr *view, struct gr_csr *made)
-{
-    void *const before = own->values;
-
-    own->values = made->values;
-    own->view.values = view->values = own->values;
-    made->values = before;
-}
-
 void gr_ranks_edges_end(struct gr_setup *s, struct gr_new_edges *e)
 {
     struct gr_partition *r = &s->partition;
@@ -112,13 +102,13 @@ void gr_ranks_edges_end(struct gr_setup *s, struct gr_new_edges *e)
     if (e->joined != NULL) {
         gr_matrix_swap_values(s->a, &e->joined);
     } else {
-        take_part_values(&r->made.local, &r->part.local, &e->made.local);
-        take_part_values(&r->made.remote, &r->part.remote, &e->made.remote);
+        gr_part_take_values(&r->made.local, &r->part.local, &e->made.local);
+        gr_part_take_values(&r->made.remote, &r->part.remote, &e->made.remote);
     }
     if (r->columns > 1) {
         gr_blocks_swap(&r->shared->blocks, e->blocks);
-        take_part_values(&r->shared->grid.made.local, &r->shared->grid.made.part.local, &e->group.local);
-        take_part_values(&r->shared->grid.made.remote, &r->shared->grid.made.part.remote, &e->group.remote);
+        gr_part_take_values(&r->shared->grid.made.local, &r->shared->grid.made.part.local, &e->group.local);
+        gr_part_take_values(&r->shared->grid.made.remote, &r->shared->grid.made.part.remote, &e->group.remote);
     }
     if (r->plan != NULL) gr_plan_values_end(r->plan, &e->whole);
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {

@@ -78,7 +78,7 @@ static int32_t turn_values(const struct gr_setup *s, const graft_csr *csr, const
     int32_t rc = GR_NEW(s->context, values, gr_csr_entries(&transpose->csr), error);
 
     *turned = values;
-    return rc < 0 ? rc : gr_csr_transpose_values(s->context, csr, &transpose->csr, values, error);
+    return rc < 0 ? rc : gr_csr_transpose_values(s->context, csr, &transpose->csr, 1, values, error);
 }
 
 /* Create a transpose if the old values were symmetric and the new values are not. */

@@ -231,6 +231,11 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     GR_TRY(compare_ranks(made, wish, error));
     GR_TRY(make_plan(made, wish, error));
     GR_ASSERT(gr_plan_is_valid(made));
+    if (graph != NULL && part == &graph->part) {
+        made->next = graph->plans;
+        made->serial = graph->plans_made++;
+        graph->plans = made;
+    }
     *plan = made;
     made = NULL;
 done:
@@ -265,9 +270,18 @@ int gr_plan_is_valid(const graft_plan *plan)
            has_shape(backward->sent, received[n_ranks], n_rows) && has_shape(backward->received, n_cols, sent[n_ranks]);
 }
 
+static void leave_graph(const graft_plan *plan)
+{
+    graft_plan **link = plan->graph != NULL ? &plan->graph->plans : NULL;
+
+    while (link != NULL && *link != NULL && *link != plan) link = &(*link)->next;
+    if (link != NULL && *link != NULL) *link = plan->next;
+}
+
 void gr_plan_destroy(graft_plan *plan)
 {
     if (plan == NULL) return;
+    leave_graph(plan);
     if (plan->product.begun) gr_comm_abandon(plan->comm, "a plan was destroyed between begin and end");
     gr_halo_layers_fini(&plan->layers); /* before the lists of rows, on which messages in flight depend */
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {

@@ -96,10 +96,18 @@ struct gr_spmm {
     double               computed_at; /* when the local part of the product was done */
 };
 
+/** New values of the matrices of a plan, not yet in use. Zeroed, it is empty. */
+struct gr_plan_values {
+    void *sent, *received;                        /* of the forward product */
+    void *back_local, *back_sent, *back_received; /* of the transposed one */
+};
+
 struct graft_plan {
     struct gr_handle        handle;
     graft_context          *context;
     graft_graph            *graph; /* referenced, or NULL */
+    graft_plan             *next;  /* of this graph, if the host has the plan; and: */
+    int64_t                 serial;
     struct gr_comm         *comm;
     const struct gr_part   *part;
     graft_dtype             value_type;
@@ -112,6 +120,7 @@ struct graft_plan {
     int32_t                *remote_only;   /* [n_remote_only] */
     struct gr_flow         *flow;          /* [n_ranks] */
     uint8_t                *source_in;     /* [halo] in the cover; NULL: values do not change */
+    struct gr_plan_values   new_values;    /* while gr_graph_update_values() runs */
     struct gr_spmm          product;
     int64_t                 passes;
     struct gr_send_stats    sent; /* in all products, by this rank */
@@ -145,12 +154,6 @@ int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error
  *  ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_lists_values(graft_plan *plan, struct gr_cuts *cuts, void *sent, void *received, graft_error *error);
 
-/** New values of the matrices of a plan, not yet in use. Zeroed, it is empty. */
-struct gr_plan_values {
-    void *sent, *received;                        /* of the forward product */
-    void *back_local, *back_sent, *back_received; /* of the transposed one */
-};
-
 /** Compute the values of all matrices except the local one from a part with new values, whose entries (or first rows)
  *  equal plan->part. Collective. fini() is always required. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_plan_values_begin(graft_plan *plan, const struct gr_part *part, struct gr_plan_values *values,
@@ -158,6 +161,11 @@ int32_t gr_plan_values_begin(graft_plan *plan, const struct gr_part *part, struc
 /** Use the new values, after plan->part has its new values. Cannot fail. */
 void    gr_plan_values_end(graft_plan *plan, struct gr_plan_values *values);
 void    gr_plan_values_fini(const graft_plan *plan, struct gr_plan_values *values);
+
+/** Replace the values of a graph of the host, of its plans, and of the matrices of its halos. Collective.
+ * \param[in] values  As read from the host, not yet checked.
+ * \return As graft_graphs.update_values(). */
+int32_t gr_graph_update_values(graft_graph *graph, const graft_dense *values, graft_error *error);
 
 /** A new matrix that owns its arrays. \return OK; ERR_NOMEM. */
 int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,

@@ -1,8 +1,11 @@
 /* New edge values in a plan. The rows that are sent and the vertex covers stay as they are.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/crc.h"
 #include "base/dtype.h"
 #include "base/memory.h"
+#include "dgraph/halo.h"
+#include "dgraph/part.h"
 #include "spmm/plan.h"
 
 /* Allocate new values for a matrix, and fill them with the values of `original`, transposed, if given. A NULL matrix
@@ -17,7 +20,7 @@ static int32_t new_values(const graft_plan *plan, const graft_matrix *matrix, co
     rc = GR_NEW(plan->context, made, gr_csr_entries(&matrix->csr) * gr_dtype_bytes(plan->value_type), error);
     *values = made;
     if (rc < 0 || original == NULL) return rc;
-    return gr_csr_transpose_values(plan->context, original, &matrix->csr, made, error);
+    return gr_csr_transpose_values(plan->context, original, &matrix->csr, 1, made, error);
 }
 
 /* Compute the values of the backward matrices, which are transposes of the forward matrices. */
@@ -79,4 +82,55 @@ void gr_plan_values_fini(const graft_plan *plan, struct gr_plan_values *v)
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(plan->context, blocks[i]);
     *v = (struct gr_plan_values){ 0 };
+}
+
+/* Beside the host, its plans and its halos only trainers and their plans refer to a graph. Trainers borrow values of
+ * it, and have an update() of their own. */
+static int32_t check_users(const graft_graph *g, graft_error *error)
+{
+    int32_t users = 1;
+
+    for (const graft_plan *plan = g->plans; plan != NULL; plan = plan->next, users++)
+        if (plan->product.begun)
+            return gr_fail(error, GRAFT_ERR_STATE, "a pass of a plan of this graph has begun and not ended");
+    for (const graft_halo *halo = g->halos; halo != NULL; halo = halo->next) users++;
+    if (g->references == users) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_STATE,
+                   "a trainer uses this graph; it takes new values by update(GRAFT_UPDATE_EDGE_VALUES)");
+}
+
+/* destroy() is not collective, but an update needs the same plans on all ranks. */
+static int32_t compare_plans(const graft_graph *g, graft_error *error)
+{
+    static const char *const names[] = { "the number of plans of the graph",
+                                         "which plans of the graph are not destroyed" };
+    uint64_t                 values[2] = { 0 };
+
+    for (const graft_plan *plan = g->plans; plan != NULL; plan = plan->next) {
+        values[0]++;
+        values[1] = gr_crc((uint32_t)values[1], &plan->serial, sizeof plan->serial);
+    }
+    return gr_comm_compare(g->comm, names, values, 2, error);
+}
+
+int32_t gr_graph_update_values(graft_graph *g, const graft_dense *values, graft_error *error)
+{
+    struct gr_made_part made = { 0 };
+    int32_t             rc = check_users(g, error);
+
+    if (rc == GRAFT_OK) rc = gr_graph_check_values(g, values, error);
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(compare_plans(g, error));
+    GR_TRY(gr_graph_send_values(g, values->data, &made, error));
+    for (graft_plan *plan = g->plans; plan != NULL; plan = plan->next)
+        GR_TRY(gr_plan_values_begin(plan, &made.part, &plan->new_values, error));
+    gr_graph_take_values(g, &made);
+    for (graft_plan *plan = g->plans; plan != NULL; plan = plan->next) {
+        gr_plan_values_end(plan, &plan->new_values);
+        gr_halo_layers_reset(&plan->layers);
+    }
+done:
+    for (graft_plan *plan = g->plans; plan != NULL; plan = plan->next) gr_plan_values_fini(plan, &plan->new_values);
+    gr_made_part_fini(g->context, &made);
+    return rc;
 }

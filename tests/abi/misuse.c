@@ -279,6 +279,12 @@ static int32_t call_redistribute(struct misuse *m, void *handle)
     return m->graphs->redistribute(handle, &args, &m->error);
 }
 
+/* The graph has no values to replace: ERR_STATE of its own. */
+static int32_t call_graph_values(struct misuse *m, void *handle)
+{
+    return m->graphs->update_values(handle, NULL, &m->error);
+}
+
 static int32_t call_plan_create(struct misuse *m, void *handle)
 {
     graft_plan   *plan = NULL;
@@ -506,6 +512,7 @@ const struct misuse_call misuse_calls[] = {
     { "graph info", GRAPH, call_graph_info },
     { "graph explain", GRAPH, call_graph_explain },
     { "redistribute", GRAPH, call_redistribute },
+    { "graph update_values", GRAPH, call_graph_values },
     { "plan create", GRAPH, call_plan_create },
     { "train create over", GRAPH, misuse_train_over },
     { "begin", PLAN, call_pass },

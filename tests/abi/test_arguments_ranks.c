@@ -107,6 +107,52 @@ static void graph_redistributes(graft_graph *graph)
     REFUSED(GRAFT_ERR_ARG, s.graph->redistribute(graph, NULL, &error));
 }
 
+static void arguments_graph_values(void)
+{
+    float             values[N * N] = { 0 };
+    graft_csr         rows = *set.dataset.graph;
+    graft_slice       whole = whole_graph();
+    const int64_t     entries = rows.row_ptr[N];
+    const graft_dense good = { sizeof good, GRAFT_F32, entries, 1, 1, values };
+    graft_dense       args;
+    graft_graph      *graph = NULL, *plain = NULL;
+
+    whole.rows = &rows;
+    rows.values = NULL;
+    REFUSED(GRAFT_OK, s.graph->create(s.context, NULL, &whole, &plain, &error));
+    rows.values = values;
+    rows.value_type = GRAFT_F32;
+    REFUSED(GRAFT_OK, s.graph->create(s.context, NULL, &whole, &graph, &error));
+#define BAD(status, change)                                                                                            \
+    do {                                                                                                               \
+        args = good;                                                                                                   \
+        change;                                                                                                        \
+        snprintf(doing, DOING, "update_values with %s", #change);                                                      \
+        arguments_judge(status, s.graph->update_values(graph, &args, &error));                                         \
+    } while (0)
+    BAD(GRAFT_OK, (void)args);
+    BAD(GRAFT_ERR_ARG, args.size = 7);
+    BAD(GRAFT_ERR_ARG, args.dtype = GRAFT_F64);
+    BAD(GRAFT_ERR_ARG, args.dtype = 0);
+    BAD(GRAFT_ERR_ARG, args.n_rows = entries - 1);
+    BAD(GRAFT_ERR_ARG, args.n_rows = entries + 1);
+    BAD(GRAFT_ERR_ARG, args.n_rows = -1);
+    BAD(GRAFT_ERR_ARG, args.n_rows = INT64_MAX);
+    BAD(GRAFT_ERR_ARG, args.n_cols = 0);
+    BAD(GRAFT_ERR_ARG, args.n_cols = 2);
+    BAD(GRAFT_ERR_ARG, args.stride = 2);
+    BAD(GRAFT_ERR_ARG, args.stride = 0);
+    BAD(GRAFT_ERR_ARG, args.data = NULL);
+    BAD(GRAFT_ERR_FORMAT, values[entries - 1] = NAN);
+#undef BAD
+    REFUSED(GRAFT_ERR_ARG, s.graph->update_values(NULL, &good, &error));
+    REFUSED(GRAFT_ERR_ARG, s.graph->update_values(graph, NULL, &error));
+    values[entries - 1] = 0;
+    REFUSED(GRAFT_ERR_STATE, s.graph->update_values(plain, &good, &error));
+    s.graph->destroy(graph);
+    s.graph->destroy(plain);
+}
+
 static const char *graph_calls(const void *arg)
 {
     const graft_slice whole = whole_graph();
@@ -131,6 +177,7 @@ static const char *graph_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.graph->explain(NULL, text, sizeof text, &error));
     if (s.graph->owned(NULL) != NULL) watch_blame("owned(NULL) is not NULL");
     graph_redistributes(graph);
+    arguments_graph_values();
     s.graph->destroy(NULL);
     s.graph->destroy(graph);
     return end_of_group();

@@ -162,6 +162,14 @@ static void graph_destroy(graft_graph *of)
     WATCHED_VOID("graft.graph/1 destroy", graph->destroy(of));
 }
 
+static int32_t graph_update_values(graft_graph *of, const graft_dense *values, graft_error *error)
+{
+    int32_t rc;
+
+    WATCHED("graft.graph/1 update_values", error, graph->update_values(of, values, error), 1, 0);
+    return rc;
+}
+
 static const graft_graphs watched_graph = {
     .size = sizeof watched_graph,
     .create = watch_ranks_graph_create,
@@ -170,6 +178,7 @@ static const graft_graphs watched_graph = {
     .redistribute = graph_redistribute,
     .explain = graph_explain,
     .destroy = graph_destroy,
+    .update_values = graph_update_values,
 };
 
 static int32_t plan_create(graft_graph *of, const graft_plan_args *args, graft_plan **plan, graft_error *error)

@@ -92,6 +92,25 @@ bool near(const std::vector<double> &a, const std::vector<double> &b)
     return apart < 1e-14;
 }
 
+/* New values of the edges: the plan that exists has them. */
+void test_values(const std::string &path)
+{
+    ring                of(5);
+    std::vector<double> result(5);
+    graft::context      context(path);
+    graft::graph        graph(context, graft::ranks(), graft::csr(of.row_ptr, of.columns, 5, of.values));
+    graft::plan         plan(graph, 0, 1);
+
+    for (double &value : of.values) value *= -4;
+    for (double &sum : of.forward) sum *= -4;
+    graph.update_values(of.values);
+    plan.run(graft::rows(of.x, 1), graft::rows(result, 1));
+    ok(near(result, of.forward), "a product has the new values of the graph");
+    of.values.pop_back();
+    ok(throws(GRAFT_ERR_ARG, "10 edges", [&] { graph.update_values(of.values); }), "9 values of 10 are refused");
+    ok(throws(GRAFT_ERR_ARG, "dtype", [&] { graph.update_values(std::array<float, 10>()); }), "and another type");
+}
+
 /* A plan whose graph and context are gone. */
 graft::plan plan_of(const std::string &path, const ring &of, std::int32_t n)
 {
@@ -320,6 +339,7 @@ int main(int, char **argv)
     test_logger(argv[1]);
     test_views();
     test_plan(argv[1]);
+    test_values(argv[1]);
     ok(on_two_ranks(argv[1], halo_rank), "two ranks exchange halos and sum them");
     ok(on_two_ranks(argv[1], network_rank), "two ranks train and infer in both layouts; callbacks throw");
     ok(on_two_ranks(argv[1], stream_rank), "two ranks train on line");
