@@ -9,187 +9,11 @@
 #ifndef GRAFT_PETSC_H
 #define GRAFT_PETSC_H
 
-#include "graft.h"
-#include "graft_load.h"
-#include "graft_mpi.h"
+#include "graft_petsc_context.h"
 
 #include <petscmat.h>
 
-#if defined(PETSC_USE_COMPLEX)
-#error "graft_petsc.h needs a PETSc with real scalars: Graft has no complex numbers"
-#elif !defined(PETSC_USE_REAL_DOUBLE) && !defined(PETSC_USE_REAL_SINGLE)
-#error "graft_petsc.h needs a PETSc in single or double precision: Graft has no other types"
-#elif PETSC_VERSION_LT(3, 17, 0)
-#error "graft_petsc.h needs PETSc 3.17 or later"
-#endif
-
-#if PETSC_VERSION_LT(3, 19, 0)
-#define GRAFT_PETSC_SUCCESS 0
-#else
-#define GRAFT_PETSC_SUCCESS PETSC_SUCCESS
-#endif
-
-#define GRAFT_PETSC_INLINE static inline __attribute__((unused))
-#define GRAFT_PETSC_DTYPE (sizeof(PetscScalar) == sizeof(double) ? GRAFT_F64 : GRAFT_F32)
-#define GRAFT_PETSC_INDEX (sizeof(PetscInt) == sizeof(int64_t) ? GRAFT_I64 : GRAFT_I32)
-
-/* What -log_view shows. */
-enum {
-    GRAFT_PETSC_BUILD,
-    GRAFT_PETSC_MULT,
-    GRAFT_PETSC_MULT_TRANSPOSE,
-    GRAFT_PETSC_OFFER,
-    GRAFT_PETSC_TRAIN,
-    GRAFT_PETSC_INFER,
-    GRAFT_PETSC_EVENTS
-};
-
-/** A context of Graft, and a transport over a communicator. Objects made with it share it; it is freed with the last of
- *  them. */
-typedef struct graft_petsc {
-    const graft_api       *api;
-    const graft_graphs    *graphs;
-    const graft_aggregate *aggregate;
-    graft_transport        transport;
-    MPI_Comm               comm; /* of the program, counted by PETSc */
-    PetscInt               references;
-    PetscLogEvent          event[GRAFT_PETSC_EVENTS];
-} graft_petsc;
-
-/** The error of PETSc that is nearest to a status of Graft. */
-GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_code(int32_t status)
-{
-    switch (status) {
-    case GRAFT_ERR_ARG:
-    case GRAFT_ERR_OPTION: return PETSC_ERR_ARG_WRONG;
-    case GRAFT_ERR_NOMEM: return PETSC_ERR_MEM;
-    case GRAFT_ERR_UNSUPPORTED: return PETSC_ERR_SUP;
-    case GRAFT_ERR_NOT_FOUND: return PETSC_ERR_FILE_OPEN;
-    case GRAFT_ERR_IO: return PETSC_ERR_FILE_READ;
-    case GRAFT_ERR_FORMAT: return PETSC_ERR_ARG_CORRUPT;
-    case GRAFT_ERR_STATE: return PETSC_ERR_ORDER;
-    case GRAFT_ERR_NONFINITE: return PETSC_ERR_FP;
-    default: return PETSC_ERR_LIB;
-    }
-}
-
-/** In a function of PETSc: return with the sentence of Graft if `status` is a failure. */
-#define graft_petsc_check(comm, status, error)                                                                         \
-    PetscCheck((status) >= 0, comm, graft_petsc_code(status), "Graft: %s", (error).message)
-
-GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_events(graft_petsc *g)
-{
-    static const char *const name[GRAFT_PETSC_EVENTS] = { "GraftBuild", "GraftMult",  "GraftMultTransp",
-                                                          "GraftOffer", "GraftTrain", "GraftInfer" };
-    PetscClassId             graft = 0;
-
-    PetscFunctionBegin;
-    for (int i = 0; i < GRAFT_PETSC_EVENTS; i++) {
-        g->event[i] = -1;
-        PetscCall(PetscLogEventGetId(name[i], &g->event[i]));
-        if (g->event[i] >= 0) continue;
-        if (graft == 0) PetscCall(PetscClassIdRegister("Graft", &graft));
-        PetscCall(PetscLogEventRegister(name[i], graft, &g->event[i]));
-    }
-    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
-}
-
-/* Every option KEY of Graft is an option -graft_KEY of PETSc. */
-GRAFT_PETSC_INLINE int32_t graft_petsc_options(graft_petsc *g, graft_error *error)
-{
-    graft_option option = GRAFT_INIT(graft_option);
-    int32_t      rc = GRAFT_OK;
-    char         name[80], value[1024];
-    PetscBool    is_set = PETSC_FALSE;
-
-    for (int32_t i = 0; rc >= 0 && g->api->option_info(g->api->context, i, &option, NULL) >= 0; i++) {
-        snprintf(name, sizeof name, "-graft_%s", option.key);
-        if (PetscOptionsGetString(NULL, NULL, name, value, sizeof value, &is_set) == GRAFT_PETSC_SUCCESS && is_set)
-            rc = g->api->set(g->api->context, option.key, value, error);
-    }
-    return rc;
-}
-
-GRAFT_PETSC_INLINE int32_t graft_petsc_load(graft_petsc *g, const char *path, const graft_host *host,
-                                            graft_error *error)
-{
-    int32_t rc = graft_load(path, host, &g->api, error);
-
-    if (rc < 0) return rc;
-    g->graphs = (const graft_graphs *)graft_interface(g->api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
-    g->aggregate =
-        (const graft_aggregate *)graft_interface(g->api, GRAFT_AGGREGATE_ID, GRAFT_HAS(graft_aggregate, destroy));
-    if (g->graphs != NULL && g->aggregate != NULL) return graft_petsc_options(g, error);
-    snprintf(error->message, sizeof error->message, "the library is older than this program: it has no %s or %s",
-             GRAFT_GRAPH_ID, GRAFT_AGGREGATE_ID);
-    return GRAFT_ERR_VERSION;
-}
-
-GRAFT_PETSC_INLINE void graft_petsc_free(graft_petsc *g)
-{
-    if (g->transport.close != NULL) g->transport.close(g->transport.self);
-    if (g->api != NULL) g->api->close(g->api->context);
-}
-
-/** Release the context. *g becomes NULL. Collective. */
-GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_close(graft_petsc **g)
-{
-    PetscFunctionBegin;
-    if (*g != NULL && --(*g)->references == 0) {
-        graft_petsc_free(*g);
-        PetscCall(PetscCommDestroy(&(*g)->comm));
-        PetscCall(PetscFree(*g));
-    }
-    *g = NULL;
-    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
-}
-
-/** Load Graft, and open a context and a transport.
- * \param[in]  comm  All ranks of it call this function. It is duplicated.
- * \param[in]  path  The library, or NULL for the soname.
- * \param[in]  host  As for graft_open(); NULL: memory comes from the C library.
- * \param[out] out   Unchanged on failure. For graft_petsc_close().
- * Every option KEY of Graft is an option -graft_KEY of PETSc, such as -graft_threads 2. Collective. */
-GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_open(MPI_Comm comm, const char *path, const graft_host *host,
-                                                   graft_petsc **out)
-{
-    graft_error  error = GRAFT_INIT(graft_error);
-    graft_petsc *g;
-    int32_t      rc, worst = GRAFT_OK;
-
-    PetscFunctionBegin;
-    PetscCall(PetscNew(&g));
-    g->references = 1;
-    g->transport = GRAFT_INIT(graft_transport);
-    PetscCall(graft_petsc_events(g));
-    rc = graft_petsc_load(g, path, host, &error);
-    PetscCallMPI(MPI_Allreduce(&rc, &worst, 1, MPI_INT32_T, MPI_MIN, comm));
-    if (rc >= 0 && worst < 0) {
-        rc = worst;
-        snprintf(error.message, sizeof error.message, "another rank cannot use the library");
-    }
-    if (rc >= 0) rc = graft_mpi_open(comm, host, &g->transport, &error);
-    if (rc < 0) {
-        graft_petsc_free(g);
-        PetscCall(PetscFree(g));
-    }
-    graft_petsc_check(comm, rc, error);
-    PetscCall(PetscCommDuplicate(comm, &g->comm, NULL));
-    *out = g;
-    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
-}
-
-/** Set an option of Graft. Not collective. */
-GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_set(graft_petsc *g, const char *key, const char *value)
-{
-    graft_error error = GRAFT_INIT(graft_error);
-    int32_t     rc;
-
-    PetscFunctionBegin;
-    rc = g->api->set(g->api->context, key, value, &error);
-    graft_petsc_check(PETSC_COMM_SELF, rc, error);
-    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
-}
+#define GRAFT_PETSC_SHELL "graft_petsc_mat_C" /* a function that shells of Graft have */
 
 /* What a shell matrix has; duplicates of it share it until one is updated. */
 typedef struct graft_petsc_mat {
@@ -200,6 +24,7 @@ typedef struct graft_petsc_mat {
     graft_plan  *plan;
     Vec          diagonal;
     PetscInt     n_rows, n_entries; /* of this rank */
+    uint64_t     places;            /* a digest of the entries of this rank, without values */
 } graft_petsc_mat;
 
 GRAFT_PETSC_INLINE void graft_petsc_mat_free(graft_petsc_mat *m)
@@ -240,6 +65,24 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_accepts(const graft_petsc *g, Mat 
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
+/* The matrix itself, for MatDestroy(), if MatGetRow() gives all entries of its rows; else a copy as MATAIJ. Symmetric
+ * formats give the upper triangle, or nothing, and other types have no MatGetRow(). Collective. */
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_readable(Mat matrix, Mat *out)
+{
+    static const char *const whole[] = { "seqaij", "mpiaij", "seqbaij", "mpibaij" }; /* and what derives from them */
+    MatType                  type;
+    PetscBool                begins = PETSC_FALSE;
+
+    PetscFunctionBegin;
+    PetscCall(MatGetType(matrix, &type));
+    for (size_t i = 0; i < sizeof whole / sizeof *whole && !begins; i++)
+        PetscCall(PetscStrbeginswith(type, whole[i], &begins));
+    if (begins) PetscCall(PetscObjectReference((PetscObject)matrix));
+    *out = matrix;
+    if (!begins) PetscCall(MatConvert(matrix, MATAIJ, MAT_INITIAL_MATRIX, out));
+    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
+}
+
 /** Copy the rows of this rank: row_ptr[n_rows + 1], and columns and values unless they are NULL. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_rows(Mat matrix, int64_t *row_ptr, PetscInt *columns, PetscScalar *values)
 {
@@ -277,45 +120,141 @@ GRAFT_PETSC_INLINE int32_t graft_petsc_plan(graft_petsc_mat *m, const graft_slic
     return rc;
 }
 
-GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_build(graft_petsc_mat *m, Mat matrix)
+/* What graft.graph/1 reads of a matrix on this rank. */
+typedef struct graft_petsc_slice {
+    PetscInt     first, n_rows, n_all, n_entries;
+    int64_t     *row_ptr;
+    PetscInt    *columns;
+    PetscScalar *values;
+    int32_t     *owner;
+    uint64_t     places;
+} graft_petsc_slice;
+
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_slice_free(graft_petsc_slice *s)
 {
-    const MPI_Comm comm = PetscObjectComm((PetscObject)matrix);
-    graft_error    error = GRAFT_INIT(graft_error);
-    graft_csr      rows = GRAFT_INIT(graft_csr);
-    graft_slice    slice = GRAFT_INIT(graft_slice);
-    PetscInt       first, end, n_all, *columns;
-    PetscScalar   *values;
-    int64_t       *row_ptr;
-    int32_t       *owner, rc;
+    PetscFunctionBegin;
+    PetscCall(PetscFree2(s->columns, s->values));
+    PetscCall(PetscFree2(s->row_ptr, s->owner));
+    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
+}
+
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_slice_of(const graft_petsc *g, Mat matrix, graft_petsc_slice *s)
+{
+    Mat      rows;
+    PetscInt end;
 
     PetscFunctionBegin;
-    PetscCall(MatGetOwnershipRange(matrix, &first, &end));
-    PetscCall(MatGetSize(matrix, &n_all, NULL));
-    m->n_rows = end - first;
-    PetscCall(PetscMalloc2(m->n_rows + 1, &row_ptr, m->n_rows, &owner));
-    for (PetscInt i = 0; i < m->n_rows; i++) owner[i] = m->graft->transport.rank;
-    PetscCall(graft_petsc_rows(matrix, row_ptr, NULL, NULL));
-    m->n_entries = (PetscInt)row_ptr[m->n_rows];
-    PetscCall(PetscMalloc2(m->n_entries, &columns, m->n_entries, &values));
-    PetscCall(graft_petsc_rows(matrix, row_ptr, columns, values));
+    PetscCall(graft_petsc_readable(matrix, &rows));
+    PetscCall(MatGetOwnershipRange(rows, &s->first, &end));
+    PetscCall(MatGetSize(rows, &s->n_all, NULL));
+    s->n_rows = end - s->first;
+    PetscCall(PetscMalloc2(s->n_rows + 1, &s->row_ptr, s->n_rows, &s->owner));
+    for (PetscInt i = 0; i < s->n_rows; i++) s->owner[i] = g->transport.rank;
+    PetscCall(graft_petsc_rows(rows, s->row_ptr, NULL, NULL));
+    s->n_entries = (PetscInt)s->row_ptr[s->n_rows];
+    PetscCall(PetscMalloc2(s->n_entries, &s->columns, s->n_entries, &s->values));
+    PetscCall(graft_petsc_rows(rows, s->row_ptr, s->columns, s->values));
+    PetscCall(MatDestroy(&rows));
+    s->places = (uint64_t)s->n_all;
+    for (PetscInt i = 0; i < s->n_rows; i++) {
+        s->places = (s->places ^ (uint64_t)s->row_ptr[i + 1]) * 0x9E3779B97F4A7C15u;
+        for (int64_t e = s->row_ptr[i]; e < s->row_ptr[i + 1]; e++) {
+            s->places = (s->places ^ (uint64_t)s->columns[e]) * 0x9E3779B97F4A7C15u;
+            s->places ^= s->places >> 29;
+        }
+    }
+    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
+}
+
+/* The diagonal of the rows of this rank. A missing element is 0. */
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_diagonal(graft_petsc_mat *m, const graft_petsc_slice *s)
+{
+    PetscScalar *diagonal;
+
+    PetscFunctionBegin;
+    PetscCall(VecSet(m->diagonal, 0));
+    PetscCall(VecGetArray(m->diagonal, &diagonal));
+    for (PetscInt i = 0; i < s->n_rows; i++)
+        for (int64_t e = s->row_ptr[i]; e < s->row_ptr[i + 1]; e++)
+            if (s->columns[e] == s->first + i) diagonal[i] = s->values[e];
+    PetscCall(VecRestoreArray(m->diagonal, &diagonal));
+    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
+}
+
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_build(graft_petsc_mat *m, Mat matrix)
+{
+    const MPI_Comm    comm = PetscObjectComm((PetscObject)matrix);
+    graft_error       error = GRAFT_INIT(graft_error);
+    graft_csr         rows = GRAFT_INIT(graft_csr);
+    graft_slice       slice = GRAFT_INIT(graft_slice);
+    graft_petsc_slice s;
+    int32_t           rc;
+
+    PetscFunctionBegin;
+    PetscCall(graft_petsc_slice_of(m->graft, matrix, &s));
+    m->n_rows = s.n_rows;
+    m->n_entries = s.n_entries;
+    m->places = s.places;
     rows.index_type = GRAFT_PETSC_INDEX;
     rows.value_type = GRAFT_PETSC_DTYPE;
-    rows.n_rows = m->n_rows;
-    rows.n_cols = n_all;
-    rows.row_ptr = row_ptr;
-    rows.col_idx = columns;
-    rows.values = values;
-    slice.n_vertices = n_all;
-    slice.first_row = first;
+    rows.n_rows = s.n_rows;
+    rows.n_cols = s.n_all;
+    rows.row_ptr = s.row_ptr;
+    rows.col_idx = s.columns;
+    rows.values = s.values;
+    slice.n_vertices = s.n_all;
+    slice.first_row = s.first;
     slice.rows = &rows;
-    slice.owner = owner;
+    slice.owner = s.owner;
     rc = graft_petsc_plan(m, &slice, &error);
-    PetscCall(PetscFree2(columns, values));
-    PetscCall(PetscFree2(row_ptr, owner));
+    if (rc >= 0) PetscCall(MatCreateVecs(matrix, NULL, &m->diagonal));
+    if (rc >= 0) PetscCall(graft_petsc_diagonal(m, &s));
+    PetscCall(graft_petsc_slice_free(&s));
     if (rc < 0) graft_petsc_mat_free(m);
     graft_petsc_check(comm, rc, error);
-    PetscCall(MatCreateVecs(matrix, NULL, &m->diagonal));
-    PetscCall(MatGetDiagonal(matrix, m->diagonal));
+    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
+}
+
+/* New values in the places that the shell has. *done is PETSC_FALSE, and nothing has changed, if the matrix has others,
+ * a duplicate of the shell has to keep the old values, or the library is older than update_values(). */
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_revalue(graft_petsc_mat *m, Mat matrix, PetscBool *done)
+{
+    const MPI_Comm      comm = PetscObjectComm((PetscObject)matrix);
+    const graft_graphs *graphs = m->graft->graphs;
+    graft_error         error = GRAFT_INIT(graft_error);
+    graft_petsc_slice   s;
+    graft_dense         values;
+    int                 same;
+    int32_t             rc = GRAFT_OK;
+
+    PetscFunctionBegin;
+    PetscCall(graft_petsc_slice_of(m->graft, matrix, &s));
+    same = m->references == 1 && s.n_entries == m->n_entries && s.places == m->places &&
+           graphs->size >= GRAFT_HAS(graft_graphs, update_values);
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, m->graft->comm));
+    values = graft_dense_in(GRAFT_PETSC_DTYPE, s.n_entries, 1, s.values);
+    if (same) rc = graphs->update_values(m->graph, &values, &error);
+    if (rc == GRAFT_ERR_STATE) same = 0, rc = GRAFT_OK; /* a matrix without entries has no values */
+    if (same && rc >= 0) PetscCall(graft_petsc_diagonal(m, &s));
+    PetscCall(graft_petsc_slice_free(&s));
+    graft_petsc_check(comm, rc, error);
+    *done = same ? PETSC_TRUE : PETSC_FALSE;
+    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
+}
+
+/* Give a shell what solvers know of the matrix beside its entries. */
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_carry(Mat matrix, Mat shell)
+{
+    MatNullSpace space = NULL;
+
+    PetscFunctionBegin;
+    PetscCall(MatPropagateSymmetryOptions(matrix, shell));
+    PetscCall(MatGetNullSpace(matrix, &space));
+    if (space != NULL) PetscCall(MatSetNullSpace(shell, space));
+    PetscCall(MatGetTransposeNullSpace(matrix, &space));
+    if (space != NULL) PetscCall(MatSetTransposeNullSpace(shell, space));
+    PetscCall(MatGetNearNullSpace(matrix, &space));
+    if (space != NULL) PetscCall(MatSetNearNullSpace(shell, space));
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
@@ -414,13 +353,55 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_duplicate(Mat shell, MatDuplic
     PetscCall(MatShellGetContext(shell, &m));
     PetscCall(m->duplicate(shell, MAT_COPY_VALUES, out));
     m->references++;
+    PetscCall(PetscObjectComposeFunction((PetscObject)*out, GRAFT_PETSC_SHELL, graft_petsc_mult));
+    PetscCall(MatSetBlockSizesFromMats(*out, shell, shell));
+    PetscCall(graft_petsc_carry(shell, *out));
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
+/* MatCopy() of PETSc copies operations, factors and shifts of a shell, and this function what they are of. The other
+ * shell may have been one of the program, whose context then stays with the program. */
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_copy(Mat from, Mat to, MatStructure structure)
+{
+    graft_petsc_mat *source, *target;
+    void (*ours)(void) = NULL;
+    PetscInt n_rows;
+    int      fits;
+
+    (void)structure;
+    PetscFunctionBegin;
+    PetscCall(MatShellGetContext(from, &source));
+    PetscCall(MatShellGetContext(to, &target));
+    if (source == target) PetscFunctionReturn(GRAFT_PETSC_SUCCESS); /* also while a duplicate is made */
+    PetscCall(PetscObjectQueryFunction((PetscObject)to, GRAFT_PETSC_SHELL, &ours));
+    PetscCall(MatGetLocalSize(to, &n_rows, NULL));
+    fits = source->n_rows == n_rows;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_INT, MPI_MIN, source->graft->comm));
+    PetscCheck(fits, PetscObjectComm((PetscObject)to), PETSC_ERR_ARG_SIZ, "the shells have other rows on some rank");
+    source->references++;
+    if (ours != NULL) PetscCall(graft_petsc_mat_release(target));
+    PetscCall(MatShellSetContext(to, source));
+    PetscCall(PetscObjectComposeFunction((PetscObject)to, GRAFT_PETSC_SHELL, graft_petsc_mult));
+    PetscCall(MatPropagateSymmetryOptions(from, to));
+    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
+}
+
+/* MatGetRow() of PETSc would call a null pointer. */
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_get_row(Mat shell, PetscInt row, PetscInt *n, PetscInt **columns,
+                                                      PetscScalar **values)
+{
+    (void)row, (void)n, (void)columns, (void)values;
+    PetscFunctionBegin;
+    SETERRQ(PetscObjectComm((PetscObject)shell), PETSC_ERR_SUP,
+            "a shell of Graft has products and a diagonal, but no rows: take the matrix of which it was made");
+}
+
 /** Create a shell matrix with the rows of an assembled one, whose values are copied: y = A x by MatMult(), y = A^T x by
- *  MatMultTranspose(), and MatGetDiagonal(). What these suffice for works with it, such as KSP with PCJACOBI. Events
- *  GraftMult and GraftMultTransp of -log_view have its time.
- * \param[in]  matrix  Square, of any type that has MatGetRow(), such as MATAIJ; may be destroyed afterwards.
+ *  MatMultTranspose(), and MatGetDiagonal(). What these suffice for works with it, such as KSP with PCJACOBI. It has
+ *  the block size, the flags of symmetry and the null spaces (also the transposed and the near one) that the matrix has
+ *  now. Events GraftMult and GraftMultTransp of -log_view have its time.
+ * \param[in]  matrix  Square. Rows of AIJ and BAIJ formats are read where they are; matrices of other types (SBAIJ,
+ *                     dense, nest, is, ...) are converted to MATAIJ for the call. May be destroyed afterwards.
  * \param[out] shell   Unchanged on failure. For MatDestroy().
  * Memory: a graph and a plan with transposed passes, see graft_aggregate.h. Collective. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_create(graft_petsc *g, Mat matrix, Mat *shell)
@@ -447,33 +428,58 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_create(graft_petsc *g, Mat mat
     PetscCall(MatShellSetOperation(*shell, MATOP_MULT_TRANSPOSE, (void (*)(void))graft_petsc_mult_transpose));
     PetscCall(MatShellSetOperation(*shell, MATOP_GET_DIAGONAL, (void (*)(void))graft_petsc_get_diagonal));
     PetscCall(MatShellSetOperation(*shell, MATOP_DESTROY, (void (*)(void))graft_petsc_mat_destroy));
+    PetscCall(MatShellSetOperation(*shell, MATOP_GET_ROW, (void (*)(void))graft_petsc_get_row));
+    PetscCall(MatShellSetOperation(*shell, MATOP_COPY, (void (*)(void))graft_petsc_mat_copy));
     PetscCall(MatShellGetOperation(*shell, MATOP_DUPLICATE, (void (**)(void))&m->duplicate));
     PetscCall(MatShellSetOperation(*shell, MATOP_DUPLICATE, (void (*)(void))graft_petsc_mat_duplicate));
+    PetscCall(PetscObjectComposeFunction((PetscObject)*shell, GRAFT_PETSC_SHELL, graft_petsc_mult));
+    PetscCall(MatSetBlockSizesFromMats(*shell, matrix, matrix));
+    PetscCall(graft_petsc_carry(matrix, *shell));
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/** Give a shell matrix the rows and values that an assembled matrix of the same layout has now. If that fails the shell
- *  keeps its own. Its duplicates, of which a TS may have some, keep theirs. Collective. */
-GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_update(Mat shell, Mat matrix)
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_rebuild(Mat shell, graft_petsc_mat *m, Mat matrix)
 {
-    graft_petsc_mat *m, *fresh;
+    graft_petsc_mat *fresh;
     PetscErrorCode   code;
 
     PetscFunctionBegin;
-    PetscCall(MatShellGetContext(shell, &m));
-    PetscCall(graft_petsc_accepts(m->graft, matrix, m->n_rows));
     PetscCall(PetscNew(&fresh));
     fresh->references = 1;
     fresh->duplicate = m->duplicate;
     fresh->graft = m->graft;
-    PetscCall(PetscLogEventBegin(m->graft->event[GRAFT_PETSC_BUILD], matrix, 0, 0, 0));
     code = graft_petsc_build(fresh, matrix);
-    PetscCall(PetscLogEventEnd(m->graft->event[GRAFT_PETSC_BUILD], matrix, 0, 0, 0));
     if (code != GRAFT_PETSC_SUCCESS) PetscCall(PetscFree(fresh));
     PetscCall(code);
     fresh->graft->references++;
     PetscCall(graft_petsc_mat_release(m));
     PetscCall(MatShellSetContext(shell, fresh));
+    PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
+}
+
+/** Give a shell matrix the rows and values that an assembled matrix of the same layout has now, its flags of symmetry,
+ *  and its null spaces if it has any. Factors and shifts of the shell, as of MatScale() and MatShift(), are gone, and
+ *  preconditioners that use the shell are set up again. If the entries are in the same places and the shell has no
+ *  duplicates, only values are replaced, which takes the time of a few products; else graph and plan are made anew. If
+ *  it fails, the shell keeps its own. Its duplicates, of which a TS may have some, keep theirs. Collective. */
+GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_update(Mat shell, Mat matrix)
+{
+    graft_petsc_mat *m;
+    PetscBool        done = PETSC_FALSE;
+    PetscErrorCode   code;
+
+    PetscFunctionBegin;
+    PetscCall(MatShellGetContext(shell, &m));
+    PetscCall(graft_petsc_accepts(m->graft, matrix, m->n_rows));
+    PetscCall(PetscLogEventBegin(m->graft->event[GRAFT_PETSC_BUILD], matrix, 0, 0, 0));
+    code = graft_petsc_revalue(m, matrix, &done);
+    if (code == GRAFT_PETSC_SUCCESS && !done) code = graft_petsc_rebuild(shell, m, matrix);
+    PetscCall(MatShellGetContext(shell, &m));
+    PetscCall(PetscLogEventEnd(m->graft->event[GRAFT_PETSC_BUILD], matrix, 0, 0, 0));
+    PetscCall(code);
+    PetscCall(MatAssemblyBegin(shell, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(shell, MAT_FINAL_ASSEMBLY));
+    PetscCall(graft_petsc_carry(matrix, shell));
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 

@@ -111,16 +111,19 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_part_edges(graft_petsc_part *p)
 
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_part_of(Mat matrix, graft_petsc_part *p)
 {
+    Mat      rows;
     PetscInt end;
 
     PetscFunctionBegin;
-    PetscCall(MatGetOwnershipRange(matrix, &p->first, &end));
+    PetscCall(graft_petsc_readable(matrix, &rows));
+    PetscCall(MatGetOwnershipRange(rows, &p->first, &end));
     p->n_nodes = end - p->first;
     PetscCall(PetscMalloc1(p->n_nodes + 1, &p->row_ptr));
-    PetscCall(graft_petsc_rows(matrix, p->row_ptr, NULL, NULL));
+    PetscCall(graft_petsc_rows(rows, p->row_ptr, NULL, NULL));
     p->n_entries = (PetscInt)p->row_ptr[p->n_nodes];
     PetscCall(PetscMalloc3(p->n_entries, &p->columns, p->n_entries, &p->sources, p->n_entries, &p->targets));
-    PetscCall(graft_petsc_rows(matrix, p->row_ptr, p->columns, NULL));
+    PetscCall(graft_petsc_rows(rows, p->row_ptr, p->columns, NULL));
+    PetscCall(MatDestroy(&rows));
     PetscCall(graft_petsc_part_nodes(p, matrix));
     PetscCall(graft_petsc_part_edges(p));
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);

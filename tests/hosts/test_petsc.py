@@ -65,6 +65,20 @@ def test_ts(package, folder):
                "GraftInfer" in events, f"{name}: -log_view has offers, training and inference", events)
 
 
+def test_matrices(package, folder):
+    """Types of matrices, null spaces, changes of values, and what is refused."""
+    binary = os.path.join(folder, "mat_" + package)
+    code, text = compiled(f"{ROOT}/tests/hosts/test_petsc_mat.c", package, binary)
+    if not tap.ok(code == 0, f"{package}: a host with matrices of all types is compiled", text):
+        return
+    for ranks in "1", "3":
+        code, text = output([LAUNCHER, "-n", ranks, binary, LIBRARY, "-malloc_debug", "-malloc_dump", "-objects_dump",
+                             "-graft_threads", "1"])
+        name = f"{package}, {ranks} ranks"
+        forward(name, code, text)
+        tap.ok(not LEFT.search(text), f"{name}: PETSc finds nothing that was not freed", text)
+
+
 def test_package(package, folder):
     binary = os.path.join(folder, "host_" + package)
     code, text = compiled(f"{ROOT}/tests/hosts/test_petsc.c", package, binary)
@@ -109,6 +123,7 @@ def main():
                 tap.skip(f"hosts of {package}", f"{package}-dev is not installed")
             else:
                 test_package(package, folder)
+                test_matrices(package, folder)
                 test_ts(package, folder)
 
 
