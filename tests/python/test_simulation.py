@@ -84,6 +84,74 @@ def test_mesh():
         graft.Mesh(points, triangles, "circle")
 
 
+def mixed():
+    """The square with quadrilaterals in one half and triangles in the other; and the edges of both."""
+    points, triangles = grid()
+    lower = points[triangles].mean(1)[:, 1] < 0.5
+    at = np.arange((SIDE - 1) * (SIDE - 1) // 2)
+    at = at // (SIDE - 1) * SIDE + at % (SIDE - 1)
+    quads = np.stack([at, at + 1, at + SIDE + 1, at + SIDE], 1)
+    cells = np.concatenate([quads.reshape(-1), triangles[~lower].reshape(-1)])
+    types = ["quad"] * len(quads) + ["triangle"] * int((~lower).sum())
+    sides = np.concatenate([quads[:, [[0, 1], [1, 2], [2, 3], [3, 0]]].reshape(-1, 2),
+                            triangles[~lower][:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)])
+    return points, cells, types, np.unique(np.concatenate([sides, sides[:, ::-1]]), axis=0)
+
+
+@pytest.mark.parametrize("numbers", [False, True, "uint8"])
+def test_mixed_cells(numbers):
+    points, cells, types, edges = mixed()
+    if numbers:
+        types = np.array([{"quad": 9, "triangle": 5}[word] for word in types], numbers if numbers != 1 else int)
+    view = graft.Mesh(points, cells, cell_types=types).view()
+    found = np.stack([view["source"], np.repeat(np.arange(81), np.diff(view["row_ptr"]))], 1)
+    assert len(edges) < graft.Mesh(*grid()).info()["n_edges"] and np.array_equal(np.unique(found, axis=0), edges)
+    assert len(found) == len(edges)
+
+
+@pytest.mark.parametrize("change, words", [
+    (dict(cells=mixed()[1][:-1]), "cells has 319 nodes, expected 320, those of the 96 cells"),
+    (dict(cells=grid()[1]), r"shape \(128, 3\), expected .any."),
+    (dict(cell_types=["triangle"]), "expected 3, those of the 1 cells"),
+    (dict(cell_types=["triangle", "circle"]), "cell_types is 'circle', expected one of line"),
+    (dict(cell_types=[5, 9, 7]), r"cell_types.2. is 7, expected one of 3 .line."),
+    (dict(cell_types=[5.5]), "float64"), (dict(cell_types=[[5]]), r"\(1, 1\)"),
+    (dict(cells=None, edges=([0], [1])), "cells or edges"),
+    (dict(cell_types=[]), "expected 0, those of the 0 cells")])
+def test_mixed_cells_that_do_not_fit(change, words):
+    points, cells, types, _ = mixed()
+    with pytest.raises(graft.ArgumentError, match=words):
+        graft.Mesh(points, **{**dict(cells=cells, cell_types=types), **change})
+
+
+def test_view():
+    points, triangles = grid()
+    mesh = graft.Mesh(points, triangles, ids=7 * np.arange(81))
+    view = mesh.view()
+    mesh.close()  # the arrays are copies
+    assert np.array_equal(view["id"][view["node_of"]], 7 * np.arange(81))
+    assert np.array_equal(view["node_of"][view["row_of"]], np.arange(81))
+    assert np.array_equal(view["position"][view["node_of"]], points)
+    assert (view["node_weight"] == 1).all() and (view["edge_ranks"] == 1).all()
+    assert view["row_ptr"][-1] == len(view["source"]) == 2 * 208 and view["halo_node"].shape == (0,)
+    assert np.array_equal(view["halo_start"], [0, 0])
+
+
+def test_ensemble(points_and_network):
+    points, first = points_and_network
+    others = [graft.Network(first.mesh, 2, 2, {**OPTIONS, "seed": seed}, is_free=None) for seed in (4, 5)]
+    x = smooth(points, 0)
+    mean, deviation = graft.Network.ensemble([first, *others], x)
+    each = np.stack([network(x) for network in (first, *others)])
+    np.testing.assert_allclose(mean, each.mean(0), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(deviation, each.std(0), rtol=0, atol=1e-14)
+    assert deviation.max() > 1e-3
+    with pytest.raises(graft.ArgumentError, match="at least one"):
+        graft.Network.ensemble([], x)
+    with pytest.raises(graft.ArgumentError, match="80 x 2"):
+        graft.Network.ensemble([first], x[:80])
+
+
 @pytest.mark.parametrize("change, kind, words", [
     (dict(cells=grid()[1][:, :2]), graft.ArgumentError, r"shape \(128, 2\), expected .any, 3."),
     (dict(cells=grid()[1] / 2), graft.ArgumentError, "float64, expected integers"),
@@ -194,6 +262,10 @@ def test_ranks():
         mine = triangles[(points[triangles[:, 0], 1] < 0.5) == (ranks.rank == 0)]
         rows, cells = np.unique(mine, return_inverse=True)
         mesh = graft.Mesh(points[rows], cells.reshape(-1, 3).astype(np.int32), ids=rows, kind="shared", ranks=ranks)
+        view = mesh.view()
+        shared = np.abs(points[rows, 1] - 0.5) < 1e-9
+        assert np.array_equal(view["node_weight"][view["node_of"]], np.where(shared, 0.5, 1))
+        assert set(view["edge_ranks"]) == {1, 2} and len(view["halo_start"]) == 3
         net = graft.Network(mesh, 2, 2, OPTIONS)
         found[ranks.rank] = rows, net(smooth(points[rows], 0.0))
         net.close()

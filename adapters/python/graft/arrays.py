@@ -67,6 +67,15 @@ def pointer(x: np.ndarray) -> Any:
     return ffi.cast("void *", x.ctypes.data)
 
 
+def copy(data: Any, count: int, dtype: str) -> np.ndarray:
+    """A copy of `count` elements of the library; zeros for a null pointer."""
+    import numpy as np
+    out = np.zeros(count, dtype)
+    if data:
+        ffi.memmove(ffi.from_buffer(out), data, out.nbytes)
+    return out
+
+
 def view_dense(x: np.ndarray, dtype: int | None = None) -> Any:
     """A graft_dense of an array with is_row_major(). The caller keeps the array alive."""
     stride = x.strides[0] // x.itemsize if x.shape[0] > 1 else x.shape[1]

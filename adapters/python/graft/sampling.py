@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 _ALL = ffi.integer_const("GRAFT_SAMPLE_ALL")
 
 
-def _copy(data: Any, count: int, dtype: str) -> np.ndarray:
-    import numpy as np
-    out = np.empty(count, dtype)
-    ffi.memmove(ffi.from_buffer(out), data, out.nbytes)
-    return out
-
-
 @dataclass(frozen=True, eq=False)
 class Block:
     """A bipartite graph in CSR format: row i < n_dst has the edges from which destination i gathers. Vertices have the
@@ -220,16 +213,16 @@ class Sampler:
 
     def _read(self, batch: Any) -> Batch:
         n = batch.n_vertices
-        return Batch(batch.epoch, batch.index, batch.n_seeds, _copy(batch.vertex, n, "int64"),
-                     _copy(batch.weight, n, "float32") if batch.weight else None,
+        return Batch(batch.epoch, batch.index, batch.n_seeds, arrays.copy(batch.vertex, n, "int64"),
+                     arrays.copy(batch.weight, n, "float32") if batch.weight else None,
                      [self._read_block(layer) for layer in range(batch.n_layers)])
 
     def _read_block(self, layer: int) -> Block:
         one = new("graft_sample_block")
         self.context.call(self._samples.block, self._handle, layer, one)
-        return Block(one.n_dst, one.n_src, _copy(one.row_ptr, one.n_dst + 1, "int64"),
-                     _copy(one.col_idx, one.n_edges, "int32"), _copy(one.entry, one.n_edges, "int64"),
-                     _copy(one.weight, one.n_edges, "float32") if one.weight else None)
+        return Block(one.n_dst, one.n_src, arrays.copy(one.row_ptr, one.n_dst + 1, "int64"),
+                     arrays.copy(one.col_idx, one.n_edges, "int32"), arrays.copy(one.entry, one.n_edges, "int64"),
+                     arrays.copy(one.weight, one.n_edges, "float32") if one.weight else None)
 
     # ---- reports, and the end ----
 

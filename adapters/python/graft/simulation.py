@@ -32,6 +32,23 @@ def _word(words: dict[str, int], word: str, name: str) -> int:
     return words[word]
 
 
+def _types(cell_types: Any) -> np.ndarray:
+    """The numbers of types of cells, each given by a word or its number."""
+    import numpy as np
+    types = np.asarray(cell_types)
+    if types.ndim != 1 or types.dtype.kind not in "iuUS" + "f" * (types.size == 0):
+        raise ArgumentError(f"cell_types has type {types.dtype} and shape {types.shape}, expected a word or a number "
+                            "for each cell")
+    if types.dtype.kind in "US":
+        words, places = np.unique(types.astype(str), return_inverse=True)
+        return np.array([_word(_CELLS, str(word), "cell_types") for word in words], np.uint8)[places]
+    wrong = np.flatnonzero(~np.isin(types, list(_CELLS.values())))
+    if len(wrong) > 0:
+        legal = ", ".join(f"{number} ({word})" for word, number in _CELLS.items())
+        raise ArgumentError(f"cell_types[{wrong[0]}] is {types[wrong[0]]}, expected one of {legal}")
+    return np.ascontiguousarray(types, np.uint8)
+
+
 def _integers(x: Any, name: str, *shape: int | None) -> np.ndarray:
     """A contiguous array of 32- or 64-bit integers of this shape; None: any number."""
     import numpy as np
@@ -68,7 +85,8 @@ class Mesh:
     """The mesh of a simulation, or its part on this rank.
 
     coordinates  [n, 1 to 3]
-    cells        [m, k] nodes of cells of one type, with `cell_type`: "triangle" and so on; or
+    cells        [m, k] nodes of cells of one type, with `cell_type`: "triangle" and so on; or of mixed cells the nodes
+                 of one cell after the other, with `cell_types`: [m] words, or the numbers that VTK gives them; or
     edges        (sources, targets), directed edges
     ids          [n] global ids of the nodes; not needed in one process
     kind         "ghosts": each node has one owner, in `owners` or the lowest rank with the node; "shared": a node on
@@ -76,9 +94,10 @@ class Mesh:
     period       of periodic coordinates, else 0
     """
 
-    def __init__(self, coordinates: Any, cells: Any = None, cell_type: str = "triangle", *, edges: Any = None,
-                 ids: Any = None, kind: str = "ghosts", owners: Any = None, period: Sequence[float] = (),
-                 context: Context | None = None, ranks: Ranks | None = None, **options: object) -> None:
+    def __init__(self, coordinates: Any, cells: Any = None, cell_type: str = "triangle", *, cell_types: Any = None,
+                 edges: Any = None, ids: Any = None, kind: str = "ghosts", owners: Any = None,
+                 period: Sequence[float] = (), context: Context | None = None, ranks: Ranks | None = None,
+                 **options: object) -> None:
         self.context = ranks.context if ranks is not None else context or Context()
         for key, value in options.items():
             self.context[key] = value
@@ -87,26 +106,35 @@ class Mesh:
             raise ArgumentError(f"period has {len(period)} elements, expected one for each coordinate, 3 at most")
         args = new("graft_mesh_args", kind=_word(_KINDS, kind, "kind"), dim=coordinates.shape[1],
                    n_rows=len(coordinates), coordinates=field, period=list(period))
-        kept = [field, coordinates, *self._connect(args, cells, cell_type, edges), *self._number(args, ids, owners)]
+        kept = [field, coordinates, *self._connect(args, cells, cell_type, cell_types, edges),
+                *self._number(args, ids, owners)]
         out = ffi.new("graft_mesh **")
         self._meshes = self.context.interface("graft_meshes")
         self.context.call(self._meshes.create, self.context.handle,
                           ranks.transport if ranks is not None else ffi.NULL, args, out)
         del kept
         self.n_rows, self._handle = len(coordinates), out[0]
+        self.n_ranks = ranks.n_ranks if ranks is not None else 1
         self._destroy = self.context.owner(self, self._meshes.destroy, self._handle)
 
     @staticmethod
-    def _connect(args: Any, cells: Any, cell_type: str, edges: Any) -> list[Any]:
+    def _connect(args: Any, cells: Any, cell_type: str, cell_types: Any, edges: Any) -> list[Any]:
         import numpy as np
-        if (cells is None) == (edges is None):
+        if (cells is None) == (edges is None) or (cells is None and cell_types is not None):
             raise ArgumentError("a mesh is given cells or edges, and not both")
         if cells is not None:
             args.cell_type = _word(_CELLS, cell_type, "cell_type")
-            cells = _integers(cells, "cells", None, _CORNERS[cell_type])
+            types = None if cell_types is None else _types(cell_types)
+            cells = _integers(cells, "cells", *((None, _CORNERS[cell_type]) if types is None else (None,)))
             args.n_cells = len(cells)
+            if types is not None:
+                wanted = sum(int((types == number).sum()) * _CORNERS[word] for word, number in _CELLS.items())
+                if wanted != len(cells):
+                    raise ArgumentError(f"cells has {len(cells)} nodes, expected {wanted}, those of the {len(types)} "
+                                        "cells of cell_types")
+                args.n_cells, args.cell_types = len(types), ffi.cast("uint8_t *", arrays.pointer(types))
             args.index_type, args.cell_nodes = arrays._INTEGERS[cells.dtype.name], arrays.pointer(cells)
-            return [cells]
+            return [cells, types]
         ends = [_integers(end, "edges", None) for end in edges]
         if len(ends) != 2 or len(ends[0]) != len(ends[1]):
             raise ArgumentError("edges are two arrays of the same length, sources and targets")
@@ -135,6 +163,34 @@ class Mesh:
         out = new("graft_mesh_info")
         self.context.call(self._meshes.info, self._handle, rank, out)
         return to_dict(out)
+
+    def view(self) -> dict[str, np.ndarray]:
+        """Copies of the arrays of this rank, for programs that check them or compute with them.
+
+        node_of      [n_rows] the node of each row; -1: a ghost
+        row_of       [n_nodes] the row of each node that is read
+        id           [n_nodes]
+        node_weight  [n_nodes] one over the number of ranks that have the node
+        row_ptr      [n_nodes + 1] edges to node i are row_ptr[i] to row_ptr[i + 1] - 1
+        source       [n_edges] nodes; from n_nodes on, row source - n_nodes of the halo
+        edge_ranks   [n_edges] the number of ranks that have the edge
+        position     [n_sources, dim] coordinates of nodes and of rows of the halo
+        halo_start   [ranks + 1] rows of the halo from rank q are halo_start[q] to halo_start[q + 1] - 1
+        halo_node    [n_halo] the number of each row of the halo among the nodes of its owner
+        """
+        raw = new("graft_mesh_view")
+        self.context.call(self._meshes.view, self._handle, raw)
+        of = {name: arrays.copy(getattr(raw, name), count, dtype) for name, count, dtype in (
+            ("node_of", raw.n_rows, "int32"), ("row_of", raw.n_nodes, "int32"), ("id", raw.n_nodes, "int64"),
+            ("node_weight", raw.n_nodes, "float64"), ("row_ptr", raw.n_nodes + 1, "int64"),
+            ("source", raw.n_edges, "int32"), ("edge_ranks", raw.n_edges, "int32"),
+            ("position", raw.n_sources * raw.dim, "float64"), ("halo_start", self.n_ranks + 1, "int64"),
+            ("halo_node", raw.n_halo, "int32"))}
+        for name in ("node_weight", "edge_ranks"):
+            if not getattr(raw, name):
+                of[name][:] = 1
+        of["position"] = of["position"].reshape(raw.n_sources, raw.dim)
+        return of
 
     def explain(self) -> str:
         text = ffi.new("char[]", 16384)
@@ -234,6 +290,20 @@ class Network:
             if raised:
                 raise raised[0]
         return state
+
+    @staticmethod
+    def ensemble(networks: Sequence[Network], state: Any) -> tuple[np.ndarray, np.ndarray]:
+        """[n, n_out] the mean and the standard deviation of the predictions of several networks on one mesh. Over ranks
+        all pass them in the same order."""
+        import numpy as np
+        if len(networks) == 0:
+            raise ArgumentError("an ensemble has at least one network")
+        first, (field, _) = networks[0], _field(state, "state")
+        found = [np.zeros((first.mesh.n_rows, first.n_out)) for _ in range(2)]
+        fields = [_field(x, "out", writes=True)[0] for x in found]
+        handles = ffi.new("graft_network *[]", [network._handle for network in networks])
+        first.context.call(first._networks.ensemble, handles, len(networks), field, *fields)
+        return found[0], found[1]
 
     # ---- training ----
 
