@@ -21,9 +21,9 @@ from .errors import (ArgumentError, CancelledError, Error, FileError, ForkedErro
 from .product import SEMIRINGS, Matrix, aggregate
 
 # The modules of the other names, which are imported at first use.
-_LATER = {"Dataset": "data", "Graph": "ranks", "History": "history", "Mesh": "simulation", "Model": "model",
-          "Network": "simulation", "Ranks": "ranks", "Sampler": "sampling", "Stream": "simulation",
-          "Trainer": "training", "train": "training"}
+_LATER = {"Dataset": "data", "Graph": "distributed", "Halo": "distributed", "History": "history", "Mesh": "simulation",
+          "Model": "model", "Network": "simulation", "Plan": "distributed", "Ranks": "ranks", "Sampler": "sampling",
+          "Stream": "simulation", "Trainer": "training", "train": "training"}
 
 __all__ = ["ArgumentError", "CancelledError", "Context", "CopyWarning", "Error", "FileError", "ForkedError",
            "FormatError", "Matrix", "ModuleError", "NonfiniteError", "NotFoundError", "OptionError", "OutOfMemoryError",

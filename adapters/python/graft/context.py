@@ -15,6 +15,7 @@ from .errors import ArgumentError, StateError, VersionError, new_error, raise_er
 _INTERFACES = {"graft_mxm": IDS["GRAFT_MXM_ID"], "graft_data_interface": IDS["GRAFT_DATA_ID"],
                "graft_train": IDS["GRAFT_TRAIN_ID"], "graft_models": IDS["GRAFT_MODEL_ID"],
                "graft_transports": IDS["GRAFT_TRANSPORT_ID"], "graft_graphs": IDS["GRAFT_GRAPH_ID"],
+               "graft_aggregate": IDS["GRAFT_AGGREGATE_ID"], "graft_halos": IDS["GRAFT_HALO_ID"],
                "graft_meshes": IDS["GRAFT_MESH_ID"], "graft_networks": IDS["GRAFT_NETWORK_ID"],
                "graft_streams": IDS["GRAFT_STREAM_ID"], "graft_samples": IDS["GRAFT_SAMPLE_ID"]}
 _LOG_LEVELS = (10, 20, 30, 40)  # of the module logging, for the levels of the library

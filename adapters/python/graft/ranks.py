@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._abi import ffi
-from .context import Context, new, text_of, to_dict
-from .data import TRAIN, Dataset
+from .context import Context, new
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
-    import numpy as np
+    from .data import Dataset
+    from .distributed import Graph
 
 _C = ffi.integer_const("GRAFT_MPI_C")
 
@@ -60,6 +60,7 @@ class Ranks:
 
     def distribute(self, dataset: Dataset) -> tuple[Any, Graph]:
         """The struct of a data set over these ranks, and its distributed graph."""
+        from .distributed import Graph
         graph = Graph(self, dataset)
         struct = new("graft_dataset")
         ffi.memmove(struct, dataset._struct, ffi.sizeof("graft_dataset"))
@@ -74,38 +75,3 @@ class Ranks:
 
     def __repr__(self) -> str:
         return f"<graft.Ranks: rank {self.rank} of {self.n_ranks}>"
-
-
-class Graph:
-    """A graph in which each vertex has an owner, made from the slices of all ranks. Collective."""
-
-    def __init__(self, ranks: Ranks, dataset: Dataset) -> None:
-        self.context, self._graphs = ranks.context, ranks.context.interface("graft_graphs")
-        rows = dataset._struct
-        part = new("graft_slice", n_vertices=rows.n_vertices, first_row=rows.first_vertex, rows=rows.graph)
-        mask = self._training(dataset)
-        if mask is not None:
-            part.train_mask = ffi.from_buffer("uint8_t[]", mask)
-        out = ffi.new("graft_graph **")
-        self.context.call(self._graphs.create, self.context.handle, ranks.transport, part, out)
-        self._handle, self.ranks = out[0], ranks
-        self._destroy = self.context.owner(self, self._graphs.destroy, self._handle)
-
-    @staticmethod
-    def _training(dataset: Dataset) -> np.ndarray | None:
-        split = dataset.split
-        return None if split is None else (split == TRAIN).view("uint8")
-
-    def info(self, rank: int = -1) -> dict[str, Any]:
-        """Vertices, edges and cut edges of a rank, or of all ranks."""
-        out = new("graft_graph_info")
-        self.context.call(self._graphs.info, self._handle, rank, out)
-        return to_dict(out)
-
-    def explain(self) -> str:
-        text = ffi.new("char[]", 16384)
-        self.context.call(self._graphs.explain, self._handle, text, 16384)
-        return text_of(text)
-
-    def close(self) -> None:
-        self._destroy()
