@@ -132,7 +132,7 @@ def hand_on(line, where):
 def run(wrapper, folder, program, registers):
     """With the registers of a processor that has SVE; 16 bytes are those of NEON."""
     environment = dict(os.environ, GRAFT_LIBRARY=os.path.join(folder, "libgraft.so"), GRAFT_TEST_REGISTERS=registers,
-                       QEMU_CPU=f"max,sve-default-vector-length={registers}")
+                       GRAFT_TEST_FEWER="10", QEMU_CPU=f"max,sve-default-vector-length={registers}")
     where = f"aarch64, {8 * int(registers)} bits"
     words = [os.path.join(folder, word) if "/" in word else word for word in program.split()]
     count, plans = 0, []

@@ -153,7 +153,7 @@ int judge_scene_right(struct judge_scene *s, double tolerance)
 /* Every combination of the parts of an epilogue, of masks and of flags; odd combinations with a max. */
 static int combinations_right(struct judge_scene *s, int *runs)
 {
-    for (unsigned c = 0; c < 1024; c++) {
+    for (unsigned c = 0; c < 1024; c += judge.case_step > 1 ? (unsigned)judge.case_step : 1) {
         graft_epilogue *e = &s->epilogue;
 
         e->bias = c & 1 ? bias : NULL;

@@ -14,6 +14,7 @@ struct judge {
     graft_context   *context;
     int              strict;    /* 1: no other kernel stands in, and a kernel may refuse a product */
     int              by_kernel; /* products that kernels ran themselves */
+    int              case_step; /* more than 1: only every so many-th combination of mask, flags and epilogue */
 };
 extern struct judge judge;
 

@@ -23,15 +23,14 @@ void judge_masks(struct product *p, const char *kernel, graft_semiring semiring,
                  struct tally *tally)
 {
     const int threads[] = { 2, 3, 5, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+    const int step = judge.case_step > 1 ? judge.case_step : 1;
 
     p->args.semiring = semiring;
-    for (int mask = 0; mask < PRODUCT_MASKS; mask++) {
-        for (uint32_t flags = 0; flags < 4; flags++) {
-            product_set_mask(p, mask);
-            product_set_extras(p, sample_below(sample, 2) == 0, !mxm_is_sum(semiring) && sample_below(sample, 2) == 0);
-            p->args.flags = flags;
-            product_tally(p, judge.mxm, judge.context, kernel, threads[sample_below(sample, 12)], tally);
-        }
+    for (int which = step > 1 ? (int)sample_below(sample, step) : 0; which < 4 * PRODUCT_MASKS; which += step) {
+        product_set_mask(p, which / 4);
+        product_set_extras(p, sample_below(sample, 2) == 0, !mxm_is_sum(semiring) && sample_below(sample, 2) == 0);
+        p->args.flags = (uint32_t)which % 4;
+        product_tally(p, judge.mxm, judge.context, kernel, threads[sample_below(sample, 12)], tally);
     }
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_mxm.h"
+#include "harness/effort.h"
 #include "harness/tap.h"
 #include "judge/judge.h"
 #include "oracle/oracle.h"
@@ -178,6 +179,7 @@ int main(int argc, char **argv)
     }
     judge.context = judge.api->context;
     judge.mxm = judge.api->get_interface(judge.context, GRAFT_MXM_ID);
+    judge.case_step = case_step();
     for (int32_t i = 0; judge.api->module_info(judge.context, i, &entry, NULL) == GRAFT_OK; i++) {
         if (strcmp(entry.kind, "kernel") != 0 || strcmp(entry.name, "graphblas") == 0) continue;
         judge_epilogue(entry.name);

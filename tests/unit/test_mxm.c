@@ -1,5 +1,6 @@
 /* graft.mxm/1: every kernel against the oracle, threads, transposes, what is refused, and what explain says.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/effort.h"
 #include "harness/kernels.h"
 #include "harness/tap.h"
 #include "judge/judge.h"
@@ -379,6 +380,7 @@ int main(int argc, char **argv)
     }
     judge.context = judge.api->context;
     judge.mxm = judge.api->get_interface(judge.context, GRAFT_MXM_ID);
+    judge.case_step = case_step();
     if (!ok(judge.mxm != NULL && judge.mxm->size >= sizeof *judge.mxm, "it has " GRAFT_MXM_ID)) return done();
     test_mxm_kernels(argc > 1 && strcmp(argv[1], "large") == 0, argc, argv);
     choose_kernel("reference");

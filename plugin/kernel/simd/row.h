@@ -1,7 +1,10 @@
 /* The loops over one row of A for one REAL: gather, combine, finish.
  * SPDX-License-Identifier: Apache-2.0 */
 
+/* REGISTERS is the largest number of registers that a strip needs: a narrow register has the columns that do not fill a
+ * wide one. */
 #define VECTOR_BYTES WIDE_BYTES
+#define REGISTERS TILE_REGISTERS
 #define NAME(noun) JOIN(TYPE(wide_), noun)
 #if INTRINSIC_BYTES == 64
 #define MASK_REGISTERS
@@ -11,20 +14,25 @@
 #endif
 #include "kernel/simd/tile.h"
 #undef VECTOR_BYTES
+#undef REGISTERS
 #undef NAME
 #undef MASK_REGISTERS
 #undef INTRINSICS
 
 #define VECTOR_BYTES NARROW_BYTES
+#define REGISTERS (WIDE_BYTES / NARROW_BYTES)
 #define NAME(noun) JOIN(TYPE(narrow_), noun)
 #include "kernel/simd/tile.h"
 #undef VECTOR_BYTES
+#undef REGISTERS
 #undef NAME
 
 #define VECTOR_BYTES ((int)sizeof(REAL))
+#define REGISTERS (NARROW_BYTES / (int)sizeof(REAL) - 1)
 #define NAME(noun) JOIN(TYPE(single_), noun)
 #include "kernel/simd/tile.h"
 #undef VECTOR_BYTES
+#undef REGISTERS
 #undef NAME
 
 /* Process the strip in the widest registers that it fills; fewer columns than a narrow register one by one. */
@@ -39,7 +47,7 @@ INLINE void TYPE(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, s
 INLINE void TYPE(gather_op)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip,
                             const enum op op, REAL *z, int32_t *winner)
 {
-    const int bf16 = job->args->b->dtype == GRAFT_BF16;
+    const int bf16 = sizeof(REAL) == sizeof(float) && job->args->b->dtype == GRAFT_BF16;
 
     if (job->times && bf16) TYPE(strip)(job, e0, e1, strip, op, 1, 1, z, winner);
     else if (job->times) TYPE(strip)(job, e0, e1, strip, op, 1, 0, z, winner);

@@ -16,7 +16,12 @@
 /* Rows of B that are prefetched ahead. A row is a cache miss, and the number of misses in flight sets the speed: with 8
  * ahead a product took 1.4 times as long as with 32, and with 64 longer again. Prefetching to level 2, which tracks
  * more lines than level 1, took 0.65 of the time (tests/bench/NOTES.md). */
-enum { PREFETCH_ENTRIES = 32, TILE_REGISTERS = 8, NARROW_BYTES = 16 };
+enum { PREFETCH_ENTRIES = 32, NARROW_BYTES = 16 };
+
+/* Registers of the widest tile. A build with sanitizers compiles half of the tiles, which takes half of the time. */
+#ifndef TILE_REGISTERS
+#define TILE_REGISTERS 8
+#endif
 
 /* The operation on the entries of a row; a compile-time constant in every use. The OF_NUMBERS ones ignore NaN but
  * report that there was one. */

@@ -141,20 +141,24 @@ INLINE int NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int
     return 0;
 }
 
-/* The tile for a number of registers that is known at run time. */
+/* The tile for a number of registers that is known at run time, 1 to REGISTERS. Other tiles are not compiled. */
 INLINE int NAME(tile_of)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int64_t begin, int64_t last, int64_t n,
                          const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
+#define TILE_OF(k)                                                                                                     \
+    case k: return k <= REGISTERS ? NAME(tile)(job, e0, e1, begin, last, k, op, times, bf16, z, winner) : 0;
     switch (n) {
-    case 1: return NAME(tile)(job, e0, e1, begin, last, 1, op, times, bf16, z, winner);
-    case 2: return NAME(tile)(job, e0, e1, begin, last, 2, op, times, bf16, z, winner);
-    case 3: return NAME(tile)(job, e0, e1, begin, last, 3, op, times, bf16, z, winner);
-    case 4: return NAME(tile)(job, e0, e1, begin, last, 4, op, times, bf16, z, winner);
-    case 5: return NAME(tile)(job, e0, e1, begin, last, 5, op, times, bf16, z, winner);
-    case 6: return NAME(tile)(job, e0, e1, begin, last, 6, op, times, bf16, z, winner);
-    case 7: return NAME(tile)(job, e0, e1, begin, last, 7, op, times, bf16, z, winner);
-    default: return NAME(tile)(job, e0, e1, begin, last, 8, op, times, bf16, z, winner);
+        TILE_OF(1)
+        TILE_OF(2)
+        TILE_OF(3)
+        TILE_OF(4)
+        TILE_OF(5)
+        TILE_OF(6)
+        TILE_OF(7)
+        TILE_OF(8)
     }
+    __builtin_unreachable();
+#undef TILE_OF
 }
 
 /* All columns of a strip that is at least one register wide. */
