@@ -8,9 +8,9 @@ import weakref
 from collections import deque
 from typing import Any, Callable, Iterator
 
-from . import _library
+from . import _library, interrupt
 from ._abi import ABI_VERSION, IDS, ffi
-from .errors import ArgumentError, StateError, VersionError, new_error, raise_error, text_of
+from .errors import ArgumentError, CancelledError, StateError, VersionError, new_error, raise_error, text_of
 
 _INTERFACES = {"graft_mxm": IDS["GRAFT_MXM_ID"], "graft_data_interface": IDS["GRAFT_DATA_ID"],
                "graft_train": IDS["GRAFT_TRAIN_ID"], "graft_models": IDS["GRAFT_MODEL_ID"],
@@ -99,6 +99,7 @@ class Context:
         self._lock = threading.RLock()
         _contexts.add(self)
         self._to_free: deque[tuple[Any, ...]] = deque()
+        self._interrupted = False
         self._tables: dict[str, Any] = {}
         self._host = self._new_host(log or _log_to_logging)
         opened, error = ffi.new("graft_api **"), new_error()
@@ -145,6 +146,31 @@ class Context:
         if status < 0:
             raise_error(status, error)
         return status
+
+    def call_long(self, function: Any, *arguments: Any) -> int:
+        """The same for a call of one process that checks for cancel(): Ctrl-C cancels it, for KeyboardInterrupt."""
+        is_late = True
+        while is_late:
+            error = new_error()
+            listener = interrupt.begin(self._interrupt)
+            try:
+                with self._lock:
+                    status = function(*arguments, error)
+            finally:
+                if listener is not None:
+                    listener.end()
+                # Ctrl-C may have come after the last check of an earlier call, which KeyboardInterrupt ended.
+                is_late = self._interrupted and error.code == CancelledError.status
+                if is_late:
+                    self._interrupted = False
+        self._free_waiting()
+        if status < 0:
+            raise_error(status, error)
+        return status
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
+        self.cancel()
 
     def owner(self, thing: object, function: Any, *arguments: Any) -> weakref.finalize:
         """Let an object of the library live as long as `thing`. The returned function frees it earlier."""

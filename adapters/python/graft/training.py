@@ -87,14 +87,15 @@ class Trainer:
         if getattr(dataset, "edge_weight", None) is not None:
             _refuse_unused_weights(self.context)
         self.dataset: Dataset = as_dataset(dataset, self.context, ranks)
-        self.history = History()
+        self._history, self._report = History(), new("graft_epoch")
         self._stops = False
         self._train = self.context.interface("graft_train")
         self._struct, self._graph = self.dataset._struct, None
         if ranks is not None:
             self._struct, self._graph = ranks.distribute(self.dataset)
         out = ffi.new("graft_trainer **")
-        self.context.call(self._train.create, self.context.handle, self._struct, out)
+        self._call_long = self.context.call_long if ranks is None else self.context.call
+        self._call_long(self._train.create, self.context.handle, self._struct, out)
         self._handle = out[0]
         self._destroy = self.context.owner(self, self._train.destroy, self._handle)
 
@@ -102,12 +103,26 @@ class Trainer:
 
     def epoch(self) -> dict[str, Any]:
         """Train for one epoch, and return its report, which is also the last line of `history`."""
-        out = new("graft_epoch")
-        self.context.call(self._train.epoch, self._handle, out)
-        record = to_dict(out)
-        record.update({name: bool(record[name]) for name in _BOOLEANS})
-        self.history.append(record)
-        return record
+        self._take_report()
+        self._report = new("graft_epoch")
+        self._call_long(self._train.epoch, self._handle, self._report)
+        return self._take_report()[-1]
+
+    @property
+    def history(self) -> History:
+        """The reports of all epochs, one dict for each."""
+        return self._take_report()
+
+    def _take_report(self) -> History:
+        """Add the report of the last epoch, unless it was added. KeyboardInterrupt may come as soon as the library has
+        trained, and between any two lines of this."""
+        history, report = self._history, self._report
+        if report.epoch > 0 and (not history or [history[-1][name] for name in ("epoch", "seconds")] !=
+                                 [report.epoch, report.seconds]):
+            record = to_dict(report)
+            record.update({name: bool(record[name]) for name in _BOOLEANS})
+            history.append(record)
+        return history
 
     def stop(self) -> None:
         """End fit() after this epoch; for callbacks. Over ranks all must call it."""
