@@ -15,7 +15,8 @@ enum {
     GR_OPERATIONS_OF_THREAD = GR_LIMIT(65536, 1024), /* that justify a team, and each further thread in it */
     GR_ROWS_AT_ONCE = GR_LIMIT(64, 2),               /* of messages, and of kernels that report rows */
     GR_CHUNK_ROWS = GR_LIMIT(512, 2),                /* of layers */
-    GR_MGN_ROWS = GR_LIMIT(256, 4),                  /* of model mgn: nodes, or edges; they stay in caches */
+    GR_MGN_ROWS = GR_LIMIT(240, 4),                  /* of model mgn: nodes, or edges. Divided by the rows that
+                                                        libraries compute together, from 2 to 48 */
     GR_CHUNK_COLUMNS = GR_LIMIT(16, 2),              /* of sums over labels */
     GR_EDGE_PIECE = GR_LIMIT(4096, 8),               /* edges and rows of the edge operators */
     GR_ADD_COLUMNS = GR_LIMIT(16, 1),                /* the fewest that a thread of index_add takes, */
