@@ -23,8 +23,8 @@ GRAFT_EXTERN_C_BEGIN
  *     on_nonfinite  a loss, gradient, weight or moment, or the loss of training or validation vertices in an
  *                   evaluation, is infinite or NaN. stop: epoch() returns ERR_NONFINITE, and restores weights and
  *                   moments of the last epoch with finite losses. restore: the learning rate is halved permanently, and
- *                   epochs are repeated from there, at most 128 times, until this epoch is completed. graft_epoch
- *                   describes this epoch only; best weights stay, also of an undone epoch. Not with batch_size
+ *                   epochs repeated from there until this one is completed, at most 128 times, or 8 if the restored
+ *                   weights fail too. graft_epoch describes this epoch only; best weights stay. Not with batch_size
  *     clip_norm     0: none. Else the gradients g of all weights are scaled by min(1, clip_norm / |g|_2) before weight
  *                   decay (Pascanu et al. 2013, algorithm 1)
  *     patience      early stopping (Prechelt 1998), 0: none. An evaluation this many epochs after the best one sets

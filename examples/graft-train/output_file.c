@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 /* Two processes that write the same file wait for each other, for five seconds. */
-enum { TRIES = 500, PAUSE_MS = 10, WHILE_SECONDS = 60 };
+enum { TRIES = 500, PAUSE_MS = 10, WHILE_SECONDS = 60, LINKS_MOST = 40 };
 
 static int32_t write_failed(const struct output_file *file, graft_error *error)
 {
@@ -72,6 +73,28 @@ static int open_temporary(const char *name)
     return -1;
 }
 
+/** The file behind symbolic links, which need not exist, to be freed; NULL with errno. */
+static char *follow_links(const char *path)
+{
+    char  target[PATH_MAX];
+    char *place = strdup(path);
+
+    for (int links = 0; place != NULL && links < LINKS_MOST; links++) {
+        const ssize_t length = readlink(place, target, sizeof target);
+        const char   *slash = strrchr(place, '/');
+        const int     folder = slash != NULL && target[0] != '/' ? (int)(slash + 1 - place) : 0;
+        char         *next = NULL;
+
+        if (length < 0) return place;
+        if (asprintf(&next, "%.*s%.*s", folder, place, (int)length, target) < 0) next = NULL;
+        free(place);
+        place = next;
+    }
+    if (place != NULL) errno = ELOOP;
+    free(place);
+    return NULL;
+}
+
 int32_t output_begin(struct output_file *file, const char *path, graft_error *error)
 {
     struct stat info;
@@ -80,8 +103,12 @@ int32_t output_begin(struct output_file *file, const char *path, graft_error *er
     int         fd = -1;
     int32_t     rc = GRAFT_OK;
 
-    *file = (struct output_file){ .path = strdup(path) };
-    if (file->path == NULL || (!in_place && asprintf(&file->temporary, "%s.graft-train.tmp", path) < 0)) {
+    *file = (struct output_file){ .path = in_place ? strdup(path) : follow_links(path) };
+    if (file->path == NULL) {
+        rc = problem_errno(error, "write", path);
+        goto done;
+    }
+    if (!in_place && asprintf(&file->temporary, "%s.graft-train.tmp", file->path) < 0) {
         file->temporary = NULL;
         rc = problem_memory(error, "the name of a file");
         goto done;

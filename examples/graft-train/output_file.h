@@ -14,7 +14,8 @@ struct output_file {
     char *temporary; /* NULL for a device or a pipe, which is written in place: a rename would replace it */
 };
 
-/** Open for writing. On failure nothing is left to abort. */
+/** Open for writing. Where `path` is a symbolic link, its target is replaced, or created. On failure nothing is left to
+ *  abort. */
 int32_t output_begin(struct output_file *file, const char *path, graft_error *error);
 
 /** Move the file to its path. Fails if any write has failed; then the old file is unchanged. */

@@ -73,6 +73,27 @@ static void copy_mode(const char *place, int to)
     if (stat(place, &status) == 0) (void)!fchmod(to, status.st_mode & 0777);
 }
 
+enum { LINKS_MOST = 40 }; /* as in Linux */
+
+/* The file behind the symbolic links at `path`, which need not exist. \return 0, or errno */
+static int follow_links(char place[PATH_MAX], const char *path)
+{
+    char target[PATH_MAX];
+
+    if (snprintf(place, PATH_MAX, "%s", path) >= PATH_MAX) return ENAMETOOLONG;
+    for (int links = 0; links < LINKS_MOST; links++) {
+        const ssize_t length = readlink(place, target, sizeof target);
+        char         *name = strrchr(place, '/');
+
+        if (length < 0) return errno == EINVAL || errno == ENOENT ? 0 : errno; /* no link, or no file */
+        name = target[0] == '/' || name == NULL ? place : name + 1;
+        if (length >= PATH_MAX - (name - place)) return ENAMETOOLONG;
+        memcpy(name, target, (size_t)length);
+        name[length] = '\0';
+    }
+    return ELOOP;
+}
+
 int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t bytes, graft_error *error)
 {
     const int32_t rc = check_place(path, error);
@@ -82,10 +103,8 @@ int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t byte
     output->written = 0;
     output->path = path;
     if (rc < 0) return rc;
-    /* The file behind a symbolic link is replaced, and not the link. */
-    if (realpath(path, output->place) == NULL &&
-        snprintf(output->place, sizeof output->place, "%s", path) >= (int)sizeof output->place)
-        return gr_output_failed(path, ENAMETOOLONG, error);
+    code = follow_links(output->place, path);
+    if (code != 0) return gr_output_failed(path, code, error);
     if (!gr_output_fits(bytes)) return gr_output_failed(path, errno, error);
     gr_temporary_sweep(output->place);
     code = gr_temporary_create(&output->temporary, output->place);

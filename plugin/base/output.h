@@ -15,8 +15,8 @@ struct gr_output {
     struct gr_temporary temporary;
 };
 
-/** Begin a file of this size, and remove files left by killed processes. Where `path` is a symbolic link to a file,
- *  that file will be replaced; a dangling link is replaced. Several writers of one path do not disturb each other: the
+/** Begin a file of this size, and remove files left by killed processes. Where `path` is a symbolic link, its
+ *  target is replaced, or created. Several writers of one path do not disturb each other: the
  *  file of the last writer to end stays. \return OK; ERR_IO (also if there is a folder, device or pipe at `path`). */
 int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t bytes, graft_error *error);
 

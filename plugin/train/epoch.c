@@ -7,8 +7,9 @@
 
 #include <stdio.h>
 
-/* How often epochs are repeated with half the learning rate: from the largest float to 1. */
-enum { HALVINGS_MOST = 128 };
+/* How often epochs are repeated with half the learning rate: from the largest float to 1. After a few, it is
+ * tested once whether smaller ones can help. */
+enum { HALVINGS_MOST = 128, HALVINGS_BLIND = 8 };
 
 /* By the accuracy; with float targets, which have no accuracy, by the loss. */
 static int is_better(const struct gr_progress *so_far, const graft_metrics *now)
@@ -56,6 +57,7 @@ static int is_out_of_patience(const graft_trainer *t, int evaluated)
 struct finding {
     char what[120];     /* empty: nothing */
     int  is_after_step; /* the value is in the weights after the step, or in their loss */
+    int  is_in_moment;
 };
 
 static const char *not_finite_in_words(double value)
@@ -87,6 +89,7 @@ static void find_in_weights(const graft_trainer *t, struct finding *found)
 
         for (int k = 0; k < (p->statistic == GR_TRAINED ? 3 : 1) && found->what[0] == '\0'; k++) {
             if (gr_all_finite(arrays[k], p->rows * p->cols)) continue;
+            found->is_in_moment = k > 0;
             snprintf(found->what, sizeof found->what, "%s of %s is not finite after the step",
                      k == 0 ? "a weight" : "a moment", p->name[0]);
         }
@@ -112,16 +115,14 @@ static void find_in_history(const graft_trainer *t, struct finding *found)
              (long long)m->cached->unfit);
 }
 
-/* Step number `step`, on these blocks, up to the weights, which do not change if the loss or a gradient is not
- * finite. */
-static int32_t train_blocks(graft_trainer *t, const struct gr_block *const *blocks, int64_t step, graft_epoch *epoch,
-                            double *loss, struct finding *found, graft_error *error)
+/* The loss and the gradients of step number `step` on these blocks. */
+static int32_t differentiate_loss(graft_trainer *t, const struct gr_block *const *blocks, int64_t step, double *loss,
+                                  struct finding *found, graft_error *error)
 {
     struct gr_run *run = &t->setup.run;
     int32_t        rc = GRAFT_OK;
     double         begin;
 
-    GR_ASSERT(t->progress.epoch < t->setup.model.config.live.epochs);
     run->epoch = step;
     gr_strategy_begin_step(run->strategy, run->epoch);
     GR_TRY(gr_run_step(run, blocks, loss, error));
@@ -129,10 +130,23 @@ static int32_t train_blocks(graft_trainer *t, const struct gr_block *const *bloc
     GR_TRY(gr_strategy_end_step(run->strategy, run->epoch, loss, error));
     GR_TRY(gr_strategy_sum_gradients(run->strategy, t->setup.model.gradients, t->setup.model.n_weights, error));
     if (run->strategy->ops->sum_gradients != NULL) gr_profile_end_alone(&run->profile, "reduce", begin);
-    begin = gr_profile_begin(&run->profile);
     find_in_gradients(t, *loss, found);
     find_in_history(t, found);
-    if (found->what[0] != '\0') return GRAFT_OK;
+done:
+    return rc;
+}
+
+/* Step number `step` up to the weights, which do not change if the loss or a gradient is not finite. */
+static int32_t train_blocks(graft_trainer *t, const struct gr_block *const *blocks, int64_t step, graft_epoch *epoch,
+                            double *loss, struct finding *found, graft_error *error)
+{
+    struct gr_run *run = &t->setup.run;
+    const int32_t  rc = differentiate_loss(t, blocks, step, loss, found, error);
+    double         begin;
+
+    GR_ASSERT(t->progress.epoch < t->setup.model.config.live.epochs);
+    if (rc < 0 || found->what[0] != '\0') return rc;
+    begin = gr_profile_begin(&run->profile);
     epoch->learning_rate = gr_learning_rate(&t->setup.model.config.live, t->progress.epoch) * t->progress.rate_factor;
     epoch->gradient_norm = (double)NAN;
     if (t->setup.model.config.live.clip_norm > 0)
@@ -142,8 +156,7 @@ static int32_t train_blocks(graft_trainer *t, const struct gr_block *const *bloc
     t->is_measured = 0;
     find_in_weights(t, found);
     gr_profile_end_alone(&run->profile, "optimizer", begin);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Whether the weights were changed by the step. */
@@ -285,6 +298,33 @@ static int go_back(graft_trainer *t, const struct finding *found, int restores)
     return 1;
 }
 
+/* Whether the restored weights fail as the weights after their step have failed in epoch number `epoch`: then so do all
+ * weights near them, and no smaller learning rate helps. Moments do not depend on the learning rate. */
+static int32_t is_hopeless(graft_trainer *t, const struct finding *found, int64_t epoch, int *hopeless,
+                           graft_error *error)
+{
+    struct finding now = { 0 };
+    graft_metrics  metrics = { .size = sizeof metrics };
+    double         loss;
+    int            is_finite = 1;
+    int32_t        rc = GRAFT_OK;
+
+    if (found->is_in_moment) now = *found;
+    else if (!found->is_after_step) {
+        GR_TRY(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
+        GR_TRY(gr_ranks_fail(&t->setup, differentiate_loss(t, t->setup.step_of, epoch - 1, &loss, &now, error), error));
+        gr_strategy_undo_steps(t->setup.run.strategy);
+    } else if (!t->is_measured) {
+        rc = gr_trainer_forward(t, error);
+        if (rc == GRAFT_OK) rc = gr_trainer_measure(t, &metrics, &is_finite, error);
+        gr_trainer_forward_end(t);
+        GR_TRY(gr_ranks_fail(&t->setup, rc, error));
+    }
+    *hopeless = now.what[0] != '\0' || !is_finite;
+done:
+    return rc;
+}
+
 /* An error, or with on_nonfinite=restore half the learning rate and another try. `epoch` is the failed epoch. From then
  * on the state before the call, including the state of messages over ranks, cannot be restored: the call must complete
  * its epoch, and requests to cancel wait for the next call. */
@@ -293,6 +333,8 @@ static int32_t treat(graft_trainer *t, const struct finding *found, int64_t epoc
     const struct gr_setup *s = &t->setup;
     const int              restores = s->context->options.train.restores;
     const double           rate = gr_learning_rate(&s->model.config.live, epoch - 1) * t->progress.rate_factor;
+    int                    hopeless = 0;
+    int32_t                rc = GRAFT_OK;
 
     if (!go_back(t, found, restores))
         return gr_fail(error, GRAFT_ERR_NONFINITE,
@@ -305,6 +347,14 @@ static int32_t treat(graft_trainer *t, const struct finding *found, int64_t epoc
                        "epoch %lld: %s; the weights are from epoch %lld. Try a smaller lr than %g, or "
                        "on_nonfinite=restore, which goes back and halves it",
                        (long long)epoch, found->what, (long long)t->progress.epoch, rate);
+    if (found->is_in_moment || *halvings == HALVINGS_BLIND) rc = is_hopeless(t, found, epoch, &hopeless, error);
+    if (rc < 0) return rc;
+    if (hopeless)
+        return gr_fail(error, GRAFT_ERR_NONFINITE,
+                       "epoch %lld: %s, also with any learning rate smaller than %g, so on_nonfinite=restore cannot "
+                       "help; the weights are from epoch %lld. Continue from an earlier model, or scale features, "
+                       "float targets and edge values",
+                       (long long)epoch, found->what, rate, (long long)t->progress.epoch);
     if (++*halvings > HALVINGS_MOST)
         return gr_fail(error, GRAFT_ERR_NONFINITE,
                        "epoch %lld: %s, also after %d halvings of the learning rate, to %g; the weights are from "

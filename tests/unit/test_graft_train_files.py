@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Files that graft-train writes: whole ones whenever it is killed, nothing else beside them after the next run, with
-the permissions that the user's mask gives, also when several write the same ones: test_graft_train_files.py
-GRAFT-TRAIN. GRAFT_TEST_KILLS is the number of runs that are killed. Prints TAP."""
+the permissions that the user's mask gives, behind links, also when several write the same ones:
+test_graft_train_files.py GRAFT-TRAIN. GRAFT_TEST_KILLS is the number of runs that are killed. Prints TAP."""
 import json
 import os
 import random
@@ -64,6 +64,18 @@ def test_mask():
     ok(os.stat(f"{base}/masked.json").st_mode & 0o777 == 0o640, "a file has the permissions that the mask leaves")
 
 
+def test_links():
+    """A link stays, whether its target exists or not."""
+    os.symlink("linked.json", f"{base}/link.json")
+    for what in "does not exist", "exists":
+        result = run(data, *SETTINGS, "--json", f"{base}/link.json")
+        ok(result.returncode == 0 and os.path.islink(f"{base}/link.json") and os.path.isfile(f"{base}/linked.json"),
+           f"behind a link, a target that {what} is the file", result.stderr)
+    os.symlink("circle.json", f"{base}/circle.json")
+    result = run(data, *SETTINGS, "--json", f"{base}/circle.json")
+    ok(result.returncode == 1 and "circle.json" in result.stderr, "a circle of links is refused", result.stderr)
+
+
 def test_together():
     children = [subprocess.Popen([program, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                 for _ in range(6)]
@@ -74,5 +86,6 @@ def test_together():
 
 test_killed()
 test_mask()
+test_links()
 test_together()
 done()

@@ -302,6 +302,45 @@ static void test_steps(graft_model *const at[3], int links, int symbolic)
     unlink(target);
 }
 
+/* Save through a link to `to`, which is to be the file of this name in the folder. */
+static const char *dangling_fault(graft_model *model, const char *to, const char *name)
+{
+    char        target[160];
+    struct stat status;
+    const char *fault = NULL;
+
+    snprintf(target, sizeof target, "%s/%s", folder, name);
+    unlink(path);
+    if (symlink(to, path) != 0) return "no link";
+    if (models->save(model, path, &error) < 0) fault = error.message;
+    else if (lstat(path, &status) != 0 || !S_ISLNK(status.st_mode)) fault = "the link is replaced";
+    else if (weight_in(target) != first_weight(model)) fault = "its target is not the file";
+    unlink(path);
+    unlink(target);
+    return fault;
+}
+
+/* The target of a link need not exist. */
+static void test_dangling(graft_model *model)
+{
+    char        absolute[160], second[160];
+    struct stat status;
+
+    snprintf(absolute, sizeof absolute, "%s/target", folder);
+    snprintf(second, sizeof second, "%s/second", folder);
+    ok_fault("a link to a file that does not exist stays, and its target is the file",
+             dangling_fault(model, "target", "target"));
+    ok_fault("so does a link to an absolute path", dangling_fault(model, absolute, "target"));
+    if (symlink("target", second) == 0) ok_fault("so does a link to a link", dangling_fault(model, "second", "target"));
+    unlink(second);
+    ok(symlink("model", second) == 0 && symlink("second", path) == 0 &&
+           models->save(model, second, &error) == GRAFT_ERR_IO && error.native_code == ELOOP &&
+           lstat(path, &status) == 0 && S_ISLNK(status.st_mode),
+       "links in a circle stay, with ERR_IO");
+    unlink(second);
+    unlink(path);
+}
+
 static void test_generations(graft_model *first, graft_model *second, graft_model *third)
 {
     ok(models->save(second, path, &error) == GRAFT_OK && weight_in(path) == first_weight(second) &&
@@ -477,6 +516,7 @@ int main(void)
     test_killed(at[0]);
     test_paused(at[0]);
     for (int i = 0; i < 4; i++) test_steps(at, i % 2, i / 2);
+    test_dangling(at[0]);
     models->save(at[0], path, &error);
     test_generations(at[0], at[1], at[2]);
     models->save(at[0], path, &error);

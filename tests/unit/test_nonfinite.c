@@ -198,6 +198,29 @@ static int32_t hopeless(struct host *host)
     return rc;
 }
 
+/* Weights are restored until no learning rate helps, which is not tried 128 times; or until all epochs are completed,
+ * where the rounding of the processor allows it and no `sentence` is expected. The state is finite. */
+static int32_t no_rate_helps(struct host *host)
+{
+    struct job         *job = host->all->arg;
+    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_error         error = GRAFT_INIT(graft_error);
+    struct host_trainer t;
+    int32_t             rc;
+
+    host_set_all(host->api, job->settings);
+    rc = open_diverging(host, &t);
+    while (rc == GRAFT_OK && !epoch.done) rc = host->train->epoch(t.trainer, &epoch, &error);
+    snprintf(job->said[host->rank], sizeof job->said[0], "%s", error.message);
+    if (rc == GRAFT_ERR_NONFINITE && strstr(error.message, "also with any learning rate smaller than") != NULL)
+        rc = completed_epochs(host, t.trainer) <= epoch.epoch ? GRAFT_OK : nonfinite_blame(host, "nothing is restored");
+    else if (rc < 0) rc = nonfinite_blame(host, error.message);
+    if (rc == GRAFT_OK && strstr(error.message, job->sentence) == NULL) rc = nonfinite_blame(host, error.message);
+    if (rc == GRAFT_OK && state_fault(host, t.trainer) != NULL) rc = nonfinite_blame(host, "the state is not finite");
+    close_diverging(host, &t);
+    return rc;
+}
+
 /* -- a request to cancel while epochs are repeated -- */
 
 enum { GOOD_CALLS = 2, CALLS = 5, MOMENTS = 5, MOMENTS_SERIAL = 32 };
@@ -495,6 +518,10 @@ int main(void)
                                                  "halo.staleness=1";
     static const char *const repeated = "norm=none on_nonfinite=restore eval_every=0";
     static const char *const sgd_restored = "norm=none on_nonfinite=restore eval_every=2 optimizer=sgd";
+    static const char *const lost[] = { "lr=1e25 model=gat heads=2 norm=none on_nonfinite=restore",
+                                        "lr=1e25 model=gat heads=2 norm=none on_nonfinite=restore eval_every=3",
+                                        "lr=1e35 norm=none on_nonfinite=restore" };
+    static const char *const overflows = "lr=1e25 model=gin norm=none on_nonfinite=restore";
     static const char *const restored = "norm=none on_nonfinite=restore eval_every=2";
     struct sample            sample = { 4 };
     struct sample_dataset    set, large, floats, targets;
@@ -519,6 +546,9 @@ int main(void)
         diverge(ranks, hopeless, &large, "norm=none on_nonfinite=restore", "no earlier weights", "large features");
         diverge(ranks, hopeless, &floats, "norm=none", "the gradient of layers.0", "large features and float targets");
         diverge(ranks, report_last, &targets, sgd_restored, NULL, "an evaluated epoch is repeated");
+        for (size_t i = 0; i < sizeof lost / sizeof *lost; i++)
+            diverge(ranks, no_rate_helps, &set, lost[i], "", "no rate helps");
+        diverge(ranks, no_rate_helps, &set, overflows, "a moment of layers", "no rate helps");
         diverge(ranks, keep_best_ahead, &targets, restored, NULL, "the best epoch is undone");
         if (ranks == 1) continue;
         diverge(ranks, cancel_repeats, &set, repeated, NULL, "cancelled");
