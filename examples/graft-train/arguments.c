@@ -1,9 +1,9 @@
 /* The command line, by argp of the GNU C library.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
+#include "launch.h"
 #include "library.h"
 #include "problem.h"
-#include "ranks.h"
 
 #include <argp.h>
 #include <ctype.h>
@@ -215,7 +215,7 @@ int32_t arguments_init(struct arguments *arguments, int argc, char **argv, graft
     };
     struct parse parse = { arguments, 0 };
     int          file, failed;
-    const int    before = ranks_are_many() && !is_question(argc, argv) ? keep_errors(&file) : -1;
+    const int    before = launch_size() > 1 && !is_question(argc, argv) ? keep_errors(&file) : -1;
     const int    flags = ARGP_IN_ORDER | (before >= 0 ? ARGP_NO_EXIT : 0);
 
     memset(arguments, 0, sizeof *arguments);

@@ -4,6 +4,7 @@
 #include "arguments.h"
 #include "checkpoint.h"
 #include "interrupt.h"
+#include "launch.h"
 #include "output_file.h"
 #include "predict.h"
 #include "report.h"
@@ -133,8 +134,8 @@ done:
 /** Before the ranks have joined, each prints its own error, with its rank. */
 static int print_alone(const graft_error *error)
 {
-    if (!ranks_are_many()) return problem_print(error);
-    fprintf(stderr, "graft-train: rank %d: %s\n", ranks_launched_rank(), error->message);
+    if (launch_size() == 1) return problem_print(error);
+    fprintf(stderr, "graft-train: rank %d: %s\n", launch_rank(), error->message);
     return problem_code(error);
 }
 
@@ -231,7 +232,7 @@ static __attribute__((noinline)) int run_host(int argc, char **argv)
     graft_error      error = GRAFT_INIT(graft_error), read = GRAFT_INIT(graft_error);
     int              code;
 
-    if (ranks_launched_rank() > 0) { /* only rank 0 prints */
+    if (launch_rank() > 0) { /* only rank 0 prints */
         problem_silence(1);
         if (freopen("/dev/null", "w", stdout) == NULL) return EXIT_PROBLEM;
     }

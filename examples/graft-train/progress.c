@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "progress.h"
 
-#include "ranks.h"
+#include "launch.h"
 
 #include <inttypes.h>
 #include <langinfo.h>
@@ -32,8 +32,7 @@ void progress_begin(struct progress *progress, int regression)
     const char *term = getenv("TERM");
 
     *progress = (struct progress){ .regression = regression, .shown = GRAFT_INIT(graft_epoch) };
-    progress->on_terminal =
-        isatty(STDOUT_FILENO) && !ranks_are_launched() && (term == NULL || strcmp(term, "dumb") != 0);
+    progress->on_terminal = isatty(STDOUT_FILENO) && !launch_is_known() && (term == NULL || strcmp(term, "dumb") != 0);
     progress->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
@@ -75,7 +74,7 @@ static int reader_is_ready(const struct progress *progress)
 {
     struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
-    return !ranks_are_many() || poll(&out, 1, progress->omitted > 0 ? 0 : READER_MILLISECONDS) > 0;
+    return launch_size() == 1 || poll(&out, 1, progress->omitted > 0 ? 0 : READER_MILLISECONDS) > 0;
 }
 
 static void print_or_omit(struct progress *progress, const graft_epoch *epoch)

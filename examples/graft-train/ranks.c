@@ -2,47 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ranks.h"
 #include "deadline.h"
+#include "launch.h"
 
 #include "graft_load.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/** Variables that the launchers of Open MPI, and of MPICH and its relatives, set for their processes. */
-static const char *const LAUNCHERS[][2] = { { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },
-                                            { "PMI_SIZE", "PMI_RANK" } };
-
-static int number_of(const char *variable)
-{
-    const char *text = getenv(variable);
-
-    return text != NULL ? atoi(text) : 0;
-}
-
-static int launched(int what)
-{
-    for (size_t i = 0; i < sizeof LAUNCHERS / sizeof *LAUNCHERS; i++)
-        if (number_of(LAUNCHERS[i][0]) > 1) return number_of(LAUNCHERS[i][what]);
-    return 1 - what;
-}
-
-int ranks_launched_rank(void)
-{
-    return launched(1);
-}
-
-int ranks_are_many(void)
-{
-    return launched(0) > 1;
-}
-
-int ranks_are_launched(void)
-{
-    for (size_t i = 0; i < sizeof LAUNCHERS / sizeof *LAUNCHERS; i++)
-        if (getenv(LAUNCHERS[i][1]) != NULL) return 1;
-    return 0;
-}
 
 /** Initialise MPI, which waits for all ranks. */
 static int32_t open_transport(struct ranks *ranks, const struct library *library, graft_error *error)
@@ -55,8 +21,8 @@ static int32_t open_transport(struct ranks *ranks, const struct library *library
 
     TRY(library_option(library, "halo.timeout", &option, error));
     seconds = strtod(option.value, NULL) + RANKS_PATIENCE;
-    snprintf(line, sizeof line, "graft-train: rank %d: waited %.3g s for the start of MPI on all ranks",
-             ranks_launched_rank(), seconds);
+    snprintf(line, sizeof line, "graft-train: rank %d: waited %.3g s for the start of MPI on all ranks", launch_rank(),
+             seconds);
     all.start = 1;
     deadline_begin(seconds, EXIT_PROBLEM, line);
     rc = ranks->transports->open(library->api->context, "auto", &all, &ranks->transport, error);
@@ -75,6 +41,11 @@ static int32_t join_ranks(struct ranks *ranks, const struct library *library, gr
         return problem(error, GRAFT_ERR_VERSION, "Graft %s has no collective calls", library->api->version);
     TRY(open_transport(ranks, library, error));
     ranks->n_ranks = ranks->transport.n_ranks;
+    if (ranks->n_ranks == 1)
+        return problem(error, GRAFT_ERR_STATE,
+                       "the launcher has started %d processes, but MPI knows of this one only: it is another MPI than "
+                       "the launcher's",
+                       launch_size());
     ranks->rank = ranks->transport.rank;
     rc = ranks->transports->join(library->api->context, &ranks->transport, &ranks->group, error);
 done:
@@ -83,9 +54,14 @@ done:
 
 int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_error *error)
 {
+    int32_t rc;
+
     *ranks = (struct ranks){ .n_ranks = 1 };
     ranks->transport = GRAFT_INIT(graft_transport);
-    return ranks_are_many() ? join_ranks(ranks, library, error) : GRAFT_OK;
+    TRY(launch_check(error));
+    if (launch_size() > 1) rc = join_ranks(ranks, library, error);
+done:
+    return rc;
 }
 
 int32_t ranks_prepare(struct ranks *ranks, graft_error *error)

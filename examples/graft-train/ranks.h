@@ -31,15 +31,6 @@ struct ranks {
     const graft_transports *transports;
 };
 
-/** The rank of this process according to the launcher; 0 without one. */
-int ranks_launched_rank(void);
-
-/** Whether a launcher has started several processes; a single one needs no MPI. */
-int ranks_are_many(void);
-
-/** Whether a launcher has started this process, even as the only one. Some give rank 0 a terminal that no user sees. */
-int ranks_are_launched(void);
-
 /** Open the transport over several ranks, and join them; options are set before, for halo.timeout. The process ends if
  *  MPI waits for a rank longer than that option says, and RANKS_PATIENCE seconds more. */
 int32_t ranks_init(struct ranks *ranks, const struct library *library, graft_error *error);

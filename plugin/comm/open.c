@@ -116,7 +116,8 @@ static int32_t choose_module(const graft_context *context, int32_t start, const 
     if (family == NO_FAMILY && start) family = launcher(context);
     if (family == NO_FAMILY)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND,
-                       start ? "this process has no MPI, and no launcher of Open MPI or MPICH started it"
+                       start ? "this process has no MPI, and no launcher of Open MPI or MPICH started it, for neither "
+                               "OMPI_COMM_WORLD_SIZE nor PMI_SIZE or PMI_RANK is set"
                              : "this process has no MPI; start it, or ask for it to be started");
     *module = family_module[family];
     return GRAFT_OK;

@@ -30,6 +30,16 @@ def launch_each(words):
                           stdin=subprocess.DEVNULL, text=True, timeout=TIMEOUT, env=environment)
 
 
+# A rank of MPI that starts the program, with what the launcher has given to the rank itself.
+PARENT = """
+import ctypes, os, subprocess, sys
+mpi = ctypes.CDLL(sys.argv[1])
+mpi.MPI_Init(None, None)
+print("exit", subprocess.run(sys.argv[2:]).returncode, flush=True)
+mpi.MPI_Finalize()
+"""
+
+
 def read(path, mode="r"):
     with open(path, mode) as file:
         return file.read()
@@ -39,6 +49,24 @@ def said(result):
     """Lines of the program itself; launchers have a word to say when a process fails."""
     return [line for line in result.stderr.splitlines()
             if line.startswith("graft-train: ") and not line.startswith("graft-train: warning: ")]
+
+
+def test_child_of_rank():
+    name = "OMPI_COMM_WORLD" if "openmpi" in launcher else "PMI"
+    library = "libmpi.so.40" if "openmpi" in launcher else "libmpich.so.12"
+    one = [sys.executable, "-c", PARENT, library]
+    alone = [*one, "env", f"{name}_SIZE=1", program, data, *TRAINED, "epochs=2"]
+    if launch_each(["-n", "1", *one, "true"]).returncode != 0:
+        skip("the child of a rank", f"Python cannot start MPI by {library}")
+        return
+    result = launch_each(["-n", n_ranks, *one, program, data, *TRAINED, "--json", f"{base}/child.json"])
+    lines = said(result)
+    ok(result.stdout.count("exit 1") == int(n_ranks) == len(lines) and not os.path.exists(f"{base}/child.json") and
+       all(f"{name}_SIZE" in line and f"{name}_RANK" in line for line in lines),
+       "the child of a rank says which variable to set, and MPI lives on", result.stdout, result.stderr)
+    result = launch_each(["-n", n_ranks, *alone])
+    ok(result.returncode == 0 and result.stdout.count("exit 0") == int(n_ranks),
+       "with it the child trains as one process", result.stdout, result.stderr)
 
 
 def test_training(partition):
@@ -551,4 +579,5 @@ test_adaptive_bits()
 test_shared_columns()
 test_limits()
 test_errors()
+test_child_of_rank()
 sys.exit(done())
