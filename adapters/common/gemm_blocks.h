@@ -5,6 +5,7 @@
 #ifndef GEMM_BLOCKS_H
 #define GEMM_BLOCKS_H
 
+#include "common/mode.h"
 #include "common/times.h"
 #include "graft_module.h"
 
@@ -121,10 +122,13 @@ static void gemm_blocks_stay_alone(void)
 static int32_t gemm_blocks_by_rows(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g)
 {
     const int64_t rows = g->k >= 2 * CHUNK_DEPTH ? DEEP_BLOCK_ROWS : BLOCK_ROWS, blocks = (g->m + rows - 1) / rows;
+    const mode_fp mode = mode_get();
     int32_t       worst = GRAFT_OK;
 
 #pragma omp parallel num_threads(g->threads) reduction(min : worst)
     {
+        const mode_fp own = mode_swap(mode);
+
         gemm_blocks_stay_alone();
         times_begin(g->times);
 #pragma omp for schedule(dynamic, 1) nowait
@@ -137,6 +141,7 @@ static int32_t gemm_blocks_by_rows(struct gemm_blocks *s, gemm_serial serial, co
             gemm_blocks_rows_done(g, row, row + m);
         }
         times_end(g->times);
+        mode_set(own);
     }
     return worst;
 }
@@ -176,10 +181,13 @@ static void gemm_blocks_add_row(const struct gemm_blocks *s, const graft_gemm *g
 static int32_t gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g, int64_t chunks)
 {
     const int64_t depth = (g->k + chunks - 1) / chunks;
+    const mode_fp mode = mode_get();
     int32_t       worst = GRAFT_OK;
 
 #pragma omp parallel num_threads(g->threads) reduction(min : worst)
     {
+        const mode_fp own = mode_swap(mode);
+
         gemm_blocks_stay_alone();
         times_begin(g->times);
 #pragma omp for schedule(dynamic, 1) nowait
@@ -200,6 +208,7 @@ static int32_t gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, c
 #pragma omp for schedule(static) nowait
         for (int64_t row = 0; row < g->m; row++) gemm_blocks_add_row(s, g, row, chunks);
         times_end(g->times);
+        mode_set(own);
     }
     return worst;
 }

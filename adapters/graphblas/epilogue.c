@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "epilogue.h"
 
+#include "common/mode.h"
+
 #include <omp.h>
 #include <string.h>
 
@@ -56,13 +58,16 @@ static void apply_row(const graft_csr *a, const graft_mxm_args *args, const void
 
 void epilogue_apply(const graft_csr *a, const graft_mxm_args *args, const void *z)
 {
+    const mode_fp mode = mode_get();
     const int64_t n_rows = args->c->n_rows, blocks = (n_rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
 
 #pragma omp parallel for num_threads(args->threads) schedule(static) if (args->threads > 1)
     for (int64_t i = 0; i < blocks; i++) {
         const int64_t begin = i * ROWS_AT_ONCE, end = n_rows - begin > ROWS_AT_ONCE ? begin + ROWS_AT_ONCE : n_rows;
+        const mode_fp own = mode_swap(mode);
 
         for (int64_t row = begin; row < end; row++) apply_row(a, args, z, row);
         if (args->rows_done != NULL) args->rows_done(args->rows_arg, omp_get_thread_num(), begin, end);
+        mode_set(own);
     }
 }

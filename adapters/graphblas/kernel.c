@@ -9,6 +9,7 @@
  * are imported by pack and exported by unpack; none of their arrays is freed in between.
  * SPDX-License-Identifier: Apache-2.0 */
 #define GRAFT_GRB_CALLS 0 /* of any version */
+#include "common/mode.h"
 #include "common/module.h"
 #include "epilogue.h"
 #include "graphblas/calls.h"
@@ -16,6 +17,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -341,13 +343,17 @@ static int is_suspect(const graft_dense *dense, int64_t row, int infinities)
 /* max and min of GraphBLAS ignore NaN, ours propagate it; a weight of 0 turns an infinity into NaN. */
 static int32_t refuse_nan(const struct prepared *p, const graft_mxm_args *args, graft_error *error)
 {
-    const int weighted = is_weighted(p, args->semiring);
-    int64_t   bad = INT64_MAX;
+    const int     weighted = is_weighted(p, args->semiring);
+    const mode_fp mode = mode_get();
+    int64_t       bad = INT64_MAX;
 
     if (is_sum(args->semiring)) return GRAFT_OK;
 #pragma omp parallel for num_threads(args->threads) reduction(min : bad) if (args->threads > 1)
     for (int64_t row = 0; row < args->b->n_rows; row++) {
+        const mode_fp own = mode_swap(mode);
+
         if (row < bad && is_suspect(args->b, row, weighted)) bad = row;
+        mode_set(own);
     }
     if (bad == INT64_MAX) return GRAFT_OK;
     return fail(error, GRAFT_ERR_UNSUPPORTED, 0, "its max and min would ignore a NaN from row %lld of B",
@@ -437,6 +443,36 @@ static GrB_Info reset_z(const struct graphblas *graphblas, struct prepared *p, c
     return info;
 }
 
+enum { MODES_MOST = 1024 };
+
+/* Each thread of a team of GraphBLAS, which OpenMP keeps from one parallel region of the caller to the next, swaps its
+ * mode with mode[thread]. */
+static void swap_modes(mode_fp *mode, int threads)
+{
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const int t = omp_get_thread_num();
+
+        if (t < MODES_MOST) mode[t] = mode_swap(mode[t]);
+    }
+}
+
+/* Z (+)= A B, by each thread in the mode of the caller. */
+static GrB_Info multiply(const struct graphblas *graphblas, struct prepared *p, const struct operation *operation,
+                         GrB_Matrix b, int threads)
+{
+    const struct grb_calls *grb_calls = &graphblas->calls;
+    mode_fp                 mode[MODES_MOST];
+    GrB_Info                info;
+
+    for (int t = 0; t < MODES_MOST; t++) mode[t] = mode_get();
+    swap_modes(mode, threads);
+    info = GrB_mxm(p->z, NULL, operation->add, operation->semiring, operation->a, b, p->descriptor);
+    if (info == GrB_SUCCESS) info = GrB_Matrix_wait(p->z, GrB_MATERIALIZE);
+    swap_modes(mode, threads);
+    return info;
+}
+
 /* Compute Z (+)= A B, with the array of B packed into a GraphBLAS matrix during the product. */
 static int32_t product(const struct graphblas *graphblas, struct prepared *p, const graft_mxm_args *args, void *b_data,
                        graft_error *error)
@@ -456,10 +492,7 @@ static int32_t product(const struct graphblas *graphblas, struct prepared *p, co
         return foreign(error, info, "packing B");
     }
     info = graphblas_use_threads(graphblas, p->descriptor, args->threads);
-    if (info == GrB_SUCCESS) {
-        info = GrB_mxm(p->z, NULL, operation.add, operation.semiring, operation.a, b, p->descriptor);
-    }
-    if (info == GrB_SUCCESS) info = GrB_Matrix_wait(p->z, GrB_MATERIALIZE);
+    if (info == GrB_SUCCESS) info = multiply(graphblas, p, &operation, b, args->threads);
     graphblas_use_threads(graphblas, p->descriptor, 0);
     taken = GxB_Matrix_unpack_FullR(b, &back, &bytes, &iso, NULL);
     if (taken == GrB_SUCCESS) GrB_Matrix_free(&b); /* else it is leaked, as in return_a() */

@@ -137,6 +137,7 @@ int32_t gr_context_create(const graft_host *host, graft_context **context, graft
     made->host = complete;
     made->module_host = module_host(made);
     made->owner = getpid();
+    made->host_fp = gr_fp_get();
     GR_TRY(gr_options_init(made, error));
     made->callers.check = made->options.library.check;
     gr_handle_init(made, GR_HANDLE_CONTEXT, made);
@@ -199,7 +200,7 @@ static int start_threads(const graft_context *context, int32_t asked)
     /* In a parallel region of the host, OpenMP would start threads for each loop, and end them after it. */
     if (asked <= 1 || omp_get_level() > 0) return 1;
     if (!atomic_compare_exchange_strong(&gr_team_owner, &nobody, context->owner) && nobody != context->owner) return 1;
-    found = gr_pool_reach(asked);
+    found = gr_pool_reach(asked, context->host_fp);
     if (found == asked) return asked;
     atomic_store(&own->threads_most, found);
     gr_log(context, GRAFT_LOG_WARNING,

@@ -59,11 +59,13 @@ int32_t gr_call_begin_on(struct gr_call *call, const void *object, enum gr_handl
     call->out = out;
     call->where = where;
     call->saved_errno = errno;
+    call->saved_fp = gr_fp_hold();
     rc = gr_enter(object, kind, where, &call->held, &call->error);
     if (rc < 0) return rc;
     call->context = ((const struct gr_handle *)object)->context;
     if (call->context->binds_threads) gr_affinity_save(&call->affinity);
-    return rc;
+    ((const struct gr_handle *)object)->context->host_fp = call->saved_fp;
+    return GRAFT_OK;
 }
 
 int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const char *where, graft_error *out)
@@ -89,6 +91,7 @@ int32_t gr_call_end(struct gr_call *call, int32_t rc)
     }
     if (call->held != NULL) gr_leave(call->held);
     gr_affinity_restore(&call->affinity);
+    gr_fp_set(call->saved_fp);
     errno = call->saved_errno;
     return rc;
 }

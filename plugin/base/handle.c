@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/fp.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -365,9 +366,11 @@ void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind
     const uint32_t     list = list_of(object);
     graft_context     *own = NULL;
     struct gr_handle **link;
+    struct gr_fp       saved_fp;
     int                leaves = 0, same_thread, is_listed;
 
     if (object == NULL) return;
+    saved_fp = gr_fp_hold();
     lock_word(&gr_handles[list].lock, self);
     link = find(object);
     is_listed = judge(link, kind) == GOOD && (context == NULL || (*link)->context == context);
@@ -390,5 +393,6 @@ void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind
     unlock_word(&gr_handles[list].lock);
     if (leaves) gr_leave(own);
     if (!is_listed && context != NULL) log_refusal(context, object, kind, where);
+    gr_fp_set(saved_fp);
     errno = saved_errno;
 }

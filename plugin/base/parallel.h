@@ -18,12 +18,15 @@ static inline int64_t gr_chunk_count(int64_t n, int64_t chunk_rows)
 static inline void gr_parallel_chunks(struct gr_team team, int64_t operations, int64_t n, int64_t chunk_rows,
                                       gr_chunk_fn body, void *arg)
 {
-    const int64_t count = gr_chunk_count(n, chunk_rows);
-    const int     threads = gr_threads_worth(team.threads, operations);
+    const int64_t      count = gr_chunk_count(n, chunk_rows);
+    const int          threads = gr_threads_worth(team.threads, operations);
+    const struct gr_fp fp = gr_fp_get();
 
     GR_ASSERT(n >= 0 && chunk_rows > 0 && team.threads > 0);
 #pragma omp parallel num_threads(threads) if (threads > 1 && count > 1)
     {
+        const struct gr_fp own = gr_fp_swap(fp);
+
         gr_team_begin(team.times);
 #pragma omp for schedule(dynamic, 1) nowait
         for (int64_t chunk = 0; chunk < count; chunk++) {
@@ -32,6 +35,7 @@ static inline void gr_parallel_chunks(struct gr_team team, int64_t operations, i
             gr_team_poll(team);
         }
         gr_team_end(team.times);
+        gr_fp_set(own);
     }
 }
 

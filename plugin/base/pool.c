@@ -88,18 +88,21 @@ static int remember(int threads)
 }
 
 /* A team whose size cannot be stored is not started. */
-static int start_team(int threads)
+static int start_team(int threads, struct gr_fp host)
 {
-    int started = 0;
+    struct gr_fp own;
+    int          started = 0;
 
     if (!remember(threads)) return 1;
+    own = gr_fp_swap(host); /* new threads begin with the environment of the thread that starts them */
 #pragma omp parallel num_threads(threads) reduction(+ : started)
     started++;
+    gr_fp_set(own);
     GR_ASSERT(started <= threads);
     return threads;
 }
 
-int gr_pool_reach(int wanted)
+int gr_pool_reach(int wanted, struct gr_fp host)
 {
     int size, found;
 
@@ -109,14 +112,14 @@ int gr_pool_reach(int wanted)
     if (wanted <= size) return wanted;
     pthread_mutex_lock(&gr_pool.lock);
     found = size + probe_threads(wanted - size);
-    if (found > size) found = start_team(found);
+    if (found > size) found = start_team(found, host);
     pthread_mutex_unlock(&gr_pool.lock);
     return found;
 }
 
 int gr_pool_team(int wanted)
 {
-    const int found = gr_pool_reach(wanted);
+    const int found = gr_pool_reach(wanted, gr_fp_get());
 
     if (found > 1 && found < gr_pool_size() && !remember(found)) return 1;
     return found;

@@ -3,9 +3,12 @@
 #ifndef GR_BASE_POOL_H
 #define GR_BASE_POOL_H
 
-/** Let OpenMP keep `wanted` threads or more, or as many as the system starts. Not in a parallel region. \return
- *  `wanted`, or the number of threads, at least 1 */
-int gr_pool_reach(int wanted);
+#include "base/fp.h"
+
+/** Let OpenMP keep `wanted` threads or more, or as many as the system starts. Outside of the library's loops they have
+ *  environment `host`, as if the host had started them. Not in a parallel region. \return `wanted`, or the number of
+ *  threads, at least 1 */
+int gr_pool_reach(int wanted, struct gr_fp host);
 
 /** The threads of the last team of the calling thread, which OpenMP keeps; 1 before the first one. */
 int gr_pool_size(void);

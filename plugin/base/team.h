@@ -4,6 +4,7 @@
 #define GR_BASE_TEAM_H
 
 #include "base/clock.h"
+#include "base/fp.h"
 #include "base/limits.h"
 #include "base/pool.h"
 

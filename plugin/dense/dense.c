@@ -139,13 +139,18 @@ static void plain_gemm_row(const graft_gemm *g, int64_t i)
 
 static int32_t plain_gemm(void *state, const graft_gemm *g, graft_error *error)
 {
+    const struct gr_fp fp = gr_fp_get();
+
     (void)state, (void)error;
 #pragma omp parallel num_threads(g->threads)
     {
+        const struct gr_fp own = gr_fp_swap(fp);
+
         gr_team_begin(g->times);
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < g->m; i++) plain_gemm_row(g, i);
         gr_team_end(g->times);
+        gr_fp_set(own);
     }
     return GRAFT_OK;
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dtype.h"
+#include "base/fp.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "edge/edge.h"
@@ -143,17 +144,21 @@ static void add_in_parts(const graft_dense *x, const graft_index *index, const g
 {
     const int64_t width = out->n_cols, rows = out->n_rows;
     int64_t       column_parts = width / GR_ADD_COLUMNS, row_parts;
+    struct gr_fp  fp;
 
     if (column_parts > threads) column_parts = threads;
     if (column_parts < 1) column_parts = 1;
     row_parts = threads / column_parts;
+    fp = gr_fp_get();
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (threads > 1)
     for (int64_t p = 0; p < column_parts * row_parts; p++) {
         const int64_t          i = p / column_parts, j = p % column_parts;
         const struct add_range part = { part_begin(rows, row_parts, i), part_begin(rows, row_parts, i + 1),
                                         part_begin(width, column_parts, j), part_begin(width, column_parts, j + 1) };
+        const struct gr_fp     own = gr_fp_swap(fp);
 
         add_unsorted(x, index, out, part);
+        gr_fp_set(own);
     }
 }
 

@@ -13,9 +13,11 @@
 
 static void api_close(graft_context *context)
 {
-    const int saved_errno = errno;
+    const struct gr_fp saved_fp = gr_fp_hold();
+    const int          saved_errno = errno;
 
     gr_handle_close(context, "graft close");
+    gr_fp_set(saved_fp);
     errno = saved_errno;
 }
 
@@ -145,9 +147,11 @@ done:
 int32_t graft_open(uint32_t abi_min, uint32_t abi_max, const graft_host *host, const graft_api **api,
                    graft_error *error)
 {
-    struct gr_call call = {
-        .error = { .size = sizeof call.error }, .out = error, .where = "graft_open", .saved_errno = errno
-    };
+    struct gr_call call = { .error = { .size = sizeof call.error },
+                            .out = error,
+                            .where = "graft_open",
+                            .saved_errno = errno,
+                            .saved_fp = gr_fp_hold() };
     graft_context *context = NULL;
     int32_t        rc = GRAFT_OK;
 

@@ -146,10 +146,12 @@ done:
  * because the other call may set options. */
 static int32_t sample_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error)
 {
-    struct gr_call call = {
-        .error = { .size = sizeof call.error }, .out = error, .where = GRAFT_SAMPLE_ID " prefetch", .saved_errno = errno
-    };
-    int32_t rc = gr_enter(sampler, GR_HANDLE_SAMPLER, call.where, NULL, &call.error), ours = 0;
+    struct gr_call call = { .error = { .size = sizeof call.error },
+                            .out = error,
+                            .where = GRAFT_SAMPLE_ID " prefetch",
+                            .saved_errno = errno,
+                            .saved_fp = gr_fp_hold() };
+    int32_t        rc = gr_enter(sampler, GR_HANDLE_SAMPLER, call.where, NULL, &call.error), ours = 0;
 
     GR_TRY(rc);
     if (made == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "made is null");

@@ -127,17 +127,24 @@ static int32_t report_value(const graft_csr *csr, const char *name, int64_t row,
 int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t first_row, int64_t first_entry,
                              int threads, graft_error *error)
 {
+    const struct gr_fp fp = gr_fp_get();
     int64_t column = INT64_MAX, value = INT64_MAX; /* the first row with a wrong column, with a wrong value */
 
     threads = gr_threads_worth(threads, gr_csr_entries(csr));
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : column, value) if (threads > 1)
-    for (int64_t row = 0; row < csr->n_rows; row++) {
-        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
-            const int64_t c = gr_csr_column(csr, e);
+#pragma omp parallel num_threads(threads) reduction(min : column, value) if (threads > 1)
+    {
+        const struct gr_fp own = gr_fp_swap(fp);
 
-            if ((c < 0 || c >= csr->n_cols) && row < column) column = row;
-            if (csr->values != NULL && !value_is_finite(csr, e) && row < value) value = row;
+#pragma omp for schedule(static) nowait
+        for (int64_t row = 0; row < csr->n_rows; row++) {
+            for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
+                const int64_t c = gr_csr_column(csr, e);
+
+                if ((c < 0 || c >= csr->n_cols) && row < column) column = row;
+                if (csr->values != NULL && !value_is_finite(csr, e) && row < value) value = row;
+            }
         }
+        gr_fp_set(own);
     }
     if (column < INT64_MAX) return report_column(csr, name, column, first_row, first_entry, error);
     return value < INT64_MAX ? report_value(csr, name, value, first_row, error) : GRAFT_OK;

@@ -272,13 +272,16 @@ void gr_workers_execute(struct gr_run *run)
     struct gr_workers *w = run->workers;
     const double       begin = gr_profile_begin(&run->profile);
     const int          threads = w->status == GRAFT_OK ? gr_pool_team(run->threads) : 1;
+    const struct gr_fp fp = gr_fp_get();
 
 #pragma omp parallel num_threads(threads)
     {
-        const int thread = omp_get_thread_num(), first = omp_get_num_threads() - w->sparse;
+        const struct gr_fp own = gr_fp_swap(fp);
+        const int          thread = omp_get_thread_num(), first = omp_get_num_threads() - w->sparse;
 
         work_as(run, thread >= first && thread > 0 ? GR_WORKER_SPARSE : GR_WORKER_DENSE, thread == 0,
                 run->profile.times != NULL ? run->profile.times + thread * GR_TIMES : NULL);
+        gr_fp_set(own);
     }
     gr_profile_end(&run->profile, "workers", begin, 0, 0);
     if (!w->in_part) run_fillers(run);

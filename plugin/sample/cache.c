@@ -97,19 +97,27 @@ int64_t gr_cache_find(struct gr_cache *c, const int32_t *vertex, int64_t count, 
 
 void gr_cache_load(const struct gr_cache *c, const int32_t *rows, int64_t count, int threads, float *to)
 {
-    threads = gr_threads_worth(threads, count * c->codec.width);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        float *const         row = to + i * c->codec.width;
-        enum gr_codec_result result;
+    const struct gr_fp fp = gr_fp_get();
 
-        if (rows[i] == GR_NOT_CACHED) {
-            memset(row, 0, (uint64_t)c->codec.width * sizeof *row);
-            continue;
+    threads = gr_threads_worth(threads, count * c->codec.width);
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const struct gr_fp own = gr_fp_swap(fp);
+
+#pragma omp for schedule(static) nowait
+        for (int64_t i = 0; i < count; i++) {
+            float *const         row = to + i * c->codec.width;
+            enum gr_codec_result result;
+
+            if (rows[i] == GR_NOT_CACHED) {
+                memset(row, 0, (uint64_t)c->codec.width * sizeof *row);
+                continue;
+            }
+            result = gr_codec_decode_row(&c->codec, 0, c->bytes + rows[i] * c->row_bytes, row, row);
+            GR_ASSERT(result == GR_CODEC_DONE);
+            (void)result;
         }
-        result = gr_codec_decode_row(&c->codec, 0, c->bytes + rows[i] * c->row_bytes, row, row);
-        GR_ASSERT(result == GR_CODEC_DONE);
-        (void)result;
+        gr_fp_set(own);
     }
 }
 
@@ -156,7 +164,8 @@ static int32_t place_row(struct gr_cache *c, int32_t vertex)
 int64_t gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count, const float *from, int64_t now,
                        int threads)
 {
-    int64_t unfit = 0;
+    const struct gr_fp fp = gr_fp_get();
+    int64_t            unfit = 0;
 
     GR_ASSERT(count <= c->most);
     if (c->capacity == 0) return 0;
@@ -167,20 +176,26 @@ int64_t gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count,
         c->counts.stored += c->assigned[i] != GR_NOT_CACHED;
     }
     threads = gr_threads_worth(threads, count * c->codec.width);
-#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : unfit)
-    for (int64_t i = 0; i < count; i++) {
-        const int32_t row = c->assigned[i];
-        uint8_t      *record;
+#pragma omp parallel num_threads(threads) if (threads > 1) reduction(+ : unfit)
+    {
+        const struct gr_fp own = gr_fp_swap(fp);
 
-        if (row == GR_NOT_CACHED || c->row_of[vertex[i]] != row) continue; /* evicted by a row of this call */
-        record = c->bytes + row * c->row_bytes;
-        c->since[row] = now;
-        /* A row that no code could encode in its message was received as NaN. */
-        if ((c->has_no_messages || !isnan(from[i * c->codec.width])) &&
-            gr_codec_encode_row(&c->codec, 0, from + i * c->codec.width, NULL, record) == GR_CODEC_DONE)
-            continue;
-        c->since[row] = NEVER;
-        unfit++;
+#pragma omp for schedule(static) nowait
+        for (int64_t i = 0; i < count; i++) {
+            const int32_t row = c->assigned[i];
+            uint8_t      *record;
+
+            if (row == GR_NOT_CACHED || c->row_of[vertex[i]] != row) continue; /* evicted by a row of this call */
+            record = c->bytes + row * c->row_bytes;
+            c->since[row] = now;
+            /* A row that no code could encode in its message was received as NaN. */
+            if ((c->has_no_messages || !isnan(from[i * c->codec.width])) &&
+                gr_codec_encode_row(&c->codec, 0, from + i * c->codec.width, NULL, record) == GR_CODEC_DONE)
+                continue;
+            c->since[row] = NEVER;
+            unfit++;
+        }
+        gr_fp_set(own);
     }
     return unfit;
 }

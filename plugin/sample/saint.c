@@ -10,6 +10,7 @@
 #include "sample/subgraph.h"
 
 #include "base/context.h"
+#include "base/fp.h"
 #include "base/random.h"
 
 struct saint {
@@ -126,6 +127,7 @@ static int32_t count_epoch(const struct gr_subgraph_source *source, const struct
 {
     const struct gr_draw_rule rule = { .graph = source->graph };
     const int                 threads = gr_pool_team(c->threads);
+    const struct gr_fp        fp = gr_fp_get();
     _Atomic int32_t           failed = GRAFT_OK;
 
     for (int64_t i = 0; i < source->n_seeds; i++) c->seeds[i] = source->seeds[i];
@@ -141,12 +143,14 @@ static int32_t count_epoch(const struct gr_subgraph_source *source, const struct
                                                   .seeds = c->seeds + c->first[b],
                                                   .n_seeds = c->first[b + 1] - c->first[b],
                                                   .subgraphs = subgraphs };
+        const struct gr_fp            own = gr_fp_swap(fp);
         graft_error                   mine = { .size = sizeof mine };
         int32_t                       rc = gr_check_cancel(source->context, &mine);
 
         if (rc == GRAFT_OK) rc = gr_batch_make(source->context, &c->batch[t], &c->work[t], &request, &mine);
         if (rc < 0) atomic_store(&failed, rc);
         else count_batch(s, &c->batch[t]);
+        gr_fp_set(own);
     }
     if (failed == GRAFT_OK) return GRAFT_OK;
     if (failed == GRAFT_ERR_CANCELLED) return gr_check_cancel(source->context, error);

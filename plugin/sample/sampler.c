@@ -6,6 +6,7 @@
 #include "sample/subgraph.h"
 
 #include "base/assert.h"
+#include "base/fp.h"
 #include "base/handle.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -454,7 +455,8 @@ static int64_t claim(graft_sampler *s, int64_t most, int64_t *begin)
 /* Make the claimed batches begin .. begin + count-1, one on each thread if there are several. */
 static void make_claimed(graft_sampler *s, int64_t begin, int64_t count, int threads)
 {
-    graft_error error = { .size = sizeof error }; /* next() repeats a failed batch, and reports its error */
+    const struct gr_fp fp = gr_fp_get();
+    graft_error        error = { .size = sizeof error }; /* next() repeats a failed batch, and reports its error */
 
     if (count == 1 || threads == 1) {
         for (int64_t i = 0; i < count; i++) (void)make_together(s, begin + i, &error);
@@ -462,8 +464,11 @@ static void make_claimed(graft_sampler *s, int64_t begin, int64_t count, int thr
     }
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
     for (int64_t i = 0; i < count; i++) {
-        graft_error mine = { .size = sizeof mine };
+        const struct gr_fp own = gr_fp_swap(fp);
+        graft_error        mine = { .size = sizeof mine };
+
         (void)make_alone(s, begin + i, &mine);
+        gr_fp_set(own);
     }
 }
 

@@ -87,14 +87,17 @@ static int64_t find_row_not_finite(const graft_dense *f, int64_t begin, int64_t 
 /* The first row with a NaN or an infinity, or n_rows. */
 static int64_t find_bad_row(const graft_dense *f, int threads)
 {
-    int64_t bad = f->n_rows;
+    const struct gr_fp fp = gr_fp_get();
+    int64_t            bad = f->n_rows;
 
     threads = gr_threads_worth(threads, f->n_rows * f->n_cols);
 #pragma omp parallel for num_threads(threads) reduction(min : bad) if (threads > 1)
     for (int64_t begin = 0; begin < f->n_rows; begin += GR_CHUNK_ROWS) {
-        const int64_t end = begin + GR_CHUNK_ROWS < f->n_rows ? begin + GR_CHUNK_ROWS : f->n_rows;
-        const int64_t at = find_row_not_finite(f, begin, end);
+        const int64_t      end = begin + GR_CHUNK_ROWS < f->n_rows ? begin + GR_CHUNK_ROWS : f->n_rows;
+        const struct gr_fp own = gr_fp_swap(fp);
+        const int64_t      at = find_row_not_finite(f, begin, end);
 
+        gr_fp_set(own);
         if (at < bad) bad = at;
     }
     return bad;

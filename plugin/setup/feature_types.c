@@ -56,9 +56,17 @@ void gr_features_widen(const struct gr_features *f, int64_t row, float *to)
 
 void gr_features_widen_all(const struct gr_features *f, int threads, float *to)
 {
+    const struct gr_fp fp = gr_fp_get();
+
     threads = gr_threads_worth(threads, f->x.n_rows * f->x.n_cols);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t row = 0; row < f->x.n_rows; row++) gr_features_widen(f, row, to + row * f->x.n_cols);
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const struct gr_fp own = gr_fp_swap(fp);
+
+#pragma omp for schedule(static) nowait
+        for (int64_t row = 0; row < f->x.n_rows; row++) gr_features_widen(f, row, to + row * f->x.n_cols);
+        gr_fp_set(own);
+    }
 }
 
 /* -- checks ------------------------------------------------------------------------------------------------------- */

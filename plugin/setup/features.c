@@ -240,10 +240,11 @@ static void prefetch_row(const struct gr_setup *s, int64_t row)
 
 void gr_setup_features_refresh(struct gr_setup *s)
 {
-    const int64_t width = s->model.config.width[0];
-    float *const  x = (float *)(uintptr_t)s->run.input.x;
-    const int64_t rows = rows_read(s);
-    const int     threads = gr_threads_worth(s->run.threads, rows * width);
+    const int64_t      width = s->model.config.width[0];
+    float *const       x = (float *)(uintptr_t)s->run.input.x;
+    const int64_t      rows = rows_read(s);
+    const int          threads = gr_threads_worth(s->run.threads, rows * width);
+    const struct gr_fp fp = gr_fp_get();
 
     if (!gr_features_are_copied(s)) {
         s->run.input.x = s->features.x.data;
@@ -251,11 +252,17 @@ void gr_setup_features_refresh(struct gr_setup *s)
         s->run.input.type = s->features.x.dtype;
         return;
     }
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t row = 0; row < rows; row++) {
-        prefetch_row(s, row);
-        gr_features_widen(&s->features, gr_vertex(s->row, row), x + row * width);
-        if (s->model.config.normalize_features) normalize_row(x + row * width, width);
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const struct gr_fp own = gr_fp_swap(fp);
+
+#pragma omp for schedule(static) nowait
+        for (int64_t row = 0; row < rows; row++) {
+            prefetch_row(s, row);
+            gr_features_widen(&s->features, gr_vertex(s->row, row), x + row * width);
+            if (s->model.config.normalize_features) normalize_row(x + row * width, width);
+        }
+        gr_fp_set(own);
     }
 }
 
@@ -275,11 +282,18 @@ int32_t gr_setup_take_features(const struct gr_setup *s, const struct gr_input *
 {
     const int64_t      width = s->model.config.width[0];
     const int          threads = gr_threads_worth(s->run.threads, count * width);
+    const struct gr_fp fp = gr_fp_get();
     struct gr_features f = s->features;
 
     f.x = gr_dense_view(from->x, from->type, s->n, width, from->stride);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < count; i++) gr_features_widen(&f, vertex[i], to + i * width);
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const struct gr_fp own = gr_fp_swap(fp);
+
+#pragma omp for schedule(static) nowait
+        for (int64_t i = 0; i < count; i++) gr_features_widen(&f, vertex[i], to + i * width);
+        gr_fp_set(own);
+    }
     return check_taken(s, vertex, count, to, error);
 }
 

@@ -9,6 +9,7 @@
 #include "train/minibatch.h"
 
 #include "base/assert.h"
+#include "base/fp.h"
 #include "edge/edge.h"
 
 #include <string.h>
@@ -54,20 +55,27 @@ static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, c
     const int shared = config->normalization == GR_NORMALIZE_NONE && !config->kind->attends && config->extremum == 0;
     const int weighs = b->weight != NULL && !config->kind->attends && config->extremum == 0;
     const int threads = gr_threads_worth(s->run.threads, 4 * b->n_edges);
-    float    *made;
-    int32_t   rc = GRAFT_OK;
+    const struct gr_fp fp = gr_fp_get();
+    float             *made;
+    int32_t            rc = GRAFT_OK;
 
     *values = NULL;
     if (graph->values == NULL && !shared && !weighs) return GRAFT_OK;
     GR_ASSERT(graph->values == NULL || graph->value_type == GRAFT_F32);
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, made, b->n_edges, error));
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < b->n_dst; i++) {
-        const float share = shared && !weighs ? share_of(graph, m->vertex[i], counted_edges(s, b, i)) : 1;
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const struct gr_fp own = gr_fp_swap(fp);
 
-        for (int64_t e = b->row_ptr[i]; e < b->row_ptr[i + 1]; e++)
-            made[e] = (graph->values != NULL ? ((const float *)graph->values)[b->entry[e]] : 1) *
-                      (weighs ? b->weight[e] : share);
+#pragma omp for schedule(static) nowait
+        for (int64_t i = 0; i < b->n_dst; i++) {
+            const float share = shared && !weighs ? share_of(graph, m->vertex[i], counted_edges(s, b, i)) : 1;
+
+            for (int64_t e = b->row_ptr[i]; e < b->row_ptr[i + 1]; e++)
+                made[e] = (graph->values != NULL ? ((const float *)graph->values)[b->entry[e]] : 1) *
+                          (weighs ? b->weight[e] : share);
+        }
+        gr_fp_set(own);
     }
     *values = made;
 done:

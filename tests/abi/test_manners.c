@@ -16,7 +16,7 @@
 #include <sys/time.h>
 #include <xmmintrin.h>
 
-enum { SIGNALS = 64, FILES = 256, MXCSR_FLAGS = 0x3F, MXCSR_FLUSH = 0x8040 };
+enum { SIGNALS = 64, FILES = 256, MXCSR_FLUSH = 0x8040, TRAPS = FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW };
 
 /* The kernel's own struct; that of the C library is without the restorer. */
 struct action {
@@ -33,7 +33,7 @@ struct snapshot {
     stack_t          stack;
     struct itimerval timers[3];
     unsigned         mxcsr;
-    int              rounding;
+    int              rounding, raised, traps;
     char             locale[256], decimal[16];
     locale_t         thread_locale;
     char             folder[512];
@@ -64,8 +64,10 @@ static void take_signals(struct snapshot *now)
 
 static void take_numbers(struct snapshot *now)
 {
-    now->mxcsr = _mm_getcsr() & ~(unsigned)MXCSR_FLAGS; /* the flags say what was computed, the rest says how */
+    now->mxcsr = _mm_getcsr();
     now->rounding = fegetround();
+    now->raised = fetestexcept(FE_ALL_EXCEPT);
+    now->traps = fegetexcept();
     snprintf(now->locale, sizeof now->locale, "%s", setlocale(LC_ALL, NULL));
     snprintf(now->decimal, sizeof now->decimal, "%s", localeconv()->decimal_point);
     now->thread_locale = uselocale((locale_t)0);
@@ -121,6 +123,8 @@ static void manners_compare(const char *call)
     SAME("the timers", timers);
     SAME("MXCSR", mxcsr);
     SAME("the rounding", rounding);
+    SAME("the exceptions that were raised", raised);
+    SAME("the exceptions that trap", traps);
     SAME("the locale", locale);
     SAME("the decimal point", decimal);
     SAME("the locale of the thread", thread_locale);
@@ -230,6 +234,18 @@ static void test_floating_point(double *losses)
     _mm_setcsr(mxcsr);
 }
 
+/* gat computes with infinities between finite numbers. */
+static void test_traps(const double *expected, double *losses)
+{
+    feclearexcept(FE_ALL_EXCEPT);
+    feraiseexcept(FE_UNDERFLOW);
+    feenableexcept(TRAPS);
+    ok_fault("in a host that traps floating-point exceptions, and has raised one that does not trap", play_all(losses));
+    ok(fegetexcept() == TRAPS, "which still traps them");
+    fedisableexcept(FE_ALL_EXCEPT);
+    ok(memcmp(expected, losses, (size_t)n_scenarios * sizeof *losses) == 0, "and gets the same losses");
+}
+
 static void test_comma(const double *expected, double *losses)
 {
     struct data_folder folder;
@@ -315,6 +331,7 @@ int main(void)
     test_each();
     ok_fault("a second time", play_all(expected));
     test_floating_point(losses);
+    test_traps(expected, losses);
     test_comma(expected, losses);
     test_thread(expected, losses);
     test_settings(losses);

@@ -462,6 +462,7 @@ static int32_t simd_run(void *state, void *prepared, const graft_csr *a, const g
     const int                is_double = args->c->dtype == GRAFT_F64, known = p->list.complete;
     struct simd_run          r = { job_of(a, args), s, &s->loops[is_double], p, is_double ? 8 : 4, GR_SIMD_STRIP };
     const int64_t            width = args->c->n_cols;
+    const struct gr_fp       fp = gr_fp_get();
     int64_t                  n_strips, n_parts;
 
     (void)error;
@@ -473,11 +474,14 @@ static int32_t simd_run(void *state, void *prepared, const graft_csr *a, const g
     if (known) reserve_partials(s, p, width);
 #pragma omp parallel num_threads(args->threads)
     {
+        const struct gr_fp own = gr_fp_swap(fp);
+
         share_all(&r, known, n_strips, n_parts);
 #if defined(__x86_64__)
         /* Order the non-temporal stores before the caller's next accesses, on any thread. */
         if (r.job.stream) __builtin_ia32_sfence();
 #endif
+        gr_fp_set(own);
     }
     return GRAFT_OK;
 }

@@ -1,0 +1,27 @@
+/* What a public call does to the floating-point environment of its thread.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/fp.h"
+
+#if defined(__x86_64__)
+
+enum { MASKS = 0x1F80 };
+
+struct gr_fp gr_fp_hold(void)
+{
+    const struct gr_fp host = gr_fp_get();
+
+    gr_fp_set((struct gr_fp){ host.mxcsr | MASKS });
+    return host;
+}
+
+#else
+
+struct gr_fp gr_fp_hold(void)
+{
+    struct gr_fp host;
+
+    feholdexcept(&host.environment);
+    return host;
+}
+
+#endif
