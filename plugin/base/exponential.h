@@ -36,10 +36,13 @@ GR_INLINE float sum8(floats8 v)
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-/* e^x of x <= 0, within 1e-7 of it; 0 below -87, where it is hardly a normal float; a NaN stays one. With x = n ln 2 +
- * r it is 2^n e^r; the polynomial is from Cephes (Moshier); the sum with 1.5 * 2^23 leaves n in the lowest bits. */
-GR_INLINE floats8 exp8(floats8 x)
+/* e^x of x <= 0, within 1e-7 of it; 0 below -87, where it is hardly a normal float, and at -infinity, without an
+ * exception; a NaN stays one. With x = n ln 2 + r it is 2^n e^r; the polynomial is from Cephes (Moshier); the sum with
+ * 1.5 * 2^23 leaves n in the lowest bits. */
+GR_INLINE floats8 exp8(floats8 low)
 {
+    const words8  vanishes = (words8)(low < -87.0f);
+    const floats8 x = (floats8)((words8)low & ~vanishes);
     const float   magic = 12582912;
     const floats8 shifted = x * 1.44269504f + magic, n = shifted - magic;
     const floats8 r = x - n * 0.693359375f + n * 2.12194440e-4f;
@@ -51,7 +54,7 @@ GR_INLINE floats8 exp8(floats8 x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = (p * r * r + r + 1) * (floats8)power;
-    return (floats8)((words8)p & ~(words8)(x < -87.0f));
+    return (floats8)((words8)p & ~vanishes);
 }
 
 #endif

@@ -117,7 +117,7 @@ int32_t gr_stream_step(graft_stream *s, int32_t rc, double budget, int32_t max_s
     const uint64_t values[] = { (uint64_t)s->counters.offered, (uint64_t)s->counters.steps, (uint64_t)max_steps };
     int64_t        nanoseconds = 0;
 
-    if (rc == GRAFT_OK && !(budget >= 0 && isfinite(budget)))
+    if (rc == GRAFT_OK && !(isfinite(budget) && budget >= 0))
         rc = gr_fail(error, GRAFT_ERR_ARG, "budget is %g ms, expected a finite number, 0 or more", budget);
     if (rc == GRAFT_OK && max_steps < 0)
         rc = gr_fail(error, GRAFT_ERR_ARG, "max_steps is %d, expected 0 or more", max_steps);
@@ -142,8 +142,8 @@ int32_t gr_stream_validate(graft_stream *s, int32_t rc, graft_error *error)
     for (int32_t k = 0; k < s->held.count; k++) s->batch[k] = pair_of(s, &s->held.pair[k]);
     GR_TRY(gr_network_loss(s->network, s->batch, s->held.count, &loss, error));
     s->validation = loss;
-    s->counters.since_best = s->best <= loss ? s->counters.since_best + 1 : 0;
-    if (!(s->best <= loss)) s->best = loss;
+    s->counters.since_best = islessequal(s->best, loss) ? s->counters.since_best + 1 : 0; /* best may be NaN */
+    if (s->counters.since_best == 0) s->best = loss;
 done:
     return rc;
 }

@@ -12,7 +12,7 @@ import tap
 
 ROOT, LIBRARY = sys.argv[1:3]
 MODULE = f"{ROOT}/adapters/fortran/graft.f90"
-GFORTRAN = ["-std=f2018", "-Wall", "-Wno-c-binding-type", "-Werror"]
+GFORTRAN = ["-std=f2018", "-Wall", "-Wno-c-binding-type", "-Werror", "-ffpe-trap=invalid,zero,overflow"]
 
 
 def output(command, folder, **variables):

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests once more with traps of floating-point exceptions: traps.py BUILD-ROOT MESON [PROGRAM...]. Prints TAP.
+
+  hosts      programs that trap in all their threads, by a preloaded library: no call of Graft ends one
+  library    programs with finite numbers, and a library that does not mask traps: Graft raises no exception
+
+Without PROGRAM those of HOSTS and FINITE run, with few cases. A PROGRAM is a unit test, which runs as a host; "all" are
+all of them, but for those of OWN, and each of FINITE again with the library that does not mask."""
+import json
+import os
+import subprocess
+import sys
+
+import tap
+
+# Those that take least time for each interface, and those that compute with what is not finite.
+HOSTS = ["test_batch_norm", "test_codec", "test_data", "test_edge", "test_group", "test_halo", "test_mesh",
+         "test_model", "test_network_state", "test_nonfinite", "test_optimizers", "test_sampler", "test_stream"]
+FINITE = ["test_batches", "test_labels", "test_model", "test_network", "test_regression", "test_stream"]
+# Programs that themselves compute what is not finite.
+OWN = []
+TRAPPED = "import ctypes; print(ctypes.CDLL('libm.so.6').fegetexcept())"
+
+
+def tests_of(build, meson):
+    listed = json.loads(subprocess.run([meson, "introspect", "--tests", build], check=True, capture_output=True,
+                                       text=True).stdout)
+    return {test["name"].split("/")[1]: test for test in listed
+            if test["name"].startswith("unit/") and os.path.dirname(test["cmd"][0]).endswith("tests/unit")}
+
+
+def run(build, test, **environment):
+    """What went wrong, in words, or None."""
+    fewer = {"GRAFT_TEST_FEWER": os.environ.get("GRAFT_TEST_FEWER", "20")}
+    ended = subprocess.run(test["cmd"], env={**os.environ, **test["env"], **fewer, **environment}, cwd=build,
+                           timeout=600, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    lines = ended.stdout.splitlines()
+    if ended.returncode:
+        return [f"it ended with {ended.returncode}"] + lines[-3:]
+    return [line for line in lines if line.startswith("not ok")] or None
+
+
+def check(kind, name, fault):
+    tap.ok(fault is None, f"{kind}: {name}", *(fault or []))
+
+
+def main(build, meson, *programs):
+    build = os.path.abspath(build)
+    tests = tests_of(build, meson)
+    folder = os.path.join(build, "tests", "lanes")
+    preload = os.path.join(folder, "trapping_host.so")
+    # No module is beside it: the code that oneDNN generates computes with what it finds behind the rows of a block.
+    library = {"GRAFT_LIBRARY": os.path.join(folder, "libgraft_trapping.so")}
+    trapped = subprocess.run([sys.executable, "-c", TRAPPED], env={**os.environ, "LD_PRELOAD": preload}, text=True,
+                             capture_output=True)
+    tap.ok(trapped.stdout == "13\n", "the preloaded library makes INVALID, DIVBYZERO and OVERFLOW trap", trapped)
+    hosts = HOSTS if not programs else [name for name in tests if name not in OWN] if "all" in programs else programs
+    for name in hosts:
+        check("hosts", name, run(build, tests[name], LD_PRELOAD=preload))
+    for name in FINITE if not programs or "all" in programs else []:
+        check("library", name, run(build, tests[name], **library))
+    fault = run(build, tests["test_nonfinite"], **library)
+    tap.ok(fault is not None and "-8" in fault[0], "what is not finite ends a program with the library that traps")
+    tap.done()
+
+
+main(*sys.argv[1:])
