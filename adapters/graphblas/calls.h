@@ -126,6 +126,8 @@ enum {
     F(GrB_BinaryOp, GrB_FIRST_FP64)                                                                                    \
     F(GrB_BinaryOp, GrB_SECOND_FP32)                                                                                   \
     F(GrB_BinaryOp, GrB_SECOND_FP64)                                                                                   \
+    F(GrB_BinaryOp, GrB_ONEB_FP32)                                                                                     \
+    F(GrB_BinaryOp, GrB_ONEB_FP64)                                                                                     \
     F(GrB_Semiring, GrB_PLUS_TIMES_SEMIRING_FP32)                                                                      \
     F(GrB_Semiring, GrB_PLUS_TIMES_SEMIRING_FP64)                                                                      \
     F(GrB_Semiring, GrB_MAX_TIMES_SEMIRING_FP32)                                                                       \
@@ -237,6 +239,8 @@ extern _Thread_local const struct grb_calls *grb_calls;
 #define GrB_FIRST_FP64 (*grb_calls->GrB_FIRST_FP64_)
 #define GrB_SECOND_FP32 (*grb_calls->GrB_SECOND_FP32_)
 #define GrB_SECOND_FP64 (*grb_calls->GrB_SECOND_FP64_)
+#define GrB_ONEB_FP32 (*grb_calls->GrB_ONEB_FP32_)
+#define GrB_ONEB_FP64 (*grb_calls->GrB_ONEB_FP64_)
 #define GrB_PLUS_TIMES_SEMIRING_FP32 (*grb_calls->GrB_PLUS_TIMES_SEMIRING_FP32_)
 #define GrB_PLUS_TIMES_SEMIRING_FP64 (*grb_calls->GrB_PLUS_TIMES_SEMIRING_FP64_)
 #define GrB_MAX_TIMES_SEMIRING_FP32 (*grb_calls->GrB_MAX_TIMES_SEMIRING_FP32_)

@@ -9,7 +9,7 @@
 #include "graft_grb_state.h"
 #include "graft_grb_store.h"
 
-enum { GRAFT_GRB_TIMES = 0, GRAFT_GRB_SECOND = 1, GRAFT_GRB_FIRST = 2 };
+enum { GRAFT_GRB_TIMES = 0, GRAFT_GRB_SECOND = 1, GRAFT_GRB_FIRST = 2, GRAFT_GRB_PAIR = 3 };
 
 /* A semiring of Graft: monoid and multiplication of one type. */
 struct graft_grb_ring {
@@ -33,8 +33,8 @@ GRAFT_GRB_FN int graft_grb_read_ring(GrB_Semiring semiring, struct graft_grb_rin
     const GrB_BinaryOp adds[6] = {
         GrB_PLUS_FP32, GrB_MAX_FP32, GrB_MIN_FP32, GrB_PLUS_FP64, GrB_MAX_FP64, GrB_MIN_FP64
     };
-    const GrB_BinaryOp multiplies[6] = { GrB_TIMES_FP32, GrB_SECOND_FP32, GrB_FIRST_FP32,
-                                         GrB_TIMES_FP64, GrB_SECOND_FP64, GrB_FIRST_FP64 };
+    const GrB_BinaryOp multiplies[8] = { GrB_TIMES_FP32, GrB_SECOND_FP32, GrB_FIRST_FP32, GrB_ONEB_FP32,
+                                         GrB_TIMES_FP64, GrB_SECOND_FP64, GrB_FIRST_FP64, GrB_ONEB_FP64 };
     GrB_Monoid         monoid = NULL;
     GrB_BinaryOp       multiply = NULL;
     int                i, j;
@@ -43,11 +43,11 @@ GRAFT_GRB_FN int graft_grb_read_ring(GrB_Semiring semiring, struct graft_grb_rin
     if (GxB_Monoid_operator(&ring->add, monoid) != GrB_SUCCESS) return 0;
     if (GxB_Semiring_multiply(&multiply, semiring) != GrB_SUCCESS) return 0;
     i = graft_grb_find_op(ring->add, adds, 6);
-    j = graft_grb_find_op(multiply, multiplies, 6);
-    if (i < 0 || j < 0 || i / 3 != j / 3) return 0;
+    j = graft_grb_find_op(multiply, multiplies, 8);
+    if (i < 0 || j < 0 || i / 3 != j / 4) return 0;
     ring->type = i < 3 ? GrB_FP32 : GrB_FP64;
     ring->monoid = i % 3;
-    ring->multiply = j % 3;
+    ring->multiply = j % 4;
     return 1;
 }
 
@@ -92,7 +92,8 @@ struct graft_grb_product {
     struct graft_grb_flags flags;
     int                    sparse_transpose, dense_transpose, by_col, flipped;
     graft_grb_loan         a, b, mask;
-    graft_grb_view         old; /* C before the product */
+    graft_grb_loan         kept; /* `a` without entries of missing rows of `b` */
+    graft_grb_view         old;  /* C before the product */
     int32_t                threads;
     int                    gaps; /* Z has rows without entries */
 };
@@ -130,18 +131,29 @@ GRAFT_GRB_FN int graft_grb_fits(const struct graft_grb_product *p)
 
 enum { GRAFT_GRB_NAN = 1, GRAFT_GRB_INFINITY = 2, GRAFT_GRB_ZERO = 4 };
 
-/* The flags of the special values in an array, found by at most `threads` threads. */
-GRAFT_GRB_FN int graft_grb_find_special(const void *array, int wide, int64_t count, int32_t threads)
+/* The flags of the special values in an array of rows, except those that a bitmap does not have, found by at most
+ * `threads` threads. */
+GRAFT_GRB_FN int graft_grb_find_special_rows(const void *array, int wide, int64_t n_rows, int64_t n_cols,
+                                             const int8_t *b, int32_t threads)
 {
     int found = 0;
 
-    GRAFT_GRB_PARALLEL(graft_grb_team(threads, count), reduction(| : found))
-    for (int64_t i = 0; i < count; i++) {
-        const double x = wide ? ((const double *)array)[i] : (double)((const float *)array)[i];
+    GRAFT_GRB_PARALLEL(graft_grb_team(threads, n_rows * n_cols), reduction(| : found))
+    for (int64_t row = 0; row < n_rows; row++) {
+        const int64_t end = b == NULL || b[row * n_cols] ? (row + 1) * n_cols : 0;
 
-        found |= x != x ? GRAFT_GRB_NAN : x - x != 0 ? GRAFT_GRB_INFINITY : x == 0 ? GRAFT_GRB_ZERO : 0;
+        for (int64_t i = row * n_cols; i < end; i++) {
+            const double x = wide ? ((const double *)array)[i] : (double)((const float *)array)[i];
+
+            found |= x != x ? GRAFT_GRB_NAN : x - x != 0 ? GRAFT_GRB_INFINITY : x == 0 ? GRAFT_GRB_ZERO : 0;
+        }
     }
     return found;
+}
+
+GRAFT_GRB_FN int graft_grb_find_special(const void *array, int wide, int64_t count, int32_t threads)
+{
+    return graft_grb_find_special_rows(array, wide, count, 1, NULL, threads);
 }
 
 /* Max and min of GraphBLAS ignore NaN, max and min of Graft do not; and of two zeros with different signs either may be
@@ -154,7 +166,8 @@ GRAFT_GRB_FN const char *graft_grb_check_values(const graft_grb *grb, const stru
 
     if (p->ring.monoid == 0) return NULL;
     if (p->ring.multiply != GRAFT_GRB_FIRST)
-        found |= graft_grb_find_special(p->b.dense.data, wide, p->b.dense.n_rows * p->b.dense.n_cols, p->threads);
+        found |= graft_grb_find_special_rows(p->b.dense.data, wide, p->b.dense.n_rows, p->b.dense.n_cols, p->b.view.b,
+                                             p->threads);
     if (p->ring.multiply != GRAFT_GRB_SECOND && p->a.csr.values != NULL)
         found |= graft_grb_find_special(p->a.csr.values, wide, p->a.view.entries, p->threads);
     if (found & GRAFT_GRB_NAN) return "an operand has a NaN, which max and min of GraphBLAS ignore";
@@ -179,7 +192,8 @@ GRAFT_GRB_FN const char *graft_grb_check_operands(const graft_grb *grb, const st
     rows = p->sparse_transpose ? sparse.n_cols : sparse.n_rows;
     inner = p->dense_transpose ? dense.n_cols : dense.n_rows;
     columns = p->dense_transpose ? dense.n_rows : dense.n_cols;
-    if (dense.entries != graft_grb_elements(&dense)) return "the dense operand has elements without entries";
+    if (dense.entries != graft_grb_elements(&dense) && (graft_grb_is_sparse(&dense) || dense.entries % columns != 0))
+        return "the dense operand has rows in which elements are missing";
     if (dense.iso && (double)dense.entries > largest_iso) return "the dense operand is one value for many elements";
     if ((double)sparse.entries * (double)columns < (double)grb->least_work) return "it is small";
     if (columns < grb->least_columns) return "it has few columns";
@@ -203,20 +217,41 @@ GRAFT_GRB_FN const char *graft_grb_check_mask(const struct graft_grb_product *p)
     return NULL;
 }
 
+/* Let the product have no entries for missing rows of the dense operand. \return NULL, or why GraphBLAS has to compute
+ * it */
+GRAFT_GRB_FN const char *graft_grb_skip_missing_rows(struct graft_grb_product *p)
+{
+    const graft_dense *dense = &p->b.dense;
+    const int8_t      *b = p->b.view.b;
+
+    if (p->b.view.entries == dense->n_rows * dense->n_cols) return NULL;
+    if (!graft_grb_has_whole_rows(dense, b, p->threads))
+        return "the dense operand has rows in which elements are missing";
+    if (graft_grb_keep_columns(&p->a, dense, b, p->threads, &p->kept) != GrB_SUCCESS)
+        return "there is no memory for the sparse operand";
+    p->a.csr = p->kept.csr;
+    p->a.view.entries = p->kept.view.entries;
+    p->a.copied += p->kept.copied;
+    return NULL;
+}
+
 /* Lend operands and mask. \return NULL, or why GraphBLAS has to compute the product */
 GRAFT_GRB_FN const char *graft_grb_lend_all(graft_grb *grb, struct graft_grb_product *p)
 {
-    GrB_Type    values = p->ring.multiply == GRAFT_GRB_SECOND ? NULL : p->ring.type;
+    const int   ones = p->ring.multiply == GRAFT_GRB_SECOND || p->ring.multiply == GRAFT_GRB_PAIR;
     const char *why = graft_grb_check_operands(grb, p);
 
     if (why == NULL) why = graft_grb_check_mask(p);
     if (why != NULL) return why;
     if (p->m != NULL && graft_grb_lend_mask_by(p->threads, p->m, p->by_col, p->flags.mask, &p->mask) != GrB_SUCCESS)
         return "the mask cannot be lent";
-    if (graft_grb_lend_dense(p->dense, p->dense_transpose, p->ring.type, &p->b) != GrB_SUCCESS)
+    if (graft_grb_lend_array(p->dense, p->dense_transpose, p->ring.type, 1, &p->b) != GrB_SUCCESS)
         return "the dense operand cannot be lent";
-    if (graft_grb_lend_csr(p->sparse, p->sparse_transpose, values, &p->a) != GrB_SUCCESS)
+    if (graft_grb_lend_csr(p->sparse, p->sparse_transpose, ones ? NULL : p->ring.type, &p->a) != GrB_SUCCESS)
         return "the sparse operand cannot be lent";
+    if (p->ring.multiply == GRAFT_GRB_PAIR) p->ring.multiply = GRAFT_GRB_FIRST; /* of ones */
+    why = graft_grb_skip_missing_rows(p);
+    if (why != NULL) return why;
     grb->copied = p->a.copied + p->b.copied + p->mask.copied;
     return graft_grb_check_values(grb, p);
 }
@@ -243,26 +278,48 @@ GRAFT_GRB_FN const char *graft_grb_run(graft_grb *grb, const struct graft_grb_pr
     return rc >= 0 ? NULL : grb->error.message;
 }
 
-/* With multiplication "first" all elements of a row of Z are equal: the sum or extreme over the row of A. So one
- * column is computed, of A times a vector of ones, and copied. */
+/* Sums or extremes of rows of A: the product of A and a vector of ones. */
+GRAFT_GRB_FN const char *graft_grb_reduce_rows(graft_grb *grb, const struct graft_grb_product *p, char *column)
+{
+    const int     wide = p->ring.type == GrB_FP64;
+    const int64_t inner = p->a.csr.n_cols;
+    char         *ones = (char *)malloc((size_t)(inner + 1) * (wide ? 8 : 4));
+    const char   *why = "there is no memory for a column";
+    graft_dense   b = graft_dense_in(p->b.dense.dtype, inner, 1, ones);
+    graft_dense   c = graft_dense_in(p->b.dense.dtype, p->a.csr.n_rows, 1, column);
+
+    for (int64_t k = 0; ones != NULL && k < inner; k++) {
+        if (wide) ((double *)(void *)ones)[k] = 1;
+        else ((float *)(void *)ones)[k] = 1;
+    }
+    if (ones != NULL) why = graft_grb_run(grb, p, GRAFT_PLUS_TIMES + 2 * p->ring.monoid, 0, &b, &c, NULL);
+    free(ones);
+    return why;
+}
+
+/* With multiplication "first" all elements of a row of Z are equal: the sum or extreme over the row of A, which without
+ * values is their number or 1. */
 GRAFT_GRB_FN const char *graft_grb_run_first(graft_grb *grb, const struct graft_grb_product *p, char *x)
 {
-    const int64_t bytes = p->ring.type == GrB_FP64 ? 8 : 4, n_cols = p->b.dense.n_cols;
-    const int64_t rows = p->a.csr.n_rows, inner = p->a.csr.n_cols;
-    char         *arrays = (char *)malloc((size_t)((rows + inner + 1) * bytes)), *column = arrays + inner * bytes;
-    const char   *why = "there is no memory for a column";
-    graft_dense   b = graft_dense_in(p->b.dense.dtype, inner, 1, arrays);
-    graft_dense   c = graft_dense_in(p->b.dense.dtype, rows, 1, column);
+    const int     wide = p->ring.type == GrB_FP64;
+    const int64_t rows = p->a.csr.n_rows, n_cols = p->b.dense.n_cols;
+    char         *column = p->a.csr.values != NULL ? (char *)malloc((size_t)(rows + 1) * (wide ? 8 : 4)) : NULL;
+    const char   *why = NULL;
 
-    for (int64_t k = 0; arrays != NULL && k < inner; k++) {
-        if (bytes == 8) ((double *)(void *)arrays)[k] = 1;
-        else ((float *)(void *)arrays)[k] = 1;
+    if (p->a.csr.values != NULL)
+        why = column != NULL ? graft_grb_reduce_rows(grb, p, column) : "there is no memory for a column";
+    GRAFT_GRB_PARALLEL(graft_grb_team(p->threads, rows * n_cols), )
+    for (int64_t i = 0; i < (why == NULL ? rows : 0); i++) {
+        const int64_t entries = graft_grb_row(&p->a.csr, i + 1) - graft_grb_row(&p->a.csr, i);
+        double        value = p->ring.monoid == 0 ? (double)entries : 1;
+
+        if (column != NULL) value = wide ? ((double *)(void *)column)[i] : (double)((float *)(void *)column)[i];
+        for (int64_t j = i * n_cols; j < (i + 1) * n_cols; j++) {
+            if (wide) ((double *)(void *)x)[j] = value;
+            else ((float *)(void *)x)[j] = (float)value;
+        }
     }
-    if (arrays != NULL) why = graft_grb_run(grb, p, GRAFT_PLUS_TIMES + 2 * p->ring.monoid, 0, &b, &c, NULL);
-    for (int64_t i = 0; why == NULL && i < rows; i++) {
-        for (int64_t j = 0; j < n_cols; j++) memcpy(x + (i * n_cols + j) * bytes, column + i * bytes, (size_t)bytes);
-    }
-    free(arrays);
+    free(column);
     return why;
 }
 
@@ -424,7 +481,7 @@ GRAFT_GRB_FN int graft_grb_try(graft_grb *grb, GrB_Semiring semiring, struct gra
     else if (p->old.value_bytes == 0) grb->why = "the output has a type that is not built in";
     else if (graft_grb_is_read_only(p->c)) grb->why = "the output is read-only";
     if (grb->why == NULL) {
-        if (p->flipped && p->ring.multiply != GRAFT_GRB_TIMES)
+        if (p->flipped && (p->ring.multiply == GRAFT_GRB_FIRST || p->ring.multiply == GRAFT_GRB_SECOND))
             p->ring.multiply = GRAFT_GRB_SECOND + GRAFT_GRB_FIRST - p->ring.multiply;
         grb->why = graft_grb_multiply(grb, p, info);
     }
@@ -432,6 +489,7 @@ GRAFT_GRB_FN int graft_grb_try(graft_grb *grb, GrB_Semiring semiring, struct gra
     graft_grb_return(&p->a);
     graft_grb_return(&p->b);
     graft_grb_return(&p->mask);
+    graft_grb_return(&p->kept);
     return grb->taken;
 }
 
@@ -478,8 +536,9 @@ GRAFT_GRB_FN const char *graft_grb_choose(struct graft_grb_product *p, GrB_Matri
 }
 
 /** Compute C<M> accum= A B as GrB_mxm does, with Graft if possible: one of A and B is sparse or hypersparse, the other
- *  has an entry for each element (full, or a bitmap without gaps), and the semiring is plus, max or min of times, first
- *  or second, in FP32 or FP64. A dense left operand must be held by column. Masks, accumulators, types of C and M, iso
+ *  is full or a bitmap whose rows (held by row; or columns held by column) have all their elements or none, and the
+ *  semiring is plus, max or min of times, first, second or pair, in FP32 or FP64. A dense left operand must be held by
+ *  column. Masks, accumulators, types of C and M, iso
  *  values and descriptors are free. Other products are left to GrB_mxm, so this is always a complete GrB_mxm: the codes
  *  and GrB_error() are the same as of GraphBLAS. The fields taken, why and copied of `grb` describe the call.
  *

@@ -146,6 +146,40 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_csr(GrB_Matrix matrix, int transpose, GrB_T
     return type != NULL ? graft_grb_lend_values(loan, type) : GrB_SUCCESS;
 }
 
+/* graft_grb_lend_dense(), also of a bitmap, whose rows may be missing, with `gaps`. */
+GRAFT_GRB_FN GrB_Info graft_grb_lend_array(GrB_Matrix matrix, int transpose, GrB_Type type, int gaps,
+                                           graft_grb_loan *loan)
+{
+    GrB_Info        info;
+    graft_grb_view *view = &loan->view;
+    int64_t         elements;
+
+    memset(loan, 0, sizeof *loan);
+    info = graft_grb_look(matrix, view);
+    elements = graft_grb_elements(view);
+    if (info == GrB_SUCCESS && !graft_grb_is_real(type)) info = GrB_DOMAIN_MISMATCH;
+    if (info == GrB_SUCCESS && view->entries != elements && (!gaps || graft_grb_is_sparse(view))) info = GrB_NO_VALUE;
+    if (info == GrB_SUCCESS &&
+        (graft_grb_is_sparse(view) || !graft_grb_is_held(view, transpose != 0) || view->type != type || view->iso)) {
+        const int64_t bytes = graft_grb_bytes_of(type);
+        const int     form = view->entries != elements ? GxB_BITMAP : GxB_FULL;
+
+        info = graft_grb_convert(loan, matrix, type, form, transpose != 0, 0);
+        if (info == GrB_SUCCESS && !view->iso) loan->copied += elements * bytes;
+        if (info == GrB_SUCCESS && view->iso) {
+            char *values = (char *)graft_grb_new_array(loan, 0, elements, bytes);
+
+            if (values == NULL) return GrB_OUT_OF_MEMORY;
+            for (int64_t i = 0; i < elements; i++) memcpy(values + i * bytes, view->x, (size_t)bytes);
+            view->x = values;
+        }
+    }
+    if (info != GrB_SUCCESS) return info;
+    loan->dense = graft_dense_in(type == GrB_FP64 ? GRAFT_F64 : GRAFT_F32, transpose ? view->n_cols : view->n_rows,
+                                 transpose ? view->n_rows : view->n_cols, view->x);
+    return GrB_SUCCESS;
+}
+
 /** Lend a matrix, or a vector that was cast to one, as graft_dense, row by row, or with `transpose` column by column.
  *
  *  A full matrix, or a bitmap without gaps, is not copied if it is of type `type`, held in this order and not iso.
@@ -157,31 +191,79 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_csr(GrB_Matrix matrix, int transpose, GrB_T
  *         entry); the code of GraphBLAS. [any-thread] */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_dense(GrB_Matrix matrix, int transpose, GrB_Type type, graft_grb_loan *loan)
 {
-    GrB_Info        info;
-    graft_grb_view *view = &loan->view;
+    return graft_grb_lend_array(matrix, transpose, type, 0, loan);
+}
 
-    memset(loan, 0, sizeof *loan);
-    info = graft_grb_look(matrix, view);
-    if (info == GrB_SUCCESS && !graft_grb_is_real(type)) info = GrB_DOMAIN_MISMATCH;
-    if (info == GrB_SUCCESS && view->entries != graft_grb_elements(view)) info = GrB_NO_VALUE;
-    if (info == GrB_SUCCESS &&
-        (!graft_grb_is_full(view) || !graft_grb_is_held(view, transpose != 0) || view->type != type || view->iso)) {
-        const int64_t bytes = graft_grb_bytes_of(type);
+/* Whether each row of an array with a bitmap has all its elements or none. */
+GRAFT_GRB_FN int graft_grb_has_whole_rows(const graft_dense *dense, const int8_t *b, int32_t threads)
+{
+    const int64_t n_cols = dense->n_cols;
+    int64_t       mixed = 0;
 
-        info = graft_grb_convert(loan, matrix, type, GxB_FULL, transpose != 0, 0);
-        if (info == GrB_SUCCESS && !view->iso) loan->copied += view->entries * bytes;
-        if (info == GrB_SUCCESS && view->iso) {
-            char *values = (char *)graft_grb_new_array(loan, 0, view->entries, bytes);
+    GRAFT_GRB_PARALLEL(graft_grb_team(threads, dense->n_rows * n_cols), reduction(+ : mixed))
+    for (int64_t row = 0; row < dense->n_rows; row++)
+        mixed += memcmp(b + row * n_cols, b + row * n_cols + 1, (size_t)(n_cols - 1)) != 0;
+    return mixed == 0;
+}
 
-            if (values == NULL) return GrB_OUT_OF_MEMORY;
-            for (int64_t i = 0; i < view->entries; i++) memcpy(values + i * bytes, view->x, (size_t)bytes);
-            view->x = values;
+/* Copy the entries of row `row` whose columns `has` has, unless `to` is NULL. \return how many there are */
+GRAFT_GRB_FN int64_t graft_grb_keep_row(const graft_csr *from, int64_t row, const int8_t *has, graft_csr *to)
+{
+    const int64_t end = graft_grb_row(from, row + 1);
+    const int     wide = from->index_type == GRAFT_I64;
+    int64_t       at = to != NULL ? to->row_ptr[row] : 0, kept = 0;
+
+    for (int64_t e = graft_grb_row(from, row); e < end; e++) {
+        const int64_t column = graft_grb_at(from->col_idx, wide, e);
+
+        if (to != NULL && has[column]) {
+            if (wide) ((int64_t *)(uintptr_t)to->col_idx)[at] = column;
+            else ((int32_t *)(uintptr_t)to->col_idx)[at] = (int32_t)column;
+            if (from->value_type == GRAFT_F64)
+                ((double *)(uintptr_t)to->values)[at] = ((const double *)from->values)[e];
+            else if (from->value_type == GRAFT_F32)
+                ((float *)(uintptr_t)to->values)[at] = ((const float *)from->values)[e];
+            at++;
         }
+        kept += has[column];
     }
-    if (info != GrB_SUCCESS) return info;
-    loan->dense = graft_dense_in(type == GrB_FP64 ? GRAFT_F64 : GRAFT_F32, transpose ? view->n_cols : view->n_rows,
-                                 transpose ? view->n_rows : view->n_cols, view->x);
-    return GrB_SUCCESS;
+    return kept;
+}
+
+/* Lend a lent sparse matrix again, without the entries of columns k for which row k of an array with a bitmap is
+ * missing. Without such entries nothing is copied but row pointers. */
+GRAFT_GRB_FN GrB_Info graft_grb_keep_columns(const graft_grb_loan *from, const graft_dense *dense, const int8_t *b,
+                                             int32_t threads, graft_grb_loan *kept)
+{
+    const graft_csr *csr = &from->csr;
+    const int64_t    n_rows = csr->n_rows, entries = from->view.entries, bytes = csr->index_type == GRAFT_I64 ? 8 : 4;
+    const int64_t    value_bytes = csr->values == NULL ? 0 : csr->value_type == GRAFT_F64 ? 8 : 4;
+    const int32_t    team = graft_grb_team(threads, entries);
+    int64_t         *row_ptr = (int64_t *)graft_grb_new_array(kept, 0, n_rows + 1, sizeof *row_ptr);
+    int8_t          *has = (int8_t *)malloc((size_t)csr->n_cols + 1);
+    char            *arrays = NULL;
+
+    kept->csr = *csr;
+    for (int64_t k = 0; has != NULL && k < csr->n_cols; k++) has[k] = b[k * dense->n_cols];
+    if (row_ptr != NULL && has != NULL) {
+        GRAFT_GRB_PARALLEL(team, )
+        for (int64_t row = 0; row < n_rows; row++) row_ptr[row + 1] = graft_grb_keep_row(csr, row, has, NULL);
+        for (int64_t row = 0; row < n_rows; row++) row_ptr[row + 1] += row_ptr[row];
+        kept->view.entries = row_ptr[n_rows];
+        if (row_ptr[n_rows] < entries)
+            arrays = (char *)graft_grb_new_array(kept, 1, row_ptr[n_rows] + 1, bytes + value_bytes);
+    }
+    if (arrays != NULL) {
+        kept->csr.row_ptr = row_ptr;
+        kept->csr.row_ptr_32 = NULL;
+        kept->csr.values = value_bytes > 0 ? arrays : NULL;
+        kept->csr.col_idx = arrays + (row_ptr[n_rows] * value_bytes + 7) / 8 * 8;
+        GRAFT_GRB_PARALLEL(team, )
+        for (int64_t row = 0; row < n_rows; row++) graft_grb_keep_row(csr, row, has, &kept->csr);
+    }
+    free(has);
+    return row_ptr != NULL && has != NULL && (arrays != NULL || kept->view.entries == entries) ? GrB_SUCCESS
+                                                                                               : GrB_OUT_OF_MEMORY;
 }
 
 /* Set the bits of entries `begin` to `end` - 1 of one vector of a sparse mask. */

@@ -26,15 +26,16 @@ GRAFT_GRB_FN void graft_grb_return_dataset(graft_grb_dataset *dataset)
     memset(&dataset->data, 0, sizeof dataset->data);
 }
 
-/* Lend a graph: entry (v, u) means that v gathers from u. Values of a floating-point type are weights; a graph of
- * another type has no weights. */
-GRAFT_GRB_FN GrB_Info graft_grb_lend_graph(GrB_Matrix graph, graft_grb_loan *loan)
+/* Lend a graph: entry (v, u) means that v gathers from u. Values of a floating-point type are weights, which become
+ * `real` unless that is NULL; a graph of another type has no weights. */
+GRAFT_GRB_FN GrB_Info graft_grb_lend_graph(GrB_Matrix graph, GrB_Type real, graft_grb_loan *loan)
 {
     GrB_Type type = NULL;
     GrB_Info info = GxB_Matrix_type(&type, graph);
 
     if (info != GrB_SUCCESS) return info;
-    return graft_grb_lend_csr(graph, 0, type == GrB_FP32 || type == GrB_FP64 ? type : NULL, loan);
+    if (!graft_grb_is_real(type)) return graft_grb_lend_csr(graph, 0, NULL, loan);
+    return graft_grb_lend_csr(graph, 0, real != NULL ? real : type, loan);
 }
 
 /* The legal values of a vector: integers of a range. */
@@ -102,7 +103,8 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_integers(GrB_Vector vector, GrB_Type type, 
 
 /** Lend a data set.
  *
- * \param[in]  graph     [n x N], entry (v, u): v gathers from u. Values of type FP32 or FP64 are weights.
+ * \param[in]  graph     [n x N], entry (v, u): v gathers from u. Values of type FP32 or FP64 are weights: those of FP64
+ *                       are converted to FP32, in which Graft trains; values of other types are ignored.
  * \param[in]  features  [n x d]; full: dense features; sparse: sparse ones. Other types than FP32 are converted.
  * \param[in]  labels    [n] classes from 0 on; a vertex without an entry, or with -1, has no label. NULL: none
  * \param[in]  split     [n] GRAFT_SPLIT_...; a vertex without an entry is in no set. NULL: prediction only
@@ -123,7 +125,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_dataset(GrB_Matrix graph, GrB_Matrix featur
 
     memset(dataset, 0, sizeof *dataset);
     *data = GRAFT_INIT(graft_dataset);
-    if (info == GrB_SUCCESS) info = graft_grb_lend_graph(graph, &dataset->graph);
+    if (info == GrB_SUCCESS) info = graft_grb_lend_graph(graph, GrB_FP32, &dataset->graph);
     if (info != GrB_SUCCESS) return info;
     n = dataset->graph.csr.n_rows;
     info = graft_grb_lend_dense(features, 0, GrB_FP32, &dataset->features);
@@ -156,7 +158,8 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_dataset(GrB_Matrix graph, GrB_Matrix featur
 
 /** Create a distributed graph; see graft_graphs.create(). Each rank passes its rows.
  *
- * \param[in]  rows       [m x N], row i holds the vertices from which first_row + i gathers. Read during the call
+ * \param[in]  rows       [m x N], row i holds the vertices from which first_row + i gathers. Read during the call.
+ *                        Weights keep their type: FP32 for training, or FP64 for products in double
  * \param[out] graph      unchanged on failure
  * \return the codes of graft_graphs.create(); ERR_ARG on all ranks if the matrix of one rank cannot be lent, with the
  *         code of GraphBLAS in native_code on this rank. Collective over the transport. [one-caller] */
@@ -170,7 +173,7 @@ GRAFT_GRB_FN int32_t graft_grb_graph(const graft_graphs *graphs, graft_context *
     int32_t        rc;
 
     memset(&loan, 0, sizeof loan);
-    info = graft_grb_lend_graph(rows, &loan);
+    info = graft_grb_lend_graph(rows, NULL, &loan);
     slice.n_vertices = loan.csr.n_cols;
     slice.first_row = first_row;
     slice.rows = &loan.csr;

@@ -25,7 +25,7 @@ static void need_info(GrB_Info info, const char *call)
 #define NEED(call) need_info(call, #call)
 
 struct inputs {
-    GrB_Matrix a, h, bits, some;
+    GrB_Matrix a, h, bits, some, wide;
     GrB_Index  n, width;
 };
 
@@ -78,10 +78,12 @@ static GrB_Matrix make_dense(GrB_Index n, GrB_Index width, int percent, int32_t 
     return matrix;
 }
 
-/* C = A H; C += A H; C<bitmap> = A H; C<sparse> = A H, into an empty C and into a full one. */
-enum { ASSIGN, ACCUMULATE, BITMAP_MASK, BITMAP_MASK_FULL, SPARSE_MASK, MAXIMUM, FORMS };
-static const char *const names[FORMS] = { "plain",       "plain_accum", "mask_bitmap", "mask_bitmap_full_c",
-                                          "mask_sparse", "max" };
+/* C = A H; C += A H; C<bitmap> = A H; C<sparse> = A H, into an empty C and into a full one; maxima; counts; C = A C in
+ * STEPS steps, as in label propagation; and C = W A for a wide W, held by row. */
+enum { ASSIGN, ACCUMULATE, BITMAP_MASK, BITMAP_MASK_FULL, SPARSE_MASK, MAXIMUM, COUNT, PROPAGATE, WIDE, FORMS };
+static const char *const names[FORMS] = { "plain", "plain_accum", "mask_bitmap", "mask_bitmap_full_c", "mask_sparse",
+                                          "max",   "plus_pair",   "propagate",   "wide_by_row" };
+enum { STEPS = 5 };
 
 static int cpu_threads; /* 0: seconds that have passed */
 
@@ -96,14 +98,20 @@ static double read_clock(void)
 
 static double time_product(const struct inputs *in, int form, GrB_Matrix c)
 {
-    const GrB_Semiring semiring = form == MAXIMUM ? GrB_MAX_TIMES_SEMIRING_FP32 : GrB_PLUS_TIMES_SEMIRING_FP32;
+    const GrB_Semiring semiring = form == MAXIMUM ? GrB_MAX_TIMES_SEMIRING_FP32
+                                  : form == COUNT ? GxB_PLUS_PAIR_FP32
+                                                  : GrB_PLUS_TIMES_SEMIRING_FP32;
     const GrB_Matrix   mask = form == BITMAP_MASK || form == BITMAP_MASK_FULL ? in->bits
                               : form == SPARSE_MASK                           ? in->some
                                                                               : NULL;
     double             seconds = -read_clock();
 
-    NEED(GrB_mxm(c, mask, form == ACCUMULATE ? GrB_PLUS_FP32 : NULL, semiring, in->a, in->h,
-                 mask != NULL ? GrB_DESC_S : NULL));
+    for (int step = 0; step < (form == PROPAGATE ? STEPS : 1); step++)
+        NEED(GrB_mxm(c, mask, form == ACCUMULATE ? GrB_PLUS_FP32 : NULL, semiring, form == WIDE ? in->wide : in->a,
+                     form == PROPAGATE ? c
+                     : form == WIDE    ? in->a
+                                       : in->h,
+                     mask != NULL ? GrB_DESC_S : NULL));
     NEED(GrB_Matrix_wait(c, GrB_MATERIALIZE));
     return seconds + read_clock();
 }
@@ -115,8 +123,8 @@ static void run_form(const struct inputs *in, int form, int runs)
 
     for (int run = 0; run < runs; run++) {
         GrB_Matrix_free(&c);
-        NEED(GrB_Matrix_new(&c, GrB_FP32, in->n, in->width));
-        if (form == ACCUMULATE || form == BITMAP_MASK_FULL)
+        NEED(GrB_Matrix_new(&c, GrB_FP32, form == WIDE ? in->width : in->n, form == WIDE ? in->n : in->width));
+        if (form == ACCUMULATE || form == BITMAP_MASK_FULL || form == PROPAGATE)
             NEED(GrB_Matrix_assign(c, NULL, NULL, in->h, GrB_ALL, in->n, GrB_ALL, in->width, NULL));
         seconds[run] = time_product(in, form, c);
     }
@@ -143,11 +151,13 @@ int main(int argc, char **argv)
     in.h = make_dense(in.n, in.width, 100, GxB_FULL);
     in.bits = make_dense(in.n, in.width, 50, GxB_BITMAP);
     in.some = make_dense(in.n, in.width, 10, GxB_SPARSE);
+    in.wide = make_dense(in.width, in.n, 100, GxB_FULL);
     for (int form = 0; form < FORMS; form++) run_form(&in, form, runs);
     GrB_Matrix_free(&in.a);
     GrB_Matrix_free(&in.h);
     GrB_Matrix_free(&in.bits);
     GrB_Matrix_free(&in.some);
+    GrB_Matrix_free(&in.wide);
     bench_graph_fini(&graph);
     GrB_finalize();
     return 0;

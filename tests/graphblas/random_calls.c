@@ -40,10 +40,11 @@ static double drawn_value(uint32_t *state)
     return (int)draw_below(state, 7) - 2;
 }
 
-/* Some entries; now and then one value for all of them. */
+/* Some entries; now and then one value for all of them, or rows or columns with all their elements or none. */
 static void draw_entries(uint32_t *state, GrB_Matrix matrix, GrB_Index n_rows, GrB_Index n_cols, uint32_t percent)
 {
-    const int iso = draw_below(state, 4) == 0, value = (int)draw_below(state, 4);
+    const int      iso = draw_below(state, 4) == 0, value = (int)draw_below(state, 4);
+    const uint32_t whole = percent >= 40 && percent < 100 ? draw_below(state, 3) : 0, every = 2 + draw_below(state, 4);
 
     if (percent == 100 && iso) {
         GrB_Matrix_assign_FP64(matrix, NULL, NULL, value, GrB_ALL, n_rows, GrB_ALL, n_cols, NULL);
@@ -53,8 +54,9 @@ static void draw_entries(uint32_t *state, GrB_Matrix matrix, GrB_Index n_rows, G
         const int empty = percent < 100 && draw_below(state, 5) == 0;
 
         for (GrB_Index j = 0; j < n_cols && !empty; j++) {
-            if (draw_below(state, 100) < percent)
-                GrB_Matrix_setElement_FP64(matrix, iso ? value : drawn_value(state), i, j);
+            const int drawn = whole == 0 ? draw_below(state, 100) < percent : (whole == 1 ? i : j) % every != 0;
+
+            if (drawn) GrB_Matrix_setElement_FP64(matrix, iso ? value : drawn_value(state), i, j);
         }
     }
 }
@@ -95,18 +97,28 @@ static GrB_Vector drawn_vector(uint32_t *state, GrB_Index n, uint32_t percent)
 
 static GrB_Semiring random_semiring(uint32_t *state)
 {
-    const GrB_Semiring of[] = {
-        GrB_PLUS_TIMES_SEMIRING_FP32, GrB_PLUS_TIMES_SEMIRING_FP64, GxB_PLUS_SECOND_FP32,
-        GxB_PLUS_SECOND_FP64,         GxB_PLUS_FIRST_FP32,          GxB_PLUS_FIRST_FP64,
-        GrB_MAX_TIMES_SEMIRING_FP32,  GxB_MAX_TIMES_FP64,           GrB_MAX_SECOND_SEMIRING_FP32,
-        GxB_MAX_FIRST_FP64,           GrB_MIN_TIMES_SEMIRING_FP32,  GrB_MIN_SECOND_SEMIRING_FP64,
-        GrB_MIN_FIRST_SEMIRING_FP32,  GxB_MIN_TIMES_FP64,           GrB_PLUS_TIMES_SEMIRING_INT64,
-        GxB_PLUS_PAIR_FP32,           GrB_MIN_PLUS_SEMIRING_FP32,   GxB_ANY_SECOND_FP32,
-        GrB_LOR_LAND_SEMIRING_BOOL
-    };
+    const GrB_Semiring of[] = { GrB_PLUS_TIMES_SEMIRING_FP32,
+                                GrB_PLUS_TIMES_SEMIRING_FP64,
+                                GxB_PLUS_SECOND_FP32,
+                                GxB_PLUS_SECOND_FP64,
+                                GxB_PLUS_FIRST_FP32,
+                                GxB_PLUS_FIRST_FP64,
+                                GrB_MAX_TIMES_SEMIRING_FP32,
+                                GxB_MAX_TIMES_FP64,
+                                GrB_MAX_SECOND_SEMIRING_FP32,
+                                GxB_MAX_FIRST_FP64,
+                                GrB_MIN_TIMES_SEMIRING_FP32,
+                                GrB_MIN_SECOND_SEMIRING_FP64,
+                                GrB_MIN_FIRST_SEMIRING_FP32,
+                                GxB_MIN_TIMES_FP64,
+                                GxB_PLUS_PAIR_FP32,
+                                GxB_MAX_PAIR_FP64,
+                                GrB_PLUS_TIMES_SEMIRING_INT64,
+                                GrB_MIN_PLUS_SEMIRING_FP32,
+                                GxB_PLUS_PAIR_FP64 };
 
-    /* The last four have many right results or are rare; they are drawn less often. */
-    return of[draw_below(state, draw_below(state, 4) ? 14 : 17)];
+    /* The last ones are drawn less often. */
+    return of[draw_below(state, draw_below(state, 4) ? 16 : 19)];
 }
 
 static GrB_BinaryOp random_accum(uint32_t *state)
@@ -279,13 +291,14 @@ static int random_mxm(uint32_t *state, const struct products *tested, const stru
     struct call     call = random_options(state);
     const int       large = draw_below(state, MANY) == 0;
     const GrB_Index m = drawn_side(state, large), n = drawn_side(state, large), k = drawn_side(state, 0);
-    const int  left = draw_below(state, 3) == 0, wrong = draw_below(state, 40) == 0, alias = (int)draw_below(state, 12);
-    GrB_Matrix a = drawn_matrix(state, call.t0 ? k : m, call.t0 ? m : k, left ? 100 : random_percent(state));
-    GrB_Matrix b = drawn_matrix(state, call.t1 ? n : k, call.t1 ? k : n, left ? random_percent(state) : 100);
-    GrB_Matrix c = drawn_matrix(state, m + (GrB_Index)wrong, n, random_percent(state)), copy = NULL, before = NULL;
-    GrB_Matrix mask = draw_below(state, 2) ? drawn_matrix(state, m, n, random_percent(state)) : NULL;
-    GrB_Info   x, y;
-    int        equal;
+    const int left = draw_below(state, 3) == 0, wrong = draw_below(state, 40) == 0, alias = (int)draw_below(state, 12);
+    const uint32_t dense = draw_below(state, 3) ? 100 : 90;
+    GrB_Matrix     a = drawn_matrix(state, call.t0 ? k : m, call.t0 ? m : k, left ? dense : random_percent(state));
+    GrB_Matrix     b = drawn_matrix(state, call.t1 ? n : k, call.t1 ? k : n, left ? random_percent(state) : dense);
+    GrB_Matrix     c = drawn_matrix(state, m + (GrB_Index)wrong, n, random_percent(state)), copy = NULL, before = NULL;
+    GrB_Matrix     mask = draw_below(state, 2) ? drawn_matrix(state, m, n, random_percent(state)) : NULL;
+    GrB_Info       x, y;
+    int            equal;
 
     GrB_Matrix_dup(&copy, c);
     GrB_Matrix_dup(&before, c);

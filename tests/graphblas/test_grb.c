@@ -130,6 +130,61 @@ static void test_loans(void)
     GrB_Matrix_free(&c);
 }
 
+/* The largest difference of two matrices with the same entries; -1 if the entries differ. */
+static double difference_of(GrB_Matrix x, GrB_Matrix y)
+{
+    GrB_Matrix d = NULL;
+    GrB_Index  n_rows = 0, n_cols = 0, entries[3] = { 0, 0, 0 };
+    double     most = 0;
+
+    GrB_Matrix_nrows(&n_rows, x);
+    GrB_Matrix_ncols(&n_cols, x);
+    GrB_Matrix_new(&d, GrB_FP64, n_rows, n_cols);
+    GrB_Matrix_eWiseMult_BinaryOp(d, NULL, NULL, GrB_MINUS_FP64, x, y, NULL);
+    GrB_Matrix_apply(d, NULL, NULL, GrB_ABS_FP64, d, NULL);
+    GrB_Matrix_reduce_FP64(&most, NULL, GrB_MAX_MONOID_FP64, d, NULL);
+    GrB_Matrix_nvals(&entries[0], d);
+    GrB_Matrix_nvals(&entries[1], x);
+    GrB_Matrix_nvals(&entries[2], y);
+    GrB_Matrix_free(&d);
+    return entries[0] == entries[1] && entries[1] == entries[2] ? most : -1;
+}
+
+/* Steps H = A H of label propagation: a vertex without edges loses its row, and so does later each one that only
+ * gathers from such vertices. `by_col`: steps H = H A of columns. */
+static void test_lost_rows(GrB_Semiring semiring, int by_col, const char *name)
+{
+    enum { STEPS = 4 };
+    GrB_Matrix      a = NULL, h[2] = { NULL, NULL };
+    const GrB_Index n_rows = by_col ? WIDTH : N, n_cols = by_col ? N : WIDTH;
+    GrB_Index       entries = 0;
+    int             steps = 0;
+
+    GrB_Matrix_new(&a, GrB_FP32, N, N);
+    if (by_col) GxB_Matrix_Option_set(a, GxB_FORMAT, GxB_BY_COL);
+    for (GrB_Index v = 3; v < N; v++)
+        GrB_Matrix_setElement_FP32(a, (float)(v % 5), by_col ? v / 2 : v, by_col ? v : v / 2);
+    for (int i = 0; i < 2; i++) {
+        GrB_Matrix_new(&h[i], GrB_FP32, n_rows, n_cols);
+        if (by_col) GxB_Matrix_Option_set(h[i], GxB_FORMAT, GxB_BY_COL);
+        for (GrB_Index k = 0; k < N * WIDTH; k++)
+            GrB_Matrix_setElement_FP32(h[i], (float)(k % 7), k / n_cols, k % n_cols);
+    }
+    for (int step = 0; step < STEPS; step++) {
+        GrB_mxm(h[0], NULL, NULL, semiring, by_col ? h[0] : a, by_col ? a : h[0], NULL);
+        graft_grb_mxm(&grb, h[1], NULL, NULL, semiring, by_col ? h[1] : a, by_col ? a : h[1], NULL);
+        steps += grb.taken && difference_of(h[0], h[1]) == 0;
+        if (!grb.taken) diag("%s", grb.why);
+    }
+    GrB_Matrix_nvals(&entries, h[1]);
+    ok(steps == STEPS && entries == (N - 24) * WIDTH, "%s: all steps that lose rows are taken", name);
+    GrB_Matrix_setElement_FP32(h[1], 1, 0, 0);
+    graft_grb_mxm(&grb, h[0], NULL, NULL, semiring, by_col ? h[1] : a, by_col ? a : h[1], NULL);
+    ok(!grb.taken && strstr(grb.why, "are missing") != NULL, "%s: a row with one of its elements is not", name);
+    GrB_Matrix_free(&a);
+    for (int i = 0; i < 2; i++) GrB_Matrix_free(&h[i]);
+}
+
 /* Matrices with more rows or elements than any memory stay with GraphBLAS, and cost nothing. */
 static void test_huge(void)
 {
@@ -362,6 +417,36 @@ static void test_lent_dataset(const graft_api *api)
     GrB_Vector_free(&split);
 }
 
+/* A graph of FP64, as every real-valued Matrix Market file gives one, and features of other types. */
+static void test_types_of_dataset(const graft_api *api)
+{
+    GrB_Matrix  a[2] = { three_each(GrB_FP32), three_each(GrB_FP64) }, h[3] = { all_elements(N, WIDTH), NULL, NULL };
+    GrB_Vector  labels = some_labels(), split = some_split();
+    graft_error error = GRAFT_INIT(graft_error);
+    graft_grb_dataset lent;
+    double            expected = 0;
+
+    GrB_Matrix_new(&h[1], GrB_FP64, N, WIDTH);
+    GrB_Matrix_assign(h[1], NULL, NULL, h[0], GrB_ALL, N, GrB_ALL, WIDTH, NULL);
+    GrB_Matrix_dup(&h[2], h[1]);
+    GxB_Matrix_Option_set(h[2], GxB_SPARSITY_CONTROL, GxB_SPARSE);
+    for (int i = 0; i < 6; i++) {
+        const int info = graft_grb_lend_dataset(a[i % 2], h[i / 2], labels, split, &lent);
+        double    loss = info == GrB_SUCCESS ? train_three(api, &lent.data, &error) : -1;
+
+        if (i == 0) expected = loss;
+        if (!ok(loss > 0 && fabs(loss - expected) < 1e-6 && (lent.graph.copied > 0) == i % 2,
+                "weights of FP%d and %sfeatures of FP%d train", i % 2 ? 64 : 32, i > 3 ? "sparse " : "",
+                i > 1 ? 64 : 32))
+            diag("%d: %s, %g for %g", info, error.message, loss, expected);
+        graft_grb_return_dataset(&lent);
+    }
+    for (int i = 0; i < 2; i++) GrB_Matrix_free(&a[i]);
+    for (int i = 0; i < 3; i++) GrB_Matrix_free(&h[i]);
+    GrB_Vector_free(&labels);
+    GrB_Vector_free(&split);
+}
+
 /* Whether a data set with this label of vertex 7, or part of the split, is refused with vertex and value. */
 static int is_refused(GrB_Type type, double value, int of_split, const char *expected)
 {
@@ -428,9 +513,13 @@ int main(int argc, char **argv)
     grb.allocate = malloc;
     test_random(argc > 1 ? atoi(argv[1]) : 2000);
     test_loans();
+    test_lost_rows(GrB_PLUS_TIMES_SEMIRING_FP32, 0, "sums");
+    test_lost_rows(GxB_PLUS_PAIR_FP32, 0, "counts");
+    test_lost_rows(GrB_MAX_TIMES_SEMIRING_FP32, 1, "maxima of columns");
     test_huge();
     test_large_mask();
     test_lent_dataset(api);
+    test_types_of_dataset(api);
     test_wrong_values();
     test_special_values();
     test_user_mask();
