@@ -4,26 +4,16 @@ is removed at the end."""
 import atexit
 import json
 import os
-import random
 import struct
 import subprocess
 import sys
 import tempfile
 
+from small_data import N, N_CLASSES, N_EACH, N_FEATURES, make_dataset, write_npy  # noqa: F401
 from tap import ok
 
-N_CLASSES, N_EACH, N_FEATURES = 3, 100, 8
-N = N_CLASSES * N_EACH
 MODEL = ["--set", "model=sage", "layers=2", "hidden=16", "lr=0.02"]
 TIMEOUT = 120
-
-
-def write_npy(path, descr, code, shape, values):
-    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-        file.write(struct.pack(f"<{len(values)}{code}", *values))
 
 
 def read_npy(path):
@@ -37,30 +27,6 @@ def read_npy(path):
     assert not head["fortran_order"]
     code = head["descr"][1].replace("f4", "f")
     return head["descr"], head["shape"], struct.unpack(f"<{(len(data) - end) // 4}{code}", data[end:])
-
-
-def make_dataset(folder, with_split=True):
-    """Three communities; the features of a vertex have little information, the features of its neighbours together have
-    much."""
-    rng = random.Random(5)
-    labels = [v % N_CLASSES for v in range(N)]
-    edges = set()
-    for v in range(N):
-        for _ in range(5):
-            near = rng.random() < 0.95
-            u = rng.randrange(N_EACH) * N_CLASSES + labels[v] if near else rng.randrange(N)
-            if u != v:
-                edges |= {(u, v), (v, u)}
-    edges = sorted(edges)
-    features = [rng.gauss(1.5 if f == labels[v] else 0, 1) for v in range(N) for f in range(N_FEATURES)]
-    os.mkdir(folder)
-    write_npy(f"{folder}/edges.npy", "<i4", "i", (2, len(edges)), [e[0] for e in edges] + [e[1] for e in edges])
-    write_npy(f"{folder}/features.npy", "<f4", "f", (N, N_FEATURES), features)
-    write_npy(f"{folder}/labels.npy", "<i4", "i", (N,), labels)
-    split = [rng.choice((1, 2, 3)) for _ in range(N)]
-    if with_split:
-        write_npy(f"{folder}/split.npy", "|u1", "B", (N,), split)
-    return labels, split, len(edges)
 
 
 def run(*args, env=None, **options):

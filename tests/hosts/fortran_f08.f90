@@ -4,11 +4,12 @@ program f08_host
    use graft
    use graft_f08
    use mpi_f08
+   use, intrinsic :: iso_fortran_env, only: int32
    implicit none
    type(graft_context) :: context
    type(graft_ranks) :: ranks, same
    character(len=4096) :: path
-   integer :: n
+   integer(int32) :: n
 
    call get_command_argument(1, path)
    call MPI_Init()

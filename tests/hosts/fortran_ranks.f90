@@ -106,26 +106,26 @@ contains
          u(1, :) = 0.9_real64**i * x(1, :)
          u(2, :) = 0.9_real64**i * (1 - x(1, :))
          v = 0.9_real64 * transpose(u)
-         if (modulo(i, 2) == 0) call network%train(u, v, step)
-         if (modulo(i, 2) == 1) call network%train(v / 0.9_real64, 0.9_real64 * u, step)
+         if (modulo(i, 2) == 0) call network%train(u, 0.9_real64 * u, step)
+         if (modulo(i, 2) == 1) call network%train(v / 0.9_real64, v, step, graft_node_component)
       end do
       good = step%step == 6 .and. step%loss < 10
       if (rank == 0) v(2, 1) = ieee_value(v(2, 1), ieee_quiet_nan)
-      call network%train(v, u, step, ierr)
+      call network%train(v, v, step, graft_node_component, ierr)
       good = good .and. ierr == GRAFT_ERR_NONFINITE
       call network%begin(u(:, 1:), ierr)
       good = good .and. ierr == GRAFT_ERR_ARG
       v = transpose(u)
       call network%begin(u)
       call network%end(u)
-      call network%begin(v)
-      call network%end(v)
+      call network%begin(v, graft_node_component)
+      call network%end(v, graft_node_component)
       good = good .and. all(v(1:each, :) == transpose(u(:, 1:each))) .and. all(abs(u(:, 1:each)) < 2)
       v = transpose(u)
       call network%rollout(u, 3, keep_first)
-      call network%rollout(v, 3)
+      call network%rollout(v, 3, graft_node_component)
       good = good .and. all(v(1:each, :) == transpose(u(:, 1:each)))
-      call network%rollout(v, 3, stop_at_two, ierr)
+      call network%rollout(v, 3, graft_node_component, stop_at_two, ierr)
       good = good .and. ierr == GRAFT_ERR_CANCELLED
       call network%load('/nowhere/network.safetensors', ierr)
       good = good .and. ierr == GRAFT_ERR_NOT_FOUND .and. index(graft_message(), '/nowhere') > 0
@@ -149,17 +149,17 @@ contains
          u(2, :) = 0.9_real64**i * (1 - x)
          v = transpose(u)
          if (modulo(i, 2) == 0) call stream%offer(u, real(i, real64), i == 20)
-         if (modulo(i, 2) == 1) call stream%offer(v, real(i, real64))
+         if (modulo(i, 2) == 1) call stream%offer(v, real(i, real64), graft_node_component)
          call stream%step(1000._real64, 1, status)
       end do
       good = status%offered == 30 .and. status%pairs == 28 .and. status%steps > 20 .and. status%loss < 10
       good = good .and. status%reason == GRAFT_STREAM_STEPS_DONE
       if (rank == 0) v(2, 1) = ieee_value(v(2, 1), ieee_quiet_nan)
-      call stream%offer(v, 31._real64, ierr=ierr)
+      call stream%offer(v, 31._real64, graft_node_component, ierr=ierr)
       good = good .and. ierr == GRAFT_ERR_NONFINITE
-      call stream%offer(v(2:, :), 31._real64, ierr=ierr)
+      call stream%offer(v(2:, :), 31._real64, graft_node_component, ierr=ierr)
       good = good .and. ierr == GRAFT_ERR_ARG
-      call stream%offer_pair(u, transpose(u), 31._real64)
+      call stream%offer_pair(transpose(u), transpose(u), 31._real64, graft_node_component)
       call stream%status(status)
       call report(good .and. status%pairs == 29, 'the network learns on line')
    end subroutine

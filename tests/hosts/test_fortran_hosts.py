@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+import small_data
 import tap
 
 ROOT, LIBRARY = sys.argv[1:3]
@@ -68,6 +69,26 @@ def test_ranks(name, command, launcher, folder, **variables):
            f"{name}: without ierr a failure ends the communicator", code, text)
 
 
+def test_layouts(name, command, launcher, folder):
+    if compiled(f"{name}: a host with few nodes", folder, command, "tests/hosts/fortran_layouts.f90"):
+        code, text = output([launcher, "-n", "3", "./host", LIBRARY], folder)
+        for line in ("meshes and refusals: 24 21", "meshes are right in both layouts",
+                     "wrong layouts are refused on all ranks", "states are right in both layouts"):
+            tap.ok(code == 0 and line + "\n" in text, f"{name}, 3 ranks: {line}", code, text)
+
+
+def test_learning(name, command, launcher, folder):
+    if not compiled(f"{name}: a host that trains", folder, command, "tests/hosts/fortran_learn.f90"):
+        return
+    small_data.make_dataset(f"{folder}/data")
+    for ranks in "1", "3":
+        code, text = output([launcher, "-n", ranks, "./host", LIBRARY, f"{folder}/data", folder], folder)
+        for line in ("products in one call are right", "halos are right",
+                     "an array that does not fit on one rank is refused on all", "a model learns arrays",
+                     "it goes on from a file with the same bits", "a model learns numbers", "a model learns files"):
+            tap.ok(code == 0 and line + "\n" in text, f"{name}, {ranks} ranks: {line}", code, text)
+
+
 def test_f08(name, command, launcher, folder):
     if compiled(f"{name}: a host of mpi_f08", folder, command, "adapters/fortran/graft_f08.f90",
                 "tests/hosts/fortran_f08.f90"):
@@ -84,8 +105,11 @@ def main(base):
             continue
         folders[name] = module(base, name, command)
         test_one_process(name, command, folders[name])
+        if name == "gfortran":
+            command = ["gfortran", "-w", "-fdefault-integer-8", "-fcheck=all", "-fsanitize=address"]
+            test_one_process("64-bit integers", command, module(base, "64-bit integers", command))
     if "gfortran" in folders:
-        folders["gfortran"] = module(base, "gfortran for MPI", ["gfortran"])
+        folders["gfortran"] = module(base, "gfortran for MPI", ["gfortran", "-fcheck=bounds,do,mem,pointer,recursion"])
     for launcher in sys.argv[3:]:
         mpi = launcher.rpartition(".")[2]
         if shutil.which("mpifort." + mpi) is None or "gfortran" not in folders:
@@ -94,6 +118,9 @@ def main(base):
         command = ["mpifort." + mpi, *GFORTRAN[1:-1]]
         test_ranks(f"{mpi}, gfortran", command, launcher, folders["gfortran"])
         test_f08(mpi, command, launcher, folders["gfortran"])
+        if launcher == sys.argv[3]:
+            test_layouts(mpi, command, launcher, folders["gfortran"])
+            test_learning(mpi, command, launcher, folders["gfortran"])
         if mpi == "openmpi" and "flang" in folders:
             test_ranks("openmpi, flang", ["mpifort.openmpi"], launcher, folders["flang"], OMPI_FC="flang-new-19")
 
