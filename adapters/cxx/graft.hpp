@@ -13,6 +13,8 @@
 
 #include "graft_context.hpp"
 #include "graft_graph.hpp"
+#include "graft_mxm.hpp"
 #include "graft_network.hpp"
+#include "graft_train.hpp"
 
 #endif

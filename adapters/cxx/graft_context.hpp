@@ -99,13 +99,15 @@ template <class Table> struct interface_of;
         }                                                                                                              \
     };
 GRAFT_HPP_INTERFACE(graft_aggregate, GRAFT_AGGREGATE_ID, progress)
+GRAFT_HPP_INTERFACE(graft_data_interface, GRAFT_DATA_ID, open_slice)
 GRAFT_HPP_INTERFACE(graft_graphs, GRAFT_GRAPH_ID, destroy)
 GRAFT_HPP_INTERFACE(graft_halos, GRAFT_HALO_ID, destroy)
 GRAFT_HPP_INTERFACE(graft_meshes, GRAFT_MESH_ID, destroy)
-GRAFT_HPP_INTERFACE(graft_mxm, GRAFT_MXM_ID, run)
+GRAFT_HPP_INTERFACE(graft_models, GRAFT_MODEL_ID, apply)
+GRAFT_HPP_INTERFACE(graft_mxm, GRAFT_MXM_ID, matrix_update_values)
 GRAFT_HPP_INTERFACE(graft_networks, GRAFT_NETWORK_ID, times)
 GRAFT_HPP_INTERFACE(graft_streams, GRAFT_STREAM_ID, destroy)
-GRAFT_HPP_INTERFACE(graft_train, GRAFT_TRAIN_ID, destroy)
+GRAFT_HPP_INTERFACE(graft_train, GRAFT_TRAIN_ID, cache_item)
 GRAFT_HPP_INTERFACE(graft_transports, GRAFT_TRANSPORT_ID, leave)
 #undef GRAFT_HPP_INTERFACE
 
@@ -232,12 +234,27 @@ class ranks
 namespace detail
 {
 
+// Free an object.
+template <class Table, class Raw> void release(const Table &table, const context &, Raw *raw)
+{
+    table.destroy(raw);
+}
+inline void release(const graft_mxm &table, const context &of, graft_matrix *raw)
+{
+    table.matrix_destroy(of.get(), raw);
+}
+inline void release(const graft_data_interface &table, const context &of, graft_data *raw)
+{
+    table.close(of.get(), raw);
+}
+
 // An object of the library, with what it needs to live.
 template <class Table, class Raw> class object
 {
   public:
     object(object &&other) noexcept
-        : context_(std::move(other.context_)), ranks_(std::move(other.ranks_)), table_(other.table_), raw_(other.raw_)
+        : context_(std::move(other.context_)), ranks_(std::move(other.ranks_)), table_(other.table_), raw_(other.raw_),
+          keeps_(std::move(other.keeps_))
     {
         other.raw_ = nullptr;
     }
@@ -249,11 +266,12 @@ template <class Table, class Raw> class object
         std::swap(ranks_, mine.ranks_);
         std::swap(table_, mine.table_);
         std::swap(raw_, mine.raw_);
+        std::swap(keeps_, mine.keeps_);
         return *this;
     }
     ~object()
     {
-        if (raw_ != nullptr) table_->destroy(raw_);
+        if (raw_ != nullptr) release(*table_, context_, raw_);
     }
     /// The object for the functions of table(); NULL after it was moved from.
     Raw *get() const noexcept
@@ -294,6 +312,8 @@ template <class Table, class Raw> class object
     ranks        ranks_;
     const Table *table_;
     Raw         *raw_;
+
+    std::shared_ptr<const void> keeps_; // what is freed after the object
 };
 
 } // namespace detail

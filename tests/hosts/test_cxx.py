@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts in C++ by the headers of adapters/cxx: test_cxx.py ROOT LIBRARY [LAUNCHER]."""
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
 import compilers
+import small_data
 import tap
 
 ROOT, LIBRARY = sys.argv[1:3]
@@ -32,13 +34,27 @@ def test_headers(folder):
             tap.ok(good, f"the headers compile with {compiler} as {standard}", text)
 
 
-def test_host(folder):
+def test_host(folder, name, *arguments):
     binary = f"{folder}/host"
     code, text = output(["g++", "-std=c++11", *compilers.STRICT, "-g", "-fsanitize=address,undefined", *FOLDERS,
-                         f"{ROOT}/tests/hosts/test_cxx.cpp", "-o", binary, "-ldl", "-lpthread"])
-    if tap.ok(code == 0, "a host is compiled", text):
-        code, text = output([binary, LIBRARY])
+                         f"{ROOT}/tests/hosts/{name}.cpp", "-o", binary, "-ldl", "-lpthread"])
+    if tap.ok(code == 0, f"{name} is compiled", text):
+        code, text = output([binary, LIBRARY, *arguments])
         tap.ok(code == 0 and "not ok" not in text and "1.." in text, "it is content, and leaves no memory", code, text)
+
+
+def test_training_example(folder):
+    code, text = output(["g++", "-std=c++11", *compilers.STRICT, *FOLDERS, f"{ROOT}/adapters/cxx/train.cpp", "-o",
+                         f"{folder}/train", "-ldl"])
+    if tap.ok(code == 0, "the example that trains is compiled", text):
+        code, text = output([f"{folder}/train", f"{folder}/data", f"{folder}/written"],
+                            LD_LIBRARY_PATH=os.path.dirname(LIBRARY))
+        accuracy = re.fullmatch(r"300 vertices, test accuracy ([0-9.]+)\n", text)
+        tap.ok(code == 0 and accuracy and float(accuracy[1]) > 0.8 and os.path.getsize(f"{folder}/written") > 1000,
+               "it trains, and writes the model", code, text)
+        code, text = output([f"{folder}/train", "/nowhere", f"{folder}/other"],
+                            LD_LIBRARY_PATH=os.path.dirname(LIBRARY))
+        tap.ok(code == 1 and "/nowhere" in text, "without the data it says so", code, text)
 
 
 def test_example(folder, launcher):
@@ -56,7 +72,10 @@ def test_example(folder, launcher):
 with tempfile.TemporaryDirectory(prefix="graft-cxx-") as base:
     if compilers.is_there("g++"):
         test_headers(base)
-        test_host(base)
+        test_host(base, "test_cxx")
+        small_data.make_dataset(f"{base}/data")
+        test_host(base, "test_cxx_train", f"{base}/data", base)
+        test_training_example(base)
         if len(sys.argv) > 3:
             test_example(base, sys.argv[3])
     else:

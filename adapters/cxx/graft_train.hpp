@@ -1,0 +1,370 @@
+// Data sets and training. See graft.hpp.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef GRAFT_TRAIN_HPP
+#define GRAFT_TRAIN_HPP
+
+#include "graft_graph.hpp"
+
+namespace graft
+{
+
+/// What a model learns from: see graft_dataset. Containers are borrowed as long as a trainer that has them.
+class dataset
+{
+  public:
+    /// The rows of all vertices, or over ranks those of this rank, from first_vertex on.
+    explicit dataset(const graft_csr &rows, std::int64_t first_vertex = 0)
+        : raw_(GRAFT_INIT(graft_dataset)), graph_(rows)
+    {
+        raw_.n_vertices = rows.n_cols;
+        raw_.first_vertex = first_vertex;
+        raw_.n_slice = rows.n_rows;
+    }
+    /// [n x n_features] float.
+    dataset &features(const input &values)
+    {
+        features_ = view(values, "features");
+        has_features_ = true;
+        raw_.n_features = features_.n_cols;
+        return *this;
+    }
+    dataset &sparse_features(const graft_csr &values)
+    {
+        sized(values.n_rows, raw_.n_slice, "rows of sparse features");
+        sparse_features_ = values;
+        has_sparse_features_ = true;
+        raw_.n_features = values.n_cols;
+        return *this;
+    }
+    /// The class of each vertex, or -1.
+    dataset &labels(const std::vector<std::int32_t> &classes, std::int64_t n_classes)
+    {
+        sized(classes.size(), raw_.n_slice, "labels");
+        raw_.labels = classes.data();
+        raw_.n_classes = n_classes;
+        return *this;
+    }
+    /// [n x n_classes] 0 or 1: several classes of each vertex.
+    dataset &targets(const std::vector<std::uint8_t> &values, std::int64_t n_classes)
+    {
+        sized(values.size(), raw_.n_slice * n_classes, "targets");
+        raw_.targets = values.data();
+        raw_.n_classes = n_classes;
+        return *this;
+    }
+    /// [n x outputs] float: a regression; NaN is not known.
+    dataset &float_targets(const input &values)
+    {
+        float_targets_ = view(values, "float targets");
+        has_float_targets_ = true;
+        raw_.n_classes = float_targets_.n_cols;
+        return *this;
+    }
+    /// GRAFT_SPLIT_... of each vertex.
+    dataset &split(const std::vector<std::uint8_t> &parts)
+    {
+        sized(parts.size(), raw_.n_slice, "parts of the split");
+        raw_.split = parts.data();
+        return *this;
+    }
+    /// [entries x d] float: a row of each entry of the graph.
+    dataset &edge_features(const input &values)
+    {
+        edge_features_ = detail::dense_of(values);
+        has_edge_features_ = true;
+        return *this;
+    }
+    /// For functions of the library, as long as this object is there.
+    graft_dataset get() const
+    {
+        graft_dataset result = raw_;
+
+        result.graph = &graph_;
+        result.features = has_features_ ? &features_ : nullptr;
+        result.sparse_features = has_sparse_features_ ? &sparse_features_ : nullptr;
+        result.float_targets = has_float_targets_ ? &float_targets_ : nullptr;
+        result.edge_features = has_edge_features_ ? &edge_features_ : nullptr;
+        return result;
+    }
+
+  private:
+    template <class Size> static void sized(Size size, std::int64_t expected, const char *what)
+    {
+        if (static_cast<std::int64_t>(size) != expected)
+            throw error(GRAFT_ERR_ARG, std::to_string(size) + " " + what + ", expected " + std::to_string(expected));
+    }
+    graft_dense view(const input &values, const char *what) const
+    {
+        sized(values.get()->n_rows, raw_.n_slice, (std::string("rows of ") + what).c_str());
+        return detail::dense_of(values);
+    }
+    graft_dataset raw_;
+    graft_csr     graph_, sparse_features_ = GRAFT_INIT(graft_csr);
+    graft_dense   features_ = GRAFT_INIT(graft_dense), float_targets_ = features_, edge_features_ = features_;
+    bool          has_features_ = false, has_sparse_features_ = false, has_float_targets_ = false;
+    bool          has_edge_features_ = false;
+};
+
+/// A data set of graft.data/1, from a folder or a Matrix Market file; over ranks each has a slice.
+class data : public detail::object<graft_data_interface, graft_data>
+{
+  public:
+    data(const context &in, const std::string &path) : object(in, ranks())
+    {
+        detail::call(table_->open, in.get(), path.c_str(), &raw_);
+    }
+    /// Collective.
+    data(const context &in, const ranks &over, const std::string &path) : object(in, over)
+    {
+        detail::call(table_->open_slice, in.get(), over.get(), path.c_str(), &raw_);
+    }
+    /// Its arrays, as long as it is there.
+    const graft_dataset &view() const
+    {
+        return *table_->view(raw_);
+    }
+};
+
+/// An array of the state of a trainer: see graft_state_item.
+struct state_item {
+    std::string                name;
+    graft_dtype                dtype;
+    std::vector<std::int64_t>  shape;
+    std::vector<unsigned char> bytes;
+};
+
+/// graft.train/1.
+class trainer : public detail::object<graft_train, graft_trainer>
+{
+  public:
+    /// In one process. The description is copied, its containers are borrowed.
+    trainer(const context &in, const dataset &from) : object(in, ranks())
+    {
+        const auto kept = std::make_shared<dataset>(from);
+
+        keeps_ = kept;
+        create(kept->get(), nullptr);
+    }
+    /// Collective: of the slices of all ranks, whose graph Graft spreads over them.
+    trainer(const context &in, const ranks &over, const dataset &from) : object(in, over)
+    {
+        const auto kept = std::make_shared<dataset>(from);
+
+        keeps_ = kept;
+        create(kept->get(), distribute(kept->get()));
+    }
+    /// Of files; collective over the ranks that have read them.
+    explicit trainer(data from) : object(from)
+    {
+        const auto           kept = std::make_shared<data>(std::move(from));
+        const graft_dataset &raw = kept->view();
+
+        keeps_ = kept;
+        create(raw, ranks_.get() != nullptr ? distribute(raw) : nullptr);
+    }
+
+    /// Train for an epoch.
+    graft_epoch epoch()
+    {
+        auto result = GRAFT_INIT(graft_epoch);
+
+        detail::call(table_->epoch, raw_, &result);
+        return result;
+    }
+    /// Train for the epochs of option "epochs", until `after` returns true or option patience says so.
+    graft_epoch train(const std::function<bool(const graft_epoch &)> &after = nullptr)
+    {
+        graft_epoch last = epoch();
+
+        while (!(after && after(last)) && last.done == 0 && last.should_stop == 0) last = epoch();
+        return last;
+    }
+    /// Weights: GRAFT_WEIGHTS_...
+    graft_metrics evaluate(std::int32_t weights = GRAFT_WEIGHTS_BEST)
+    {
+        auto result = GRAFT_INIT(graft_metrics);
+
+        detail::call(table_->evaluate, raw_, weights, &result);
+        return result;
+    }
+    /// The class of each vertex, over ranks of the slice.
+    std::vector<std::int32_t> predict(std::int32_t weights = GRAFT_WEIGHTS_BEST)
+    {
+        std::vector<std::int32_t> result(static_cast<std::size_t>(n_));
+
+        detail::call(table_->predict, raw_, weights, result.data(), nullptr);
+        return result;
+    }
+    /// The outputs of the model: n_outputs() floats for each vertex, row by row.
+    std::vector<float> outputs(std::int32_t weights = GRAFT_WEIGHTS_BEST)
+    {
+        std::vector<float> result(static_cast<std::size_t>(n_ * n_outputs_));
+        const graft_dense  to = graft_dense_in(GRAFT_F32, n_, n_outputs_, result.data());
+
+        detail::call(table_->predict, raw_, weights, nullptr, &to);
+        return result;
+    }
+    std::int64_t n_outputs() const noexcept
+    {
+        return n_outputs_;
+    }
+    /// Replace arrays: GRAFT_UPDATE_... The containers are borrowed as those of the trainer.
+    void update(std::uint32_t what, const dataset &with)
+    {
+        const auto          kept = std::make_shared<std::pair<std::shared_ptr<const void>, dataset>>(keeps_, with);
+        const graft_dataset raw = kept->second.get();
+
+        detail::call(table_->update, raw_, what, &raw);
+        keeps_ = kept;
+    }
+
+    /// Copies of all that determines the trainer.
+    std::vector<state_item> state() const
+    {
+        std::vector<state_item> result;
+
+        for (const graft_state_item &raw : items(table_->state_item)) {
+            state_item   item{ raw.name, raw.dtype, { raw.shape, raw.shape + raw.n_dims }, {} };
+            std::int64_t size = raw.dtype == GRAFT_F32 ? 4 : 8;
+
+            for (const std::int64_t extent : item.shape) size *= extent;
+            const unsigned char *first = static_cast<const unsigned char *>(raw.data);
+            if (size > 0) item.bytes.assign(first, first + size);
+            result.push_back(std::move(item));
+        }
+        return result;
+    }
+    /// Continue from a state of a trainer with the same options and data.
+    void set_state(const std::vector<state_item> &state)
+    {
+        for (const state_item &item : state) {
+            auto raw = GRAFT_INIT(graft_state_item);
+
+            if (item.shape.size() > 4) throw error(GRAFT_ERR_ARG, "an item of more than 4 dimensions");
+            raw.name = item.name.c_str();
+            raw.dtype = item.dtype;
+            raw.n_dims = static_cast<std::int32_t>(item.shape.size());
+            for (std::size_t i = 0; i < item.shape.size(); i++) raw.shape[i] = item.shape[i];
+            raw.data = item.bytes.data();
+            detail::call(table_->state_set, raw_, &raw);
+        }
+    }
+    /// Write a model of graft.model/1, GRAFT_MODEL_...: each rank that calls it has a path of its own.
+    void save(const std::string &path, std::int32_t what = GRAFT_MODEL_STATE) const
+    {
+        model_holder model(context_);
+
+        detail::call(model.table.create, raw_, what, &model.raw);
+        detail::call(model.table.save, model.raw, path.c_str());
+    }
+    /// Collective: go on from a file, which rank 0 reads.
+    void load(const std::string &path)
+    {
+        model_holder model(context_);
+
+        detail::call(model.table.load, context_.get(), ranks_.get(), path.c_str(), &model.raw);
+        detail::call(model.table.apply, model.raw, raw_);
+    }
+
+    /// Where the time of the last call went, with option profile=yes.
+    std::vector<graft_span> spans() const
+    {
+        return items(table_->span);
+    }
+    std::vector<graft_memory_item> memory() const
+    {
+        return items(table_->memory_item);
+    }
+    /// Messages that a rank receives, or with -1 all.
+    graft_traffic traffic(std::int32_t rank = -1) const
+    {
+        auto result = GRAFT_INIT(graft_traffic);
+
+        detail::call(table_->traffic, raw_, rank, &result);
+        return result;
+    }
+    std::vector<graft_traffic_item> traffic_items(std::int32_t rank = -1) const
+    {
+        return items_of(table_->traffic_item, rank);
+    }
+    std::vector<graft_cache_item> caches(std::int32_t rank = -1) const
+    {
+        return items_of(table_->cache_item, rank);
+    }
+
+  private:
+    // What a trainer over ranks keeps: the graph, and the data whose arrays it has.
+    struct with_graph {
+        std::shared_ptr<const void> data;
+        graph                       over;
+    };
+    struct model_holder {
+        explicit model_holder(const context &in) : table(in.table<graft_models>())
+        {
+        }
+        model_holder(const model_holder &) = delete;
+        model_holder &operator=(const model_holder &) = delete;
+        ~model_holder()
+        {
+            if (raw != nullptr) table.destroy(raw);
+        }
+        const graft_models &table;
+        graft_model        *raw = nullptr;
+    };
+    // Spread the graph over ranks, with about as many training vertices on each.
+    graft_graph *distribute(const graft_dataset &raw)
+    {
+        auto                      slice = GRAFT_INIT(graft_slice);
+        std::vector<std::uint8_t> is_trained;
+
+        for (std::int64_t v = 0; v < raw.n_slice && raw.split != nullptr; v++)
+            is_trained.push_back(raw.split[v] == GRAFT_SPLIT_TRAIN);
+        slice.n_vertices = raw.n_vertices;
+        slice.first_row = raw.first_vertex;
+        slice.rows = raw.graph;
+        slice.train_mask = is_trained.empty() ? nullptr : is_trained.data();
+        const std::shared_ptr<with_graph> kept(new with_graph{ keeps_, graph(context_, ranks_, slice) });
+        keeps_ = kept;
+        return kept->over.get();
+    }
+    void create(graft_dataset from, graft_graph *over)
+    {
+        from.over = over;
+        n_ = over != nullptr || (from.flags & GRAFT_DATASET_SLICE) != 0 ? from.n_slice : from.n_vertices;
+        n_outputs_ = from.n_classes;
+        detail::call(table_->create, context_.get(), &from, &raw_);
+    }
+    // All items that a function has, which ends with ERR_NOT_FOUND.
+    template <class Item, class Read> static std::vector<Item> items(Read read)
+    {
+        std::vector<Item> result;
+
+        for (std::int32_t index = 0;; index++) {
+            auto               item = GRAFT_INIT(Item);
+            auto               failure = GRAFT_INIT(graft_error);
+            const std::int32_t rc = read(index, &item, &failure);
+
+            if (rc == GRAFT_ERR_NOT_FOUND) return result;
+            if (rc < 0) throw error(failure);
+            result.push_back(item);
+        }
+    }
+    template <class Item, class Index>
+    std::vector<Item> items(std::int32_t (*read)(graft_trainer *, Index, Item *, graft_error *)) const
+    {
+        return items<Item>(
+            [&](std::int32_t index, Item *item, graft_error *failure) { return read(raw_, index, item, failure); });
+    }
+    template <class Item>
+    std::vector<Item> items_of(std::int32_t (*read)(graft_trainer *, std::int32_t, std::int32_t, Item *, graft_error *),
+                               std::int32_t rank) const
+    {
+        return items<Item>([&](std::int32_t index, Item *item, graft_error *failure) {
+            return read(raw_, rank, index, item, failure);
+        });
+    }
+    std::int64_t n_ = 0, n_outputs_ = 0;
+};
+
+} // namespace graft
+#endif
