@@ -110,7 +110,8 @@ typedef struct graft_aggregate {
      *         than 2147483647 rows); ERR_NOMEM; ERR_PEER. See graft_graphs for the agreement of ranks.
      * [one-caller] [starts-openmp]. Collective. Memory: see info(). Kept and temporary memory together are at most 64
      * bytes for each cut edge of the rank and 24 for each owned vertex, without values, buffers, and memory for
-     * transposed passes. Source: SuperGCN, Algorithm 2. Since 1. */
+     * transposed passes; 8 more are kept for each cut edge and received row if the graph has values. Source: SuperGCN,
+     * Algorithm 2. Since 1. */
     int32_t (*create)(graft_graph *graph, const graft_plan_args *args, graft_plan **plan, graft_error *error);
 
     /** Begin a pass, which computes for the rows of all ranks together

@@ -5,8 +5,6 @@
 #include "base/team.h"
 #include "spmm/plan.h"
 
-#include <string.h>
-
 void gr_cut_walk(struct gr_cuts *c)
 {
     for (int32_t q = 0; q < c->n_ranks; q++) {
@@ -152,21 +150,6 @@ int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, stru
 done:
     free_cover_work(context, c);
     return rc;
-}
-
-void gr_cuts_restore(struct gr_cuts *c, const uint8_t *source_in)
-{
-    const graft_csr *remote = &c->part->remote;
-
-    if (c->part->halo.count > 0) memcpy(c->source_in, source_in, (uint64_t)c->part->halo.count);
-    gr_cut_walk(c);
-    for (int64_t row = 0; row < remote->n_rows; row++) {
-        for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
-            const struct gr_cut_edge edge = gr_cut_step(c, row, e);
-
-            if (!c->source_in[edge.source]) c->target_in[edge.target] = 1; /* the only row that serves the edge */
-        }
-    }
 }
 
 void gr_cuts_fini(const graft_context *context, struct gr_cuts *c)

@@ -13,6 +13,13 @@ struct amount {
     int64_t rows, entries;
 };
 
+/* Values of the cut edges, and the values of S and R. */
+struct list_values {
+    const void *remote;
+    void       *sent, *received;
+    int64_t     n_received;
+};
+
 /* The rows to receive: by rank, the raw rows of each rank first. */
 struct lists {
     graft_plan     *plan;
@@ -25,7 +32,6 @@ struct lists {
     int32_t        *entries;        /* [rows received] of each */
     int64_t        *begin;          /* [rows received + 1] offsets of the entries of each in: */
     int32_t        *place;          /* among the vertices of the other rank */
-    char           *value;
     int64_t        *row_ptr;     /* [rows + 1] of R */
     int32_t        *entries_out; /* [rows sent] */
 };
@@ -33,7 +39,7 @@ struct lists {
 static void lists_fini(const graft_context *context, struct lists *l)
 {
     void *const blocks[] = { l->asked,   l->asking, l->asked_start, l->asking_start, l->row_of_source, l->row_of_target,
-                             l->entries, l->begin,  l->place,       l->value,        l->row_ptr,       l->entries_out };
+                             l->entries, l->begin,  l->place,       l->row_ptr,      l->entries_out };
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
 }
@@ -110,66 +116,67 @@ done:
     return rc;
 }
 
-static void put_one(struct gr_csr *csr, int64_t entry, graft_dtype type)
-{
-    if (type == GRAFT_F32) ((float *)csr->values)[entry] = 1;
-    if (type == GRAFT_F64) ((double *)csr->values)[entry] = 1;
-}
-
 /* Ask for an entry of the row to receive for a target; l->entries counts down the missing entries. Returns whether it
  * is the first one. */
 static int ask_entry(struct lists *l, const struct gr_cut_edge *edge)
 {
     const int32_t row = l->row_of_target[edge->target];
     const int64_t put = l->begin[row + 1] - l->entries[row]--;
-    const int64_t bytes = gr_dtype_bytes(l->plan->value_type);
 
     l->place[put] = l->cuts->part->halo.place[edge->source];
-    if (bytes > 0)
-        memcpy(l->value + put * bytes, (const char *)l->cuts->part->remote.values + edge->entry * bytes, (size_t)bytes);
+    if (l->plan->sources.asked != NULL) l->plan->sources.asked[put] = edge->entry;
     return put == l->begin[row];
 }
 
-/* Fill in R and the entries to ask for. */
+/* Fill in R and the entries to ask for, without values. */
 static void fill_lists(struct lists *l, struct gr_csr *receive)
 {
-    struct gr_cuts   *c = l->cuts;
-    const graft_csr  *remote = &c->part->remote;
-    const graft_dtype type = l->plan->value_type;
-    int64_t           put = 0;
+    struct gr_cuts         *c = l->cuts;
+    const graft_csr        *remote = &c->part->remote;
+    struct gr_plan_sources *sources = &l->plan->sources;
+    int32_t                *column = receive->col_idx;
+    int64_t                 put = 0;
 
     for (int64_t s = 0; s < c->part->halo.count; s++) {
-        const int32_t row = l->row_of_source[s];
-
         if (!c->source_in[s]) continue;
-        l->place[l->begin[row]] = c->part->halo.place[s];
-        if (type == GRAFT_F32) ((float *)(void *)l->value)[l->begin[row]] = 1;
-        if (type == GRAFT_F64) ((double *)(void *)l->value)[l->begin[row]] = 1;
+        l->place[l->begin[l->row_of_source[s]]] = c->part->halo.place[s];
+        if (sources->asked != NULL) sources->asked[l->begin[l->row_of_source[s]]] = -1;
     }
     gr_cut_walk(c);
     for (int64_t row = 0; row < remote->n_rows; row++) {
         for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
             const struct gr_cut_edge edge = gr_cut_step(c, row, e);
+            const int                is_raw = c->source_in[edge.source];
 
-            if (c->source_in[edge.source]) {
-                gr_csr_put(receive, put++, l->row_of_source[edge.source], remote, e);
-            } else if (ask_entry(l, &edge)) {
-                ((int32_t *)receive->col_idx)[put] = l->row_of_target[edge.target];
-                put_one(receive, put++, type);
-            }
+            if (!is_raw && !ask_entry(l, &edge)) continue;
+            column[put] = is_raw ? l->row_of_source[edge.source] : l->row_of_target[edge.target];
+            if (sources->received != NULL) sources->received[put] = is_raw ? e : -1;
+            put++;
         }
     }
 }
 
-/* The entries to ask for. */
-static int32_t allocate_asked(struct lists *l, graft_error *error)
-{
-    const graft_plan *plan = l->plan;
-    const int64_t     entries = l->begin[plan->rows[GR_RECEIVE].start[plan->comm->n_ranks]];
-    int32_t           rc = GRAFT_OK;
+/* Values of entries from their sources. `type` is a constant of the caller. */
+#define TAKE_VALUES(type, from, to)                                                                                    \
+    for (int64_t i = 0; i < count; i++) ((type *)(to))[i] = source[i] < 0 ? 1 : ((const type *)(from))[source[i]]
 
-    GR_TRY(GR_NEW(plan->context, l->place, entries, error));
-    rc = GR_NEW(plan->context, l->value, entries * gr_dtype_bytes(plan->value_type), error);
+static void take_sources(const graft_plan *plan, const int64_t *source, int64_t count, const void *values, void *to)
+{
+    if (plan->value_type == GRAFT_F32) TAKE_VALUES(float, values, to);
+    if (plan->value_type == GRAFT_F64) TAKE_VALUES(double, values, to);
+}
+
+/* The entries to ask for; with values also their sources, and those of the `received` entries of R. */
+static int32_t allocate_asked(struct lists *l, int64_t received, graft_error *error)
+{
+    graft_plan             *plan = l->plan;
+    const int64_t           entries = l->begin[plan->rows[GR_RECEIVE].start[plan->comm->n_ranks]];
+    struct gr_plan_sources *sources = &plan->sources;
+    int32_t                 rc = GR_NEW(plan->context, l->place, entries, error);
+
+    if (rc < 0 || plan->value_type == 0) return rc;
+    GR_TRY(GR_NEW(plan->context, sources->asked, entries, error));
+    rc = GR_NEW(plan->context, sources->received, received, error);
 done:
     return rc;
 }
@@ -189,7 +196,7 @@ static int32_t allocate_lists(struct lists *l, struct gr_csr *send, struct gr_cs
     if (start[plan->comm->n_ranks] > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "it would send %lld rows, at most %d",
                        (long long)start[plan->comm->n_ranks], INT32_MAX);
-    GR_TRY(allocate_asked(l, error));
+    GR_TRY(allocate_asked(l, l->row_ptr[n], error));
     GR_TRY(GR_NEW(plan->context, l->entries_out, start[plan->comm->n_ranks], error));
     GR_TRY(gr_csr_init(plan->context, send, like, start[plan->comm->n_ranks], like->n_cols,
                        l->asking_start[plan->comm->n_ranks], error));
@@ -199,20 +206,37 @@ done:
     return rc;
 }
 
+/* The values of S and R: each rank computes its R and what it asks for, and sends the latter. */
+static int32_t send_values(graft_plan *plan, const int64_t *asked_start, const int64_t *asking_start,
+                           const struct list_values *v, graft_error *error)
+{
+    const int64_t asked = asked_start[plan->comm->n_ranks], bytes = gr_dtype_bytes(plan->value_type);
+    char         *values = NULL;
+    int32_t       rc = GR_NEW(plan->context, values, asked * bytes, error);
+
+    GR_TRY(gr_comm_agree(plan->comm, rc, error));
+    take_sources(plan, plan->sources.asked, asked, v->remote, values);
+    take_sources(plan, plan->sources.received, v->n_received, v->remote, v->received);
+    rc = gr_comm_alltoallv(plan->comm, values, asked_start, v->sent, asking_start, bytes, error);
+done:
+    gr_free(plan->context, values);
+    return rc;
+}
+
 /* Send each rank the entries of its rows to send, which form its S. */
 static int32_t send_entries(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
 {
-    struct gr_comm *comm = l->plan->comm;
-    const int64_t   bytes = gr_dtype_bytes(l->plan->value_type);
-    const int64_t  *out = l->asked_start, *in = l->asking_start;
-    int32_t         rc = GRAFT_OK;
+    struct gr_comm           *comm = l->plan->comm;
+    const struct list_values values = { l->cuts->part->remote.values, send->values, receive->values,
+                                         l->row_ptr[receive->view.n_rows] };
+    int32_t                   rc = GRAFT_OK;
 
     GR_TRY(gr_comm_alltoallv(comm, l->entries, l->plan->rows[GR_RECEIVE].start, l->entries_out,
                              l->plan->rows[GR_SEND].start, sizeof *l->entries, error));
     for (int64_t r = 0; r < send->view.n_rows; r++) send->row_ptr[r + 1] = send->row_ptr[r] + l->entries_out[r];
     fill_lists(l, receive);
-    GR_TRY(gr_comm_alltoallv(comm, l->place, out, send->col_idx, in, sizeof *l->place, error));
-    if (bytes > 0) GR_TRY(gr_comm_alltoallv(comm, l->value, out, send->values, in, bytes, error));
+    GR_TRY(gr_comm_alltoallv(comm, l->place, l->asked_start, send->col_idx, l->asking_start, sizeof *l->place, error));
+    if (l->plan->value_type != 0) GR_TRY(send_values(l->plan, l->asked_start, l->asking_start, &values, error));
     GR_ASSERT(gr_csr_is_valid(&send->view) && gr_csr_is_valid(&receive->view));
 done:
     return rc;
@@ -229,6 +253,14 @@ static int32_t wrap_csr(graft_context *context, struct gr_csr *csr, graft_matrix
     return GRAFT_OK;
 }
 
+void gr_plan_sources_fini(const graft_context *context, struct gr_plan_sources *sources)
+{
+    gr_free(context, sources->asked_start);
+    gr_free(context, sources->asked);
+    gr_free(context, sources->received);
+    *sources = (struct gr_plan_sources){ 0 };
+}
+
 int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error)
 {
     struct lists  lists = { .plan = plan, .cuts = cuts };
@@ -243,6 +275,8 @@ int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error
     rc = wrap_csr(plan->context, &send, &plan->matrices[GR_FORWARD].sent, error);
     if (rc == GRAFT_OK) rc = wrap_csr(plan->context, &receive, &plan->matrices[GR_FORWARD].received, error);
     rc = gr_comm_agree(plan->comm, rc, error);
+    plan->sources.asked_start = lists.asked_start;
+    lists.asked_start = NULL;
 done:
     gr_csr_fini(plan->context, &send);
     gr_csr_fini(plan->context, &receive);
@@ -250,22 +284,19 @@ done:
     return rc;
 }
 
-int32_t gr_lists_values(graft_plan *plan, struct gr_cuts *cuts, void *sent, void *received, graft_error *error)
+int32_t gr_lists_values(graft_plan *plan, const void *remote, void *sent, void *received, graft_error *error)
 {
-    struct lists     lists = { .plan = plan, .cuts = cuts };
-    const graft_csr *s = &plan->matrices[GR_FORWARD].sent->csr, *r = &plan->matrices[GR_FORWARD].received->csr;
-    struct gr_csr    receive = { .view = *r, .col_idx = (void *)(uintptr_t)r->col_idx, .values = received };
-    int32_t          rc = count_lists(&lists, error);
+    const graft_csr          *s = &plan->matrices[GR_FORWARD].sent->csr;
+    const struct list_values values = { remote, sent, received,
+                                         gr_csr_entries(&plan->matrices[GR_FORWARD].received->csr) };
+    int64_t                  *asking_start = NULL;
+    int32_t                   rc = GR_NEW(plan->context, asking_start, plan->comm->n_ranks + 1, error);
 
-    if (rc == GRAFT_OK) rc = allocate_asked(&lists, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    GR_ASSERT(memcmp(lists.row_ptr, r->row_ptr, (uint64_t)(r->n_rows + 1) * sizeof *r->row_ptr) == 0);
-    fill_lists(&lists, &receive); /* a second copy of the columns */
-    for (int32_t q = 0; q <= plan->comm->n_ranks; q++) lists.asking_start[q] = s->row_ptr[plan->rows[GR_SEND].start[q]];
-    rc = gr_comm_alltoallv(plan->comm, lists.value, lists.asked_start, sent, lists.asking_start,
-                           gr_dtype_bytes(plan->value_type), error);
+    for (int32_t q = 0; q <= plan->comm->n_ranks; q++) asking_start[q] = s->row_ptr[plan->rows[GR_SEND].start[q]];
+    rc = send_values(plan, plan->sources.asked_start, asking_start, &values, error);
 done:
-    lists_fini(plan->context, &lists);
+    gr_free(plan->context, asking_start);
     return rc;
 }
 

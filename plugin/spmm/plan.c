@@ -158,7 +158,8 @@ int64_t gr_plan_bytes(const graft_plan *plan)
 
         bytes += matrix_bytes(m->local) + matrix_bytes(m->sent) + matrix_bytes(m->received);
     }
-    return bytes + plan->n_remote_only * (int64_t)sizeof *plan->remote_only + gr_bytes(plan->source_in);
+    return bytes + plan->n_remote_only * (int64_t)sizeof *plan->remote_only + gr_bytes(plan->sources.asked_start) +
+           gr_bytes(plan->sources.asked) + gr_bytes(plan->sources.received);
 }
 
 static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_error *error)
@@ -199,13 +200,10 @@ static int32_t make_plan(graft_plan *plan, const struct gr_plan_wish *wish, graf
 
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_TRY(gr_lists_make(plan, &cuts, error));
+    if (!wish->is_revalued) gr_plan_sources_fini(plan->context, &plan->sources);
     rc = complete_plan(plan, wish, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_TRY(gr_comm_agree(plan->comm, init_plan_layers(plan, wish, error), error));
-    if (wish->is_revalued) {
-        plan->source_in = cuts.source_in;
-        cuts.source_in = NULL;
-    }
     rc = share_plan_flow(plan, &cuts, error);
 done:
     gr_cuts_fini(plan->context, &cuts);
@@ -295,7 +293,7 @@ void gr_plan_destroy(graft_plan *plan)
     }
     gr_messages_fini(&plan->messages);
     gr_free(plan->context, plan->remote_only);
-    gr_free(plan->context, plan->source_in);
+    gr_plan_sources_fini(plan->context, &plan->sources);
     gr_free(plan->context, plan->flow);
     gr_graph_destroy(plan->graph);
     gr_free(plan->context, plan);

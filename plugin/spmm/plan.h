@@ -66,9 +66,6 @@ enum gr_cover_kind gr_cover_choice(const graft_context *context);
 /** Find the cover of each pair of ranks. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *cuts, graft_error *error);
 
-/** Instead of find(): take the covers of an existing plan from its sources in the covers. */
-void gr_cuts_restore(struct gr_cuts *cuts, const uint8_t *source_in);
-
 /** Rows sent or received in the forward product, by rank. */
 struct gr_plan_rows {
     int64_t *start;    /* [n_ranks + 1] */
@@ -96,6 +93,14 @@ struct gr_spmm {
     double               computed_at; /* when the local part of the product was done */
 };
 
+/** Where the values of S and R come from: each is an entry of part->remote, or -1 for the value 1. */
+struct gr_plan_sources {
+    int64_t *asked_start; /* [n_ranks + 1] the entries of S that this rank asks of each rank: */
+    int64_t *asked;       /* [entries asked] */
+    int64_t *received;    /* [entries of R] */
+};
+void gr_plan_sources_fini(const graft_context *context, struct gr_plan_sources *sources);
+
 /** New values of the matrices of a plan, not yet in use. Zeroed, it is empty. */
 struct gr_plan_values {
     void *sent, *received;                        /* of the forward product */
@@ -119,7 +124,7 @@ struct graft_plan {
     int64_t                 n_remote_only; /* rows without local entries that have cut edges */
     int32_t                *remote_only;   /* [n_remote_only] */
     struct gr_flow         *flow;          /* [n_ranks] */
-    uint8_t                *source_in;     /* [halo] in the cover; NULL: values do not change */
+    struct gr_plan_sources  sources;       /* empty if values do not change */
     struct gr_plan_values   new_values;    /* while gr_graph_update_values() runs */
     struct gr_spmm          product;
     int64_t                 passes;
@@ -147,12 +152,13 @@ void    gr_plan_destroy(graft_plan *plan);
  *  0. O(ranks), no messages. */
 int gr_plan_is_valid(const graft_plan *plan);
 
-/** Make S, R and the rows of both sides from the covers. Collective. \return as create(). */
+/** Make S, R and the rows of both sides from the covers, and the sources of their values. Collective. \return as
+ *  create(). */
 int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error);
 
-/** The values of S and R, `sent` and `received`, for new values of part->remote of the cuts. Collective. \return OK;
- *  ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_lists_values(graft_plan *plan, struct gr_cuts *cuts, void *sent, void *received, graft_error *error);
+/** The values of S and R, `sent` and `received`, for new values of part->remote. Collective. \return OK; ERR_NOMEM: the
+ *  same on all ranks; ERR_PEER. */
+int32_t gr_lists_values(graft_plan *plan, const void *remote, void *sent, void *received, graft_error *error);
 
 /** Compute the values of all matrices except the local one from a part with new values, whose entries (or first rows)
  *  equal plan->part. Collective. fini() is always required. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */

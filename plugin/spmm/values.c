@@ -45,21 +45,15 @@ done:
 int32_t gr_plan_values_begin(graft_plan *plan, const struct gr_part *part, struct gr_plan_values *v, graft_error *error)
 {
     const struct gr_plan_matrices *forward = &plan->matrices[GR_FORWARD];
-    struct gr_part                 revalued = *plan->part;
-    struct gr_cuts                 cuts = { 0 };
     int32_t                        rc;
 
-    GR_ASSERT(plan->source_in != NULL);
-    revalued.remote.values = part->remote.values;
-    rc = gr_cuts_init(plan->context, &revalued, plan->comm->n_ranks, &cuts, error);
-    if (rc == GRAFT_OK) rc = new_values(plan, forward->sent, NULL, &v->sent, error);
+    GR_ASSERT(plan->sources.asked != NULL);
+    rc = new_values(plan, forward->sent, NULL, &v->sent, error);
     if (rc == GRAFT_OK) rc = new_values(plan, forward->received, NULL, &v->received, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    gr_cuts_restore(&cuts, plan->source_in);
-    GR_TRY(gr_lists_values(plan, &cuts, v->sent, v->received, error));
+    GR_TRY(gr_lists_values(plan, part->remote.values, v->sent, v->received, error));
     rc = gr_comm_agree(plan->comm, turn_plan_values(plan, part, v, error), error);
 done:
-    gr_cuts_fini(plan->context, &cuts);
     return rc;
 }
 
