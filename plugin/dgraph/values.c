@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 #include "base/finite.h"
+#include "base/fp.h"
 #include "base/memory.h"
 #include "dgraph/halo.h"
 #include "dgraph/part.h"
@@ -40,17 +41,20 @@ static int64_t owned_entries(const graft_graph *g)
 static int64_t first_not_finite(const graft_dense *values, int threads)
 {
     enum { CHUNK = 1 << 16 };
-    const int64_t chunks = (values->n_rows + CHUNK - 1) / CHUNK;
-    int64_t       first = values->n_rows;
+    const int64_t      chunks = (values->n_rows + CHUNK - 1) / CHUNK;
+    const struct gr_fp fp = gr_fp_get();
+    int64_t            first = values->n_rows;
 
     threads = gr_threads_worth(threads, values->n_rows);
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : first) if (threads > 1)
     for (int64_t c = 0; c < chunks; c++) {
-        const int64_t begin = c * CHUNK, count = c + 1 < chunks ? CHUNK : values->n_rows - begin;
-        const int64_t found = values->dtype == GRAFT_F32
-                                  ? gr_first_not_finite((const float *)values->data + begin, count)
-                                  : gr_first_not_finite_double((const double *)values->data + begin, count);
+        const struct gr_fp own = gr_fp_swap(fp);
+        const int64_t      begin = c * CHUNK, count = c + 1 < chunks ? CHUNK : values->n_rows - begin;
+        const int64_t      found = values->dtype == GRAFT_F32
+                                       ? gr_first_not_finite((const float *)values->data + begin, count)
+                                       : gr_first_not_finite_double((const double *)values->data + begin, count);
 
+        gr_fp_set(own);
         if (found < count && begin + found < first) first = begin + found;
     }
     return first;

@@ -57,6 +57,7 @@ struct job {
     int pipelines; /* with workers, if there are several threads */
 };
 
+static int                   can_trap; /* the processor can: not every one of ARM */
 static const graft_api      *api;
 static graft_error           error = GRAFT_INIT(graft_error);
 static struct sample_csr     a;
@@ -321,7 +322,8 @@ static void test_own_modes(void)
         b[1] = jobs[k].run == run_mxm ? NAN : kept[1];
         rc = jobs[k].run(&jobs[k], TEAM, result);
         read_team(after, trapped[1]);
-        if (!ok(rc == GRAFT_OK && memcmp(before, after, sizeof before) == 0 && trapped[1][TEAM - 1] == TRAPS &&
+        if (!ok(rc == GRAFT_OK && memcmp(before, after, sizeof before) == 0 &&
+                    (trapped[1][TEAM - 1] == TRAPS || !can_trap) &&
                     memcmp(trapped[0], trapped[1], sizeof trapped[0]) == 0,
                 "%s: threads keep the environments that they have in loops of the host", jobs[k].name))
             diag("%s", rc == GRAFT_OK ? "one is another" : error.message);
@@ -354,7 +356,7 @@ static void test_new_team(void)
     int       trapped[TEAM] = { 0 };
 
     if (pthread_create(&thread, NULL, trap_in_new_thread, trapped) == 0) pthread_join(thread, NULL);
-    ok(trapped[0] == TRAPS && trapped[1] == TRAPS && trapped[TEAM - 1] == TRAPS,
+    ok(!can_trap || (trapped[0] == TRAPS && trapped[1] == TRAPS && trapped[TEAM - 1] == TRAPS),
        "threads that the library starts have the traps of the host in its loops: %x, %x, %x, %x", (unsigned)trapped[0],
        (unsigned)trapped[1], (unsigned)trapped[2], (unsigned)trapped[3]);
 }
@@ -395,6 +397,8 @@ int main(void)
         diag("%s", error.message);
         return done();
     }
+    can_trap = feenableexcept(TRAPS) >= 0;
+    fedisableexcept(TRAPS);
     for (size_t k = 0; k < sizeof jobs / sizeof *jobs; k++) {
         if (!job_is_possible(&jobs[k])) {
             skip(1, "%s: not installed", jobs[k].name);
