@@ -61,7 +61,8 @@ typedef struct graft_aggregate_args {
 
 /** Counts of a plan, for one rank or for all. Counts of rows are for one pass in one direction, and equal in both
  *  directions. A pass of w columns of b bytes sends b * w * halo_rows + 64 * messages bytes with halo.codec=f32;
- *  otherwise a row has graft_codec.row_bytes() bytes, and `bytes_sent` is the sum. */
+ *  otherwise a row has graft_codec.row_bytes() bytes, and `bytes_sent` is the sum. Each rank also sends 512 log2(ranks)
+ *  bytes, with which ranks agree on the status. */
 typedef struct graft_plan_info {
     uint32_t size;
     int32_t  rank;              /**< -1: all ranks */
@@ -130,7 +131,8 @@ typedef struct graft_aggregate {
      *  the vertex of the whole graph, so that draws do not depend on the ranks. An epilogue requires a sum without
      *  GRAFT_AGGREGATE_ACCUMULATE; `residual` is added to the sum.
      *
-     *  With option "halo.staleness" = 1 received rows are used one epoch later, and end() seldom waits. A pass is the
+     *  With option "halo.staleness" = 1 received rows are used one epoch later, and end() seldom waits; begin() waits
+     *  until all ranks have begun. A pass is the
      *  training step of its layer and direction in its epoch. If the previous step belongs to the previous epoch and
      *  has the same width and semiring, this step uses the rows that the previous step sent; otherwise, or with
      *  GRAFT_AGGREGATE_SYNCHRONOUS, it is synchronous and uses current rows. With option "halo.smoothing" = s stale
@@ -140,14 +142,20 @@ typedef struct graft_aggregate {
      *  an evaluation, are GRAFT_AGGREGATE_STATELESS. A quantized row without a code ends in ERR_PEER whatever option
      *  "halo.nonfinite" says. Options "halo.refresh" and "halo.drift_limit" apply to trainers only.
      *
+     *  A pass that one rank refuses is refused on all: the begin() of this rank waits for the others, and returns the
+     *  status that they return from end(), or from begin() in a training step with stored rows, with the sentence and
+     *  the rank of the lowest rank that has refused it. The plan stays usable, and a refused pass changes nothing but
+     *  `out`.
+     *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap, unknown semiring or flags, row_scale with a maximum
      *         or minimum, times without a number of threads; with halo.staleness or adaptive bits a layer beyond the
-     *         plan's layers); ERR_STATE (a pass has begun and not ended; a transposed pass of a plan without
-     *         GRAFT_PLAN_TRANSPOSED); ERR_UNSUPPORTED (a transposed maximum or minimum; with halo.staleness a maximum
-     *         or minimum that is not STATELESS; an epilogue with a maximum or minimum, or with ACCUMULATE). These codes
-     *         are returned on this rank only: nothing was sent, the plan is unchanged, and other ranks that begin the
-     *         pass wait for this rank. ERR_PEER is the same on all ranks, also if memory or a kernel fails; with one
-     *         rank the original code is returned.
+     *         plan's layers); ERR_STATE (a transposed pass of a plan without GRAFT_PLAN_TRANSPOSED); ERR_NONFINITE
+     *         (with halo.nonfinite=refuse, a row without a code; in a training step with stored rows ERR_PEER);
+     *         ERR_UNSUPPORTED (a transposed maximum or minimum; with halo.staleness a maximum or minimum that is not
+     *         STATELESS; an epilogue with a maximum or minimum, or with ACCUMULATE). ERR_STATE, of this rank: a pass
+     *         has begun and not ended; it counts as a pass, and if other ranks make one pass less, the next is
+     *         ERR_PEER. ERR_PEER is the same on all ranks, also if memory or a kernel fails; with one rank the original
+     *         code is returned.
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if buffers
      * of w columns exist; kernels allocate at their first runs. `out` is undefined until end() succeeds. Since 1. */
     int32_t (*begin)(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
@@ -157,8 +165,10 @@ typedef struct graft_aggregate {
      *  Numerics: the same bits for the same ranks, cover and kernel, whatever the number of threads. Sums are formed
      *  first over local edges in their order, then over rows of other ranks in the order of ranks.
      *
-     * \return OK; ERR_STATE (no pass has begun); ERR_PEER (the message names rank and cause).
-     * [one-caller] [starts-openmp]. Collective. Memory: as begin(). Since 1. */
+     * \return OK; the status of begin() on a rank that refuses the pass, the same on all ranks; ERR_STATE (no pass has
+     *         begun), of this rank; ERR_PEER (the message names rank and cause; also if a rank has skipped a pass).
+     * [one-caller] [starts-openmp]. Collective: it returns when all ranks have begun the pass. Memory: as begin().
+     * Since 1. */
     int32_t (*end)(graft_plan *plan, graft_error *error);
 
     /** Report the counts of rank `rank`, or with -1 of all ranks together.

@@ -59,8 +59,8 @@ typedef struct graft_halos {
      * \param[out] halo   Unchanged on failure.
      * \return OK; ERR_ARG (null; ranks that disagree on options of messages); ERR_NOMEM; ERR_PEER. See graft_graphs for
      *         the agreement of ranks.
-     * [one-caller] Collective. Memory: 8 bytes for each row of the halo, 4 for each sent row, about 700 for each rank;
-     * during the call 12 for each sent row more. Since 1. */
+     * [one-caller] Collective. Memory: 8 bytes for each row of the halo, 4 for each sent row, about 700 for each rank,
+     * and 1 kB log2(ranks); during the call 12 for each sent row more. Since 1. */
     int32_t (*create)(graft_graph *graph, graft_halo **halo, graft_error *error);
 
     /** Report sizes and orders; they do not change while the halo exists, except for `bytes` and `passes`.
@@ -89,9 +89,14 @@ typedef struct graft_halos {
      *  "halo.nonfinite" apply as they were at create() (SUM: "halo.codec" of the backward pass); adaptive rows have 8
      *  bits. Option "halo.staleness" does not apply.
      *
-     * \return OK; ERR_ARG (null, unknown flags, shapes, types, strides, overlap); ERR_STATE (a pass has begun and not
-     *         ended). These codes are returned on this rank only: nothing was sent, and other ranks that begin the pass
-     * wait for this rank. ERR_PEER is the same on all ranks, also if memory fails (with one rank: ERR_NOMEM).
+     *  A pass that one rank refuses is refused on all: the begin() of this rank waits for the others, and returns the
+     *  status that they return from end(), with the sentence and the rank of the lowest rank that has refused it. No
+     *  row is written. The halo stays usable, and a refused pass changes nothing.
+     *
+     * \return OK; ERR_ARG (null, unknown flags, shapes, types, strides, overlap); ERR_NONFINITE (with
+     *         halo.nonfinite=refuse, a row without a code); ERR_STATE (a pass has begun and not ended), of this rank;
+     *         it counts as a pass, and if other ranks make one pass less, the next is ERR_PEER. ERR_PEER is the same on
+     *         all ranks, also if memory fails (with one rank: ERR_NOMEM).
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each halo. Memory: buffers for the
      * rows of both sides, kept for the next pass; none if they are large enough. Since 1. */
     int32_t (*begin)(graft_halo *halo, const graft_halo_args *args, graft_error *error);
@@ -108,9 +113,10 @@ typedef struct graft_halos {
      *  Numerics: without quantization received rows have the bits that were sent. Sums add to each owned row the rows
      *  of other ranks in the order of ranks: the same bits in every run and for any number of threads.
      *
-     * \return OK; ERR_STATE (no pass has begun); ERR_PEER (the message names rank and cause), after which nothing was
-     *         written.
-     * [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
+     * \return OK; the status of begin() on a rank that refuses the pass, the same on all ranks; ERR_STATE (no pass has
+     *         begun), of this rank; ERR_PEER (the message names rank and cause; also if a rank has skipped a pass).
+     *         After a failure nothing was written.
+     * [one-caller] [starts-openmp]. Collective: it returns when all ranks have begun. Memory: none. Since 1. */
     int32_t (*end)(graft_halo *halo, graft_error *error);
 
     /** Free the halo. NULL is legal. Sends nothing. Between begin() and end() it makes the transport unusable on all

@@ -129,11 +129,16 @@ typedef struct graft_networks {
     /** Begin an inference: copy `input`, which may change afterwards, encode it, and send the first rows of the halo.
      *  Until end() the host may compute, and call other objects.
      * \param[in]  input   [n_rows x n_in]
-     * \return OK; on this rank only, and the call can be repeated: ERR_ARG (null, shapes, types), ERR_STATE (an
-     *         inference has begun and not ended), ERR_NONFINITE (the input, with ghosts, halo.nonfinite=refuse and rows
-     *         in 8 bits or fewer); on all ranks: ERR_PEER. With halo.nonfinite=refuse, non-finite rows of a layer make
-     *         the mesh unusable, even for a finite input: begin() or end() returns ERR_FORMAT on the rank that owns the
-     *         rows, and ERR_PEER on the others. [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
+     *
+     *  An inference that one rank refuses is refused on all: the begin() of this rank waits for the others, and returns
+     *  the status that they return from end(), with the sentence and the rank of the lowest rank that has refused it.
+     *  With option check=full, begin() compares the rows of shared nodes on all ranks, and its status is the same on
+     *  all.
+     * \return OK; ERR_ARG (null, shapes, types); ERR_NONFINITE (the input, with ghosts, halo.nonfinite=refuse and rows
+     *         in 8 bits or fewer); ERR_FORMAT (check=full: copies of a shared node differ); ERR_STATE (an inference has
+     *         begun and not ended), of this rank; it counts as an inference, and if other ranks make one less, the next
+     *         is ERR_PEER; ERR_PEER. [one-caller] [starts-openmp]. Collective. Memory: none; with check=full a copy of
+     *         the input. Since 1. */
     int32_t (*begin)(graft_network *network, const graft_field *input, graft_error *error);
 
     /** End an inference.
@@ -141,12 +146,15 @@ typedef struct graft_networks {
      *                     is added to the input; boundary nodes have their input (CHANGE) or are not written (VALUE).
      *                     Rows of ghosts are not written. It may be the array of begin()'s input. NULL: the result is
      *                     dropped.
-     * \return OK; ERR_ARG (shapes, types), and the call can be repeated; ERR_STATE (none has begun); ERR_PEER, after
-     *         which nothing was written.
-     * [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
+     * \return OK; the same on all ranks: ERR_ARG (shapes, types), the status of begin() on a rank that refuses the
+     *         inference, ERR_NONFINITE (halo.nonfinite=refuse, and rows of a layer are not finite), ERR_PEER; of this
+     *         rank: ERR_STATE (none has begun). After a failure nothing was written, and the inference has ended.
+     * [one-caller] [starts-openmp]. Collective: it returns when all ranks have begun the last layer. Memory: none.
+     * Since 1. */
     int32_t (*end)(graft_network *network, const graft_field *output, graft_error *error);
 
-    /** Infer step after step. \return OK; as begin() and end(); ERR_CANCELLED (`after` asked for it).
+    /** Infer step after step. \return OK; as begin() and end(), the same on all ranks; ERR_CANCELLED (asked for by
+     *  `after`).
      * [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
     int32_t (*rollout)(graft_network *network, const graft_rollout *args, graft_error *error);
 
@@ -162,7 +170,8 @@ typedef struct graft_networks {
     /** Compute the loss of a pair, without noise, and the gradient of all weights, which state_item() then has as
      *  "gradient.NAME". Neither weights nor statistics change. While statistics are empty, values are not standardised.
      * \param[out] loss  As in graft_network_step, the same bits on all ranks.
-     * \return OK; ERR_ARG; ERR_NONFINITE (the pair, or the loss); ERR_NOMEM; ERR_PEER.
+     * \return OK; ERR_ARG; ERR_NONFINITE (the pair, the loss, or rows that halo.nonfinite refuses); ERR_FORMAT
+     *         (check=full: copies of a shared node differ); ERR_NOMEM; ERR_PEER. The same on all ranks.
      * [one-caller] [starts-openmp]. Collective. Since 1. */
     int32_t (*gradient)(graft_network *network, const graft_pair *pair, double *loss, graft_error *error);
 
@@ -172,9 +181,10 @@ typedef struct graft_networks {
      *  on seed, step, pair, id and column alone, and is 0 by default: MeshGraphNets uses 0.02 for velocities of about
      *  1.
      * \param[out] step  May be NULL.
-     * \return OK; ERR_ARG; ERR_NONFINITE (a pair, the loss or a gradient: the network is as before); ERR_NOMEM;
-     *         ERR_PEER. The same on all ranks. [one-caller] [starts-openmp]. Collective. Memory: at the first step, see
-     *         info(). Since 1. */
+     * \return OK; ERR_ARG; ERR_NONFINITE (a pair, the loss, a gradient, or rows that halo.nonfinite refuses: it
+     *         stays as before); ERR_FORMAT (check=full: copies of a shared node differ); ERR_NOMEM; ERR_PEER. The same
+     *         on all ranks. [one-caller] [starts-openmp]. Collective. Memory: at the first step, see info(). Since
+     *         1. */
     int32_t (*train)(graft_network *network, const graft_pair *pairs, int32_t count, graft_network_step *step,
                      graft_error *error);
 

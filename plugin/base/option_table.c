@@ -358,7 +358,7 @@ const struct gr_option_row gr_option_table[] = {
     { "log.level", CHOICE(library.log_level), "debug|info|warning|error", "info", LIBRARY, EACH, USUAL | LIVE, "",
       "least important lines that the log receives" },
     { "check", CHOICE(library.check), "no|args|full", "args", LIBRARY, SAME, USUAL | LIVE, "",
-      "args: wrong handles and threads are errors; full: also changed arrays and wrong modules" },
+      "args: wrong handles and threads are errors; full: also changed arrays, wrong modules, copies that differ" },
 };
 /* clang-format on */
 

@@ -34,13 +34,18 @@ void gr_frame_seal(struct gr_frame *frame, const void *payload)
     gr_frame_seal_crc(frame, payload_crc_of(frame, payload));
 }
 
+const char *gr_frame_epoch_name(const struct gr_frame *frame)
+{
+    return frame->flags & GR_FRAME_OF_CALL ? "call" : "epoch";
+}
+
 static int32_t report_field(const struct gr_frame *expected, const char *what, int64_t found, int64_t wanted,
                             graft_error *error)
 {
     return gr_fail(error, GRAFT_ERR_FORMAT,
-                   "the message from rank %d has %s %lld, expected %lld (epoch %lld, layer %d, %s)", expected->from,
-                   what, (long long)found, (long long)wanted, (long long)expected->epoch, expected->layer,
-                   expected->direction == GR_FORWARD ? "forward" : "backward");
+                   "the message from rank %d has %s %lld, expected %lld (%s %lld, layer %d, %s)", expected->from, what,
+                   (long long)found, (long long)wanted, gr_frame_epoch_name(expected), (long long)expected->epoch,
+                   expected->layer, expected->direction == GR_FORWARD ? "forward" : "backward");
 }
 
 int32_t gr_frame_check(const struct gr_frame *f, const struct gr_frame *e, graft_error *error)
@@ -51,7 +56,7 @@ int32_t gr_frame_check(const struct gr_frame *f, const struct gr_frame *e, graft
     if (f->abi != GRAFT_ABI_VERSION) return report_field(e, "ABI version", f->abi, GRAFT_ABI_VERSION, error);
     if (f->channel != e->channel) return report_field(e, "channel", f->channel, e->channel, error);
     if (f->from != e->from) return report_field(e, "sender", f->from, e->from, error);
-    if (f->epoch != e->epoch) return report_field(e, "epoch", f->epoch, e->epoch, error);
+    if (f->epoch != e->epoch) return report_field(e, gr_frame_epoch_name(e), f->epoch, e->epoch, error);
     if (f->layer != e->layer) return report_field(e, "layer", f->layer, e->layer, error);
     if (f->direction != e->direction) return report_field(e, "direction", f->direction, e->direction, error);
     if (f->semiring != e->semiring) return report_field(e, "semiring", f->semiring, e->semiring, error);
@@ -75,7 +80,7 @@ int32_t gr_frame_check_crc(const struct gr_frame *found, uint32_t payload_crc, g
     if (crc == found->crc) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT,
                    "the message from rank %d was changed in transit: its CRC32C is 0x%08x, expected 0x%08x "
-                   "(epoch %lld, layer %d, %llu bytes)",
-                   found->from, crc, found->crc, (long long)found->epoch, found->layer,
+                   "(%s %lld, layer %d, %llu bytes)",
+                   found->from, crc, found->crc, gr_frame_epoch_name(found), (long long)found->epoch, found->layer,
                    (unsigned long long)found->bytes);
 }

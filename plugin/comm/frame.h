@@ -8,6 +8,8 @@
 
 enum { GR_FRAME_MAGIC = 0x46417247 }; /* "GrAF" */
 
+enum { GR_FRAME_OF_CALL = 1 << 14 }; /* a flag: `epoch` is the number of a call */
+
 /** 64 bytes. The sender fills in the fields below the blank line, gr_frame_seal() the fields above. */
 struct gr_frame {
     uint32_t magic;
@@ -26,6 +28,9 @@ struct gr_frame {
     int64_t  width; /* elements of a row */
     uint64_t bytes; /* of the payload */
 };
+
+/** "epoch", or "call", for messages. */
+const char *gr_frame_epoch_name(const struct gr_frame *frame);
 
 /** Set magic, abi and crc. `payload` has frame->bytes; NULL if none. */
 void gr_frame_seal(struct gr_frame *frame, const void *payload);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/halo.h"
 
+#include "base/dense_view.h"
 #include "base/memory.h"
 #include "comm/compare_options.h"
 
@@ -45,7 +46,11 @@ static int32_t make_halo(graft_halo *h, graft_error *error)
 
     GR_TRY(gr_options_compare(h->context, comm, 1u << GR_GROUP_HALO, error));
     GR_TRY(gr_halo_rows_init(h->context, comm, &h->graph->part.halo, NULL, 0, &h->rows, error));
-    GR_TRY(gr_comm_agree(comm, allocate_halo(h, &packed, error), error));
+    rc = allocate_halo(h, &packed, error);
+    if (rc == GRAFT_OK)
+        rc = gr_outcome_init(&h->outcome, comm, h->rows.messages.channel + 1, "a pass of a halo", error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    h->rows.messages.outcome = &h->outcome;
     rc = gr_links_ask(&h->rows.links, comm, h->graph->vertex, packed, h->vertex, sizeof *h->vertex, error);
 done:
     gr_free(h->context, packed);
@@ -82,6 +87,7 @@ void gr_halo_destroy(graft_halo *h)
     if (*link != NULL) *link = h->next;
     if (h->rows.begun) gr_comm_abandon(h->graph->comm, "a halo was destroyed between begin and end");
     if (h->rows.halo != NULL) gr_halo_rows_fini(h->graph->comm, &h->rows);
+    gr_outcome_fini(&h->outcome);
     gr_csr_fini(h->context, &h->matrix);
     gr_free(h->context, h->vertex);
     gr_free(h->context, h->neighbour);
@@ -106,7 +112,7 @@ void gr_halo_info(const graft_halo *h, graft_halo_info *info)
                                .passes = h->passes - h->rows.begun };
     info->bytes = gr_bytes(h) + gr_halo_rows_bytes(&h->rows, h->graph->comm->n_ranks) + gr_bytes(h->vertex) +
                   gr_bytes(h->neighbour) + gr_bytes(h->receive_start) + gr_bytes(h->send_start) +
-                  gr_csr_bytes(&h->matrix);
+                  gr_csr_bytes(&h->matrix) + gr_outcome_bytes(&h->outcome);
 }
 
 static void join_row(graft_halo *h, int64_t row)
@@ -153,26 +159,75 @@ static struct gr_team halo_team(const graft_halo *h)
     return (struct gr_team){ .threads = gr_threads(h->context, h->threads) };
 }
 
-int32_t gr_halo_begin(graft_halo *h, const graft_halo_args *args, graft_error *error)
+/* The arguments of a pass that all ranks share. */
+struct halo_terms {
+    uint32_t    flags;
+    graft_dtype dtype;
+    int64_t     width;
+};
+
+_Static_assert(sizeof(struct halo_terms) <= GR_OUTCOME_TERMS, "terms fit into an outcome");
+
+/* Send the rows of `args`, or with NULL zeros. */
+static int32_t send_halo(graft_halo *h, const struct halo_terms *terms, const graft_halo_args *args, graft_error *error)
 {
-    /* Frames carry the number of the pass, so that ranks out of step are detected. */
-    const struct gr_halo_pass pass = { .direction = args->flags & GRAFT_HALO_SUM ? GR_BACKWARD : GR_FORWARD,
-                                       .exact = (args->flags & GRAFT_HALO_EXACT) != 0,
-                                       .stateless = 1,
-                                       .epoch = h->passes,
-                                       .owned = *args->owned,
-                                       .halo = *args->halo };
-    int32_t                   rc = gr_halo_rows_reserve(&h->rows, pass.owned.n_cols, pass.owned.dtype, 0, error);
+    const int64_t       width = terms->width, n_owned = h->graph->n_owned, n_halo = h->rows.halo->count;
+    struct gr_halo_pass pass = { .direction = terms->flags & GRAFT_HALO_SUM ? GR_BACKWARD : GR_FORWARD,
+                                 .exact = (terms->flags & GRAFT_HALO_EXACT) != 0,
+                                 .stateless = 1,
+                                 .epoch = h->passes,
+                                 .call = h->outcome.calls,
+                                 .goes_on = 1,
+                                 .is_void = args == NULL };
+    int32_t             rc = gr_halo_rows_reserve(&h->rows, width, terms->dtype, 0, error);
 
     if (rc < 0) return gr_comm_fail(h->graph->comm, error);
-    h->threads = args->threads;
-    GR_TRY(gr_halo_rows_begin(&h->rows, &pass, halo_team(h), error));
-    h->passes++;
-done:
-    return rc;
+    pass.owned = args != NULL ? *args->owned : gr_dense_view(NULL, terms->dtype, n_owned, width, width);
+    pass.halo = args != NULL ? *args->halo : gr_dense_view(NULL, terms->dtype, n_halo, width, width);
+    h->threads = args != NULL ? args->threads : 0;
+    return gr_halo_rows_begin(&h->rows, &pass, halo_team(h), error);
+}
+
+/* End a pass whose outcome is the failure `rc`: if ranks have sent rows, all exchange rows, which are not used. Returns
+ * `rc`, or ERR_PEER. */
+static int32_t end_refused_pass(graft_halo *h, int32_t rc, graft_error *error)
+{
+    const struct halo_terms *terms = gr_outcome_terms(&h->outcome);
+    int32_t             sent = GRAFT_OK;
+
+    if (rc == GRAFT_ERR_PEER) {
+        h->rows.begun = 0;
+        return rc;
+    }
+    if (!h->rows.begun && terms != NULL) sent = send_halo(h, terms, NULL, error);
+    h->rows.pass.is_void = 1;
+    if (sent == GRAFT_OK) sent = gr_halo_rows_end(&h->rows, halo_team(h), error);
+    return sent < 0 ? sent : rc;
+}
+
+int32_t gr_halo_begin(graft_halo *h, int32_t rc, const graft_halo_args *args, graft_error *error)
+{
+    struct halo_terms terms = { 0 };
+    int32_t      begun;
+
+    if (rc == GRAFT_OK) {
+        terms = (struct halo_terms){ args->flags, args->owned->dtype, args->owned->n_cols };
+        rc = send_halo(h, &terms, args, error);
+    }
+    if (rc < 0 && (rc == GRAFT_ERR_PEER || h->graph->comm->n_ranks == 1)) return rc;
+    begun = gr_outcome_begin(&h->outcome, rc, error, h->rows.begun ? &terms : NULL, sizeof terms, error);
+    if (begun == GRAFT_OK && rc == GRAFT_OK) {
+        h->passes++;
+        return GRAFT_OK;
+    }
+    return end_refused_pass(h, begun < 0 ? begun : gr_outcome_end(&h->outcome, error), error);
 }
 
 int32_t gr_halo_end(graft_halo *h, graft_error *error)
 {
-    return gr_halo_rows_end(&h->rows, halo_team(h), error);
+    const int32_t rc = gr_outcome_end(&h->outcome, error);
+
+    if (rc == GRAFT_OK) return gr_halo_rows_end(&h->rows, halo_team(h), error);
+    h->passes--;
+    return end_refused_pass(h, rc, error);
 }

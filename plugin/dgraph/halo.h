@@ -18,8 +18,9 @@ struct graft_halo {
     int32_t            *neighbour;                  /* [n_neighbours] */
     int64_t            *receive_start, *send_start; /* [n_neighbours + 1] */
     struct gr_csr       matrix;                     /* made when it is asked for */
-    int64_t             passes;                     /* begun */
+    int64_t             passes;                     /* begun, without refused ones */
     int32_t             threads;                    /* the pass that has begun */
+    struct gr_outcome   outcome;                    /* of it */
 };
 
 /** Collective. \return As graft_halos.create(). */
@@ -36,9 +37,9 @@ int32_t gr_halo_matrix(graft_halo *halo, const graft_csr **matrix, graft_error *
 /** Copy the values of the graph, which have changed, to that matrix, if it exists. Cannot fail. */
 void gr_halo_take_values(graft_halo *halo);
 
-/** One exchange; `args` is complete and checked, and so are args->owned and args->halo. Collective. \return OK;
- *  ERR_PEER, or with one rank the original error. */
-int32_t gr_halo_begin(graft_halo *halo, const graft_halo_args *args, graft_error *error);
+/** One exchange; `args` is complete and checked, and so are args->owned and args->halo, if rc, the status of their
+ *  checks on this rank, is OK. Collective. \return as graft_halos. */
+int32_t gr_halo_begin(graft_halo *halo, int32_t rc, const graft_halo_args *args, graft_error *error);
 int32_t gr_halo_end(graft_halo *halo, graft_error *error);
 
 #endif

@@ -54,22 +54,37 @@ done:
     return gr_call_end(&call, rc);
 }
 
-static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
-{
-    struct gr_call       call;
-    graft_aggregate_args ours;
+/* Copies of the host's structs. */
+struct pass_copy {
+    graft_aggregate_args args;
     graft_dense          x, out;
     struct gr_mask_copy  mask;
-    int32_t              rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " begin", error);
+};
+
+static int32_t read_pass(const graft_aggregate_args *theirs, struct pass_copy *copy, graft_error *error)
+{
+    graft_aggregate_args *args = &copy->args;
+    int32_t               rc = GRAFT_OK;
+
+    GR_TRY(gr_struct_read(args, sizeof *args, theirs, "args", error));
+    GR_TRY(gr_struct_read(&copy->x, sizeof copy->x, args->x, "args.x", error));
+    GR_TRY(gr_struct_read(&copy->out, sizeof copy->out, args->out, "args.out", error));
+    GR_TRY(gr_read_mask(&args->mask, &args->epilogue, &copy->mask, error));
+    args->x = &copy->x;
+    args->out = &copy->out;
+done:
+    return rc;
+}
+
+static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+{
+    struct gr_call   call;
+    struct pass_copy copy;
+    int32_t          rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " begin", error);
 
     GR_TRY(rc);
-    GR_TRY(gr_struct_read(&ours, sizeof ours, args, "args", &call.error));
-    GR_TRY(gr_struct_read(&x, sizeof x, ours.x, "args.x", &call.error));
-    GR_TRY(gr_struct_read(&out, sizeof out, ours.out, "args.out", &call.error));
-    GR_TRY(gr_read_mask(&ours.mask, &ours.epilogue, &mask, &call.error));
-    ours.x = &x;
-    ours.out = &out;
-    rc = gr_spmm_begin(plan, &ours, &call.error);
+    rc = read_pass(args, &copy, &call.error);
+    rc = gr_plan_begin(plan, rc, &copy.args, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -79,7 +94,7 @@ static int32_t plan_end(graft_plan *plan, graft_error *error)
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " end", error);
 
-    if (rc == GRAFT_OK) rc = gr_spmm_end(plan, &call.error);
+    if (rc == GRAFT_OK) rc = gr_plan_end(plan, &call.error);
     return gr_call_end(&call, rc);
 }
 
@@ -91,7 +106,8 @@ static int32_t plan_progress(graft_plan *plan, int32_t *arrived, graft_error *er
     GR_TRY(rc);
     if (arrived == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
     if (!plan->product.begun) GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "no pass of this plan has begun"));
-    rc = gr_exchange_progress(&plan->product.exchange, arrived, &call.error);
+    GR_TRY(gr_exchange_progress(&plan->product.exchange, arrived, &call.error));
+    *arrived = *arrived && gr_outcome_is_known(&plan->outcome);
 done:
     return gr_call_end(&call, rc);
 }

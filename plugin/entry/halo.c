@@ -67,7 +67,6 @@ static int32_t check_pass(const graft_halo *halo, const graft_halo_args *args, g
     int64_t            left;
     int32_t            rc = GRAFT_OK;
 
-    if (halo->rows.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this halo has begun and not ended");
     if (args->flags & ~(GRAFT_HALO_SUM | GRAFT_HALO_EXACT))
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", args->flags);
     GR_TRY(check_dense(owned, halo->graph->n_owned, "args.owned", error));
@@ -82,6 +81,21 @@ done:
     return rc;
 }
 
+static int32_t read_halo_pass(const graft_halo *halo, const graft_halo_args *theirs, graft_halo_args *ours,
+                              graft_dense *owned, graft_dense *rows, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_struct_read(ours, sizeof *ours, theirs, "args", error));
+    GR_TRY(gr_struct_read(owned, sizeof *owned, ours->owned, "args.owned", error));
+    GR_TRY(gr_struct_read(rows, sizeof *rows, ours->halo, "args.halo", error));
+    ours->owned = owned;
+    ours->halo = rows;
+    rc = check_pass(halo, ours, error);
+done:
+    return rc;
+}
+
 static int32_t halo_begin(graft_halo *halo, const graft_halo_args *args, graft_error *error)
 {
     struct gr_call  call;
@@ -90,13 +104,11 @@ static int32_t halo_begin(graft_halo *halo, const graft_halo_args *args, graft_e
     int32_t         rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " begin", error);
 
     GR_TRY(rc);
-    GR_TRY(gr_struct_read(&ours, sizeof ours, args, "args", &call.error));
-    GR_TRY(gr_struct_read(&owned, sizeof owned, ours.owned, "args.owned", &call.error));
-    GR_TRY(gr_struct_read(&rows, sizeof rows, ours.halo, "args.halo", &call.error));
-    ours.owned = &owned;
-    ours.halo = &rows;
-    GR_TRY(check_pass(halo, &ours, &call.error));
-    rc = gr_halo_begin(halo, &ours, &call.error);
+    gr_outcome_count(&halo->outcome);
+    if (halo->rows.begun)
+        GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "a pass of this halo has begun and not ended"));
+    rc = read_halo_pass(halo, args, &ours, &owned, &rows, &call.error);
+    rc = gr_halo_begin(halo, rc, &ours, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -115,7 +127,8 @@ static int32_t halo_progress(graft_halo *halo, int32_t *arrived, graft_error *er
     GR_TRY(rc);
     if (arrived == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
     GR_TRY(check_begun(halo, &call.error));
-    rc = gr_exchange_progress(&halo->rows.exchange, arrived, &call.error);
+    GR_TRY(gr_exchange_progress(&halo->rows.exchange, arrived, &call.error));
+    *arrived = *arrived && gr_outcome_is_known(&halo->outcome);
 done:
     return gr_call_end(&call, rc);
 }
@@ -126,6 +139,7 @@ static int32_t halo_end(graft_halo *halo, graft_error *error)
     int32_t        rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " end", error);
 
     GR_TRY(rc);
+    if (!halo->rows.begun) gr_outcome_count_end(&halo->outcome);
     GR_TRY(check_begun(halo, &call.error));
     rc = gr_halo_end(halo, &call.error);
 done:

@@ -49,9 +49,11 @@ static int32_t network_begin(graft_network *network, const graft_field *input, g
     int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " begin", error);
 
     GR_TRY(rc);
-    GR_TRY(read_field(network, input, "input", network->n_in, &ours, &call.error));
-    GR_TRY(gr_network_check_input(network, &ours, &call.error));
-    rc = gr_network_begin(network, &ours, &call.error);
+    if (network->begun) gr_mgn_count_begin(network->mgn);
+    GR_TRY(gr_network_check_idle(network, &call.error));
+    rc = read_field(network, input, "input", network->n_in, &ours, &call.error);
+    if (rc == GRAFT_OK) rc = gr_network_check_input(network, &ours, &call.error);
+    rc = gr_network_begin(network, rc, &ours, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -73,8 +75,12 @@ static int32_t network_end(graft_network *network, const graft_field *output, gr
     int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " end", error);
 
     GR_TRY(rc);
-    GR_TRY(read_result(network, &output, "output", &ours, &call.error));
-    rc = gr_network_end(network, output, &call.error);
+    if (!network->begun) {
+        gr_mgn_count_end(network->mgn);
+        GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "no inference of this network has begun; call begin() first"));
+    }
+    rc = read_result(network, &output, "output", &ours, &call.error);
+    rc = gr_network_end(network, rc, output, &call.error);
 done:
     return gr_call_end(&call, rc);
 }

@@ -46,9 +46,10 @@ int32_t gr_exchange_send(struct gr_exchange *x, struct gr_team team, graft_error
 
     x->sent_at = gr_seconds();
     if (x->is_repeat) return GRAFT_OK;
-    GR_TRY(gr_messages_send(x->messages, team, error));
+    rc = gr_messages_send(x->messages, team, error);
+    if (rc < 0 && rc != GRAFT_ERR_NONFINITE) goto done;
     x->sent_at = x->messages->sent_at;
-    if (history != NULL) gr_history_sent(history, x->args.epoch);
+    if (history != NULL && rc == GRAFT_OK) gr_history_sent(history, x->args.epoch);
 done:
     return rc;
 }

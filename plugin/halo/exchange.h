@@ -31,8 +31,8 @@ struct gr_exchange {
  *  layers share. received.data may be written before the end. Allocates nothing. \return OK; ERR_PEER. */
 int32_t gr_exchange_begin(struct gr_exchange *exchange, struct gr_team team, graft_error *error);
 
-/** Send the rows, which were computed for exchange->messages and encoded, unless the exchange is a repeat. \return OK;
- *  ERR_PEER; ERR_FORMAT (this rank alone: a row without a code, if such rows are refused). */
+/** Send the rows, which were computed for exchange->messages and encoded, unless the exchange is a repeat. \return as
+ *  gr_messages_send(). */
 int32_t gr_exchange_send(struct gr_exchange *exchange, struct gr_team team, graft_error *error);
 
 /** Let messages progress, between sending and the end. *arrived: 1 if the end does not wait, else 0. \return OK;

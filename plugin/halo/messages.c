@@ -324,8 +324,9 @@ int32_t gr_messages_post(struct gr_messages *m, const struct gr_exchange_args *a
                                  .direction = (int16_t)args->direction,
                                  .semiring = (int16_t)args->semiring,
                                  .flags = (int16_t)args->flags,
-                                 .epoch = args->epoch,
+                                 .epoch = args->call != 0 ? args->call : args->epoch,
                                  .width = args->width };
+    if (args->call != 0) m->head.flags |= GR_FRAME_OF_CALL;
     m->head.bits = (int16_t)(widths != NULL ? MIXED_BITS : m->codec.bits < 32 ? m->codec.bits : raw_bits(m));
     m->frames_checked = m->arrived = 0;
     m->n_sent = m->is_sent = 0;
@@ -349,15 +350,15 @@ void gr_messages_set_rows(struct gr_messages *m, struct gr_rank_rows sent)
     set_side(m, GR_SEND, sent);
 }
 
-/* Whether rows without a code may be sent raw. */
+/* Whether rows without a code are refused. */
 static int32_t check_raw(const struct gr_messages *m, graft_error *error)
 {
     for (int32_t q = 0; q < m->comm->n_ranks && m->format.refuses; q++)
         if (m->side[GR_SEND].has_raw[q])
-            return gr_fail(error, GRAFT_ERR_FORMAT,
+            return gr_fail(error, GRAFT_ERR_NONFINITE,
                            "a row for rank %d has an element that is not finite, or a range that is no float, and does "
-                           "not fit into %d bits (epoch %lld, layer %d, %s; halo.nonfinite is refuse)",
-                           q, m->codec.bits, (long long)m->head.epoch, m->head.layer,
+                           "not fit into %d bits (%s %lld, layer %d, %s; halo.nonfinite is refuse)",
+                           q, m->codec.bits, gr_frame_epoch_name(&m->head), (long long)m->head.epoch, m->head.layer,
                            m->head.direction == GR_FORWARD ? "forward" : "backward");
     return GRAFT_OK;
 }
@@ -389,7 +390,7 @@ int32_t gr_messages_send_until(struct gr_messages *m, int32_t peer, struct gr_te
     int32_t                       last = m->n_sent, rc = GRAFT_OK;
 
     while (last < side->n && places_behind(m, side->peer[last]) <= places_behind(m, peer)) last++;
-    GR_TRY(check_raw(m, error));
+    if (m->is_detached) GR_TRY(check_raw(m, error)); /* there is no space for raw rows */
     compute_crcs(m, side, m->n_sent, last, team);
     if (m->send_began_at == 0) m->send_began_at = gr_seconds();
     for (; m->n_sent < last; m->n_sent++) GR_TRY(send_message(m, m->n_sent, error));
@@ -405,6 +406,7 @@ int32_t gr_messages_send(struct gr_messages *m, struct gr_team team, graft_error
     gr_messages_count_sent(m);
     m->is_sent = 1;
     m->sent_at = gr_seconds();
+    if (!m->is_detached) rc = check_raw(m, error);
 done:
     return rc;
 }
@@ -457,6 +459,7 @@ void gr_messages_poll(void *messages)
     struct gr_messages *m = messages;
     int64_t             left = 0;
 
+    gr_outcome_poll(m->outcome);
     if (m->rc < 0 || m->arrived) return;
     if (!m->frames_checked) {
         m->rc = gr_comm_poll(m->comm, m->requests, m->side[GR_RECEIVE].n, &left, &m->error);

@@ -10,6 +10,7 @@
 #include "base/team.h"
 #include "comm/comm.h"
 #include "comm/frame.h"
+#include "comm/outcome.h"
 #include "halo/format.h"
 
 enum gr_side { GR_SEND, GR_RECEIVE, GR_SIDES };
@@ -43,6 +44,7 @@ struct gr_exchange_args {
     int               exact;  /* rows are sent raw, whatever the options say */
     int               second; /* a second exchange of a layer, which draws other random bits */
     int64_t           epoch, width;
+    int64_t           call;  /* a number that frames have in place of the epoch; 0: the epoch */
     graft_dtype       dtype; /* F32, F64 */
     graft_semiring    semiring;
     uint32_t          flags; /* GRAFT_AGGREGATE_... */
@@ -83,6 +85,7 @@ struct gr_messages {
     float                 *work;      /* [threads x gr_codec_work()] */
     float                 *row_error; /* [rows sent x 2] nmse and its expectation; negative: not measured */
     int64_t                work_floats, row_errors;
+    struct gr_outcome     *outcome;          /* of a call, polled with the messages; NULL: none */
     double                 wait_seconds;     /* seconds of only waiting */
     double                 exchange_seconds; /* seconds from the first send to the arrival of the last message */
 
@@ -140,8 +143,8 @@ struct gr_team gr_messages_team(const struct gr_messages *messages, struct gr_te
  *  always required for the other messages. */
 int32_t gr_messages_send_until(struct gr_messages *messages, int32_t peer, struct gr_team team, graft_error *error);
 
-/** Seal and send. \return OK; ERR_PEER; ERR_FORMAT (this rank alone: a row without a code, if such rows are
- *  refused). */
+/** Seal and send. \return OK; ERR_PEER; ERR_NONFINITE (this rank alone: a row without a code, if such rows are refused.
+ *  All was sent, rows without a code as with option halo.nonfinite=send, unless messages are detached). */
 int32_t gr_messages_send(struct gr_messages *messages, struct gr_team team, graft_error *error);
 
 /** Let messages progress; for gr_team and graft_mxm_args. A failure is reported by gr_messages_wait(). */

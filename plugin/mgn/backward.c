@@ -304,6 +304,13 @@ done:
     return rc;
 }
 
+/* Agree on rows without a code in the backward pass. */
+static int32_t agree_on_rows(struct gr_mgn *g, graft_error *error)
+{
+    if (g->refused < 0) *error = g->reason;
+    return gr_comm_agree_on(g->mesh->comm, g->refused, error);
+}
+
 int32_t gr_mgn_backward(struct gr_mgn *g, const void *weights, const void *nodes, const void *edges, int exact,
                         int64_t epoch,
                         int32_t (*loss)(void *arg, const void *output, void *gradient_of_output, graft_error *error),
@@ -315,10 +322,11 @@ int32_t gr_mgn_backward(struct gr_mgn *g, const void *weights, const void *nodes
     g->keeps = 1;
     g->epoch = epoch;
     GR_TRY(gr_mgn_forward_begin(g, weights, nodes, edges, exact, team, error));
-    GR_TRY(gr_mgn_forward_end(g, g->kept_output, team, error));
+    GR_TRY(gr_mgn_forward_end(g, GRAFT_OK, g->kept_output, team, error));
     GR_TRY(loss(arg, g->kept_output, g->gradient_output, error));
     for (int t = 0; t < g->n_threads; t++) gr_mlp_use_rows(g, t, 1);
-    rc = back_all(g, gradient, team, error);
+    GR_TRY(back_all(g, gradient, team, error));
+    if (g->rows.messages.format.refuses) rc = agree_on_rows(g, error);
 done:
     for (int t = 0; t < g->n_threads; t++) gr_mlp_use_rows(g, t, 0);
     g->keeps = 0;

@@ -225,5 +225,6 @@ int32_t gr_mgn_reserve_products(struct gr_mgn *g, graft_error *error)
 int64_t gr_mgn_bytes(const struct gr_mgn *g)
 {
     return gr_bytes(g) + g->memory.bytes + g->backward_memory.bytes +
-           (g->rows.halo != NULL ? gr_halo_rows_bytes(&g->rows, g->mesh->comm->n_ranks) : 0);
+           (g->rows.halo != NULL ? gr_halo_rows_bytes(&g->rows, g->mesh->comm->n_ranks) : 0) +
+           gr_outcome_bytes(&g->outcome);
 }

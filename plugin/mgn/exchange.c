@@ -38,6 +38,9 @@ int32_t gr_mgn_exchange_init(struct gr_mgn *g, graft_error *error)
     GR_TRY(gr_comm_agree(comm, check_halo_options(g, error), error));
     GR_TRY(gr_halo_rows_init(g->context, comm, &g->mesh->halo, NULL, 0, &g->rows, error));
     rc = gr_halo_rows_reserve(&g->rows, gr_mgn_width(g), g->dtype, 1, error);
+    if (rc == GRAFT_OK)
+        rc = gr_outcome_init(&g->outcome, comm, g->rows.messages.channel + 1, "an inference of a network", error);
+    g->rows.messages.outcome = &g->outcome;
     rc = gr_comm_agree(comm, rc, error);
 done:
     return rc;
@@ -47,9 +50,20 @@ void gr_mgn_exchange_fini(struct gr_mgn *g)
 {
     if (g->rows.begun) gr_comm_abandon(g->mesh->comm, "a network was destroyed between begin and end");
     if (g->rows.halo != NULL) gr_halo_rows_fini(g->mesh->comm, &g->rows);
+    gr_outcome_fini(&g->outcome);
 }
 
-int32_t gr_mgn_compare_copies(struct gr_mgn *g, const uint64_t *numbers, int64_t *node, graft_error *error)
+/* The rank that owns row `row` of the halo. */
+static int32_t rank_of_copy(const struct gr_mgn *g, int64_t row)
+{
+    int32_t q = 0;
+
+    while (g->mesh->halo.start[q + 1] <= row) q++;
+    return q;
+}
+
+int32_t gr_mgn_compare_copies(struct gr_mgn *g, const uint64_t *numbers, int64_t *node, int32_t *rank,
+                              graft_error *error)
 {
     const struct gr_mesh_copies *copies = &g->mesh->copies;
     struct gr_comm              *comm = g->mesh->comm;
@@ -63,8 +77,11 @@ int32_t gr_mgn_compare_copies(struct gr_mgn *g, const uint64_t *numbers, int64_t
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gr_links_ask(&g->rows.links, comm, numbers, packed, others, sizeof *others, error));
     for (int64_t i = 0; i < copies->count && *node < 0; i++)
-        for (int64_t k = copies->start[i]; k < copies->start[i + 1]; k++)
-            if (others[copies->copy[k]] != numbers[copies->node[i]]) *node = copies->node[i];
+        for (int64_t k = copies->start[i]; k < copies->start[i + 1] && *node < 0; k++) {
+            if (others[copies->copy[k]] == numbers[copies->node[i]]) continue;
+            *node = copies->node[i];
+            *rank = rank_of_copy(g, copies->copy[k]);
+        }
 done:
     gr_free(g->context, packed);
     gr_free(g->context, others);
@@ -73,7 +90,7 @@ done:
 
 struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team)
 {
-    if (!g->rows.begun) return team;
+    if (!g->rows.begun && gr_outcome_is_known(&g->outcome)) return team;
     team.poll = gr_messages_poll;
     team.poll_arg = g->rows.exchange.messages;
     return team;
@@ -91,14 +108,25 @@ int32_t gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction
                                  .exact = g->exact || is_shared,
                                  .stateless = 1,
                                  .epoch = g->epoch,
+                                 .call = g->outcome.calls,
+                                 .goes_on = 1,
                                  .is_own = 1 };
     const double        begin = gr_mgn_clock(g);
+    graft_error         found = { .size = sizeof found };
     int32_t             rc;
 
     if (is_alone(g)) return GRAFT_OK;
     pass.owned = gr_dense_view(rows, g->dtype, mesh->n_nodes, width, width);
     pass.halo = gr_dense_view(halo, g->dtype, mesh->halo.count, width, width);
-    rc = gr_halo_rows_begin(&g->rows, &pass, team, error);
+    rc = gr_halo_rows_begin(&g->rows, &pass, team, &found);
+    if (rc == GRAFT_ERR_NONFINITE) {
+        if (g->refused == GRAFT_OK && !g->is_told) {
+            g->refused = rc;
+            g->reason = found;
+        }
+        rc = GRAFT_OK;
+    }
+    if (rc < 0) *error = found;
     gr_mgn_measure(g, layer, GR_MGN_PACK, begin);
     return rc;
 }
@@ -139,7 +167,10 @@ int32_t gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, g
 
     if (is_alone(g)) return GRAFT_OK;
     GR_TRY(gr_halo_rows_end(&g->rows, team, error));
-    for (int32_t q = 0; q < g->mesh->comm->n_ranks; q++) bytes += g->rows.messages.sent[q].bytes;
+    for (int32_t q = 0; q < g->mesh->comm->n_ranks; q++) {
+        bytes += g->rows.messages.sent[q].bytes;
+        g->is_told |= g->rows.messages.side[GR_RECEIVE].has_raw[q];
+    }
     gr_parallel_chunks(team, n_copies * gr_mgn_width(g) * 4, n_copies, GR_ROWS_AT_ONCE, add_some, &adding);
     g->bytes_sent += bytes;
     measure_end(g, g->rows.pass.layer, begin, bytes);

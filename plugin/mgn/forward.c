@@ -211,7 +211,7 @@ static int32_t finish_layer(struct gr_mgn *g, int64_t l, struct gr_team team, gr
     GR_TRY(gr_mgn_exchange_end(g, is_shared ? gr_mgn_m(g, l) : gr_mgn_h(g, l), team, error));
     GR_TRY(gr_mgn_run(g, team, &halo, error));
     if (!is_shared) GR_TRY(run_tasks(g, l, first, count, team, error));
-    rc = gr_mgn_run(g, team, &nodes, error);
+    rc = gr_mgn_run(g, gr_mgn_polling(g, team), &nodes, error);
     gr_mgn_measure(g, l, GR_MGN_ALL, begin);
 done:
     return rc;
@@ -242,6 +242,9 @@ int32_t gr_mgn_forward_begin(struct gr_mgn *g, const void *weights, const void *
     g->edges = edges;
     g->exact = exact;
     g->bytes_sent = 0;
+    g->refused = GRAFT_OK;
+    g->is_told = 0;
+    gr_outcome_count(&g->outcome);
     GR_TRY(gr_mgn_run(g, team, &of_nodes, error));
     if (!is_shared && layers > 0) GR_TRY(start_layer(g, 0, team, error));
     GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), &of_edges, error));
@@ -251,19 +254,39 @@ done:
     return rc;
 }
 
-int32_t gr_mgn_forward_end(struct gr_mgn *g, void *output, struct gr_team team, graft_error *error)
+/* Begin to agree on the outcome, after this rank has encoded its last rows. */
+static int32_t begin_outcome(struct gr_mgn *g, int32_t status, graft_error *error)
+{
+    if (status < 0) return gr_outcome_begin(&g->outcome, status, error, NULL, 0, error);
+    return gr_outcome_begin(&g->outcome, g->refused, &g->reason, NULL, 0, error);
+}
+
+void gr_mgn_count_begin(struct gr_mgn *g)
+{
+    gr_outcome_count(&g->outcome);
+}
+
+void gr_mgn_count_end(struct gr_mgn *g)
+{
+    gr_outcome_count_end(&g->outcome);
+}
+
+int32_t gr_mgn_forward_end(struct gr_mgn *g, int32_t status, void *output, struct gr_team team, graft_error *error)
 {
     const int64_t            layers = g->shape->options.layers;
     const struct gr_mgn_pass decode = { layers, GR_MGN_NODES, g->mesh->n_nodes, GR_MGN_ROWS, decode_nodes, g };
     const double             begin = gr_mgn_clock(g);
     int32_t                  rc = GRAFT_OK;
 
+    if (layers == 0) GR_TRY(begin_outcome(g, status, error));
     for (int64_t l = 0; l < layers; l++) {
+        if (l + 1 == layers) GR_TRY(begin_outcome(g, status, error));
         GR_TRY(finish_layer(g, l, team, error));
         if (l + 1 < layers) GR_TRY(start_layer(g, l + 1, team, error));
     }
     g->output = output;
-    rc = gr_mgn_run(g, team, &decode, error);
+    GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), &decode, error));
+    rc = gr_outcome_end(&g->outcome, error);
     gr_mgn_measure(g, layers + 1, GR_MGN_ALL, begin);
 done:
     return rc;

@@ -85,6 +85,10 @@ struct gr_mgn {
 
     struct gr_halo_rows rows;
     int64_t             epoch, bytes_sent;
+    struct gr_outcome   outcome; /* of the forward pass */
+    int32_t             refused; /* OK, or why this rank refuses rows of the pass, with: */
+    graft_error         reason;
+    int                 is_told; /* another rank has sent such rows, and refuses them itself */
 
     struct gr_mgn_times *times;       /* [2 directions x (layers + 2)]; NULL: nothing is measured */
     int                  is_backward; /* what is computed now */
@@ -193,13 +197,13 @@ int32_t gr_mgn_cut(struct gr_mgn *g, graft_error *error);
 /* -- exchange.c --------------------------------------------------------------------------------------------------- */
 
 /** Exchange rows of h (ghosts), or sums m of shared nodes; on one rank nothing is done. The end of shared nodes adds
- *  copies. \return OK; ERR_PEER. */
+ *  copies. Rows that this rank refuses are noted in g->refused, and sent. \return OK; ERR_PEER. */
 int32_t        gr_mgn_exchange_init(struct gr_mgn *g, graft_error *error);
 void           gr_mgn_exchange_fini(struct gr_mgn *g);
 int32_t        gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction direction, char *rows,
                                      struct gr_team team, graft_error *error);
 int32_t        gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, graft_error *error);
-/** A team that polls messages. */
+/** A team that polls messages, of rows and of the outcome. */
 struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team);
 
 /* -- times.c ------------------------------------------------------------------------------------------------------ */

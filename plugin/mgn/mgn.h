@@ -74,9 +74,10 @@ int32_t gr_mgn_create(graft_mesh *mesh, const struct gr_mgn_shape *shape, graft_
 void    gr_mgn_destroy(struct gr_mgn *mgn);
 
 /** Compare a number of each node, [n_nodes], with the numbers of its copies on other ranks. Collective.
- *  \param[out] node  The first one of this rank that differs, or -1. \return OK; ERR_NOMEM: the same on all ranks;
- *  ERR_PEER. */
-int32_t gr_mgn_compare_copies(struct gr_mgn *mgn, const uint64_t *numbers, int64_t *node, graft_error *error);
+ *  \param[out] node  The first one of this rank that differs, or -1. \param[out] rank  Where its copy differs.
+ *  \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_mgn_compare_copies(struct gr_mgn *mgn, const uint64_t *numbers, int64_t *node, int32_t *rank,
+                              graft_error *error);
 
 /** Allocate memory for backward passes. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_mgn_reserve_backward(struct gr_mgn *mgn, graft_error *error);
@@ -90,11 +91,17 @@ int32_t gr_mgn_reserve_products(struct gr_mgn *mgn, graft_error *error);
 
 /** Forward. nodes [n_nodes x n_node_in] and edges [n_edges x n_edge_in] have the type of the network and stay until the
  *  end. Between the two calls messages of the first exchange travel. Allocates nothing. \return OK; ERR_PEER.
+ *  forward_end() also returns the outcome on which all ranks agree: the status of the lowest rank that has passed a
+ *  failure as `status`, with its reason in `error`, or that refuses rows without a code (ERR_NONFINITE).
  *  \param[in]  exact   Rows are sent unquantized, whatever option halo.codec says.
  *  \param[out] output  [n_nodes x n_out]; copies of shared nodes have the same bits. */
 int32_t gr_mgn_forward_begin(struct gr_mgn *mgn, const void *weights, const void *nodes, const void *edges, int exact,
                              struct gr_team team, graft_error *error);
-int32_t gr_mgn_forward_end(struct gr_mgn *mgn, void *output, struct gr_team team, graft_error *error);
+int32_t gr_mgn_forward_end(struct gr_mgn *mgn, int32_t status, void *output, struct gr_team team, graft_error *error);
+
+/** Count a forward pass that is refused because another one has begun, or an end without a begin; see outcome.h. */
+void gr_mgn_count_begin(struct gr_mgn *mgn);
+void gr_mgn_count_end(struct gr_mgn *mgn);
 
 /** Forward and backward in one pass that stores the inputs of the backward pass: output as above; then loss(arg,
  *  output, gradient_of_output) is called, which fills [n_nodes x n_out]; then `gradient` [n_weights] receives this
@@ -102,8 +109,8 @@ int32_t gr_mgn_forward_end(struct gr_mgn *mgn, void *output, struct gr_team team
  * threads.
  *  \param[in] exact  As above.
  *  \param[in] epoch  Determines the random bits of quantized rows.
- *  \return OK; ERR_PEER; the error of a dense module on one rank; the status of loss(), which must be the same on all
- *  ranks. */
+ *  \return OK; ERR_NONFINITE (rows without a code), the same on all ranks; ERR_PEER; with one rank the error of a dense
+ *  module; the status of loss(), which must be the same on all ranks. */
 int32_t gr_mgn_backward(struct gr_mgn *mgn, const void *weights, const void *nodes, const void *edges, int exact,
                         int64_t epoch,
                         int32_t (*loss)(void *arg, const void *output, void *gradient_of_output, graft_error *error),

@@ -1,6 +1,8 @@
 /* Inference: begin and end, rollouts, ensembles.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/crc.h"
+#include "base/memory.h"
 #include "comm/collective.h"
 #include "network/fields.h"
 #include "network/network.h"
@@ -75,19 +77,6 @@ int32_t gr_network_check_input(const graft_network *n, const graft_field *input,
     return n->refuses_nonfinite ? gr_network_check_finite(n, input, "the input", 0, error) : GRAFT_OK;
 }
 
-int32_t gr_network_begin(graft_network *n, const graft_field *input, graft_error *error)
-{
-    const double begin = gr_network_clock(n);
-    int32_t      rc = gr_network_check_idle(n, error);
-
-    if (rc < 0) return rc;
-    take_input(n, input);
-    rc = gr_mgn_forward_begin(n->mgn, n->weights, n->nodes, n->edges, 0, gr_network_team(n), error);
-    n->begun = rc == GRAFT_OK;
-    gr_network_measure(n, GR_PHASE_BEGIN, begin);
-    return rc;
-}
-
 /* From outputs of the network to values in units of the data, in place of the inputs. */
 static void finish_values(graft_network *n)
 {
@@ -127,22 +116,57 @@ static void give_values(const graft_network *n, const double *values, const graf
 }
 
 /* End an inference; its results are in n->values. */
-static int32_t end_values(graft_network *n, graft_error *error)
+static int32_t end_values(graft_network *n, int32_t status, graft_error *error)
 {
     const double begin = gr_network_clock(n);
-    int32_t      rc;
+    int32_t      rc = status;
 
-    if (!n->begun) return gr_fail(error, GRAFT_ERR_STATE, "no inference of this network has begun; call begin() first");
-    rc = gr_mgn_forward_end(n->mgn, n->output, gr_network_team(n), error);
+    GR_ASSERT(n->begun);
     n->begun = 0;
+    if (status == GRAFT_OK || n->mesh->comm->n_ranks > 1)
+        rc = gr_mgn_forward_end(n->mgn, status, n->output, gr_network_team(n), error);
     if (rc == GRAFT_OK) finish_values(n);
     gr_network_measure(n, GR_PHASE_END, begin);
     return rc;
 }
 
-int32_t gr_network_end(graft_network *n, const graft_field *output, graft_error *error)
+/* With option check=full all ranks agree on the status of each before the inference, and compare their copies of the
+ * input. */
+static int32_t compare_input(graft_network *n, int32_t rc, const graft_field *input, graft_error *error)
 {
-    const int32_t rc = end_values(n, error);
+    double *values = NULL;
+
+    if (rc == GRAFT_OK) rc = GR_NEW(n->context, values, n->mesh->n_nodes * n->n_in, error);
+    GR_TRY(gr_comm_agree_on(n->mesh->comm, rc, error));
+    gr_network_copy_field(n, input, GRAFT_F64, values);
+    rc = gr_network_compare_copies(n, &(struct gr_network_rows){ values, GRAFT_F64, n->n_in, n->n_in, 0 }, "the input",
+                                   error);
+done:
+    gr_free(n->context, values);
+    return rc;
+}
+
+/* A rank that refuses its input computes with other values to the end, so that messages are those of an inference,
+ * whose outcome all ranks return. */
+int32_t gr_network_begin(graft_network *n, int32_t status, const graft_field *input, graft_error *error)
+{
+    const double begin = gr_network_clock(n);
+    int32_t      rc = GRAFT_OK;
+
+    if (n->compares) GR_TRY(compare_input(n, status, input, error));
+    if (status == GRAFT_OK) take_input(n, input);
+    else if (n->mesh->comm->n_ranks == 1) return status;
+    rc = gr_mgn_forward_begin(n->mgn, n->weights, n->nodes, n->edges, 0, gr_network_team(n), error);
+    n->begun = rc == GRAFT_OK;
+    if (rc == GRAFT_OK && status < 0) rc = end_values(n, status, error);
+    gr_network_measure(n, GR_PHASE_BEGIN, begin);
+done:
+    return rc;
+}
+
+int32_t gr_network_end(graft_network *n, int32_t status, const graft_field *output, graft_error *error)
+{
+    const int32_t rc = end_values(n, status, error);
 
     if (rc == GRAFT_OK && output != NULL) give_values(n, n->values, output);
     return rc;
@@ -167,8 +191,8 @@ int32_t gr_network_rollout(graft_network *n, int32_t rc, const graft_rollout *ar
     output.n_columns = n->n_out;
     copy_state(n, args->initial, args->state);
     for (int32_t step = 1; step <= args->steps; step++) {
-        GR_TRY(gr_network_begin(n, args->state, error));
-        GR_TRY(gr_network_end(n, &output, error));
+        GR_TRY(gr_network_begin(n, GRAFT_OK, args->state, error));
+        GR_TRY(gr_network_end(n, GRAFT_OK, &output, error));
         if (args->after == NULL) continue;
         if (args->after(args->arg, step) != 0)
             rc = gr_fail(error, GRAFT_ERR_CANCELLED, "args.after asked to end the rollout after step %d of %d", step,
@@ -217,8 +241,8 @@ int32_t gr_network_ensemble(graft_network *const *networks, int32_t count, int32
     if (rc == GRAFT_OK) rc = GR_NEW(n->context, squares, size, error);
     GR_TRY(agree_on_members(networks, count, rc, error));
     for (int32_t k = 0; k < count; k++) {
-        GR_TRY(gr_network_begin(networks[k], input, error));
-        GR_TRY(end_values(networks[k], error));
+        GR_TRY(gr_network_begin(networks[k], GRAFT_OK, input, error));
+        GR_TRY(end_values(networks[k], GRAFT_OK, error));
         add_result(networks[k], k + 1, means, squares);
     }
     for (int64_t i = 0; i < size; i++) squares[i] = sqrt(squares[i] / count);

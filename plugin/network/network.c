@@ -91,11 +91,13 @@ done:
 static int32_t agree_on_args(const graft_mesh *mesh, int32_t rc, const graft_network_args *args,
                              const struct given *given, graft_error *error)
 {
-    static const char *const names[] = { "args.predicts", "args.n_in", "args.n_out", "columns of args.constant" };
+    static const char *const names[] = { "args.predicts", "args.n_in", "args.n_out", "columns of args.constant",
+                                         "whether option check is full" };
     const uint64_t           values[] = { (uint64_t)args->predicts, (uint64_t)args->n_in, (uint64_t)args->n_out,
-                                          (uint64_t)given->constant.n_columns };
+                                          (uint64_t)given->constant.n_columns,
+                                          mesh->context->options.library.check == GR_CHECK_FULL };
 
-    rc = gr_comm_agree_same(mesh->comm, rc, names, values, 4, error);
+    rc = gr_comm_agree_same(mesh->comm, rc, names, values, 5, error);
     if (rc == GRAFT_OK) rc = gr_options_compare(mesh->context, mesh->comm, COMPARED_GROUPS, error);
     return rc;
 }
@@ -114,6 +116,8 @@ static void describe_network(graft_network *n, const graft_network_args *args, c
     n->options = options->mesh;
     n->seed = options->train.seed;
     n->profile = options->resource.profile;
+    n->compares = options->library.check == GR_CHECK_FULL && n->mesh->kind == GRAFT_MESH_SHARED &&
+                  n->mesh->comm->n_ranks > 1;
     n->refuses_nonfinite = options->halo.refuses_nonfinite && options->halo.codec[GR_FORWARD].bits < 16 &&
                            n->mesh->kind == GRAFT_MESH_GHOSTS && n->mesh->comm->n_ranks > 1;
 }
@@ -246,22 +250,52 @@ static uint64_t sum_of_node(const graft_network *n, const struct given *given, i
     return sum;
 }
 
-/* Copies of a node must have the same inputs, or their results would differ. */
+/* Copies of a node must have the same inputs, or their results would differ. `sums` are checksums of nodes. */
+static int32_t compare_sums(graft_network *n, const uint64_t *sums, const char *name, const char *what,
+                            graft_error *error)
+{
+    int64_t node = -1;
+    int32_t other = -1, rc = GRAFT_OK;
+
+    GR_TRY(gr_mgn_compare_copies(n->mgn, sums, &node, &other, error));
+    if (node >= 0)
+        rc = gr_fail(error, GRAFT_ERR_FORMAT,
+                     "%s: rank %d has the node with id %lld (here row %lld) with %s; expected the same on all ranks "
+                     "that share it",
+                     name, other, (long long)n->mesh->id[node], gr_network_row(n, node), what);
+    rc = gr_comm_agree_on(n->mesh->comm, rc, error);
+done:
+    return rc;
+}
+
 static int32_t compare_given(graft_network *n, const struct given *given, graft_error *error)
 {
     uint64_t *sums = NULL;
-    int64_t   node = -1;
     int32_t   rc = gr_comm_agree(n->mesh->comm, GR_NEW(n->context, sums, n->mesh->n_nodes, error), error);
 
     GR_TRY(rc);
     for (int64_t i = 0; i < n->mesh->n_nodes; i++) sums[i] = sum_of_node(n, given, i);
-    GR_TRY(gr_mgn_compare_copies(n->mgn, sums, &node, error));
-    if (node >= 0)
-        rc = gr_fail(error, GRAFT_ERR_FORMAT,
-                     "args: another rank has the node with id %lld (row %lld) with another is_free, loss_weight or "
-                     "constant; expected the same on all ranks that share it",
-                     (long long)n->mesh->id[node], gr_network_row(n, node));
-    rc = gr_comm_agree(n->mesh->comm, rc, error);
+    rc = compare_sums(n, sums, "args", "another is_free, loss_weight or constant", error);
+done:
+    gr_free(n->context, sums);
+    return rc;
+}
+
+int32_t gr_network_compare_copies(graft_network *n, const struct gr_network_rows *rows, const char *name,
+                                  graft_error *error)
+{
+    uint64_t *sums = NULL;
+    int32_t   rc = gr_comm_agree_on(n->mesh->comm, GR_NEW(n->context, sums, n->mesh->n_nodes, error), error);
+
+    GR_TRY(rc);
+    for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
+        for (int64_t j = 0; j < rows->columns && !(rows->only_free && !n->is_free[i]); j++) {
+            const double x = gr_real_at(rows->dtype, rows->data, i * rows->stride + j), y = x == 0 ? 0 : x;
+
+            sums[i] = gr_crc((uint32_t)sums[i], &y, sizeof y);
+        }
+    }
+    rc = compare_sums(n, sums, name, "other values", error);
 done:
     gr_free(n->context, sums);
     return rc;

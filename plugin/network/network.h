@@ -81,7 +81,21 @@ struct graft_network {
     double                     seconds[GR_PHASES]; /* with option profile */
     int                        begun, is_streamed; /* an inference has; a stream trains it */
     int                        refuses_nonfinite;  /* rows that are sent must be finite */
+    int                        compares; /* copies of shared nodes, at every call (option check=full) */
 };
+
+/** Rows of data [n_nodes x columns], `stride` elements apart; of free nodes only, if only_free. */
+struct gr_network_rows {
+    const void *data;
+    graft_dtype dtype;
+    int64_t     columns, stride;
+    int         only_free;
+};
+
+/** Whether the copies of each shared node have the same row on all ranks. Collective. \return OK; ERR_FORMAT,
+ *  ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_network_compare_copies(graft_network *n, const struct gr_network_rows *rows, const char *name,
+                                  graft_error *error);
 
 /** The type of the network at index i of an array. */
 static inline double gr_real_at(graft_dtype dtype, const void *array, int64_t i)
@@ -153,8 +167,9 @@ int32_t gr_network_check_finite(const graft_network *n, const graft_field *field
 /** Whether an input is finite, if non-finite rows would later end all calls on the mesh.
  *  \return OK; ERR_NONFINITE. */
 int32_t gr_network_check_input(const graft_network *n, const graft_field *input, graft_error *error);
-int32_t gr_network_begin(graft_network *n, const graft_field *input, graft_error *error);
-int32_t gr_network_end(graft_network *n, const graft_field *output, graft_error *error);
+/** `status`: of this rank, on which all ranks agree. gr_network_end() requires that an inference has begun. */
+int32_t gr_network_begin(graft_network *n, int32_t status, const graft_field *input, graft_error *error);
+int32_t gr_network_end(graft_network *n, int32_t status, const graft_field *output, graft_error *error);
 int32_t gr_network_rollout(graft_network *n, int32_t rc, const graft_rollout *args, graft_error *error);
 int32_t gr_network_ensemble(graft_network *const *networks, int32_t count, int32_t rc, const graft_field *input,
                             const graft_field *mean, const graft_field *deviation, graft_error *error);

@@ -363,6 +363,23 @@ static void clip(graft_network *n, double length)
         gr_network_put(n, n->training.sum, i, gr_network_at(n, n->training.sum, i) * (longest / length));
 }
 
+/* With option check=full, compare copies of the inputs and of the targets of free nodes. */
+static int32_t compare_pairs(graft_network *n, const struct gr_network_pair *pairs, int32_t count, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t k = 0; k < count && n->compares; k++) {
+        const struct gr_network_pair *p = &pairs[k];
+        const struct gr_network_rows  input = { p->input, p->dtype, n->n_in, n->n_in, 0 };
+        const struct gr_network_rows  target = { p->target, p->dtype, n->n_out, p->stride, 1 };
+
+        GR_TRY(gr_network_compare_copies(n, &input, "the input of a pair", error));
+        GR_TRY(gr_network_compare_copies(n, &target, "the target of a pair", error));
+    }
+done:
+    return rc;
+}
+
 int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_pair *pairs, int32_t count,
                          graft_network_step *step, graft_error *error)
 {
@@ -373,6 +390,7 @@ int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_p
     for (int32_t k = 0; rc == GRAFT_OK && k < count; k++) rc = gr_network_check_pair(n, &pairs[k], k, error);
     if (rc == GRAFT_OK) rc = gr_check_cancel(n->context, error);
     GR_TRY(gr_network_agree(n, rc, count, error));
+    GR_TRY(compare_pairs(n, pairs, count, error));
     n->training.has_gradient = 0;
     GR_TRY(gather(n, pairs, count, error));
     if (!is_gathering) {
@@ -396,6 +414,7 @@ int32_t gr_network_gradient(graft_network *n, int32_t rc, const struct gr_networ
 
     if (rc == GRAFT_OK) rc = gr_network_check_pair(n, pair, 0, error);
     GR_TRY(gr_network_agree(n, rc, 1, error));
+    GR_TRY(compare_pairs(n, pair, 1, error));
     n->training.has_gradient = 0;
     GR_TRY(differentiate(n, pair, 1, WITHOUT_NOISE, n->statistics, loss, error));
     GR_TRY(measure_gradient(n, *loss, &length, error));
@@ -414,7 +433,7 @@ int32_t gr_network_loss(graft_network *n, const struct gr_network_pair *pairs, i
         prepare(n, &pairs[k], k, WITHOUT_NOISE);
         standardise_input(n, &n->statistics[GR_STATISTICS_NODE]);
         GR_TRY(gr_mgn_forward_begin(n->mgn, n->weights, n->nodes, n->edges, 1, gr_network_team(n), error));
-        GR_TRY(gr_mgn_forward_end(n->mgn, n->output, gr_network_team(n), error));
+        GR_TRY(gr_mgn_forward_end(n->mgn, GRAFT_OK, n->output, gr_network_team(n), error));
         GR_TRY(loss_of_pair(&l, n->output, NULL, error));
     }
     GR_TRY(gr_comm_sum_f64(n->mesh->comm, &l.sum, 1, error));

@@ -45,7 +45,10 @@ static int32_t allocate_plan(graft_plan *plan, graft_error *error)
     GR_TRY(gr_messages_init(plan->context, plan->comm, 0, &plan->messages, error));
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY(GR_NEW(plan->context, plan->rows[side].start, n_ranks + 1, error));
-    rc = GR_NEW(plan->context, plan->flow, n_ranks, error);
+    GR_TRY(GR_NEW(plan->context, plan->flow, n_ranks, error));
+    if (plan->graph == NULL) return GRAFT_OK;
+    rc = gr_outcome_init(&plan->outcome, plan->comm, plan->messages.channel + 1, "a pass of a plan", error);
+    plan->messages.outcome = &plan->outcome;
 done:
     return rc;
 }
@@ -159,7 +162,8 @@ int64_t gr_plan_bytes(const graft_plan *plan)
         bytes += matrix_bytes(m->local) + matrix_bytes(m->sent) + matrix_bytes(m->received);
     }
     return bytes + plan->n_remote_only * (int64_t)sizeof *plan->remote_only + gr_bytes(plan->sources.asked_start) +
-           gr_bytes(plan->sources.asked) + gr_bytes(plan->sources.received);
+           gr_bytes(plan->sources.asked) + gr_bytes(plan->sources.received) +
+           gr_outcome_bytes(&plan->outcome);
 }
 
 static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_error *error)
@@ -292,6 +296,7 @@ void gr_plan_destroy(graft_plan *plan)
         gr_free(plan->context, plan->rows[side].buffer);
     }
     gr_messages_fini(&plan->messages);
+    gr_outcome_fini(&plan->outcome);
     gr_free(plan->context, plan->remote_only);
     gr_plan_sources_fini(plan->context, &plan->sources);
     gr_free(plan->context, plan->flow);

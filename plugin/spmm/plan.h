@@ -89,6 +89,7 @@ struct gr_spmm {
     graft_epilogue       epilogue;
     graft_dense          residual;
     enum gr_direction    direction;
+    int                  is_void; /* of a pass that was refused: rows of zeros are sent */
     struct gr_exchange   exchange;
     double               computed_at; /* when the local part of the product was done */
 };
@@ -127,6 +128,7 @@ struct graft_plan {
     struct gr_plan_sources  sources;       /* empty if values do not change */
     struct gr_plan_values   new_values;    /* while gr_graph_update_values() runs */
     struct gr_spmm          product;
+    struct gr_outcome       outcome; /* of passes of the host, in use if there is a graph */
     int64_t                 passes;
     struct gr_send_stats    sent; /* in all products, by this rank */
 };
@@ -189,7 +191,12 @@ int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dt
 /** Bytes of the plan now, without the graph and data prepared by kernels. */
 int64_t gr_plan_bytes(const graft_plan *plan);
 
-/** A product; see graft_aggregate.begin(). `args` is complete, and so are args->x and args->out. */
+/** A pass of the host; see graft_aggregate. rc: the status of this rank, on which all ranks agree. `args` is complete
+ *  if it is OK, and so are args->x and args->out. Collective. \return as graft_aggregate. */
+int32_t gr_plan_begin(graft_plan *plan, int32_t rc, const graft_aggregate_args *args, graft_error *error);
+int32_t gr_plan_end(graft_plan *plan, graft_error *error);
+
+/** A product whose arguments are right on all ranks. Collective. \return OK; ERR_PEER, with one rank the error. */
 int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
 int32_t gr_spmm_end(graft_plan *plan, graft_error *error);
 

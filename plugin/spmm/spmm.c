@@ -3,12 +3,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
+#include "base/dtype.h"
 #include "base/limits.h"
 #include "base/parallel.h"
 #include "kernel/mask.h"
 #include "spmm/plan.h"
 
 #include <math.h>
+#include <string.h>
 
 static enum gr_direction direction_of(const graft_aggregate_args *a)
 {
@@ -113,7 +115,7 @@ done:
     return rc;
 }
 
-/* Errors are returned on this rank only, before anything is sent. */
+/* Errors are returned on this rank alone, before anything is sent. */
 static int32_t check_begin(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
 {
     int64_t left;
@@ -233,6 +235,11 @@ static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
 
     GR_ASSERT(p->begun && plan->matrices[p->direction].sent->csr.n_rows == sent.n_rows);
     gr_messages_set_rows(messages, rows);
+    if (p->is_void) {
+        if (sent.n_rows > 0) memset(rows.data, 0, (uint64_t)(sent.n_rows * sent.n_cols * gr_dtype_bytes(sent.dtype)));
+        if (encodes && sent.n_rows > 0) gr_messages_encode(messages, 0, 0, sent.n_rows);
+        return GRAFT_OK;
+    }
     return sent.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
 }
 
@@ -357,34 +364,62 @@ static int32_t fail_all(graft_plan *plan, int32_t rc, graft_error *error)
     return gr_comm_fail(plan->comm, error);
 }
 
-int32_t gr_spmm_send(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+/* Compute and send the rows of the product that is set. \return OK; ERR_NONFINITE, see gr_messages_send(); the error of
+ * this rank. */
+static int32_t send_rows(graft_plan *plan, graft_error *error)
 {
-    struct gr_spmm     *p = &plan->product;
-    struct gr_exchange *x = &p->exchange;
-    int32_t             rc = check_begin(plan, args, error);
+    struct gr_exchange *x = &plan->product.exchange;
+    int32_t             rc = reserve_product(plan, error);
 
-    if (rc < 0) return rc;
-    set_product(plan, args);
-    GR_TRY(reserve_product(plan, error));
+    GR_TRY(rc);
     weigh_received(plan);
     GR_TRY(gr_exchange_begin(x, plan_team(plan), error));
     if (!x->is_repeat) GR_TRY(aggregate_sent(plan, error));
-    GR_TRY(gr_exchange_send(x, plan_team(plan), error));
-    if (!x->is_repeat) count_sent(plan);
+    rc = gr_exchange_send(x, plan_team(plan), error);
+    if (!x->is_repeat && (rc == GRAFT_OK || rc == GRAFT_ERR_NONFINITE)) count_sent(plan);
 done:
+    return rc;
+}
+
+static int32_t send_or_fail(graft_plan *plan, graft_error *error)
+{
+    const int32_t rc = send_rows(plan, error);
+
     return rc < 0 ? fail_all(plan, rc, error) : GRAFT_OK;
+}
+
+int32_t gr_spmm_send(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+{
+    int32_t rc = check_begin(plan, args, error);
+
+    if (rc < 0) return rc;
+    set_product(plan, args);
+    return send_or_fail(plan, error);
+}
+
+static int32_t compute_local(graft_plan *plan, graft_error *error)
+{
+    const int32_t rc = multiply_local(plan, error);
+
+    if (rc < 0) return fail_all(plan, rc, error);
+    clear_remote_only(plan);
+    plan->product.computed_at = gr_seconds();
+    return GRAFT_OK;
+}
+
+/* Begin the product that is set. */
+static int32_t begin_product(graft_plan *plan, graft_error *error)
+{
+    const int32_t rc = send_or_fail(plan, error);
+
+    return rc < 0 ? rc : compute_local(plan, error);
 }
 
 int32_t gr_spmm_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
 {
-    int32_t rc = gr_spmm_send(plan, args, error);
+    const int32_t rc = gr_spmm_send(plan, args, error);
 
-    if (rc < 0) return rc;
-    GR_TRY(multiply_local(plan, error));
-    clear_remote_only(plan);
-    plan->product.computed_at = gr_seconds();
-done:
-    return rc < 0 ? fail_all(plan, rc, error) : GRAFT_OK;
+    return rc < 0 ? rc : compute_local(plan, error);
 }
 
 int32_t gr_spmm_receive(graft_plan *plan, const void **rows, graft_error *error)
@@ -407,4 +442,101 @@ int32_t gr_spmm_end(graft_plan *plan, graft_error *error)
     if (rc < 0) return rc;
     rc = add_received(plan, rows, error);
     return rc < 0 ? fail_all(plan, rc, error) : GRAFT_OK;
+}
+
+/* -- passes of the host, whose arguments can be wrong on one rank ------------------------------------------------- */
+
+/* The arguments of a pass that all ranks share. */
+struct terms {
+    graft_semiring semiring;
+    uint32_t       flags;
+    int32_t        layer;
+    graft_dtype    dtype;
+    int64_t        epoch, width;
+};
+
+_Static_assert(sizeof(struct terms) <= GR_OUTCOME_TERMS, "terms fit into an outcome");
+
+/* Whether a pass reads or changes stored rows, or traces widths. */
+static int is_step(const graft_plan *plan, const struct terms *terms)
+{
+    const graft_aggregate_args args = { .flags = terms->flags };
+
+    return !is_stateless(&args) && gr_halo_layers_find(&plan->layers, terms->layer, direction_of(&args)) != NULL;
+}
+
+/* Send zeros in a pass that was refused, as the ranks expect that have begun it. */
+static int32_t send_zeros(graft_plan *plan, const struct terms *terms, graft_error *error)
+{
+    const graft_dense          none = gr_dense_view(NULL, terms->dtype, 0, terms->width, terms->width);
+    const graft_aggregate_args args = { .size = sizeof args,
+                                        .semiring = terms->semiring,
+                                        .flags = terms->flags,
+                                        .layer = terms->layer,
+                                        .epoch = terms->epoch,
+                                        .x = &none,
+                                        .out = &none };
+
+    set_product(plan, &args);
+    plan->product.is_void = 1;
+    return send_or_fail(plan, error);
+}
+
+/* End a pass whose outcome is the failure `rc`: if ranks have sent rows, all exchange rows, which are not used. A step
+ * with stored rows is agreed on before anything is sent. Returns `rc`, or ERR_PEER. */
+static int32_t end_refused(graft_plan *plan, int32_t rc, graft_error *error)
+{
+    struct gr_spmm     *p = &plan->product;
+    const struct terms *terms = gr_outcome_terms(&plan->outcome);
+    const void         *rows;
+    int32_t             sent = GRAFT_OK;
+
+    if (rc == GRAFT_ERR_PEER) {
+        p->begun = 0;
+        return rc;
+    }
+    if (terms == NULL || is_step(plan, terms)) {
+        p->begun = 0;
+        return rc;
+    }
+    if (!p->begun) sent = send_zeros(plan, terms, error);
+    if (sent == GRAFT_OK) sent = gr_exchange_end(&p->exchange, plan_team(plan), &rows, error);
+    p->begun = 0;
+    return sent < 0 ? sent : rc;
+}
+
+int32_t gr_plan_begin(graft_plan *plan, int32_t rc, const graft_aggregate_args *args, graft_error *error)
+{
+    struct gr_outcome *outcome = &plan->outcome;
+    struct terms       terms = { 0 };
+    int                is_good, is_late = 0; /* late: nothing is sent before the outcome is known */
+    int32_t            begun;
+
+    gr_outcome_count(outcome);
+    if (rc == GRAFT_OK || plan->product.begun) rc = check_begin(plan, args, error);
+    if (rc == GRAFT_ERR_PEER || plan->product.begun) return rc;
+    is_good = rc == GRAFT_OK;
+    if (is_good) set_product(plan, args);
+    if (plan->comm->n_ranks == 1) return is_good ? begin_product(plan, error) : rc;
+    if (is_good) {
+        terms = (struct terms){ args->semiring,   args->flags, args->layer,
+                                args->out->dtype, args->epoch, args->x->n_cols };
+        is_late = is_step(plan, &terms);
+        if (!is_late) rc = send_rows(plan, error);
+        if (rc < 0 && rc != GRAFT_ERR_NONFINITE) return fail_all(plan, rc, error);
+    }
+    begun = gr_outcome_begin(outcome, rc, error, is_good ? &terms : NULL, sizeof terms, error);
+    if (begun < 0 || rc < 0) return end_refused(plan, begun < 0 ? begun : gr_outcome_end(outcome, error), error);
+    if (!is_late) return compute_local(plan, error);
+    rc = gr_outcome_end(outcome, error);
+    return rc < 0 ? end_refused(plan, rc, error) : begin_product(plan, error);
+}
+
+int32_t gr_plan_end(graft_plan *plan, graft_error *error)
+{
+    int32_t rc;
+
+    if (!plan->product.begun) gr_outcome_count_end(&plan->outcome);
+    rc = gr_outcome_end(&plan->outcome, error);
+    return rc < 0 ? end_refused(plan, rc, error) : gr_spmm_end(plan, error);
 }

@@ -115,7 +115,7 @@ static void run_forward(struct bench *b)
     graft_error          error = GRAFT_INIT(graft_error);
 
     if (gr_mgn_forward_begin(b->mgn, b->weights, b->nodes, b->edges, 0, team, &error) < 0 ||
-        gr_mgn_forward_end(b->mgn, b->output, team, &error) < 0)
+        gr_mgn_forward_end(b->mgn, GRAFT_OK, b->output, team, &error) < 0)
         bench_die("%s", error.message);
 }
 

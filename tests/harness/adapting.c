@@ -46,7 +46,8 @@ static _Atomic int64_t sent_bytes;
 static int32_t counted_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
                             graft_request **request, graft_error *error)
 {
-    if (tag >= GR_TAG_FIRST && bytes != FRAME) atomic_fetch_add(&sent_bytes, (int64_t)bytes);
+    if (tag >= GR_TAG_FIRST && (tag - GR_TAG_FIRST) % GR_CHANNEL_TAGS == 0 && bytes != FRAME)
+        atomic_fetch_add(&sent_bytes, (int64_t)bytes);
     return inner_send(self, to, tag, data, bytes, request, error);
 }
 

@@ -38,7 +38,8 @@ static void count(int32_t to, const void *data, uint64_t bytes)
 static int32_t counting_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
                              graft_request **request, graft_error *error)
 {
-    if (counts != NULL && tag >= GR_TAG_FIRST) count(to, data, bytes);
+    /* Rows have the first tag of their object. */
+    if (counts != NULL && tag >= GR_TAG_FIRST && (tag - GR_TAG_FIRST) % GR_CHANNEL_TAGS == 0) count(to, data, bytes);
     return inner_send(self, to, tag, data, bytes, request, error);
 }
 

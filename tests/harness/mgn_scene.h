@@ -149,7 +149,7 @@ static inline int32_t mgn_scene_forward(struct mgn_scene *s, int threads, void *
     const struct gr_team team = { .threads = threads };
     int32_t              rc = gr_mgn_forward_begin(s->mgn, s->own_weights, s->own_nodes, s->own_edges, 0, team, error);
 
-    return rc < 0 ? rc : gr_mgn_forward_end(s->mgn, output, team, error);
+    return rc < 0 ? rc : gr_mgn_forward_end(s->mgn, GRAFT_OK, output, team, error);
 }
 
 /* The loss of the tests: the sum of factor * output + output^2 / 2. */

@@ -13,26 +13,39 @@ enum { RANKS = 3, WRONG = 1 };
 static struct test_mesh    mesh;
 static struct network_case scene;
 
-/* begin() and end() check arguments on their rank alone: the others wait, and the call is made again. */
+/* A status of all ranks, with the sentence of rank WRONG. */
+#define REFUSED_BY_ONE(status, call)                                                                                   \
+    do {                                                                                                               \
+        NETWORK_CHECK((call) == (status));                                                                             \
+        NETWORK_CHECK(host->error.rank == WRONG && strncmp(host->error.message, "rank 1: ", 8) == 0);                  \
+    } while (0)
+
+static int32_t begin_and_end(struct host *host, struct network_rank *n, const graft_field *input, graft_field *output)
+{
+    const int32_t rc = n->networks->begin(n->network, input, &host->error);
+
+    return rc < 0 ? rc : n->networks->end(n->network, output, &host->error);
+}
+
+/* What one rank passes wrongly to begin() or end() is refused on all ranks, which begin again. A begin that follows a
+ * begin, or an end without one, is refused on each rank. */
 static int32_t begin_again(struct host *host, struct network_rank *n)
 {
     graft_field input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
+    const int   is_wrong = host->rank == WRONG;
 
-    if (host->rank == WRONG) {
-        NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_STATE);
-        input.n_columns--;
-        NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_ARG);
-        input.n_columns++;
-        NETWORK_CHECK(n->networks->begin(n->network, NULL, &host->error) == GRAFT_ERR_ARG);
-    }
+    NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_STATE);
+    input.n_columns -= is_wrong;
+    REFUSED_BY_ONE(GRAFT_ERR_ARG, begin_and_end(host, n, &input, &output));
+    input.n_columns += is_wrong;
+    REFUSED_BY_ONE(GRAFT_ERR_ARG, begin_and_end(host, n, is_wrong ? NULL : &input, &output));
     NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);
-    if (host->rank == WRONG) {
-        NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_STATE);
-        output.n_rows++;
-        NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_ARG);
-        output.n_rows--;
-    }
-    NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_STATE);
+    output.n_rows += is_wrong;
+    REFUSED_BY_ONE(GRAFT_ERR_ARG, n->networks->end(n->network, &output, &host->error));
+    output.n_rows -= is_wrong;
+    NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_ERR_STATE);
+    NETWORK_CHECK(begin_and_end(host, n, &input, &output) == GRAFT_OK);
     free(input.data);
     free(output.data);
     return GRAFT_OK;
@@ -61,8 +74,8 @@ static int32_t drop_result(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* With halo.nonfinite=refuse an input that is not finite is refused before a row is sent: the call is made again.
- * Rows of the host begin with 1. */
+/* With halo.nonfinite=refuse an input that is not finite is refused on all ranks, which make the call again. Rows of
+ * the host begin with 1. */
 static int32_t begin_with_nan(struct host *host, struct network_rank *n)
 {
     graft_field   input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
@@ -78,9 +91,9 @@ static int32_t begin_with_nan(struct host *host, struct network_rank *n)
     if (host->rank == WRONG) {
         snprintf(where, sizeof where, "nan in row %d, column 1", (int)row + 1);
         network_field_put(&input, row, 1, (double)NAN);
-        NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_ERR_NONFINITE);
-        NETWORK_CHECK(strstr(host->error.message, where) != NULL);
     }
+    REFUSED_BY_ONE(GRAFT_ERR_NONFINITE, begin_and_end(host, n, &input, &output));
+    if (host->rank == WRONG) NETWORK_CHECK(strstr(host->error.message, where) != NULL);
     NETWORK_CHECK(n->networks->rollout(n->network, &rollout, &host->error) == GRAFT_ERR_NONFINITE);
     NETWORK_CHECK(n->networks->ensemble(&n->network, 1, &input, &output, NULL, &host->error) == GRAFT_ERR_NONFINITE);
     if (host->rank == WRONG) network_field_put(&input, row, 1, before);
@@ -88,6 +101,59 @@ static int32_t begin_with_nan(struct host *host, struct network_rank *n)
     NETWORK_CHECK(n->networks->end(n->network, &output, &host->error) == GRAFT_OK);
     free(input.data);
     free(output.data);
+    return GRAFT_OK;
+}
+
+/* The row of the first node that all ranks have, and 0 without one. */
+static int64_t shared_row(const struct network_rank *n, int64_t *id)
+{
+    const struct mesh_cut *cut = &n->what->cut;
+
+    for (int64_t row = 0; row < n->part.args.n_rows; row++) {
+        const int32_t v = n->part.node[row];
+
+        if (!cut->has_node[v] || !cut->has_node[cut->mesh->n_nodes + v]) continue;
+        *id = cut->mesh->id[v];
+        return row;
+    }
+    return -1;
+}
+
+/* With check=full a copy of a state that differs from the copies of other ranks is found, with its id and both ranks,
+ * in each call that reads states. */
+static int32_t compare_states(struct host *host, struct network_rank *n)
+{
+    graft_field        input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
+    graft_field        target = network_state(n, NETWORK_OUT, 1);
+    graft_rollout      rollout = GRAFT_INIT(graft_rollout);
+    graft_network_step step = GRAFT_INIT(graft_network_step);
+    graft_pair         pair = GRAFT_INIT(graft_pair);
+    int64_t            id = -1, row = shared_row(n, &id);
+    double             before = row >= 0 ? network_field_at(&input, row, 1) : 0;
+    char               name[32];
+
+    pair.input = &input;
+    pair.target = &target;
+    rollout.steps = 1;
+    rollout.initial = rollout.state = &input;
+    if (host->rank == WRONG) {
+        NETWORK_CHECK(row >= 0);
+        network_field_put(&input, row, 1, before + 0.5);
+    }
+    NETWORK_CHECK(begin_and_end(host, n, &input, &output) == GRAFT_ERR_FORMAT && host->error.rank == 0);
+    NETWORK_CHECK(strstr(host->error.message, "rank 0: the input: rank 1 has") != NULL);
+    snprintf(name, sizeof name, "id %lld ", (long long)id);
+    if (host->rank == WRONG) NETWORK_CHECK(strstr(host->error.message, name) != NULL);
+    NETWORK_CHECK(n->networks->rollout(n->network, &rollout, &host->error) == GRAFT_ERR_FORMAT);
+    NETWORK_CHECK(n->networks->train(n->network, &pair, 1, &step, &host->error) == GRAFT_ERR_FORMAT);
+    NETWORK_CHECK(strstr(host->error.message, "rank 0: the input of a pair: rank 1 has") != NULL);
+    if (host->rank == WRONG) network_field_put(&input, row, 1, before);
+    if (host->rank == WRONG) network_field_put(&target, row, 0, 17);
+    NETWORK_CHECK(n->networks->train(n->network, &pair, 1, &step, &host->error) == GRAFT_ERR_FORMAT);
+    NETWORK_CHECK(begin_and_end(host, n, &input, &output) == GRAFT_OK);
+    free(input.data);
+    free(output.data);
+    free(target.data);
     return GRAFT_OK;
 }
 
@@ -125,6 +191,8 @@ int main(void)
     network_test(&scene, &mesh, RANKS, CUT_RANDOM, "a result is dropped", settings, drop_result);
     network_test(&scene, &mesh, RANKS, CUT_RANDOM | CUT_I64, "a value that is not finite is refused",
                  "mgn.width=4 mgn.layers=2 halo.codec=q8 halo.nonfinite=refuse halo.timeout=20", begin_with_nan);
+    network_test(&scene, &mesh, 2, CUT_SHARED, "check=full compares copies of states",
+                 "mgn.width=4 mgn.layers=2 check=full halo.timeout=20", compare_states);
     network_test(&scene, &mesh, RANKS, CUT_RANDOM, "destroyed between begin and end", settings, destroy_begun);
     network_test(&scene, &mesh, RANKS, CUT_SHARED, "the same with shared nodes", settings, destroy_begun);
     test_mesh_fini(&mesh);

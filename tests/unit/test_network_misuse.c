@@ -369,8 +369,8 @@ static const struct {
     int32_t     code;
     const char *part; /* of the sentence */
 } cases[] = {
-    { unlike_free, GRAFT_ERR_FORMAT, "another rank has the node" },
-    { unlike_weight, GRAFT_ERR_FORMAT, "another rank has the node" },
+    { unlike_free, GRAFT_ERR_FORMAT, "has the node with id" },
+    { unlike_weight, GRAFT_ERR_FORMAT, "has the node with id" },
     { null_args, GRAFT_ERR_ARG, "args is null" },
     { null_result, GRAFT_ERR_ARG, "network is null" },
     { other_predicts, GRAFT_ERR_ARG, "args.predicts is " },

@@ -1,0 +1,26 @@
+/* What all ranks say of one call, compared.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef VERDICTS_H
+#define VERDICTS_H
+
+#include "graft_transport.h"
+#include "harness/hosts.h"
+
+/** The status of a call on one rank, and how long it took. */
+struct verdict {
+    int32_t rc, rank;
+    double  seconds;
+    char    message[448];
+};
+
+double verdict_clock(void);
+
+/** Note a call that began at `begin`. */
+struct verdict verdict_of(int32_t rc, const graft_error *error, double begin);
+
+/** Whether all ranks have this status with the same sentence, which begins with "rank `rank`: ", and none has waited
+ *  longer than `seconds`. Collective. Returns 1, or 0 with a sentence in fault[512]. */
+int verdicts_agree(const graft_transports *transports, graft_group *group, int32_t n_ranks,
+                   const struct verdict *mine, int32_t rc, int32_t rank, double seconds, char *fault);
+
+#endif
