@@ -185,6 +185,34 @@ static void test_lost_rows(GrB_Semiring semiring, int by_col, const char *name)
     for (int i = 0; i < 2; i++) GrB_Matrix_free(&h[i]);
 }
 
+/* C = D A and C += D A for a wide D that is held by row, and an A that has empty columns, or none. */
+static void test_wide_operand(GrB_Semiring semiring, GrB_Descriptor descriptor, int empty, const char *name)
+{
+    enum { ROWS = 37 };
+    GrB_Matrix a = NULL, d = all_elements(ROWS, N), c[2] = { all_elements(ROWS, N), all_elements(ROWS, N) };
+    double     difference[2];
+    int        all = 1;
+
+    GrB_Matrix_new(&a, GrB_FP32, N, N);
+    for (GrB_Index v = 0; v < N; v++) {
+        if (!empty || v % 4 != 0) GrB_Matrix_setElement_FP32(a, (float)(v % 5), v, (v * 7) % N);
+        if (!empty) GrB_Matrix_setElement_FP32(a, 2, v, (v * 11) % N);
+    }
+    for (int accumulates = 0; accumulates < 2; accumulates++) {
+        const GrB_BinaryOp accum = accumulates ? GrB_PLUS_FP32 : NULL;
+
+        GrB_mxm(c[0], NULL, accum, semiring, d, a, descriptor);
+        graft_grb_mxm(&grb, c[1], NULL, accum, semiring, d, a, descriptor);
+        all &= grb.taken;
+        if (!grb.taken) diag("%s", grb.why);
+        difference[accumulates] = difference_of(c[0], c[1]);
+    }
+    ok(all && difference[0] == 0 && difference[1] == 0, "%s of a wide operand by row are taken", name);
+    GrB_Matrix_free(&a);
+    GrB_Matrix_free(&d);
+    for (int i = 0; i < 2; i++) GrB_Matrix_free(&c[i]);
+}
+
 /* Matrices with more rows or elements than any memory stay with GraphBLAS, and cost nothing. */
 static void test_huge(void)
 {
@@ -515,6 +543,9 @@ int main(int argc, char **argv)
     test_loans();
     test_lost_rows(GrB_PLUS_TIMES_SEMIRING_FP32, 0, "sums");
     test_lost_rows(GxB_PLUS_PAIR_FP32, 0, "counts");
+    test_wide_operand(GrB_PLUS_TIMES_SEMIRING_FP32, NULL, 1, "sums");
+    test_wide_operand(GrB_PLUS_TIMES_SEMIRING_FP32, GrB_DESC_T1, 0, "sums with the transpose");
+    test_wide_operand(GxB_PLUS_FIRST_FP32, NULL, 0, "sums without weights");
     test_lost_rows(GrB_MAX_TIMES_SEMIRING_FP32, 1, "maxima of columns");
     test_huge();
     test_large_mask();
