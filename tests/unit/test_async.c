@@ -1,6 +1,7 @@
 /* Passes with stale rows, against an oracle without messages: plain loops that keep the rows of each pass of a layer
  * and direction, and use them in the next pass for the columns of other ranks.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/effort.h"
 #include "harness/spread.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
@@ -469,9 +470,9 @@ int main(void)
 
     alarm(300); /* under a sanitizer it is slow */
     for (int i = 0; i < 5; i++) {
-        test_scripts(ranks[i], i == 0 ? 4 : 24, "0", "f32");
-        test_scripts(ranks[i], i == 0 ? 4 : 12, "0.5", "f32");
-        test_scripts(ranks[i], i == 0 ? 4 : 12, "0.25", "q8");
+        test_scripts(ranks[i], repeats(i == 0 ? 4 : 24), "0", "f32");
+        test_scripts(ranks[i], repeats(i == 0 ? 4 : 12), "0.5", "f32");
+        test_scripts(ranks[i], repeats(i == 0 ? 4 : 12), "0.25", "q8");
     }
     test_async_drift("0");
     test_async_drift("0.5");

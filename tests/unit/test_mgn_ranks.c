@@ -2,6 +2,7 @@
  * and with dense modules that fail or are uneven. Arguments: files of dense modules.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/dense.h"
+#include "harness/effort.h"
 #include "harness/mgn_parts.h"
 #include "harness/tap.h"
 #include "mgn/inside.h"
@@ -232,6 +233,7 @@ static struct distance run_world(struct world *w, int32_t n_ranks)
 static void test_partitions(graft_context *context, const struct oracle_mgn *what, graft_dtype dtype, const char *name)
 {
     static const int32_t counts[] = { 1, 2, 3, 4, 8 };
+    const size_t         n_counts = effort_fewer() > 1 ? 3 : 5;
     const int            is_wide = dtype == GRAFT_F64;
     static struct world  w;
 
@@ -241,7 +243,7 @@ static void test_partitions(graft_context *context, const struct oracle_mgn *wha
 
         w.kind = form & 1 ? GRAFT_MESH_SHARED : GRAFT_MESH_GHOSTS;
         w.in_blocks = form >> 1;
-        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        for (size_t i = 0; i < n_counts; i++) {
             const struct distance d = run_world(&w, counts[i]);
 
             worst.output = fmax(worst.output, d.output);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft.h"
 #include "graft_load.h"
+#include "harness/effort.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -202,7 +203,7 @@ static void test_definition(void)
     static const int64_t fanout[][3] = { { 3, 60, -1 }, { 7, 7, 7 }, { 0, 2, 1 } };
 
     set_option("layers", "3");
-    for (int which = 0; which < 36; which++) {
+    for (int which = 0; which < 36; which += case_step()) {
         struct setting     s;
         graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
         const char        *fault = NULL;
@@ -550,7 +551,7 @@ int main(void)
     test_any_threads();
     test_epochs();
     test_all_neighbours();
-    test_distributions();
+    if (effort_fewer() == 1) test_distributions();
     test_refusals();
     api->close(api->context);
     return done();

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 5000, FEATURES = 13, CLASSES = 4, STEPS_MOST = 9, STATE_BYTES = 1 << 20 };
+enum { N = 5000, N_FEW = 800, FEATURES = 13, CLASSES = 4, STEPS_MOST = 9, STATE_BYTES = 1 << 20 };
 
 static struct hosts hosts;
 
@@ -301,7 +301,7 @@ int main(int n, char **arguments)
 
     (void)arguments;
     alarm(600); /* under a sanitizer it is slow */
-    sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
+    sample_dataset_init(&set, &sample, n > 1 ? N_FEW : N, FEATURES, CLASSES, 0, 0);
     if (hosts_are_launched()) return test_one_launched(&set);
     sample_dataset_init(&small, &sample, 2000, FEATURES, CLASSES, 0, 0);
     if (n > 1) test_few_ranks(&set);
