@@ -91,6 +91,7 @@ static dnnl_status_t append_sum(dnnl_post_ops_t operations)
 /* Compile a primitive with a scratchpad of ours: that of the library belongs to the thread that compiles. */
 static dnnl_status_t compile(const struct bf16_shape *shape, dnnl_engine_t engine, dnnl_primitive_t *primitive)
 {
+    const signals_set     held = signals_hold();
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_post_ops_t       operations = NULL;
     dnnl_primitive_desc_t product = NULL;
@@ -105,14 +106,14 @@ static dnnl_status_t compile(const struct bf16_shape *shape, dnnl_engine_t engin
     if (product != NULL) dnnl_primitive_desc_destroy(product);
     if (operations != NULL) dnnl_post_ops_destroy(operations);
     if (attributes != NULL) dnnl_primitive_attr_destroy(attributes);
+    signals_release(held);
     return status;
 }
 
 /* The primitive for a shape, compiled at its first use; NULL if that fails. */
 static dnnl_primitive_t code_for(struct bf16 *bf16, const struct bf16_shape *shape)
 {
-    const signals_set held = signals_hold();
-    dnnl_primitive_t  found = NULL;
+    dnnl_primitive_t found = NULL;
 
     omp_set_lock(&bf16->lock);
     for (int i = 0; i < bf16->n_codes && found == NULL; i++) {
@@ -122,7 +123,6 @@ static dnnl_primitive_t code_for(struct bf16 *bf16, const struct bf16_shape *sha
         bf16->code[bf16->n_codes++] = (struct bf16_code){ *shape, found };
     }
     omp_unset_lock(&bf16->lock);
-    signals_release(held);
     return found;
 }
 
