@@ -78,7 +78,7 @@ static struct dense_module load_dense(const graft_host *host, const char *path)
     return made;
 }
 
-static float *make_numbers(int64_t count, int threads)
+static float *dense_numbers(int64_t count, int threads)
 {
     float *made = bench_new((size_t)count, sizeof *made, threads);
 
@@ -86,7 +86,7 @@ static float *make_numbers(int64_t count, int threads)
     return made;
 }
 
-static double processor_seconds(void)
+static double dense_seconds(void)
 {
     struct timespec time;
 
@@ -95,14 +95,14 @@ static double processor_seconds(void)
 }
 
 /* Small products are repeated, so that each time is about a millisecond or more. */
-static double rate(const struct dense_module *module, const graft_gemm *g)
+static double dense_rate(const struct dense_module *module, const graft_gemm *g)
 {
-    const double work = 2 * (double)g->m * (double)g->n * (double)g->k, begin = processor_seconds();
+    const double work = 2 * (double)g->m * (double)g->n * (double)g->k, begin = dense_seconds();
     const int    times = work < 2e8 ? (int)(2e8 / work) : 1;
 
     for (int i = 0; i < times; i++)
         if (module->ops->gemm(module->state, g, &error) < 0) bench_die("%s", error.message);
-    return times * work * g->threads / (processor_seconds() - begin) / 1e9;
+    return times * work * g->threads / (dense_seconds() - begin) / 1e9;
 }
 
 static double largest_difference(const float *a, const float *b, int64_t count)
@@ -113,10 +113,10 @@ static double largest_difference(const float *a, const float *b, int64_t count)
     return largest;
 }
 
-static void measure(const struct shape *s, const struct dense_module *modules, int count, int threads, int rounds)
+static void dense_measure(const struct shape *s, const struct dense_module *modules, int count, int threads, int rounds)
 {
     static double rates[MODULES_MOST][ROUNDS_MOST];
-    float        *a = make_numbers(s->m * s->k, threads), *b = make_numbers(s->k * s->n, 1), *c[MODULES_MOST];
+    float        *a = dense_numbers(s->m * s->k, threads), *b = dense_numbers(s->k * s->n, 1), *c[MODULES_MOST];
     graft_gemm    g = { .size = sizeof g, .threads = threads, .m = s->m, .n = s->n, .k = s->k, .alpha = 1 };
     char          why[200];
 
@@ -129,7 +129,7 @@ static void measure(const struct shape *s, const struct dense_module *modules, i
 
             g.c = c[i];
             if (s->type == GRAFT_F32 || modules[i].ops->supports(modules[i].state, s->type, why, sizeof why) >= 0)
-                found = rate(&modules[i], &g);
+                found = dense_rate(&modules[i], &g);
             if (round >= 0) rates[i][round] = found;
         }
     }
@@ -164,7 +164,8 @@ int main(int argc, char **argv)
         printf(" %8.8s", name != NULL ? name + strlen("graft_dense_") : argv[3 + i]);
     }
     printf("\n");
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) measure(&shapes[i], modules, count, threads, rounds);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        dense_measure(&shapes[i], modules, count, threads, rounds);
     for (int i = 0; i < count; i++) modules[i].ops->fini(modules[i].state);
     return 0;
 }
