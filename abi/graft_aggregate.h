@@ -112,7 +112,7 @@ typedef struct graft_aggregate {
      * [one-caller] [starts-openmp]. Collective. Memory: see info(). Kept and temporary memory together are at most 64
      * bytes for each cut edge of the rank and 24 for each owned vertex, without values, buffers, and memory for
      * transposed passes; 8 more are kept for each cut edge and received row if the graph has values. Source: SuperGCN,
-     * Algorithm 2. Since 1. */
+     * Algorithm 2. Since 0.1. */
     int32_t (*create)(graft_graph *graph, const graft_plan_args *args, graft_plan **plan, graft_error *error);
 
     /** Begin a pass, which computes for the rows of all ranks together
@@ -157,7 +157,7 @@ typedef struct graft_aggregate {
      *         ERR_PEER. ERR_PEER is the same on all ranks, also if memory or a kernel fails; with one rank the original
      *         code is returned.
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if buffers
-     * of w columns exist; kernels allocate at their first runs. `out` is undefined until end() succeeds. Since 1. */
+     * of w columns exist; kernels allocate at their first runs. `out` is undefined until end() succeeds. Since 0.1. */
     int32_t (*begin)(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
 
     /** End the pass: wait for messages, check the frame and CRC32C of each, and aggregate the received rows.
@@ -168,20 +168,20 @@ typedef struct graft_aggregate {
      * \return OK; the status of begin() on a rank that refuses the pass, the same on all ranks; ERR_STATE (no pass has
      *         begun), of this rank; ERR_PEER (the message names rank and cause; also if a rank has skipped a pass).
      * [one-caller] [starts-openmp]. Collective: it returns when all ranks have begun the pass. Memory: as begin().
-     * Since 1. */
+     * Since 0.1. */
     int32_t (*end)(graft_plan *plan, graft_error *error);
 
     /** Report the counts of rank `rank`, or with -1 of all ranks together.
-     * \return OK; ERR_ARG (null, no such rank). [one-caller] Not collective. Since 1. */
+     * \return OK; ERR_ARG (null, no such rank). [one-caller] Not collective. Since 0.1. */
     int32_t (*info)(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error);
 
     /** Print a table of all ranks into text[capacity], truncated if it is too long.
-     * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
+     * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 0.1. */
     int32_t (*explain)(const graft_plan *plan, char *text, uint64_t capacity, graft_error *error);
 
     /** Free the plan. NULL is legal. Sends nothing. Between begin() and end() it makes the transport unusable on all
      *  ranks. With option "halo.staleness" it waits for rows in flight, at most as long as end() would.
-     *  [one-caller] Not collective. Since 1. */
+     *  [one-caller] Not collective. Since 0.1. */
     void (*destroy)(graft_plan *plan);
 
     /** Choose the number of bits of each row anew, 2, 4 or 8, where option "halo.codec" is adaptive, from the ranges of
@@ -199,7 +199,7 @@ typedef struct graft_aggregate {
      *         bits); ERR_NOMEM; ERR_PEER. ERR_OPTION and ERR_NOMEM are the same on all ranks, and bits are unchanged.
      * [one-caller] Collective. Memory during the call: 17 bytes for each sent row, and on rank 0 at most 16 MB, unless
      * more than 65536 pairs of ranks, layers and directions have rows. Kept measurements take 16 bytes for each rank,
-     * on rank 0 for each pair of ranks. Source: AdaQP, section 4. Since 1. */
+     * on rank 0 for each pair of ranks. Source: AdaQP, section 4. Since 0.1. */
     int32_t (*assign_bits)(graft_plan *plan, graft_error *error);
 
     /** Between begin() and end(): let messages progress, without waiting. Nothing depends on this call; it helps
@@ -207,7 +207,7 @@ typedef struct graft_aggregate {
      *  deadline.
      * \param[out] arrived  1: end() will not wait; 0: messages are missing.
      * \return OK; ERR_ARG (null); ERR_STATE (no pass has begun); ERR_PEER, which end() then returns too.
-     * [one-caller] Not collective. Memory: none. Cost: a test of each message that is missing. Since 1. */
+     * [one-caller] Not collective. Memory: none. Cost: a test of each message that is missing. Since 0.1. */
     int32_t (*progress)(graft_plan *plan, int32_t *arrived, graft_error *error);
 } graft_aggregate;
 

@@ -97,6 +97,7 @@ typedef struct graft_error {
  *              another call runs in the context, in another thread or in the caller of a callback. Option "check"
  *              decides how much is checked. destroy and close return nothing and accept NULL, and objects that were
  *              destroyed before; during another call they take effect when that call ends.
+ * Since        The release of Graft whose library first had the call. 0.1 is the first contract that was frozen.
  * Text         UTF-8. Numbers in option values use a point, whatever the locale of the host. */
 
 GRAFT_EXTERN_C_END

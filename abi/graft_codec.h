@@ -69,7 +69,7 @@ typedef struct graft_codec {
     /** Compute the bytes of an encoded row: ceil(bits * width / 8) + 4 for 8 bits and fewer, without the 4 for 16 and
      *  32 bits; with 32 bits an F64 element has 8 bytes.
      * \return OK; ERR_ARG (null; a negative width; bits other than 32, 16, 8, 4, 2, 1; another type).
-     * [one-caller] Not collective. Memory: none. Since 1. */
+     * [one-caller] Not collective. Memory: none. Since 0.1. */
     int32_t (*row_bytes)(graft_context *context, int32_t bits, int64_t width, graft_dtype dtype, int64_t *bytes,
                          graft_error *error);
 
@@ -81,13 +81,13 @@ typedef struct graft_codec {
      *         rows); ERR_FORMAT (a row has no code and args->unencoded is NULL; the message has its number); ERR_NOMEM.
      *         After ERR_FORMAT the contents of the message are undefined.
      * [one-caller] [starts-openmp] Not collective. The same bits for any number of threads. Memory during the call: two
-     * rows for each thread. Since 1. */
+     * rows for each thread. Since 0.1. */
     int32_t (*encode)(graft_context *context, const graft_codec_args *args, graft_error *error);
 
     /** Decode a message into rows. Rows without a code stay unchanged; their numbers are written to args->unencoded.
      * \return as encode(); ERR_FORMAT also for parameters that encode() never writes (a scale that is not finite),
      *         after which some rows may have been written.
-     * [one-caller] [starts-openmp] Not collective. Memory: as encode(). Since 1. */
+     * [one-caller] [starts-openmp] Not collective. Memory: as encode(). Since 0.1. */
     int32_t (*decode)(graft_context *context, const graft_codec_args *args, graft_error *error);
 } graft_codec;
 

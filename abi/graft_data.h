@@ -93,13 +93,13 @@ typedef struct graft_data_interface {
      *         shape, length, line, the first wrong vertex, edge or row); ERR_NOMEM.
      * Every count in a file is compared with its length before memory is allocated.
      * [one-caller]. Not collective. Memory: the arrays, and while reading 8 bytes per edge, with values 12, with
-     * edge_features.npy 24. Since 1. */
+     * edge_features.npy 24. Since 0.1. */
     int32_t (*open)(graft_context *context, const char *path, graft_data **data, graft_error *error);
 
-    /** Return the data set, owned by `data`; NULL for NULL. [any-thread] Not collective. Since 1. */
+    /** Return the data set, owned by `data`; NULL for NULL. [any-thread] Not collective. Since 0.1. */
     const graft_dataset *(*view)(const graft_data *data);
 
-    /** Free the data. NULL is legal. [one-caller] Not collective. Since 1. */
+    /** Free the data. NULL is legal. [one-caller] Not collective. Since 0.1. */
     void (*close)(graft_context *context, graft_data *data);
 
     /** Read a data set in parallel: as open(), but each rank receives a slice of the vertices. Slices are consecutive
@@ -123,7 +123,7 @@ typedef struct graft_data_interface {
      * [one-caller] Collective over the transport. Memory, for E edges in the slice and R in the range, of V value bytes
      * (0 or 4; with edge_features.npy 8): the arrays, and while reading up to R (12 + V) + E (8 + V) more, 64 kB, and
      * 16 kB for each rank, with edge_features.npy another 8 E; lines of a Matrix Market file count as edges, twice if
-     * it is symmetric. Since 1. */
+     * it is symmetric. Since 0.1. */
     int32_t (*open_slice)(graft_context *context, const graft_transport *transport, const char *path, graft_data **data,
                           graft_error *error);
 } graft_data_interface;

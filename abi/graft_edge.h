@@ -40,7 +40,7 @@ typedef struct graft_edge {
      * \param[out] out    [count x width]; must overlap neither x nor index.
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap, an index out of range: the message has it and its
      *         position).
-     * [one-caller] [starts-openmp]. Not collective. Memory: none. Since 1. */
+     * [one-caller] [starts-openmp]. Not collective. Memory: none. Since 0.1. */
     int32_t (*gather_rows)(graft_context *context, const graft_dense *x, const graft_index *index,
                            const graft_dense *out, int32_t threads, graft_error *error);
 
@@ -53,7 +53,7 @@ typedef struct graft_edge {
      * [one-caller] [starts-openmp]. Not collective. Memory: where out is larger than 1 MB and the index long, 8 (n + 1)
      * + count * (4, or 8 from 2^31 on) during the call, to sort the index, so that each row of out is read and written
      * once; if this memory cannot be allocated, the call is slower, with the same result. For an index that is used
-     * more than once see index_matrix(). Source: SuperGCN 2.1 (index_add). Since 1. */
+     * more than once see index_matrix(). Source: SuperGCN 2.1 (index_add). Since 0.1. */
     int32_t (*index_add)(graft_context *context, const graft_dense *x, const graft_index *index, const graft_dense *out,
                          int32_t threads, graft_error *error);
 
@@ -64,7 +64,7 @@ typedef struct graft_edge {
      * \param[out] out  [edges x heads]; its columns are the number of heads, which divides width. Must not overlap
      *                  x or y.
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap).
-     * [one-caller] [starts-openmp]. Not collective. Memory: none. Since 1. */
+     * [one-caller] [starts-openmp]. Not collective. Memory: none. Since 0.1. */
     int32_t (*sddmm)(graft_context *context, graft_matrix *a, const graft_dense *x, const graft_dense *y,
                      const graft_dense *out, int32_t threads, graft_error *error);
 
@@ -74,7 +74,7 @@ typedef struct graft_edge {
      * \param[in]  s  [edges x heads] scores
      * \param[out] p  [edges x heads]; may be s itself (same data, same stride), else must not overlap it.
      * \return as sddmm().
-     * [one-caller] [starts-openmp]. Not collective. Memory: none. Since 1. */
+     * [one-caller] [starts-openmp]. Not collective. Memory: none. Since 0.1. */
     int32_t (*softmax)(graft_context *context, graft_matrix *a, const graft_dense *s, const graft_dense *p,
                        int32_t threads, graft_error *error);
 
@@ -85,7 +85,7 @@ typedef struct graft_edge {
      * \param[in]  p, dp  [edges x heads]
      * \param[out] ds     [edges x heads]; may be p or dp itself (same data, same stride), else must not overlap them.
      * \return as sddmm().
-     * [one-caller] [starts-openmp]. Not collective. Memory: none. Since 1. */
+     * [one-caller] [starts-openmp]. Not collective. Memory: none. Since 0.1. */
     int32_t (*softmax_backward)(graft_context *context, graft_matrix *a, const graft_dense *p, const graft_dense *dp,
                                 const graft_dense *ds, int32_t threads, graft_error *error);
 
@@ -104,7 +104,7 @@ typedef struct graft_edge {
      *         ERR_NOMEM.
      * [one-caller] [starts-openmp]. Not collective. Memory: none, except that the first transposed call on a matrix
      * creates a map of its transpose, 8 (k + 1) + edges * (8 + index bytes), which graft_mxm.matrix_bytes() counts.
-     * Since 1. */
+     * Since 0.1. */
     int32_t (*mxm)(graft_context *context, graft_matrix *a, uint32_t flags, const graft_dense *w, const graft_dense *y,
                    const graft_dense *out, int32_t threads, graft_error *error);
 
@@ -117,7 +117,7 @@ typedef struct graft_edge {
      * \param[out] matrix  For graft_mxm.matrix_destroy(); unchanged on failure.
      * \return OK; ERR_ARG (null, a negative n, types, an index out of range); ERR_NOMEM.
      * [one-caller] [starts-openmp]. Not collective. Memory: 8 (n + 1) + count * (4, or 8 from 2^31 on), which
-     * graft_mxm.matrix_bytes() counts. Source: SuperGCN 2.1 (index_add, sorted and clustered). Since 1. */
+     * graft_mxm.matrix_bytes() counts. Source: SuperGCN 2.1 (index_add, sorted and clustered). Since 0.2. */
     int32_t (*index_matrix)(graft_context *context, const graft_index *index, int64_t n, graft_matrix **matrix,
                             graft_error *error);
 } graft_edge;

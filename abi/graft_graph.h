@@ -143,32 +143,32 @@ typedef struct graft_graphs {
      * neighbour. Before that, metis and auto need 4 for each edge and 9 for each vertex of the slice, and 2 MiB; rank 0
      * also 4 for each edge and 45 for each vertex of the graph; the program 16 for each edge and 40 for each vertex,
      * with 64-bit indices of METIS 32 and 56, and what METIS allocates. A file needs 4 for each vertex on rank 0. Since
-     * 1. */
+     * 0.1. */
     int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_slice *slice,
                       graft_graph **graph, graft_error *error);
 
     /** Report the sizes of the part of rank `rank`, or with -1 of the whole graph. Each rank knows the sizes of all
      *  ranks.
-     * \return OK; ERR_ARG (null, no such rank). [one-caller] Not collective. Memory: none. Since 1. */
+     * \return OK; ERR_ARG (null, no such rank). [one-caller] Not collective. Memory: none. Since 0.1. */
     int32_t (*info)(const graft_graph *graph, int32_t rank, graft_graph_info *info, graft_error *error);
 
     /** Return the vertices that this rank owns, [n_owned] in ascending order, owned by the graph; NULL for NULL. Row i
-     *  of an array in the order of owners belongs to the i-th owned vertex. [one-caller] Not collective. Since 1. */
+     *  of an array in the order of owners belongs to the i-th owned vertex. [one-caller] Not collective. Since 0.1. */
     const int64_t *(*owned)(const graft_graph *graph);
 
     /** Redistribute one row of bytes per vertex from the order of slices to the order of owners, or back.
      * \return OK; ERR_ARG (null, an unknown direction, a stride below row_bytes, overlap, ranks that disagree);
      *         ERR_NOMEM; ERR_PEER, after which `to` may have been written.
      * [one-caller]. Collective. Memory during the call: the bytes of the rows, but at most 64 MiB, or 64 bytes for each
-     * row of `from` and `to` if that is more. Since 1. */
+     * row of `from` and `to` if that is more. Since 0.1. */
     int32_t (*redistribute)(graft_graph *graph, const graft_redistribution *args, graft_error *error);
 
     /** Print a table of all ranks into text[capacity], truncated if it is too long.
-     * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
+     * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 0.1. */
     int32_t (*explain)(const graft_graph *graph, char *text, uint64_t capacity, graft_error *error);
 
     /** Free the graph; if it has plans, it is freed with the last of them. NULL is legal. Sends nothing.
-     *  [one-caller] Not collective. Since 1. */
+     *  [one-caller] Not collective. Since 0.1. */
     void (*destroy)(graft_graph *graph);
 
     /** Replace the values of all edges. Owners, halos and the choice of rows that ranks exchange stay as they are, and
@@ -191,7 +191,7 @@ typedef struct graft_graphs {
      * [one-caller] [starts-openmp]. Collective. Cost: the values are sent to the owners of the rows, unless no rank
      * has rows of another slice, and copied once for each matrix of graph and plans; the next product prepares the
      * arrays of its kernel again. Memory during the call: the values of graph and plans once more, and twice those of
-     * the slice if they are sent. Since 1. */
+     * the slice if they are sent. Since 0.2. */
     int32_t (*update_values)(graft_graph *graph, const graft_dense *values, graft_error *error);
 } graft_graphs;
 

@@ -60,11 +60,11 @@ typedef struct graft_halos {
      * \return OK; ERR_ARG (null; ranks that disagree on options of messages); ERR_NOMEM; ERR_PEER. See graft_graphs for
      *         the agreement of ranks.
      * [one-caller] Collective. Memory: 8 bytes for each row of the halo, 4 for each sent row, about 700 for each rank,
-     * and 1 kB log2(ranks); during the call 12 for each sent row more. Since 1. */
+     * and 1 kB log2(ranks); during the call 12 for each sent row more. Since 0.1. */
     int32_t (*create)(graft_graph *graph, graft_halo **halo, graft_error *error);
 
     /** Report sizes and orders; they do not change while the halo exists, except for `bytes` and `passes`.
-     * \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 1. */
+     * \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 0.1. */
     int32_t (*info)(const graft_halo *halo, graft_halo_info *info, graft_error *error);
 
     /** Return the rows of this rank as one matrix, [n_owned x n_owned + n_halo]: column j < n_owned is owned vertex j,
@@ -76,7 +76,7 @@ typedef struct graft_halos {
      * \param[out] matrix  A struct with its size set; its arrays are owned by the halo. Unchanged on failure.
      * \return OK; ERR_ARG (null); ERR_UNSUPPORTED (n_owned + n_halo exceeds 2147483647); ERR_NOMEM.
      * [one-caller] Not collective. Memory: at the first call, 8 bytes for each owned vertex, and 4 and a value for each
-     * edge. Since 1. */
+     * edge. Since 0.1. */
     int32_t (*matrix)(graft_halo *halo, graft_csr *matrix, graft_error *error);
 
     /** Begin a pass:
@@ -98,14 +98,14 @@ typedef struct graft_halos {
      *         it counts as a pass, and if other ranks make one pass less, the next is ERR_PEER. ERR_PEER is the same on
      *         all ranks, also if memory fails (with one rank: ERR_NOMEM).
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each halo. Memory: buffers for the
-     * rows of both sides, kept for the next pass; none if they are large enough. Since 1. */
+     * rows of both sides, kept for the next pass; none if they are large enough. Since 0.1. */
     int32_t (*begin)(graft_halo *halo, const graft_halo_args *args, graft_error *error);
 
     /** Let messages of the pass progress, without waiting. Nothing depends on this call; it helps transports that do
      *  nothing on their own while the host works. A host that only waits calls end(), which has a deadline.
      * \param[out] arrived  1: end() will not wait; 0: messages are missing.
      * \return OK; ERR_ARG (null); ERR_STATE (no pass has begun); ERR_PEER, which end() then returns too.
-     * [one-caller] Not collective. Memory: none. Cost: a test of each message that is missing. Since 1. */
+     * [one-caller] Not collective. Memory: none. Cost: a test of each message that is missing. Since 0.1. */
     int32_t (*progress)(graft_halo *halo, int32_t *arrived, graft_error *error);
 
     /** End the pass: wait for messages, check the frame and CRC32C of each, and write the rows.
@@ -116,11 +116,11 @@ typedef struct graft_halos {
      * \return OK; the status of begin() on a rank that refuses the pass, the same on all ranks; ERR_STATE (no pass has
      *         begun), of this rank; ERR_PEER (the message names rank and cause; also if a rank has skipped a pass).
      *         After a failure nothing was written.
-     * [one-caller] [starts-openmp]. Collective: it returns when all ranks have begun. Memory: none. Since 1. */
+     * [one-caller] [starts-openmp]. Collective: it returns when all ranks have begun. Memory: none. Since 0.1. */
     int32_t (*end)(graft_halo *halo, graft_error *error);
 
     /** Free the halo. NULL is legal. Sends nothing. Between begin() and end() it makes the transport unusable on all
-     *  ranks. [one-caller] Not collective. Since 1. */
+     *  ranks. [one-caller] Not collective. Since 0.1. */
     void (*destroy)(graft_halo *halo);
 } graft_halos;
 

@@ -88,7 +88,7 @@ typedef struct graft_module_entry {
 typedef struct graft_api {
     uint32_t       size;
     uint32_t       abi;     /**< the negotiated version: the largest that both sides know */
-    const char    *version; /**< release of the library, such as "0.1.0" */
+    const char    *version; /**< release of the library, such as "0.2.0" */
     graft_context *context; /**< first argument of all calls of the context */
 
     /** Free the context and everything that it owns. Objects created in it should have been destroyed. If some were
@@ -96,12 +96,12 @@ typedef struct graft_api {
      *  destroy() works, in any order, all other calls return ERR_STATE, and allocate and deallocate must stay
      *  valid. Nothing is logged after close(). Joins no thread and unloads nothing; the library may be opened again.
      *  NULL is legal.
-     *  [one-caller] Not collective. Since 1. */
+     *  [one-caller] Not collective. Since 0.1. */
     void (*close)(graft_context *context);
 
     /** Return the table of an interface by id, such as GRAFT_MXM_ID, or NULL if this library does not have it, which is
      *  not an error. The caller casts it to the struct in the header of the id. Owned by the context.
-     *  [any-thread] Not collective. Since 1. */
+     *  [any-thread] Not collective. Since 0.1. */
     const void *(*get_interface)(graft_context *context, const char *id);
 
     /** Set an option. Options also take their first value from the environment: "mxm.kernel" from GRAFT_MXM_KERNEL (see
@@ -111,11 +111,11 @@ typedef struct graft_api {
      *  halos read seed and group "halo exchange" at create() only, also its `live` options.
      *  \return OK; ERR_ARG (null); ERR_OPTION (an unknown key, with the nearest one in the message, or a value out of
      *          range); ERR_STATE (an object keeps another value; the option is as before); ERR_NOMEM.
-     *          [one-caller] Not collective. Since 1. */
+     *          [one-caller] Not collective. Since 0.1. */
     int32_t (*set)(graft_context *context, const char *key, const char *value, graft_error *error);
 
     /** Describe option number `index`, counted from 0 in an order for display.
-     *  \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
+     *  \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 0.1. */
     int32_t (*option_info)(graft_context *context, int32_t index, graft_option *option, graft_error *error);
 
     /** Load one module file now. Modules named graft_KIND_NAME.so in the folders of option "module.path", beside
@@ -125,11 +125,11 @@ typedef struct graft_api {
      *  \return OK; ERR_ARG (null); ERR_NOT_FOUND (no such file); ERR_MODULE (not a Graft module); ERR_VERSION (the
      *          version ranges do not overlap); ERR_STATE (a module of this name is built in, or in use);
      *          ERR_UNSUPPORTED (it needs another processor); ERR_NOMEM; the status with which the module refuses.
-     *          [one-caller] Not collective. Since 1. */
+     *          [one-caller] Not collective. Since 0.1. */
     int32_t (*load_module)(graft_context *context, const char *path, graft_error *error);
 
     /** Describe module number `index`, built-ins included.
-     *  \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
+     *  \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 0.1. */
     int32_t (*module_info)(graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error);
 
     /** Ask to cancel the call that runs in this context, or the next one: an atomic store, also legal in a signal
@@ -142,7 +142,7 @@ typedef struct graft_api {
      *  A cancelled create() creates nothing. A cancelled epoch() leaves weights, optimiser and epoch as they were, and
      *  the next epoch() gives the bits that the cancelled one would have given. A request that comes too late ends the
      *  next call that checks for it. The same holds while epoch() repeats epochs (option on_nonfinite=restore), because
-     *  these are completed first. NULL is legal. [any-thread] Not collective. Since 1. */
+     *  these are completed first. NULL is legal. [any-thread] Not collective. Since 0.2. */
     void (*cancel)(graft_context *context);
 } graft_api;
 
@@ -156,7 +156,7 @@ typedef struct graft_api {
  * \return OK; ERR_VERSION (the message has both ranges); ERR_ARG (api null, abi_min > abi_max, host of size 0);
  *         ERR_UNSUPPORTED (a flag of the host that this library does not know);
  *         ERR_OPTION (an environment variable GRAFT_... of a known option has an illegal value); ERR_NOMEM.
- * Threads: [any-thread]. Not collective. Memory: about 20 kB from the host's allocator. Starts no thread. Since 1. */
+ * Threads: [any-thread]. Not collective. Memory: about 20 kB from the host's allocator. Starts no thread. Since 0.1. */
 GRAFT_API int32_t graft_open(uint32_t abi_min, uint32_t abi_max, const graft_host *host, const graft_api **api,
                              graft_error *error);
 

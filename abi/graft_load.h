@@ -54,7 +54,7 @@ static inline __attribute__((unused)) void *graft_load_file(const char *file)
  * \return the codes of graft_open(); ERR_NOT_FOUND (it cannot be loaded: the message quotes the dynamic linker);
  *         ERR_VERSION (it exports no graft_open, or its table of calls is shorter than in the first release).
  * Threads: [any-thread]. Not collective. The library stays loaded until the process ends (-z nodelete), so there is
- * nothing to unload. Keeps errno and the processors of the thread. Since 1. */
+ * nothing to unload. Keeps errno and the processors of the thread. Since 0.1. */
 static inline __attribute__((unused)) int32_t graft_load(const char *path, const graft_host *host,
                                                          const graft_api **api, graft_error *error)
 {
@@ -92,7 +92,7 @@ static inline __attribute__((unused)) int32_t graft_load(const char *path, const
  *
  *      const graft_mxm *mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, run));
  *
- * Threads: [any-thread]. Not collective. Since 1. */
+ * Threads: [any-thread]. Not collective. Since 0.1. */
 static inline __attribute__((unused)) const void *graft_interface(const graft_api *api, const char *id, uint64_t size)
 {
     const void *table = api->get_interface(api->context, id);

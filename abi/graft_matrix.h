@@ -56,7 +56,7 @@ typedef struct graft_dense {
 } graft_dense;
 
 /** Return a view of an array that calls only read, without gaps between its rows; the array stays the caller's.
- *  [any-thread] Not collective. Memory: none. Since 1. */
+ *  [any-thread] Not collective. Memory: none. Since 0.2. */
 static inline __attribute__((unused)) graft_dense graft_dense_in(graft_dtype dtype, int64_t n_rows, int64_t n_cols,
                                                                  const void *data)
 {

@@ -166,7 +166,7 @@ typedef struct graft_models {
      * \param[in]  what   GRAFT_MODEL_...
      * \param[out] model  Unchanged on failure. Stays valid after the trainer is destroyed.
      * \return OK; ERR_ARG (null, unknown `what`); ERR_NOMEM.
-     * [one-caller] Not collective: models of ranks differ in caches only. Memory: the copy. Since 1. */
+     * [one-caller] Not collective: models of ranks differ in caches only. Memory: the copy. Since 0.2. */
     int32_t (*create)(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error);
 
     /** Read a model from a file.
@@ -178,14 +178,14 @@ typedef struct graft_models {
      *         a wrong checksum: the message has the byte of the file, and says whether PATH.previous is good);
      *         ERR_UNSUPPORTED (an option of a later release); ERR_NOMEM; over ranks ERR_VERSION and ERR_PEER, and the
      *         same status on all. [one-caller] Collective over the transport. Memory: no more than the size of the file
-     *         and 256 kB. Since 1. */
+     *         and 256 kB. Since 0.2. */
     int32_t (*load)(graft_context *context, const graft_transport *transport, const char *path, graft_model **model,
                     graft_error *error);
 
     /** Write a model to a file, see above.
      * \return OK; ERR_ARG (null); ERR_IO (errno in native_code; also if `path` is a folder, device or pipe); ERR_NOMEM.
      *         After a failure the file that was there is as before.
-     * [one-caller] Not collective: each rank that calls it has its own path. Memory: the header. Since 1. */
+     * [one-caller] Not collective: each rank that calls it has its own path. Memory: the header. Since 0.2. */
     int32_t (*save)(graft_model *model, const char *path, graft_error *error);
 
     /** Copy the weights, or the whole state, of the model into a trainer, which may have another graph, as state_set()
@@ -193,18 +193,18 @@ typedef struct graft_models {
      *  own, and options of group model that have an effect must be equal, except dropouts.
      * \return OK; ERR_ARG (null; another number of features or classes: the message has both); ERR_FORMAT (items of
      *         other names or shapes; another value of an option: the message has both). [one-caller] Not collective;
-     *         over ranks all ranks do it, which the next collective call checks. Memory: none. Since 1. */
+     *         over ranks all ranks do it, which the next collective call checks. Memory: none. Since 0.2. */
     int32_t (*apply)(graft_model *model, graft_trainer *trainer, graft_error *error);
 
-    /** \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
+    /** \return OK; ERR_ARG (null). [one-caller] Not collective. Since 0.2. */
     int32_t (*info)(graft_model *model, graft_model_info *info, graft_error *error);
 
     /** Read text number `index` of the metadata. \param[out] key, value  Owned by the model.
-     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 0.2. */
     int32_t (*metadata)(graft_model *model, int32_t index, const char **key, const char **value, graft_error *error);
 
     /** Read item number `index`, as graft_train.state_item(); data are owned by the model.
-     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 0.2. */
     int32_t (*item)(graft_model *model, int32_t index, graft_state_item *item, graft_error *error);
 
     /** Predict all vertices of a data set without a trainer: what the trainer predicts, up to rounding. Options that
@@ -221,11 +221,11 @@ typedef struct graft_models {
      *         different models); ERR_FORMAT (a label that the model does not know); the codes of graft_train.create()
      *         and predict().
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given. Memory: during the call what
-     * a trainer takes for an evaluation, without optimiser, gradients and transposes. Since 1. */
+     * a trainer takes for an evaluation, without optimiser, gradients and transposes. Since 0.2. */
     int32_t (*predict)(graft_model *model, int32_t weights, const graft_dataset *dataset, int32_t *labels,
                        const graft_dense *logits, graft_error *error);
 
-    /** Free the model. NULL is legal. [one-caller] Not collective. Since 1. */
+    /** Free the model. NULL is legal. [one-caller] Not collective. Since 0.2. */
     void (*destroy)(graft_model *model);
 
     /** Predict all vertices of a data set, or a list of vertices, also with probabilities.
@@ -242,7 +242,7 @@ typedef struct graft_models {
      *         labels or probabilities with loss mse, mae or huber). A prediction or dataset that is null or has no
      *         size, and an `over` that is no graph, are errors of this rank only; other ranks wait.
      * [one-caller] [starts-openmp]. Collective over the ranks of prediction->dataset->over, if given. Memory during the
-     * call: as predict(), and 8 bytes for each vertex of the data set. Since 1. */
+     * call: as predict(), and 8 bytes for each vertex of the data set. Since 0.2. */
     int32_t (*predict_vertices)(graft_model *model, const graft_prediction *prediction, graft_error *error);
 } graft_models;
 

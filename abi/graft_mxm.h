@@ -91,23 +91,23 @@ typedef struct graft_mxm {
      * \return OK; ERR_ARG (null, an illegal type, a negative size); ERR_FORMAT (row pointers that do not begin at 0 or
      *         decrease, a column out of range, a value that is not finite: the message has the row); ERR_NOMEM.
      * [one-caller] [starts-openmp]. Not collective. Memory: none now; kernels prepare their own arrays at first use,
-     * see matrix_bytes(). Since 1. */
+     * see matrix_bytes(). Since 0.1. */
     int32_t (*matrix_create)(graft_context *context, const graft_csr *csr, int32_t trust, graft_matrix **matrix,
                              graft_error *error);
 
     /** Create the transpose of a matrix, for the backward pass. It owns its arrays and does not need the original. Rows
      * are sorted by column. It has the index type and the values of the original.
      * \return OK; ERR_ARG (null; more rows than the index type can represent); ERR_NOMEM.
-     * [one-caller]. Not collective. Memory: 8 (k + 1) + entries * (index + value bytes). Since 1. */
+     * [one-caller]. Not collective. Memory: 8 (k + 1) + entries * (index + value bytes). Since 0.1. */
     int32_t (*matrix_transpose)(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
                                 graft_error *error);
 
     /** Count the bytes of arrays that kernels prepared for the matrix and that it owns, in blocks of 64, without
      * borrowed arrays and without scratch memory between runs.
-     * \return the number, 0 for NULL. [one-caller] Not collective. Since 1. */
+     * \return the number, 0 for NULL. [one-caller] Not collective. Since 0.1. */
     int64_t (*matrix_bytes)(const graft_matrix *matrix);
 
-    /** Free the matrix. NULL is legal. [one-caller] Not collective. Since 1. */
+    /** Free the matrix. NULL is legal. [one-caller] Not collective. Since 0.1. */
     void (*matrix_destroy)(graft_context *context, graft_matrix *matrix);
 
     /** Compute
@@ -142,20 +142,20 @@ typedef struct graft_mxm {
      *         except after ERR_MODULE and after ERR_NOMEM inside a foreign library.
      * [one-caller] [starts-openmp]. Not collective. Memory: what the kernel prepares at its first run of this matrix; a
      * kernel may keep scratch memory for C on the matrix. Numerics: the same bits for any number of threads with the
-     * same kernel. Source: GraphBLAS C API 2.0, section 4.3.1; masks as in S-SpMM, MixGCN 3.2.1. Since 1. */
+     * same kernel. Source: GraphBLAS C API 2.0, section 4.3.1; masks as in S-SpMM, MixGCN 3.2.1. Since 0.1. */
     int32_t (*run)(graft_context *context, const graft_mxm_args *args, graft_error *error);
 
     /** Explain in a few lines which kernel runs `args`, why, and why preferred kernels do not; for args = NULL, which
      * kernel ran last. \param[out] text [capacity] terminated, truncated if too long.
      * \return OK; ERR_ARG (null); the codes of run() for arguments that it would refuse.
-     * [one-caller] Not collective. Since 1. */
+     * [one-caller] Not collective. Since 0.1. */
     int32_t (*explain)(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
                        graft_error *error);
 
     /** Convert a dense matrix from float to bfloat16 (rounded to nearest, ties to even, NaN to NaN), or back.
      * \param[out] to  Same shape, GRAFT_BF16 from GRAFT_F32 or the reverse; must not overlap `from`.
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap). [one-caller] [starts-openmp]. Not collective.
-     * Memory: none. Since 1. */
+     * Memory: none. Since 0.1. */
     int32_t (*convert)(graft_context *context, const graft_dense *from, const graft_dense *to, graft_error *error);
 
     /** Compute an order of the vertices of a square matrix with better locality. A host that renumbers its data once
@@ -165,14 +165,14 @@ typedef struct graft_mxm {
      *                     groups of label propagation (Raghavan et al. 2007), larger ones first.
      * \param[out] order   [m] order[i] is the vertex at place i.
      * \return OK; ERR_ARG (null, not square); ERR_OPTION (another method); ERR_NOMEM.
-     * [one-caller]. Not collective. Deterministic. Memory: 32 m bytes during the call. Since 1. */
+     * [one-caller]. Not collective. Deterministic. Memory: 32 m bytes during the call. Since 0.1. */
     int32_t (*matrix_order)(graft_context *context, const graft_matrix *matrix, const char *method, int64_t *order,
                             graft_error *error);
 
     /** Create P A P^T: row i is row order[i] of A with its entries in their order, and columns renumbered, so that sums
      * have the same bits. It owns its arrays.
      * \return OK; ERR_ARG (null, not square, `order` not a permutation); ERR_NOMEM.
-     * [one-caller]. Not collective. Memory: as matrix_transpose(), and 8 m bytes during the call. Since 1. */
+     * [one-caller]. Not collective. Memory: as matrix_transpose(), and 8 m bytes during the call. Since 0.1. */
     int32_t (*matrix_permute)(graft_context *context, const graft_matrix *matrix, const int64_t *order,
                               graft_matrix **permuted, graft_error *error);
 
@@ -186,7 +186,7 @@ typedef struct graft_mxm {
      * \return OK; ERR_ARG (null, a matrix without values, or that is not the transpose of `original`);
      *         ERR_FORMAT (a value that is not finite); ERR_NOMEM. After a failure the values are as they were.
      * [one-caller] [starts-openmp]. Not collective. Cost: a check of the values; the next product prepares the arrays
-     * of its kernel again. Memory: with `original` 8 bytes a row during the call. Since 1. */
+     * of its kernel again. Memory: with `original` 8 bytes a row during the call. Since 0.1. */
     int32_t (*matrix_update_values)(graft_context *context, graft_matrix *matrix, const void *values,
                                     const graft_matrix *original, graft_error *error);
 } graft_mxm;

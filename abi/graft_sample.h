@@ -148,7 +148,7 @@ typedef struct graft_samples {
      * [one-caller] Not collective. Memory: 8 bytes a seed, and one bit a vertex during the call; with sampler=cluster
      * 12 a vertex and 8 a seed more, with saint 4 a vertex and 4 an entry of the graph. Each batch that exists at a
      * time takes 12 bytes an edge and 16 a vertex; each thread that makes a batch takes 4 bytes a vertex of the graph,
-     * or, if that exceeds 16 MB, about 24 a vertex of the batch if this is less. Since 1. */
+     * or, if that exceeds 16 MB, about 24 a vertex of the batch if this is less. Since 0.2. */
     int32_t (*create)(graft_context *context, graft_matrix *graph, const int64_t *seeds, int64_t n_seeds,
                       graft_sampler **sampler, graft_error *error);
 
@@ -158,13 +158,13 @@ typedef struct graft_samples {
      * \param[in]  first      The first batch that next() returns; a number above 0 continues an interrupted epoch.
      * \param[out] n_batches  Of the whole epoch; NULL is legal.
      * \return OK; ERR_ARG (a negative epoch; first is not in 0 .. n_batches); ERR_STATE (the graph was destroyed).
-     * [one-caller] Not collective; it waits for calls of prefetch(). Memory: none. Since 1. */
+     * [one-caller] Not collective; it waits for calls of prefetch(). Memory: none. Since 0.2. */
     int32_t (*begin)(graft_sampler *sampler, int64_t epoch, int64_t first, int64_t *n_batches, graft_error *error);
 
     /** The next batch of the epoch, sampled by this call or by prefetch().
      * \return OK; ERR_NOT_FOUND (after the last); ERR_ARG (null); ERR_STATE (the graph was destroyed); ERR_NOMEM (the
      *         next call tries again).
-     * [one-caller] [starts-openmp]. Not collective. Since 1. */
+     * [one-caller] [starts-openmp]. Not collective. Since 0.2. */
     int32_t (*next)(graft_sampler *sampler, graft_sample_batch *batch, graft_error *error);
 
     /** Sample one batch from given seed vertices, outside of the epoch: next() continues as if it had not been
@@ -173,13 +173,13 @@ typedef struct graft_samples {
      * \param[in] seeds  [n] different rows of the graph, n > 0. Draws use batch number -1 of the present epoch.
      * \param[in] flags  0 or GRAFT_SAMPLE_ALL.
      * \return OK; ERR_ARG (null, more seeds than rows, out of range, given twice, unknown flags); ERR_STATE; ERR_NOMEM.
-     * [one-caller] [starts-openmp]. Not collective. Since 1. */
+     * [one-caller] [starts-openmp]. Not collective. Since 0.2. */
     int32_t (*sample)(graft_sampler *sampler, const int64_t *seeds, int64_t n, uint32_t flags,
                       graft_sample_batch *batch, graft_error *error);
 
     /** Block number `layer` of the batch that next() or sample() gave last.
      * \return OK; ERR_ARG (null, no such layer); ERR_STATE (there is no batch). [one-caller] Not collective. Memory:
-     *         none. Since 1. */
+     *         none. Since 0.2. */
     int32_t (*block)(graft_sampler *sampler, int32_t layer, graft_sample_block *block, graft_error *error);
 
     /** Make one batch ahead of next(), on the calling thread only, for idle threads of the host. At most sample.ahead
@@ -187,16 +187,16 @@ typedef struct graft_samples {
      *
      * \param[out] made  1 if a batch was made, 0 if there was none to make; the call may be repeated after next().
      * \return OK; ERR_ARG (null); ERR_STATE (the graph was destroyed); ERR_NOMEM (next() tries again).
-     * [any-thread], several at a time, also during any other call but destroy(). Not collective. Since 1. */
+     * [any-thread], several at a time, also during any other call but destroy(). Not collective. Since 0.2. */
     int32_t (*prefetch)(graft_sampler *sampler, int32_t *made, graft_error *error);
 
     /** Describe the sampler in a few lines: batches, fan-outs, memory.
      * \param[out] text [capacity] terminated, truncated if too long. \return OK; ERR_ARG (null).
-     * [one-caller] Not collective. Since 1. */
+     * [one-caller] Not collective. Since 0.2. */
     int32_t (*explain)(graft_sampler *sampler, char *text, uint64_t capacity, graft_error *error);
 
     /** Free the sampler. NULL is legal. No call of prefetch() may run or follow. [one-caller] Not collective. Since
-     * 1. */
+     * 0.2. */
     void (*destroy)(graft_sampler *sampler);
 } graft_samples;
 

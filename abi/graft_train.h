@@ -147,7 +147,7 @@ typedef struct graft_train {
      *         than 2147483647 vertices of others) and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given; a dataset that is null or has
      * no size, and an `over` that is no graph, are errors of this rank only, and other ranks wait. Memory: all memory,
-     * except of kernels and, with batch_size, layers. Sparse features are copied, repeats summed. Since 1. */
+     * except of kernels and, with batch_size, layers. Sparse features are copied, repeats summed. Since 0.1. */
     int32_t (*create)(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                       graft_error *error);
 
@@ -160,64 +160,64 @@ typedef struct graft_train {
      *         options need unavailable memory. Later failures except ERR_NONFINITE are ERR_PEER, after which only
      *         destroy() is useful.
      * [one-caller] [starts-openmp]. Collective, over ranks. The same bits for any number of threads. Memory: what
-     * kernels prepare at their first run. Since 1. */
+     * kernels prepare at their first run. Since 0.1. */
     int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
 
     /** Measure loss and accuracy on all three splits, without dropout. \param[in] weights GRAFT_WEIGHTS_...
      * \return OK; ERR_ARG (null, unknown weights); ERR_STATE (no labels or no split); the codes of graft_mxm.run();
      *         over ranks as epoch(). [one-caller] [starts-openmp]. Collective, over ranks: the result covers all
-     *         vertices, and is the same on all ranks. Since 1. */
+     *         vertices, and is the same on all ranks. Since 0.1. */
     int32_t (*evaluate)(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error);
 
     /** Predict all vertices. \param[out] labels [n] the class of the largest logit, or NULL, as it must be for float
      * targets. \param[out] logits [n x n_classes] F32, the outputs of the model, or NULL. Over ranks n counts the
-     * vertices of the rank's slice, and outputs may be NULL on some ranks.
-     * \return as evaluate(); ERR_ARG (labels, shape). [one-caller] [starts-openmp]. Collective, over ranks. Since 1. */
+     * vertices of the rank's slice, and outputs may be NULL on some ranks. \return as evaluate(); ERR_ARG
+     * (labels, shape). [one-caller] [starts-openmp]. Collective, over ranks. Since 0.1. */
     int32_t (*predict)(graft_trainer *trainer, int32_t weights, int32_t *labels, const graft_dense *logits,
                        graft_error *error);
 
     /** Read item number `index` of the state. \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last.
-     * [one-caller] Not collective. Memory: none. Since 1. */
+     * [one-caller] Not collective. Memory: none. Since 0.1. */
     int32_t (*state_item)(graft_trainer *trainer, int32_t index, graft_state_item *item, graft_error *error);
 
     /** Overwrite one item of the state; `item->data` is copied. "history.NAME" and "caches.NAME" may be left out.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no item of this name); ERR_FORMAT (another type or shape, or a value
      *         that this trainer cannot use: the message has both). [one-caller] Not collective; over ranks all set the
-     *         same items, except caches, which the next collective call checks. Since 1. */
+     *         same items, except caches, which the next collective call checks. Since 0.1. */
     int32_t (*state_set)(graft_trainer *trainer, const graft_state_item *item, graft_error *error);
 
     /** Describe the trainer in a few lines: model, widths, weights, graph, kernel and dense module, memory.
      * \param[out] text [capacity] terminated, truncated if too long. \return OK; ERR_ARG (null).
-     * [one-caller] Not collective. Since 1. */
+     * [one-caller] Not collective. Since 0.1. */
     int32_t (*explain)(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error);
 
-    /** Free the trainer. NULL is legal. [one-caller] Not collective. Since 1. */
+    /** Free the trainer. NULL is legal. [one-caller] Not collective. Since 0.1. */
     void (*destroy)(graft_trainer *trainer);
 
     /** Read span number `index` of the last epoch(), evaluate() or predict() of a trainer with option `profile`.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last; ERR_STATE (no option `profile`).
-     * [one-caller] Not collective. Memory: none. Since 1. */
+     * [one-caller] Not collective. Memory: none. Since 0.1. */
     int32_t (*span)(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
 
     /** Read item number `index` of the memory that the trainer has; option memory.limit bounds the sum. Memory of the
      * first run of kernels and dense modules is not included: at most 16 MB, with bf16 2 MB more a thread.
-     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 0.1. */
     int32_t (*memory_item)(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error);
 
     /** Report the messages that rank `rank` receives, or with -1 all ranks.
-     * \return OK; ERR_ARG (null, no such rank); ERR_STATE (not over ranks). [one-caller] Not collective. Since 1. */
+     * \return OK; ERR_ARG (null, no such rank); ERR_STATE (not over ranks). [one-caller] Not collective. Since 0.1. */
     int32_t (*traffic)(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
 
     /** Report the rows that rank `rank`, or with -1 all ranks, exchanged in the last step in layer index/2, forward if
      * index is even, else backward.
      * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
-     * [one-caller] Not collective. Since 1. */
+     * [one-caller] Not collective. Since 0.1. */
     int32_t (*traffic_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
                             graft_error *error);
 
     /** Report the rows that this rank sent to rank `peer` in the last step, in the layer and direction of `index`.
      * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
-     * [one-caller] Not collective. Since 1. */
+     * [one-caller] Not collective. Since 0.1. */
     int32_t (*traffic_pair)(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
                             graft_error *error);
 
@@ -236,12 +236,12 @@ typedef struct graft_train {
      * of new values, and a copy where the trainer has copies; for edge values and features, the work of create() on the
      * graph, without owners, orders and covers. Memory besides memory.limit: copies of labels, targets, split and
      * graph, and the memory of redistribute().
-     * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
+     * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 0.1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
 
     /** Report cache number `index` of minibatches over ranks, or with option history, of rank `rank` or -1: all.
      * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last; ERR_STATE (there are none).
-     * [one-caller] Not collective. Since 1. */
+     * [one-caller] Not collective. Since 0.2. */
     int32_t (*cache_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_cache_item *item,
                           graft_error *error);
 } graft_train;

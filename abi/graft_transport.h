@@ -90,7 +90,7 @@ typedef struct graft_transports {
      *  \param[in,out] transports  Structs with their sizes set, all the same. Unchanged on failure.
      *  \return OK; ERR_ARG (null; n_ranks below 1 or above 4096; different sizes); ERR_NOMEM.
      *  [one-caller] Not collective. Memory: 1.2 kB for each rank, and for each message of up to 1024 bytes that waits
-     *  for its receiver; it is used again, and freed by the last close(). Since 1. */
+     *  for its receiver; it is used again, and freed by the last close(). Since 0.1. */
     int32_t (*threads)(graft_context *context, int32_t n_ranks, graft_transport *transports, graft_error *error);
 
     /** Create a transport with a module of kind "transport".
@@ -106,7 +106,7 @@ typedef struct graft_transports {
      *  [one-caller] Collective over the communicator, which is duplicated; so is close(). Both wait inside MPI
      *  (MPI_Init, MPI_Comm_dup, MPI_Allreduce, MPI_Finalize) without a deadline. A rank that ends before its call may
      *  block the others for ever, so work that can fail on one rank alone should follow open(). Graft calls MPI only
-     *  from the thread that calls Graft: MPI_THREAD_FUNNELED suffices if that is the main thread. Since 1. */
+     *  from the thread that calls Graft: MPI_THREAD_FUNNELED suffices if that is the main thread. Since 0.1. */
     int32_t (*open)(graft_context *context, const char *module, const graft_communicator *communicator,
                     graft_transport *transport, graft_error *error);
 
@@ -120,13 +120,13 @@ typedef struct graft_transports {
 
     /** Join the ranks of a transport. \param[in] transport  Borrowed until leave(); NULL: one rank.
      * \return OK; ERR_ARG (null, an invalid transport); ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER.
-     * [one-caller] Collective. Memory: about 4 kB and 1 kB for each rank. Since 1. */
+     * [one-caller] Collective. Memory: about 4 kB and 1 kB for each rank. Since 0.2. */
     int32_t (*join)(graft_context *context, const graft_transport *transport, graft_group **group, graft_error *error);
 
     /** Agree on a status: each rank passes its own, any negative number being a failure, whose sentence is in
      *  error->message. All return the status of the lowest rank that failed, with "rank r: " before its sentence and r
      *  in error->rank; or OK.
-     * \return OK; the status of a rank; ERR_ARG (null); ERR_PEER. [one-caller] Collective. Memory: none. Since 1. */
+     * \return OK; the status of a rank; ERR_ARG (null); ERR_PEER. [one-caller] Collective. Memory: none. Since 0.2. */
     int32_t (*agree)(graft_group *group, int32_t status, graft_error *error);
 
     /** Sum over all ranks along a fixed binary tree, with the same bits on all ranks and in every run with this number
@@ -134,11 +134,11 @@ typedef struct graft_transports {
      * \param[in]     dtype   GRAFT_F32 (added in double), GRAFT_F64 or GRAFT_I64 (modulo 2^64)
      * \param[in,out] values  [count]
      * \return OK; ERR_ARG (null, dtype, count); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory: 16 bytes a
-     * value during the call, of which half is kept. Since 1. */
+     * value during the call, of which half is kept. Since 0.2. */
     int32_t (*sum)(graft_group *group, graft_dtype dtype, int64_t count, void *values, graft_error *error);
 
     /** The maximum of each element over all ranks. \param[in,out] values  [count]
-     * \return as sum(). [one-caller] Collective. Memory: as sum(). Since 1. */
+     * \return as sum(). [one-caller] Collective. Memory: as sum(). Since 0.2. */
     int32_t (*maximum)(graft_group *group, int64_t count, int64_t *values, graft_error *error);
 
     /** Gather arrays of bytes, in the order of ranks.
@@ -147,15 +147,15 @@ typedef struct graft_transports {
      * \param[in]  mine   [bytes[rank]]
      * \param[out] all    The arrays one after the other; NULL on ranks that do not receive.
      * \return OK; ERR_ARG (null, no such rank, sizes); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory during the
-     * call: the size of the arrays. Since 1. */
+     * call: the size of the arrays. Since 0.2. */
     int32_t (*gather)(graft_group *group, int32_t root, const int64_t *bytes, const void *mine, void *all,
                       graft_error *error);
 
     /** Give the bytes of rank `root` to all. \param[in,out] data  [bytes], the same number on all ranks
-     * \return as gather(). [one-caller] Collective. Memory: `bytes` during the call. Since 1. */
+     * \return as gather(). [one-caller] Collective. Memory: `bytes` during the call. Since 0.2. */
     int32_t (*broadcast)(graft_group *group, int32_t root, int64_t bytes, void *data, graft_error *error);
 
-    /** Free the group. NULL is legal. Sends nothing. [one-caller] Not collective. Since 1. */
+    /** Free the group. NULL is legal. Sends nothing. [one-caller] Not collective. Since 0.2. */
     void (*leave)(graft_group *group);
 } graft_transports;
 

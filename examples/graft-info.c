@@ -1,9 +1,10 @@
 /* graft-info: which Graft library this is, its modules and why one is not usable, and its options with their values and
  * where each value comes from.
  *
- *     graft-info [--library FILE] [--load] [--json] [KEY=VALUE ...]
+ *     graft-info [--library FILE] [--all] [--load] [--json] [KEY=VALUE ...]
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE 1 /* dladdr() */
 #include "find_library.h"
 
 #include "graft_host.h"
@@ -13,17 +14,19 @@
 #endif
 
 static const char usage[] =
-    "usage: graft-info [--library FILE] [--load] [--json] [KEY=VALUE ...]\n"
-    "Shows a Graft library, its modules and its options.\n"
+    "usage: graft-info [--library FILE] [--all] [--load] [--json] [KEY=VALUE ...]\n"
+    "Shows a Graft library, its modules, and the options that do not have their default value.\n"
     "  --library FILE  the library; default: the file in variable GRAFT_LIBRARY, then the library that was built\n"
     "                  or installed with this program\n"
+    "  --all           show all options, with the values that they take\n"
     "  --load          load every module, to see whether it works here\n"
-    "  --json          print JSON\n"
+    "  --json          print JSON, with all options\n"
+    "  --version       print the release of the library and its file\n"
     "  KEY=VALUE       set an option first, such as module.path=FOLDER\n";
 
 struct wish {
     const char *library;
-    int         load, json, first; /* the settings begin with argument `first` */
+    int         all, load, json, version, first; /* the settings begin with argument `first` */
 };
 
 /* What the library says about skipped modules. */
@@ -42,8 +45,10 @@ static int read_arguments(int argc, char **argv, struct wish *wish)
 
     for (i = 1; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
         if (strcmp(argv[i], "--library") == 0 && i + 1 < argc) wish->library = argv[++i];
+        else if (strcmp(argv[i], "--all") == 0) wish->all = 1;
         else if (strcmp(argv[i], "--load") == 0) wish->load = 1;
         else if (strcmp(argv[i], "--json") == 0) wish->json = 1;
+        else if (strcmp(argv[i], "--version") == 0) wish->version = 1;
         else if (strcmp(argv[i], "--help") == 0) return printf("%s", usage), 0;
         else return fprintf(stderr, "graft-info: unknown argument '%s'\n%s", argv[i], usage), -1;
     }
@@ -89,16 +94,6 @@ static void load_all(const graft_api *api)
         if (entry.state == 0 && entry.path[0] != '\0') (void)api->load_module(api->context, entry.path, NULL);
 }
 
-/* The file that the library was loaded from. */
-static const char *library_path(const graft_api *api)
-{
-    Dl_info info;
-    void   *address;
-
-    memcpy(&address, &api->close, sizeof address);
-    return dladdr(address, &info) != 0 ? info.dli_fname : "";
-}
-
 static const char *state_of(const graft_module_entry *entry)
 {
     if (entry->state < 0) return "not usable";
@@ -118,11 +113,26 @@ static const char *source_of(const graft_option *option)
     return option->source != NULL ? option->source : "unknown"; /* a library older than this field */
 }
 
-static void print_plain(const graft_api *api)
+static void print_options(const graft_api *api, int all)
+{
+    const char  *group = "";
+    graft_option option;
+    int          hidden = 0;
+
+    printf("\nOptions: value, where it comes from, values, default, scope\n");
+    for (int32_t i = 0; option_at(api, i, &option) == GRAFT_OK; i++) {
+        if (!all && strcmp(source_of(&option), "default") == 0 && ++hidden) continue;
+        if (strcmp(group, option.group) != 0) printf("  %s\n", option.group);
+        group = option.group;
+        printf("    %s = %s (%s): %s%s%s, default '%s', %s\n", option.key, option.value, source_of(&option),
+               option.type, option.range[0] != '\0' ? " " : "", option.range, option.default_value, scope_of(&option));
+    }
+    if (hidden > 0) printf("  %d have their default values: graft-info --all shows them\n", hidden);
+}
+
+static void print_plain(const graft_api *api, int all)
 {
     graft_module_entry entry;
-    graft_option       option;
-    const char        *group = "";
 
     printf("Graft %s, contract %u, %s\n\nModules: kind, name, preference, state, file\n", api->version, api->abi,
            library_path(api));
@@ -132,13 +142,7 @@ static void print_plain(const graft_api *api)
         if (entry.detail[0] != '\0') printf("  %-10s %s\n", "", entry.detail);
         if (entry.path[0] != '\0' && !entry.noted) printf("  %-10s without a note\n", "");
     }
-    printf("\nOptions: value, where it comes from, values, default, scope\n");
-    for (int32_t i = 0; option_at(api, i, &option) == GRAFT_OK; i++) {
-        if (strcmp(group, option.group) != 0) printf("  %s\n", option.group);
-        group = option.group;
-        printf("    %s = %s (%s): %s%s%s, default '%s', %s\n", option.key, option.value, source_of(&option),
-               option.type, option.range[0] != '\0' ? " " : "", option.range, option.default_value, scope_of(&option));
-    }
+    print_options(api, all);
 }
 
 #ifdef WITH_JANSSON
@@ -197,11 +201,12 @@ int main(int argc, char **argv)
     const graft_api *api = NULL;
     graft_error      error = GRAFT_INIT(graft_error);
     graft_host       host = GRAFT_INIT(graft_host);
-    struct wish      wish = { NULL, 0, 0, 1 };
+    struct wish      wish = { .first = 1 };
     const int        go = read_arguments(argc, argv, &wish);
     int              bad = 0;
 
     if (go <= 0) return go < 0 ? 2 : 0;
+    if (wish.version) return print_version(stdout, "graft-info", wish.library);
     host.log = info_log;
     if (find_library(wish.library, &host, &api, &error) < 0 || set_options(api, argv + wish.first, &error) < 0) {
         fprintf(stderr, "graft-info: %s\n", error.message);
@@ -210,7 +215,7 @@ int main(int argc, char **argv)
     }
     if (wish.load) load_all(api);
     if (wish.json) bad = print_json(api);
-    else print_plain(api);
+    else print_plain(api, wish.all);
     api->close(api->context);
     return bad || fflush(stdout) != 0;
 }

@@ -124,24 +124,24 @@ typedef struct graft_meshes {
      *         all ranks, but for a null context or an invalid transport.
      * A mesh reads options halo.timeout (also for its networks), threads and check. [one-caller] [starts-openmp].
      * Collective. Memory: see info(); while it runs up to three times the bytes of the arrays given, and 32 + 16 dim
-     * bytes for each node in the box of another rank. Source: nekRS-ML, plugin gnn, for SHARED. Since 1. */
+     * bytes for each node in the box of another rank. Source: nekRS-ML, plugin gnn, for SHARED. Since 0.2. */
     int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_mesh_args *args,
                       graft_mesh **mesh, graft_error *error);
 
     /** Report sizes of rank `rank`, or with -1 of all. \return OK; ERR_ARG (null, no such rank).
-     * [one-caller] Not collective. Memory: none. Since 1. */
+     * [one-caller] Not collective. Memory: none. Since 0.2. */
     int32_t (*info)(const graft_mesh *mesh, int32_t rank, graft_mesh_info *info, graft_error *error);
 
     /** Report the arrays of this rank.
-     * \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 1. */
+     * \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 0.2. */
     int32_t (*view)(const graft_mesh *mesh, graft_mesh_view *view, graft_error *error);
 
     /** Print a table of all ranks into text[capacity]. \return OK; ERR_ARG (null). [one-caller] Not collective.
-     *  Since 1. */
+     *  Since 0.2. */
     int32_t (*explain)(const graft_mesh *mesh, char *text, uint64_t capacity, graft_error *error);
 
     /** Free the mesh; if it has networks, it is freed with the last of them. NULL is legal. Sends nothing.
-     *  [one-caller] Not collective. Since 1. */
+     *  [one-caller] Not collective. Since 0.2. */
     void (*destroy)(graft_mesh *mesh);
 } graft_meshes;
 

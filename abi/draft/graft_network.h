@@ -120,10 +120,10 @@ typedef struct graft_networks {
      *         halo.staleness=1, model.type=bf16); ERR_UNSUPPORTED (a dense module chosen by name); ERR_NOMEM; ERR_PEER.
      *         The same on all ranks.
      * [one-caller] [starts-openmp]. Collective. Memory: all that inference needs; training needs more at the first
-     * step. Since 1. */
+     * step. Since 0.2. */
     int32_t (*create)(graft_mesh *mesh, const graft_network_args *args, graft_network **network, graft_error *error);
 
-    /** Report sizes. \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 1. */
+    /** Report sizes. \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 0.2. */
     int32_t (*info)(const graft_network *network, graft_network_info *info, graft_error *error);
 
     /** Begin an inference: copy `input`, which may change afterwards, encode it, and send the first rows of the halo.
@@ -138,7 +138,7 @@ typedef struct graft_networks {
      *         in 8 bits or fewer); ERR_FORMAT (check=full: copies of a shared node differ); ERR_STATE (an inference has
      *         begun and not ended), of this rank; it counts as an inference, and if other ranks make one less, the next
      *         is ERR_PEER; ERR_PEER. [one-caller] [starts-openmp]. Collective. Memory: none; with check=full a copy of
-     *         the input. Since 1. */
+     *         the input. Since 0.2. */
     int32_t (*begin)(graft_network *network, const graft_field *input, graft_error *error);
 
     /** End an inference.
@@ -150,12 +150,12 @@ typedef struct graft_networks {
      *         inference, ERR_NONFINITE (halo.nonfinite=refuse, and rows of a layer are not finite), ERR_PEER; of this
      *         rank: ERR_STATE (none has begun). After a failure nothing was written, and the inference has ended.
      * [one-caller] [starts-openmp]. Collective: it returns when all ranks have begun the last layer. Memory: none.
-     * Since 1. */
+     * Since 0.2. */
     int32_t (*end)(graft_network *network, const graft_field *output, graft_error *error);
 
     /** Infer step after step. \return OK; as begin() and end(), the same on all ranks; ERR_CANCELLED (asked for by
      *  `after`).
-     * [one-caller] [starts-openmp]. Collective. Memory: none. Since 1. */
+     * [one-caller] [starts-openmp]. Collective. Memory: none. Since 0.2. */
     int32_t (*rollout)(graft_network *network, const graft_rollout *args, graft_error *error);
 
     /** Infer with several networks on one mesh, and return mean and standard deviation of their results.
@@ -163,7 +163,7 @@ typedef struct graft_networks {
      * \param[out] mean, deviation  [n_rows x n_out], as output of end(); either may be NULL.
      * \return as begin() and end(), but all ranks agree on errors; ERR_ARG (ranks that disagree). ERR_ARG is on this
      *         rank only if count is below 1 or networks[0] is not a network. [one-caller] [starts-openmp]. Collective.
-     *         Memory during the call: 16 n_rows n_out bytes. Since 1. */
+     *         Memory during the call: 16 n_rows n_out bytes. Since 0.2. */
     int32_t (*ensemble)(graft_network *const *networks, int32_t count, const graft_field *input,
                         const graft_field *mean, const graft_field *deviation, graft_error *error);
 
@@ -172,7 +172,7 @@ typedef struct graft_networks {
      * \param[out] loss  As in graft_network_step, the same bits on all ranks.
      * \return OK; ERR_ARG; ERR_NONFINITE (the pair, the loss, or rows that halo.nonfinite refuses); ERR_FORMAT
      *         (check=full: copies of a shared node differ); ERR_NOMEM; ERR_PEER. The same on all ranks.
-     * [one-caller] [starts-openmp]. Collective. Since 1. */
+     * [one-caller] [starts-openmp]. Collective. Since 0.2. */
     int32_t (*gradient)(graft_network *network, const graft_pair *pair, double *loss, graft_error *error);
 
     /** Train with `count` pairs in one step: statistics are updated (for the first mgn.freeze steps; statistics of
@@ -184,7 +184,7 @@ typedef struct graft_networks {
      * \return OK; ERR_ARG; ERR_NONFINITE (a pair, the loss, a gradient, or rows that halo.nonfinite refuses: it
      *         stays as before); ERR_FORMAT (check=full: copies of a shared node differ); ERR_NOMEM; ERR_PEER. The same
      *         on all ranks. [one-caller] [starts-openmp]. Collective. Memory: at the first step, see info(). Since
-     *         1. */
+     *         0.2. */
     int32_t (*train)(graft_network *network, const graft_pair *pairs, int32_t count, graft_network_step *step,
                      graft_error *error);
 
@@ -194,35 +194,35 @@ typedef struct graft_networks {
      *  with "count", "sum", and "squares" of deviations from the mean; "optimizer.m.NAME", "optimizer.v.NAME", from the
      *  first step on; "progress.step"; after gradient() "gradient.NAME". Weights, moments and gradients have the type
      *  of info(), statistics GRAFT_F64, counters GRAFT_I64.
-     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Memory: none. Since 1. */
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Memory: none. Since 0.2. */
     int32_t (*state_item)(graft_network *network, int32_t index, graft_state_item *item, graft_error *error);
 
     /** Overwrite one item; `item->data` is copied. All ranks set the same.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND (no item of this name); ERR_FORMAT (type, shape, not finite);
      *         ERR_STATE (an inference has begun); ERR_NOMEM (for the first item of the optimiser).
-     * [one-caller] Not collective. Since 1. */
+     * [one-caller] Not collective. Since 0.2. */
     int32_t (*state_set)(graft_network *network, const graft_state_item *item, graft_error *error);
 
     /** Write all items, and the options of the model with the version of its architecture, to a safetensors file, which
      *  appears complete or not at all. Rank 0 writes.
      * \return OK; ERR_ARG (null); ERR_IO; ERR_UNSUPPORTED (more than 2048 items, as of 64 layers); ERR_NOMEM; ERR_PEER.
-     *         The same on all ranks. [one-caller] Collective. Since 1. */
+     *         The same on all ranks. [one-caller] Collective. Since 0.2. */
     int32_t (*save)(graft_network *network, const char *path, graft_error *error);
 
     /** Read a file of save(), or a file of PyTorch with weights only, which leaves statistics and optimiser unchanged.
      *  Rank 0 reads. On failure the network is as before.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND; ERR_IO; ERR_FORMAT (damaged; of another model or version of the
      *         architecture: the message has the first difference; not finite); ERR_NOMEM; ERR_PEER. The same on all
-     *         ranks. [one-caller] Collective. Since 1. */
+     *         ranks. [one-caller] Collective. Since 0.2. */
     int32_t (*load)(graft_network *network, const char *path, graft_error *error);
 
     /** Describe the network in a few lines: model, widths, weights, work, memory, messages. If option profile was yes
      *  at create(), also the time of the last begin(), end() and training step, and times() of each layer.
-     * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 1. */
+     * \return OK; ERR_ARG (null). [one-caller] Not collective. Since 0.2. */
     int32_t (*explain)(const graft_network *network, char *text, uint64_t capacity, graft_error *error);
 
     /** Free the network; if a stream trains it, it is freed with the stream. NULL is legal. [one-caller] Not
-     *  collective. Since 1. */
+     *  collective. Since 0.2. */
     void (*destroy)(graft_network *network);
 
     /** Report the times of the last inference, or of the last pair of a training step, if option profile was yes at
@@ -231,7 +231,7 @@ typedef struct graft_networks {
      *                   values, losses, statistics and sums over ranks.
      * \param[in] pass   GRAFT_PASS_FORWARD; GRAFT_PASS_BACKWARD, all 0 after an inference.
      * \return OK; ERR_ARG (null, no such layer or pass); ERR_STATE (option profile was no).
-     * [one-caller] Not collective. Memory: none. Since 1. */
+     * [one-caller] Not collective. Memory: none. Since 0.2. */
     int32_t (*times)(const graft_network *network, int32_t layer, int32_t pass, graft_network_times *times,
                      graft_error *error);
 } graft_networks;

@@ -78,14 +78,14 @@ typedef struct graft_streams {
      * \param[out] stream  Unchanged on failure.
      * \return OK; ERR_ARG (null); ERR_OPTION (stream.memory is too small for one pair: the message has its bytes);
      *         ERR_STATE (another stream trains the network); ERR_NOMEM; ERR_PEER. The same on all ranks.
-     * [one-caller] Collective. Memory for states is allocated as they are offered, up to the limit. Since 1. */
+     * [one-caller] Collective. Memory for states is allocated as they are offered, up to the limit. Since 0.2. */
     int32_t (*create)(graft_network *network, graft_stream **stream, graft_error *error);
 
     /** Offer a state. If a pair needs it, it is copied once, in the type of the network (model.type): changes below the
      *  float precision of the values need f64, or values with a constant subtracted.
      * \return OK; ERR_ARG (null, shapes, types, ranks that disagree); ERR_NONFINITE (see stream.nonfinite); ERR_NOMEM;
      *         ERR_PEER. The same on all ranks; after all but ERR_PEER the stream is as before, and the run can go on.
-     * [one-caller] Collective. Memory: see create(). Since 1. */
+     * [one-caller] Collective. Memory: see create(). Since 0.2. */
     int32_t (*offer)(graft_stream *stream, const graft_sample_state *state, graft_error *error);
 
     /** Train for about `budget` milliseconds: as many steps as the time of earlier steps allows. The first step of a
@@ -94,30 +94,30 @@ typedef struct graft_streams {
      * \param[in]  max_steps  0: no limit but the budget.
      * \param[out] status     May be NULL.
      * \return OK; ERR_ARG; as graft_networks.train(). OK also if nothing was done: see `reason`.
-     * [one-caller] [starts-openmp]. Collective. Since 1. */
+     * [one-caller] [starts-openmp]. Collective. Since 0.2. */
     int32_t (*step)(graft_stream *stream, double budget, int32_t max_steps, graft_stream_status *status,
                     graft_error *error);
 
     /** Measure the loss of held-out pairs now; status has it.
      * \return OK; ERR_STATE (none is held out); as graft_networks.train().
-     * [one-caller] [starts-openmp]. Collective. Since 1. */
+     * [one-caller] [starts-openmp]. Collective. Since 0.2. */
     int32_t (*validate)(graft_stream *stream, graft_stream_status *status, graft_error *error);
 
-    /** Report. \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 1. */
+    /** Report. \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 0.2. */
     int32_t (*status)(const graft_stream *stream, graft_stream_status *status, graft_error *error);
 
     /** Write network, counters and states of all ranks, so that a run that load()s them continues with the same bits.
      *  A file per rank: PATH.RANK, complete or not at all; load() checks that the files belong together.
      * \return OK; ERR_ARG (null); ERR_IO; ERR_NOMEM; ERR_PEER. The same on all ranks.
-     * [one-caller] Collective. Since 1. */
+     * [one-caller] Collective. Since 0.2. */
     int32_t (*save)(graft_stream *stream, const char *path, graft_error *error);
 
     /** Read the files of save(), with the same mesh, ranks and options. On failure the stream is unchanged.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND; ERR_IO; ERR_FORMAT; ERR_NOMEM; ERR_PEER. The same on all ranks.
-     * [one-caller] Collective. Since 1. */
+     * [one-caller] Collective. Since 0.2. */
     int32_t (*load)(graft_stream *stream, const char *path, graft_error *error);
 
-    /** Free the stream; the network stays. NULL is legal. [one-caller] Not collective. Since 1. */
+    /** Free the stream; the network stays. NULL is legal. [one-caller] Not collective. Since 0.2. */
     void (*destroy)(graft_stream *stream);
 } graft_streams;
 

@@ -100,11 +100,14 @@ static void write_bytes(int output, const void *from, int64_t bytes)
 /* For people, who may start it by hand. */
 static int describe(const char *argument)
 {
-    static const char usage[] = "usage: graft-metis [--help]\n"
+    static const char usage[] = "usage: graft-metis [--help | --version]\n"
                                 "Partitions a graph with METIS, for the Graft library: standard input and output are\n"
                                 "binary, see graft/draft/graft_partitioner.h.\n"
-                                "  --help  print this text\n";
+                                "  --help     print this text\n"
+                                "  --version  print the release\n";
 
+    if (strcmp(argument, "--version") == 0)
+        return printf("graft-metis: Graft %s\n", GRAFT_RELEASE) < 0 ? GRAFT_PARTITIONER_NO_IO : GRAFT_PARTITIONER_OK;
     if (strcmp(argument, "--help") != 0) metis_die(GRAFT_PARTITIONER_BAD_INPUT, "unknown argument; %s", usage);
     return fputs(usage, stdout) < 0 ? GRAFT_PARTITIONER_NO_IO : GRAFT_PARTITIONER_OK;
 }

@@ -486,7 +486,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_open(MPI_Comm comm, const graft_host *host, g
  * \return OK; ERR_ARG (null; MPI_COMM_NULL; an intercommunicator); ERR_STATE (MPI is not initialised, or is finalised;
  *         the wrong thread); ERR_NOMEM; ERR_PEER (another rank failed); ERR_MODULE (MPI failed).
  * [one-caller] Collective over comm, and so is close(), unless a rank has failed: then MPI_Finalize() may wait for it
- * for ever, according to the MPI standard, and the process should exit without it. Since 1. */
+ * for ever, according to the MPI standard, and the process should exit without it. Since 0.1. */
 GRAFT_MPI_INLINE int32_t graft_mpi_transport(MPI_Comm comm, graft_transport *out, graft_error *error)
 {
     if (out == NULL || out->size < sizeof *out)

@@ -33,6 +33,7 @@ from problem import MAX_VERTICES, Problem, parse_size, show_size
 from progress import Progress
 from source import random_split
 
+RELEASE = "0.2.0"
 LAYOUTS = {"ogb": ogb, "npz": npz, "igb": igb, "metis": metis, "edges": edge_list}
 BASE_BYTES = 64 * 2**20  # of Python and NumPy, with some reserve
 LEAST_MEMORY = 96 * 2**20
@@ -59,6 +60,7 @@ def parse_arguments():
     parser.add_argument("--separator", choices=edge_list.SEPARATORS,
                         help="edges: between columns (default: as the file shows)")
     parser.add_argument("--skip", type=int, default=0, metavar="LINES", help="edges: lines to leave out at the top")
+    parser.add_argument("--version", action="version", version=f"convert.py: Graft {RELEASE}")
     parser.add_argument("--quiet", action="store_true", help="print no progress")
     return parser.parse_args()
 

@@ -1,9 +1,11 @@
 /* The command line, by argp of the GNU C library.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE 1 /* memfd_create(), and dladdr() in find_library.h */
 #include "arguments.h"
 #include "launch.h"
-#include "library.h"
 #include "problem.h"
+
+#include "../find_library.h"
 
 #include <argp.h>
 #include <ctype.h>
@@ -150,13 +152,10 @@ static error_t parse_one(int key, char *text, struct argp_state *state)
     }
 }
 
-static void print_version(FILE *stream, struct argp_state *state)
+static void print_library(FILE *stream, struct argp_state *state)
 {
-    char text[256];
-
     (void)state;
-    library_version(text, sizeof text);
-    fprintf(stream, "graft-train, contract %u; %s\n", GRAFT_ABI_VERSION, text);
+    print_version(stream, "graft-train", NULL);
 }
 
 int arguments_report(const struct arguments *a)
@@ -221,7 +220,7 @@ int32_t arguments_init(struct arguments *arguments, int argc, char **argv, graft
     memset(arguments, 0, sizeof *arguments);
     arguments->settings = calloc((size_t)argc + 1, sizeof *arguments->settings);
     argv[0] = program_invocation_short_name; /* the prefix of argp's messages, and of ours */
-    argp_program_version_hook = print_version;
+    argp_program_version_hook = print_library;
     argp_err_exit_status = EXIT_USAGE;
     failed = arguments->settings == NULL || argp_parse(&ARGP, argc, argv, flags, NULL, &parse) != 0;
     if (before >= 0 && take_errors(file, before, error) < 0) return error->code;

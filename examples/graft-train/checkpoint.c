@@ -1,5 +1,6 @@
 /* Checkpoints: the whole state of a trainer in a file of graft.model/1.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE 1 /* program_invocation_short_name */
 #include "checkpoint.h"
 #include "output_file.h"
 

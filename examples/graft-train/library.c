@@ -1,5 +1,6 @@
 /* The library: finding and opening it, its interfaces, its options.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE 1 /* dladdr() in find_library.h */
 #include "library.h"
 
 #include "../find_library.h"
@@ -112,19 +113,6 @@ void library_fini(struct library *library)
 {
     if (library->api != NULL) library->api->close(library->api->context);
     *library = (struct library){ 0 };
-}
-
-void library_version(char *text, size_t capacity)
-{
-    const graft_api *api = NULL;
-    graft_error      error = GRAFT_INIT(graft_error);
-
-    if (find_library(NULL, NULL, &api, &error) < 0) {
-        snprintf(text, capacity, "%s", error.message);
-        return;
-    }
-    snprintf(text, capacity, "Graft %s", api->version);
-    api->close(api->context);
 }
 
 int32_t library_option(const struct library *library, const char *key, graft_option *option, graft_error *error)

@@ -29,9 +29,6 @@ void    library_fini(struct library *library);
 /** Set the options of the command line. */
 int32_t library_configure(const struct library *library, const struct arguments *arguments, graft_error *error);
 
-/** The release of the library, or the reason why it cannot be loaded. */
-void library_version(char *text, size_t capacity);
-
 /** Description of an option by key; ERR_NOT_FOUND if there is none. */
 int32_t library_option(const struct library *library, const char *key, graft_option *option, graft_error *error);
 

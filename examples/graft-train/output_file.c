@@ -1,5 +1,6 @@
 /* A file that appears whole or not at all.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE 1 /* program_invocation_short_name */
 #include "output_file.h"
 
 #include <errno.h>

@@ -8,6 +8,7 @@
  * |Z - T|^2 / (n D), so with T = Z - (n D / 2) G its gradient is G. Z is predicted before each epoch, which therefore
  * must compute the same: there is no dropout.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE 1 /* dladdr() in find_library.h */
 #include "ranking.h"
 
 #include "../find_library.h"

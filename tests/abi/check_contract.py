@@ -7,8 +7,12 @@ import re
 import sys
 
 import headers
+import sources
 import tap
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+FIRST = (0, 1)  # the release of the frozen headers
 SCALARS = {"uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "float", "double", "char"}
 # What others fill for the library; their calls are described by the struct, and have no status of the library.
 FILLED_BY_OTHERS = {"graft_host", "graft_mxm_args", "graft_kernel", "graft_dense_ops", "graft_gemm", "graft_transport",
@@ -52,7 +56,7 @@ def comment_faults(call, tags):
     yield from (f"has the thread tag [{tag}], which graft_base.h does not explain" for tag in found if tag not in tags)
     if "ollective" not in text:
         yield "does not say whether it is collective"
-    if not re.search(r"Since \d+\.", text):
+    if not re.search(r"Since \d+\.\d+\.", text):
         yield "does not say since when"
     if call.type == "int32_t" and not re.search(r"\\return (OK;|as \w+\(\)|the codes of \w+\(\))", text):
         yield "does not list its status codes"
@@ -60,11 +64,16 @@ def comment_faults(call, tags):
         yield "frees something and does not say that NULL is legal"
 
 
+def calls_of(found):
+    """The calls that have a comment of their own."""
+    calls = [field for field in fields_of(found) if field.is_function and field.struct not in FILLED_BY_OTHERS]
+    return calls + [function for header in found for function in header.functions if function.comment]
+
+
 def check_comments(found):
     base = next(header for header in found if header.path.endswith("graft_base.h"))
     tags = set(THREAD_WORDS.findall(base.text))
-    calls = [field for field in fields_of(found) if field.is_function and field.struct not in FILLED_BY_OTHERS]
-    calls += [function for header in found for function in header.functions if function.comment]
+    calls = calls_of(found)
     tap.ok(len(tags) > 2 and len(calls) > 20, f"{len(calls)} calls, {len(tags)} thread tags", tags)
     faults = [f"{call.place}: {call.struct} {call.name} {fault}" for call in calls
               for fault in comment_faults(call, tags)]
@@ -73,6 +82,30 @@ def check_comments(found):
     unknown = [f"{call.place}: {call.name} names {code}" for call in calls
                for code in re.findall(r"\bERR_[A-Z]+\b", call.comment) if code not in codes]
     tap.ok(len(codes) > 5 and not unknown, "the status codes they name exist", *unknown)
+
+
+def since(found, old, release):
+    """(call, what its comment says, whether that is true): one that the frozen headers have is of their release, and
+    any other is of a later one, at most `release`."""
+    frozen = {(call.struct, call.name) for call in calls_of(old)}
+    for call in calls_of(found):
+        said = re.search(r"Since (\d+)\.(\d+)\.", call.comment)
+        pair = (int(said[1]), int(said[2])) if said else (0, 0)
+        good = pair == FIRST if (call.struct, call.name) in frozen else FIRST < pair <= release
+        yield call, pair, good
+
+
+def check_since(found):
+    old = headers.read_all(os.path.join(HERE, "frozen", "ABI-1"))
+    version = re.search(r"version: '(\d+)\.(\d+)", sources.read(ROOT, "meson.build"))
+    release = int(version[1]), int(version[2])
+    faults = [f"{call.place}: {call.name} is since {pair}" for call, pair, good in since(found, old, release)
+              if not good]
+    tap.ok(not faults, "calls of the frozen headers are since their release, others since a later one", *faults)
+    later = [pair for _, pair, good in since(found, old, FIRST) if not good]
+    earlier = [pair for _, pair, good in since(found, [], release) if not good]
+    tap.ok(later and earlier and set(later) == {release} and set(earlier) == {FIRST}, "what is wrong is found", later,
+           earlier)
 
 
 def check_ids(found):
@@ -104,6 +137,7 @@ def main():
     found = headers.read_all(sys.argv[1])
     check_structs(found)
     check_comments(found)
+    check_since(found)
     check_ids(found)
     check_umbrella(found)
     tap.done()

@@ -32,7 +32,7 @@ class Field:
     def tags(self):
         """What the comment says of threads and ranks, and since when: words that are part of the contract."""
         words = THREAD_TAG.findall(self.comment)
-        words += re.findall(r"(?:Not c|\bC)ollective", self.comment) + re.findall(r"Since \d+", self.comment)
+        words += re.findall(r"(?:Not c|\bC)ollective", self.comment) + re.findall(r"Since \d+\.\d+", self.comment)
         return " ".join(dict.fromkeys(word.lower().replace(" ", "-") for word in words))
 
 

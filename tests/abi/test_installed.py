@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 
+import sources
 import tap
 from installed import fine, install, installed_and_moved, kept_log, meson_of, option, run
 
@@ -115,8 +116,8 @@ def test_cmake(tree, lib):
         return
     os.mkdir(f"{base}/cmake")
     with open(f"{base}/cmake/CMakeLists.txt", "w", encoding="utf-8") as file:
-        file.write("cmake_minimum_required(VERSION 3.18)\nproject(host C)\nfind_package(graft 0.1 REQUIRED)\n"
-                   f"add_executable(host {tree}/share/doc/graft/examples/smallest.c)\n"
+        file.write("cmake_minimum_required(VERSION 3.18)\nproject(host C)\nfind_package(graft "
+                   f"{RELEASE} REQUIRED)\nadd_executable(host {tree}/share/doc/graft/examples/smallest.c)\n"
                    "target_link_libraries(host PRIVATE graft::graft)\n"
                    "file(WRITE ${CMAKE_BINARY_DIR}/library.txt ${graft_LIBRARY})\n")
     where = f"-Dgraft_DIR={lib}/cmake/graft" if lib.endswith("lib64") else f"-DCMAKE_PREFIX_PATH={tree}"
@@ -131,6 +132,23 @@ def test_cmake(tree, lib):
     result = run("cmake", "-G", "Ninja", "-S", f"{base}/cmake", "-B", f"{base}/cmake/late",
                  f"-Dgraft_DIR={lib}/cmake/graft")
     tap.ok(result.returncode != 0 and "99" in result.stderr, "a later version is refused", result.stderr)
+
+
+def test_release(tree, lib, programs):
+    """One number, in meson.build, and wherever a user asks for it."""
+    said = {name: run(f"{tree}/bin/{name}", "--version").stdout for name in programs}
+    said["convert.py"] = run("python3", f"{tree}/share/doc/graft/examples/convert/convert.py", "--version").stdout
+    wrong = [f"{name}: {text}" for name, text in said.items()
+             if not re.match(re.escape(f"{name}: Graft {RELEASE}") + r"(\n|, contract 1, .*libgraft\.so\.1\n)$", text)]
+    tap.ok(not wrong, f"--version of programs has release {RELEASE}", *wrong)
+    with open(f"{lib}/pkgconfig/graft.pc", encoding="utf-8") as file:
+        has_package = f"\nVersion: {RELEASE}\n" in file.read()
+    with open(f"{tree}/share/doc/graft/CHANGELOG.md", encoding="utf-8") as file:
+        entry = re.search(r"^## (\d+\.\d+)", file.read(), re.MULTILINE)[1]
+    with open(f"{tree}/share/doc/graft/abi/README.md", encoding="utf-8") as file:
+        has_manual = f"The *release* is {RELEASE}:" in file.read()
+    tap.ok(has_package and has_manual and RELEASE.startswith(entry + "."), "graft.pc, manual and CHANGELOG have it too",
+           has_package, has_manual, entry)
 
 
 def test_programs(tree, lib, programs):
@@ -209,6 +227,7 @@ def test_pages(tree, programs):
 
 root, made_in = map(os.path.abspath, sys.argv[1:3])
 meson = meson_of(made_in)
+RELEASE = re.search(r"version: '([\d.]+)'", sources.read(root, "meson.build"))[1]
 with tempfile.TemporaryDirectory(prefix="graft-installed-") as base:
     base = os.path.realpath(base)
     if len(sys.argv) > 3:
@@ -219,6 +238,7 @@ with tempfile.TemporaryDirectory(prefix="graft-installed-") as base:
         test_contents(moved, made_in, libraries)
         test_pkg_config(moved, libraries)
         test_cmake(moved, libraries)
+        test_release(moved, libraries, installed)
         test_programs(moved, libraries, installed)
         test_pages(moved, installed)
 tap.done()

@@ -3,6 +3,7 @@
  * Prints TAP. The exit status is 0 if nothing is wrong, 1 if something is, 2 if nothing could be tried. The module is
  * judged in a process of its own, so that a crash, an exit or a hang is reported and does not end this one.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE 1 /* dladdr(), dlinfo() */
 #include "judge.h"
 #include "manners.h"
 
@@ -25,11 +26,12 @@ static const char usage[] = "usage: graft-check [--library FILE] [--large] [--ti
                             "Judges a kernel or a dense module of Graft against the definition of what it computes.\n"
                             "  --library FILE     the library, else that of GRAFT_LIBRARY or of this program\n"
                             "  --large            products that are shared among threads, too\n"
-                            "  --timeout SECONDS  after which a module counts as hanging (300; with --large 3000)\n";
+                            "  --timeout SECONDS  after which a module counts as hanging (300; with --large 3000)\n"
+                            "  --version          print the release of the library and its file\n";
 
 struct wish {
     const char *library, *module;
-    int         large;
+    int         large, version;
     long        seconds; /* 0: the default */
 };
 
@@ -195,11 +197,12 @@ static int read_wish(int argc, char **argv, struct wish *wish)
             if (wish->seconds >= 1 && wish->seconds <= SECONDS_MOST) continue;
             return fprintf(stderr, "graft-check: --timeout is '%s', expected 1 to %d seconds\n", argv[i], SECONDS_MOST),
                    -1;
-        } else if (strcmp(argv[i], "--help") == 0) return printf("%s", usage), 0;
+        } else if (strcmp(argv[i], "--version") == 0) wish->version = 1;
+        else if (strcmp(argv[i], "--help") == 0) return printf("%s", usage), 0;
         else if (argv[i][0] != '-' && wish->module == NULL) wish->module = argv[i];
         else return fprintf(stderr, "graft-check: unknown argument '%s'\n%s", argv[i], usage), -1;
     }
-    if (wish->module == NULL) return fprintf(stderr, "%s", usage), -1;
+    if (wish->module == NULL && !wish->version) return fprintf(stderr, "%s", usage), -1;
     return 1;
 }
 
@@ -224,6 +227,7 @@ int main(int argc, char **argv)
     pid_t       child;
 
     if (go <= 0) return go < 0 ? 2 : 0;
+    if (wish.version) return print_version(stdout, "graft-check", wish.library);
     fflush(NULL);
     child = pipe(ends) == 0 ? fork() : -1;
     if (child == 0) {

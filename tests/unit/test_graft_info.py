@@ -3,6 +3,7 @@
 and as JSON; a library alone in a folder; a file that is no library."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -38,8 +39,13 @@ def test_text():
     head = result.stdout.splitlines()[0] if result.stdout else ""
     tap.ok(result.returncode == 0 and result.stderr == "" and head.startswith("Graft ") and "contract 1" in head and
            os.path.basename(library) in head, "the first line names release, contract and file", head, result.stderr)
-    tap.ok(" reference " in result.stdout and "mxm.kernel = auto (default): text" in result.stdout,
-           "modules and options are listed", result.stdout)
+    longer = run("--library", library, "--all", "lr=0.5").stdout
+    tap.ok(" reference " in longer and "mxm.kernel = auto (default): text" in longer and "lr = 0.5 (host)" in longer,
+           "--all lists modules and options", longer)
+    short = run("--library", library, "lr=0.5").stdout
+    tap.ok(" reference " in short and short.count(" = ") == 1 and "lr = 0.5 (host)" in short and
+           re.search(rf"^  {longer.count(' = ') - 1} have their default", short, re.MULTILINE),
+           "else options with their default values are counted", short)
     named = run(GRAFT_LIBRARY=library)
     tap.ok(named.stdout == result.stdout, "GRAFT_LIBRARY names the library too", named.stderr)
 

@@ -152,7 +152,8 @@ def test_usage():
     refused("a missing library is named", run(data, env={"GRAFT_LIBRARY": "/nowhere/libgraft.so"}), 1,
             "/nowhere/libgraft.so")
     text = run("--version")
-    ok(text.returncode == 0 and re.match(r"graft-train.*Graft \d+\.\d+\.\d+\n$", text.stdout), "--version", text.stdout)
+    ok(text.returncode == 0 and re.fullmatch(r"graft-train: Graft \d+\.\d+\.\d+, contract 1, \S+\n", text.stdout),
+       "--version", text.stdout)
     text = run("--help")
     ok(text.returncode == 0 and "--resume" in text.stdout, "--help", text.stdout)
 
