@@ -50,7 +50,7 @@ GRAFT_EXTERN_C_BEGIN
  *     sparse_input  whether sparse features are made dense (see graft_model.h)
  *
  * Over ranks (dataset.over, see graft_graph.h) each rank has the rows of its owned vertices, and all have the same
- * weights, bit for bit: gradients and losses are summed along a fixed tree. Results equal the results of one process up
+ * weights, bit for bit: gradients and losses are summed in a fixed order. Results equal the results of one process up
  * to rounding, with the same draws of dropout and labels. Sums over neighbours are distributed products with plans of
  * graft_aggregate.h; gat, max and min exchange raw rows. create(), epoch(), evaluate(), predict() and update() are
  * collective and return the same status on all ranks, see graft_graphs. Options of the model are the same on all ranks;

@@ -1,6 +1,7 @@
 /* Ranks without MPI: three threads, each of which owns a part of a ring of vertices, sum over neighbours.
  *
- *     cc -I abi examples/aggregate.c -o aggregate -ldl -lpthread && ./aggregate build/libgraft.so
+ *     cc aggregate.c -o aggregate $(pkg-config --cflags --libs graft) -lpthread
+ *     ./aggregate $(pkg-config --variable=library graft)
  *
  * With MPI the only difference is where the transport comes from; see adapters/mpi/graft_mpi.h.
  * SPDX-License-Identifier: Apache-2.0 */

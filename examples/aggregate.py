@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The smallest program with the Python package: means over neighbours, and a model that learns from them.
 
-    ninja -C build && PYTHONPATH=build/adapters/python python3 examples/aggregate.py"""
+    PYTHONPATH=$(pkg-config --variable=python graft) python3 aggregate.py"""
 import graft
 import numpy as np
 

@@ -1,7 +1,8 @@
 /* A host with a loop of its own over minibatches: for each vertex the mean over its neighbours of the mean over theirs,
  * estimated from a few of them. One thread computes, another one makes batches ahead.
  *
- *     cc -I abi examples/batches.c -o batches -ldl -lpthread && ./batches build/libgraft.so
+ *     cc batches.c -o batches $(pkg-config --cflags --libs graft) -lpthread
+ *     ./batches $(pkg-config --variable=library graft)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"

@@ -1,7 +1,8 @@
 /* A simulation over ranks: heat flows through a square plate, whose cells are distributed over three threads. Each rank
  * computes its own cells, from those and from the halo: the cells of other ranks that its own ones touch.
  *
- *     cc -I abi examples/halo.c -o halo -ldl -lpthread && ./halo build/libgraft.so
+ *     cc halo.c -o halo $(pkg-config --cflags --libs graft) -lpthread
+ *     ./halo $(pkg-config --variable=library graft)
  *
  * With MPI the only difference is where the transport comes from; see adapters/mpi/graft_mpi.h.
  * SPDX-License-Identifier: Apache-2.0 */

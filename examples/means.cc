@@ -1,7 +1,8 @@
 // A host in C++17: means over the neighbours of each vertex, with objects that free themselves and errors that are
 // thrown.
 //
-//     c++ -std=c++17 -I abi examples/means.cc -o means -ldl && ./means build/libgraft.so
+//     c++ -std=c++17 means.cc -o means $(pkg-config --cflags --libs graft)
+//     ./means $(pkg-config --variable=library graft)
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "graft.h"

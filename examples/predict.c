@@ -1,6 +1,7 @@
 /* A saved model predicts, without a trainer: its file, a data set, and no more.
  *
- *     cc -I abi examples/predict.c -o predict -ldl && ./predict build/libgraft.so MODEL.safetensors DATASET
+ *     cc predict.c -o predict $(pkg-config --cflags --libs graft)
+ *     ./predict $(pkg-config --variable=library graft) MODEL.safetensors DATASET
  *
  * `graft-train DATASET --save DIR` makes DIR/checkpoint.safetensors, which is such a model.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,6 +1,7 @@
 /* The smallest host: load Graft, multiply a small graph, swap the kernel between two calls, and print both results.
  *
- *     cc -I abi examples/smallest.c -o smallest -ldl && ./smallest build/libgraft.so
+ *     cc smallest.c -o smallest $(pkg-config --cflags --libs graft)
+ *     ./smallest $(pkg-config --variable=library graft)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"

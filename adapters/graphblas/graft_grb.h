@@ -192,7 +192,7 @@ GRAFT_GRB_FN const char *graft_grb_reduce_rows(graft_grb *grb, const struct graf
 {
     const int     wide = p->ring.type == GrB_FP64;
     const int64_t inner = p->a.csr.n_cols;
-    char         *ones = (char *)malloc((size_t)(inner + 1) * (wide ? 8 : 4));
+    char         *ones = (char *)calloc((size_t)(inner + 1), wide ? 8 : 4);
     const char   *why = "there is no memory for a column";
     graft_dense   b = graft_dense_in(p->b.dense.dtype, inner, 1, ones);
     graft_dense   c = graft_dense_in(p->b.dense.dtype, p->a.csr.n_rows, 1, column);

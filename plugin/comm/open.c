@@ -136,7 +136,11 @@ int32_t gr_transport_open(graft_context *context, const char *module, const graf
     family = family_named(module);
     if (family != NO_FAMILY) GR_TRY(check_family(context, family, communicator->start, error));
     found = gr_module_find(context, "transport", module);
-    if (found == NULL) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no transport module '%.60s'", module);
+    if (found == NULL)
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND,
+                       "there is no transport module '%.60s': no folder of modules has graft_transport_%.60s.so%s",
+                       module, module,
+                       family != NO_FAMILY ? "; a build of Graft has it if the headers of that MPI were there" : "");
     GR_TRY(gr_module_use(context, found, error));
     /* The module may have loaded another build of the MPI. */
     if (family != NO_FAMILY) GR_TRY(find_mpi(&family, &loaded, error));

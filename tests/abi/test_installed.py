@@ -14,6 +14,9 @@ import sources
 import tap
 from installed import fine, install, installed_and_moved, kept_log, meson_of, option, run
 
+OF_SOURCE = re.compile(r"(?<![\w/.-])build/|-I (?:\.\./)*(?:abi|adapters)\b")
+TRIED_ELSEWHERE = ("examples/heat/", "examples/solver_dummies/")
+STRICT = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
 MPI = dict(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
            OMPI_MCA_btl_vader_single_copy_mechanism="none", OMPI_MCA_hwloc_base_binding_policy="none",
            GRAFT_THREADS="1")
@@ -151,6 +154,85 @@ def test_release(tree, lib, programs):
            has_package, has_manual, entry)
 
 
+def source_groups():
+    """{name: (compiler, what it is told, packages of pkg-config, files)}, relative to the documents. hosts/test_dummies
+    and hosts/test_heat_hosts build what lies in TRIED_ELSEWHERE, from an installed tree too."""
+    return {
+        "examples in C": ("cc", [], "graft",
+                          ["examples/[!g]*.c", "examples/link-prediction/*.c", "examples/module/*.c"]),
+        "graft-info": ("cc", ["-DWITH_JANSSON"], "jansson graft", ["examples/graft-info.c"]),
+        "graft-info without jansson": ("cc", [], "graft", ["examples/graft-info.c"]),
+        "graft-train": ("cc", [], "jansson graft", ["examples/graft-train/*.c"]),
+        "examples in C++": ("c++", ["-std=c++17"], "graft", ["examples/*.cc"]),
+        "the host in C++ with MPI": ("mpicxx", ["-std=c++17", "-DOMPI_SKIP_MPICXX"], "graft", ["adapters/cxx/*.cpp"]),
+        "the host with PETSc": ("mpicc", ["-DOMPI_SKIP_MPICXX"], "petsc graft", ["adapters/petsc/*.c"]),
+    }
+
+
+def test_sources(tree, lib):
+    """Every file of the documents that can be compiled is, with the flags of pkg-config alone."""
+    documents = f"{tree}/share/doc/graft"
+    if shutil.which("pkg-config") is None:
+        tap.skip("the examples compile", "pkg-config is not installed")
+        return
+    left = {name for name in files_of(documents) if name.endswith((".c", ".cc", ".cpp", ".f90"))
+            and not name.startswith(TRIED_ELSEWHERE)}
+    for name, (compiler, options, packages, patterns) in source_groups().items():
+        files = [path for pattern in patterns for path in sorted(glob.glob(pattern, root_dir=documents))]
+        left -= set(files)
+        flags = run("pkg-config", "--cflags", *packages.split(), PKG_CONFIG_PATH=f"{lib}/pkgconfig")
+        if shutil.which(compiler) is None or flags.returncode != 0:
+            tap.skip(f"{name} compiles", f"{compiler} or {packages.split()[0]} is not installed")
+            continue
+        system = [flag if tree in os.path.normpath(flag) else flag.replace("-I", "-isystem", 1)
+                  for flag in flags.stdout.split()]
+        result = run(compiler, *STRICT, *options, *system, *files, cwd=documents)
+        tap.ok(files and result.returncode == 0, f"{name}: {len(files)} files compile", *files, result.stderr)
+    tap.ok(not left, "no example is left out", *left)
+
+
+def test_graphblas(lib):
+    """The headers for GraphBLAS, as their manual includes them."""
+    there = run("cc", "-E", "-include", "GraphBLAS.h", "-xc", "/dev/null").returncode == 0
+    if shutil.which("pkg-config") is None or not there:
+        tap.skip("graft_grb.h compiles", "pkg-config or GraphBLAS.h is not there")
+        return
+    flags = run("pkg-config", "--cflags", "graft", PKG_CONFIG_PATH=f"{lib}/pkgconfig").stdout.split()
+    with open(f"{base}/grb.c", "w", encoding="utf-8") as file:
+        file.write("#include <graft_grb.h>\n#include <graft_grb_train.h>\n"
+                   "GrB_Info product(graft_grb *g, GrB_Matrix a);\n"
+                   "GrB_Info product(graft_grb *g, GrB_Matrix a)\n{\n    return graft_grb_mxm(g, a, NULL, NULL, "
+                   "GrB_PLUS_TIMES_SEMIRING_FP32, a, a, NULL);\n}\n")
+    for compiler in filter(shutil.which, ("cc", "gcc-11", "clang")):
+        fine(f"graft_grb.h compiles with {compiler}, without optimisation too",
+             run(compiler, "-O0", "-Wall", "-Wextra", "-Werror", *flags, "-c", f"{base}/grb.c", "-o", f"{base}/grb.o"))
+
+
+def test_python(lib):
+    """The package of the tree finds the library of the tree."""
+    if not os.path.exists(f"{lib}/graft/python/graft/_abi.py"):
+        tap.skip("the Python package", "it was not built: there is no cffi")
+        return
+    text = "import graft; c = graft.Context(); print(graft.__file__, c.version, graft._library.find())"
+    result = run("python3", "-c", text, PYTHONPATH=f"{lib}/graft/python")
+    said = result.stdout.split()
+    tap.ok(result.returncode == 0 and said[1] == RELEASE and said[0].startswith(lib) and
+           os.path.samefile(said[2], f"{lib}/libgraft.so.1"), "the Python package finds its library", said,
+           result.stderr)
+
+
+def test_documents(tree):
+    """Links lead to files of the tree, and commands name no files of the source or of a build."""
+    documents = f"{tree}/share/doc/graft"
+    texts = {name: sources.read(documents, name) for name in files_of(documents) if name.endswith(".md")}
+    broken = list(check_docs.broken_links(documents, texts))
+    tap.ok(len(texts) > 10 and not broken, f"links of {len(texts)} documents lead somewhere", *broken)
+    named = [f"{name}: {line}" for name in files_of(documents) if name != "CHANGELOG.md"
+             for line in sources.read(documents, name).splitlines()
+             if OF_SOURCE.search(line) and "the source" not in line]
+    tap.ok(not named, "no command needs the source or a build", *named)
+
+
 def test_programs(tree, lib, programs):
     result = run(f"{tree}/bin/graft-info")
     tap.ok(result.returncode == 0 and f"{base}/moved" in result.stdout and lib in os.path.normpath(result.stdout),
@@ -162,8 +244,6 @@ def test_programs(tree, lib, programs):
     if "graft-train" not in programs:
         tap.skip("graft-train trains", "it was not built")
         return
-    sys.path.insert(0, os.path.join(root, "tests", "docs"))
-    import check_docs
     check_docs.make_dataset(f"{tree}/share/doc/graft", f"{base}/data")
     has_kernel = os.path.exists(f"{lib}/graft/graft_kernel_graphblas.so")
     has_ranks = shutil.which("mpiexec") and glob.glob(f"{lib}/graft/graft_transport_*.so")
@@ -226,6 +306,8 @@ def test_pages(tree, programs):
 
 
 root, made_in = map(os.path.abspath, sys.argv[1:3])
+sys.path.insert(0, os.path.join(root, "tests", "docs"))
+import check_docs  # noqa: E402
 meson = meson_of(made_in)
 RELEASE = re.search(r"version: '([\d.]+)'", sources.read(root, "meson.build"))[1]
 with tempfile.TemporaryDirectory(prefix="graft-installed-") as base:
@@ -239,6 +321,10 @@ with tempfile.TemporaryDirectory(prefix="graft-installed-") as base:
         test_pkg_config(moved, libraries)
         test_cmake(moved, libraries)
         test_release(moved, libraries, installed)
+        test_sources(moved, libraries)
+        test_graphblas(libraries)
+        test_python(libraries)
+        test_documents(moved)
         test_programs(moved, libraries, installed)
         test_pages(moved, installed)
 tap.done()

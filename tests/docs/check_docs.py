@@ -4,8 +4,9 @@
 
 Without BUILD: every relative link and anchor in Markdown resolves, README.md has at most 8 KB, lines have at most 120
 columns, and every block of C or C++ with "excerpt=FILE" in its first line stands in that file, line by line.
-With BUILD: every block that begins with "```sh run" runs, in a scratch folder that looks like the source after a build
-and has a small data set named DATASET. Blocks of one document share the folder, and run in order. The list of options
+With BUILD: every block that begins with "```sh run" runs, in a scratch folder that has a small data set named DATASET
+and looks like the source after a build or, if the document is installed, like the installed documents. Blocks of one
+document share the folder, and run in order. The list of options
 in the manual of graft-train must be that of the program; --write puts it there."""
 import array
 import os
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 
+import installed
 import sources
 import tap
 
@@ -106,18 +108,20 @@ def make_dataset(root, folder):
     npy.write(f"{folder}/split.npy", (n,), array.array("B", [1 + v // 2 % 3 for v in range(n)]))
 
 
-def make_scratch(root, build, folder):
+def make_scratch(root, source, build, folder):
+    """A folder with what `source` has, and with the build if there is one."""
     os.makedirs(folder)
-    for name in os.listdir(root):
+    for name in os.listdir(source):
         if name != ".git" and not name.startswith("build"):
-            os.symlink(os.path.join(root, name), os.path.join(folder, name))
-    os.symlink(build, os.path.join(folder, "build"))
+            os.symlink(os.path.join(source, name), os.path.join(folder, name))
+    if build:
+        os.symlink(build, os.path.join(folder, "build"))
     make_dataset(root, os.path.join(folder, "DATASET"))
 
 
-def run_block(path, number, body, folder):
+def run_block(path, number, body, folder, variables):
     name = f"{path}: block {number} runs: {body.splitlines()[0][:60]}"
-    for tool in ("mpiexec", "c++"):
+    for tool in ("mpiexec", "c++", "pkg-config"):
         if tool in body and shutil.which(tool) is None:
             tap.skip(name, f"{tool} is not installed")
             return
@@ -125,6 +129,7 @@ def run_block(path, number, body, folder):
                        OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl_vader_single_copy_mechanism="none",
                        OMPI_MCA_hwloc_base_binding_policy="none", GRAFT_THREADS="1")
     environment.pop("GRAFT_LIBRARY", None)
+    environment.update(variables)
     result = subprocess.run(["bash", "-euo", "pipefail", "-c", body], cwd=folder, stdin=subprocess.DEVNULL, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT, env=environment)
     tap.ok(result.returncode == 0, name, f"exit status {result.returncode}", result.stdout)
@@ -133,13 +138,19 @@ def run_block(path, number, body, folder):
 def run_commands(root, build, texts):
     count = 0
     with tempfile.TemporaryDirectory(prefix="graft-docs-") as base:
+        with installed.kept_log(build):
+            tree = installed.installed_and_moved(build, os.path.realpath(base))
+        documents = os.path.join(tree, "share", "doc", "graft")
         for path, text in texts.items():
             blocks = [body for info, body in FENCE.findall(text) if info == "sh run"]
             folder = os.path.join(base, path.replace("/", "_"))
-            if blocks:
-                make_scratch(root, build, folder)
+            is_installed = os.path.exists(os.path.join(documents, path))
+            if blocks and is_installed:
+                make_scratch(root, documents, None, folder)
+            elif blocks:
+                make_scratch(root, root, build, folder)
             for number, body in enumerate(blocks, 1):
-                run_block(path, number, body, folder)
+                run_block(path, number, body, folder, installed.paths(build, tree) if is_installed else {})
             count += len(blocks)
     tap.ok(count > 0, "documents have commands that run", count)
 

@@ -51,6 +51,13 @@ def kept_log(build):
             os.remove(log)
 
 
+def paths(build, tree):
+    """The variables with which a user finds programs, pkg-config's file and the Python package of a tree."""
+    lib = os.path.join(tree, option(build, "libdir"))
+    return {"PATH": f"{tree}/bin:{os.environ['PATH']}", "PKG_CONFIG_PATH": f"{lib}/pkgconfig",
+            "PYTHONPATH": f"{lib}/graft/python"}
+
+
 def install(build, target):
     return run(*meson_of(build), "install", "-C", build, "--no-rebuild", "--destdir", target)
 

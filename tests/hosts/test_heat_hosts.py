@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """examples/heat in C++, in Fortran and with PETSc, built from an installed tree, against the program in C:
-test_heat_hosts.py ROOT BUILD LAUNCHER."""
+test_heat_hosts.py BUILD LAUNCHER."""
 import filecmp
 import os
 import re
@@ -12,8 +12,7 @@ import tap
 import vtu
 from installed import fine, installed_and_moved, kept_log, option, run
 
-ROOT, BUILD, LAUNCHER = sys.argv[1:]
-SOURCES = f"{ROOT}/examples/heat"
+BUILD, LAUNCHER = sys.argv[1:]
 SIZES = ["11", "12", "10"]
 STRICT = ["-O1", "-Wall", "-Wextra", "-Werror"]
 LINE = re.compile(r"^ +(\d+) +(\S+) +(\S+)$", re.MULTILINE)
@@ -25,18 +24,18 @@ def ask(lib, *words, packages=("graft",)):
     return found.stdout.split() if found.returncode == 0 else None
 
 
-def hosts(lib):
+def hosts(lib, sources):
     """{name: (programs that are needed, commands)}; each makes `heat` in the current folder."""
     flags, libs, module = (ask(lib, word) for word in ("--cflags", "--libs", "--variable=fortran"))
     petsc, petsc_libs = (ask(lib, word, packages=("petsc", "graft")) for word in ("--cflags", "--libs"))
-    shared = ["mpicc.openmpi", "-std=c11", *STRICT, "-c", f"{SOURCES}/solver.c", f"{SOURCES}/vtu.c"]
-    fortran = [f"{SOURCES}/fortran/{name}.f90" for name in ("solver", "main")]
+    shared = ["mpicc.openmpi", "-std=c11", *STRICT, "-c", f"{sources}/solver.c", f"{sources}/vtu.c"]
+    fortran = [f"{sources}/fortran/{name}.f90" for name in ("solver", "main")]
     found = {
-        "C": (["mpicc.openmpi"], shared, ["mpicc.openmpi", *STRICT, *flags, f"{SOURCES}/main.c", "solver.o", "vtu.o",
+        "C": (["mpicc.openmpi"], shared, ["mpicc.openmpi", *STRICT, *flags, f"{sources}/main.c", "solver.o", "vtu.o",
                                           "-o", "heat", *libs, "-lm"]),
         "C++": (["mpicxx.openmpi"], shared,
                 ["mpicxx.openmpi", "-std=c++11", "-DOMPI_SKIP_MPICXX", *STRICT, *flags,
-                 f"{SOURCES}/cxx/main.cpp", "solver.o", "vtu.o", "-o", "heat", *libs, "-lm"]),
+                 f"{sources}/cxx/main.cpp", "solver.o", "vtu.o", "-o", "heat", *libs, "-lm"]),
         "Fortran (gfortran)": (["mpifort.openmpi", "gfortran"], shared,
                                ["gfortran", "-O1", "-c", *module],
                                ["mpifort.openmpi", "-O1", "-Wall", "-Wno-c-binding-type", "-Werror", "-fcheck=all",
@@ -50,14 +49,14 @@ def hosts(lib):
         system = [word.replace("-I", "-isystem") for word in petsc]
         found["PETSc"] = (["mpicc.openmpi"], shared,
                           ["mpicc.openmpi", "-DOMPI_SKIP_MPICXX", *STRICT, *system,
-                           f"{SOURCES}/petsc/main.c", "solver.o", "vtu.o", "-o", "heat", *petsc_libs, "-lm"])
+                           f"{sources}/petsc/main.c", "solver.o", "vtu.o", "-o", "heat", *petsc_libs, "-lm"])
     return found
 
 
-def built(lib, folder):
+def built(lib, sources, folder):
     """{name: the program} of all hosts that can be built here."""
     programs = {}
-    for name, (needed, *commands) in hosts(lib).items():
+    for name, (needed, *commands) in hosts(lib, sources).items():
         missing = [program for program in needed if shutil.which(program) is None]
         if missing:
             tap.skip(f"{name}: the program", f"{missing[0]} is not installed")
@@ -123,7 +122,7 @@ def main(folder):
     if tree is None:
         return
     lib = os.path.join(tree, option(BUILD, "libdir"))
-    programs = built(lib, folder)
+    programs = built(lib, f"{tree}/share/doc/graft/examples/heat", folder)
     for ranks in 1, 2:
         compare(programs, f"{lib}/libgraft.so.1", ranks, folder)
     for name, program in programs.items():

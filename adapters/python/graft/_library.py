@@ -14,11 +14,12 @@ _loaded: dict[str, Any] = {}
 
 
 def _places() -> list[tuple[str, str]]:
-    """(path, description) in the order of tries. The package is in a wheel, which has a copy, in build/adapters/python
-    of a build, or in adapters/python of the source, whose build is usually beside it."""
+    """(path, description) in the order of tries. The package is in a wheel, which has a copy, in graft/python of the
+    folder of an installed library, in build/adapters/python of a build, or in adapters/python of the source, whose
+    build is usually beside it."""
     root = os.path.join(_HERE, *[os.pardir] * 3)
     return [(os.path.join(_HERE, "lib", _SONAME), "in this package"),
-            (os.path.normpath(os.path.join(root, "libgraft.so")), "in a build folder around this package"),
+            (os.path.normpath(os.path.join(root, "libgraft.so")), "in the installed tree or build around this package"),
             (os.path.normpath(os.path.join(root, "build", "libgraft.so")), "in a build beside the source")]
 
 
