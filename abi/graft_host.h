@@ -84,7 +84,9 @@ typedef struct graft_module_entry {
     int32_t noted;      /**< 1: the file has a note; 0: it has none, or is built in */
 } graft_module_entry;
 
-/** The calls of a context. Filled by graft_open(), owned by the context, and invalid after close(). */
+/** The calls of a context. Filled by graft_open(), owned by the library. After close() it can still be read, until 256
+ *  contexts that were opened later are closed: `context` is then none, so that close() and cancel() do nothing, and
+ *  calls return ERR_STATE. */
 typedef struct graft_api {
     uint32_t       size;
     uint32_t       abi;     /**< the negotiated version: the largest that both sides know */
@@ -95,7 +97,7 @@ typedef struct graft_api {
      *  not, a line in the log counts them by type, and the context is freed with the last of them: until then their
      *  destroy() works, in any order, all other calls return ERR_STATE, and allocate and deallocate must stay
      *  valid. Nothing is logged after close(). Joins no thread and unloads nothing; the library may be opened again.
-     *  NULL is legal.
+     *  NULL is legal, and so is a context that was closed.
      *  [one-caller] Not collective. Since 0.1. */
     void (*close)(graft_context *context);
 
@@ -151,12 +153,13 @@ typedef struct graft_api {
  * \param[in]  abi_min, abi_max  The range of versions that the host knows, inclusive; GRAFT_ABI_VERSION twice for a
  *                               host that knows one. The largest version known to both sides is used.
  * \param[in]  host              Functions of the host, or NULL. Copied.
- * \param[out] api               The calls of the context, owned by it until api->close(). Unchanged on failure.
+ * \param[out] api               The calls of the context, for use until api->close(). Unchanged on failure.
  * \param[out] error             Optional. Filled on failure, also if the version ranges do not overlap.
  * \return OK; ERR_VERSION (the message has both ranges); ERR_ARG (api null, abi_min > abi_max, host of size 0);
  *         ERR_UNSUPPORTED (a flag of the host that this library does not know);
  *         ERR_OPTION (an environment variable GRAFT_... of a known option has an illegal value); ERR_NOMEM.
- * Threads: [any-thread]. Not collective. Memory: about 20 kB from the host's allocator. Starts no thread. Since 0.1. */
+ * Threads: [any-thread]. Not collective. Memory: about 20 kB from the host's allocator, and
+ * 128 bytes for `api` from the C library. Starts no thread. Since 0.1. */
 GRAFT_API int32_t graft_open(uint32_t abi_min, uint32_t abi_max, const graft_host *host, const graft_api **api,
                              graft_error *error);
 

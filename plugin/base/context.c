@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/context.h"
 
+#include "base/available.h"
+#include "base/environment.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/pool.h"
@@ -138,6 +140,7 @@ int32_t gr_context_create(const graft_host *host, graft_context **context, graft
     made->module_host = module_host(made);
     made->owner = getpid();
     made->host_fp = gr_fp_get();
+    made->processors_quota = gr_processors_quota();
     GR_TRY(gr_options_init(made, error));
     made->callers.check = made->options.library.check;
     gr_handle_init(made, GR_HANDLE_CONTEXT, made);
@@ -181,14 +184,35 @@ void gr_log_end(graft_context *context)
  * for them would hang. OpenMP cannot be asked, so this variable outlives a context. */
 static _Atomic pid_t gr_team_owner;
 
+/* OpenMP's default, but no more than the processors of the thread and the quota of its container, unless the user says
+ * how many. */
+static int32_t default_threads(const graft_context *context)
+{
+    const int32_t threads = omp_get_max_threads(), limit = omp_get_thread_limit();
+    int64_t       most = threads < limit ? threads : limit;
+
+    if (gr_environment(context, "OMP_NUM_THREADS") != NULL) return (int32_t)most;
+    if (most > omp_get_num_procs()) most = omp_get_num_procs();
+    return (int32_t)(most < context->processors_quota ? most : context->processors_quota);
+}
+
 static int32_t threads_asked(const graft_context *context, int32_t asked)
 {
     const int32_t most = 4 * omp_get_num_procs(), found = atomic_load(&context->threads_most);
     const int32_t limit = found == 0 || found > most ? most : found;
 
     if (asked <= 0) asked = (int32_t)context->options.resource.threads;
-    if (asked <= 0) asked = omp_get_max_threads();
+    if (asked <= 0) asked = default_threads(context);
     return asked < limit ? asked : limit;
+}
+
+/* Why a team is smaller than it was asked to be. */
+static const char *reason_for_fewer(int asked)
+{
+    if (omp_get_thread_limit() < asked) return "OMP_THREAD_LIMIT";
+    if (omp_get_max_active_levels() < 1) return "OMP_MAX_ACTIVE_LEVELS=0";
+    return omp_get_dynamic() ? "OMP_DYNAMIC=true, and the load of the machine"
+                             : "ulimit -u or -v, or pids.max of a container";
 }
 
 static int start_threads(const graft_context *context, int32_t asked)
@@ -203,9 +227,8 @@ static int start_threads(const graft_context *context, int32_t asked)
     found = gr_pool_reach(asked, context->host_fp);
     if (found == asked) return asked;
     atomic_store(&own->threads_most, found);
-    gr_log(context, GRAFT_LOG_WARNING,
-           "the system starts %d of %d threads (ulimit -u or -v, or pids.max of a container), so no more are used",
-           found, asked);
+    gr_log(context, GRAFT_LOG_WARNING, "%d of %d threads can be started (%s), so no more are used", found, asked,
+           reason_for_fewer(asked));
     return found;
 }
 

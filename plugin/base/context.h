@@ -12,7 +12,7 @@
 struct graft_context {
     struct gr_handle  handle;
     struct gr_callers callers;
-    graft_api         api;
+    graft_api        *api; /* which has its own memory */
     graft_host        host;        /* complete: no function is NULL */
     graft_host        module_host; /* the host for modules: the same functions, and options by extension() */
     pid_t             owner;
@@ -26,6 +26,7 @@ struct graft_context {
     _Atomic int32_t   cancel;         /* the host has asked to cancel a call */
     int32_t           defers_cancel;  /* 1: the running call can no longer be undone */
     _Atomic int32_t   threads_most;   /* no more can be started; 0: not known */
+    int64_t           processors_quota; /* of the container, when the context was created */
     int32_t           binds_threads;  /* 1: OpenMP may bind the thread of a call to processors */
 };
 
@@ -43,8 +44,9 @@ void gr_log(const graft_context *context, graft_log_level level, const char *for
 /** Log nothing from now on. */
 void gr_log_end(graft_context *context);
 
-/** The number of threads of a call: `asked` if positive, else option "threads", else OpenMP's default; at most four for
- *  each processor, as many as the system starts, and 1 in a parallel region of the host or in a forked child of a
+/** The number of threads of a call: `asked` if positive, else option "threads", else OpenMP's default, which without
+ *  OMP_NUM_THREADS is at most the processors of the thread and the quota of the container. At most four for each
+ *  processor, as many as OpenMP and the system start, and 1 in a parallel region of the host or in a forked child of a
  *  process that used more. The threads are started for the calling thread. */
 int gr_threads(const graft_context *context, int32_t asked);
 

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/fp.h"
+#include "base/table.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ const char *gr_handle_word(enum gr_handle_kind kind)
     return kind_name(kind) + sizeof "graft_" - 1;
 }
 
-static void lock_word(_Atomic pid_t *word, pid_t self)
+void gr_lock_word(_Atomic pid_t *word, pid_t self)
 {
     pid_t found = 0;
 
@@ -51,7 +52,7 @@ static void lock_word(_Atomic pid_t *word, pid_t self)
     }
 }
 
-static void unlock_word(_Atomic pid_t *word)
+void gr_unlock_word(_Atomic pid_t *word)
 {
     atomic_store_explicit(word, 0, memory_order_release);
 }
@@ -102,14 +103,14 @@ void gr_handle_init(void *object, enum gr_handle_kind kind, graft_context *conte
     handle->magic = HANDLE_MAGIC;
     handle->kind = kind;
     handle->context = context;
-    lock_word(&gr_handles[list].lock, self);
+    gr_lock_word(&gr_handles[list].lock, self);
     GR_ASSERT(find(handle) == NULL);
     handle->next = gr_handles[list].first;
     gr_handles[list].first = handle;
-    lock_word(&callers->lock, self);
+    gr_lock_word(&callers->lock, self);
     callers->live[kind]++;
-    unlock_word(&callers->lock);
-    unlock_word(&gr_handles[list].lock);
+    gr_unlock_word(&callers->lock);
+    gr_unlock_word(&gr_handles[list].lock);
 }
 
 int64_t gr_handle_count(graft_context *context, enum gr_handle_kind kind)
@@ -117,9 +118,9 @@ int64_t gr_handle_count(graft_context *context, enum gr_handle_kind kind)
     struct gr_callers *callers = &context->callers;
     int64_t            count;
 
-    lock_word(&callers->lock, getpid());
+    gr_lock_word(&callers->lock, getpid());
     count = callers->live[kind];
-    unlock_word(&callers->lock);
+    gr_unlock_word(&callers->lock);
     return count;
 }
 
@@ -128,9 +129,9 @@ int gr_handle_is(const void *object, enum gr_handle_kind kind)
     const uint32_t list = list_of(object);
     int            good;
 
-    lock_word(&gr_handles[list].lock, getpid());
+    gr_lock_word(&gr_handles[list].lock, getpid());
     good = judge(find(object), kind) == GOOD;
-    unlock_word(&gr_handles[list].lock);
+    gr_unlock_word(&gr_handles[list].lock);
     return good;
 }
 
@@ -148,12 +149,12 @@ int32_t gr_handle_check(const graft_context *context, const void *object, enum g
         const uint32_t     list = list_of(object);
         struct gr_handle **link;
 
-        lock_word(&gr_handles[list].lock, context->owner);
+        gr_lock_word(&gr_handles[list].lock, context->owner);
         link = find(object);
         verdict = judge(link, kind);
         if (link != NULL) found = (*link)->kind;
         other = link != NULL ? (*link)->context : NULL;
-        unlock_word(&gr_handles[list].lock);
+        gr_unlock_word(&gr_handles[list].lock);
     }
     if (verdict != GOOD) return refuse_handle(verdict, object, kind, found, name, error);
     if (other == context) return GRAFT_OK;
@@ -207,7 +208,7 @@ int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where
 
     if (held != NULL) *held = NULL;
     if (object == NULL) return gr_fail(error, GRAFT_ERR_ARG, "the %s is null", gr_handle_word(kind));
-    lock_word(&gr_handles[list].lock, self);
+    gr_lock_word(&gr_handles[list].lock, self);
     link = find(object);
     verdict = judge(link, kind);
     if (verdict == GOOD) {
@@ -216,17 +217,17 @@ int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where
 
         owner = context->owner;
         if (owner == self) {
-            lock_word(&callers->lock, self);
+            gr_lock_word(&callers->lock, self);
             is_closed = callers->closing != GR_OPEN;
             if (!is_closed && held != NULL &&
                 atomic_load_explicit(&callers->check, memory_order_relaxed) != GR_CHECK_NO) {
                 running = occupy(callers, where, &same_thread);
                 if (running == NULL) *held = context;
             }
-            unlock_word(&callers->lock);
+            gr_unlock_word(&callers->lock);
         }
     } else if (link != NULL) found = (*link)->kind;
-    unlock_word(&gr_handles[list].lock);
+    gr_unlock_word(&gr_handles[list].lock);
 
     if (verdict != GOOD) return refuse_handle(verdict, object, kind, found, gr_handle_word(kind), error);
     if (owner != self) return refuse_forked(self, owner, error);
@@ -262,10 +263,10 @@ void gr_handle_fini(void *object)
     const uint32_t     list = list_of(object);
     struct gr_handle **link;
 
-    lock_word(&gr_handles[list].lock, getpid());
+    gr_lock_word(&gr_handles[list].lock, getpid());
     link = find(object);
     if (link != NULL) *link = (*link)->next;
-    unlock_word(&gr_handles[list].lock);
+    gr_unlock_word(&gr_handles[list].lock);
 }
 
 static void destroy_waiting(graft_context *context, struct gr_handle *first)
@@ -280,9 +281,9 @@ static void destroy_waiting(graft_context *context, struct gr_handle *first)
             gr_log(context, GRAFT_LOG_WARNING, "%s was called while %s was running; the %s was destroyed afterwards",
                    first->where, callers->running, kind_name(kind));
         first->destroy(first);
-        lock_word(&callers->lock, context->owner);
+        gr_lock_word(&callers->lock, context->owner);
         callers->live[kind]--;
-        unlock_word(&callers->lock);
+        gr_unlock_word(&callers->lock);
         first = next;
     }
 }
@@ -296,17 +297,17 @@ void gr_leave(graft_context *context)
         struct gr_handle *waiting;
         enum gr_closing   closing;
 
-        lock_word(&callers->lock, self);
+        gr_lock_word(&callers->lock, self);
         waiting = callers->waiting;
         closing = callers->closing;
         callers->waiting = NULL;
         if (waiting == NULL && closing == GR_CLOSE_ASKED) callers->closing = GR_CLOSED;
         if (waiting == NULL && (closing == GR_OPEN || (closing == GR_CLOSED && count_live(callers) > 0))) {
             callers->running = NULL;
-            unlock_word(&callers->lock);
+            gr_unlock_word(&callers->lock);
             return;
         }
-        unlock_word(&callers->lock);
+        gr_unlock_word(&callers->lock);
         if (waiting != NULL) destroy_waiting(context, waiting);
         else if (closing == GR_CLOSED) {
             gr_context_destroy(context);
@@ -323,26 +324,29 @@ void gr_handle_close(graft_context *context, const char *where)
     const pid_t        self = getpid();
     const uint32_t     list = list_of(context);
     const char        *running = NULL;
+    graft_api         *retires = NULL;
     struct gr_handle **link;
     int                closes = 0, same_thread;
 
     if (context == NULL) return;
-    lock_word(&gr_handles[list].lock, self);
+    gr_lock_word(&gr_handles[list].lock, self);
     link = find(context);
     /* In a forked child the memory is a copy, and modules may hold locks of threads that do not exist there: nothing is
      * freed. */
     if (judge(link, GR_HANDLE_CONTEXT) == GOOD && context->owner == self) {
         struct gr_callers *callers = &context->callers;
 
-        lock_word(&callers->lock, self);
+        gr_lock_word(&callers->lock, self);
         if (callers->closing == GR_OPEN) {
             callers->closing = GR_CLOSE_ASKED;
+            retires = context->api;
             running = occupy(callers, where, &same_thread);
             closes = running == NULL;
         }
-        unlock_word(&callers->lock);
+        gr_unlock_word(&callers->lock);
     }
-    unlock_word(&gr_handles[list].lock);
+    gr_unlock_word(&gr_handles[list].lock);
+    gr_table_retire(retires);
     if (closes) gr_leave(context);
 }
 
@@ -371,7 +375,7 @@ void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind
 
     if (object == NULL) return;
     saved_fp = gr_fp_hold();
-    lock_word(&gr_handles[list].lock, self);
+    gr_lock_word(&gr_handles[list].lock, self);
     link = find(object);
     is_listed = judge(link, kind) == GOOD && (context == NULL || (*link)->context == context);
     if (is_listed && (*link)->context->owner == self) {
@@ -384,13 +388,13 @@ void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind
         handle->magic = 0;
         handle->destroy = destroy;
         handle->where = where;
-        lock_word(&callers->lock, self);
+        gr_lock_word(&callers->lock, self);
         handle->next = callers->waiting;
         callers->waiting = handle;
         leaves = occupy(callers, where, &same_thread) == NULL;
-        unlock_word(&callers->lock);
+        gr_unlock_word(&callers->lock);
     }
-    unlock_word(&gr_handles[list].lock);
+    gr_unlock_word(&gr_handles[list].lock);
     if (leaves) gr_leave(own);
     if (!is_listed && context != NULL) log_refusal(context, object, kind, where);
     gr_fp_set(saved_fp);

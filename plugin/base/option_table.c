@@ -166,7 +166,7 @@ const struct gr_option_row gr_option_table[] = {
       "divide each row of features by its sum" },
 
     { "threads", INTEGER(resource.threads), "0..4096", "0", RESOURCES, EACH, USUAL | LIVE, "",
-      "threads to use; 0: as many as OpenMP would" },
+      "threads to use; 0: as many as OpenMP and processors allow" },
     { "workers.sparse", COUNT(resource.workers_sparse), "0..4095", "0", RESOURCES, EACH, USUAL,
       "model=sage|gcn|gin|sgc|appnp",
       "threads for sums over neighbours beside threads for dense products; 0: all do both in turn; auto: the faster" },

@@ -87,7 +87,7 @@ static int remember(int threads)
     return pthread_setspecific(gr_pool.key, (void *)(intptr_t)threads) == 0;
 }
 
-/* A team whose size cannot be stored is not started. */
+/* A team whose size cannot be stored is not started. Settings of OpenMP may make it smaller. */
 static int start_team(int threads, struct gr_fp host)
 {
     struct gr_fp own;
@@ -99,7 +99,7 @@ static int start_team(int threads, struct gr_fp host)
     started++;
     gr_fp_set(own);
     GR_ASSERT(started <= threads);
-    return threads;
+    return started == threads || remember(started) ? started : 1;
 }
 
 int gr_pool_reach(int wanted, struct gr_fp host)
@@ -109,6 +109,7 @@ int gr_pool_reach(int wanted, struct gr_fp host)
     GR_ASSERT(wanted > 0 && omp_get_level() == 0);
     if (wanted == 1 || !has_pool_key()) return 1;
     size = gr_pool_size();
+    if (wanted > omp_get_thread_limit()) wanted = omp_get_thread_limit();
     if (wanted <= size) return wanted;
     pthread_mutex_lock(&gr_pool.lock);
     found = size + probe_threads(wanted - size);

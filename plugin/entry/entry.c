@@ -3,6 +3,7 @@
 #include "entry/entry.h"
 
 #include "base/context.h"
+#include "base/table.h"
 #include "dense/dense.h"
 #include "kernel/kernel.h"
 #include "kernel/simd/simd.h"
@@ -135,8 +136,7 @@ static int32_t open_context(const graft_host *host, graft_context **context, gra
     GR_TRY(gr_modules_search(made, made->options.library.module_path, &found, error));
     gr_modules_end(found, 1);
     made->binds_threads = gr_affinity_is_at_risk();
-    made->api = api_template;
-    made->api.context = made;
+    GR_TRY(gr_table_create(&api_template, made, &made->api, error));
     *context = made;
     made = NULL;
 done:
@@ -159,6 +159,6 @@ int32_t graft_open(uint32_t abi_min, uint32_t abi_max, const graft_host *host, c
     if (api == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "api is null");
     if (rc == GRAFT_OK) rc = negotiate(abi_min, abi_max, &call.error);
     if (rc == GRAFT_OK) rc = open_context(host, &context, &call.error);
-    if (rc == GRAFT_OK) *api = &context->api;
+    if (rc == GRAFT_OK) *api = context->api;
     return gr_call_end(&call, rc);
 }

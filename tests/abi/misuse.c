@@ -101,8 +101,6 @@ const char *misuse_open(struct misuse *m)
     m->strict.table.log = keep_line;
     if (graft_load(getenv("GRAFT_LIBRARY"), &m->strict.table, &m->api, &m->error) < 0)
         return misuse_fault("%s", m->error.message);
-    m->table = *m->api;
-    m->api = &m->table;
     m->context = m->api->context;
     m->mxm = graft_interface(m->api, GRAFT_MXM_ID, sizeof *m->mxm);
     m->edge = graft_interface(m->api, GRAFT_EDGE_ID, sizeof *m->edge);

@@ -15,7 +15,6 @@ struct misuse {
     struct strict_host strict; /* first: the log finds the rest by it */
     char               log[MISUSE_LOG];
     void (*at_log)(struct misuse *m);  /* called by the log; NULL: not */
-    graft_api                   table; /* a copy, which stays when the context is freed */
     const graft_api            *api;
     graft_context              *context;
     const graft_mxm            *mxm;

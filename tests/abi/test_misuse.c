@@ -3,8 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
 
+#include "graft_load.h"
 #include "harness/child.h"
 #include "harness/tap.h"
+
+#include <unistd.h>
 
 enum { GARBAGE = 512, KINDS = MISUSE_KINDS, ORDERS = 200 };
 
@@ -149,6 +152,48 @@ static const char *check_close_first(const void *arg)
     return m.strict.fault;
 }
 
+/* Resident memory of this process in kB. */
+static long misuse_resident(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long  size, pages = 0;
+
+    if (file == NULL || fscanf(file, "%ld %ld", &size, &pages) != 2) pages = 0;
+    if (file != NULL) fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* A context is closed twice by its table, where the memory of the host was overwritten; the context that was opened in
+ * between lives. Many contexts leave no more memory behind than few. */
+static const char *check_closed_twice(const void *arg)
+{
+    enum { CYCLES = 1500, WARM = 400 };
+    struct strict_host strict;
+    graft_error        error = GRAFT_INIT(graft_error);
+    const graft_api   *closed = NULL, *next = NULL;
+    long               kept = 0;
+
+    (void)arg;
+    strict_host_init(&strict);
+    for (int i = 0; i < CYCLES; i++) {
+        if (graft_load(getenv("GRAFT_LIBRARY"), &strict.table, &closed, &error) < 0)
+            return misuse_fault("%s", error.message);
+        closed->close(closed->context);
+        if (graft_load(getenv("GRAFT_LIBRARY"), &strict.table, &next, &error) < 0)
+            return misuse_fault("%s", error.message);
+        closed->close(closed->context);
+        closed->cancel(closed->context);
+        if (closed->set(closed->context, "threads", "1", &error) != GRAFT_ERR_STATE)
+            return misuse_fault("a closed context takes an option");
+        if (next->set(next->context, "threads", "1", &error) < 0)
+            return misuse_fault("the next one: %s", error.message);
+        next->close(next->context);
+        if (strict.live_bytes != 0 || strict.fault != NULL) return misuse_fault("memory of the host");
+        if (i == WARM) kept = misuse_resident();
+    }
+    return misuse_resident() < kept + 64 ? NULL : misuse_fault("%ld kB more", misuse_resident() - kept);
+}
+
 int main(void)
 {
     static const struct {
@@ -159,6 +204,7 @@ int main(void)
         { "handles of another type", check_kinds },
         { "destroyed handles", check_destroyed },
         { "handles of another context", check_other_context },
+        { "a context that is closed twice", check_closed_twice },
     };
     const char *fault = NULL;
 

@@ -126,7 +126,7 @@ void graph_init(struct graph *graph, int which)
 int graph_read(struct graph *graph, graft_context *context, const char *name)
 {
     const char                 *base = getenv("GRAFT_TEST_DATA");
-    const graft_data_interface *data = context->api.get_interface(context, GRAFT_DATA_ID);
+    const graft_data_interface *data = context->api->get_interface(context, GRAFT_DATA_ID);
     struct entries              entries = { 0 };
     graft_data                 *set;
     char                        path[4096];

@@ -1,10 +1,12 @@
-/* The memory that a container may still take, from control groups that the test makes.
+/* The memory that a container may still take, and its processors, from control groups that the test makes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 
 #include "base/available.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/graft-available-XXXXXX";
@@ -33,6 +35,58 @@ static void available_check(const char *limit, const char *used, const char *sta
     ok(found == expected, "%s: %lld", name, (long long)found);
 }
 
+/* A folder of the tree, or a file in it; the tree is removed at the end. */
+static void available_group(const char *group, const char *file, const char *text)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", folder, group);
+    mkdir(path, 0777);
+    if (file == NULL) return;
+    snprintf(path, sizeof path, "%s/%s", group, file);
+    available_put(path, text);
+}
+
+static int64_t quota_of(const char *groups)
+{
+    char list[128];
+
+    available_put("list", groups);
+    snprintf(list, sizeof list, "%s/list", folder);
+    return gr_cgroup_least(list, folder, "cpu", gr_processors_container);
+}
+
+/* The groups of a job in which a step has a smaller quota. */
+static void test_quotas(void)
+{
+    static const char *const groups[] = { "job", "job/step", "cpu,cpuacct", "cpu,cpuacct/job", "cpu,cpuacct/job/step" };
+    char                     command[64];
+
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) available_group(groups[i], NULL, NULL);
+    ok(quota_of("0::/job/step\n") == INT64_MAX, "no quota");
+    available_group("job/step", "cpu.max", "max 100000\n");
+    ok(quota_of("0::/job/step\n") == INT64_MAX, "a quota of max");
+    available_group("job", "cpu.max", "350000 100000\n");
+    ok(quota_of("0::/job/step\n") == 4, "3.5 processors of the group around it are 4");
+    available_group("job/step", "cpu.max", "20000 100000\n");
+    ok(quota_of("0::/job/step\n") == 1, "a fifth of a processor is one");
+    ok(quota_of("0::/job\n") == 4 && quota_of("0::/other/group\n") == INT64_MAX && quota_of("0::/\n") == INT64_MAX,
+       "each process has the quotas of its own groups");
+    available_put("cpu.max", "600000 200000\n");
+    ok(quota_of("0::/job\n") == 3 && quota_of("0::/\n") == 3 && quota_of(NULL) == 3,
+       "a container sees its quota in the folder of all groups");
+    available_put("cpu.max", NULL);
+    available_group("cpu,cpuacct/job/step", "cpu.cfs_quota_us", "-1\n");
+    available_group("cpu,cpuacct/job/step", "cpu.cfs_period_us", "100000\n");
+    ok(quota_of("4:memory:/job\n3:cpu,cpuacct:/job/step\n0::/\n") == INT64_MAX, "version 1 without a quota");
+    available_group("cpu,cpuacct/job", "cpu.cfs_quota_us", "200000\n");
+    available_group("cpu,cpuacct/job", "cpu.cfs_period_us", "100000\n");
+    ok(quota_of("4:memory:/job\n3:cpu,cpuacct:/job/step\n0::/\n") == 2, "version 1 with one");
+    ok(quota_of("3:cpuset:/job/step\n") == INT64_MAX, "the quota of another controller");
+    snprintf(command, sizeof command, "rm -r %s/*", folder);
+    ok(system(command) == 0, "the tree is removed");
+}
+
 int main(void)
 {
     static const char stat[] = "anon 700\nfile 900\nworkingset_refault_anon 0\ninactive_anon 5\ninactive_file 300\n"
@@ -54,6 +108,10 @@ int main(void)
     available_put("memory.max", NULL);
     available_put("memory.current", NULL);
     available_put("memory.stat", NULL);
+    available_put("memory.limit_in_bytes", "10000\n");
+    available_put("memory.usage_in_bytes", "1600\n");
+    available_check(NULL, NULL, "cache 900\ntotal_inactive_file 300\n", 8700, "version 1");
+    test_quotas();
     rmdir(folder);
     available = gr_memory_available();
     ok(available > 1000000 && available < INT64_MAX, "the machine has %.1f MB to give", (double)available * 1e-6);

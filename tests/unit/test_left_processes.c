@@ -24,8 +24,8 @@ static void left_choose(const char *program, const char *timeout, const char *be
 {
     graft_error error = GRAFT_INIT(graft_error);
 
-    if (context->api.set(context, "partition.program", program, &error) < 0 ||
-        context->api.set(context, "partition.timeout", timeout, &error) < 0)
+    if (context->api->set(context, "partition.program", program, &error) < 0 ||
+        context->api->set(context, "partition.timeout", timeout, &error) < 0)
         abort();
     setenv("GRAFT_TEST_BEHAVIOUR", behaviour, 1);
 }

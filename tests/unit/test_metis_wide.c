@@ -14,7 +14,7 @@ static void use_program(const char *program)
 {
     graft_error error = GRAFT_INIT(graft_error);
 
-    if (context->api.set(context, "partition.program", program, &error) < 0) abort();
+    if (context->api->set(context, "partition.program", program, &error) < 0) abort();
 }
 
 /* METIS of Debian has 32-bit indices, the stand-in of the test 64-bit ones. */

@@ -101,6 +101,18 @@ def test_threads():
         skip("processes of a user", "this needs root, and files that all may read")
 
 
+def test_settings():
+    """Variables of OpenMP by which it starts fewer threads than option "threads" wants."""
+    for variable, value in (("OMP_THREAD_LIMIT", "1"), ("OMP_THREAD_LIMIT", "3"), ("OMP_DYNAMIC", "true"),
+                            ("OMP_MAX_ACTIVE_LEVELS", "0")):
+        command = [program, data, *MODEL, "epochs=2", "threads=4"]
+        run = subprocess.run(command, env=os.environ | {variable: value}, text=True, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, timeout=SECONDS, check=False)
+        lines = [line for line in run.stderr.splitlines() if "of 4 threads" in line]
+        ok(run.returncode == 0 and len(lines) == 1 and variable in lines[0],
+           f"{variable}={value}: one warning has both numbers of threads, and the variable", run.stderr)
+
+
 def teams_of(mode, room):
     """The sizes of the teams of team_host where so many more threads than one can start, or what it prints if it does
     not end well."""
@@ -200,6 +212,7 @@ def test_stack():
 
 test_address_space()
 test_threads()
+test_settings()
 test_teams()
 test_files()
 test_read_only()

@@ -9,6 +9,8 @@
 #include <dirent.h>
 #include <omp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
 
 /* Threads of this process, or -1. */
 static int count_tasks(void)
@@ -49,6 +51,32 @@ static void *ask_often(void *arg)
     return NULL;
 }
 
+/* Where no number is asked for: what the thread may use now, and the quota of the container. The threads of the thread
+ * end with it. */
+static void *ask_for_default(void *arg)
+{
+    graft_context *context = arg;
+    cpu_set_t      all, one;
+
+    unsetenv("OMP_NUM_THREADS");
+    context->processors_quota = INT64_MAX;
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof all, &all) != 0) return NULL;
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+    omp_set_num_threads(3);
+    ok(gr_threads(context, 0) == (CPU_COUNT(&all) < 3 ? CPU_COUNT(&all) : 3), "by default no more than processors");
+    context->processors_quota = 1;
+    ok(gr_threads(context, 0) == 1, "and than the quota of the container");
+    ok(gr_threads(context, 3) == 3, "which does not bound a number that is asked for");
+    context->processors_quota = INT64_MAX;
+    sched_setaffinity(0, sizeof one, &one);
+    ok(gr_threads(context, 0) == 1, "one thread on one processor");
+    setenv("OMP_NUM_THREADS", "3", 1);
+    ok(gr_threads(context, 0) == 3, "unless OMP_NUM_THREADS asks for more");
+    return NULL;
+}
+
 int main(void)
 {
     graft_error    error = GRAFT_INIT(graft_error);
@@ -58,6 +86,8 @@ int main(void)
     omp_set_dynamic(0);
     if (!ok(gr_context_create(NULL, &context, &error) == GRAFT_OK, "a context is created")) return done();
     if (pthread_create(&thread, NULL, ask_often, context) != 0) return 2;
+    pthread_join(thread, NULL);
+    if (pthread_create(&thread, NULL, ask_for_default, context) != 0) return 2;
     pthread_join(thread, NULL);
     gr_context_destroy(context);
     return done();
