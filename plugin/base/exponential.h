@@ -39,13 +39,12 @@ GR_INLINE float sum8(floats8 v)
 /* e^x of x <= 0, within 1e-7 of it; 0 below -87, where it is hardly a normal float, and at -infinity, without an
  * exception; a NaN stays one. With x = n ln 2 + r it is 2^n e^r; the polynomial is from Cephes (Moshier); the sum with
  * 1.5 * 2^23 leaves n in the lowest bits. */
-GR_INLINE floats8 exp8(floats8 low)
+GR_INLINE floats8 exp8(floats8 x)
 {
-    const words8  vanishes = (words8)(low < -87.0f);
-    const floats8 x = (floats8)((words8)low & ~vanishes);
+    const words8  vanishes = (words8)(x < -87.0f);
     const float   magic = 12582912;
-    const floats8 shifted = x * 1.44269504f + magic, n = shifted - magic;
-    const floats8 r = x - n * 0.693359375f + n * 2.12194440e-4f;
+    const floats8 shifted = (floats8)((words8)(x * 1.44269504f + magic) & ~vanishes), n = shifted - magic;
+    const floats8 r = (floats8)((words8)(x - n * 0.693359375f + n * 2.12194440e-4f) & ~vanishes);
     const words8  power = ((words8)shifted + (127u - 0x4B400000u)) << 23;
     floats8       p = r * 1.9875691500e-4f + 1.3981999507e-3f;
 
