@@ -11,7 +11,8 @@ program layouts
    type(graft_ranks) :: ranks
    integer(int32) :: rank, ignored
    integer :: ierr, dim, way, n
-   logical :: is_right = .true., is_refused = .true., are_states_right = .true.
+   logical :: is_right = .true., is_refused = .true., are_states_right = .true., &
+              are_wrong_refused = .true.
    integer :: meshes = 0, refusals = 0
 
    call get_command_argument(1, path)
@@ -32,6 +33,7 @@ program layouts
    if (rank == 0 .and. is_right) print '(a)', 'meshes are right in both layouts'
    if (rank == 0 .and. is_refused) print '(a)', 'wrong layouts are refused on all ranks'
    if (rank == 0 .and. are_states_right) print '(a)', 'states are right in both layouts'
+   if (rank == 0 .and. are_wrong_refused) print '(a)', 'states in the wrong layout are refused on all ranks'
    call ranks%destroy()
    call context%close()
    call MPI_Finalize(ignored)
@@ -118,7 +120,7 @@ contains
       integer, intent(in) :: n_in, n
       type(graft_network) :: network
       real(real64) :: u(n_in, n), v(n, n_in)
-      integer :: i
+      integer :: i, status
 
       call network%create(mesh, n_in, n_in, GRAFT_PREDICTS_CHANGE)
       u = reshape([(sin(real(i, real64)), i=1, n * n_in)], [n_in, n])
@@ -128,5 +130,24 @@ contains
       call network%begin(v, graft_node_component)
       call network%end(v, graft_node_component)
       are_states_right = are_states_right .and. all_are(all(v == transpose(u)))
+      v = transpose(u)
+      call infer(network, v, status)
+      are_wrong_refused = are_wrong_refused .and. all_are(status == GRAFT_ERR_ARG .and. all(v == transpose(u)))
+      call network%begin(u)
+      call network%end(u, ierr)
+      are_wrong_refused = are_wrong_refused .and. all_are(ierr == GRAFT_OK)
+   end subroutine
+
+   ! An inference of an array in the wrong layout, which fits on the ranks where it is square: the status of either call.
+   subroutine infer(network, v, status)
+      type(graft_network), intent(inout) :: network
+      real(real64), intent(inout) :: v(:, :)
+      integer, intent(out) :: status
+      real(real64) :: begin
+
+      begin = MPI_Wtime()
+      call network%begin(v, status)
+      if (status == GRAFT_OK) call network%end(v, status)
+      is_refused = is_refused .and. all_are(MPI_Wtime() - begin < 1)
    end subroutine
 end program

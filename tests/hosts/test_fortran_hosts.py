@@ -73,7 +73,8 @@ def test_layouts(name, command, launcher, folder):
     if compiled(f"{name}: a host with few nodes", folder, command, "tests/hosts/fortran_layouts.f90"):
         code, text = output([launcher, "-n", "3", "./host", LIBRARY], folder)
         for line in ("meshes and refusals: 24 21", "meshes are right in both layouts",
-                     "wrong layouts are refused on all ranks", "states are right in both layouts"):
+                     "wrong layouts are refused on all ranks", "states are right in both layouts",
+                     "states in the wrong layout are refused on all ranks"):
             tap.ok(code == 0 and line + "\n" in text, f"{name}, 3 ranks: {line}", code, text)
 
 
