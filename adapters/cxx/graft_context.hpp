@@ -3,9 +3,9 @@
 #ifndef GRAFT_CONTEXT_HPP
 #define GRAFT_CONTEXT_HPP
 
+#include "draft/graft_stream.h"
 #include "graft.h"
 #include "graft_load.h"
-#include "draft/graft_stream.h"
 
 #include <cstdint>
 #include <exception>

@@ -72,8 +72,8 @@ class graph : public detail::object<graft_graphs, graft_graph>
     template <class Values> void update_values(const Values &values)
     {
         using type = typename std::remove_const<detail::element<const Values>>::type;
-        const graft_dense raw = graft_dense_in(detail::dtype_of<type>::value, static_cast<std::int64_t>(values.size()),
-                                               1, values.data());
+        const graft_dense raw =
+            graft_dense_in(detail::dtype_of<type>::value, static_cast<std::int64_t>(values.size()), 1, values.data());
 
         if (table_->size < GRAFT_HAS(graft_graphs, update_values))
             throw error(GRAFT_ERR_VERSION, "the library is older than update_values()");

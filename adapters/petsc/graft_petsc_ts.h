@@ -4,8 +4,8 @@
 #ifndef GRAFT_PETSC_TS_H
 #define GRAFT_PETSC_TS_H
 
-#include "graft_petsc.h"
 #include "draft/graft_stream.h"
+#include "graft_petsc.h"
 
 #include <petscts.h>
 

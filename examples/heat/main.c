@@ -1,9 +1,9 @@
 /* Graft inside a simulation over MPI: see README.md.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "draft/graft_stream.h"
 #include "graft_aggregate.h"
 #include "graft_load.h"
 #include "graft_mpi.h"
-#include "draft/graft_stream.h"
 #include "solver.h"
 #include "vtu.h"
 

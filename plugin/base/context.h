@@ -12,22 +12,22 @@
 struct graft_context {
     struct gr_handle  handle;
     struct gr_callers callers;
-    graft_api        *api; /* which has its own memory */
+    graft_api        *api;         /* which has its own memory */
     graft_host        host;        /* complete: no function is NULL */
     graft_host        module_host; /* the host for modules: the same functions, and options by extension() */
     pid_t             owner;
     struct gr_fp      host_fp; /* of the host, at the begin of the running call */
     struct gr_options options;
     struct gr_modules modules;
-    struct gr_comm   *comms;          /* one for each transport in use (comm/) */
-    int32_t           keeps;          /* comms whose library may still write to cancelled messages */
-    uint64_t          verified;       /* number of verified products: the key of the next sample */
-    char              last_run[1024]; /* the kernel that ran last, for explain() */
-    _Atomic int32_t   cancel;         /* the host has asked to cancel a call */
-    int32_t           defers_cancel;  /* 1: the running call can no longer be undone */
-    _Atomic int32_t   threads_most;   /* no more can be started; 0: not known */
+    struct gr_comm   *comms;            /* one for each transport in use (comm/) */
+    int32_t           keeps;            /* comms whose library may still write to cancelled messages */
+    uint64_t          verified;         /* number of verified products: the key of the next sample */
+    char              last_run[1024];   /* the kernel that ran last, for explain() */
+    _Atomic int32_t   cancel;           /* the host has asked to cancel a call */
+    int32_t           defers_cancel;    /* 1: the running call can no longer be undone */
+    _Atomic int32_t   threads_most;     /* no more can be started; 0: not known */
     int64_t           processors_quota; /* of the container, when the context was created */
-    int32_t           binds_threads;  /* 1: OpenMP may bind the thread of a call to processors */
+    int32_t           binds_threads;    /* 1: OpenMP may bind the thread of a call to processors */
 };
 
 /** \return OK; ERR_CANCELLED (the host has asked to cancel the call, and the call does not defer cancellation). */

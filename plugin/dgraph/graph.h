@@ -55,9 +55,9 @@ struct graft_graph {
     int64_t               *packed; /* [n_slice] the place of each row of the slice among the packed rows */
     struct gr_part         part;   /* views of: */
     struct gr_csr          local, remote;
-    struct gr_share       *share;        /* [n_ranks] */
-    uint8_t               *is_cut;       /* a bit for each edge of the owned rows, in the order of the host */
-    uint32_t               slice_digest; /* of the entries of the slice, if it has values */
+    struct gr_share       *share;         /* [n_ranks] */
+    uint8_t               *is_cut;        /* a bit for each edge of the owned rows, in the order of the host */
+    uint32_t               slice_digest;  /* of the entries of the slice, if it has values */
     int64_t               *slice_row_ptr; /* [n_slice + 1] if the graph has values that travel to their owners */
     struct graft_plan     *plans;         /* of the host, the latest first: they have the values of the graph, like: */
     struct graft_halo     *halos;

@@ -193,7 +193,7 @@ static int32_t send_halo(graft_halo *h, const struct halo_terms *terms, const gr
 static int32_t end_refused_pass(graft_halo *h, int32_t rc, graft_error *error)
 {
     const struct halo_terms *terms = gr_outcome_terms(&h->outcome);
-    int32_t             sent = GRAFT_OK;
+    int32_t                  sent = GRAFT_OK;
 
     if (rc == GRAFT_ERR_PEER) {
         h->rows.begun = 0;
@@ -208,7 +208,7 @@ static int32_t end_refused_pass(graft_halo *h, int32_t rc, graft_error *error)
 int32_t gr_halo_begin(graft_halo *h, int32_t rc, const graft_halo_args *args, graft_error *error)
 {
     struct halo_terms terms = { 0 };
-    int32_t      begun;
+    int32_t           begun;
 
     if (rc == GRAFT_OK) {
         terms = (struct halo_terms){ args->flags, args->owned->dtype, args->owned->n_cols };

@@ -3,17 +3,17 @@
 #ifndef GR_ENTRY_ENTRY_H
 #define GR_ENTRY_ENTRY_H
 
+#include "draft/graft_mesh.h"
+#include "draft/graft_network.h"
+#include "draft/graft_stream.h"
 #include "graft_aggregate.h"
 #include "graft_codec.h"
 #include "graft_edge.h"
 #include "graft_graph.h"
 #include "graft_halo.h"
-#include "draft/graft_mesh.h"
 #include "graft_model.h"
 #include "graft_mxm.h"
-#include "draft/graft_network.h"
 #include "graft_sample.h"
-#include "draft/graft_stream.h"
 #include "graft_train.h"
 #include "graft_transport.h"
 #include "graph/csr.h"

@@ -105,8 +105,7 @@ static int32_t halo_begin(graft_halo *halo, const graft_halo_args *args, graft_e
 
     GR_TRY(rc);
     gr_outcome_count(&halo->outcome);
-    if (halo->rows.begun)
-        GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "a pass of this halo has begun and not ended"));
+    if (halo->rows.begun) GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "a pass of this halo has begun and not ended"));
     rc = read_halo_pass(halo, args, &ours, &owned, &rows, &call.error);
     rc = gr_halo_begin(halo, rc, &ours, &call.error);
 done:

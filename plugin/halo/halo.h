@@ -18,7 +18,7 @@ struct gr_halo_pass {
     graft_dense       owned, halo;            /* of one type and width */
     int               goes_on; /* also if rows are refused: ERR_NONFINITE leaves the comm alive, see begin */
     int               is_void; /* of a call that was refused: zeros are sent, and received rows are dropped */
-    int               is_own; /* rows of the halo belong to the library, without gaps: sent and received in place */
+    int               is_own;  /* rows of the halo belong to the library, without gaps: sent and received in place */
 };
 
 struct gr_halo_rows {

@@ -116,8 +116,8 @@ static void describe_network(graft_network *n, const graft_network_args *args, c
     n->options = options->mesh;
     n->seed = options->train.seed;
     n->profile = options->resource.profile;
-    n->compares = options->library.check == GR_CHECK_FULL && n->mesh->kind == GRAFT_MESH_SHARED &&
-                  n->mesh->comm->n_ranks > 1;
+    n->compares =
+        options->library.check == GR_CHECK_FULL && n->mesh->kind == GRAFT_MESH_SHARED && n->mesh->comm->n_ranks > 1;
     n->refuses_nonfinite = options->halo.refuses_nonfinite && options->halo.codec[GR_FORWARD].bits < 16 &&
                            n->mesh->kind == GRAFT_MESH_GHOSTS && n->mesh->comm->n_ranks > 1;
 }

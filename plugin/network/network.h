@@ -81,7 +81,7 @@ struct graft_network {
     double                     seconds[GR_PHASES]; /* with option profile */
     int                        begun, is_streamed; /* an inference has; a stream trains it */
     int                        refuses_nonfinite;  /* rows that are sent must be finite */
-    int                        compares; /* copies of shared nodes, at every call (option check=full) */
+    int                        compares;           /* copies of shared nodes, at every call (option check=full) */
 };
 
 /** Rows of data [n_nodes x columns], `stride` elements apart; of free nodes only, if only_free. */

@@ -32,8 +32,8 @@ struct lists {
     int32_t        *entries;        /* [rows received] of each */
     int64_t        *begin;          /* [rows received + 1] offsets of the entries of each in: */
     int32_t        *place;          /* among the vertices of the other rank */
-    int64_t        *row_ptr;     /* [rows + 1] of R */
-    int32_t        *entries_out; /* [rows sent] */
+    int64_t        *row_ptr;        /* [rows + 1] of R */
+    int32_t        *entries_out;    /* [rows sent] */
 };
 
 static void lists_fini(const graft_context *context, struct lists *l)
@@ -226,10 +226,10 @@ done:
 /* Send each rank the entries of its rows to send, which form its S. */
 static int32_t send_entries(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
 {
-    struct gr_comm           *comm = l->plan->comm;
+    struct gr_comm          *comm = l->plan->comm;
     const struct list_values values = { l->cuts->part->remote.values, send->values, receive->values,
-                                         l->row_ptr[receive->view.n_rows] };
-    int32_t                   rc = GRAFT_OK;
+                                        l->row_ptr[receive->view.n_rows] };
+    int32_t                  rc = GRAFT_OK;
 
     GR_TRY(gr_comm_alltoallv(comm, l->entries, l->plan->rows[GR_RECEIVE].start, l->entries_out,
                              l->plan->rows[GR_SEND].start, sizeof *l->entries, error));
@@ -286,11 +286,11 @@ done:
 
 int32_t gr_lists_values(graft_plan *plan, const void *remote, void *sent, void *received, graft_error *error)
 {
-    const graft_csr          *s = &plan->matrices[GR_FORWARD].sent->csr;
+    const graft_csr         *s = &plan->matrices[GR_FORWARD].sent->csr;
     const struct list_values values = { remote, sent, received,
-                                         gr_csr_entries(&plan->matrices[GR_FORWARD].received->csr) };
-    int64_t                  *asking_start = NULL;
-    int32_t                   rc = GR_NEW(plan->context, asking_start, plan->comm->n_ranks + 1, error);
+                                        gr_csr_entries(&plan->matrices[GR_FORWARD].received->csr) };
+    int64_t                 *asking_start = NULL;
+    int32_t                  rc = GR_NEW(plan->context, asking_start, plan->comm->n_ranks + 1, error);
 
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     for (int32_t q = 0; q <= plan->comm->n_ranks; q++) asking_start[q] = s->row_ptr[plan->rows[GR_SEND].start[q]];

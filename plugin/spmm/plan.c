@@ -162,8 +162,7 @@ int64_t gr_plan_bytes(const graft_plan *plan)
         bytes += matrix_bytes(m->local) + matrix_bytes(m->sent) + matrix_bytes(m->received);
     }
     return bytes + plan->n_remote_only * (int64_t)sizeof *plan->remote_only + gr_bytes(plan->sources.asked_start) +
-           gr_bytes(plan->sources.asked) + gr_bytes(plan->sources.received) +
-           gr_outcome_bytes(&plan->outcome);
+           gr_bytes(plan->sources.asked) + gr_bytes(plan->sources.received) + gr_outcome_bytes(&plan->outcome);
 }
 
 static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_error *error)

@@ -519,8 +519,8 @@ int32_t gr_plan_begin(graft_plan *plan, int32_t rc, const graft_aggregate_args *
     if (is_good) set_product(plan, args);
     if (plan->comm->n_ranks == 1) return is_good ? begin_product(plan, error) : rc;
     if (is_good) {
-        terms = (struct terms){ args->semiring,   args->flags, args->layer,
-                                args->out->dtype, args->epoch, args->x->n_cols };
+        terms =
+            (struct terms){ args->semiring, args->flags, args->layer, args->out->dtype, args->epoch, args->x->n_cols };
         is_late = is_step(plan, &terms);
         if (!is_late) rc = send_rows(plan, error);
         if (rc < 0 && rc != GRAFT_ERR_NONFINITE) return fail_all(plan, rc, error);

@@ -14,7 +14,7 @@ enum { MISUSE_N = 37, MISUSE_WIDTH = 5, MISUSE_LOG = 2048 };
 struct misuse {
     struct strict_host strict; /* first: the log finds the rest by it */
     char               log[MISUSE_LOG];
-    void (*at_log)(struct misuse *m);  /* called by the log; NULL: not */
+    void (*at_log)(struct misuse *m); /* called by the log; NULL: not */
     const graft_api            *api;
     graft_context              *context;
     const graft_mxm            *mxm;

@@ -2,8 +2,8 @@
  * the arrays which the ranks give.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
-#include "graft_load.h"
 #include "draft/graft_mesh.h"
+#include "graft_load.h"
 #include "harness/hosts.h"
 
 #include <stdio.h>

@@ -27,8 +27,8 @@ struct verdict verdict_of(int32_t rc, const graft_error *error, double begin)
     return v;
 }
 
-int verdicts_agree(const graft_transports *transports, graft_group *group, int32_t n_ranks,
-                   const struct verdict *mine, int32_t rc, int32_t rank, double seconds, char *fault)
+int verdicts_agree(const graft_transports *transports, graft_group *group, int32_t n_ranks, const struct verdict *mine,
+                   int32_t rc, int32_t rank, double seconds, char *fault)
 {
     struct verdict all[HOSTS_MOST];
     int64_t        bytes[HOSTS_MOST];

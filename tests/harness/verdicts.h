@@ -20,7 +20,7 @@ struct verdict verdict_of(int32_t rc, const graft_error *error, double begin);
 
 /** Whether all ranks have this status with the same sentence, which begins with "rank `rank`: ", and none has waited
  *  longer than `seconds`. Collective. Returns 1, or 0 with a sentence in fault[512]. */
-int verdicts_agree(const graft_transports *transports, graft_group *group, int32_t n_ranks,
-                   const struct verdict *mine, int32_t rc, int32_t rank, double seconds, char *fault);
+int verdicts_agree(const graft_transports *transports, graft_group *group, int32_t n_ranks, const struct verdict *mine,
+                   int32_t rc, int32_t rank, double seconds, char *fault);
 
 #endif

@@ -343,11 +343,16 @@ static void test_values_wrong(void)
         const char *change, *words;
         int32_t     code;
     } wrong[] = {
-        { "one less", "expected", GRAFT_ERR_ARG },       { "one more", "edges", GRAFT_ERR_ARG },
-        { "two columns", "x 2 values", GRAFT_ERR_ARG },  { "gaps", "stride", GRAFT_ERR_ARG },
-        { "type", "dtype", GRAFT_ERR_ARG },              { "array", "null", GRAFT_ERR_ARG },
-        { "null", "0 x 1", GRAFT_ERR_ARG },              { "size", "size", GRAFT_ERR_ARG },
-        { "not finite", "not finite", GRAFT_ERR_FORMAT }, { "plan", "plans of the graph", GRAFT_ERR_ARG },
+        { "one less", "expected", GRAFT_ERR_ARG },
+        { "one more", "edges", GRAFT_ERR_ARG },
+        { "two columns", "x 2 values", GRAFT_ERR_ARG },
+        { "gaps", "stride", GRAFT_ERR_ARG },
+        { "type", "dtype", GRAFT_ERR_ARG },
+        { "array", "null", GRAFT_ERR_ARG },
+        { "null", "0 x 1", GRAFT_ERR_ARG },
+        { "size", "size", GRAFT_ERR_ARG },
+        { "not finite", "not finite", GRAFT_ERR_FORMAT },
+        { "plan", "plans of the graph", GRAFT_ERR_ARG },
         { "pass", "has begun", GRAFT_ERR_STATE },
     };
     static const char *const settings[] = { "halo.timeout=5", "partition=hash", NULL };

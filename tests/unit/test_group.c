@@ -74,8 +74,7 @@ static int32_t group_sums(struct host *host, const graft_transports *t, graft_gr
 
         for (int i = 0; i < count; i++) sample_put(values, types[k], i, number_at(host->rank, i, types[k]));
         TRY(t->sum(group, types[k], count, values, &host->error));
-        for (int i = 0; i < count; i++)
-            EXPECT(sample_at(values, types[k], i) == sum_at(host->n_ranks, i, types[k]));
+        for (int i = 0; i < count; i++) EXPECT(sample_at(values, types[k], i) == sum_at(host->n_ranks, i, types[k]));
     }
     TRY(t->maximum(group, 2, most, &host->error));
     EXPECT(most[0] == host->n_ranks - 1 && most[1] == 0);

@@ -1,7 +1,7 @@
 /* graft_mesh.h in one process: edges, their order and offsets are those of a sorted list of all pairs; what is refused.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "graft_load.h"
 #include "draft/graft_mesh.h"
+#include "graft_load.h"
 #include "harness/hosts.h"
 #include "harness/meshes.h"
 #include "harness/tap.h"

@@ -1,8 +1,8 @@
 /* Misuse of graft_network.h and graft_stream.h over ranks: one rank passes something wrong, all return the same status
  * and the same sentence, and the run goes on.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "graft_load.h"
 #include "draft/graft_stream.h"
+#include "graft_load.h"
 #include "harness/networks.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"

@@ -227,8 +227,7 @@ static int32_t end_network(struct scene *s, int t, int wrong)
     rc = s->n.networks->end(s->n.network, &output, &s->host->error);
     memset(s->result, 0, sizeof s->result);
     for (int64_t row = 0; rc == GRAFT_OK && row < s->n.part.args.n_rows; row++)
-        for (int64_t j = 0; j < NETWORK_OUT; j++)
-            s->result[row * NETWORK_OUT + j] = network_field_at(&output, row, j);
+        for (int64_t j = 0; j < NETWORK_OUT; j++) s->result[row * NETWORK_OUT + j] = network_field_at(&output, row, j);
     free(output.data);
     return rc;
 }
@@ -297,8 +296,8 @@ static int32_t refuse_one(struct host *host, const struct kind *kind, int wrong,
     rc = make_pass(&s, kind, 1, mine);
     v = verdict_of(rc, &host->error, begin);
     rc = GRAFT_OK;
-    if (!verdicts_agree(s.transports, s.group, host->n_ranks, &v, kind->status[wrong - 1],
-                        by_all ? 0 : WRONG, AT_ONCE, fault)) {
+    if (!verdicts_agree(s.transports, s.group, host->n_ranks, &v, kind->status[wrong - 1], by_all ? 0 : WRONG, AT_ONCE,
+                        fault)) {
         rc = network_blame(host, "wrong %d: %.400s", wrong, fault);
         goto done;
     }
@@ -343,23 +342,78 @@ static void run_kind(const struct kind *kind, const char *what, int32_t (*body)(
 #define ARGUMENT GRAFT_ERR_ARG
 
 static const struct kind kinds[] = {
-    { "halo", "halo.codec=f32", init_halo, begin_halo, end_halo, fini_halo,
-      { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT }, 0, 1 },
-    { "halo", "halo.codec=q8 halo.nonfinite=refuse", init_halo, begin_halo, end_halo, fini_halo,
-      { ARGUMENT, ARGUMENT, ARGUMENT, 0, 0, 0, 0, GRAFT_ERR_NONFINITE }, 0, 0 },
-    { "aggregate", "halo.codec=f32", init_plan, begin_plan, end_plan, fini_plan,
-      { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, GRAFT_ERR_STATE, ARGUMENT }, 0, 1 },
-    { "aggregate", "halo.codec=q8 halo.nonfinite=refuse", init_plan, begin_plan, end_plan, fini_plan,
-      { ARGUMENT, ARGUMENT, 0, 0, 0, 0, 0, GRAFT_ERR_NONFINITE }, 0, 0 },
-    { "aggregate", "halo.staleness=1", init_plan, begin_plan, end_plan, fini_plan,
-      { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT }, 0, 0 },
-    { "network with ghosts", "mgn.width=8 mgn.layers=3", init_network, begin_network, end_network, fini_network,
-      { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT }, 0, 1 },
-    { "network with ghosts", "mgn.width=8 mgn.layers=2 mgn.norm=no halo.codec=q8 halo.nonfinite=refuse", init_network,
-      begin_network, end_network, fini_network,
-      { ARGUMENT, 0, 0, 0, ARGUMENT, GRAFT_ERR_NONFINITE, GRAFT_ERR_NONFINITE }, 0, 0 },
-    { "network with shared nodes", "mgn.width=8 mgn.layers=1", init_network, begin_network, end_network, fini_network,
-      { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT }, CUT_SHARED, 0 },
+    { "halo",
+      "halo.codec=f32",
+      init_halo,
+      begin_halo,
+      end_halo,
+      fini_halo,
+      { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT },
+      0,
+      1 },
+    { "halo",
+      "halo.codec=q8 halo.nonfinite=refuse",
+      init_halo,
+      begin_halo,
+      end_halo,
+      fini_halo,
+      { ARGUMENT, ARGUMENT, ARGUMENT, 0, 0, 0, 0, GRAFT_ERR_NONFINITE },
+      0,
+      0 },
+    { "aggregate",
+      "halo.codec=f32",
+      init_plan,
+      begin_plan,
+      end_plan,
+      fini_plan,
+      { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, GRAFT_ERR_STATE, ARGUMENT },
+      0,
+      1 },
+    { "aggregate",
+      "halo.codec=q8 halo.nonfinite=refuse",
+      init_plan,
+      begin_plan,
+      end_plan,
+      fini_plan,
+      { ARGUMENT, ARGUMENT, 0, 0, 0, 0, 0, GRAFT_ERR_NONFINITE },
+      0,
+      0 },
+    { "aggregate",
+      "halo.staleness=1",
+      init_plan,
+      begin_plan,
+      end_plan,
+      fini_plan,
+      { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT },
+      0,
+      0 },
+    { "network with ghosts",
+      "mgn.width=8 mgn.layers=3",
+      init_network,
+      begin_network,
+      end_network,
+      fini_network,
+      { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT },
+      0,
+      1 },
+    { "network with ghosts",
+      "mgn.width=8 mgn.layers=2 mgn.norm=no halo.codec=q8 halo.nonfinite=refuse",
+      init_network,
+      begin_network,
+      end_network,
+      fini_network,
+      { ARGUMENT, 0, 0, 0, ARGUMENT, GRAFT_ERR_NONFINITE, GRAFT_ERR_NONFINITE },
+      0,
+      0 },
+    { "network with shared nodes",
+      "mgn.width=8 mgn.layers=1",
+      init_network,
+      begin_network,
+      end_network,
+      fini_network,
+      { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT },
+      CUT_SHARED,
+      0 },
 };
 
 /* -- calls that a rank leaves out --------------------------------------------------------------------------------- */

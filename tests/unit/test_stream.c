@@ -1,8 +1,8 @@
 /* graft_stream.h over 1 to 4 ranks: which pairs are kept, lag and interval, the limit of memory, budgets, states that
  * are not finite, patience, and checkpoints that continue with the same bits.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "graft_load.h"
 #include "draft/graft_stream.h"
+#include "graft_load.h"
 #include "harness/files.h"
 #include "harness/networks.h"
 #include "harness/tap.h"
