@@ -224,8 +224,8 @@ static int32_t sequence_report(struct supply *s, struct misuse *m, int of)
     case 4: return m->halos->info(pick(s, HALO, of), resized(s, &zero, sizeof zero.halo), &m->error);
     case 5: return m->models->info(pick(s, MODEL, of), resized(s, &zero, sizeof zero.model), &m->error);
     case 6: return m->models->item(pick(s, MODEL, of), index, resized(s, &zero, sizeof zero.item), &m->error);
-    case 7: return m->table.option_info(pick(s, CONTEXT, of), index, resized(s, &zero, sizeof zero.option), &m->error);
-    case 8: return m->table.module_info(pick(s, CONTEXT, of), index, resized(s, &zero, sizeof zero.entry), &m->error);
+    case 7: return m->api->option_info(pick(s, CONTEXT, of), index, resized(s, &zero, sizeof zero.option), &m->error);
+    case 8: return m->api->module_info(pick(s, CONTEXT, of), index, resized(s, &zero, sizeof zero.entry), &m->error);
     case 9: return m->train->traffic(pick(s, TRAINER, of), index, resized(s, &zero, sizeof zero.traffic), &m->error);
     case 10: return m->train->span(pick(s, TRAINER, of), index, resized(s, &zero, sizeof zero.span), &m->error);
     default:
@@ -343,7 +343,7 @@ static int32_t sequence_codec(struct supply *s, struct misuse *m, int of)
     static float             values[8 * WIDTH];
     static unsigned char     message[1024];
     static int64_t           unencoded[8], n_unencoded;
-    const graft_codec *const codec = m->table.get_interface(pick(s, CONTEXT, of), GRAFT_CODEC_ID);
+    const graft_codec *const codec = m->api->get_interface(pick(s, CONTEXT, of), GRAFT_CODEC_ID);
     static const int32_t     widths[] = { 32, 16, 8, 4, 2, 1 };
     graft_dense              rows = { sizeof rows, GRAFT_F32, 8, WIDTH, WIDTH, values };
     graft_codec_args         args = GRAFT_INIT(graft_codec_args);
@@ -485,7 +485,7 @@ static int32_t sequence_option(struct supply *s, struct misuse *m, int of)
     };
     const char *const *setting = settings[supply_byte(s) % (sizeof settings / sizeof *settings)];
 
-    return m->table.set(pick(s, CONTEXT, of), setting[0], setting[1], &m->error);
+    return m->api->set(pick(s, CONTEXT, of), setting[0], setting[1], &m->error);
 }
 
 static int32_t sequence_save(struct supply *s, struct misuse *m, int of)
@@ -520,7 +520,7 @@ static int32_t sequence_destroy(struct supply *s, struct misuse *m, int of)
 static int32_t sequence_close(struct supply *s, struct misuse *m, int of)
 {
     if (supply_byte(s) % 8 != 0) return GRAFT_OK;
-    m->table.close(m->context);
+    m->api->close(m->context);
     q.is_open[of] = 0;
     return GRAFT_OK;
 }
@@ -561,7 +561,7 @@ static const char *sequence_close_all(void)
     for (int i = q.n - 1; i >= 0; i--)
         for (int of = 0; of < 2; of++) misuse_destroy(&q.m[of], q.pool[i].handle, q.pool[i].kind);
     for (int of = 0; of < 2; of++) {
-        if (q.is_open[of]) q.m[of].table.close(q.m[of].context);
+        if (q.is_open[of]) q.m[of].api->close(q.m[of].context);
         if (q.m[of].strict.fault != NULL) return q.m[of].strict.fault;
         if (q.m[of].strict.live_bytes != 0)
             return misuse_fault("%lld bytes are left", (long long)q.m[of].strict.live_bytes);
