@@ -33,8 +33,12 @@ def tests_of(build, meson):
 def run(build, test, **environment):
     """What went wrong, in words, or None."""
     fewer = {"GRAFT_TEST_FEWER": os.environ.get("GRAFT_TEST_FEWER", "20")}
-    ended = subprocess.run(test["cmd"], env={**os.environ, **test["env"], **fewer, **environment}, cwd=build,
-                           timeout=600, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    try:
+        ended = subprocess.run(test["cmd"], env={**os.environ, **test["env"], **fewer, **environment}, cwd=build,
+                               timeout=600, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               errors="replace")
+    except subprocess.TimeoutExpired:
+        return ["it did not end within 600 s"]
     lines = ended.stdout.splitlines()
     if ended.returncode:
         return [f"it ended with {ended.returncode}"] + lines[-3:]
