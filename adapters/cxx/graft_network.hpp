@@ -241,16 +241,11 @@ class network : public detail::object<graft_networks, graft_network>
     {
         detail::call(table_->end, raw_, nullptr);
     }
-    /// begin() and end(). If the result does not fit, no inference is left begun, and other ranks have theirs.
+    /// begin() and end(). If the result does not fit on a rank, the inference has ended on all.
     void infer(const input &state, const output &result)
     {
         begin(state);
-        try {
-            end(result);
-        } catch (const error &refused) {
-            if (refused.code() == GRAFT_ERR_ARG) drop();
-            throw;
-        }
+        end(result);
     }
     /// Infer step after step. `after` is called with the number of each step and may change `state`; if it returns true
     /// the rollout ends with ERR_CANCELLED, and what it throws is thrown here.

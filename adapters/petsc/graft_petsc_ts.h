@@ -269,10 +269,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_infer(graft_petsc_mesh *m, graft_n
     PetscCall(VecRestoreArrayRead(x, &from));
     PetscCall(VecGetArray(y, &to));
     out = graft_petsc_field(m->n_rows, n_out, to);
-    if (rc >= 0) {
-        rc = m->networks->end(network, &out, &error);
-        if (rc == GRAFT_ERR_ARG) m->networks->end(network, NULL, NULL); /* no inference is left begun */
-    }
+    if (rc >= 0) rc = m->networks->end(network, &out, &error);
     PetscCall(VecRestoreArray(y, &to));
     PetscCall(PetscLogEventEnd(g->event[GRAFT_PETSC_INFER], x, y, 0, 0));
     graft_petsc_check(g->comm, rc, error);

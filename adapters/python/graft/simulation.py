@@ -2,13 +2,14 @@
 """Networks on the meshes of simulations: trained while the solver runs, and called within its time step."""
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import arrays
 from ._abi import ffi
 from .context import Context, new, path_bytes, text_of, to_dict
-from .errors import ArgumentError
+from .errors import ArgumentError, StateError
 from .training import read_item, write_item
 
 if TYPE_CHECKING:
@@ -257,13 +258,13 @@ class Network:
         self.context.call(self._networks.end, self._handle, ffi.NULL)
 
     def __call__(self, state: Any, out: Any = None) -> np.ndarray:
-        """begin() and end(). If `out` does not fit, the inference is completed first, so that other ranks complete
-        theirs."""
+        """begin() and end(). If `out` does not fit, the inference has ended, on all ranks."""
         self.begin(state)
         try:
             return self.end(out)
         except ArgumentError:
-            self.drop()
+            with contextlib.suppress(StateError):  # the library has ended it, if it has seen `out`
+                self.drop()
             raise
 
     def rollout(self, initial: Any, steps: int, after: Callable[[np.ndarray, int], object] | None = None) -> np.ndarray:
