@@ -125,6 +125,11 @@ class context
     {
         detail::call(graft_load, path.empty() ? nullptr : path.c_str(), &opened_->host, &opened_->api);
     }
+    /// The same; a null path is none.
+    explicit context(const char *path, logger log = logger())
+        : context(std::string(path != nullptr ? path : ""), std::move(log))
+    {
+    }
     /// Use graft_open() of a program that is linked with the library.
     explicit context(graft_open_fn open, logger log = logger()) : opened_(std::make_shared<opened>(std::move(log)))
     {

@@ -31,6 +31,8 @@ void test_context(const std::string &path)
 
     ok(throws(GRAFT_ERR_NOT_FOUND, "/nowhere/libgraft.so", [] { graft::context none("/nowhere/libgraft.so"); }),
        "a library that is not there is an exception with its path");
+    const char *const none = nullptr;
+    ok(graft::context(none).api().version == context.api().version, "a null path is the library that the linker finds");
     ok(throws(GRAFT_ERR_OPTION, "halo.timeout", [&] { context.set("halo.timeouts", 3); }), "so is an unknown option");
     context.set({ { "threads", "2" }, { "lr", "0.5" } }).set("seed", 7).set("lr", 0.25);
     auto option = GRAFT_INIT(graft_option);
