@@ -11,7 +11,7 @@ GRAFT_EXTERN_C_BEGIN
  * of models (graft_model.h) may go in blocks of rows, layer by layer, without label_rate:
  *
  *     eval.blocks  no: all rows at once. yes: memory for the outputs of two layers for all rows (with jumping all
- *                  hidden layers, with appnp three), and about 0.2 GB for blocks; results have the same bits, if the
+ *                  hidden layers, with appnp three), and about 0.2 GB for blocks; results are bitwise identical, if the
  *                  bits of the dense module do not depend on the number of rows in a product. auto: yes
  *                  if all rows at once need more than 1 GB or the available memory, or if eval.folder is set
  *     eval.folder  until the call ends, outputs of layers are in an unnamed, memory-mapped file in this folder; ERR_IO

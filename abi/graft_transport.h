@@ -129,7 +129,7 @@ typedef struct graft_transports {
      * \return OK; the status of a rank; ERR_ARG (null); ERR_PEER. [one-caller] Collective. Memory: none. Since 0.2. */
     int32_t (*agree)(graft_group *group, int32_t status, graft_error *error);
 
-    /** Sum over all ranks, with the same bits on all ranks and in every run with this number of ranks.
+    /** Sum over all ranks, bitwise identical on all ranks and in every run with this number of ranks.
      * \param[in]     dtype   GRAFT_F32 (added in double), GRAFT_F64 or GRAFT_I64 (modulo 2^64)
      * \param[in,out] values  [count]
      * \return OK; ERR_ARG (null, dtype, count); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory: 16 bytes a

@@ -1,4 +1,4 @@
-/* "graft.draft.stream": training on line: a network learns from the states of a running simulation, in its process. A
+/* "graft.draft.stream": online training: a network learns from the states of a running simulation, in its process. A
  * draft.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_STREAM_H

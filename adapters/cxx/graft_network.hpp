@@ -1,4 +1,4 @@
-// Meshes of simulations, networks on them, and training on line. See graft.hpp.
+// Meshes of simulations, networks on them, and online training. See graft.hpp.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef GRAFT_NETWORK_HPP
 #define GRAFT_NETWORK_HPP

@@ -54,7 +54,7 @@ GRAFT_GRB_FN int graft_grb_find_special_rows(const void *array, int wide, int64_
         for (int64_t i = row * n_cols; i < end; i++) {
             const double x = wide ? ((const double *)array)[i] : (double)((const float *)array)[i];
 
-            found |= x != x ? GRAFT_GRB_NAN : x - x != 0 ? GRAFT_GRB_INFINITY : x == 0 ? GRAFT_GRB_ZERO : 0;
+            found |= x != x ? GRAFT_GRB_NAN : __builtin_isinf(x) ? GRAFT_GRB_INFINITY : x == 0 ? GRAFT_GRB_ZERO : 0;
         }
     }
     return found;

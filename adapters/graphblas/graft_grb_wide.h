@@ -5,20 +5,31 @@
 
 #include "graft_grb_product.h"
 
+#include <fenv.h>
+
 enum { GRAFT_GRB_BLOCK = 16 }; /* rows: a cache line for each column of the result */
 
-/* Set the floating-point mode of this thread, rounding and flushing of denormals. \return the one before */
-GRAFT_GRB_FN unsigned graft_grb_swap_mode(const unsigned *mode)
+/* The floating-point mode of a thread: rounding, flushing of denormals, traps. */
+#if defined(__x86_64__)
+typedef unsigned graft_grb_mode; /* MXCSR */
+#else
+typedef fenv_t graft_grb_mode;
+#endif
+
+/* Set the mode of this thread, unless it is NULL. \return the one before */
+GRAFT_GRB_FN graft_grb_mode graft_grb_swap_mode(const graft_grb_mode *mode)
 {
 #if defined(__x86_64__)
     const unsigned before = __builtin_ia32_stmxcsr();
 
     if (mode != NULL) __builtin_ia32_ldmxcsr(*mode);
-    return before;
 #else
-    (void)mode;
-    return 0;
+    fenv_t before;
+
+    fegetenv(&before);
+    if (mode != NULL) fesetenv(mode);
 #endif
+    return before;
 }
 
 /* Sums of a block of `count` rows of D A, in `sums` [columns x GRAFT_GRB_BLOCK]. */
@@ -32,7 +43,9 @@ GRAFT_GRB_FN void graft_grb_sum_block(const graft_csr *a, const float *d, int64_
         const int64_t begin = graft_grb_row(a, k), end = graft_grb_row(a, k + 1);
         float         x[GRAFT_GRB_BLOCK] = { 0 };
 
-        for (int64_t i = 0; i < count && begin < end; i++) x[i] = d[i * a->n_rows + k];
+        /* Lanes beyond the block repeat its last row, so they raise no exception that this row does not. */
+        for (int64_t i = 0; i < GRAFT_GRB_BLOCK && begin < end; i++)
+            x[i] = d[(i < count ? i : count - 1) * a->n_rows + k];
         for (int64_t e = begin; e < end; e++) {
             const float value = values != NULL ? values[e] : 1;
             float      *to = sums + graft_grb_at(a->col_idx, wide, e) * GRAFT_GRB_BLOCK;
@@ -47,16 +60,17 @@ GRAFT_GRB_FN void graft_grb_sum_block(const graft_csr *a, const float *d, int64_
 GRAFT_GRB_FN int graft_grb_multiply_blocks(const graft_csr *a, const float *d, int64_t m, int32_t threads, float *z)
 {
     const int64_t n = a->n_cols, blocks = (m + GRAFT_GRB_BLOCK - 1) / GRAFT_GRB_BLOCK;
-    unsigned      caller = graft_grb_swap_mode(NULL);
     int           failed = 0;
+
+    const graft_grb_mode caller = graft_grb_swap_mode(NULL);
 
     threads = blocks < threads ? (int32_t)blocks : threads;
     GRAFT_GRB_PARALLEL(threads, schedule(static, 1) reduction(| : failed))
     for (int64_t block = 0; block < blocks; block++) {
-        const int64_t  first = block * GRAFT_GRB_BLOCK, left = m - first;
-        const int64_t  count = left < (int64_t)GRAFT_GRB_BLOCK ? left : (int64_t)GRAFT_GRB_BLOCK;
-        const unsigned own = graft_grb_swap_mode(&caller);
-        float         *sums = (float *)malloc((size_t)(n + 1) * GRAFT_GRB_BLOCK * sizeof *sums);
+        const int64_t        first = block * GRAFT_GRB_BLOCK, left = m - first;
+        const int64_t        count = left < (int64_t)GRAFT_GRB_BLOCK ? left : (int64_t)GRAFT_GRB_BLOCK;
+        const graft_grb_mode own = graft_grb_swap_mode(&caller);
+        float               *sums = (float *)malloc((size_t)(n + 1) * GRAFT_GRB_BLOCK * sizeof *sums);
 
         failed |= sums == NULL;
         if (sums != NULL) graft_grb_sum_block(a, d + first * a->n_rows, count, sums);

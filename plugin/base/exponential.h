@@ -36,9 +36,9 @@ GR_INLINE float sum8(floats8 v)
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-/* e^x of x <= 0, within 1e-7 of it; 0 below -87, where it is hardly a normal float, and at -infinity, without an
- * exception; a NaN stays one. With x = n ln 2 + r it is 2^n e^r; the polynomial is from Cephes (Moshier); the sum with
- * 1.5 * 2^23 leaves n in the lowest bits. */
+/* e^x of x <= 0, within 1e-7 of it; 0 below -87, where it is hardly a normal float. It raises no exception at -infinity
+ * or above -2e38, where the product with log2(e) is finite; a NaN stays one. With x = n ln 2 + r it is 2^n e^r; the
+ * polynomial is from Cephes (Moshier); the sum with 1.5 * 2^23 leaves n in the lowest bits. */
 GR_INLINE floats8 exp8(floats8 x)
 {
     const words8  vanishes = (words8)(x < -87.0f);

@@ -57,8 +57,8 @@ int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error);
 int32_t gr_comm_min(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error);
 int32_t gr_comm_max(struct gr_comm *comm, int64_t *values, int64_t count, graft_error *error);
 
-/** The sum over all ranks in the type of the values, in an order that depends on n_ranks alone: the same bits on all
- *  ranks and in every run. A rank sends 2 log2(n_ranks) messages if n_ranks is a power of 2, else up to 2 more.
+/** The sum over all ranks in the type of the values, in an order that depends on n_ranks alone: bitwise identical on
+ *  all ranks and in every run. A rank sends 2 log2(n_ranks) messages if n_ranks is a power of 2, else up to 2 more.
  *  Allocates nothing after gr_comm_reserve(). \return OK; ERR_PEER. */
 int32_t gr_comm_sum_f32(struct gr_comm *comm, float *values, int64_t count, graft_error *error);
 int32_t gr_comm_sum_f64(struct gr_comm *comm, double *values, int64_t count, graft_error *error);

@@ -154,6 +154,7 @@ static int32_t sample_prefetch(graft_sampler *sampler, int32_t *made, graft_erro
     int32_t        rc = gr_enter(sampler, GR_HANDLE_SAMPLER, call.where, NULL, &call.error), ours = 0;
 
     GR_TRY(rc);
+    if (((const struct gr_handle *)sampler)->context->binds_threads) gr_affinity_save(&call.affinity);
     if (made == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "made is null");
     else if (!gr_handle_is(*gr_sampler_graph(sampler), GR_HANDLE_MATRIX))
         rc = gr_fail(&call.error, GRAFT_ERR_STATE, "the sampler's graph was destroyed");

@@ -1,4 +1,4 @@
-/* Networks within a solver: what begin() and end() cost above the arithmetic, in processor time; and training on line
+/* Networks within a solver: what begin() and end() cost above the arithmetic, in processor time; and online training
  * with a heat problem that drifts, with a reservoir of pairs and with the latest pairs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
@@ -215,7 +215,7 @@ static int measure_stream(int offers, int seeds)
     set("mgn.lr", "0.002");
     set("stream.memory", "1");
     set("threads", "1");
-    printf("\ntraining on line, %d offers with a step each: standardised loss of pairs of the whole run\n", offers);
+    printf("\ntraining online, %d offers with a step each: standardised loss of pairs of the whole run\n", offers);
     for (int k = 0; k < seeds; k++) {
         char   seed[16];
         double loss[2];

@@ -133,7 +133,7 @@ contains
       call learn_on_line(network, x(1, :))
    end subroutine
 
-   ! The same on line.
+   ! The same online.
    subroutine learn_on_line(network, x)
       type(graft_network), intent(inout) :: network
       real(real64), intent(in) :: x(:)
@@ -161,7 +161,7 @@ contains
       good = good .and. ierr == GRAFT_ERR_ARG
       call stream%offer_pair(transpose(u), transpose(u), 31._real64, graft_node_component)
       call stream%status(status)
-      call report(good .and. status%pairs == 29, 'the network learns on line')
+      call report(good .and. status%pairs == 29, 'the network learns online')
    end subroutine
 
    integer function keep_first(step)

@@ -344,6 +344,6 @@ int main(int, char **argv)
     test_values(argv[1]);
     ok(on_two_ranks(argv[1], halo_rank), "two ranks exchange halos and sum them");
     ok(on_two_ranks(argv[1], network_rank), "two ranks train and infer in both layouts; callbacks throw");
-    ok(on_two_ranks(argv[1], stream_rank), "two ranks train on line");
+    ok(on_two_ranks(argv[1], stream_rank), "two ranks train online");
     return done();
 }

@@ -66,7 +66,7 @@ def check(name, signals, command, quiet, preload=(), bits=str.split, **more):
     code, out, err = run(command, signals.environment(preload, more))
     seen = signals.take()
     tap.ok(code == 0 and quiet[0] == 0 and bits(out) == bits(quiet[1]) and min(seen) >= 20,
-           f"{name}: the same bits ({seen[0]} and {seen[1]} signals)", code, out, err, "without signals:", *quiet)
+           f"{name}: bitwise identical ({seen[0]} and {seen[1]} signals)", code, out, err, "without signals:", *quiet)
     return out
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Parallel regions compute in the floating-point mode of the caller: check_modes.py ROOT. Each begins with
-gr_fp_swap(), or mode_swap() in an adapter, in its first lines, unless its loop only copies, counts or compares."""
+gr_fp_swap(), mode_swap() in an adapter, or graft_grb_swap_mode(), in its first lines, unless its loop only copies,
+counts or compares."""
 import collections
 import re
 import sys
@@ -9,13 +10,15 @@ import sys
 import sources
 import tap
 
-REGION = re.compile(r"^[ \t]*#pragma[ \t]+omp[ \t]+parallel\b", re.MULTILINE)
+REGION = re.compile(r"^[ \t]*(?:#pragma[ \t]+omp[ \t]+parallel\b|GRAFT_GRB_PARALLEL\()", re.MULTILINE)
 FIRST_LINES = 18
 # How many loops of a file copy numbers, or compute with integers alone.
 EXACT = {"plugin/base/pool.c": 1, "plugin/dgraph/columns.c": 2, "plugin/dgraph/values.c": 1, "plugin/edge/check.c": 1,
          "plugin/edge/edge.c": 1, "plugin/edge/index_add.c": 2, "plugin/graph/csr.c": 1, "plugin/model/labels.c": 1,
          "plugin/model/sparse.c": 1, "plugin/partition/joint.c": 1, "plugin/sample/cache.c": 1,
-         "plugin/setup/sparse.c": 1, "plugin/spmm/cuts.c": 1, "adapters/graphblas/kernel.c": 1}
+         "plugin/setup/sparse.c": 1, "plugin/spmm/cuts.c": 1, "adapters/graphblas/kernel.c": 1,
+         "adapters/graphblas/graft_grb.h": 3, "adapters/graphblas/graft_grb_lend.h": 5,
+         "adapters/graphblas/graft_grb_store.h": 1}
 
 
 def regions_without(text):
@@ -24,7 +27,7 @@ def regions_without(text):
     found = []
     for match in REGION.finditer(text):
         body = "\n".join(text[match.start():].split("\n}")[0].splitlines()[:FIRST_LINES])
-        if not re.search(r"\b(?:gr_fp|mode)_swap\(", body):
+        if not re.search(r"\b(?:gr_fp_swap|mode_swap|graft_grb_swap_mode)\(", body):
             found.append(sources.line_of(text, match.start()))
     return found
 

@@ -131,7 +131,7 @@ static int32_t run_epochs(const struct job *job, int32_t threads, char *result)
     return rc;
 }
 
-/* -- the same bits ------------------------------------------------------------------------------------------------ */
+/* -- bitwise identical --------------------------------------------------------------------------------------------- */
 
 static int run_in_mode(const struct job *job, const struct mode *mode, int32_t threads, char *result)
 {

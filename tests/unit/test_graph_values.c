@@ -181,7 +181,7 @@ done:
     return rc;
 }
 
-/* Results and matrices of two sets of objects have the same bits */
+/* Results and matrices of two sets of objects are bitwise identical */
 static int32_t values_compare(struct host *host, const struct values_objects *a, const struct values_objects *b)
 {
     const struct values_job *job = host->all->arg;

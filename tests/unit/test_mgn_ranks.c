@@ -332,8 +332,8 @@ static int is_uneven(graft_context *context, const char *path, const struct orac
            rows_differ(module, what->width, what->n_out, 0);
 }
 
-/* Dense modules on shared nodes: copies have the same bits, also with a module whose rows depend on their place. Such a
- * module is replaced, and others are not. */
+/* Dense modules on shared nodes: copies are bitwise identical, also with a module whose rows depend on their place.
+ * Such a module is replaced, and others are not. */
 static void test_mgn_modules(graft_context *context, int64_t width, int count, char **files)
 {
     const struct oracle_mgn what = {
@@ -353,7 +353,7 @@ static void test_mgn_modules(graft_context *context, int64_t width, int count, c
         d = run_world(&w, 3);
         for (int q = 0; q < 3; q++) replaced += w.loops_multiply[q];
         ok(d.output < 1e-5 && !d.copies_differ && replaced == (uneven ? 3 : 0),
-           "width %lld, %s module %s: copies have the same bits, output within %.1e; plain loops on %d ranks",
+           "width %lld, %s module %s: copies are bitwise identical, output within %.1e; plain loops on %d ranks",
            (long long)width, uneven ? "uneven" : "even", w.module, d.output, replaced);
         free(path);
     }

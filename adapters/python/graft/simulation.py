@@ -375,7 +375,7 @@ class Network:
 
 
 class Stream:
-    """Training on line: pairs of states of a running simulation, under a limit of memory. Its options have "stream." in
+    """Online training: pairs of states of a running simulation, under a limit of memory. Its options have "stream." in
     their names."""
 
     def __init__(self, network: Network, options: dict[str, object] | None = None) -> None:
