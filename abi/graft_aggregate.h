@@ -145,7 +145,7 @@ typedef struct graft_aggregate {
      *  A pass that one rank refuses is refused on all: the begin() of this rank waits for the others, and returns the
      *  status that they return from end(), or from begin() in a training step with stored rows, with the sentence and
      *  the rank of the lowest rank that has refused it. The plan stays usable, and a refused pass changes nothing but
-     *  `out`.
+     *  `out`, and what info() counts of sent rows and of seconds.
      *
      * \return OK; ERR_ARG (null, shapes, types, strides, overlap, unknown semiring or flags, row_scale with a maximum
      *         or minimum, times without a number of threads; with halo.staleness or adaptive bits a layer beyond the
