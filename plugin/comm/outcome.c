@@ -83,16 +83,17 @@ static int32_t send_round(struct gr_outcome *o, graft_error *error)
                         &o->requests[o->rounds + o->round], error);
 }
 
-int32_t gr_outcome_begin(struct gr_outcome *o, int32_t rc, const graft_error *why, const void *terms, uint64_t bytes,
-                         graft_error *error)
+int32_t gr_outcome_begin(struct gr_outcome *o, int64_t call, int32_t rc, const graft_error *why, const void *terms,
+                         uint64_t bytes, graft_error *error)
 {
     const int64_t             n = o->rounds > 0 ? o->comm->n_ranks : 1;
     struct gr_outcome_record *known = o->known;
 
-    GR_ASSERT(!o->is_open && bytes <= sizeof known->terms);
     if (n == 1) return GRAFT_OK;
+    GR_ASSERT((o->comm->dead || !o->is_open) && bytes <= sizeof known->terms);
+    o->is_open = 0;
     memset(known, 0, sizeof *known);
-    known->call = o->calls;
+    known->call = call;
     known->failed = known->offered = NO_RANK;
     if (rc < 0) {
         known->failed = o->comm->rank;
@@ -105,14 +106,15 @@ int32_t gr_outcome_begin(struct gr_outcome *o, int32_t rc, const graft_error *wh
         memcpy(known->terms, terms, bytes);
     }
     o->round = 0;
-    o->is_open = 1;
     for (int32_t k = 0; k < o->rounds; k++) {
         const int64_t from = (o->comm->rank + n - ((int64_t)1 << k)) % n;
 
-        rc = gr_comm_receive(o->comm, (int32_t)from, o->tag, &o->in[k], sizeof o->in[k], &o->requests[k], error);
-        if (rc < 0) return rc;
+        GR_TRY(gr_comm_receive(o->comm, (int32_t)from, o->tag, &o->in[k], sizeof o->in[k], &o->requests[k], error));
     }
-    return send_round(o, error);
+    rc = send_round(o, error);
+    o->is_open = rc == GRAFT_OK;
+done:
+    return rc;
 }
 
 static int32_t check_record(const struct gr_outcome *o, const struct gr_outcome_record *in, int32_t from,

@@ -40,10 +40,11 @@ void gr_outcome_count_end(struct gr_outcome *outcome);
 
 /** Begin with the status of this rank, whose reason is in `why` if it is a failure. Sends and receives nothing with one
  *  rank.
+ *  \param[in] call   Its number: `calls` when it was counted.
  *  \param[in] terms  [bytes] at most GR_OUTCOME_TERMS: the arguments of a call that this rank makes; NULL: none.
  *  \return OK; ERR_PEER. */
-int32_t gr_outcome_begin(struct gr_outcome *outcome, int32_t rc, const graft_error *why, const void *terms,
-                         uint64_t bytes, graft_error *error);
+int32_t gr_outcome_begin(struct gr_outcome *outcome, int64_t call, int32_t rc, const graft_error *why,
+                         const void *terms, uint64_t bytes, graft_error *error);
 
 /** Let its messages progress. NULL is legal. A failure is reported by gr_outcome_end(). */
 void gr_outcome_poll(struct gr_outcome *outcome);

@@ -177,8 +177,8 @@ static int32_t send_halo(graft_halo *h, const struct halo_terms *terms, const gr
                                  .stateless = 1,
                                  .epoch = h->passes,
                                  .call = h->outcome.calls,
-                                 .goes_on = 1,
-                                 .is_void = args == NULL };
+                                 .sends_refused_rows = 1,
+                                 .is_refused = args == NULL };
     int32_t             rc = gr_halo_rows_reserve(&h->rows, width, terms->dtype, 0, error);
 
     if (rc < 0) return gr_comm_fail(h->graph->comm, error);
@@ -200,7 +200,7 @@ static int32_t end_refused_pass(graft_halo *h, int32_t rc, graft_error *error)
         return rc;
     }
     if (!h->rows.begun && terms != NULL) sent = send_halo(h, terms, NULL, error);
-    h->rows.pass.is_void = 1;
+    h->rows.pass.is_refused = 1;
     if (sent == GRAFT_OK) sent = gr_halo_rows_end(&h->rows, halo_team(h), error);
     return sent < 0 ? sent : rc;
 }
@@ -215,7 +215,8 @@ int32_t gr_halo_begin(graft_halo *h, int32_t rc, const graft_halo_args *args, gr
         rc = send_halo(h, &terms, args, error);
     }
     if (rc < 0 && (rc == GRAFT_ERR_PEER || h->graph->comm->n_ranks == 1)) return rc;
-    begun = gr_outcome_begin(&h->outcome, rc, error, h->rows.begun ? &terms : NULL, sizeof terms, error);
+    begun =
+        gr_outcome_begin(&h->outcome, h->outcome.calls, rc, error, h->rows.begun ? &terms : NULL, sizeof terms, error);
     if (begun == GRAFT_OK && rc == GRAFT_OK) {
         h->passes++;
         return GRAFT_OK;

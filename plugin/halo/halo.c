@@ -158,7 +158,7 @@ static void pack_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
     struct gr_halo_rows *r = arg;
 
     (void)chunk;
-    if (r->pass.is_void) {
+    if (r->pass.is_refused) {
         const int64_t row_bytes = r->pass.owned.n_cols * gr_dtype_bytes(r->pass.owned.dtype);
 
         memset((char *)r->exchange.messages->side[GR_SEND].rows.data + begin * row_bytes, 0,
@@ -223,7 +223,7 @@ int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pa
     GR_TRY(gr_exchange_begin(x, team, error));
     if (!x->is_repeat) pack_sent(r, forward[gr_side_of(pass->direction, GR_SEND)], team);
     rc = gr_exchange_send(x, team, error);
-    if (rc < 0 && rc != GRAFT_ERR_PEER && !(rc == GRAFT_ERR_NONFINITE && pass->goes_on))
+    if (rc < 0 && rc != GRAFT_ERR_PEER && !(rc == GRAFT_ERR_NONFINITE && pass->sends_refused_rows))
         rc = gr_comm_fail(r->messages.comm, error);
     r->begun = rc != GRAFT_ERR_PEER;
 done:
@@ -238,7 +238,7 @@ int32_t gr_halo_rows_end(struct gr_halo_rows *r, struct gr_team team, graft_erro
     if (!r->begun) return GRAFT_OK;
     r->begun = 0;
     GR_TRY(gr_exchange_end(&r->exchange, team, &rows, error));
-    if (r->pass.is_void) goto done;
+    if (r->pass.is_refused) goto done;
     if (r->pass.direction == GR_BACKWARD) {
         const struct packing p = packing_of(r, rows, 0, r->links.send_start[r->messages.comm->n_ranks]);
 

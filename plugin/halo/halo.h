@@ -16,9 +16,9 @@ struct gr_halo_pass {
     int32_t           stateless, synchronous; /* outside training steps; waits for its own rows */
     int64_t           epoch, call;            /* call: see gr_exchange_args */
     graft_dense       owned, halo;            /* of one type and width */
-    int               goes_on; /* also if rows are refused: ERR_NONFINITE leaves the comm alive, see begin */
-    int               is_void; /* of a call that was refused: zeros are sent, and received rows are dropped */
-    int               is_own;  /* rows of the halo belong to the library, without gaps: sent and received in place */
+    int               sends_refused_rows;     /* ERR_NONFINITE leaves the comm alive, see begin */
+    int               is_refused;             /* zeros are sent, and received rows are dropped */
+    int               is_own; /* rows of the halo belong to the library, without gaps: sent and received in place */
 };
 
 struct gr_halo_rows {
@@ -55,8 +55,8 @@ void gr_halo_rows_place(const struct gr_halo_rows *rows, struct gr_halo_pass *pa
 
 /** Begin: gather, encode and send the rows. Until the end, received rows are not accessed, and
  *  gr_messages_poll(rows->exchange.messages) lets messages progress. Allocates nothing. Collective. \return OK;
- *  ERR_NONFINITE (this rank alone, and the pass has begun all the same, if it goes on; see gr_messages_send());
- *  ERR_PEER. */
+ *  ERR_NONFINITE (this rank alone, and the pass has begun all the same, if it sends refused rows; see
+ *  gr_messages_send()); ERR_PEER. */
 int32_t gr_halo_rows_begin(struct gr_halo_rows *rows, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error);
 

@@ -108,8 +108,8 @@ int32_t gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction
                                  .exact = g->exact || is_shared,
                                  .stateless = 1,
                                  .epoch = g->epoch,
-                                 .call = g->outcome.calls,
-                                 .goes_on = 1,
+                                 .call = g->call,
+                                 .sends_refused_rows = 1,
                                  .is_own = 1 };
     const double        begin = gr_mgn_clock(g);
     graft_error         found = { .size = sizeof found };
@@ -120,7 +120,7 @@ int32_t gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction
     pass.halo = gr_dense_view(halo, g->dtype, mesh->halo.count, width, width);
     rc = gr_halo_rows_begin(&g->rows, &pass, team, &found);
     if (rc == GRAFT_ERR_NONFINITE) {
-        if (g->refused == GRAFT_OK && !g->is_told) {
+        if (g->refused == GRAFT_OK && !g->received_refused) {
             g->refused = rc;
             g->reason = found;
         }
@@ -169,7 +169,7 @@ int32_t gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, g
     GR_TRY(gr_halo_rows_end(&g->rows, team, error));
     for (int32_t q = 0; q < g->mesh->comm->n_ranks; q++) {
         bytes += g->rows.messages.sent[q].bytes;
-        g->is_told |= g->rows.messages.side[GR_RECEIVE].has_raw[q];
+        g->received_refused |= g->rows.messages.side[GR_RECEIVE].has_raw[q];
     }
     gr_parallel_chunks(team, n_copies * gr_mgn_width(g) * 4, n_copies, GR_ROWS_AT_ONCE, add_some, &adding);
     g->bytes_sent += bytes;

@@ -243,8 +243,9 @@ int32_t gr_mgn_forward_begin(struct gr_mgn *g, const void *weights, const void *
     g->exact = exact;
     g->bytes_sent = 0;
     g->refused = GRAFT_OK;
-    g->is_told = 0;
+    g->received_refused = 0;
     gr_outcome_count(&g->outcome);
+    g->call = g->outcome.calls;
     GR_TRY(gr_mgn_run(g, team, &of_nodes, error));
     if (!is_shared && layers > 0) GR_TRY(start_layer(g, 0, team, error));
     GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), &of_edges, error));
@@ -257,8 +258,8 @@ done:
 /* Begin to agree on the outcome, after this rank has encoded its last rows. */
 static int32_t begin_outcome(struct gr_mgn *g, int32_t status, graft_error *error)
 {
-    if (status < 0) return gr_outcome_begin(&g->outcome, status, error, NULL, 0, error);
-    return gr_outcome_begin(&g->outcome, g->refused, &g->reason, NULL, 0, error);
+    if (status < 0) return gr_outcome_begin(&g->outcome, g->call, status, error, NULL, 0, error);
+    return gr_outcome_begin(&g->outcome, g->call, g->refused, &g->reason, NULL, 0, error);
 }
 
 void gr_mgn_count_begin(struct gr_mgn *g)
@@ -278,7 +279,6 @@ int32_t gr_mgn_forward_end(struct gr_mgn *g, int32_t status, void *output, struc
     const double             begin = gr_mgn_clock(g);
     int32_t                  rc = GRAFT_OK;
 
-    if (layers == 0) GR_TRY(begin_outcome(g, status, error));
     for (int64_t l = 0; l < layers; l++) {
         if (l + 1 == layers) GR_TRY(begin_outcome(g, status, error));
         GR_TRY(finish_layer(g, l, team, error));

@@ -84,11 +84,11 @@ struct gr_mgn {
     char       *output;
 
     struct gr_halo_rows rows;
-    int64_t             epoch, bytes_sent;
-    struct gr_outcome   outcome; /* of the forward pass */
-    int32_t             refused; /* OK, or why this rank refuses rows of the pass, with: */
+    int64_t             epoch, bytes_sent, call; /* call: its number, see outcome.h */
+    struct gr_outcome   outcome;                 /* of the forward pass */
+    int32_t             refused;                 /* OK, or why this rank refuses rows of the pass, with: */
     graft_error         reason;
-    int                 is_told; /* another rank has sent such rows, and refuses them itself */
+    int                 received_refused; /* another rank has sent such rows, and refuses them itself */
 
     struct gr_mgn_times *times;       /* [2 directions x (layers + 2)]; NULL: nothing is measured */
     int                  is_backward; /* what is computed now */

@@ -36,6 +36,11 @@ done:
     return rc;
 }
 
+static int is_of_host(const graft_plan *plan)
+{
+    return plan->graph != NULL && plan->part == &plan->graph->part;
+}
+
 static int32_t allocate_plan(graft_plan *plan, graft_error *error)
 {
     const int64_t n_ranks = plan->comm->n_ranks;
@@ -46,7 +51,7 @@ static int32_t allocate_plan(graft_plan *plan, graft_error *error)
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY(GR_NEW(plan->context, plan->rows[side].start, n_ranks + 1, error));
     GR_TRY(GR_NEW(plan->context, plan->flow, n_ranks, error));
-    if (plan->graph == NULL) return GRAFT_OK;
+    if (!is_of_host(plan)) return GRAFT_OK;
     rc = gr_outcome_init(&plan->outcome, plan->comm, plan->messages.channel + 1, "a pass of a plan", error);
     plan->messages.outcome = &plan->outcome;
 done:
@@ -232,7 +237,7 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     GR_TRY(compare_ranks(made, wish, error));
     GR_TRY(make_plan(made, wish, error));
     GR_ASSERT(gr_plan_is_valid(made));
-    if (graph != NULL && part == &graph->part) {
+    if (is_of_host(made)) {
         made->next = graph->plans;
         made->serial = graph->plans_made++;
         graph->plans = made;

@@ -89,7 +89,7 @@ struct gr_spmm {
     graft_epilogue       epilogue;
     graft_dense          residual;
     enum gr_direction    direction;
-    int                  is_void; /* of a pass that was refused: rows of zeros are sent */
+    int                  is_refused; /* rows of zeros are sent */
     struct gr_exchange   exchange;
     double               computed_at; /* when the local part of the product was done */
 };
@@ -128,7 +128,7 @@ struct graft_plan {
     struct gr_plan_sources  sources;       /* empty if values do not change */
     struct gr_plan_values   new_values;    /* while gr_graph_update_values() runs */
     struct gr_spmm          product;
-    struct gr_outcome       outcome; /* of passes of the host, in use if there is a graph */
+    struct gr_outcome       outcome; /* of passes, in use if the host has the plan */
     int64_t                 passes;
     struct gr_send_stats    sent; /* in all products, by this rank */
 };

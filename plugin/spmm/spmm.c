@@ -235,7 +235,7 @@ static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
 
     GR_ASSERT(p->begun && plan->matrices[p->direction].sent->csr.n_rows == sent.n_rows);
     gr_messages_set_rows(messages, rows);
-    if (p->is_void) {
+    if (p->is_refused) {
         if (sent.n_rows > 0) memset(rows.data, 0, (uint64_t)(sent.n_rows * sent.n_cols * gr_dtype_bytes(sent.dtype)));
         if (encodes && sent.n_rows > 0) gr_messages_encode(messages, 0, 0, sent.n_rows);
         return GRAFT_OK;
@@ -478,7 +478,7 @@ static int32_t send_zeros(graft_plan *plan, const struct terms *terms, graft_err
                                         .out = &none };
 
     set_product(plan, &args);
-    plan->product.is_void = 1;
+    plan->product.is_refused = 1;
     return send_or_fail(plan, error);
 }
 
@@ -525,7 +525,7 @@ int32_t gr_plan_begin(graft_plan *plan, int32_t rc, const graft_aggregate_args *
         if (!is_late) rc = send_rows(plan, error);
         if (rc < 0 && rc != GRAFT_ERR_NONFINITE) return fail_all(plan, rc, error);
     }
-    begun = gr_outcome_begin(outcome, rc, error, is_good ? &terms : NULL, sizeof terms, error);
+    begun = gr_outcome_begin(outcome, outcome->calls, rc, error, is_good ? &terms : NULL, sizeof terms, error);
     if (begun < 0 || rc < 0) return end_refused(plan, begun < 0 ? begun : gr_outcome_end(outcome, error), error);
     if (!is_late) return compute_local(plan, error);
     rc = gr_outcome_end(outcome, error);
