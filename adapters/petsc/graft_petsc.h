@@ -250,11 +250,11 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_carry(Mat matrix, Mat shell)
     PetscFunctionBegin;
     PetscCall(MatPropagateSymmetryOptions(matrix, shell));
     PetscCall(MatGetNullSpace(matrix, &space));
-    if (space != NULL) PetscCall(MatSetNullSpace(shell, space));
+    PetscCall(MatSetNullSpace(shell, space));
     PetscCall(MatGetTransposeNullSpace(matrix, &space));
-    if (space != NULL) PetscCall(MatSetTransposeNullSpace(shell, space));
+    PetscCall(MatSetTransposeNullSpace(shell, space));
     PetscCall(MatGetNearNullSpace(matrix, &space));
-    if (space != NULL) PetscCall(MatSetNearNullSpace(shell, space));
+    PetscCall(MatSetNearNullSpace(shell, space));
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
@@ -457,11 +457,11 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_rebuild(Mat shell, graft_petsc_mat
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/** Give a shell matrix the rows and values that an assembled matrix of the same layout has now, its flags of symmetry,
- *  and its null spaces if it has any. Factors and shifts of the shell, as of MatScale() and MatShift(), are gone, and
- *  preconditioners that use the shell are set up again. If the entries are in the same places and the shell has no
- *  duplicates, only values are replaced, which takes the time of a few products; else graph and plan are made anew. If
- *  it fails, the shell keeps its own. Its duplicates, of which a TS may have some, keep theirs. Collective. */
+/** Give a shell matrix the rows and values that an assembled matrix of the same layout has now, its flags of symmetry
+ *  and its null spaces, also if it has none. Factors and shifts of the shell, as of MatScale() and MatShift(), are
+ *  gone, and preconditioners that use the shell are set up again. If the entries are in the same places and the shell
+ *  has no duplicates, only values are replaced, which takes the time of a few products; else graph and plan are made
+ *  anew. If it fails, the shell keeps its own. Its duplicates, of which a TS may have some, keep theirs. Collective. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_update(Mat shell, Mat matrix)
 {
     graft_petsc_mat *m;

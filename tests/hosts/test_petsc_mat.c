@@ -93,7 +93,7 @@ static PetscErrorCode petsc_has(Mat shell, MatNullSpace constant, MatNullSpace n
 /* What solvers know of a matrix beside its entries. */
 static PetscErrorCode petsc_properties(graft_petsc *g)
 {
-    MatNullSpace constant, near;
+    MatNullSpace constant, near, space[3];
     Mat          a, bare, shell, twin;
     double       mean, expected;
     PetscBool    set, is;
@@ -126,6 +126,11 @@ static PetscErrorCode petsc_properties(graft_petsc *g)
     PetscCall(MatSetBlockSize(shell, 2));
     PetscCall(graft_petsc_mat_update(shell, a));
     PetscCall(petsc_has(shell, constant, near, "after an update it has what the matrix has"));
+    PetscCall(graft_petsc_mat_update(shell, bare));
+    PetscCall(MatGetNullSpace(shell, &space[0]));
+    PetscCall(MatGetTransposeNullSpace(shell, &space[1]));
+    PetscCall(MatGetNearNullSpace(shell, &space[2]));
+    petsc_ok(space[0] == NULL && space[1] == NULL && space[2] == NULL, "and none after one by a matrix without any");
     PetscCall(MatDestroy(&shell));
     PetscCall(MatDestroy(&a));
     PetscCall(MatDestroy(&bare));
