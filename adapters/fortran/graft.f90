@@ -1451,17 +1451,6 @@ contains
       dense_of%data = field%data
    end function
 
-   ! After a refusal, the reason if it is one of these arrays.
-   integer(c_int32_t) function explain_stride(rc, from, to) result(code)
-      integer(c_int32_t), intent(in) :: rc
-      type(c_dense), intent(in) :: from, to
-
-      code = rc
-      if (rc == GRAFT_ERR_ARG .and. min(from%stride, to%stride) < 0) &
-         code = refuse(GRAFT_ERR_ARG, 'products need arrays x(component, vertex) whose components follow each other, &
-                      &and no negative steps')
-   end function
-
    ! Addresses of arrays, also of those without elements.
    type(c_ptr) function address_i1(x)
       integer(int8), intent(in), target, contiguous :: x(:)
@@ -1693,7 +1682,7 @@ contains
       end if
       call call_with(self, aggregate_begin, c_loc(args), rc)
       if (rc >= 0 .and. is_whole) call call_without(self, aggregate_end, rc)
-      call finish(explain_stride(int(rc, c_int32_t), from, to), self%shared, ierr)
+      call finish(int(rc, c_int32_t), self%shared, ierr)
    end subroutine
 
    subroutine plan_begin_r8(self, x, y, transposed, ierr)
@@ -1861,7 +1850,7 @@ contains
       args%halo = c_loc(to)
       call call_with(self, halos_begin, c_loc(args), rc)
       if (rc >= 0 .and. is_whole) call call_without(self, halos_end, rc)
-      call finish(explain_stride(int(rc, c_int32_t), from, to), self%shared, ierr)
+      call finish(int(rc, c_int32_t), self%shared, ierr)
    end subroutine
 
    subroutine halo_begin_r8(self, owned, halo, ierr)
