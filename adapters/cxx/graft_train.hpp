@@ -5,6 +5,8 @@
 
 #include "graft_graph.hpp"
 
+#include <array>
+
 namespace graft
 {
 
@@ -211,11 +213,17 @@ class trainer : public detail::object<graft_train, graft_trainer>
     /// Replace arrays: GRAFT_UPDATE_... The containers are borrowed as those of the trainer.
     void update(std::uint32_t what, const dataset &with)
     {
-        const auto          kept = std::make_shared<std::pair<std::shared_ptr<const void>, dataset>>(keeps_, with);
-        const graft_dataset raw = kept->second.get();
+        const auto          kept = std::make_shared<const dataset>(with);
+        const graft_dataset raw = kept->get();
 
+        if (updates_ == nullptr) {
+            updates_ = std::make_shared<updates>();
+            updates_->first = keeps_;
+            keeps_ = updates_;
+        }
         detail::call(table_->update, raw_, what, &raw);
-        keeps_ = kept;
+        for (std::size_t bit = 0; bit < updates_->last.size(); bit++)
+            if ((what >> bit & 1u) != 0) updates_->last[bit] = kept;
     }
 
     /// Copies of all that determines the trainer.
@@ -298,6 +306,11 @@ class trainer : public detail::object<graft_train, graft_trainer>
         std::shared_ptr<const void> data;
         graph                       over;
     };
+    // What a trainer keeps after updates: what it was made of, and the last data set of each GRAFT_UPDATE_...
+    struct updates {
+        std::shared_ptr<const void>                    first;
+        std::array<std::shared_ptr<const dataset>, 32> last;
+    };
     struct model_holder {
         explicit model_holder(const context &in) : table(in.table<graft_models>())
         {
@@ -364,6 +377,8 @@ class trainer : public detail::object<graft_train, graft_trainer>
         });
     }
     std::int64_t n_ = 0, n_outputs_ = 0;
+
+    std::shared_ptr<updates> updates_; // also in keeps_, which is freed after the object
 };
 
 } // namespace graft

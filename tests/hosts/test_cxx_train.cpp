@@ -286,6 +286,14 @@ void test_descriptions(const std::string &path)
     const auto after = trainer.outputs(GRAFT_WEIGHTS_LAST);
     trainer.update(GRAFT_UPDATE_FEATURES, ring.described());
     ok(before != after && trainer.outputs(GRAFT_WEIGHTS_LAST) == before, "features are replaced");
+    {
+        graft::trainer many(context, ring.described());
+        for (int k = 0; k < 200000; k++)
+            many.update(k % 2 == 0 ? GRAFT_UPDATE_FEATURES : GRAFT_UPDATE_LABELS, ring.described());
+        graft::trainer moved(std::move(many));
+        moved.update(GRAFT_UPDATE_FEATURES | GRAFT_UPDATE_SPLIT, ring.described());
+        ok(moved.epoch().epoch == 1, "200000 times");
+    } /* which frees what is left, without a stack of 200000 calls */
 
     graft::context numbers(path);
     set_model(numbers);
