@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-import train_host
+import small_data
 from model_file import compact, pack, seal, seal_header, unpack, unseal
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus_model")
@@ -32,10 +32,10 @@ def train(program, folder, *settings):
 def make_ring(folder):
     os.mkdir(folder)
     ends = [v for v in range(6)] + [(v + 1) % 6 for v in range(6)]
-    train_host.write_npy(f"{folder}/edges.npy", "<i4", "i", (2, 6), ends)
-    train_host.write_npy(f"{folder}/features.npy", "<f4", "f", (6, 3), [v % 5 - 2.0 for v in range(18)])
-    train_host.write_npy(f"{folder}/labels.npy", "<i4", "i", (6,), [v % 2 for v in range(6)])
-    train_host.write_npy(f"{folder}/split.npy", "|u1", "B", (6,), [1, 1, 1, 2, 3, 3])
+    small_data.write_npy(f"{folder}/edges.npy", "<i4", "i", (2, 6), ends)
+    small_data.write_npy(f"{folder}/features.npy", "<f4", "f", (6, 3), [v % 5 - 2.0 for v in range(18)])
+    small_data.write_npy(f"{folder}/labels.npy", "<i4", "i", (6,), [v % 2 for v in range(6)])
+    small_data.write_npy(f"{folder}/split.npy", "|u1", "B", (6,), [1, 1, 1, 2, 3, 3])
 
 
 def good_files(program, folder):

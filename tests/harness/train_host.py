@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from small_data import N, N_CLASSES, N_EACH, N_FEATURES, make_dataset, write_npy  # noqa: F401
+from small_data import make_dataset
 from tap import ok
 
 MODEL = ["--set", "model=sage", "layers=2", "hidden=16", "lr=0.02"]

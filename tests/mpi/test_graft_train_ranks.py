@@ -13,7 +13,8 @@ import sys
 
 launcher, n_ranks = sys.argv[1:3]
 del sys.argv[1:3]
-from train_host import MODEL, N, N_CLASSES, N_EACH, TIMEOUT, base, data, n_edges, program, run, write_npy
+from small_data import N, N_CLASSES, N_EACH, write_npy
+from train_host import MODEL, TIMEOUT, base, data, n_edges, program, run
 from tap import done, ok, skip
 
 TRAINED = [*MODEL, "epochs=12", "dropout=0.3", "threads=1", "halo.timeout=30"]

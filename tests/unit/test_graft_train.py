@@ -15,9 +15,9 @@ import subprocess
 import termios
 import time
 
-from train_host import (MODEL, N, N_CLASSES, N_FEATURES, TIMEOUT, base, data, differing_tensors,
-                        labels, n_edges, program, read_npy, read_safetensors, refused, run, split,
-                        write_npy)
+from small_data import N, N_CLASSES, N_FEATURES, write_npy
+from train_host import (MODEL, TIMEOUT, base, data, differing_tensors, labels, n_edges, program, read_npy,
+                        read_safetensors, refused, run, split)
 from model_file import pack, seal, unpack, unseal
 from tap import done, ok, skip
 

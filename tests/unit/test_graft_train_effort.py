@@ -7,7 +7,8 @@ import random
 import re
 import shutil
 
-from train_host import MODEL, N, N_CLASSES, N_FEATURES, base, data, refused, run, write_npy
+from small_data import N, N_CLASSES, N_FEATURES, write_npy
+from train_host import MODEL, base, data, refused, run
 from tap import done, ok, skip
 
 

@@ -7,7 +7,8 @@ import random
 import shutil
 
 from model_file import pack, unpack, unseal
-from train_host import MODEL, N, N_CLASSES, base, data, make_dataset, n_edges, read_npy, refused, run, write_npy
+from small_data import N, N_CLASSES, make_dataset, write_npy
+from train_host import MODEL, base, data, n_edges, read_npy, refused, run
 from tap import done, ok
 
 
