@@ -7,6 +7,7 @@ import time
 
 import graft
 import numpy as np
+import pytest
 
 N, TRIES, EPOCHS = 3000, int(os.environ.get("GRAFT_TEST_INTERRUPTS", "12")), 24
 OPTIONS = {"model": "sage", "layers": 3, "hidden": 64, "epochs": EPOCHS, "threads": 2}
@@ -87,3 +88,87 @@ def test_a_request_to_cancel_is_no_interrupt():
         assert trainer.history == [] and trainer.epoch()["epoch"] == 1
         return
     raise AssertionError("no call was cancelled")
+
+
+def interrupt_late(context):
+    """Ctrl-C after the last check of a call, which then succeeds."""
+    def call(error):
+        context._interrupt()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        context.call_long(call)
+
+
+def test_a_late_interrupt_cancels_no_later_call(tmp_path):
+    trainer = graft.Trainer(make_data(), OPTIONS)
+    context = trainer.context
+    trainer.epoch()
+    expected = trainer.predict()
+    interrupt_late(context)
+    assert (trainer.predict() == expected).all()
+    interrupt_late(context)
+    trainer.model().save(tmp_path / "model")
+    interrupt_late(context)
+    model = graft.Model.load(tmp_path / "model", context=context)
+    interrupt_late(context)
+    assert (model.predict(make_data()) == expected).all()
+    interrupt_late(context)
+    assert trainer.epoch()["epoch"] == 2
+
+
+def test_a_late_interrupt_cancels_no_stream():
+    i, j = (axis.reshape(-1) for axis in np.meshgrid(np.arange(8), np.arange(8)))
+    at = (i * 8 + j)[(i < 7) & (j < 7)]
+    mesh = graft.Mesh(np.stack([i, j], 1) / 7.0, np.stack([at, at + 1, at + 8], 1).astype(np.int32))
+    network = graft.Network(mesh, 2, 2, {"mgn.width": 8, "mgn.layers": 2, "mgn.linear": 2})
+    interrupt_late(network.context)
+    stream, states = graft.Stream(network), np.random.default_rng(2).normal(size=(9, 64, 2))
+    for step, state in enumerate(states):
+        interrupt_late(network.context)
+        stream.offer(state, time=float(step), first=step == 0)
+    interrupt_late(network.context)
+    assert stream.step(1e4, max_steps=3)["steps_now"] == 3
+    interrupt_late(network.context)
+    assert network.train((states[0], states[1]))
+    asked = []
+    interrupt_late(network.context)
+    with pytest.raises(graft.CancelledError, match="args.after"):
+        network.rollout(states[0], 3, lambda state, step: asked.append(step) or True)
+    assert len(asked) == 1
+
+
+def test_a_late_interrupt_of_one_rank_cancels_no_call_of_all():
+    found = {}
+
+    def work(ranks):
+        if ranks.rank == 1:
+            ranks.context._interrupt()
+        try:
+            row_ptr = np.arange(5)
+            first = 4 * ranks.rank
+            graph = graft.Graph(ranks, (row_ptr, (first + row_ptr[1:]) % 8, None, (4, 8)), first_row=first)
+            found[ranks.rank] = graph is not None
+        except graft.Error as error:
+            found[ranks.rank] = error
+
+    threads = [threading.Thread(target=work, args=[one]) for one in graft.Ranks.threads(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {0: True, 1: True}
+
+
+def test_a_request_to_cancel_after_a_late_interrupt_counts():
+    trainer = graft.Trainer(make_data(), OPTIONS)
+    interrupt_late(trainer.context)
+    trainer.context.cancel()
+    with pytest.raises(graft.CancelledError):
+        trainer.epoch()
+    interrupt_late(trainer.context)
+    trainer.predict()
+    trainer.context.cancel()
+    with pytest.raises(graft.CancelledError):
+        trainer.epoch()
+    assert trainer.epoch()["epoch"] == 1

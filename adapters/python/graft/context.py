@@ -139,6 +139,8 @@ class Context:
 
     def call(self, function: Any, *arguments: Any) -> int:
         """Call a function of the library, whose last argument is an error, and raise its error."""
+        if self._interrupted:
+            self._forget_interrupt()
         error = new_error()
         with self._lock:
             status = function(*arguments, error)
@@ -155,14 +157,16 @@ class Context:
             listener = interrupt.begin(self._interrupt)
             try:
                 with self._lock:
-                    status = function(*arguments, error)
+                    try:
+                        status = function(*arguments, error)
+                    finally:
+                        # Ctrl-C may have come after the last check of an earlier call, which KeyboardInterrupt ended.
+                        is_late = self._interrupted and error.code == CancelledError.status
+                        if is_late:
+                            self._interrupted = False
             finally:
                 if listener is not None:
                     listener.end()
-                # Ctrl-C may have come after the last check of an earlier call, which KeyboardInterrupt ended.
-                is_late = self._interrupted and error.code == CancelledError.status
-                if is_late:
-                    self._interrupted = False
         self._free_waiting()
         if status < 0:
             raise_error(status, error)
@@ -170,7 +174,20 @@ class Context:
 
     def _interrupt(self) -> None:
         self._interrupted = True
-        self.cancel()
+        self._api.cancel(self._handle)
+
+    def _forget_interrupt(self) -> None:
+        """Clear the request of a Ctrl-C that came after the last check of its call. A second try of the call that finds
+        it would not do: the other ranks would not try again."""
+        table, transport, group = self.interface("graft_transports"), new("graft_transport"), ffi.new("graft_group **")
+        with self._lock:
+            if table.threads(self.handle, 1, transport, ffi.NULL) < 0:
+                return  # a callback of a call, which may still find the request
+            if table.join(self.handle, transport, group, ffi.NULL) >= 0:
+                table.agree(group[0], 0, ffi.NULL)  # which finds it
+                self._interrupted = False
+                table.leave(group[0])
+            transport.close(transport.self)
 
     def owner(self, thing: object, function: Any, *arguments: Any) -> weakref.finalize:
         """Let an object of the library live as long as `thing`. The returned function frees it earlier."""
@@ -250,6 +267,7 @@ class Context:
 
     def cancel(self) -> None:
         """Ask the call that runs in this context, or the next one, to end with CancelledError. From any thread."""
+        self._interrupted = False  # this request is not to be forgotten
         self._api.cancel(self.handle)
 
     # ---- end ----
