@@ -155,7 +155,7 @@ def test_release(tree, lib, programs):
 
 
 def source_groups():
-    """{name: (compiler, what it is told, packages of pkg-config, files)}, relative to the documents. hosts/test_dummies
+    """{name: (compiler, its flags, packages of pkg-config, files)}, relative to the documents. hosts/test_dummies
     and hosts/test_heat_hosts build what lies in TRIED_ELSEWHERE, from an installed tree too."""
     return {
         "examples in C": ("cc", [], "graft",

@@ -25,7 +25,7 @@ enum { COUNT = 1003, MOST = 8 };
         goto done;                                                                                                     \
     } while (0)
 
-/* The number of rank q at place i, as a type of the call. Sums of these depend on the order in which they are added. */
+/* The number of rank q at place i, as a type of the call. Their sum depends on the order of addition. */
 static double number_at(int32_t q, int i, graft_dtype type)
 {
     struct sample sample = { (uint64_t)(7919 * q + i) };

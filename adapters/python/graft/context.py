@@ -177,8 +177,8 @@ class Context:
         self._api.cancel(self._handle)
 
     def _forget_interrupt(self) -> None:
-        """Clear the request of a Ctrl-C that came after the last check of its call. A second try of the call that finds
-        it would not do: the other ranks would not try again."""
+        """Clear the request of a Ctrl-C that arrived after the last check of its call. The call that finds the request
+        cannot be repeated: the other ranks would not repeat it."""
         table, transport, group = self.interface("graft_transports"), new("graft_transport"), ffi.new("graft_group **")
         with self._lock:
             if table.threads(self.handle, 1, transport, ffi.NULL) < 0:
