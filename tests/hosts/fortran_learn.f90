@@ -164,7 +164,7 @@ contains
       end do
       call again%epoch(last, ierr)
       call report(good .and. ierr == GRAFT_ERR_STATE .and. last%loss == epoch%loss .and. epoch%loss > 0, &
-                  'it goes on from a file with the same bits')
+                  'resumed from a file it is bitwise identical')
    end subroutine
 
    ! A regression, whose arrays have the vertices first.

@@ -439,7 +439,7 @@ static int32_t pass_in_time(struct scene *s, const struct kind *kind, int t, int
     return begun == GRAFT_ERR_PEER ? begun : ended;
 }
 
-/* Whether a message has the numbers of calls 2 and 3, or the epochs of these passes of a plan. */
+/* Whether a message has the numbers of calls 2 and 3, or for a plan the epochs of both passes. */
 static int has_numbers(const char *message)
 {
     static const char *const parts[][2] = {
