@@ -142,20 +142,21 @@ typedef struct graft_aggregate {
      *  an evaluation, are GRAFT_AGGREGATE_STATELESS. A quantized row without a code ends in ERR_PEER whatever option
      *  "halo.nonfinite" says. Options "halo.refresh" and "halo.drift_limit" apply to trainers only.
      *
-     *  A pass that one rank refuses is refused on all: the begin() of this rank waits for the others, and returns the
-     *  status that they return from end(), or from begin() in a training step with stored rows, with the sentence and
-     *  the rank of the lowest rank that has refused it. The plan stays usable, and a refused pass changes nothing but
-     *  `out`, and what info() counts of sent rows and of seconds.
+     *  A pass that one rank refuses is refused on all. With several ranks the begin() of this rank returns OK, so that
+     *  no rank waits for another before end(), and the end() of all ranks returns the status, with the sentence and the
+     *  rank of the lowest rank that has refused it. A training step with stored rows (halo.staleness, adaptive bits) is
+     *  refused by the begin() of all ranks, which waits for all. The plan stays usable, and a refused pass changes
+     *  nothing but `out`, and what info() counts of sent rows and of seconds.
      *
-     * \return OK; ERR_ARG (null, shapes, types, strides, overlap, unknown semiring or flags, row_scale with a maximum
-     *         or minimum, times without a number of threads; with halo.staleness or adaptive bits a layer beyond the
-     *         plan's layers); ERR_STATE (a transposed pass of a plan without GRAFT_PLAN_TRANSPOSED); ERR_NONFINITE
-     *         (with halo.nonfinite=refuse, a row without a code; in a training step with stored rows ERR_PEER);
-     *         ERR_UNSUPPORTED (a transposed maximum or minimum; with halo.staleness a maximum or minimum that is not
-     *         STATELESS; an epilogue with a maximum or minimum, or with ACCUMULATE). ERR_STATE, of this rank: a pass
-     *         has begun and not ended; it counts as a pass, and if other ranks make one pass less, the next is
-     *         ERR_PEER. ERR_PEER is the same on all ranks, also if memory or a kernel fails; with one rank the original
-     *         code is returned.
+     * \return OK; with several ranks returned as described: ERR_ARG (null, shapes, types, strides, overlap, unknown
+     *         semiring or flags, row_scale with a maximum or minimum, times without a number of threads; with
+     *         halo.staleness or adaptive bits a layer beyond the plan's layers); ERR_STATE (a transposed pass of a plan
+     *         without GRAFT_PLAN_TRANSPOSED); ERR_NONFINITE (with halo.nonfinite=refuse, a row without a code; in a
+     *         training step with stored rows ERR_PEER); ERR_UNSUPPORTED (a transposed maximum or minimum; with
+     *         halo.staleness a maximum or minimum that is not STATELESS; an epilogue with a maximum or minimum, or with
+     *         ACCUMULATE). ERR_STATE, of this rank: a pass has begun and not ended; it counts as a pass, and if other
+     *         ranks make one pass less, the next is ERR_PEER. ERR_PEER is the same on all ranks, also if memory or a
+     *         kernel fails; with one rank the original code is returned.
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each plan. Memory: none if buffers
      * of w columns exist; kernels allocate at their first runs. `out` is undefined until end() succeeds. Since 0.1. */
     int32_t (*begin)(graft_plan *plan, const graft_aggregate_args *args, graft_error *error);
@@ -165,7 +166,7 @@ typedef struct graft_aggregate {
      *  Numerics: the same bits for the same ranks, cover and kernel, whatever the number of threads. Sums are formed
      *  first over local edges in their order, then over rows of other ranks in the order of ranks.
      *
-     * \return OK; the status of begin() on a rank that refuses the pass, the same on all ranks; ERR_STATE (no pass has
+     * \return OK; why a rank has refused the pass in begin(), the same on all ranks; ERR_STATE (no pass has
      *         begun), of this rank; ERR_PEER (the message names rank and cause; also if a rank has skipped a pass).
      * [one-caller] [starts-openmp]. Collective: it returns when all ranks have begun the pass. Memory: as begin().
      * Since 0.1. */

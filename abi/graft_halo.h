@@ -89,14 +89,15 @@ typedef struct graft_halos {
      *  "halo.nonfinite" apply as they were at create() (SUM: "halo.codec" of the backward pass); adaptive rows have 8
      *  bits. Option "halo.staleness" does not apply.
      *
-     *  A pass that one rank refuses is refused on all: the begin() of this rank waits for the others, and returns the
-     *  status that they return from end(), with the sentence and the rank of the lowest rank that has refused it. No
-     *  row is written. The halo stays usable, and a refused pass changes nothing.
+     *  A pass that one rank refuses is refused on all. With several ranks the begin() of this rank returns OK, so that
+     *  no rank waits for another before end(), and the end() of all ranks returns the status, with the sentence and the
+     *  rank of the lowest rank that has refused it. No row is written. The halo stays usable, and a refused pass
+     *  changes nothing.
      *
-     * \return OK; ERR_ARG (null, unknown flags, shapes, types, strides, overlap); ERR_NONFINITE (with
-     *         halo.nonfinite=refuse, a row without a code); ERR_STATE (a pass has begun and not ended), of this rank;
-     *         it counts as a pass, and if other ranks make one pass less, the next is ERR_PEER. ERR_PEER is the same on
-     *         all ranks, also if memory fails (with one rank: ERR_NOMEM).
+     * \return OK; with several ranks returned by end(): ERR_ARG (null, unknown flags, shapes, types, strides,
+     *         overlap), ERR_NONFINITE (with halo.nonfinite=refuse, a row without a code); ERR_STATE (a pass has begun
+     *         and not ended), of this rank; it counts as a pass, and if other ranks make one pass less, the next is
+     *         ERR_PEER. ERR_PEER is the same on all ranks, also if memory fails (with one rank: ERR_NOMEM).
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each halo. Memory: buffers for the
      * rows of both sides, kept for the next pass; none if they are large enough. Since 0.1. */
     int32_t (*begin)(graft_halo *halo, const graft_halo_args *args, graft_error *error);
@@ -113,7 +114,7 @@ typedef struct graft_halos {
      *  Numerics: without quantization received rows have the bits that were sent. Sums add to each owned row the rows
      *  of other ranks in the order of ranks: the same bits in every run and for any number of threads.
      *
-     * \return OK; the status of begin() on a rank that refuses the pass, the same on all ranks; ERR_STATE (no pass has
+     * \return OK; why a rank has refused the pass in begin(), the same on all ranks; ERR_STATE (no pass has
      *         begun), of this rank; ERR_PEER (the message names rank and cause; also if a rank has skipped a pass).
      *         After a failure nothing was written.
      * [one-caller] [starts-openmp]. Collective: it returns when all ranks have begun. Memory: none. Since 0.1. */

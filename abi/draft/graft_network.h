@@ -82,7 +82,7 @@ typedef struct graft_network_times {
     double   edges;      /**< MLP_e and sums at nodes; the encoder of edges */
     double   nodes;      /**< MLP_n, products of nodes for MLP_e; the encoder of nodes, the decoder */
     double   pack;       /**< rows of the halo are gathered, encoded (halo.codec) and sent */
-    double   wait;       /**< waiting for rows of other ranks */
+    double   wait;       /**< waiting for rows of other ranks, and at the end for the status of all ranks */
     double   unpack;     /**< received rows are checked, decoded, and added */
     int64_t  bytes_sent; /**< bytes of rows with their parameters, without the 64-byte frame of each message */
 } graft_network_times;
@@ -130,15 +130,15 @@ typedef struct graft_networks {
      *  Until end() the host may compute, and call other objects.
      * \param[in]  input   [n_rows x n_in]
      *
-     *  An inference that one rank refuses is refused on all: the begin() of this rank waits for the others, and returns
-     *  the status that they return from end(), with the sentence and the rank of the lowest rank that has refused it.
-     *  With option check=full, begin() compares the rows of shared nodes on all ranks, and its status is the same on
-     *  all.
-     * \return OK; ERR_ARG (null, shapes, types); ERR_NONFINITE (the input, with ghosts, halo.nonfinite=refuse and rows
-     *         in 8 bits or fewer); ERR_FORMAT (check=full: copies of a shared node differ); ERR_STATE (an inference has
-     *         begun and not ended), of this rank; it counts as an inference, and if other ranks make one less, the next
-     *         is ERR_PEER; ERR_PEER. [one-caller] [starts-openmp]. Collective. Memory: none; with check=full a copy of
-     *         the input. Since 0.2. */
+     *  An inference that one rank refuses is refused on all. With several ranks the begin() of this rank returns OK, so
+     *  that no rank waits for another before end(), and the end() of all ranks returns the status, with the sentence
+     *  and the rank of the lowest rank that has refused it. With option check=full, begin() compares the rows of shared
+     *  nodes on all ranks, and its status is the same on all.
+     * \return OK; with several ranks returned by end(), except with check=full: ERR_ARG (null, shapes, types),
+     *         ERR_NONFINITE (the input, with ghosts, halo.nonfinite=refuse and rows in 8 bits or fewer); ERR_FORMAT
+     *         (check=full: copies of a shared node differ); ERR_STATE (an inference has begun and not ended), of this
+     *         rank; it counts as an inference, and if other ranks make one less, the next is ERR_PEER; ERR_PEER.
+     * [one-caller] [starts-openmp]. Collective. Memory: none; with check=full a copy of the input. Since 0.2. */
     int32_t (*begin)(graft_network *network, const graft_field *input, graft_error *error);
 
     /** End an inference.
@@ -146,8 +146,8 @@ typedef struct graft_networks {
      *                     is added to the input; boundary nodes have their input (CHANGE) or are not written (VALUE).
      *                     Rows of ghosts are not written. It may be the array of begin()'s input. NULL: the result is
      *                     dropped.
-     * \return OK; the same on all ranks: ERR_ARG (shapes, types), the status of begin() on a rank that refuses the
-     *         inference, ERR_NONFINITE (halo.nonfinite=refuse, and rows of a layer are not finite), ERR_PEER; of this
+     * \return OK; the same on all ranks: ERR_ARG (shapes, types), why a rank has refused the inference in begin(),
+     *         ERR_NONFINITE (halo.nonfinite=refuse, and rows of a layer are not finite), ERR_PEER; of this
      *         rank: ERR_STATE (none has begun). After a failure nothing was written, and the inference has ended.
      * [one-caller] [starts-openmp]. Collective: it returns when all ranks have begun the last layer. Memory: none.
      * Since 0.2. */

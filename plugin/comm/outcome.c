@@ -165,6 +165,15 @@ void gr_outcome_poll(struct gr_outcome *o)
     }
 }
 
+int32_t gr_outcome_progress(struct gr_outcome *o, int32_t *arrived, graft_error *error)
+{
+    int64_t left;
+
+    gr_outcome_poll(o);
+    *arrived = *arrived && gr_outcome_is_known(o);
+    return gr_comm_poll(o->comm, NULL, 0, &left, error);
+}
+
 int gr_outcome_is_known(const struct gr_outcome *o)
 {
     return !o->is_open || o->round == o->rounds;

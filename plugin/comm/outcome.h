@@ -49,6 +49,9 @@ int32_t gr_outcome_begin(struct gr_outcome *outcome, int64_t call, int32_t rc, c
 /** Let its messages progress. NULL is legal. A failure is reported by gr_outcome_end(). */
 void gr_outcome_poll(struct gr_outcome *outcome);
 
+/** Let its messages progress; *arrived becomes 0 if gr_outcome_end() waits. \return OK; ERR_PEER. */
+int32_t gr_outcome_progress(struct gr_outcome *outcome, int32_t *arrived, graft_error *error);
+
 /** Whether gr_outcome_end() does not wait. */
 int gr_outcome_is_known(const struct gr_outcome *outcome);
 

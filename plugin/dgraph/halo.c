@@ -85,7 +85,7 @@ void gr_halo_destroy(graft_halo *h)
     if (h == NULL) return;
     for (link = &h->graph->halos; *link != NULL && *link != h;) link = &(*link)->next;
     if (*link != NULL) *link = h->next;
-    if (h->rows.begun) gr_comm_abandon(h->graph->comm, "a halo was destroyed between begin and end");
+    if (gr_halo_has_begun(h)) gr_comm_abandon(h->graph->comm, "a halo was destroyed between begin and end");
     if (h->rows.halo != NULL) gr_halo_rows_fini(h->graph->comm, &h->rows);
     gr_outcome_fini(&h->outcome);
     gr_csr_fini(h->context, &h->matrix);
@@ -109,7 +109,7 @@ void gr_halo_info(const graft_halo *h, graft_halo_info *info)
                                .receive_start = h->receive_start,
                                .send_start = h->send_start,
                                .send_row = h->rows.links.place,
-                               .passes = h->passes - h->rows.begun };
+                               .passes = h->passes };
     info->bytes = gr_bytes(h) + gr_halo_rows_bytes(&h->rows, h->graph->comm->n_ranks) + gr_bytes(h->vertex) +
                   gr_bytes(h->neighbour) + gr_bytes(h->receive_start) + gr_bytes(h->send_start) +
                   gr_csr_bytes(&h->matrix) + gr_outcome_bytes(&h->outcome);
@@ -217,18 +217,14 @@ int32_t gr_halo_begin(graft_halo *h, int32_t rc, const graft_halo_args *args, gr
     if (rc < 0 && (rc == GRAFT_ERR_PEER || h->graph->comm->n_ranks == 1)) return rc;
     begun =
         gr_outcome_begin(&h->outcome, h->outcome.calls, rc, error, h->rows.begun ? &terms : NULL, sizeof terms, error);
-    if (begun == GRAFT_OK && rc == GRAFT_OK) {
-        h->passes++;
-        return GRAFT_OK;
-    }
-    return end_refused_pass(h, begun < 0 ? begun : gr_outcome_end(&h->outcome, error), error);
+    return begun < 0 ? end_refused_pass(h, begun, error) : GRAFT_OK;
 }
 
 int32_t gr_halo_end(graft_halo *h, graft_error *error)
 {
     const int32_t rc = gr_outcome_end(&h->outcome, error);
 
-    if (rc == GRAFT_OK) return gr_halo_rows_end(&h->rows, halo_team(h), error);
-    h->passes--;
-    return end_refused_pass(h, rc, error);
+    if (rc < 0) return end_refused_pass(h, rc, error);
+    h->passes++;
+    return gr_halo_rows_end(&h->rows, halo_team(h), error);
 }

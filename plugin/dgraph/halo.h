@@ -37,6 +37,12 @@ int32_t gr_halo_matrix(graft_halo *halo, const graft_csr **matrix, graft_error *
 /** Copy the values of the graph, which have changed, to that matrix, if it exists. Cannot fail. */
 void gr_halo_take_values(graft_halo *halo);
 
+/** Whether a pass has begun and not ended. */
+static inline int gr_halo_has_begun(const graft_halo *halo)
+{
+    return halo->rows.begun || halo->outcome.is_open;
+}
+
 /** One exchange; `args` is complete and checked, and so are args->owned and args->halo, if rc, the status of their
  *  checks on this rank, is OK. Collective. \return as graft_halos. */
 int32_t gr_halo_begin(graft_halo *halo, int32_t rc, const graft_halo_args *args, graft_error *error);

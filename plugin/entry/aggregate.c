@@ -79,7 +79,7 @@ done:
 static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
 {
     struct gr_call   call;
-    struct pass_copy copy;
+    struct pass_copy copy = { .args = { .size = 0 } };
     int32_t          rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " begin", error);
 
     GR_TRY(rc);
@@ -105,16 +105,17 @@ static int32_t plan_progress(graft_plan *plan, int32_t *arrived, graft_error *er
 
     GR_TRY(rc);
     if (arrived == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
-    if (!plan->product.begun) GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "no pass of this plan has begun"));
-    GR_TRY(gr_exchange_progress(&plan->product.exchange, arrived, &call.error));
-    *arrived = *arrived && gr_outcome_is_known(&plan->outcome);
+    if (!gr_plan_has_begun(plan)) GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "no pass of this plan has begun"));
+    *arrived = 1;
+    if (plan->product.begun) GR_TRY(gr_exchange_progress(&plan->product.exchange, arrived, &call.error));
+    rc = gr_outcome_progress(&plan->outcome, arrived, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
 
 static int32_t check_adaptive(const graft_plan *plan, graft_error *error)
 {
-    if (plan->product.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
+    if (gr_plan_has_begun(plan)) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
     if (plan->layers.adaptive[GR_FORWARD] || plan->layers.adaptive[GR_BACKWARD]) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_STATE, "the plan was made without adaptive widths (option 'halo.codec')");
 }

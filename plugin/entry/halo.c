@@ -105,7 +105,8 @@ static int32_t halo_begin(graft_halo *halo, const graft_halo_args *args, graft_e
 
     GR_TRY(rc);
     gr_outcome_count(&halo->outcome);
-    if (halo->rows.begun) GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "a pass of this halo has begun and not ended"));
+    if (gr_halo_has_begun(halo))
+        GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "a pass of this halo has begun and not ended"));
     rc = read_halo_pass(halo, args, &ours, &owned, &rows, &call.error);
     rc = gr_halo_begin(halo, rc, &ours, &call.error);
 done:
@@ -114,7 +115,7 @@ done:
 
 static int32_t check_begun(const graft_halo *halo, graft_error *error)
 {
-    if (halo->rows.begun) return GRAFT_OK;
+    if (gr_halo_has_begun(halo)) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_STATE, "no pass of this halo has begun");
 }
 
@@ -126,8 +127,9 @@ static int32_t halo_progress(graft_halo *halo, int32_t *arrived, graft_error *er
     GR_TRY(rc);
     if (arrived == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
     GR_TRY(check_begun(halo, &call.error));
-    GR_TRY(gr_exchange_progress(&halo->rows.exchange, arrived, &call.error));
-    *arrived = *arrived && gr_outcome_is_known(&halo->outcome);
+    *arrived = 1;
+    if (halo->rows.begun) GR_TRY(gr_exchange_progress(&halo->rows.exchange, arrived, &call.error));
+    rc = gr_outcome_progress(&halo->outcome, arrived, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -138,7 +140,7 @@ static int32_t halo_end(graft_halo *halo, graft_error *error)
     int32_t        rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " end", error);
 
     GR_TRY(rc);
-    if (!halo->rows.begun) gr_outcome_count_end(&halo->outcome);
+    if (!gr_halo_has_begun(halo)) gr_outcome_count_end(&halo->outcome);
     GR_TRY(check_begun(halo, &call.error));
     rc = gr_halo_end(halo, &call.error);
 done:

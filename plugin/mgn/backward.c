@@ -321,7 +321,7 @@ int32_t gr_mgn_backward(struct gr_mgn *g, const void *weights, const void *nodes
     GR_ASSERT(g->partial != NULL);
     g->keeps = 1;
     g->epoch = epoch;
-    GR_TRY(gr_mgn_forward_begin(g, weights, nodes, edges, exact, team, error));
+    GR_TRY(gr_mgn_forward_begin(g, GRAFT_OK, weights, nodes, edges, exact, team, error));
     GR_TRY(gr_mgn_forward_end(g, GRAFT_OK, g->kept_output, team, error));
     GR_TRY(loss(arg, g->kept_output, g->gradient_output, error));
     for (int t = 0; t < g->n_threads; t++) gr_mlp_use_rows(g, t, 1);

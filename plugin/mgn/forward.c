@@ -226,8 +226,8 @@ static void decode_nodes(void *arg, int thread, int64_t begin, int64_t end)
     apply_mlp(g, thread, &g->shape->decoder, begin, end, gr_mgn_h(g, g->shape->options.layers), g->output);
 }
 
-int32_t gr_mgn_forward_begin(struct gr_mgn *g, const void *weights, const void *nodes, const void *edges, int exact,
-                             struct gr_team team, graft_error *error)
+int32_t gr_mgn_forward_begin(struct gr_mgn *g, int32_t status, const void *weights, const void *nodes,
+                             const void *edges, int exact, struct gr_team team, graft_error *error)
 {
     const int64_t            layers = g->shape->options.layers;
     const int                is_shared = g->mesh->kind == GRAFT_MESH_SHARED;
@@ -242,7 +242,8 @@ int32_t gr_mgn_forward_begin(struct gr_mgn *g, const void *weights, const void *
     g->edges = edges;
     g->exact = exact;
     g->bytes_sent = 0;
-    g->refused = GRAFT_OK;
+    g->refused = status;
+    if (status < 0) g->reason = *error;
     g->received_refused = 0;
     gr_outcome_count(&g->outcome);
     g->call = g->outcome.calls;
@@ -260,6 +261,19 @@ static int32_t begin_outcome(struct gr_mgn *g, int32_t status, graft_error *erro
 {
     if (status < 0) return gr_outcome_begin(&g->outcome, g->call, status, error, NULL, 0, error);
     return gr_outcome_begin(&g->outcome, g->call, g->refused, &g->reason, NULL, 0, error);
+}
+
+/* Wait for the outcome: a part of the last layer. */
+static int32_t end_outcome(struct gr_mgn *g, graft_error *error)
+{
+    const int64_t last = g->shape->options.layers - 1;
+    const double  begin = gr_mgn_clock(g);
+    const int32_t rc = gr_outcome_end(&g->outcome, error);
+
+    if (g->mesh->comm->n_ranks == 1) return rc;
+    gr_mgn_measure(g, last, GR_MGN_WAIT, begin);
+    gr_mgn_measure(g, last, GR_MGN_ALL, begin);
+    return rc;
 }
 
 void gr_mgn_count_begin(struct gr_mgn *g)
@@ -286,7 +300,7 @@ int32_t gr_mgn_forward_end(struct gr_mgn *g, int32_t status, void *output, struc
     }
     g->output = output;
     GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), &decode, error));
-    rc = gr_outcome_end(&g->outcome, error);
+    rc = end_outcome(g, error);
     gr_mgn_measure(g, layers + 1, GR_MGN_ALL, begin);
 done:
     return rc;

@@ -54,7 +54,7 @@ enum gr_mgn_part {
     GR_MGN_EDGES,
     GR_MGN_NODES,
     GR_MGN_PACK,   /* rows are gathered, encoded and sent */
-    GR_MGN_WAIT,   /* waiting for rows of other ranks */
+    GR_MGN_WAIT,   /* waiting for rows of other ranks, in the last layer also for the outcome of the pass */
     GR_MGN_UNPACK, /* received rows are checked, decoded and added */
     GR_MGN_ALL,    /* measured from begin to end */
     GR_MGN_PARTS
@@ -92,11 +92,12 @@ int32_t gr_mgn_reserve_products(struct gr_mgn *mgn, graft_error *error);
 /** Forward. nodes [n_nodes x n_node_in] and edges [n_edges x n_edge_in] have the type of the network and stay until the
  *  end. Between the two calls messages of the first exchange travel. Allocates nothing. \return OK; ERR_PEER.
  *  forward_end() also returns the outcome on which all ranks agree: the status of the lowest rank that has passed a
- *  failure as `status`, with its reason in `error`, or that refuses rows without a code (ERR_NONFINITE).
+ *  failure as `status` to one of the calls, with its reason in `error`, or that refuses rows without a code
+ *  (ERR_NONFINITE).
  *  \param[in]  exact   Rows are sent unquantized, whatever option halo.codec says.
  *  \param[out] output  [n_nodes x n_out]; copies of shared nodes have the same bits. */
-int32_t gr_mgn_forward_begin(struct gr_mgn *mgn, const void *weights, const void *nodes, const void *edges, int exact,
-                             struct gr_team team, graft_error *error);
+int32_t gr_mgn_forward_begin(struct gr_mgn *mgn, int32_t status, const void *weights, const void *nodes,
+                             const void *edges, int exact, struct gr_team team, graft_error *error);
 int32_t gr_mgn_forward_end(struct gr_mgn *mgn, int32_t status, void *output, struct gr_team team, graft_error *error);
 
 /** Count a forward pass that is refused because another one has begun, or an end without a begin; see outcome.h. */

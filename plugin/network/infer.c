@@ -147,7 +147,7 @@ done:
 }
 
 /* A rank that refuses its input computes with other values to the end, so that messages are those of an inference,
- * whose outcome all ranks return. */
+ * whose outcome end() returns on all ranks. */
 int32_t gr_network_begin(graft_network *n, int32_t status, const graft_field *input, graft_error *error)
 {
     const double begin = gr_network_clock(n);
@@ -156,9 +156,8 @@ int32_t gr_network_begin(graft_network *n, int32_t status, const graft_field *in
     if (n->compares) GR_TRY(compare_input(n, status, input, error));
     if (status == GRAFT_OK) take_input(n, input);
     else if (n->mesh->comm->n_ranks == 1) return status;
-    rc = gr_mgn_forward_begin(n->mgn, n->weights, n->nodes, n->edges, 0, gr_network_team(n), error);
+    rc = gr_mgn_forward_begin(n->mgn, status, n->weights, n->nodes, n->edges, 0, gr_network_team(n), error);
     n->begun = rc == GRAFT_OK;
-    if (rc == GRAFT_OK && status < 0) rc = end_values(n, status, error);
     gr_network_measure(n, GR_PHASE_BEGIN, begin);
 done:
     return rc;

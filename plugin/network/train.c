@@ -432,7 +432,7 @@ int32_t gr_network_loss(graft_network *n, const struct gr_network_pair *pairs, i
     for (int32_t k = 0; k < count; k++) {
         prepare(n, &pairs[k], k, WITHOUT_NOISE);
         standardise_input(n, &n->statistics[GR_STATISTICS_NODE]);
-        GR_TRY(gr_mgn_forward_begin(n->mgn, n->weights, n->nodes, n->edges, 1, gr_network_team(n), error));
+        GR_TRY(gr_mgn_forward_begin(n->mgn, GRAFT_OK, n->weights, n->nodes, n->edges, 1, gr_network_team(n), error));
         GR_TRY(gr_mgn_forward_end(n->mgn, GRAFT_OK, n->output, gr_network_team(n), error));
         GR_TRY(loss_of_pair(&l, n->output, NULL, error));
     }

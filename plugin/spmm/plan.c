@@ -288,7 +288,7 @@ void gr_plan_destroy(graft_plan *plan)
 {
     if (plan == NULL) return;
     leave_graph(plan);
-    if (plan->product.begun) gr_comm_abandon(plan->comm, "a plan was destroyed between begin and end");
+    if (gr_plan_has_begun(plan)) gr_comm_abandon(plan->comm, "a plan was destroyed between begin and end");
     gr_halo_layers_fini(&plan->layers); /* before the lists of rows, on which messages in flight depend */
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
         gr_matrix_destroy(plan->matrices[d].local);

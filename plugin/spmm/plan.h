@@ -191,8 +191,15 @@ int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dt
 /** Bytes of the plan now, without the graph and data prepared by kernels. */
 int64_t gr_plan_bytes(const graft_plan *plan);
 
+/** Whether a pass of the host has begun and not ended. */
+static inline int gr_plan_has_begun(const graft_plan *plan)
+{
+    return plan->product.begun || plan->outcome.is_open;
+}
+
 /** A pass of the host; see graft_aggregate. rc: the status of this rank, on which all ranks agree. `args` is complete
- *  if it is OK, and so are args->x and args->out. Collective. \return as graft_aggregate. */
+ *  if it is OK, and so are args->x and args->out; else it has the host's flags, or none. Collective. \return as
+ *  graft_aggregate. */
 int32_t gr_plan_begin(graft_plan *plan, int32_t rc, const graft_aggregate_args *args, graft_error *error);
 int32_t gr_plan_end(graft_plan *plan, graft_error *error);
 

@@ -121,7 +121,7 @@ static int32_t check_begin(const graft_plan *plan, const graft_aggregate_args *a
     int64_t left;
     int32_t rc = GRAFT_OK;
 
-    if (plan->product.begun) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
+    if (gr_plan_has_begun(plan)) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
     GR_TRY(check_kind(plan, args, error));
     GR_TRY(check_matrices(plan, args, error));
     rc = gr_comm_poll(plan->comm, NULL, 0, &left, error);
@@ -457,12 +457,12 @@ struct terms {
 
 _Static_assert(sizeof(struct terms) <= GR_OUTCOME_TERMS, "terms fit into an outcome");
 
-/* Whether a pass reads or changes stored rows, or traces widths. */
-static int is_step(const graft_plan *plan, const struct terms *terms)
+/* Whether a pass can read or change stored rows, or trace widths: its outcome is known before anything is sent. */
+static int is_step(const graft_plan *plan, uint32_t flags)
 {
-    const graft_aggregate_args args = { .flags = terms->flags };
+    const graft_aggregate_args args = { .flags = flags };
 
-    return !is_stateless(&args) && gr_halo_layers_find(&plan->layers, terms->layer, direction_of(&args)) != NULL;
+    return plan->layers.layer != NULL && !is_stateless(&args);
 }
 
 /* Send zeros in a pass that was refused, as the ranks expect that have begun it. */
@@ -495,7 +495,7 @@ static int32_t end_refused(graft_plan *plan, int32_t rc, graft_error *error)
         p->begun = 0;
         return rc;
     }
-    if (terms == NULL || is_step(plan, terms)) {
+    if (terms == NULL || is_step(plan, terms->flags)) {
         p->begun = 0;
         return rc;
     }
@@ -509,25 +509,25 @@ int32_t gr_plan_begin(graft_plan *plan, int32_t rc, const graft_aggregate_args *
 {
     struct gr_outcome *outcome = &plan->outcome;
     struct terms       terms = { 0 };
-    int                is_good, is_late = 0; /* late: nothing is sent before the outcome is known */
+    const int          is_late = is_step(plan, args->flags);
+    int                is_good;
     int32_t            begun;
 
     gr_outcome_count(outcome);
-    if (rc == GRAFT_OK || plan->product.begun) rc = check_begin(plan, args, error);
-    if (rc == GRAFT_ERR_PEER || plan->product.begun) return rc;
+    if (rc == GRAFT_OK || gr_plan_has_begun(plan)) rc = check_begin(plan, args, error);
+    if (rc == GRAFT_ERR_PEER || gr_plan_has_begun(plan)) return rc;
     is_good = rc == GRAFT_OK;
     if (is_good) set_product(plan, args);
     if (plan->comm->n_ranks == 1) return is_good ? begin_product(plan, error) : rc;
     if (is_good) {
         terms =
             (struct terms){ args->semiring, args->flags, args->layer, args->out->dtype, args->epoch, args->x->n_cols };
-        is_late = is_step(plan, &terms);
         if (!is_late) rc = send_rows(plan, error);
         if (rc < 0 && rc != GRAFT_ERR_NONFINITE) return fail_all(plan, rc, error);
     }
     begun = gr_outcome_begin(outcome, outcome->calls, rc, error, is_good ? &terms : NULL, sizeof terms, error);
-    if (begun < 0 || rc < 0) return end_refused(plan, begun < 0 ? begun : gr_outcome_end(outcome, error), error);
-    if (!is_late) return compute_local(plan, error);
+    if (begun < 0) return end_refused(plan, begun, error);
+    if (!is_late) return rc < 0 ? GRAFT_OK : compute_local(plan, error);
     rc = gr_outcome_end(outcome, error);
     return rc < 0 ? end_refused(plan, rc, error) : begin_product(plan, error);
 }
@@ -536,7 +536,7 @@ int32_t gr_plan_end(graft_plan *plan, graft_error *error)
 {
     int32_t rc;
 
-    if (!plan->product.begun) gr_outcome_count_end(&plan->outcome);
+    if (!gr_plan_has_begun(plan)) gr_outcome_count_end(&plan->outcome);
     rc = gr_outcome_end(&plan->outcome, error);
     return rc < 0 ? end_refused(plan, rc, error) : gr_spmm_end(plan, error);
 }

@@ -85,7 +85,7 @@ static int32_t check_users(const graft_graph *g, graft_error *error)
     int32_t users = 1;
 
     for (const graft_plan *plan = g->plans; plan != NULL; plan = plan->next, users++)
-        if (plan->product.begun)
+        if (gr_plan_has_begun(plan))
             return gr_fail(error, GRAFT_ERR_STATE, "a pass of a plan of this graph has begun and not ended");
     for (const graft_halo *halo = g->halos; halo != NULL; halo = halo->next) users++;
     if (g->references == users) return GRAFT_OK;

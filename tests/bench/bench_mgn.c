@@ -114,7 +114,7 @@ static void run_forward(struct bench *b)
     const struct gr_team team = { .threads = b->threads };
     graft_error          error = GRAFT_INIT(graft_error);
 
-    if (gr_mgn_forward_begin(b->mgn, b->weights, b->nodes, b->edges, 0, team, &error) < 0 ||
+    if (gr_mgn_forward_begin(b->mgn, GRAFT_OK, b->weights, b->nodes, b->edges, 0, team, &error) < 0 ||
         gr_mgn_forward_end(b->mgn, GRAFT_OK, b->output, team, &error) < 0)
         bench_die("%s", error.message);
 }

@@ -114,7 +114,8 @@ static void time_calls(graft_network *network, int calls, graft_dtype dtype, int
         }
         middle = thread_seconds();
         for (int k = 0; k < calls / 20; k++) {
-            must(gr_mgn_forward_begin(network->mgn, network->weights, network->nodes, network->edges, 0, team, &error));
+            must(gr_mgn_forward_begin(network->mgn, GRAFT_OK, network->weights, network->nodes, network->edges, 0, team,
+                                      &error));
             must(gr_mgn_forward_end(network->mgn, GRAFT_OK, network->output, team, &error));
         }
         end = thread_seconds();

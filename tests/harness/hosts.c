@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 const char *const slices_name[SLICES] = { "even", "all on rank 0", "all on the last rank", "on every other rank" };
 
@@ -185,6 +186,14 @@ int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings,
     run_bodies(hosts);
     close_hosts(hosts);
     return hosts->error.code == 0;
+}
+
+void hosts_meet(struct host *host)
+{
+    const int32_t n = host->all->n_ranks;
+    const int     all = (atomic_fetch_add(&host->all->n_here, 1) / n + 1) * n;
+
+    for (int i = 0; i < 100000 && atomic_load(&host->all->n_here) < all; i++) usleep(50);
 }
 
 int hosts_are_launched(void)

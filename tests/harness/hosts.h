@@ -35,13 +35,17 @@ struct hosts {
     int32_t (*body)(struct host *host);
     void       *arg;
     struct host at[HOSTS_MOST];
-    graft_error error; /* an error before or after the bodies */
+    graft_error error;  /* an error before or after the bodies */
+    atomic_int  n_here; /* in all meetings, see hosts_meet() */
 };
 
 /** Give every rank a context with these options, "key=value" up to NULL, and a transport; run the bodies, each on a
  *  thread; close all. Returns 0 after a failure outside of the bodies, or if memory is left: see error. */
 int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings, int32_t (*body)(struct host *host),
               void *arg);
+
+/** Wait for the bodies of the other threads without a call of the library, at most 5 s. */
+void hosts_meet(struct host *host);
 
 /** Whether a launcher of MPI has started this process. */
 int hosts_are_launched(void);

@@ -147,7 +147,7 @@ static inline void mgn_scene_fini(struct mgn_scene *s)
 static inline int32_t mgn_scene_forward(struct mgn_scene *s, int threads, void *output, graft_error *error)
 {
     const struct gr_team team = { .threads = threads };
-    int32_t              rc = gr_mgn_forward_begin(s->mgn, s->own_weights, s->own_nodes, s->own_edges, 0, team, error);
+    int32_t rc = gr_mgn_forward_begin(s->mgn, GRAFT_OK, s->own_weights, s->own_nodes, s->own_edges, 0, team, error);
 
     return rc < 0 ? rc : gr_mgn_forward_end(s->mgn, GRAFT_OK, output, team, error);
 }

@@ -45,7 +45,8 @@ static int32_t run_part_of_rank(struct rank *r, struct rank_part *p)
 
     GR_TRY(gr_mgn_create(&p->mesh, &w->scene.shape, w->scene.dtype, &p->mgn, &r->error));
     for (int pass = 0; pass < 2; pass++) { /* the second one finds arrays as the first one left them */
-        GR_TRY(gr_mgn_forward_begin(p->mgn, w->scene.own_weights, p->nodes, p->edges, w->exact, team, &r->error));
+        GR_TRY(gr_mgn_forward_begin(p->mgn, GRAFT_OK, w->scene.own_weights, p->nodes, p->edges, w->exact, team,
+                                    &r->error));
         GR_TRY(gr_mgn_forward_end(p->mgn, GRAFT_OK, output, team, &r->error));
     }
     w->bytes_sent[r->rank] = gr_mgn_bytes_sent(p->mgn);

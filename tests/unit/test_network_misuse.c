@@ -16,7 +16,6 @@ enum { RANKS = 3, WRONG = 1 };
 static struct test_mesh    mesh;
 static struct network_case scene;
 static char                said[RANKS][512]; /* by each rank, of the case that runs */
-static _Atomic int         arrived;
 
 /* What the cases have. */
 struct tools {
@@ -450,19 +449,11 @@ static void take_tools(struct host *host, struct network_rank *n, graft_stream *
     if (t->input.n_rows > 0) network_field_put(&n->constant, 0, 0, 1);
 }
 
-/* Wait for the other threads: the library is not asked, since it is what is tested. */
-static void meet(int times)
-{
-    atomic_fetch_add(&arrived, 1);
-    while (atomic_load(&arrived) < RANKS * times) usleep(20);
-}
-
 static int32_t misuse(struct host *host, struct network_rank *n)
 {
     const graft_streams *streams = graft_interface(host->api, GRAFT_STREAM_ID, sizeof *streams);
     graft_stream        *stream = NULL;
     struct tools         t;
-    int                  met = 0;
 
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         int32_t rc;
@@ -473,12 +464,12 @@ static int32_t misuse(struct host *host, struct network_rank *n)
         host->error.message[0] = '\0';
         rc = cases[k].make(host, &t);
         snprintf(said[host->rank], sizeof said[0], "%s", host->error.message);
-        meet(++met);
+        hosts_meet(host);
         if (rc != cases[k].code || strstr(said[host->rank], cases[k].part) == NULL)
             return network_blame(host, "case %zu: status %d, '%.250s', expected %d, '%s'", k, rc, said[host->rank],
                                  cases[k].code, cases[k].part);
         NETWORK_CHECK(strcmp(said[host->rank], said[0]) == 0);
-        meet(++met);
+        hosts_meet(host);
         free(t.input.data);
         free(t.target.data);
         /* The run goes on. */

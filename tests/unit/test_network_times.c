@@ -175,7 +175,7 @@ static int32_t measure_rank(struct host *host, struct network_rank *n)
         NETWORK_CHECK(measure_step(host, n, &training) == GRAFT_OK);
         NETWORK_CHECK(check_explained(host, n, "backward all") == GRAFT_OK);
     }
-    NETWORK_CHECK(check_shares(host, &inference) == GRAFT_OK && check_shares(host, &training) == GRAFT_OK);
+    if (check_shares(host, &inference) < 0 || check_shares(host, &training) < 0) return GRAFT_ERR_FORMAT;
     NETWORK_CHECK(ask_times(host, n, LAYERS, GRAFT_PASS_FORWARD, &times) == GRAFT_ERR_ARG);
     NETWORK_CHECK(strstr(host->error.message, "layer is 3, expected -2 to 2") != NULL);
     NETWORK_CHECK(ask_times(host, n, -3, GRAFT_PASS_FORWARD, &times) == GRAFT_ERR_ARG);

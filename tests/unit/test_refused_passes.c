@@ -13,7 +13,6 @@
 #include "oracle/sample.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -280,6 +279,19 @@ static int32_t clean_results(struct host *host, const struct kind *kind, double 
     return rc;
 }
 
+/* A pass that one rank refuses. Between begin and end all ranks meet twice: each has returned from its begin. */
+static int32_t make_refused_pass(struct scene *s, const struct kind *kind, int wrong)
+{
+    const int64_t bytes[RANKS] = { 1, 1, 1, 1 };
+    const int32_t rc = kind->begin(s, 1, wrong);
+    graft_error   error = GRAFT_INIT(graft_error);
+    char          all[RANKS];
+
+    hosts_meet(s->host);
+    if (s->transports->gather(s->group, -1, bytes, "a", all, &error) < 0) return GRAFT_ERR_PEER;
+    return rc < 0 ? rc : kind->end(s, 1, wrong);
+}
+
 /* Pass 0; a pass that rank WRONG refuses, or that all refuse, each for another reason; pass 1. */
 static int32_t refuse_one(struct host *host, const struct kind *kind, int wrong, int by_all, double (*right)[OUT])
 {
@@ -294,7 +306,7 @@ static int32_t refuse_one(struct host *host, const struct kind *kind, int wrong,
     if (rc < 0) goto done;
     NETWORK_CHECK(memcmp(s.result, right[0], sizeof s.result) == 0);
     begin = verdict_clock();
-    rc = make_pass(&s, kind, 1, mine);
+    rc = make_refused_pass(&s, kind, mine);
     v = verdict_of(rc, &host->error, begin);
     rc = GRAFT_OK;
     if (!verdicts_agree(s.transports, s.group, host->n_ranks, &v, kind->status[wrong - 1], by_all ? 0 : WRONG, AT_ONCE,
@@ -341,77 +353,49 @@ static void run_kind(const struct kind *kind, const char *what, int32_t (*body)(
 }
 
 #define ARGUMENT GRAFT_ERR_ARG
+#define CALLS(of) init_##of, begin_##of, end_##of, fini_##of
 
 static const struct kind kinds[] = {
     { "halo",
       "halo.codec=f32",
-      init_halo,
-      begin_halo,
-      end_halo,
-      fini_halo,
+      CALLS(halo),
       { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT },
       0,
       1 },
     { "halo",
       "halo.codec=q8 halo.nonfinite=refuse",
-      init_halo,
-      begin_halo,
-      end_halo,
-      fini_halo,
+      CALLS(halo),
       { ARGUMENT, ARGUMENT, ARGUMENT, 0, 0, 0, 0, GRAFT_ERR_NONFINITE },
       0,
       0 },
     { "aggregate",
       "halo.codec=f32",
-      init_plan,
-      begin_plan,
-      end_plan,
-      fini_plan,
+      CALLS(plan),
       { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, GRAFT_ERR_STATE, ARGUMENT },
       0,
       1 },
     { "aggregate",
       "halo.codec=q8 halo.nonfinite=refuse",
-      init_plan,
-      begin_plan,
-      end_plan,
-      fini_plan,
+      CALLS(plan),
       { ARGUMENT, ARGUMENT, 0, 0, 0, 0, 0, GRAFT_ERR_NONFINITE },
       0,
       0 },
-    { "aggregate",
-      "halo.staleness=1",
-      init_plan,
-      begin_plan,
-      end_plan,
-      fini_plan,
-      { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT },
-      0,
-      0 },
+    { "aggregate", "halo.staleness=1", CALLS(plan), { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT }, 0, 0 },
     { "network with ghosts",
       "mgn.width=8 mgn.layers=3",
-      init_network,
-      begin_network,
-      end_network,
-      fini_network,
+      CALLS(network),
       { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT },
       0,
       1 },
     { "network with ghosts",
       "mgn.width=8 mgn.layers=2 mgn.norm=no halo.codec=q8 halo.nonfinite=refuse",
-      init_network,
-      begin_network,
-      end_network,
-      fini_network,
+      CALLS(network),
       { ARGUMENT, 0, 0, 0, ARGUMENT, GRAFT_ERR_NONFINITE, GRAFT_ERR_NONFINITE },
       0,
       0 },
     { "network with shared nodes",
       "mgn.width=8 mgn.layers=1",
-      init_network,
-      begin_network,
-      end_network,
-      fini_network,
+      CALLS(network),
       { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT },
       CUT_SHARED,
       0 },
@@ -500,15 +484,12 @@ static int32_t judge_next(struct scene *s, const struct kind *kind)
     struct host *host = s->host;
     const double begin = verdict_clock();
 
-    NETWORK_CHECK(make_pass(s, kind, 1, 0) == GRAFT_ERR_PEER);
-    NETWORK_CHECK(verdict_clock() - begin < AT_ONCE);
+    NETWORK_CHECK(make_pass(s, kind, 1, 0) == GRAFT_ERR_PEER && verdict_clock() - begin < AT_ONCE);
     if (!has_numbers(host->error.message))
         return network_blame(host, "the numbers of both calls are missing: %.300s", host->error.message);
     for (int i = 0; i < 2; i++) NETWORK_CHECK(kind->begin(s, 1, 1) == GRAFT_ERR_PEER);
     return GRAFT_OK;
 }
-
-static atomic_int n_ended; /* ranks, of all kinds */
 
 /* Rank WRONG begins twice, and all end once. */
 static int32_t begin_again_body(struct host *host)
@@ -526,8 +507,7 @@ static int32_t begin_again_body(struct host *host)
     if (rc == GRAFT_OK) rc = kind->end(&s, 0, 0);
     if (rc == GRAFT_OK && memcmp(s.result, right[host->rank][0], sizeof s.result) != 0)
         rc = network_blame(host, "the pass that had begun has other bits");
-    n_ended++;
-    for (int i = 0; i < 5000 && n_ended % RANKS != 0; i++) usleep(1000); /* before the next pass stops all */
+    hosts_meet(host); /* before the next pass stops all */
     if (rc == GRAFT_OK) rc = judge_next(&s, kind);
     fini_scene(&s, kind);
     return rc;
