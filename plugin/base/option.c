@@ -8,14 +8,21 @@
 #include "base/memory.h"
 #include "base/option_row.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static const char *option_key(const void *unused, int32_t index)
 {
     (void)unused;
     return index < gr_option_count ? gr_option_table[index].key : NULL;
+}
+
+/* A letter as names are compared, in which MXM_KERNEL equals mxm.kernel. */
+static int folded(char letter)
+{
+    if (letter == '_') return '.';
+    return letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter;
 }
 
 /* Number of insertions, deletions and replacements between two texts of at most 63 letters. */
@@ -29,7 +36,7 @@ static int edit_distance(const char *a, const char *b)
         int diagonal = row[0];
         row[0] = i;
         for (int j = 1; j <= n; j++) {
-            const int replace = diagonal + (a[i - 1] != b[j - 1]);
+            const int replace = diagonal + (folded(a[i - 1]) != folded(b[j - 1]));
             const int step = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
             diagonal = row[j];
             row[j] = replace < step ? replace : step;
@@ -151,15 +158,67 @@ done:
     return rc;
 }
 
+enum { VARIABLE_ROOM = 64, ADVICE_ROOM = 96 };
+
+/* The variable of an option, such as GRAFT_MXM_KERNEL of mxm.kernel. The locale of the host does not matter. */
+static const char *variable_of(const char *key, char variable[VARIABLE_ROOM])
+{
+    snprintf(variable, VARIABLE_ROOM, "GRAFT_%s", key);
+    for (char *at = variable; *at != '\0'; at++) {
+        if (*at == '.') *at = '_';
+        if (*at >= 'a' && *at <= 'z') *at = (char)(*at - 'a' + 'A');
+    }
+    return variable;
+}
+
 static int32_t read_environment(graft_context *context, int32_t index, graft_error *error)
 {
-    char        variable[64] = "GRAFT_";
-    const char *key = gr_option_table[index].key, *value;
+    char        variable[VARIABLE_ROOM];
+    const char *value = gr_environment(context, variable_of(gr_option_table[index].key, variable));
 
-    for (size_t i = 0; key[i] != '\0'; i++)
-        variable[6 + i] = key[i] == '.' ? '_' : (char)toupper((unsigned char)key[i]);
-    value = gr_environment(context, variable);
     return value != NULL ? put(context, index, GR_SOURCE_ENVIRONMENT, variable, value, error) : GRAFT_OK;
+}
+
+/* What a person may have meant by a name that no option has. */
+static const char *advise(const char *name, int is_variable, char advice[ADVICE_ROOM])
+{
+    static const char *const devices[] = { "device", "gpu", "cuda", "rocm", "hip", "accelerator" };
+    char                     variable[VARIABLE_ROOM];
+    const char              *near = gr_nearest(name, option_key, NULL);
+
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        if (strcasecmp(name, devices[i]) == 0) return "Graft computes on CPUs only";
+    if (near == NULL) return "option_info() and graft-info list all";
+    snprintf(advice, ADVICE_ROOM, "did you mean '%s'?", is_variable ? variable_of(near, variable) : near);
+    return advice;
+}
+
+/* Whether some part of Graft reads this variable, or package managers set it: abi/README.md, "The environment". */
+static int is_known_variable(const char *name)
+{
+    static const char *const others[] = { "LIBRARY", "GRB", "GRAPHBLAS", "ROOT", "HOME", "DIR", "PREFIX", "VERSION" };
+    char                     variable[VARIABLE_ROOM];
+
+    if (strncmp(name, "GRAFT_TEST_", 11) == 0) return 1;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name + 6, others[i]) == 0) return 1;
+    for (int32_t i = 0; i < gr_option_count; i++)
+        if (strcmp(name, variable_of(gr_option_table[i].key, variable)) == 0) return 1;
+    return 0;
+}
+
+static void warn_of_unknown_variables(const graft_context *context)
+{
+    char *const *entry = gr_environment_of_child(context);
+    char         name[VARIABLE_ROOM], advice[ADVICE_ROOM];
+
+    for (; entry != NULL && *entry != NULL; entry++) {
+        if (strncmp(*entry, "GRAFT_", 6) != 0) continue;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*entry, "="), *entry);
+        if (is_known_variable(name)) continue;
+        gr_log(context, GRAFT_LOG_WARNING, "environment variable %s has no effect, because no option has this name; %s",
+               name, advise(name + 6, 1, advice));
+    }
 }
 
 int32_t gr_options_init(graft_context *context, graft_error *error)
@@ -177,6 +236,7 @@ int32_t gr_options_init(graft_context *context, graft_error *error)
         if (row->type == GR_TYPE_TEXT) store(options, row, &row->default_value);
         GR_TRY(read_environment(context, i, error));
     }
+    warn_of_unknown_variables(context);
 done:
     return rc;
 }
@@ -192,19 +252,14 @@ void gr_options_fini(graft_context *context)
 
 int32_t gr_option_set(graft_context *context, const char *key, const char *value, graft_error *error)
 {
-    char        name[80];
-    const char *near;
+    char name[80], advice[ADVICE_ROOM];
 
     for (int32_t i = 0; i < gr_option_count; i++) {
         if (strcmp(gr_option_table[i].key, key) != 0) continue;
         snprintf(name, sizeof name, "option '%s'", key);
         return put(context, i, GR_SOURCE_HOST, name, value, error);
     }
-    near = gr_nearest(key, option_key, NULL);
-    if (near == NULL)
-        return gr_fail(error, GRAFT_ERR_OPTION, "there is no option '%.80s'; option_info() and graft-info list all",
-                       key);
-    return gr_fail(error, GRAFT_ERR_OPTION, "there is no option '%.80s'; did you mean '%s'?", key, near);
+    return gr_fail(error, GRAFT_ERR_OPTION, "there is no option '%.80s'; %s", key, advise(key, 0, advice));
 }
 
 int gr_option_is_default(const graft_context *context, const char *key)

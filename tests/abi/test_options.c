@@ -180,6 +180,7 @@ static void test_nearest(void)
                                             { "learning_rate", "option_info()" },
                                             { "nokey", "option_info()" },
                                             { "evalevery", "eval_every" },
+                                            { "MXM_KERNEL", "mxm.kernel" },
                                             { "weight-decay", "weight_decay" },
                                             { "", "" } };
     char                     endless[5000];
@@ -193,6 +194,8 @@ static void test_nearest(void)
                 "unknown option '%s' is refused, and '%s' named", wrong[i][0], wrong[i][1]))
             diag("%d: %s", rc, error.message);
     }
+    ok(s.api.set(s.context, "device", "gpu", &error) == GRAFT_ERR_OPTION && strstr(error.message, "CPUs only") != NULL,
+       "a device is answered with what Graft computes on");
     memset(endless, 'x', sizeof endless - 1);
     endless[sizeof endless - 1] = '\0';
     ok(s.api.set(s.context, endless, "1", &error) == GRAFT_ERR_OPTION &&
@@ -243,7 +246,7 @@ static void test_environment(void)
        "a value that the host sets comes from the host, also the default value");
     ok(s.api.set(s.context, "seed", "x", &error) == GRAFT_ERR_OPTION && comes_from("seed", "default"),
        "a refused value does not");
-    ok(open_with("GRAFT_NO_SUCH_OPTION", "1") == GRAFT_OK, "variables of other names are not looked at");
+    ok(open_with("GRAFT_NO_SUCH_OPTION", "1") == GRAFT_OK, "variables of other names are no error");
 }
 
 static void test_locale(void)

@@ -60,12 +60,12 @@ __attribute__((format(printf, 2, 3), unused)) static void skip(int count, const 
     fflush(stdout);
 }
 
-/** The plan, at the end. main() returns it. With GRAFT_TAP_EXIT set, failures show in the exit code, for use by hand.
+/** The plan, at the end. main() returns it. With GRAFT_TEST_EXIT set, failures show in the exit code, for use by hand.
  *  */
 __attribute__((unused)) static int done(void)
 {
     printf("1..%d\n", tap_count);
-    return getenv("GRAFT_TAP_EXIT") != NULL && tap_failed > 0;
+    return getenv("GRAFT_TEST_EXIT") != NULL && tap_failed > 0;
 }
 
 #endif

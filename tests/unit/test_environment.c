@@ -23,11 +23,21 @@ static struct data_folder folder; /* in PATH: it has a program graft-metis */
 static const char        *partitioner;
 static graft_error        error = GRAFT_INIT(graft_error);
 
+static char warned[4][512]; /* the warnings since environment_open() */
+static int  warnings;
+
+static void environment_log(void *self, graft_log_level level, const char *message)
+{
+    (void)self;
+    if (level == GRAFT_LOG_WARNING && warnings < 4) snprintf(warned[warnings++], sizeof warned[0], "%s", message);
+}
+
 static const graft_api *environment_open(uint32_t flags)
 {
-    const graft_host host = { .size = sizeof host, .flags = flags };
+    const graft_host host = { .size = sizeof host, .flags = flags, .log = environment_log };
     const graft_api *api = NULL;
 
+    warnings = 0;
     return graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, &host, &api, &error) == GRAFT_OK ? api : NULL;
 }
 
@@ -50,6 +60,36 @@ static const char *options_fault(uint32_t flags, int is_read)
     if (api != NULL) api->close(api->context);
     if (taken != is_read) return taken ? "GRAFT_MXM_KERNEL was read" : "GRAFT_MXM_KERNEL was not read";
     if ((api == NULL) != is_read) return is_read ? "GRAFT_LAYERS was not read" : "GRAFT_LAYERS was read";
+    return NULL;
+}
+
+/* Variables that no part of Graft reads: each has one warning, with the nearest name. */
+static const char *unknown_fault(uint32_t flags, int is_read)
+{
+    static const char *const names[][2] = {
+        { "GRAFT_DENSE_MODUL", "'GRAFT_DENSE_MODULE'" },
+        { "GRAFT_DEVICE", "CPUs only" },
+        { "GRAFT_TEST_OF_MINE", NULL },
+        { "GRAFT_GRB", NULL },
+        { "GRAFT_ROOT", NULL },
+        { "GRAFTED", NULL },
+        { "GRAFT_SEED", NULL },
+    };
+    const size_t     count = sizeof names / sizeof *names;
+    const graft_api *api;
+
+    for (size_t i = 0; i < count; i++) setenv(names[i][0], "1", 1);
+    api = environment_open(flags);
+    for (size_t i = 0; i < count; i++) unsetenv(names[i][0]);
+    if (api == NULL) return error.message;
+    api->close(api->context);
+    if (warnings != (is_read ? 2 : 0)) return warnings > 0 ? warned[warnings - 1] : "there is no warning";
+    for (int k = 0; k < warnings; k++) {
+        size_t i = 0;
+
+        while (i < 2 && strstr(warned[k], names[i][0]) == NULL) i++;
+        if (i == 2 || strstr(warned[k], names[i][1]) == NULL) return warned[k];
+    }
     return NULL;
 }
 
@@ -103,6 +143,7 @@ static const char *environment_fault(uint32_t flags, int is_read)
     const char      *fault = options_fault(flags, is_read);
     const graft_api *api = environment_open(flags);
 
+    if (fault == NULL) fault = unknown_fault(flags, is_read);
     if (fault != NULL) return fault;
     if (api == NULL) return error.message;
     fault = path_fault(api, is_read);
