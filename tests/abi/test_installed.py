@@ -69,6 +69,10 @@ def test_files(tree, build):
     missing += [name for name in in_lib if not os.path.exists(os.path.join(lib, name))]
     tap.ok(not missing and len(programs) > 1, "headers, library, modules, programs, pages and examples are there",
            *missing, programs)
+    file = os.path.basename(os.path.realpath(f"{lib}/libgraft.so.1"))
+    soname = re.search(r"SONAME.*\[(.*)\]", run("readelf", "-d", f"{lib}/{file}").stdout)
+    tap.ok(file == f"libgraft.so.{RELEASE}" and soname and soname[1] == "libgraft.so.1",
+           "the file of the library has the release in its name, and the contract in its soname", file, soname)
     return lib, programs
 
 
