@@ -57,9 +57,9 @@ typedef struct graft_stream_status {
     int32_t  reason;          /**< why step() ended: GRAFT_STREAM_... */
     double   seconds;         /**< of the last step() */
     double   seconds_of_step; /**< estimate for one training step: the largest of all ranks */
-    double   loss;            /**< mean of the steps of the last step(); NaN if there were none */
+    double   loss;            /**< mean of the steps of the last step() that changed weights; NaN without any */
     double   validation;      /**< loss of held-out pairs when it was last measured; NaN before */
-    double   best;            /**< the lowest validation */
+    double   best;            /**< the lowest validation; NaN before */
     double   time;            /**< of the last offer */
 } graft_stream_status;
 
@@ -83,9 +83,10 @@ typedef struct graft_streams {
 
     /** Offer a state. If a pair needs it, it is copied once, in the type of the network (model.type): changes below the
      *  float precision of the values need f64, or values with a constant subtracted.
-     * \return OK; ERR_ARG (null, shapes, types, ranks that disagree); ERR_NONFINITE (see stream.nonfinite); ERR_NOMEM;
-     *         ERR_PEER. The same on all ranks; after all but ERR_PEER the stream is as before, and the run can go on.
-     * [one-caller] Collective. Memory: see create(). Since 0.2. */
+     * \return OK; ERR_ARG (null, shapes, types, ranks that disagree); ERR_NONFINITE (see stream.nonfinite); ERR_FORMAT
+     *         (check=full: copies of a shared node differ); ERR_NOMEM; ERR_PEER. The same on all ranks; after all but
+     *         ERR_PEER the stream is as before, and the run can go on.
+     * [one-caller] Collective. Memory: see create(); with check=full a copy of the state during the call. Since 0.2. */
     int32_t (*offer)(graft_stream *stream, const graft_sample_state *state, graft_error *error);
 
     /** Train for about `budget` milliseconds: as many steps as the time of earlier steps allows. The first step of a

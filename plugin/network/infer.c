@@ -130,17 +130,18 @@ static int32_t end_values(graft_network *n, int32_t status, graft_error *error)
     return rc;
 }
 
-/* With option check=full all ranks agree on the status of each before the inference, and compare their copies of the
- * input. */
-static int32_t compare_input(graft_network *n, int32_t rc, const graft_field *input, graft_error *error)
+int32_t gr_network_compare_field(graft_network *n, int32_t rc, const graft_field *field, const char *name,
+                                 int is_target, graft_error *error)
 {
-    double *values = NULL;
+    const int64_t          columns = is_target ? n->n_out : n->n_in;
+    double                *values = NULL;
+    struct gr_network_rows rows = { NULL, GRAFT_F64, columns, columns, is_target };
 
-    if (rc == GRAFT_OK) rc = GR_NEW(n->context, values, n->mesh->n_nodes * n->n_in, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(n->context, values, n->mesh->n_nodes * columns, error);
     GR_TRY(gr_comm_agree_on(n->mesh->comm, rc, error));
-    gr_network_copy_field(n, input, GRAFT_F64, values);
-    rc = gr_network_compare_copies(n, &(struct gr_network_rows){ values, GRAFT_F64, n->n_in, n->n_in, 0 }, "the input",
-                                   error);
+    gr_network_copy_field(n, field, GRAFT_F64, values);
+    rows.data = values;
+    rc = gr_network_compare_copies(n, &rows, name, error);
 done:
     gr_free(n->context, values);
     return rc;
@@ -153,7 +154,7 @@ int32_t gr_network_begin(graft_network *n, int32_t status, const graft_field *in
     const double begin = gr_network_clock(n);
     int32_t      rc = GRAFT_OK;
 
-    if (n->compares) GR_TRY(compare_input(n, status, input, error));
+    if (n->compares) GR_TRY(gr_network_compare_field(n, status, input, "the input", 0, error));
     if (status == GRAFT_OK) take_input(n, input);
     else if (n->mesh->comm->n_ranks == 1) return status;
     rc = gr_mgn_forward_begin(n->mgn, status, n->weights, n->nodes, n->edges, 0, gr_network_team(n), error);

@@ -97,6 +97,11 @@ struct gr_network_rows {
 int32_t gr_network_compare_copies(graft_network *n, const struct gr_network_rows *rows, const char *name,
                                   graft_error *error);
 
+/** The same for a state of the host, or with is_target for the targets of free nodes, after all ranks have agreed on
+ *  `rc`: the status of each. \return as above, or the status on which they agreed. */
+int32_t gr_network_compare_field(graft_network *n, int32_t rc, const graft_field *field, const char *name,
+                                 int is_target, graft_error *error);
+
 /** The type of the network at index i of an array. */
 static inline double gr_real_at(graft_dtype dtype, const void *array, int64_t i)
 {

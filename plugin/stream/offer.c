@@ -56,6 +56,19 @@ done:
     return rc;
 }
 
+/* With option check=full, compare copies of a state and of its target. */
+static int32_t compare_state(graft_stream *s, const graft_sample_state *state, graft_error *error)
+{
+    graft_network *n = s->network;
+    int32_t        rc = GRAFT_OK;
+
+    if (!n->compares) return GRAFT_OK;
+    GR_TRY(gr_network_compare_field(n, GRAFT_OK, state->input, "state.input", 0, error));
+    if (state->target != NULL) rc = gr_network_compare_field(n, GRAFT_OK, state->target, "state.target", 1, error);
+done:
+    return rc;
+}
+
 /* Forget the input that waits longest. */
 static struct gr_waiting next_waiting(graft_stream *s)
 {
@@ -132,12 +145,14 @@ int32_t gr_stream_offer(graft_stream *s, int32_t rc, const graft_sample_state *s
         s->counters.dropped++;
         rc = GRAFT_OK;
     } else {
-        if (rc < 0) return rc;
+        GR_TRY(rc);
+        GR_TRY(compare_state(s, state, error));
         if (p.is_first) begin_run(s);
         take_state(s, &p, state);
     }
     s->counters.offered++;
     s->counters.position = p.position + 1;
     s->time = state->time;
+done:
     return rc;
 }

@@ -1,5 +1,7 @@
 /* begin() and end() of graft_network.h where a rank calls them wrongly: its status, and that of the others.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "draft/graft_stream.h"
+#include "graft_load.h"
 #include "harness/networks.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
@@ -119,6 +121,29 @@ static int64_t shared_row(const struct network_rank *n, int64_t *id)
     return -1;
 }
 
+/* The same in offer(): a state on one rank and a target that differ are refused, and the stream is as before. `state`
+ * has a wrong value at `row` of the wrong rank, and `before` is the right one. */
+static int32_t compare_offers(struct host *host, struct network_rank *n, graft_sample_state *state, int64_t row,
+                              double before)
+{
+    const graft_streams *streams = graft_interface(host->api, GRAFT_STREAM_ID, sizeof *streams);
+    graft_stream        *stream = NULL;
+    graft_stream_status  status = GRAFT_INIT(graft_stream_status);
+    graft_field         *input = (graft_field *)(uintptr_t)state->input;
+
+    NETWORK_CHECK(streams->create(n->network, &stream, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(streams->offer(stream, state, &host->error) == GRAFT_ERR_FORMAT && host->error.rank == 0);
+    NETWORK_CHECK(strstr(host->error.message, "rank 0: state.input: rank 1 has") != NULL);
+    if (host->rank == WRONG) network_field_put(input, row, 1, before);
+    NETWORK_CHECK(streams->offer(stream, state, &host->error) == GRAFT_ERR_FORMAT);
+    NETWORK_CHECK(strstr(host->error.message, "rank 0: state.target: rank 1 has") != NULL);
+    state->target = NULL;
+    NETWORK_CHECK(streams->offer(stream, state, &host->error) == GRAFT_OK);
+    NETWORK_CHECK(streams->status(stream, &status, &host->error) == GRAFT_OK && status.offered == 1);
+    streams->destroy(stream);
+    return GRAFT_OK;
+}
+
 /* With check=full a copy of a state that differs from the copies of other ranks is found, with its id and both ranks,
  * in each call that reads states. */
 static int32_t compare_states(struct host *host, struct network_rank *n)
@@ -128,12 +153,15 @@ static int32_t compare_states(struct host *host, struct network_rank *n)
     graft_rollout      rollout = GRAFT_INIT(graft_rollout);
     graft_network_step step = GRAFT_INIT(graft_network_step);
     graft_pair         pair = GRAFT_INIT(graft_pair);
+    graft_sample_state offered = GRAFT_INIT(graft_sample_state);
     int64_t            id = -1, row = shared_row(n, &id);
     double             before = row >= 0 ? network_field_at(&input, row, 1) : 0;
     char               name[32];
 
     pair.input = &input;
     pair.target = &target;
+    offered.input = &input;
+    offered.target = &target;
     rollout.steps = 1;
     rollout.initial = rollout.state = &input;
     if (host->rank == WRONG) {
@@ -147,8 +175,8 @@ static int32_t compare_states(struct host *host, struct network_rank *n)
     NETWORK_CHECK(n->networks->rollout(n->network, &rollout, &host->error) == GRAFT_ERR_FORMAT);
     NETWORK_CHECK(n->networks->train(n->network, &pair, 1, &step, &host->error) == GRAFT_ERR_FORMAT);
     NETWORK_CHECK(strstr(host->error.message, "rank 0: the input of a pair: rank 1 has") != NULL);
-    if (host->rank == WRONG) network_field_put(&input, row, 1, before);
     if (host->rank == WRONG) network_field_put(&target, row, 0, 17);
+    NETWORK_CHECK(compare_offers(host, n, &offered, row, before) == GRAFT_OK);
     NETWORK_CHECK(n->networks->train(n->network, &pair, 1, &step, &host->error) == GRAFT_ERR_FORMAT);
     NETWORK_CHECK(begin_and_end(host, n, &input, &output) == GRAFT_OK);
     free(input.data);
