@@ -68,7 +68,7 @@ typedef struct graft_network_step {
     uint32_t size;
     int32_t  is_gathering; /**< 1: the step only updated statistics (option mgn.gather) */
     int64_t  step;         /**< training steps so far */
-    double   loss;         /**< mean over free nodes, by weight, and over columns of (y~ - target~)^2 */
+    double   loss;         /**< mean of (y~ - target~)^2 over columns and, by weight, free nodes; 0 if gathering */
     double   learning_rate;
     double   gradient_norm;
 } graft_network_step;

@@ -72,13 +72,13 @@ module graft_abi
    integer, parameter :: aggregate_create = 2, aggregate_begin = 3, aggregate_end = 4, aggregate_destroy = 7, &
       api_context = 3, api_close = 4, api_get_interface = 5, api_set = 6, data_interface_view = 3, &
       data_interface_close = 4, data_interface_open_slice = 5, graphs_create = 2, graphs_info = 3, graphs_owned = 4, &
-      graphs_destroy = 7, halos_create = 2, halos_info = 3, halos_begin = 5, halos_end = 7, halos_destroy = 8, &
-      meshes_create = 2, meshes_info = 3, meshes_view = 4, meshes_explain = 5, meshes_destroy = 6, models_create = 2, &
-      models_load = 3, models_save = 4, models_apply = 5, models_destroy = 10, networks_create = 2, networks_info = 3, &
-      networks_begin = 4, networks_end = 5, networks_rollout = 6, networks_train = 9, networks_save = 12, &
-      networks_load = 13, networks_explain = 14, networks_destroy = 15, streams_create = 2, streams_offer = 3, &
-      streams_step = 4, streams_validate = 5, streams_status = 6, streams_save = 7, streams_load = 8, &
-      streams_destroy = 9, train_create = 2, train_epoch = 3, train_evaluate = 4, train_predict = 5, &
+      graphs_destroy = 7, graphs_update_values = 8, halos_create = 2, halos_info = 3, halos_begin = 5, halos_end = 7, &
+      halos_destroy = 8, meshes_create = 2, meshes_info = 3, meshes_view = 4, meshes_explain = 5, meshes_destroy = 6, &
+      models_create = 2, models_load = 3, models_save = 4, models_apply = 5, models_destroy = 10, networks_create = 2, &
+      networks_info = 3, networks_begin = 4, networks_end = 5, networks_rollout = 6, networks_train = 9, &
+      networks_save = 12, networks_load = 13, networks_explain = 14, networks_destroy = 15, streams_create = 2, &
+      streams_offer = 3, streams_step = 4, streams_validate = 5, streams_status = 6, streams_save = 7, &
+      streams_load = 8, streams_destroy = 9, train_create = 2, train_epoch = 3, train_evaluate = 4, train_predict = 5, &
       train_explain = 8, train_destroy = 9, transport_close = 9, transports_open = 3, transports_join = 4, &
       transports_agree = 5, transports_leave = 10
 
@@ -650,6 +650,9 @@ module graft
       ! (context, n_vertices, first, ranks, ierr): first is that of row 1
       generic :: create => graph_create_i4, graph_create_i8
       procedure, private :: graph_create_i4, graph_create_i8
+      ! (values, ierr): in place of the old ones, also for plans of the graph
+      generic :: update_values => graph_update_r8, graph_update_r4
+      procedure, private :: graph_update_r8, graph_update_r4
       procedure :: owned => graph_owned   ! (vertices, ierr): an allocatable array with those of this rank
       final :: graph_final
    end type
@@ -1626,6 +1629,46 @@ contains
       n = size(graph%row_ptr, kind=int64) - 1
       if (allocated(graph%owner)) call compare('owners', size(graph%owner, kind=int64), n, fault)
    end function
+
+   subroutine graph_update_r8(self, values, ierr)
+      class(graft_graph), intent(in) :: self
+      real(real64), intent(in) :: values(:)
+      integer, intent(out), optional :: ierr
+      real(real64), allocatable, target :: weight(:)
+      type(c_dense), target :: one_column
+      type(c_ptr) :: given, table
+      integer(c_int32_t) :: rc
+
+      allocate (weight(size(values))) ! gfortran 12 warns of an assignment that allocates
+      weight(:) = real(values, real64)
+      one_column = c_dense(dtype=GRAFT_F64, n_rows=size(values, kind=int64), n_cols=1, stride=1, data=address(weight))
+      given = c_null_ptr
+      if (size(values) > 0) given = c_loc(one_column)
+      rc = ready(self)
+      if (rc >= 0) rc = find_table(self%api, GRAFT_GRAPH_ID, graphs_update_values, table)
+      if (rc >= 0) rc = run_ppp(table, graphs_update_values, self%raw, given, c_loc(last))
+      call finish(rc, self%shared, ierr)
+   end subroutine
+
+   subroutine graph_update_r4(self, values, ierr)
+      class(graft_graph), intent(in) :: self
+      real(real32), intent(in) :: values(:)
+      integer, intent(out), optional :: ierr
+      real(real64), allocatable, target :: weight(:)
+      type(c_dense), target :: one_column
+      type(c_ptr) :: given, table
+      integer(c_int32_t) :: rc
+
+      allocate (weight(size(values))) ! gfortran 12 warns of an assignment that allocates
+      weight(:) = real(values, real64)
+      one_column = c_dense(dtype=GRAFT_F64, n_rows=size(values, kind=int64), n_cols=1, stride=1, data=address(weight))
+      given = c_null_ptr
+      if (size(values) > 0) given = c_loc(one_column)
+      rc = ready(self)
+      if (rc >= 0) rc = find_table(self%api, GRAFT_GRAPH_ID, graphs_update_values, table)
+      if (rc >= 0) rc = run_ppp(table, graphs_update_values, self%raw, given, c_loc(last))
+      call finish(rc, self%shared, ierr)
+   end subroutine
 
    subroutine graph_owned(self, vertices, ierr)
       class(graft_graph), intent(in) :: self

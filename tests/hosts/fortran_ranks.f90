@@ -154,6 +154,8 @@ contains
       end do
       good = status%offered == 30 .and. status%pairs == 28 .and. status%steps > 20 .and. status%loss < 10
       good = good .and. status%reason == GRAFT_STREAM_STEPS_DONE
+      call stream%step(0._real64, 0, status)
+      good = good .and. status%steps_now == 0 .and. ieee_is_nan(status%loss)
       if (rank == 0) v(2, 1) = ieee_value(v(2, 1), ieee_quiet_nan)
       call stream%offer(v, 31._real64, graft_node_component, ierr=ierr)
       good = good .and. ierr == GRAFT_ERR_NONFINITE

@@ -85,6 +85,8 @@ def test_learning(name, command, launcher, folder):
     for ranks in "1", "3":
         code, text = output([launcher, "-n", ranks, "./host", LIBRARY, f"{folder}/data", folder], folder)
         for line in ("products in one call are right", "halos are right",
+                     "plans have the new values of their graph",
+                     "what one rank does wrong is refused on all in the same words",
                      "an array that does not fit on one rank is refused on all", "a model learns arrays",
                      "resumed from a file it is bitwise identical", "a model learns numbers", "a model learns files"):
             tap.ok(code == 0 and line + "\n" in text, f"{name}, {ranks} ranks: {line}", code, text)

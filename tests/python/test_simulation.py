@@ -246,6 +246,8 @@ def test_stream(points_and_network):
         stream.offer(smooth(points, 0.1 * step), time=0.1 * step, first=step == 0)
     status = stream.step(1e4, max_steps=7)
     assert (status["steps_now"], status["reason"], status["offered"]) == (7, "steps_done", 30)
+    nothing = stream.step(0.0)
+    assert status["loss"] > 0 and nothing["steps_now"] == 0 and np.isnan([nothing["loss"], nothing["best"]]).all()
     assert stream.validate()["validation"] > 0
     with pytest.raises(graft.NonfiniteError):
         stream.offer(np.full((SIDE ** 2, 2), np.nan))

@@ -173,12 +173,13 @@ static int32_t keep_budgets(struct host *host, struct network_rank *n)
     for (int k = 0; k < 5; k++) NETWORK_CHECK(offer_state(host, n, stream, k, 0, 0, 0) == GRAFT_OK);
     NETWORK_CHECK(streams_of(host)->step(stream, 0, 0, &s, &host->error) == GRAFT_OK &&
                   s.reason == GRAFT_STREAM_BUDGET_SMALL);
-    NETWORK_CHECK(s.steps_now == 0);
+    NETWORK_CHECK(s.steps_now == 0 && isnan(s.loss));
     NETWORK_CHECK(streams_of(host)->step(stream, 1e-6, 0, &s, &host->error) == GRAFT_OK && s.steps_now == 1);
     NETWORK_CHECK(s.reason == GRAFT_STREAM_BUDGET_USED && s.seconds_of_step > 0 && s.loss > 0);
     for (int k = 0; k < 9; k++) {
         NETWORK_CHECK(streams_of(host)->step(stream, host->rank == 0 ? 1e-6 : 1e6, 0, &s, &host->error) == GRAFT_OK);
         NETWORK_CHECK(s.steps_now == 0 && s.reason == GRAFT_STREAM_BUDGET_SMALL && s.steps == 1);
+        NETWORK_CHECK(isnan(s.loss));
     }
     NETWORK_CHECK(streams_of(host)->step(stream, 1e6, 7, &s, &host->error) == GRAFT_OK && s.steps_now == 7);
     NETWORK_CHECK(s.reason == GRAFT_STREAM_STEPS_DONE && s.steps == 8);

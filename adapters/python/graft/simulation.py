@@ -398,7 +398,8 @@ class Stream:
         self.context.call(self._streams.offer, self._handle, args)
 
     def step(self, budget: float, max_steps: int = 0) -> dict[str, Any]:
-        """Train for about `budget` milliseconds."""
+        """Train for about `budget` milliseconds, in at most max_steps steps if it is not 0. "loss" of the status is the
+        mean of the steps that changed weights, and NaN without any; "steps_now" counts steps."""
         return self._status(self._streams.step, budget, max_steps)
 
     def validate(self) -> dict[str, Any]:
@@ -406,6 +407,7 @@ class Stream:
         return self._status(self._streams.validate)
 
     def status(self) -> dict[str, Any]:
+        """Counts, times and losses; "validation" and "best" are NaN before the first measurement."""
         return self._status(self._streams.status)
 
     def _status(self, function: Any, *arguments: Any) -> dict[str, Any]:
