@@ -90,7 +90,8 @@ typedef struct graft_streams {
     int32_t (*offer)(graft_stream *stream, const graft_sample_state *state, graft_error *error);
 
     /** Train for about `budget` milliseconds: as many steps as the time of earlier steps allows. The first step of a
-     *  stream runs for any budget above 0, to measure its time.
+     *  stream runs for any budget above 0, to measure its time. Where it was too long for the budget, up to two more
+     *  do so, each in a later call, because first steps are slower.
      * \param[in]  budget     At least 0; the smallest of all ranks counts.
      * \param[in]  max_steps  0: no limit but the budget.
      * \param[out] status     May be NULL.

@@ -24,11 +24,13 @@ static void add_time(graft_stream *s, double seconds)
     s->times[0] = seconds;
 }
 
-/* After a call without a step: one slow step must not end the training for ever. */
+/* After a call without a step: one slow step must not end the training for ever. If none but the first steps were
+ * measured, which may be slow because memory is new and threads start, another one is made in the next call. */
 static void forget_slowest(graft_stream *s)
 {
     int32_t slowest = 0;
 
+    if (s->n_times == 1 && s->times_seen < GR_STREAM_FIRST_STEPS) s->n_times = 0;
     if (s->n_times < 2) return;
     for (int32_t k = 1; k < s->n_times; k++)
         if (s->times[k] > s->times[slowest]) slowest = k;

@@ -13,7 +13,7 @@
 #include "draft/graft_stream.h"
 #include "network/network.h"
 
-enum { GR_STREAM_PAIRS_MOST = 1000000, GR_STREAM_HELD_MOST = 64, GR_STREAM_TIMES = 4 };
+enum { GR_STREAM_PAIRS_MOST = 1000000, GR_STREAM_HELD_MOST = 64, GR_STREAM_TIMES = 4, GR_STREAM_FIRST_STEPS = 3 };
 
 /** Slots, each with space for a state or a target. */
 struct gr_slots {
