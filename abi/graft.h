@@ -21,7 +21,7 @@
  *  9. Drafts, which may still change, are in folder draft and not included here. CHANGELOG.md has a line for every
  *     change.
  *
- * README.md in this folder is the manual of embedding, with a glossary. */
+ * abi/README.md is the manual of embedding, with a glossary; installed, it is in share/doc/graft. */
 #ifndef GRAFT_H
 #define GRAFT_H
 

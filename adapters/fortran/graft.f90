@@ -846,6 +846,8 @@ module graft
       module procedure address_i1, address_i4, address_i8, address_r4, address_r8
    end interface
 
+   character(len=*), parameter :: load_hint = &
+      '; pass the path of the file, or link the program with a run path, or set LD_LIBRARY_PATH'
    type(c_error), target, save :: last
    real(real64), target, save :: nothing = 0 ! what arrays without elements point to
 
@@ -968,12 +970,15 @@ contains
       integer(c_int32_t) :: rc
 
       file = 'libgraft.so.1'
-      if (present(path)) file = trim(path)
+      if (present(path)) then
+         if (path /= '') file = trim(path)
+      end if
       address = c_null_funptr
       library = load_file(file)
       if (c_associated(library)) address = dlsym(library, 'graft_open'//c_null_char)
       if (.not. c_associated(address)) then
-         rc = refuse(GRAFT_ERR_NOT_FOUND, "cannot use '"//file//"' as the Graft library: "//text_at(dlerror()))
+         rc = refuse(GRAFT_ERR_NOT_FOUND, "cannot use '"//file//"' as the Graft library: "//text_at(dlerror())// &
+                     trim(merge(load_hint, repeat(' ', len(load_hint)), index(file, '/') == 0)))
       else
          call c_f_procpointer(address, open_library)
          api = c_null_ptr

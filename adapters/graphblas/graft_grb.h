@@ -1,6 +1,6 @@
 /* Graft for hosts of SuiteSparse:GraphBLAS, versions 7 to 10: lends matrices to Graft, and computes GrB_mxm with it.
  * Compiled in the host's own unit against its own GraphBLAS, so that both use the same library; with OpenMP if the host
- * uses it. See README.md beside this file.
+ * uses it. See adapters/graphblas/README.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_H
 #define GRAFT_GRB_H

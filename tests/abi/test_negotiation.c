@@ -285,8 +285,11 @@ static void test_loader(void)
 
     errno = 0x5a;
     ok(graft_load("/nowhere/libgraft.so", NULL, &api, &error) == GRAFT_ERR_NOT_FOUND && api == mark && errno == 0x5a &&
-           strstr(error.message, "/nowhere/libgraft.so") != NULL,
+           strstr(error.message, "/nowhere/libgraft.so") != NULL && strstr(error.message, "run path") == NULL,
        "the loader names a library that is not there: %s", error.message);
+    ok(graft_load("libgraft-nowhere.so", NULL, &api, &error) == GRAFT_ERR_NOT_FOUND && api == mark &&
+           strstr(error.message, "link the program with a run path") != NULL,
+       "if a name is not found, the message says what to do");
     ok(graft_load("libm.so.6", NULL, &api, &error) == GRAFT_ERR_VERSION && api == mark &&
            strstr(error.message, "graft_open") != NULL,
        "and one that is another library: %s", error.message);

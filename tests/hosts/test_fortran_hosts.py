@@ -52,6 +52,10 @@ def test_one_process(name, command, folder):
         code, text = output(["./host", "/nowhere"], folder)
         tap.ok(code != 0 and "status -5: cannot use '/nowhere'" in text,
                f"{name}: without ierr a failure is printed and ends the program", code, text)
+        code, text = output(["./host", ""], folder, LD_LIBRARY_PATH="")
+        tap.ok(code == 0 or ("cannot use 'libgraft.so.1'" in text and "link the program with a run path" in text),
+               f"{name}: a blank path is the name of the library, and if it is not found, a sentence says what to do",
+               code, text)
 
 
 def test_ranks(name, command, launcher, folder, **variables):
