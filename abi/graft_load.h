@@ -35,16 +35,37 @@ static inline __attribute__((unused)) int32_t graft_load_refuse(graft_error *err
 int graft_load_getaffinity(int thread, size_t bytes, void *processors) __asm__("sched_getaffinity");
 int graft_load_setaffinity(int thread, size_t bytes, const void *processors) __asm__("sched_setaffinity");
 
-/* As dlopen(). With OMP_PROC_BIND or OMP_PLACES, OpenMP binds the thread that loads it to one place; this thread keeps
- * its processors (as many as kernels know: 8192). */
+/* The processors on which a thread may run, of as many as kernels know: 8192. With OMP_PROC_BIND or OMP_PLACES, OpenMP
+ * binds the thread that loads it, and threads that start their first team, to one place. */
+struct graft_load_processors {
+    int           is_known;
+    unsigned long bits[8192 / (8 * sizeof(unsigned long))];
+};
+
+static inline __attribute__((unused)) void graft_load_note_processors(struct graft_load_processors *before)
+{
+    before->is_known = graft_load_getaffinity(0, sizeof before->bits, before->bits) == 0;
+}
+
+/* For the same thread: its processors are as noted again. */
+static inline __attribute__((unused)) void graft_load_keep_processors(const struct graft_load_processors *before)
+{
+    struct graft_load_processors after;
+
+    graft_load_note_processors(&after);
+    if (before->is_known && after.is_known && memcmp(before->bits, after.bits, sizeof after.bits) != 0)
+        (void)graft_load_setaffinity(0, sizeof before->bits, before->bits);
+}
+
+/* As dlopen(), but this thread keeps its processors. */
 static inline __attribute__((unused)) void *graft_load_file(const char *file)
 {
-    unsigned long before[8192 / (8 * sizeof(unsigned long))], after[8192 / (8 * sizeof(unsigned long))];
-    const int     is_known = graft_load_getaffinity(0, sizeof before, before) == 0;
-    void         *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    struct graft_load_processors before;
+    void                        *library;
 
-    if (is_known && graft_load_getaffinity(0, sizeof after, after) == 0 && memcmp(before, after, sizeof before) != 0)
-        (void)graft_load_setaffinity(0, sizeof before, before);
+    graft_load_note_processors(&before);
+    library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    graft_load_keep_processors(&before);
     return library;
 }
 

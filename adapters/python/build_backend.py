@@ -53,12 +53,12 @@ def _build(folder):
 
 
 def _files(build):
-    """{name in the wheel: path} of the package, the library, its modules, the partitioner and the drop-in."""
+    """{name in the wheel: path} of the package, the library, its modules, the partitioner, and the drop-in in two."""
     package = os.path.join(build, "adapters", "python", "graft")
     sources = glob.glob(os.path.join(HERE, "graft", "*.py")) + [os.path.join(HERE, "graft", "py.typed")]
     files = {"graft/" + os.path.basename(path): path for path in [*sources, os.path.join(package, "_abi.py")]}
     files["graft/lib/libgraft.so.1"] = os.path.realpath(os.path.join(build, "libgraft.so.1"))
-    more = ("graft_*.so", "graft-metis", "libgraft-grb.so")
+    more = ("graft_*.so", "graft-metis", "libgraft-grb*.so")
     for path in (path for pattern in more for path in glob.glob(os.path.join(build, pattern))):
         files["graft/lib/" + os.path.basename(path)] = path
     return files

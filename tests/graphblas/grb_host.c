@@ -1,12 +1,13 @@
 /* A program that uses GraphBLAS and knows nothing of Graft, for test_preload.py: it multiplies, makes mistakes, and
  * prints what it got.
  *
- *     grb_host products | errors | threads | crowd | places | small | fork | twice | early
+ *     grb_host products | errors | threads | crowd | places | small | fork | processors | twice | early
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <GraphBLAS.h>
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -226,6 +227,38 @@ static void print_fork(void)
     GrB_Matrix_free(&c);
 }
 
+struct processors {
+    cpu_set_t  all;
+    GrB_Matrix a, h, c;
+};
+
+/* Whether a thread that may run on all processors still may after its first product, which has a team of threads. */
+static void *check_processors(void *arg)
+{
+    struct processors *p = arg;
+    cpu_set_t          after;
+
+    GrB_mxm(p->c, NULL, NULL, GrB_MAX_TIMES_SEMIRING_FP32, p->a, p->h, NULL);
+    sched_getaffinity(0, sizeof after, &after);
+    printf("processors are %s\n", CPU_EQUAL(&after, &p->all) ? "kept" : "changed");
+    return NULL;
+}
+
+/* A new thread has the processors of the one that starts it, which OpenMP has bound when GraphBLAS was loaded. */
+static void print_processors(void)
+{
+    struct processors p = { .a = two_rings(LARGE), .h = full_matrix(LARGE, WIDTH), .c = full_matrix(LARGE, WIDTH) };
+    pthread_t         thread;
+
+    memset(&p.all, 0xff, sizeof p.all);
+    sched_setaffinity(0, sizeof p.all, &p.all);
+    sched_getaffinity(0, sizeof p.all, &p.all);
+    if (pthread_create(&thread, NULL, check_processors, &p) == 0) pthread_join(thread, NULL);
+    GrB_Matrix_free(&p.a);
+    GrB_Matrix_free(&p.h);
+    GrB_Matrix_free(&p.c);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "products";
@@ -242,6 +275,7 @@ int main(int argc, char **argv)
     if (strcmp(what, "places") == 0) print_places();
     if (strcmp(what, "small") == 0) print_small();
     if (strcmp(what, "fork") == 0) print_fork();
+    if (strcmp(what, "processors") == 0) print_processors();
     if (strcmp(what, "twice") == 0) {
         printf("finalize %d\n", (int)GrB_finalize());
         printf("init %d\n", (int)GrB_init(GrB_NONBLOCKING));

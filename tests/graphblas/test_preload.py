@@ -67,6 +67,40 @@ def check_all(graphblas, name, program):
     check_calls(program, graphblas, name)
 
 
+# What a process prints that loads GraphBLAS, or nothing, and calls none of its functions.
+IDLE = """
+import ctypes, os, sys
+before = os.sched_getaffinity(0)
+print(sorted(before))
+if len(sys.argv) > 1:
+    ctypes.CDLL(sys.argv[1])
+print(sorted(os.sched_getaffinity(0)))
+"""
+
+
+def check_processors():
+    """OpenMP binds the thread that loads it, and threads that start their first team, if these variables are set."""
+    def run_bound(command, **more):
+        environment = dict(os.environ, OMP_PLACES="cores", OMP_PROC_BIND="close", OMP_NUM_THREADS="2", **more)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60).stdout
+
+    if len(os.sched_getaffinity(0)) < 2:
+        tap.skip("processors of threads", "this process may run on one, to which all is bound")
+        return
+    lines = subprocess.run(["ldd", host], capture_output=True, text=True, check=True).stdout
+    graphblas = re.search(r"libgraphblas\S* => (\S+)", lines).group(1)
+    for name, idle in (("no GraphBLAS", []), ("a GraphBLAS that is never called", [graphblas])):
+        command = [sys.executable, "-c", IDLE, *idle]
+        plain = run_bound(command)
+        for wishes in ("off", "work=0"):
+            found = run_bound(command, LD_PRELOAD=library, GRAFT_GRB=wishes)
+            tap.ok(found == plain and found.startswith(str(sorted(os.sched_getaffinity(0)))),
+                   f"a process with {name}, GRAFT_GRB={wishes}: it has the processors that it has without the library",
+                   found, plain)
+    found = run_bound([host, "processors"], LD_PRELOAD=library, GRAFT_GRB="work=0")
+    tap.ok("processors are kept" in found, "a thread keeps its processors in a product that is taken", found)
+
+
 def check_words():
     """What GRAFT_GRB may say."""
     plain = run("products", preload=False)
@@ -104,6 +138,11 @@ def check_without_graft(folder):
     tap.ok(found.returncode == 0 and re.search(r"left to GraphBLAS: cannot use '.*libgraft.so.1' as the Graft library: "
                                                r".*(header|short)", found.stderr) and
            re.search(r" 81: cannot use", found.stderr), "without Graft, verbose and summary tell why", found.stderr)
+    os.unlink(os.path.join(folder, "libgraft.so.1"))
+    os.symlink(os.path.join(beside, "libgraft.so.1"), os.path.join(folder, "libgraft.so.1"))
+    found = run("products", "work=0,verbose", drop_in=copy)
+    tap.ok(found.returncode == 0 and re.search(r"left to GraphBLAS: cannot compute products: .*libgraft-grb-products",
+                                               found.stderr), "so it does without its second file", found.stderr)
 
 
 check_all(None, "the linked GraphBLAS", calls)
@@ -113,6 +152,7 @@ for path, major in found_libraries:
 if not found_libraries:
     tap.skip("other versions of GraphBLAS", missing)
 check_words()
+check_processors()
 with tempfile.TemporaryDirectory(prefix="graft-grb-") as work:
     check_without_graft(work)
 tap.done()

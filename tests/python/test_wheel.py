@@ -49,6 +49,7 @@ def test_a_wheel_is_whole_and_works(tmp_path):
                           cwd=tmp_path).stdout.splitlines()
     lib = str(tmp_path / "site" / "graft" / "lib")
     assert told[0] == f"{lib}/libgraft-grb.so" and os.path.exists(told[0])
+    assert os.path.exists(f"{lib}/libgraft-grb-products.so")
     assert told[1] == f"{lib}/libgraft.so.1 [[1.0, 1.0], [0.0, 1.0]]"
     assert set(eval(told[2])) <= {lib}
     example = subprocess.run([sys.executable, EXAMPLE], check=True, stdout=subprocess.PIPE, text=True, env=environment,

@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,26 +76,13 @@ static void *open_object(const struct object *object)
     return handle;
 }
 
-/* NULL before GrB_init(): the next call asks for the version again. */
-static const struct grb_version *find_version(const struct grb_calls *calls)
-{
-    static const struct grb_version *const known[] = { &grb_version_7, &grb_version_8, &grb_version_9,
-                                                       &grb_version_10 };
-    const int                              major = grb_calls_major(calls);
-
-    if (major == 0) return NULL;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (known[i]->major == major) return known[i];
-    }
-    return &grb_version_unknown;
-}
-
-static struct library *is_started(struct library *library)
+/* Before GrB_init() the version is not known: the next call asks for it again. */
+static int is_started(struct library *library)
 {
     struct grb_binding *binding = &library->binding;
 
-    if (atomic_load(&binding->version) == NULL) atomic_store(&binding->version, find_version(&binding->calls));
-    return atomic_load(&binding->version) != NULL ? library : NULL;
+    if (atomic_load(&binding->major) == 0) atomic_store(&binding->major, grb_calls_major(&binding->calls));
+    return atomic_load(&binding->major) != 0;
 }
 
 /* Resolve the object if it is a GraphBLAS. No lock is held, because the linker may run code of the host that
@@ -226,7 +212,7 @@ grb_malloc grb_malloc_of(const struct grb_binding *binding)
     enum { MALLOC_FUNCTION = 7037 };
     grb_malloc function = NULL;
 
-    if (atomic_load(&binding->version) == &grb_version_7) return binding->malloc_7;
+    if (atomic_load(&binding->major) == 7) return binding->malloc_7;
     if (binding->calls.GxB_Global_Option_get_FUNCTION_(MALLOC_FUNCTION, (void **)&function) != GrB_SUCCESS) return NULL;
     return function;
 }

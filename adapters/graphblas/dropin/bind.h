@@ -3,16 +3,18 @@
 #ifndef GRAFT_GRB_DROPIN_BIND_H
 #define GRAFT_GRB_DROPIN_BIND_H
 
-#include "version.h"
+#include "graphblas/calls.h"
+
+#include <stdatomic.h>
 
 typedef void *(*grb_malloc)(size_t);
 
 /** A GraphBLAS of this process. */
 struct grb_binding {
-    struct grb_calls                    calls;
-    int                                 complete; /** < whether it has all functions that the drop-in uses */
-    grb_malloc                          malloc_7; /** < of version 7: calls the malloc with which it was started */
-    _Atomic(const struct grb_version *) version;  /**< NULL while GraphBLAS has not been started */
+    struct grb_calls calls;
+    int              complete; /** < whether it has all functions that the drop-in uses */
+    grb_malloc       malloc_7; /** < of version 7: calls the malloc with which it was started */
+    atomic_int       major;    /** < version; 0 while GraphBLAS has not been started */
 };
 
 /** The GraphBLAS of a call from `caller` with these arguments; NULL: this process has none. A process may have several,

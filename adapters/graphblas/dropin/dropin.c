@@ -2,6 +2,7 @@
  * LD_PRELOAD or in the order of linking; Graft computes a call if graft_grb.h can, else it is passed on unchanged.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bind.h"
+#include "products.h"
 #include "report.h"
 
 #include "graphblas/graft_grb_state.h"
@@ -12,16 +13,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+typedef GrB_Info (*compute_fn)(const struct grb_calls *, int, struct graft_grb *, const struct grb_call *);
+
 #define EXPORT __attribute__((visibility("default")))
-
-const struct grb_version grb_version_unknown = { 0, NULL, NULL, NULL };
-
-extern _Thread_local const struct grb_calls *grb_calls;
-_Thread_local const struct grb_calls        *grb_calls;
 
 /* A context serves one caller at a time. Unused contexts wait in a list, so threads may start and end. */
 struct server {
     graft_grb      grb;
+    compute_fn     compute; /* graft_grb_compute() */
     struct server *next;
 };
 
@@ -59,19 +58,41 @@ static __attribute__((constructor)) void watch_forks(void)
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
+/* The path of a file beside this library, or its name if the folder is not known. */
+static const char *beside(const char *name, char *path, size_t size)
+{
+    Dl_info     self;
+    const char *slash;
+
+    if (dladdr((void *)(uintptr_t)beside, &self) == 0 || (slash = strrchr(self.dli_fname, '/')) == NULL) return name;
+    snprintf(path, size, "%.*s/%s", (int)(slash - self.dli_fname), self.dli_fname, name);
+    return path;
+}
+
 /* libgraft.so.1 beside this library, or as found by the dynamic linker. The error is the first error. */
 static int32_t load(const graft_api **api, graft_error *error)
 {
     static const char name[] = "libgraft.so.1";
-    char              path[PATH_MAX] = "";
-    Dl_info           self;
-    const char       *slash;
+    char              path[PATH_MAX];
+    const char       *first = beside(name, path, sizeof path);
 
-    if (dladdr((void *)(uintptr_t)load, &self) != 0 && (slash = strrchr(self.dli_fname, '/')) != NULL)
-        snprintf(path, sizeof path, "%.*s/%s", (int)(slash - self.dli_fname), self.dli_fname, name);
-    if (path[0] == '\0') return graft_load(name, NULL, api, error);
-    if (graft_load(path, NULL, api, error) == GRAFT_OK) return GRAFT_OK;
-    return graft_load(name, NULL, api, NULL);
+    if (graft_load(first, NULL, api, error) == GRAFT_OK) return GRAFT_OK;
+    return first != name ? graft_load(name, NULL, api, NULL) : error->code;
+}
+
+/* graft_grb_compute(), in the same way; or NULL. */
+static compute_fn load_compute(graft_error *error)
+{
+    static const char name[] = "libgraft-grb-products.so";
+    char              path[PATH_MAX];
+    compute_fn        compute = NULL;
+    void             *library = graft_load_file(beside(name, path, sizeof path));
+    const char       *reason = library == NULL ? dlerror() : NULL;
+
+    if (reason != NULL) snprintf(error->message, sizeof error->message, "cannot compute products: %.300s", reason);
+    if (library == NULL) library = graft_load_file(name);
+    if (library != NULL) *(void **)&compute = dlsym(library, "graft_grb_compute");
+    return compute;
 }
 
 static struct server *new_server(graft_error *error)
@@ -80,7 +101,8 @@ static struct server *new_server(graft_error *error)
     struct server   *server = calloc(1, sizeof *server);
 
     snprintf(error->message, sizeof error->message, "Graft has no memory, or no " GRAFT_MXM_ID);
-    if (server == NULL || load(&api, error) != GRAFT_OK || graft_grb_begin(&server->grb, api) != GrB_SUCCESS) {
+    if (server == NULL || load(&api, error) != GRAFT_OK || graft_grb_begin(&server->grb, api) != GrB_SUCCESS ||
+        (server->compute = load_compute(error)) == NULL) {
         if (api != NULL) api->close(api->context);
         free(server);
         return NULL;
@@ -126,60 +148,31 @@ static void put_server(struct server *server)
     pthread_mutex_unlock(&idle.lock);
 }
 
-enum { MXM, MXV, VXM };
-
-/* The arguments of one call. In products with a vector, the pointers are vectors. */
-struct call {
-    int            which;
-    void          *c, *mask, *a, *b;
-    GrB_BinaryOp   accum;
-    GrB_Semiring   semiring;
-    GrB_Descriptor descriptor;
-};
-
-static GrB_Info pass_on(const struct grb_calls *to, const struct call *k, void *c)
+static GrB_Info pass_on(const struct grb_calls *to, const struct grb_call *k, void *c)
 {
     switch (k->which) {
-    case MXM: return to->GrB_mxm_(c, k->mask, k->accum, k->semiring, k->a, k->b, k->descriptor);
-    case MXV: return to->GrB_mxv_(c, k->mask, k->accum, k->semiring, k->a, k->b, k->descriptor);
+    case GRB_MXM: return to->GrB_mxm_(c, k->mask, k->accum, k->semiring, k->a, k->b, k->descriptor);
+    case GRB_MXV: return to->GrB_mxv_(c, k->mask, k->accum, k->semiring, k->a, k->b, k->descriptor);
     default: return to->GrB_vxm_(c, k->mask, k->accum, k->semiring, k->a, k->b, k->descriptor);
     }
 }
 
-/* Compute by Graft if graft_grb.h can, else by GraphBLAS. */
-static GrB_Info compute(const struct grb_binding *binding, graft_grb *grb, const struct call *k)
-{
-    const struct grb_version *version = atomic_load(&binding->version);
-    const struct grb_calls   *before = grb_calls;
-    GrB_Info                  info;
-
-    grb_calls = &binding->calls;
-    grb->allocate = grb_malloc_of(binding);
-    switch (k->which) {
-    case MXM: info = version->mxm(grb, k->c, k->mask, k->accum, k->semiring, k->a, k->b, k->descriptor); break;
-    case MXV: info = version->mxv(grb, k->c, k->mask, k->accum, k->semiring, k->a, k->b, k->descriptor); break;
-    default: info = version->vxm(grb, k->c, k->mask, k->accum, k->semiring, k->a, k->b, k->descriptor); break;
-    }
-    grb_calls = before;
-    return info;
-}
-
-static void *copy_output(const struct grb_calls *calls, const struct call *k)
+static void *copy_output(const struct grb_calls *calls, const struct grb_call *k)
 {
     GrB_Matrix matrix = NULL;
     GrB_Vector vector = NULL;
 
-    if (k->which == MXM) return calls->GrB_Matrix_dup_(&matrix, k->c) == GrB_SUCCESS ? matrix : NULL;
+    if (k->which == GRB_MXM) return calls->GrB_Matrix_dup_(&matrix, k->c) == GrB_SUCCESS ? matrix : NULL;
     return calls->GrB_Vector_dup_(&vector, k->c) == GrB_SUCCESS ? vector : NULL;
 }
 
 /* Let GraphBLAS compute the product that took Graft `graft` seconds, into a copy of the earlier output; free the
  * copy. */
-static void compare(const struct grb_calls *calls, const struct call *k, const struct grb_kind *kind, void *copy,
+static void compare(const struct grb_calls *calls, const struct grb_call *k, const struct grb_kind *kind, void *copy,
                     double graft)
 {
-    GrB_Matrix   matrix = k->which == MXM ? copy : NULL;
-    GrB_Vector   vector = k->which == MXM ? NULL : copy;
+    GrB_Matrix   matrix = k->which == GRB_MXM ? copy : NULL;
+    GrB_Vector   vector = k->which == GRB_MXM ? NULL : copy;
     const double begin = grb_seconds();
 
     if (graft > 0 && pass_on(calls, k, copy) == GrB_SUCCESS) grb_note_comparison(kind, graft, grb_seconds() - begin);
@@ -187,18 +180,21 @@ static void compare(const struct grb_calls *calls, const struct call *k, const s
     if (vector != NULL) calls->GrB_Vector_free_(&vector);
 }
 
+/* Set while a call of this thread is computed. */
+static _Thread_local int is_busy;
+
 /* \return NULL, or why Graft cannot serve a call of this GraphBLAS */
 static const char *find_obstacle(const struct grb_binding *binding)
 {
-    const struct grb_version *version = atomic_load(&binding->version);
+    const int major = atomic_load(&binding->major);
 
-    if (grb_calls != NULL) return "it comes from a kernel of Graft"; /* set while a call of this thread is computed */
-    if (version == NULL) return "GraphBLAS has not been started";
-    if (version->major == 0) return "GraphBLAS has a version other than 7 to 10";
+    if (is_busy) return "it comes from a kernel of Graft";
+    if (major == 0) return "GraphBLAS has not been started";
+    if (major < GRB_OLDEST || major > GRB_NEWEST) return "GraphBLAS has a version other than 7 to 10";
     return binding->complete ? NULL : "GraphBLAS lacks functions that are needed";
 }
 
-static GrB_Info serve(void *caller, const struct call *k)
+static GrB_Info serve(void *caller, const struct grb_call *k)
 {
     static const char *const  names[] = { "GrB_mxm", "GrB_mxv", "GrB_vxm" };
     const int                 saved_errno = errno;
@@ -221,7 +217,10 @@ static GrB_Info serve(void *caller, const struct call *k)
     }
     if (grb_compare_first(&kind) && k->c != NULL) copy = copy_output(&binding->calls, k);
     begin = grb_seconds();
-    info = compute(binding, &server->grb, k);
+    is_busy = 1;
+    server->grb.allocate = grb_malloc_of(binding);
+    info = server->compute(&binding->calls, atomic_load(&binding->major), &server->grb, k);
+    is_busy = 0;
     begin = grb_seconds() - begin;
     grb_note_call(&kind, server->grb.why, begin);
     if (copy != NULL) compare(&binding->calls, k, &kind, copy, server->grb.taken ? begin : 0);
@@ -235,19 +234,19 @@ EXPORT GrB_Info GrB_mxv(GrB_Vector, GrB_Vector, GrB_BinaryOp, GrB_Semiring, GrB_
 EXPORT GrB_Info GrB_vxm(GrB_Vector, GrB_Vector, GrB_BinaryOp, GrB_Semiring, GrB_Vector, GrB_Matrix, GrB_Descriptor);
 
 EXPORT GrB_Info GrB_mxm(GrB_Matrix c, GrB_Matrix mask, GrB_BinaryOp accum, GrB_Semiring semiring, GrB_Matrix a,
-                        GrB_Matrix b, GrB_Descriptor descriptor)
+                        GrB_Matrix b, GrB_Descriptor desc)
 {
-    return serve(__builtin_return_address(0), &(struct call){ MXM, c, mask, a, b, accum, semiring, descriptor });
+    return serve(__builtin_return_address(0), &(struct grb_call){ GRB_MXM, c, mask, a, b, accum, semiring, desc });
 }
 
 EXPORT GrB_Info GrB_mxv(GrB_Vector w, GrB_Vector mask, GrB_BinaryOp accum, GrB_Semiring semiring, GrB_Matrix a,
-                        GrB_Vector u, GrB_Descriptor descriptor)
+                        GrB_Vector u, GrB_Descriptor desc)
 {
-    return serve(__builtin_return_address(0), &(struct call){ MXV, w, mask, a, u, accum, semiring, descriptor });
+    return serve(__builtin_return_address(0), &(struct grb_call){ GRB_MXV, w, mask, a, u, accum, semiring, desc });
 }
 
 EXPORT GrB_Info GrB_vxm(GrB_Vector w, GrB_Vector mask, GrB_BinaryOp accum, GrB_Semiring semiring, GrB_Vector u,
-                        GrB_Matrix a, GrB_Descriptor descriptor)
+                        GrB_Matrix a, GrB_Descriptor desc)
 {
-    return serve(__builtin_return_address(0), &(struct call){ VXM, w, mask, u, a, accum, semiring, descriptor });
+    return serve(__builtin_return_address(0), &(struct grb_call){ GRB_VXM, w, mask, u, a, accum, semiring, desc });
 }

@@ -9,7 +9,6 @@ struct graft_grb;
 
 /** mxm, mxv and vxm of graft_grb.h, which call grb_calls. */
 struct grb_version {
-    int major;
     GrB_Info (*mxm)(struct graft_grb *, GrB_Matrix, GrB_Matrix, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Matrix,
                     GrB_Descriptor);
     GrB_Info (*mxv)(struct graft_grb *, GrB_Vector, GrB_Vector, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Vector,
@@ -18,7 +17,6 @@ struct grb_version {
                     GrB_Descriptor);
 };
 
-/** The last element stands for all other versions, whose calls are passed on. */
-extern const struct grb_version grb_version_7, grb_version_8, grb_version_9, grb_version_10, grb_version_unknown;
+extern const struct grb_version grb_version_7, grb_version_8, grb_version_9, grb_version_10;
 
 #endif

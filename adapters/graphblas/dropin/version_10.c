@@ -26,4 +26,4 @@ struct GB_Iterator_opaque {
 
 #include "graphblas/graft_grb.h"
 
-const struct grb_version grb_version_10 = { 10, graft_grb_mxm, graft_grb_mxv, graft_grb_vxm };
+const struct grb_version grb_version_10 = { graft_grb_mxm, graft_grb_mxv, graft_grb_vxm };

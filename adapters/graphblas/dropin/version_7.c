@@ -10,4 +10,4 @@ enum { GxB_FORMAT = 1, GxB_SPARSITY_CONTROL = 32, GxB_GLOBAL_NTHREADS = 5, GxB_D
 
 #include "graphblas/graft_grb.h"
 
-const struct grb_version grb_version_7 = { 7, graft_grb_mxm, graft_grb_mxv, graft_grb_vxm };
+const struct grb_version grb_version_7 = { graft_grb_mxm, graft_grb_mxv, graft_grb_vxm };

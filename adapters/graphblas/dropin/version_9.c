@@ -10,4 +10,4 @@ enum { GxB_FORMAT = 7002, GxB_SPARSITY_CONTROL = 7036, GxB_GLOBAL_NTHREADS = 708
 
 #include "graphblas/graft_grb.h"
 
-const struct grb_version grb_version_9 = { 9, graft_grb_mxm, graft_grb_mxv, graft_grb_vxm };
+const struct grb_version grb_version_9 = { graft_grb_mxm, graft_grb_mxv, graft_grb_vxm };
