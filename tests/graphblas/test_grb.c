@@ -1,8 +1,7 @@
 /* graft_grb.h in a host of GraphBLAS: random products against GrB_mxm, what is copied, and what is left to it.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "graft_train.h"
 #include "graphblas/graft_grb.h"
-#include "graphblas/graft_grb_train.h"
+#include "objects.h"
 #include "random_calls.h"
 
 #include "harness/tap.h"
@@ -56,33 +55,7 @@ static void test_random(int calls)
     ok(taken > calls / 8, "Graft computed %d of them", taken);
 }
 
-enum { N = 60, WIDTH = 9, CLASSES = 3 };
-
-/* A graph in which v gathers from three others, with weights, by row. */
-static GrB_Matrix three_each(GrB_Type type)
-{
-    GrB_Matrix a = NULL;
-
-    GrB_Matrix_new(&a, type, N, N);
-    GxB_Matrix_Option_set(a, GxB_SPARSITY_CONTROL, GxB_SPARSE);
-    for (GrB_Index v = 0; v < N; v++) {
-        for (GrB_Index k = 1; k <= 3; k++) GrB_Matrix_setElement_FP64(a, 0.25 * (double)k, v, (v * k + 5 * k) % N);
-    }
-    GrB_Matrix_wait(a, GrB_MATERIALIZE);
-    return a;
-}
-
-static GrB_Matrix all_elements(GrB_Index n, GrB_Index width)
-{
-    GrB_Matrix h = NULL;
-
-    GrB_Matrix_new(&h, GrB_FP32, n, width);
-    for (GrB_Index i = 0; i < n; i++) {
-        for (GrB_Index j = 0; j < width; j++) GrB_Matrix_setElement_FP64(h, (double)((i * 7 + j * 3) % 13) / 8, i, j);
-    }
-    GrB_Matrix_wait(h, GrB_MATERIALIZE);
-    return h;
-}
+enum { WIDTH = 9 };
 
 /* What is lent without a copy, and what is not. */
 static void test_loans(void)
@@ -357,162 +330,6 @@ static void test_mistakes(void)
     GrB_Matrix_free(&c);
 }
 
-/* Classes, of which some are missing, and a split, of which a third is. */
-static GrB_Vector some_labels(void)
-{
-    GrB_Vector labels = NULL;
-
-    GrB_Vector_new(&labels, GrB_INT64, N);
-    for (GrB_Index v = 0; v < N; v++) {
-        if (v % 5 != 4) GrB_Vector_setElement_INT64(labels, (int64_t)(v % CLASSES), v);
-    }
-    return labels;
-}
-
-static GrB_Vector some_split(void)
-{
-    GrB_Vector split = NULL;
-
-    GrB_Vector_new(&split, GrB_UINT8, N);
-    for (GrB_Index v = 0; v < N; v++) {
-        if (v % 3 != 2)
-            GrB_Vector_setElement_UINT8(split, (uint8_t)(v % 3 == 0 ? GRAFT_SPLIT_TRAIN : GRAFT_SPLIT_TEST), v);
-    }
-    return split;
-}
-
-/* The loss after three epochs, or -1. */
-static double train_three(const graft_api *api, const graft_dataset *dataset, graft_error *error)
-{
-    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, destroy));
-    graft_trainer     *trainer = NULL;
-    graft_epoch        epoch = GRAFT_INIT(graft_epoch);
-    int32_t            rc = train->create(api->context, dataset, &trainer, error);
-
-    for (int i = 0; rc >= 0 && i < 3; i++) rc = train->epoch(trainer, &epoch, error);
-    train->destroy(trainer);
-    return rc >= 0 ? epoch.loss : -1;
-}
-
-/* A data set of GraphBLAS gives the loss of the same arrays; so does it over a distributed graph of one rank. */
-static void test_lent_dataset(const graft_api *api)
-{
-    const graft_graphs *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
-    GrB_Matrix          a = three_each(GrB_FP32), h = all_elements(N, WIDTH), wrong = all_elements(N + 1, WIDTH);
-    GrB_Vector          labels = some_labels(), split = some_split();
-    graft_error         error = GRAFT_INIT(graft_error);
-    graft_grb_dataset   lent;
-    graft_dataset       arrays;
-    graft_graph        *graph = NULL;
-    int32_t             classes[N];
-    uint8_t             sets[N];
-    double              loss;
-
-    for (int v = 0; v < N; v++) {
-        classes[v] = v % 5 != 4 ? v % CLASSES : -1;
-        sets[v] = v % 3 == 0 ? GRAFT_SPLIT_TRAIN : v % 3 == 1 ? GRAFT_SPLIT_TEST : GRAFT_SPLIT_NONE;
-    }
-    ok(graft_grb_lend_dataset(a, h, labels, split, &lent) == GrB_SUCCESS && lent.graph.copied == 0 &&
-           lent.features.copied == 0 && lent.labels.copied == 4 * N && lent.split.copied == N,
-       "a data set is lent: graph and features where they are");
-    ok(lent.data.n_classes == CLASSES && memcmp(lent.data.labels, classes, sizeof classes) == 0 &&
-           memcmp(lent.data.split, sets, sizeof sets) == 0,
-       "labels and split that are missing are -1 and none");
-    arrays = lent.data;
-    arrays.labels = classes;
-    arrays.split = sets;
-    loss = train_three(api, &lent.data, &error);
-    if (!ok(loss > 0 && loss == train_three(api, &arrays, &error), "it trains, and gives the loss of its arrays"))
-        diag("%s", error.message);
-    ok(graft_grb_graph(graphs, api->context, NULL, a, 0, &graph, &error) == GRAFT_OK, "a distributed graph is created");
-    lent.data.over = graph;
-    if (!ok(train_three(api, &lent.data, &error) > 0, "and trained over")) diag("%s", error.message);
-    graphs->destroy(graph);
-    graph = NULL;
-    ok(graft_grb_graph(graphs, api->context, NULL, NULL, 0, &graph, &error) == GRAFT_ERR_ARG && graph == NULL &&
-           error.native_code == GrB_NULL_POINTER,
-       "no matrix is refused, with the code of GraphBLAS");
-    graft_grb_return_dataset(&lent);
-    ok(graft_grb_lend_dataset(a, wrong, labels, split, &lent) == GrB_DIMENSION_MISMATCH,
-       "features of other rows are refused");
-    graft_grb_return_dataset(&lent);
-    ok(graft_grb_lend_dataset(a, NULL, labels, split, &lent) == GrB_NULL_POINTER, "so are none");
-    graft_grb_return_dataset(&lent);
-    GrB_Matrix_free(&a);
-    GrB_Matrix_free(&h);
-    GrB_Matrix_free(&wrong);
-    GrB_Vector_free(&labels);
-    GrB_Vector_free(&split);
-}
-
-/* A graph of FP64, as every real-valued Matrix Market file gives one, and features of other types. */
-static void test_types_of_dataset(const graft_api *api)
-{
-    GrB_Matrix  a[2] = { three_each(GrB_FP32), three_each(GrB_FP64) }, h[3] = { all_elements(N, WIDTH), NULL, NULL };
-    GrB_Vector  labels = some_labels(), split = some_split();
-    graft_error error = GRAFT_INIT(graft_error);
-    graft_grb_dataset lent;
-    double            expected = 0;
-
-    GrB_Matrix_new(&h[1], GrB_FP64, N, WIDTH);
-    GrB_Matrix_assign(h[1], NULL, NULL, h[0], GrB_ALL, N, GrB_ALL, WIDTH, NULL);
-    GrB_Matrix_dup(&h[2], h[1]);
-    GxB_Matrix_Option_set(h[2], GxB_SPARSITY_CONTROL, GxB_SPARSE);
-    for (int i = 0; i < 6; i++) {
-        const int info = graft_grb_lend_dataset(a[i % 2], h[i / 2], labels, split, &lent);
-        double    loss = info == GrB_SUCCESS ? train_three(api, &lent.data, &error) : -1;
-
-        if (i == 0) expected = loss;
-        if (!ok(loss > 0 && fabs(loss - expected) < 1e-6 && (lent.graph.copied > 0) == i % 2,
-                "weights of FP%d and %sfeatures of FP%d train", i % 2 ? 64 : 32, i > 3 ? "sparse " : "",
-                i > 1 ? 64 : 32))
-            diag("%d: %s, %g for %g", info, error.message, loss, expected);
-        graft_grb_return_dataset(&lent);
-    }
-    for (int i = 0; i < 2; i++) GrB_Matrix_free(&a[i]);
-    for (int i = 0; i < 3; i++) GrB_Matrix_free(&h[i]);
-    GrB_Vector_free(&labels);
-    GrB_Vector_free(&split);
-}
-
-/* Whether a data set with this label of vertex 7, or part of the split, is refused with vertex and value. */
-static int is_refused(GrB_Type type, double value, int of_split, const char *expected)
-{
-    GrB_Matrix        a = three_each(GrB_FP32), h = all_elements(N, WIDTH);
-    GrB_Vector        labels = some_labels(), split = some_split(), wrong = NULL;
-    graft_grb_dataset lent;
-    GrB_Info          info;
-    int               refused;
-
-    GrB_Vector_new(&wrong, type, N);
-    GrB_Vector_assign_FP64(wrong, NULL, NULL, 1, GrB_ALL, N, NULL);
-    GrB_Vector_setElement_FP64(wrong, value, 7);
-    info = graft_grb_lend_dataset(a, h, of_split ? labels : wrong, of_split ? wrong : split, &lent);
-    refused = info == GrB_INVALID_VALUE && strcmp(lent.why, expected) == 0;
-    if (!refused) diag("%d: %s", (int)info, lent.why);
-    graft_grb_return_dataset(&lent);
-    GrB_Matrix_free(&a);
-    GrB_Matrix_free(&h);
-    GrB_Vector_free(&labels);
-    GrB_Vector_free(&split);
-    GrB_Vector_free(&wrong);
-    return refused;
-}
-
-static void test_wrong_values(void)
-{
-    ok(is_refused(GrB_INT64, 4294967298.0, 0,
-                  "labels: vertex 7 has 4294967298, expected an integer from -1 to 2147483646"),
-       "a label that is too large is refused");
-    ok(is_refused(GrB_INT32, -2, 0, "labels: vertex 7 has -2, expected an integer from -1 to 2147483646"),
-       "so is a negative one in a vector that is lent where it is");
-    ok(is_refused(GrB_FP64, NAN, 0, "labels: vertex 7 has nan, expected an integer from -1 to 2147483646"), "NaN");
-    ok(is_refused(GrB_FP32, 1.5, 0, "labels: vertex 7 has 1.5, expected an integer from -1 to 2147483646"), "and 1.5");
-    ok(is_refused(GrB_INT32, 257, 1, "split: vertex 7 has 257, expected an integer from 0 to 3"),
-       "a part of the split that is none is refused");
-    ok(is_refused(GrB_UINT8, 4, 1, "split: vertex 7 has 4, expected an integer from 0 to 3"), "also in place");
-}
-
 /* Before and after the mistake C is full, so the product is written where it is. */
 static void test_error_in_place(void)
 {
@@ -549,9 +366,6 @@ int main(int argc, char **argv)
     test_lost_rows(GrB_MAX_TIMES_SEMIRING_FP32, 1, "maxima of columns");
     test_huge();
     test_large_mask();
-    test_lent_dataset(api);
-    test_types_of_dataset(api);
-    test_wrong_values();
     test_special_values();
     test_user_mask();
     test_mistakes();
