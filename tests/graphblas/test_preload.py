@@ -19,10 +19,17 @@ import tap
 library, host, calls, calls_8 = sys.argv[1:5]
 
 
+def preloaded(drop_in, graphblas):
+    """An environment with these libraries, of which those of wheels need others beside them."""
+    searched = [os.path.dirname(graphblas)] if graphblas else []
+    searched += [os.environ["LD_LIBRARY_PATH"]] if "LD_LIBRARY_PATH" in os.environ else []
+    environment = dict(os.environ, LD_PRELOAD=":".join(path for path in (drop_in, graphblas) if path))
+    return environment | ({"LD_LIBRARY_PATH": ":".join(searched)} if searched else {})
+
+
 def run(what, wishes=None, preload=True, graphblas=None, threads=None, drop_in=library):
-    environment = dict(os.environ)
+    environment = preloaded(drop_in if preload else None, graphblas)
     environment.pop("GRAFT_GRB", None)
-    environment["LD_PRELOAD"] = ":".join(path for path in (drop_in if preload else None, graphblas) if path)
     if wishes is not None:
         environment["GRAFT_GRB"] = wishes
     if threads is not None:
@@ -48,7 +55,7 @@ def check_fork(graphblas, name):
 
 def check_calls(program, graphblas, name):
     """The random calls of test_dropin, and how many of them the drop-in takes."""
-    environment = dict(os.environ, GRAFT_GRB="work=0,columns=0,summary", LD_PRELOAD=f"{library}:{graphblas or ''}")
+    environment = preloaded(library, graphblas) | {"GRAFT_GRB": "work=0,columns=0,summary"}
     found = subprocess.run([program, "1000"], env=environment, capture_output=True, text=True, timeout=60)
     taken = re.search(r"(\d+) products taken", found.stderr)
     tap.ok(found.returncode == 0 and "not ok" not in found.stdout and taken and int(taken.group(1)) > 250,
