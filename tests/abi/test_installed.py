@@ -195,21 +195,39 @@ def test_sources(tree, lib):
     tap.ok(not left, "no example is left out", *left)
 
 
+GRAPHBLAS_HOST = """
+#include <graft_grb.h>
+#include <graft_grb_train.h>
+int main(void)
+{
+    GrB_Matrix a = NULL, h = NULL;
+
+    GrB_init(GrB_NONBLOCKING);
+    GrB_Matrix_new(&a, GrB_FP32, 300, 300);
+    GrB_Matrix_new(&h, GrB_FP32, 300, 8);
+    for (GrB_Index i = 0; i < 300; i++) GrB_Matrix_setElement_FP32(a, 1, i, i);
+    GrB_Matrix_assign_FP32(h, NULL, NULL, 1, GrB_ALL, 300, GrB_ALL, 8, NULL);
+    return GrB_mxm(h, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL);
+}
+"""
+
+
 def test_graphblas(lib):
-    """The headers for GraphBLAS, as their manual includes them."""
+    """The headers for GraphBLAS, as their manual includes them, and the drop-in, with nothing but the tree."""
     there = run("cc", "-E", "-include", "GraphBLAS.h", "-xc", "/dev/null").returncode == 0
     if shutil.which("pkg-config") is None or not there:
         tap.skip("graft_grb.h compiles", "pkg-config or GraphBLAS.h is not there")
         return
     flags = run("pkg-config", "--cflags", "graft", PKG_CONFIG_PATH=f"{lib}/pkgconfig").stdout.split()
     with open(f"{base}/grb.c", "w", encoding="utf-8") as file:
-        file.write("#include <graft_grb.h>\n#include <graft_grb_train.h>\n"
-                   "GrB_Info product(graft_grb *g, GrB_Matrix a);\n"
-                   "GrB_Info product(graft_grb *g, GrB_Matrix a)\n{\n    return graft_grb_mxm(g, a, NULL, NULL, "
-                   "GrB_PLUS_TIMES_SEMIRING_FP32, a, a, NULL);\n}\n")
+        file.write(GRAPHBLAS_HOST)
     for compiler in filter(shutil.which, ("cc", "gcc-11", "clang")):
         fine(f"graft_grb.h compiles with {compiler}, without optimisation too",
              run(compiler, "-O0", "-Wall", "-Wextra", "-Werror", *flags, "-c", f"{base}/grb.c", "-o", f"{base}/grb.o"))
+    if fine("it is linked with GraphBLAS", run("cc", f"{base}/grb.o", "-lgraphblas", "-ldl", "-o", f"{base}/grb")):
+        found = run(f"{base}/grb", LD_PRELOAD=f"{lib}/libgraft-grb.so", GRAFT_GRB="work=0,columns=0,verbose")
+        tap.ok(found.returncode == 0 and "GrB_mxm taken" in found.stderr, "its product is taken by the drop-in",
+               found.stderr)
 
 
 def test_python(lib):
