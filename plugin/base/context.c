@@ -139,7 +139,6 @@ int32_t gr_context_create(const graft_host *host, graft_context **context, graft
     made->host = complete;
     made->module_host = module_host(made);
     made->owner = getpid();
-    made->host_fp = gr_fp_get();
     made->processors_quota = gr_processors_quota();
     GR_TRY(gr_options_init(made, error));
     made->callers.check = made->options.library.check;
@@ -224,7 +223,7 @@ static int start_threads(const graft_context *context, int32_t asked)
     /* In a parallel region of the host, OpenMP would start threads for each loop, and end them after it. */
     if (asked <= 1 || omp_get_level() > 0) return 1;
     if (!atomic_compare_exchange_strong(&gr_team_owner, &nobody, context->owner) && nobody != context->owner) return 1;
-    found = gr_pool_reach(asked, context->host_fp);
+    found = gr_pool_reach(asked);
     if (found == asked) return asked;
     atomic_store(&own->threads_most, found);
     gr_log(context, GRAFT_LOG_WARNING, "%d of %d threads can be started (%s), so no more are used", found, asked,

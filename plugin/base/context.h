@@ -4,7 +4,6 @@
 #define GR_BASE_CONTEXT_H
 
 #include "base/error.h"
-#include "base/fp.h"
 #include "base/handle.h"
 #include "base/module.h"
 #include "base/option.h"
@@ -16,7 +15,6 @@ struct graft_context {
     graft_host        host;        /* complete: no function is NULL */
     graft_host        module_host; /* the host for modules: the same functions, and options by extension() */
     pid_t             owner;
-    struct gr_fp      host_fp; /* of the host, at the begin of the running call */
     struct gr_options options;
     struct gr_modules modules;
     struct gr_comm   *comms;            /* one for each transport in use (comm/) */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/pool.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -60,11 +61,11 @@ int32_t gr_call_begin_on(struct gr_call *call, const void *object, enum gr_handl
     call->where = where;
     call->saved_errno = errno;
     call->saved_fp = gr_fp_hold();
+    gr_pool_enter(&call->saved_fp);
     rc = gr_enter(object, kind, where, &call->held, &call->error);
     if (rc < 0) return rc;
     call->context = ((const struct gr_handle *)object)->context;
     if (call->context->binds_threads) gr_affinity_save(&call->affinity);
-    ((const struct gr_handle *)object)->context->host_fp = call->saved_fp;
     return GRAFT_OK;
 }
 
@@ -91,6 +92,7 @@ int32_t gr_call_end(struct gr_call *call, int32_t rc)
     }
     if (call->held != NULL) gr_leave(call->held);
     gr_affinity_restore(&call->affinity);
+    gr_pool_leave(&call->saved_fp);
     gr_fp_set(call->saved_fp);
     errno = call->saved_errno;
     return rc;

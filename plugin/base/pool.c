@@ -25,30 +25,42 @@ struct probed {
 };
 
 /* Between a probe and the start of the team no other call may take the threads. A forked child has no lock to wait for:
- * there gr_threads() returns 1 if its parent ever had a team. The key stores the size of the last team of each thread,
- * 0 for none; the library has no other thread-local storage. */
+ * there gr_threads() returns 1 if its parent ever had a team. For each thread the keys store the size of its last team,
+ * 0 for none, and the environment of its host in the outermost call that runs; the library has no other thread-local
+ * storage. */
 static struct {
     pthread_mutex_t lock;
     pthread_once_t  once;
-    pthread_key_t   key;
-    int             has_key;
+    pthread_key_t   size, host;
+    int             has_keys;
 } gr_pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
-static void make_pool_key(void)
+static void make_pool_keys(void)
 {
-    gr_pool.has_key = pthread_key_create(&gr_pool.key, NULL) == 0;
+    gr_pool.has_keys = pthread_key_create(&gr_pool.size, NULL) == 0 && pthread_key_create(&gr_pool.host, NULL) == 0;
 }
 
-static int has_pool_key(void)
+static int has_pool_keys(void)
 {
-    return pthread_once(&gr_pool.once, make_pool_key) == 0 && gr_pool.has_key;
+    return pthread_once(&gr_pool.once, make_pool_keys) == 0 && gr_pool.has_keys;
 }
 
 int gr_pool_size(void)
 {
-    const int size = has_pool_key() ? (int)(intptr_t)pthread_getspecific(gr_pool.key) : 1;
+    const int size = has_pool_keys() ? (int)(intptr_t)pthread_getspecific(gr_pool.size) : 1;
 
     return size > 0 ? size : 1;
+}
+
+/* Without memory for the pointer new threads have the environment of the call. */
+void gr_pool_enter(const struct gr_fp *host)
+{
+    if (has_pool_keys() && pthread_getspecific(gr_pool.host) == NULL) pthread_setspecific(gr_pool.host, host);
+}
+
+void gr_pool_leave(const struct gr_fp *host)
+{
+    if (has_pool_keys() && pthread_getspecific(gr_pool.host) == host) pthread_setspecific(gr_pool.host, NULL);
 }
 
 static void *wait_for_gate(void *arg)
@@ -84,17 +96,18 @@ static int probe_threads(int wanted)
 
 static int remember(int threads)
 {
-    return pthread_setspecific(gr_pool.key, (void *)(intptr_t)threads) == 0;
+    return pthread_setspecific(gr_pool.size, (void *)(intptr_t)threads) == 0;
 }
 
 /* A team whose size cannot be stored is not started. Settings of OpenMP may make it smaller. */
-static int start_team(int threads, struct gr_fp host)
+static int start_team(int threads)
 {
-    struct gr_fp own;
-    int          started = 0;
+    const struct gr_fp  own = gr_fp_get();
+    const struct gr_fp *host = pthread_getspecific(gr_pool.host);
+    int                 started = 0;
 
     if (!remember(threads)) return 1;
-    own = gr_fp_swap(host); /* new threads begin with the environment of the thread that starts them */
+    if (host != NULL) gr_fp_set(*host); /* new threads begin with the environment of the thread that starts them */
 #pragma omp parallel num_threads(threads) reduction(+ : started)
     started++;
     gr_fp_set(own);
@@ -102,25 +115,25 @@ static int start_team(int threads, struct gr_fp host)
     return started == threads || remember(started) ? started : 1;
 }
 
-int gr_pool_reach(int wanted, struct gr_fp host)
+int gr_pool_reach(int wanted)
 {
     int size, found;
 
     GR_ASSERT(wanted > 0 && omp_get_level() == 0);
-    if (wanted == 1 || !has_pool_key()) return 1;
+    if (wanted == 1 || !has_pool_keys()) return 1;
     size = gr_pool_size();
     if (wanted > omp_get_thread_limit()) wanted = omp_get_thread_limit();
     if (wanted <= size) return wanted;
     pthread_mutex_lock(&gr_pool.lock);
     found = size + probe_threads(wanted - size);
-    if (found > size) found = start_team(found, host);
+    if (found > size) found = start_team(found);
     pthread_mutex_unlock(&gr_pool.lock);
     return found;
 }
 
 int gr_pool_team(int wanted)
 {
-    const int found = gr_pool_reach(wanted, gr_fp_get());
+    const int found = gr_pool_reach(wanted);
 
     if (found > 1 && found < gr_pool_size() && !remember(found)) return 1;
     return found;

@@ -5,10 +5,14 @@
 
 #include "base/fp.h"
 
-/** Let OpenMP keep `wanted` threads or more, or as many as the system starts. Outside of the library's loops they have
- *  environment `host`, as if the host had started them. Not in a parallel region. \return `wanted`, or the number of
- *  threads, at least 1 */
-int gr_pool_reach(int wanted, struct gr_fp host);
+/** A call of the host begins and ends in this thread. Threads that are started in it have environment *host outside of
+ *  the library's loops, as if the host had started them. A call that the host makes in a callback changes nothing. */
+void gr_pool_enter(const struct gr_fp *host);
+void gr_pool_leave(const struct gr_fp *host);
+
+/** Let OpenMP keep `wanted` threads or more, or as many as the system starts. Not in a parallel region. \return
+ *  `wanted`, or the number of threads, at least 1 */
+int gr_pool_reach(int wanted);
 
 /** The threads of the last team of the calling thread, which OpenMP keeps; 1 before the first one. */
 int gr_pool_size(void);

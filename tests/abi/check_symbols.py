@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the built libraries show and want of the linker: check_symbols.py LIBGRAFT BUILD-FOLDER. Modules are the files
-graft_KIND_NAME.so in the build folder. Needs nm and readelf, which come with the compiler."""
+graft_KIND_NAME.so in the build folder. Needs nm, objdump and readelf, which come with the compiler."""
 import glob
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -36,7 +37,8 @@ FORBIDDEN_IN_CORE = re.compile(r"malloc|calloc|realloc|reallocarray|posix_memali
 # In a parallel region this sets the number for that region alone; test_manners sees to it that the host's stays.
 # The process whose team of threads a child by fork() has not got: OpenMP cannot be asked for that.
 # And the list of the handles that the host has, so that one which was destroyed is told without reading its memory.
-# And the key of the last team of each thread, with a lock for those who start one: OpenMP cannot be asked for that.
+# And the keys of the last team of each thread and of its host's mode, with a lock for those who start one: OpenMP
+# cannot be asked for that.
 # And the tables of calls of contexts that were closed, for a host that closes one twice.
 KEPT = {"gr_team_owner", "gr_handles", "gr_pool", "gr_tables"}
 # graft-metis runs in a process of its own, which takes neither a fork() of the host nor a handler of signals; it is
@@ -49,6 +51,8 @@ ALLOWED = dict.fromkeys(("graft_dense_cblas.so", "graft_dense_onednn.so"), {"omp
 ALLOWED |= dict.fromkeys(("graft_transport_openmpi.so", "graft_transport_mpich.so"),
                          {"MPI_Init_thread", "MPI_Initialized", "MPI_Finalize", "MPI_Finalized"})
 CORE_NEEDS = re.compile(r"lib(c|m|dl|pthread|gomp|omp|iomp5)\.so(\.\d+)*|ld-linux[\w.-]*")
+
+X87 = re.compile(r"\tf(?:ld|ild|st|ist|add|sub|mul|div|com|ucom|sqrt|abs|chs|rndint)\w* ")
 
 
 def output(*command):
@@ -118,6 +122,11 @@ def unresolved(path):
     return [line for line in (result.stdout + result.stderr).splitlines() if "undefined symbol" in line]
 
 
+def uses_x87(path):
+    """Whether code computes with the registers of x87. A call masks the traps of SSE alone (plugin/base/fp.h)."""
+    return X87.search(output("objdump", "-d", path))
+
+
 def check_library(path, export, core):
     name = os.path.basename(path)
     exports = names(path, "--defined-only")
@@ -126,6 +135,9 @@ def check_library(path, export, core):
     tap.ok(not missing, f"{name} names every library that it needs", *missing)
     check_imports(name, path, core)
     check_dynamic(name, path, core)
+    if platform.machine() == "x86_64":
+        found = uses_x87(path)
+        tap.ok(not found, f"{name} computes nothing with x87", found)
 
 
 def main():
@@ -136,6 +148,9 @@ def main():
         check_library(module, "graft_module", core=False)
     if not modules:
         tap.skip("modules", "none was built")
+    if platform.machine() == "x86_64":
+        libm = re.search(r"=> (\S*libm\.so\S*)", output("ldd", library)).group(1)
+        tap.ok(uses_x87(libm), "x87 in the functions of long double is noticed", libm)
     tap.ok(unresolved(os.path.join(build, "tests", "abi", "graft_kernel_unresolved.so")), "a missing symbol is noticed")
     tap.done()
 

@@ -1,5 +1,5 @@
 /* How many threads a call gets, and how many are started for it: as many as its operations justify. The first calls are
- * made by a thread that has no team yet.
+ * made by a thread that has no team yet. Threads have the traps of the host in its own loops.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/context.h"
 #include "base/limits.h"
@@ -7,6 +7,7 @@
 #include "harness/tap.h"
 
 #include <dirent.h>
+#include <fenv.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -77,6 +78,39 @@ static void *ask_for_default(void *arg)
     return NULL;
 }
 
+/* The exceptions that trap in this thread. fegetexcept() would read the register of x87, which no call changes. */
+static int traps_of_thread(void)
+{
+#ifdef __x86_64__
+    return (int)(~gr_fp_get().mxcsr >> 7) & FE_ALL_EXCEPT;
+#else
+    return fegetexcept();
+#endif
+}
+
+/* Threads that a loop starts in a call, after a smaller loop has ended those that the call had. */
+static void *trap_and_call(void *arg)
+{
+    const int      traps = FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW;
+    graft_context *context = arg;
+    struct gr_call call;
+    int            in_call = 0, in_host = 0;
+
+    feenableexcept(traps);
+    if (gr_call_begin(&call, context, "a call", NULL) == GRAFT_OK && gr_threads(context, 4) == 4 &&
+        gr_pool_team(2) == 2) {
+#pragma omp parallel num_threads(2) reduction(+ : in_call)
+        in_call++;
+        in_call += gr_pool_team(4);
+    }
+    gr_call_end(&call, GRAFT_OK);
+#pragma omp parallel num_threads(4) reduction(+ : in_host)
+    in_host += traps_of_thread() == traps;
+    ok(traps_of_thread() != traps || (in_call == 6 && in_host == 4),
+       "in loops of the host all threads that a call has started have its traps: %d, %d", in_call, in_host);
+    return NULL;
+}
+
 int main(void)
 {
     graft_error    error = GRAFT_INIT(graft_error);
@@ -86,6 +120,8 @@ int main(void)
     omp_set_dynamic(0);
     if (!ok(gr_context_create(NULL, &context, &error) == GRAFT_OK, "a context is created")) return done();
     if (pthread_create(&thread, NULL, ask_often, context) != 0) return 2;
+    pthread_join(thread, NULL);
+    if (pthread_create(&thread, NULL, trap_and_call, context) != 0) return 2;
     pthread_join(thread, NULL);
     if (pthread_create(&thread, NULL, ask_for_default, context) != 0) return 2;
     pthread_join(thread, NULL);
