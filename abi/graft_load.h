@@ -23,7 +23,7 @@ static inline __attribute__((unused)) int32_t graft_load_refuse(graft_error *err
         error->native_code = 0;
         error->rank = 0;
         snprintf(error->where, sizeof error->where, "graft_load");
-        snprintf(error->message, sizeof error->message, "cannot use '%.200s' as the Graft library: %.160s%s", path, why,
+        snprintf(error->message, sizeof error->message, "cannot use '%.160s' as the Graft library: %.160s%s", path, why,
                  code != GRAFT_ERR_NOT_FOUND || strchr(path, '/') != NULL
                      ? ""
                      : "; pass the path of the file, or link the program with a run path, or set LD_LIBRARY_PATH");
