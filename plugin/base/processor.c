@@ -1,7 +1,9 @@
-/* Asks the processor for its instruction sets. The compiler's builtin would add code that runs when the library is
- * loaded.
+/* Asks the processor for its instruction sets, once: a virtual machine emulates CPUID, which then takes 10 to 25 us. The
+ * compiler's builtin would add code that runs when the library is loaded.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/processor.h"
+
+#include <stdatomic.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -65,7 +67,7 @@ static int sve_bytes(void)
 }
 #endif
 
-enum gr_isa gr_processor_isa(void)
+static enum gr_isa find_isa(void)
 {
 #if defined(GR_HAS_SVE)
     if (sve_bytes() == 64) return GR_ISA_SVE512;
@@ -78,7 +80,7 @@ enum gr_isa gr_processor_isa(void)
     return GR_ISA_GENERIC;
 }
 
-int gr_processor_level(void)
+static int find_level(void)
 {
 #if defined(__x86_64__)
     if (!HAS(level_2)) return 1;
@@ -87,4 +89,20 @@ int gr_processor_level(void)
 #else
     return 0;
 #endif
+}
+
+enum gr_isa gr_processor_isa(void)
+{
+    static atomic_int known = -1;
+
+    if (atomic_load_explicit(&known, memory_order_relaxed) < 0) atomic_store(&known, (int)find_isa());
+    return (enum gr_isa)atomic_load_explicit(&known, memory_order_relaxed);
+}
+
+int gr_processor_level(void)
+{
+    static atomic_int known = -1;
+
+    if (atomic_load_explicit(&known, memory_order_relaxed) < 0) atomic_store(&known, find_level());
+    return atomic_load_explicit(&known, memory_order_relaxed);
 }
