@@ -1,5 +1,5 @@
-/* Asks the processor for its instruction sets, once: a virtual machine emulates CPUID, which then takes 10 to 25 us. The
- * compiler's builtin would add code that runs when the library is loaded.
+/* Asks the processor for its instruction sets, once: a virtual machine emulates CPUID, which then takes 10 to 25 us.
+ * The compiler's builtin would add code that runs when the library is loaded.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/processor.h"
 

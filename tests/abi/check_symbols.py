@@ -52,7 +52,7 @@ ALLOWED |= dict.fromkeys(("graft_transport_openmpi.so", "graft_transport_mpich.s
                          {"MPI_Init_thread", "MPI_Initialized", "MPI_Finalize", "MPI_Finalized"})
 CORE_NEEDS = re.compile(r"lib(c|m|dl|pthread|gomp|omp|iomp5)\.so(\.\d+)*|ld-linux[\w.-]*")
 
-X87 = re.compile(r"\tf(?:ld|ild|st|ist|add|sub|mul|div|com|ucom|sqrt|abs|chs|rndint)\w* ")
+X87 = re.compile(r"\tf(?:i?ld|i?st|add|sub|mul|div|com|ucom|sqrt|abs|chs|rndint)\w* ")
 
 
 def output(*command):

@@ -7,6 +7,7 @@
 #include "harness/effort.h"
 #include "harness/networks.h"
 #include "harness/tap.h"
+#include "harness/traps.h"
 #include "oracle/oracle.h"
 
 #include <fenv.h>
@@ -284,16 +285,6 @@ static void test_network_modes(void)
 }
 
 /* -- the threads in loops of the host ----------------------------------------------------------------------------- */
-
-/* The exceptions that trap in this thread. fegetexcept() would read the register of x87, which no call changes. */
-static int traps_of_thread(void)
-{
-#ifdef __x86_64__
-    return (int)(~_mm_getcsr() >> 7) & FE_ALL_EXCEPT;
-#else
-    return fegetexcept();
-#endif
-}
 
 /* The environment of each thread of a team of the host. */
 static void read_team(fenv_t at[TEAM], int trapped[TEAM])

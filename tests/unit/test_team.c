@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/team.h"
 #include "harness/tap.h"
+#include "harness/traps.h"
 
 #include <dirent.h>
 #include <fenv.h>
@@ -76,16 +77,6 @@ static void *ask_for_default(void *arg)
     setenv("OMP_NUM_THREADS", "3", 1);
     ok(gr_threads(context, 0) == 3, "unless OMP_NUM_THREADS asks for more");
     return NULL;
-}
-
-/* The exceptions that trap in this thread. fegetexcept() would read the register of x87, which no call changes. */
-static int traps_of_thread(void)
-{
-#ifdef __x86_64__
-    return (int)(~gr_fp_get().mxcsr >> 7) & FE_ALL_EXCEPT;
-#else
-    return fegetexcept();
-#endif
 }
 
 /* Threads that a loop starts in a call, after a smaller loop has ended those that the call had. */
