@@ -91,18 +91,19 @@ static int find_level(void)
 #endif
 }
 
+/* The answers, negative before the first question. */
+static struct {
+    atomic_int isa, level;
+} gr_processor = { -1, -1 };
+
 enum gr_isa gr_processor_isa(void)
 {
-    static atomic_int known = -1;
-
-    if (atomic_load_explicit(&known, memory_order_relaxed) < 0) atomic_store(&known, (int)find_isa());
-    return (enum gr_isa)atomic_load_explicit(&known, memory_order_relaxed);
+    if (atomic_load(&gr_processor.isa) < 0) atomic_store(&gr_processor.isa, (int)find_isa());
+    return (enum gr_isa)atomic_load(&gr_processor.isa);
 }
 
 int gr_processor_level(void)
 {
-    static atomic_int known = -1;
-
-    if (atomic_load_explicit(&known, memory_order_relaxed) < 0) atomic_store(&known, find_level());
-    return atomic_load_explicit(&known, memory_order_relaxed);
+    if (atomic_load(&gr_processor.level) < 0) atomic_store(&gr_processor.level, find_level());
+    return atomic_load(&gr_processor.level);
 }

@@ -40,7 +40,8 @@ FORBIDDEN_IN_CORE = re.compile(r"malloc|calloc|realloc|reallocarray|posix_memali
 # And the keys of the last team of each thread and of its host's mode, with a lock for those who start one: OpenMP
 # cannot be asked for that.
 # And the tables of calls of contexts that were closed, for a host that closes one twice.
-KEPT = {"gr_team_owner", "gr_handles", "gr_pool", "gr_tables"}
+# And what the processor has answered, which does not change.
+KEPT = {"gr_team_owner", "gr_handles", "gr_pool", "gr_tables", "gr_processor"}
 # graft-metis runs in a process of its own, which takes neither a fork() of the host nor a handler of signals; it is
 # ended if it does not end by itself. test_metis sees to it that nothing of the host changes.
 # Threads are started for a moment, to see how many can be: OpenMP ends the process if it cannot start one.
