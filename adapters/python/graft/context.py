@@ -288,6 +288,56 @@ class Context:
         return f"<graft.Context of Graft {self.version}{'' if self._close.alive else ', closed'}>"
 
 
+class Collective:
+    """A call that all ranks make, with the reading of its arguments:
+
+        with Collective(context, function, handle, ffi.NULL) as call:
+            arguments = ...                # may raise an exception
+            call(handle, arguments)
+
+    If a rank raises an exception before the call, the other ranks would wait for it. So it calls the function with the
+    arguments given first, which the library refuses on all ranks, and raises its exception then. The begin() of a pair
+    does not wait for other ranks: with `is_begin` it keeps the exception, which end() raises."""
+
+    def __init__(self, context: Context, function: Any, *refused: Any, is_begin: bool = False) -> None:
+        self._context, self._function, self._refused, self._is_begin = context, function, refused, is_begin
+        self._is_made = False
+        self._kept: Exception | None = None
+
+    def __enter__(self) -> Collective:
+        self._is_made = False
+        return self
+
+    def __call__(self, *arguments: Any) -> int:
+        self._is_made = True
+        try:
+            return self._context.call(self._function, *arguments)
+        except (TypeError, OverflowError):  # of cffi, which has not called the function
+            self._is_made = False
+            raise
+
+    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> bool:
+        if self._is_made or not isinstance(error, Exception):
+            return False
+        try:
+            self._context.call(self._function, *self._refused)
+        except Exception:  # the refusal, whose reason is `error`
+            return False
+        self._kept = error if self._is_begin else None
+        return self._is_begin
+
+    def end(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Make the other call of a pair, which fails on all ranks if one rank has refused its begin()."""
+        kept, self._kept = self._kept, None
+        if kept is None:
+            return call(*arguments)
+        try:
+            call(*arguments)
+        except Exception:  # the refusal, whose reason is `kept`
+            pass
+        raise kept
+
+
 def _renew_locks() -> None:
     """In a child process: the threads that held locks are not in it."""
     global _default_lock

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import arrays
 from ._abi import ffi
-from .context import Context, default_context, new, path_bytes
+from .context import Collective, Context, default_context, new, path_bytes
 from .errors import ArgumentError
+from .ranks import before_graph
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,11 +139,9 @@ class Dataset:
         reads its slice."""
         context = ranks.context if ranks is not None else context or default_context()
         table, out = context.interface("graft_data_interface"), ffi.new("graft_data **")
-        text = path_bytes(path)
-        if ranks is None:
-            context.call(table.open, context.handle, text, out)
-        else:
-            context.call(table.open_slice, context.handle, ranks.transport, text, out)
+        transport = ranks.transport if ranks is not None else ffi.NULL
+        with Collective(context, table.open_slice, context.handle, transport, ffi.NULL, ffi.NULL) as call:
+            call(context.handle, transport, path_bytes(path), out)
         self = object.__new__(cls)
         self._struct = new("graft_dataset")
         ffi.memmove(self._struct, table.view(out[0]), ffi.sizeof("graft_dataset"))
@@ -193,7 +192,8 @@ def as_dataset(data: Any, context: Context | None = None, ranks: Ranks | None = 
         return data
     if isinstance(data, (str, os.PathLike)):
         return Dataset.open(data, context=context, ranks=ranks)
-    if hasattr(data, "edge_index"):
-        return Dataset.from_pyg(data)
-    raise ArgumentError(f"a {type(data).__name__} is no data set: expected a graft.Dataset, a path or a "
-                        "torch_geometric.data.Data")
+    with before_graph(ranks):
+        if hasattr(data, "edge_index"):
+            return Dataset.from_pyg(data)
+        raise ArgumentError(f"a {type(data).__name__} is no data set: expected a graft.Dataset, a path or a "
+                            "torch_geometric.data.Data")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import arrays
 from ._abi import ffi
-from .context import Context, default_context, new, text_of, to_dict
+from .context import Collective, Context, default_context, new, text_of, to_dict
 from .data import TRAIN, Dataset
 from .errors import ArgumentError
 from .product import SEMIRINGS
@@ -39,32 +39,35 @@ class Graph:
 
     def __init__(self, ranks: Ranks | None, rows: Any, *, first_row: int = 0, owner: Any = None,
                  dtype: str | None = None, context: Context | None = None) -> None:
-        import numpy as np
         self.ranks, self.context = ranks, ranks.context if ranks is not None else context or default_context()
-        self._graphs = self.context.interface("graft_graphs")
-        mask = None
-        if isinstance(rows, Dataset):
-            struct, csr = rows._struct, rows._struct.graph
-            part = new("graft_slice", n_vertices=struct.n_vertices, first_row=struct.first_vertex, rows=csr)
-            split = rows.split
-            mask = None if split is None else (split == TRAIN).view("uint8")
-            self.dtype = "float32" if csr.values else None
-        else:
-            kept = arrays.read_csr(rows, "rows", arrays.read_dtype(dtype))
-            csr, self.dtype = kept.view(), kept.dtype_name
-            part = new("graft_slice", n_vertices=kept.shape[1], first_row=first_row, rows=csr)
-        if mask is not None:
-            part.train_mask = ffi.from_buffer("uint8_t[]", mask)
-        if owner is not None:
-            owner = arrays.read_vector(owner, "owner", csr.n_rows, np.int32)
-            part.owner = ffi.cast("int32_t *", arrays.pointer(owner))
-        out = ffi.new("graft_graph **")
-        self.context.call(self._graphs.create, self.context.handle,
-                          ranks.transport if ranks is not None else ffi.NULL, part, out)
+        self._graphs, out = self.context.interface("graft_graphs"), ffi.new("graft_graph **")
+        over = self.context.handle, ranks.transport if ranks is not None else ffi.NULL
+        with Collective(self.context, self._graphs.create, *over, ffi.NULL, out) as call:
+            part, kept = self._read_dataset(rows) if isinstance(rows, Dataset) else self._read(rows, first_row, dtype)
+            if owner is not None:
+                owner = arrays.read_vector(owner, "owner", part.rows.n_rows, "int32")
+                part.owner = ffi.cast("int32_t *", arrays.pointer(owner))
+            call(*over, part, out)
         self._handle = out[0]
-        self.rank, self.n_slice = ranks.rank if ranks is not None else 0, csr.n_rows
+        self.rank, self.n_slice = ranks.rank if ranks is not None else 0, part.rows.n_rows
         self._destroy = self.context.owner(self, self._graphs.destroy, self._handle)
         self.n_owned: int = self.info(self.rank)["n_owned"]
+        del kept
+
+    def _read_dataset(self, data: Dataset) -> tuple[Any, Any]:
+        """A graft_slice, and what it points to."""
+        struct, split = data._struct, data.split
+        self.dtype = "float32" if struct.graph.values else None
+        part = new("graft_slice", n_vertices=struct.n_vertices, first_row=struct.first_vertex, rows=struct.graph)
+        if split is not None:
+            split = ffi.from_buffer("uint8_t[]", (split == TRAIN).view("uint8"))
+            part.train_mask = split
+        return part, split
+
+    def _read(self, rows: Any, first_row: int, dtype: str | None) -> tuple[Any, Any]:
+        kept = arrays.read_csr(rows, "rows", arrays.read_dtype(dtype))
+        self.dtype, view = kept.dtype_name, kept.view()
+        return new("graft_slice", n_vertices=kept.shape[1], first_row=first_row, rows=view), (kept, view)
 
     def info(self, rank: int = -1) -> dict[str, Any]:
         """Vertices, edges and cut edges of a rank, or of all ranks."""
@@ -79,30 +82,31 @@ class Graph:
     def redistribute(self, x: Any, to: str = "owners") -> np.ndarray:
         """Rows of any type from the order of slices to the order of owners, or with "slices" back. Collective."""
         import numpy as np
-        x = np.ascontiguousarray(arrays.as_array(x, "x"))
-        if to not in _DIRECTIONS:
-            raise ArgumentError(f"to is '{to}', expected one of {', '.join(_DIRECTIONS)}")
-        n_from, n_to = (self.n_slice, self.n_owned) if to == "owners" else (self.n_owned, self.n_slice)
-        if x.ndim == 0 or len(x) != n_from or x.dtype.hasobject:
-            raise ArgumentError(f"x has shape {x.shape} and type {x.dtype}, expected {n_from} rows without objects")
-        out = np.empty((n_to, *x.shape[1:]), x.dtype)
-        bytes = x.dtype.itemsize * int(np.prod(x.shape[1:], dtype=np.int64))
-        args = new("graft_redistribution", direction=_DIRECTIONS[to], row_bytes=bytes, from_stride=bytes,
-                   to_stride=bytes, to=arrays.pointer(out))
-        setattr(args, "from", arrays.pointer(x))
-        self.context.call(self._graphs.redistribute, self._handle, args)
+        with Collective(self.context, self._graphs.redistribute, self._handle, ffi.NULL) as call:
+            x = np.ascontiguousarray(arrays.as_array(x, "x"))
+            if to not in _DIRECTIONS:
+                raise ArgumentError(f"to is '{to}', expected one of {', '.join(_DIRECTIONS)}")
+            n_from, n_to = (self.n_slice, self.n_owned) if to == "owners" else (self.n_owned, self.n_slice)
+            if x.ndim == 0 or len(x) != n_from or x.dtype.hasobject:
+                raise ArgumentError(f"x has shape {x.shape} and type {x.dtype}, expected {n_from} rows without objects")
+            out = np.empty((n_to, *x.shape[1:]), x.dtype)
+            bytes = x.dtype.itemsize * int(np.prod(x.shape[1:], dtype=np.int64))
+            args = new("graft_redistribution", direction=_DIRECTIONS[to], row_bytes=bytes, from_stride=bytes,
+                       to_stride=bytes, to=arrays.pointer(out))
+            setattr(args, "from", arrays.pointer(x))
+            call(self._handle, args)
         return out
 
     def update_values(self, values: Any) -> None:
         """New values for the edges of this rank's slice, in their order; plans and halos use them from then on.
         Collective."""
-        if self.dtype is None:
-            raise ArgumentError("this graph was made without values, and takes none")
-        values = arrays.as_array(values, "values")
-        values = arrays.read_vector(values, "values", values.size, self.dtype)
-        view = new("graft_dense", dtype=arrays._FLOATS[self.dtype], n_rows=len(values), n_cols=1, stride=1,
-                   data=arrays.pointer(values))
-        self.context.call(self._graphs.update_values, self._handle, view)
+        with Collective(self.context, self._graphs.update_values, self._handle, ffi.new("graft_dense *")) as call:
+            if self.dtype is None:
+                raise ArgumentError("this graph was made without values, and takes none")
+            values = arrays.as_array(values, "values")
+            values = arrays.read_vector(values, "values", values.size, self.dtype)
+            call(self._handle, new("graft_dense", dtype=arrays._FLOATS[self.dtype], n_rows=len(values), n_cols=1,
+                                   stride=1, data=arrays.pointer(values)))
 
     def explain(self) -> str:
         text = ffi.new("char[]", 16384)
@@ -132,43 +136,45 @@ class Plan:
                  layers: int = 0) -> None:
         self.graph, self.context = graph, graph.context
         self._aggregate = self.context.interface("graft_aggregate")
-        dtype = graph.dtype or arrays.read_dtype(dtype)
-        args = new("graft_plan_args", flags=_TRANSPOSED if transposed else 0, width=width, layers=layers,
-                   dtype=0 if dtype is None else arrays._FLOATS[dtype])
         out = ffi.new("graft_plan **")
-        self.context.call(self._aggregate.create, graph._handle, args, out)
+        with Collective(self.context, self._aggregate.create, graph._handle, ffi.NULL, ffi.NULL) as call:
+            dtype = graph.dtype or arrays.read_dtype(dtype)
+            call(graph._handle, new("graft_plan_args", flags=_TRANSPOSED if transposed else 0, width=width,
+                                    layers=layers, dtype=0 if dtype is None else arrays._FLOATS[dtype]), out)
         self._handle, self._begun = out[0], None
+        self._pass = Collective(self.context, self._aggregate.begin, self._handle, ffi.NULL, is_begin=True)
         self._destroy = self.context.owner(self, self._aggregate.destroy, self._handle)
 
     def begin(self, x: Any, out: Any = None, semiring: str = "plus_times", *, row_scale: Any = None, layer: int = 0,
               epoch: int = 0, threads: int = 0, **flags: bool) -> None:
         """Send rows, and compute with the rows of this rank. `x` and `out` [n_owned, width] are borrowed until end().
         Flags: transpose, accumulate, exact (not quantized), stateless, synchronous."""
-        if semiring not in SEMIRINGS:
-            raise ArgumentError(f"semiring is '{semiring}', expected one of {', '.join(SEMIRINGS)}")
-        for name in flags:
-            if name not in _FLAGS:
-                raise ArgumentError(f"flag '{name}' is unknown, expected some of {', '.join(_FLAGS)}")
-        is_vector = getattr(x, "ndim", 2) == 1
-        x = _rows(x, "x", self.graph.n_owned)
-        dtype = "float32" if x.dtype.name == "bfloat16" else x.dtype.name
-        if out is None:
-            out = arrays.new_matrix(*x.shape, dtype)
-            out = out[:, 0] if is_vector else out
-        written = _rows(out, "out", self.graph.n_owned, writes=True)
-        args = new("graft_aggregate_args", semiring=SEMIRINGS[semiring], layer=layer, epoch=epoch, threads=threads,
-                   flags=sum(_FLAGS[name] for name, is_set in flags.items() if is_set))
-        views = [arrays.view_dense(x), arrays.view_dense(written)]
-        args.x, args.out = views
-        if row_scale is not None:
-            row_scale = arrays.read_vector(row_scale, "row_scale", self.graph.n_owned, dtype)
-            args.row_scale = arrays.pointer(row_scale)
-        self.context.call(self._aggregate.begin, self._handle, args)
-        self._begun = out, (x, written, row_scale)
+        with self._pass as call:
+            if semiring not in SEMIRINGS:
+                raise ArgumentError(f"semiring is '{semiring}', expected one of {', '.join(SEMIRINGS)}")
+            for name in flags:
+                if name not in _FLAGS:
+                    raise ArgumentError(f"flag '{name}' is unknown, expected some of {', '.join(_FLAGS)}")
+            is_vector = getattr(x, "ndim", 2) == 1
+            x = _rows(x, "x", self.graph.n_owned)
+            dtype = "float32" if x.dtype.name == "bfloat16" else x.dtype.name
+            if out is None:
+                out = arrays.new_matrix(*x.shape, dtype)
+                out = out[:, 0] if is_vector else out
+            written = _rows(out, "out", self.graph.n_owned, writes=True)
+            args = new("graft_aggregate_args", semiring=SEMIRINGS[semiring], layer=layer, epoch=epoch, threads=threads,
+                       flags=sum(_FLAGS[name] for name, is_set in flags.items() if is_set))
+            views = [arrays.view_dense(x), arrays.view_dense(written)]
+            args.x, args.out = views
+            if row_scale is not None:
+                row_scale = arrays.read_vector(row_scale, "row_scale", self.graph.n_owned, dtype)
+                args.row_scale = arrays.pointer(row_scale)
+            call(self._handle, args)
+            self._begun = out, (x, written, row_scale)
 
     def end(self) -> np.ndarray:
         """Wait for the rows of other ranks, and return the result."""
-        self.context.call(self._aggregate.end, self._handle)
+        self._pass.end(self.context.call, self._aggregate.end, self._handle)
         (out, _), self._begun = self._begun, None
         return out
 
@@ -210,6 +216,7 @@ class Halo:
         out = ffi.new("graft_halo **")
         self.context.call(self._halos.create, graph._handle, out)
         self._handle, self._begun = out[0], None
+        self._pass = Collective(self.context, self._halos.begin, self._handle, ffi.NULL, is_begin=True)
         self._destroy = self.context.owner(self, self._halos.destroy, self._handle)
 
     def _info(self) -> Any:
@@ -239,25 +246,28 @@ class Halo:
 
     def begin(self, owned: Any, halo: Any = None, *, exact: bool = False) -> None:
         """Send rows of `owned` [n_owned, width]; end() returns the rows of the halo, in `halo` if it is given."""
-        owned = _rows(owned, "owned", self.graph.n_owned)
-        if halo is None:
-            halo = arrays.new_matrix(self._info().n_halo, owned.shape[1], owned.dtype)
-        self._begin(owned, _rows(halo, "halo", self._info().n_halo, writes=True), halo, 0, exact)
+        with self._pass as call:
+            owned = _rows(owned, "owned", self.graph.n_owned)
+            if halo is None:
+                halo = arrays.new_matrix(self._info().n_halo, owned.shape[1], owned.dtype)
+            self._begin(call, owned, _rows(halo, "halo", self._info().n_halo, writes=True), halo, 0, exact)
 
     def begin_sum(self, owned: Any, halo: Any, *, exact: bool = False) -> None:
         """Send rows of `halo` to their owners; end() adds them to rows of `owned`, which is written, and returns it."""
-        written = _rows(owned, "owned", self.graph.n_owned, writes=True)
-        self._begin(written, _rows(halo, "halo", self._info().n_halo), owned, _SUM, exact)
+        with self._pass as call:
+            written = _rows(owned, "owned", self.graph.n_owned, writes=True)
+            self._begin(call, written, _rows(halo, "halo", self._info().n_halo), owned, _SUM, exact)
 
-    def _begin(self, owned: np.ndarray, halo: np.ndarray, result: Any, flags: int, exact: bool) -> None:
+    def _begin(self, call: Collective, owned: np.ndarray, halo: np.ndarray, result: Any, flags: int,
+               exact: bool) -> None:
         args = new("graft_halo_args", flags=flags | (_EXACT if exact else 0))
         views = [arrays.view_dense(owned), arrays.view_dense(halo)]
         args.owned, args.halo = views
-        self.context.call(self._halos.begin, self._handle, args)
+        call(self._handle, args)
         self._begun = result, (owned, halo)
 
     def end(self) -> np.ndarray:
-        self.context.call(self._halos.end, self._handle)
+        self._pass.end(self.context.call, self._halos.end, self._handle)
         (result, _), self._begun = self._begun, None
         return result
 

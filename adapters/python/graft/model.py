@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import arrays
 from ._abi import ffi
-from .context import Context, default_context, new, path_bytes, text_of
+from .context import Collective, Context, default_context, new, path_bytes, text_of
 from .data import as_dataset
 from .errors import ArgumentError, NotFoundError
+from .ranks import before_graph
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,8 +62,9 @@ class Model:
         """Read a model from a safetensors file. Over ranks, rank 0 reads it for all."""
         context = ranks.context if ranks is not None else context or default_context()
         out = ffi.new("graft_model **")
-        context.call(context.interface("graft_models").load, context.handle,
-                     ranks.transport if ranks is not None else ffi.NULL, path_bytes(path), out)
+        over = context.handle, ranks.transport if ranks is not None else ffi.NULL
+        with Collective(context, context.interface("graft_models").load, *over, ffi.NULL, ffi.NULL) as call:
+            call(*over, path_bytes(path), out)
         return cls(context, out[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -78,14 +80,24 @@ class Model:
         `vertices` is a list of vertices, in any order, or an array of bool [n]. In one process only its receptive field
         is computed. `best` chooses among the weights of a model with a whole state. Over ranks each rank has its slice
         and its list."""
-        import numpy as np
-        if gives not in _GIVES:
-            raise ArgumentError(f"predict is asked for '{gives}', expected one of {', '.join(_GIVES)}")
+        with before_graph(ranks):
+            if gives not in _GIVES:
+                raise ArgumentError(f"predict is asked for '{gives}', expected one of {', '.join(_GIVES)}")
         data, graph = as_dataset(dataset, self.context, ranks), None
         struct = data._struct
         if ranks is not None:
             struct, graph = ranks.distribute(data)
-        n, chosen = data.n_rows, ffi.NULL
+        try:
+            refused = new("graft_prediction", dataset=struct, n=-1)
+            with Collective(self.context, self._models.predict_vertices, self._handle, refused) as call:
+                return self._predict(call, data.n_rows, struct, gives, vertices, best)
+        finally:
+            if graph is not None:
+                graph.close()
+
+    def _predict(self, call: Collective, n: int, struct: Any, gives: str, vertices: Any, best: bool) -> np.ndarray:
+        import numpy as np
+        chosen = ffi.NULL
         if vertices is not None:
             vertices = _read_vertices(vertices, n)
             n, chosen = len(vertices), ffi.cast("int64_t *", arrays.pointer(vertices))
@@ -97,11 +109,7 @@ class Model:
             out = arrays.new_matrix(n, self.n_classes, "float32")
             view = arrays.view_dense(out)
             setattr(asked, gives, view)
-        try:
-            self.context.call(self._models.predict_vertices, self._handle, asked)
-        finally:
-            if graph is not None:
-                graph.close()
+        call(self._handle, asked)
         return out
 
     def apply(self, trainer: Trainer) -> None:

@@ -2,10 +2,11 @@
 """Ranks: processes of MPI, or threads of this process, that hold a graph together."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import contextlib
+from typing import TYPE_CHECKING, Any, ContextManager
 
 from ._abi import ffi
-from .context import Context, new
+from .context import Collective, Context, new
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ class Ranks:
 
     `comm` is a communicator of mpi4py, which is duplicated; mpi4py may be built with Open MPI or MPICH. The library
     needs the transport module of that MPI. All calls with ranks are collective: all ranks make them in the same order.
-    A failure of one rank raises the same exception on all ranks, with the failed rank in `rank`.
+    A failure of one rank raises the same exception on all ranks, with the failed rank in `rank`. If this package
+    refuses an argument on one rank, this rank raises its own exception, and the others ArgumentError with its number.
 
     close() is collective too. The garbage collector does not call it, because it runs at a different time on each
     rank."""
@@ -75,3 +77,13 @@ class Ranks:
 
     def __repr__(self) -> str:
         return f"<graft.Ranks: rank {self.rank} of {self.n_ranks}>"
+
+
+def before_graph(ranks: Ranks | None) -> ContextManager[Any]:
+    """For arguments that are read before all ranks open a data set or make a graph of one, which a rank refuses for
+    all in the same way."""
+    if ranks is None:
+        return contextlib.nullcontext()
+    context = ranks.context
+    return Collective(context, context.interface("graft_graphs").create, context.handle, ranks.transport, ffi.NULL,
+                      ffi.NULL)

@@ -2,14 +2,14 @@
 """Networks on the meshes of simulations: trained while the solver runs, and called within its time step."""
 from __future__ import annotations
 
-import contextlib
+import functools
 import os
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import arrays
 from ._abi import ffi
-from .context import Context, new, path_bytes, text_of, to_dict
-from .errors import ArgumentError, StateError
+from .context import Collective, Context, new, path_bytes, text_of, to_dict
+from .errors import ArgumentError
 from .training import read_item, write_item
 
 if TYPE_CHECKING:
@@ -100,20 +100,20 @@ class Mesh:
                  period: Sequence[float] = (), context: Context | None = None, ranks: Ranks | None = None,
                  **options: object) -> None:
         self.context = ranks.context if ranks is not None else context or Context()
-        for key, value in options.items():
-            self.context[key] = value
-        field, coordinates = _field(coordinates, "coordinates")
-        if len(period) > 3:
-            raise ArgumentError(f"period has {len(period)} elements, expected one for each coordinate, 3 at most")
-        args = new("graft_mesh_args", kind=_word(_KINDS, kind, "kind"), dim=coordinates.shape[1],
-                   n_rows=len(coordinates), coordinates=field, period=list(period))
-        kept = [field, coordinates, *self._connect(args, cells, cell_type, cell_types, edges),
-                *self._number(args, ids, owners)]
-        out = ffi.new("graft_mesh **")
-        self._meshes = self.context.interface("graft_meshes")
-        self.context.call(self._meshes.create, self.context.handle,
-                          ranks.transport if ranks is not None else ffi.NULL, args, out)
-        del kept
+        self._meshes, out = self.context.interface("graft_meshes"), ffi.new("graft_mesh **")
+        over = self.context.handle, ranks.transport if ranks is not None else ffi.NULL
+        with Collective(self.context, self._meshes.create, *over, ffi.NULL, out) as call:
+            for key, value in options.items():
+                self.context[key] = value
+            field, coordinates = _field(coordinates, "coordinates")
+            if len(period) > 3:
+                raise ArgumentError(f"period has {len(period)} elements, expected one for each coordinate, 3 at most")
+            args = new("graft_mesh_args", kind=_word(_KINDS, kind, "kind"), dim=coordinates.shape[1],
+                       n_rows=len(coordinates), coordinates=field, period=list(period))
+            kept = [field, coordinates, *self._connect(args, cells, cell_type, cell_types, edges),
+                    *self._number(args, ids, owners)]
+            call(*over, args, out)
+            del kept
         self.n_rows, self._handle = len(coordinates), out[0]
         self.n_ranks = ranks.n_ranks if ranks is not None else 1
         self._destroy = self.context.owner(self, self._meshes.destroy, self._handle)
@@ -217,79 +217,79 @@ class Network:
                  **more: object) -> None:
         import numpy as np
         self.mesh, self.context, self.n_in, self.n_out = mesh, mesh.context, n_in, n_out
-        for key, value in {**(options or {}), **more}.items():
-            self.context[key] = value
-        args = new("graft_network_args", predicts=_word(_PREDICTS, predicts, "predicts"), n_in=n_in, n_out=n_out)
-        kept = []
-        if constant is not None:
-            field, constant = _field(constant, "constant")
-            args.constant = field
-            kept += [field, constant]
-        if is_free is not None:
-            is_free = arrays.read_vector(is_free, "is_free", mesh.n_rows, np.uint8)
-            args.is_free = ffi.cast("uint8_t *", arrays.pointer(is_free))
-        if loss_weight is not None:
-            loss_weight = arrays.read_vector(loss_weight, "loss_weight", mesh.n_rows, np.float64)
-            args.loss_weight = ffi.cast("double *", arrays.pointer(loss_weight))
-        out = ffi.new("graft_network **")
-        self._networks = self.context.interface("graft_networks")
-        self.context.call(self._networks.create, mesh._handle, args, out)
+        self._networks, out = self.context.interface("graft_networks"), ffi.new("graft_network **")
+        with Collective(self.context, self._networks.create, mesh._handle, ffi.NULL, out) as call:
+            for key, value in {**(options or {}), **more}.items():
+                self.context[key] = value
+            args = new("graft_network_args", predicts=_word(_PREDICTS, predicts, "predicts"), n_in=n_in, n_out=n_out)
+            if constant is not None:
+                field, constant = _field(constant, "constant")
+                args.constant = field
+            if is_free is not None:
+                is_free = arrays.read_vector(is_free, "is_free", mesh.n_rows, np.uint8)
+                args.is_free = ffi.cast("uint8_t *", arrays.pointer(is_free))
+            if loss_weight is not None:
+                loss_weight = arrays.read_vector(loss_weight, "loss_weight", mesh.n_rows, np.float64)
+                args.loss_weight = ffi.cast("double *", arrays.pointer(loss_weight))
+            call(mesh._handle, args, out)
         self._handle = out[0]
+        self._inference = Collective(self.context, self._networks.begin, self._handle, ffi.NULL, is_begin=True)
         self._destroy = self.context.owner(self, self._networks.destroy, self._handle)
 
     # ---- inference ----
 
     def begin(self, state: Any) -> None:
         """Begin an inference; the state may change afterwards."""
-        field, _ = _field(state, "state")
-        self.context.call(self._networks.begin, self._handle, field)
+        with self._inference as call:
+            field, _ = _field(state, "state")
+            call(self._handle, field)
 
     def end(self, out: Any = None) -> np.ndarray:
-        """End it: [n, n_out] the predicted values, in `out` if it is given."""
+        """End it: [n, n_out] the predicted values, in `out` if it is given. If `out` does not fit, the inference has
+        ended, on all ranks."""
+        return self._inference.end(self._end, out)
+
+    def _end(self, out: Any) -> np.ndarray:
         import numpy as np
-        if out is None:
-            out = np.zeros((self.mesh.n_rows, self.n_out))
-        field, _ = _field(out, "out", writes=True)
-        self.context.call(self._networks.end, self._handle, field)
+        with Collective(self.context, self._networks.end, self._handle, ffi.new("graft_field *")) as call:
+            if out is None:
+                out = np.zeros((self.mesh.n_rows, self.n_out))
+            field, _ = _field(out, "out", writes=True)
+            call(self._handle, field)
         return out
 
     def drop(self) -> None:
         """End an inference without its result."""
-        self.context.call(self._networks.end, self._handle, ffi.NULL)
+        self._inference.end(self.context.call, self._networks.end, self._handle, ffi.NULL)
 
     def __call__(self, state: Any, out: Any = None) -> np.ndarray:
-        """begin() and end(). If `out` does not fit, the inference has ended, on all ranks."""
+        """begin() and end()."""
         self.begin(state)
-        try:
-            return self.end(out)
-        except ArgumentError:
-            with contextlib.suppress(StateError):  # the library has ended it, if it has seen `out`
-                self.drop()
-            raise
+        return self.end(out)
 
     def rollout(self, initial: Any, steps: int, after: Callable[[np.ndarray, int], object] | None = None) -> np.ndarray:
         """The state after `steps` predictions. after(state, step) may read and change the state; if it returns True,
         the rollout ends with CancelledError. An exception in it ends the rollout and is raised."""
         import numpy as np
-        first, initial = _field(initial, "initial")
-        state = np.array(initial)
-        last, _ = _field(state, "state", writes=True)
         raised: list[BaseException] = []
 
         @ffi.callback("int32_t(void *, int32_t)")
-        def call(_: Any, step: int) -> int:
+        def step_done(_: Any, step: int) -> int:
             try:
                 return int(after is not None and after(state, step) is True)
             except BaseException as error:
                 raised.append(error)
                 return 1
 
-        args = new("graft_rollout", steps=steps, initial=first, state=last, after=call)
-        try:
-            self.context.call(self._networks.rollout, self._handle, args)
-        finally:
-            if raised:
-                raise raised[0]
+        with Collective(self.context, self._networks.rollout, self._handle, ffi.NULL) as call:
+            first, initial = _field(initial, "initial")
+            state = np.array(initial)
+            last, _ = _field(state, "state", writes=True)
+            try:
+                call(self._handle, new("graft_rollout", steps=steps, initial=first, state=last, after=step_done))
+            finally:
+                if raised:
+                    raise raised[0]
         return state
 
     @staticmethod
@@ -299,11 +299,14 @@ class Network:
         import numpy as np
         if len(networks) == 0:
             raise ArgumentError("an ensemble has at least one network")
-        first, (field, _) = networks[0], _field(state, "state")
-        found = [np.zeros((first.mesh.n_rows, first.n_out)) for _ in range(2)]
-        fields = [_field(x, "out", writes=True)[0] for x in found]
-        handles = ffi.new("graft_network *[]", [network._handle for network in networks])
-        first.context.call(first._networks.ensemble, handles, len(networks), field, *fields)
+        first = networks[0]
+        refused = ffi.new("graft_network *[]", [first._handle]), 1, ffi.NULL, ffi.NULL, ffi.NULL
+        with Collective(first.context, first._networks.ensemble, *refused) as call:
+            field, _ = _field(state, "state")
+            found = [np.zeros((first.mesh.n_rows, first.n_out)) for _ in range(2)]
+            fields = [_field(x, "out", writes=True)[0] for x in found]
+            handles = ffi.new("graft_network *[]", [network._handle for network in networks])
+            call(handles, len(networks), field, *fields)
         return found[0], found[1]
 
     # ---- training ----
@@ -319,18 +322,20 @@ class Network:
 
     def train(self, *pairs: tuple[Any, Any]) -> dict[str, Any]:
         """One training step with pairs (input, target)."""
-        structs, kept = self._pairs(pairs)
         out = new("graft_network_step")
-        self.context.call(self._networks.train, self._handle, structs, len(pairs), out)
-        del kept
+        with Collective(self.context, self._networks.train, self._handle, ffi.NULL, 1, ffi.NULL) as call:
+            structs, kept = self._pairs(pairs)
+            call(self._handle, structs, len(pairs), out)
+            del kept
         return to_dict(out)
 
     def gradient(self, x: Any, y: Any) -> float:
         """The loss of a pair; state() then has the gradient of each weight as "gradient.NAME"."""
-        structs, kept = self._pairs([(x, y)])
         loss = ffi.new("double *")
-        self.context.call(self._networks.gradient, self._handle, structs, loss)
-        del kept
+        with Collective(self.context, self._networks.gradient, self._handle, ffi.NULL, loss) as call:
+            structs, kept = self._pairs([(x, y)])
+            call(self._handle, structs, loss)
+            del kept
         return loss[0]
 
     # ---- state and reports ----
@@ -347,11 +352,13 @@ class Network:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a safetensors file, complete or not at all."""
-        self.context.call(self._networks.save, self._handle, path_bytes(path))
+        with Collective(self.context, self._networks.save, self._handle, ffi.NULL) as call:
+            call(self._handle, path_bytes(path))
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Read a file of save(), or weights that PyTorch wrote under the same names."""
-        self.context.call(self._networks.load, self._handle, path_bytes(path))
+        with Collective(self.context, self._networks.load, self._handle, ffi.NULL) as call:
+            call(self._handle, path_bytes(path))
 
     def info(self) -> dict[str, Any]:
         out = new("graft_network_info")
@@ -380,49 +387,53 @@ class Stream:
 
     def __init__(self, network: Network, options: dict[str, object] | None = None) -> None:
         self.network, self.context = network, network.context
-        for key, value in (options or {}).items():
-            self.context[key] = value
-        out = ffi.new("graft_stream **")
-        self._streams = self.context.interface("graft_streams")
-        self.context.call(self._streams.create, network._handle, out)
+        self._streams, out = self.context.interface("graft_streams"), ffi.new("graft_stream **")
+        with Collective(self.context, self._streams.create, network._handle, ffi.NULL) as call:
+            for key, value in (options or {}).items():
+                self.context[key] = value
+            call(network._handle, out)
         self._handle = out[0]
         self._destroy = self.context.owner(self, self._streams.destroy, self._handle)
 
     def offer(self, state: Any, target: Any = None, *, time: float = 0.0, first: bool = False) -> None:
         """Offer a state, which may change afterwards. first: no pair connects it with an earlier state."""
-        field, _ = _field(state, "state")
-        args = new("graft_sample_state", input=field, time=time, flags=_FIRST if first else 0)
-        if target is not None:
-            later, _ = _field(target, "target")
-            args.target = later
-        self.context.call(self._streams.offer, self._handle, args)
+        with Collective(self.context, self._streams.offer, self._handle, ffi.NULL) as call:
+            field, _ = _field(state, "state")
+            args = new("graft_sample_state", input=field, time=time, flags=_FIRST if first else 0)
+            if target is not None:
+                later, _ = _field(target, "target")
+                args.target = later
+            call(self._handle, args)
 
     def step(self, budget: float, max_steps: int = 0) -> dict[str, Any]:
         """Train for about `budget` milliseconds, in at most max_steps steps if it is not 0. "loss" of the status is the
         mean of the steps that changed weights, and NaN without any; "steps_now" counts steps."""
-        return self._status(self._streams.step, budget, max_steps)
+        with Collective(self.context, self._streams.step, self._handle, -1.0, 0, ffi.NULL) as call:
+            return self._status(call, budget, max_steps)
 
     def validate(self) -> dict[str, Any]:
         """Measure the loss of the held-out pairs."""
-        return self._status(self._streams.validate)
+        return self._status(functools.partial(self.context.call, self._streams.validate))
 
     def status(self) -> dict[str, Any]:
         """Counts, times and losses; "validation" and "best" are NaN before the first measurement."""
-        return self._status(self._streams.status)
+        return self._status(functools.partial(self.context.call, self._streams.status))
 
-    def _status(self, function: Any, *arguments: Any) -> dict[str, Any]:
+    def _status(self, call: Callable[..., int], *arguments: Any) -> dict[str, Any]:
         out = new("graft_stream_status")
-        self.context.call(function, self._handle, *arguments, out)
+        call(self._handle, *arguments, out)
         found = to_dict(out)
         found.update(reason=_REASONS[out.reason], should_stop=bool(out.should_stop))
         return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint: a file for each rank."""
-        self.context.call(self._streams.save, self._handle, path_bytes(path))
+        with Collective(self.context, self._streams.save, self._handle, ffi.NULL) as call:
+            call(self._handle, path_bytes(path))
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        self.context.call(self._streams.load, self._handle, path_bytes(path))
+        with Collective(self.context, self._streams.load, self._handle, ffi.NULL) as call:
+            call(self._handle, path_bytes(path))
 
     def close(self) -> None:
         self._destroy()

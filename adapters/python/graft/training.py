@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 from . import arrays
 from ._abi import ffi
-from .context import Context, new, text_of, to_dict
+from .context import Collective, Context, new, text_of, to_dict
 from .data import Dataset, as_dataset
 from .errors import ArgumentError
 from .history import History
+from .ranks import before_graph
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,14 +79,14 @@ class Trainer:
 
     def __init__(self, dataset: Any, options: dict[str, object] | None = None, *, context: Context | None = None,
                  ranks: Ranks | None = None, **more: object) -> None:
-        if ranks is not None and context not in (None, ranks.context):
-            raise ArgumentError("context is not that of ranks")
-        self.context = ranks.context if ranks is not None else context or Context()
-        for key, value in {**(options or {}), **more}.items():
-            self.context[key] = value
-        self.ranks = ranks
-        if getattr(dataset, "edge_weight", None) is not None:
-            _refuse_unused_weights(self.context)
+        self.ranks, self.context = ranks, ranks.context if ranks is not None else context or Context()
+        with before_graph(ranks):
+            if context not in (None, self.context):
+                raise ArgumentError("context is not that of ranks")
+            for key, value in {**(options or {}), **more}.items():
+                self.context[key] = value
+            if getattr(dataset, "edge_weight", None) is not None:
+                _refuse_unused_weights(self.context)
         self.dataset: Dataset = as_dataset(dataset, self.context, ranks)
         self._history, self._report = History(), new("graft_epoch")
         self._stops = False
@@ -107,6 +108,10 @@ class Trainer:
         self._report = new("graft_epoch")
         self._call_long(self._train.epoch, self._handle, self._report)
         return self._take_report()[-1]
+
+    def _before_epoch(self) -> Collective:
+        """For arguments that are read before all ranks call epoch()."""
+        return Collective(self.context, self._train.epoch, self._handle, ffi.NULL)
 
     @property
     def history(self) -> History:
@@ -134,9 +139,10 @@ class Trainer:
         callbacks  called with (trainer, record) after each epoch
         progress   a bar of tqdm; None: if tqdm is installed and standard error is a terminal
         """
-        callbacks = _read_callbacks(callbacks)
         self._stops = False
-        bar = _progress_bar(progress, int(self.context["epochs"]), len(self.history))
+        with self._before_epoch():
+            callbacks = _read_callbacks(callbacks)
+            bar = _progress_bar(progress, int(self.context["epochs"]), len(self.history))
         try:
             while not self._stops:
                 record = self.epoch()
@@ -153,31 +159,33 @@ class Trainer:
     def evaluate(self, best: bool = True) -> dict[str, Any]:
         """Losses and accuracies on the three parts of the split, with the best or the last weights."""
         out = new("graft_metrics")
-        self.context.call(self._train.evaluate, self._handle, int(best), out)
+        with Collective(self.context, self._train.evaluate, self._handle, -1, out) as call:
+            call(self._handle, int(best), out)
         return to_dict(out)
 
     def predict(self, best: bool = True, logits: bool = False) -> np.ndarray:
         """[n] the class of each vertex; or [n, n_classes] the outputs of the model, with `logits` and in a
         regression. Over ranks n are the vertices of the slice."""
         import numpy as np
-        if logits or self._struct.float_targets:
-            out = arrays.new_matrix(self.dataset.n_rows, self.dataset.n_classes, "float32")
-            self.context.call(self._train.predict, self._handle, int(best), ffi.NULL, arrays.view_dense(out))
-            return out
-        labels = np.empty(self.dataset.n_rows, np.int32)
-        self.context.call(self._train.predict, self._handle, int(best), ffi.cast("int32_t *", arrays.pointer(labels)),
-                          ffi.NULL)
-        return labels
+        with Collective(self.context, self._train.predict, self._handle, -1, ffi.NULL, ffi.NULL) as call:
+            if logits or self._struct.float_targets:
+                out = arrays.new_matrix(self.dataset.n_rows, self.dataset.n_classes, "float32")
+                call(self._handle, int(best), ffi.NULL, arrays.view_dense(out))
+            else:
+                out = np.empty(self.dataset.n_rows, np.int32)
+                call(self._handle, int(best), ffi.cast("int32_t *", arrays.pointer(out)), ffi.NULL)
+        return out
 
     def update(self, dataset: Dataset, *what: str) -> None:
         """Use new arrays of the same shapes: `what` names some of "features", "labels", "targets", "split",
         "edge_values" and "edge_features". Also after arrays of the same data set were changed in place."""
         flags = 0
-        for name in what:
-            if name not in _UPDATES:
-                raise ArgumentError(f"update is given '{name}', expected some of {', '.join(_UPDATES)}")
-            flags |= _UPDATES[name]
-        self.context.call(self._train.update, self._handle, flags, dataset._struct)
+        with Collective(self.context, self._train.update, self._handle, 0, ffi.NULL) as call:
+            for name in what:
+                if name not in _UPDATES:
+                    raise ArgumentError(f"update is given '{name}', expected some of {', '.join(_UPDATES)}")
+                flags |= _UPDATES[name]
+            call(self._handle, flags, dataset._struct)
         self._updated = dataset  # its arrays are borrowed from now on
 
     # ---- the state, and reports ----
@@ -290,5 +298,6 @@ def train(dataset: Any, options: dict[str, object] | None = None, *, callbacks: 
     Returns the trainer: its history, evaluate(), predict() and model()."""
     trainer = Trainer(dataset, options, context=context, ranks=ranks, **more)
     if resume is not None:
-        resume.apply(trainer)
+        with trainer._before_epoch():
+            resume.apply(trainer)
     return trainer.fit(callbacks, progress)
