@@ -101,6 +101,41 @@ inline graft_dense dense_of(const input &view)
     return raw;
 }
 
+// A begin() whose arguments are read first, and its end(). If this rank throws before the library has the arguments,
+// other ranks would wait.
+class pass
+{
+  public:
+    // Call read(). If it throws, call refuse(), a begin() that the library refuses: on all ranks in end(), which then
+    // throws here what read() has thrown; with one rank at once. Returns whether read() has read.
+    template <class Read, class Refuse> bool begins(Read read, Refuse refuse)
+    {
+        try {
+            read();
+            return true;
+        } catch (...) {
+            if (refuse() < 0) throw;
+            thrown_ = std::current_exception();
+            return false;
+        }
+    }
+    template <class End> void ends(End end)
+    {
+        std::exception_ptr thrown;
+
+        std::swap(thrown, thrown_);
+        try {
+            end();
+        } catch (const error &) {
+            if (thrown == nullptr) throw;
+        }
+        if (thrown != nullptr) std::rethrow_exception(thrown);
+    }
+
+  private:
+    std::exception_ptr thrown_;
+};
+
 } // namespace detail
 
 /// A plan of graft.aggregate/1: products of the graph with rows of vertices.
@@ -127,14 +162,18 @@ class plan : public detail::object<graft_aggregate, graft_plan>
     void begin(const input &x, const output &result, graft_semiring semiring = GRAFT_PLUS_TIMES,
                std::uint32_t flags = 0)
     {
-        const graft_dense from = detail::dense_of(x), to = detail::dense_of(result);
-        auto              args = GRAFT_INIT(graft_aggregate_args);
+        auto from = GRAFT_INIT(graft_dense), to = from;
+        auto args = GRAFT_INIT(graft_aggregate_args);
+        auto read = [&] {
+            from = detail::dense_of(x);
+            to = detail::dense_of(result);
+        };
 
         args.semiring = semiring;
         args.flags = flags;
         args.x = &from;
         args.out = &to;
-        begin(args);
+        if (pass_.begins(read, [&] { return table_->begin(raw_, nullptr, nullptr); })) begin(args);
     }
     void begin(const graft_aggregate_args &args)
     {
@@ -142,13 +181,16 @@ class plan : public detail::object<graft_aggregate, graft_plan>
     }
     void end()
     {
-        detail::call(table_->end, raw_);
+        pass_.ends([&] { detail::call(table_->end, raw_); });
     }
     void run(const input &x, const output &result, graft_semiring semiring = GRAFT_PLUS_TIMES, std::uint32_t flags = 0)
     {
         begin(x, result, semiring, flags);
         end();
     }
+
+  private:
+    detail::pass pass_;
 };
 
 /// graft.halo/1.
@@ -170,16 +212,16 @@ class halo : public detail::object<graft_halos, graft_halo>
     /// Begin to copy rows of their owners into the halo.
     void begin(const input &owned, const output &received)
     {
-        begin(detail::dense_of(owned), detail::dense_of(received), 0);
+        begin(owned, received, 0);
     }
     /// Begin to add rows of the halo to the rows of their owners.
     void begin_sum(const output &owned, const input &given)
     {
-        begin(detail::dense_of(owned), detail::dense_of(given), GRAFT_HALO_SUM);
+        begin(owned, given, GRAFT_HALO_SUM);
     }
     void end()
     {
-        detail::call(table_->end, raw_);
+        pass_.ends([&] { detail::call(table_->end, raw_); });
     }
     void exchange(const input &owned, const output &received)
     {
@@ -188,15 +230,22 @@ class halo : public detail::object<graft_halos, graft_halo>
     }
 
   private:
-    void begin(const graft_dense &owned, const graft_dense &other, std::uint32_t flags)
+    void begin(const input &owned, const input &other, std::uint32_t flags)
     {
+        auto ours = GRAFT_INIT(graft_dense), theirs = ours;
         auto args = GRAFT_INIT(graft_halo_args);
+        auto read = [&] {
+            ours = detail::dense_of(owned);
+            theirs = detail::dense_of(other);
+        };
 
         args.flags = flags;
-        args.owned = &owned;
-        args.halo = &other;
-        detail::call(table_->begin, raw_, &args);
+        args.owned = &ours;
+        args.halo = &theirs;
+        if (pass_.begins(read, [&] { return table_->begin(raw_, nullptr, nullptr); }))
+            detail::call(table_->begin, raw_, &args);
     }
+    detail::pass pass_;
 };
 
 } // namespace graft

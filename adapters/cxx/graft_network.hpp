@@ -207,8 +207,14 @@ class network : public detail::object<graft_networks, graft_network>
     /// Collective.
     network(const mesh &on, const network_args &args) : object(on)
     {
-        const graft_network_args raw = args.get(on.view().n_rows);
+        auto raw = GRAFT_INIT(graft_network_args);
 
+        try {
+            raw = args.get(on.view().n_rows);
+        } catch (...) { // The library refuses it on all ranks, which would wait for this one.
+            table_->create(on.get(), nullptr, nullptr, nullptr);
+            throw;
+        }
         detail::call(table_->create, on.get(), &raw, &raw_);
     }
     graft_network_info info() const

@@ -165,6 +165,28 @@ void test_views()
     static_assert(std::is_nothrow_move_constructible<graft::plan>::value, "they are moved");
 }
 
+/* What one of two ranks refuses before the library sees it, both refuse at the end of the call. */
+bool both_refuse(const graft::ranks &ranks, const std::function<void()> &begin, const std::function<void()> &end)
+{
+    begin();
+    return throws(GRAFT_ERR_ARG, ranks.rank() == 1 ? "follow each other" : "rank 1: args is null", end);
+}
+
+bool views_are_refused(const graft::ranks &ranks, graft::graph &graph, graft::halo &halo)
+{
+    graft::plan         plan(graph);
+    std::vector<double> wide(16), own(8), out(8), few(4);
+    const auto          x = ranks.rank() == 1 ? graft::columns(wide, 2) : graft::rows(own, 2);
+    const auto          rows = ranks.rank() == 1 ? graft::columns(wide, 2) : graft::rows(few, 2);
+
+    return both_refuse(
+               ranks, [&] { plan.begin(x, graft::rows(out, 2)); }, [&] { plan.end(); }) &&
+           both_refuse(
+               ranks, [&] { halo.begin(graft::rows(own, 2), rows); }, [&] { halo.end(); }) &&
+           both_refuse(
+               ranks, [&] { halo.begin_sum(graft::rows(own, 2), rows); }, [&] { halo.end(); });
+}
+
 /* One of two ranks, which are threads: rows of the other rank in the halo, and sums back. */
 void halo_rank(const std::string &path, const graft_transport &transport, bool *good)
 {
@@ -179,8 +201,9 @@ void halo_rank(const std::string &path, const graft_transport &transport, bool *
     std::vector<double>             owned(of.x.begin() + first, of.x.begin() + first + 4);
     std::vector<double>             received(static_cast<std::size_t>(halo.info().n_halo));
 
+    *good = views_are_refused(ranks, graph, halo);
     halo.exchange(graft::rows(owned, 1), graft::rows(received, 1));
-    *good = received.size() == 2;
+    *good = *good && received.size() == 2;
     for (std::size_t k = 0; k < received.size(); k++)
         *good = *good && received[k] == of.x[static_cast<std::size_t>(halo.info().vertex[k])];
     halo.begin_sum(graft::rows(owned, 1), graft::rows(received, 1));
@@ -255,16 +278,18 @@ bool callbacks_throw(graft::network &network)
     }
 }
 
-/* Containers that are too short are refused before the library reads them. */
+/* Containers that are too short on one of two ranks are refused before the library reads them, on both ranks. */
 bool arrays_are_sized(const graft::mesh &mesh)
 {
-    const std::vector<std::uint8_t> is_free(5, 1), types{ GRAFT_CELL_LINE, GRAFT_CELL_QUAD };
-    const std::vector<double>       weight(7, 1.0);
+    const bool                      wrong = mesh.of_ranks().rank() == 1;
+    const std::vector<std::uint8_t> is_free(wrong ? 5 : 6, 1), types{ GRAFT_CELL_LINE, GRAFT_CELL_QUAD };
+    const std::vector<double>       weight(wrong ? 7 : 6, 1.0);
     const std::vector<std::int32_t> nodes(5, 0);
+    const char                     *other = "rank 1: args is null";
 
-    return throws(GRAFT_ERR_ARG, "is_free has 5",
+    return throws(GRAFT_ERR_ARG, wrong ? "is_free has 5" : other,
                   [&] { graft::network none(mesh, graft::network_args(2, 2).is_free(is_free)); }) &&
-           throws(GRAFT_ERR_ARG, "loss_weight has 7",
+           throws(GRAFT_ERR_ARG, wrong ? "loss_weight has 7" : other,
                   [&] { graft::network none(mesh, graft::network_args(2, 2).loss_weight(weight)); }) &&
            throws(GRAFT_ERR_ARG, "5 nodes of cells, expected 6",
                   [&] { graft::mesh_args(GRAFT_MESH_GHOSTS).cells(types, nodes); });
