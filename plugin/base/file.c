@@ -14,7 +14,11 @@
 
 const char *gr_file_errno_text(int code)
 {
+#ifdef __GLIBC__
     const char *text = strerrordesc_np(code);
+#else
+    const char *text = strerror(code); /* that of musl has no memory of its own either */
+#endif
 
     return text != NULL ? text : "unknown error";
 }

@@ -4,6 +4,7 @@
 #include "base/module_note.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/processor.h"
 
 #include <dlfcn.h>
@@ -53,11 +54,8 @@ static int32_t open_elf(struct elf_file *file, const char *path, graft_error *er
     struct stat about;
 
     file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (file->fd < 0) {
-        const char *text = strerrordesc_np(errno);
-        return gr_fail_native(error, GRAFT_ERR_MODULE, errno, "it cannot be opened: %s",
-                              text != NULL ? text : "unknown error");
-    }
+    if (file->fd < 0)
+        return gr_fail_native(error, GRAFT_ERR_MODULE, errno, "it cannot be opened: %s", gr_file_errno_text(errno));
     if (fstat(file->fd, &about) != 0 || !S_ISREG(about.st_mode)) return gr_fail(error, GRAFT_ERR_MODULE, "not a file");
     file->bytes = (uint64_t)about.st_size;
     return GRAFT_OK;

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/environment.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/module.h"
 #include "base/module_note.h"
@@ -149,7 +150,7 @@ static int32_t scan_folders(struct gr_search *search, const char *path, graft_er
             folder[length] = '\0';
             if (access(folder, R_OK | X_OK) != 0)
                 gr_log(search->context, GRAFT_LOG_INFO, "skipped folder '%s' of module.path: %s", folder,
-                       strerror(errno));
+                       gr_file_errno_text(errno));
             GR_TRY(scan_folder(search, folder, error));
         }
         path += length + (path[length] == ':');

@@ -14,14 +14,17 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/limits.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -70,6 +73,23 @@ static void arm_guard(int its_guard, pid_t pid)
         (void)fcntl(its_guard, F_SETFL, O_ASYNC);
 }
 
+/* No file of the host from a descriptor on. musl, which has no such action, ignores descriptors that are closed by
+ * then; a file that another thread opens meanwhile without O_CLOEXEC is inherited there. */
+static int close_from(posix_spawn_file_actions_t *files, int first)
+{
+#ifdef __GLIBC__
+    return posix_spawn_file_actions_addclosefrom_np(files, first);
+#else
+    DIR *folder = opendir("/proc/self/fd");
+    int  code = folder != NULL ? 0 : errno;
+
+    for (struct dirent *entry; code == 0 && (entry = readdir(folder)) != NULL;)
+        if (atoi(entry->d_name) >= first) code = posix_spawn_file_actions_addclose(files, atoi(entry->d_name));
+    if (folder != NULL) closedir(folder);
+    return code;
+#endif
+}
+
 /* The files of the program: its ends, and no file of the host. */
 static int give_files(posix_spawn_file_actions_t *files, const int ends[ENDS])
 {
@@ -78,7 +98,7 @@ static int give_files(posix_spawn_file_actions_t *files, const int ends[ENDS])
     if (code == 0) code = posix_spawn_file_actions_adddup2(files, ends[ITS_SOCKET], STDOUT_FILENO);
     if (code == 0) code = posix_spawn_file_actions_adddup2(files, ends[ITS_ERROR], STDERR_FILENO);
     if (code == 0) code = posix_spawn_file_actions_adddup2(files, ends[ITS_GUARD], GUARD_FILE);
-    return code != 0 ? code : posix_spawn_file_actions_addclosefrom_np(files, FIRST_FREE);
+    return code != 0 ? code : close_from(files, FIRST_FREE);
 }
 
 /* A separate process group, and the signal state of a program started from a shell. */
@@ -133,7 +153,7 @@ int32_t gr_child_start(struct gr_child *child, const char *program, char *const 
         child->pid = -1;
         rc = code == ENOMEM || code == EAGAIN ? GRAFT_ERR_IO : GRAFT_ERR_NOT_FOUND;
         GR_TRY(gr_fail_native(error, rc, code, "the program '%.300s' cannot be run: %s", program,
-                              strerrordesc_np(code) != NULL ? strerrordesc_np(code) : "unknown error"));
+                              gr_file_errno_text(code)));
     }
     child->both = ends[OUR_SOCKET];
     child->error_end = ends[OUR_ERROR];
