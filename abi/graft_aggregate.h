@@ -61,8 +61,8 @@ typedef struct graft_aggregate_args {
 
 /** Counts of a plan, for one rank or for all. Counts of rows are for one pass in one direction, and equal in both
  *  directions. A pass of w columns of b bytes sends b * w * halo_rows + 64 * messages bytes with halo.codec=f32;
- *  otherwise a row has graft_codec.row_bytes() bytes, and `bytes_sent` is the sum. Each rank also sends 512 log2(ranks)
- *  bytes, with which ranks agree on the status. */
+ *  otherwise a row has graft_codec.row_bytes() bytes, and `bytes_sent` is the sum. Each rank also sends 512 bytes in
+ *  each of log2(ranks) rounds, rounded up, in which ranks agree on the status. */
 typedef struct graft_plan_info {
     uint32_t size;
     int32_t  rank;              /**< -1: all ranks */

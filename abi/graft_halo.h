@@ -60,7 +60,7 @@ typedef struct graft_halos {
      * \return OK; ERR_ARG (null; ranks that disagree on options of messages); ERR_NOMEM; ERR_PEER. See graft_graphs for
      *         the agreement of ranks.
      * [one-caller] Collective. Memory: 8 bytes for each row of the halo, 4 for each sent row, about 700 for each rank,
-     * and 1 kB log2(ranks); during the call 12 for each sent row more. Since 0.1. */
+     * and 1 kB log2(ranks), rounded up; during the call 12 for each sent row more. Since 0.1. */
     int32_t (*create)(graft_graph *graph, graft_halo **halo, graft_error *error);
 
     /** Report sizes and orders; they do not change while the halo exists, except for `bytes` and `passes`.

@@ -19,7 +19,8 @@ GRAFT_EXTERN_C_BEGIN
  *     stream.lag       number of offers from the input of a pair to its target
  *     stream.interval  number of offers between the inputs of consecutive pairs
  *     stream.batch     pairs of a training step
- *     stream.holdout   one of this many pairs is kept for validation, and not used for training; 0: none
+ *     stream.holdout   one of this many pairs is not used for training, but for validation; 0: none. A
+ *                      reservoir of them is kept: of the pairs that memory allows one in this many, but at most 64
  *     stream.nonfinite refuse: a state that is not finite is ERR_NONFINITE; drop: it is counted, and forgotten with the
  *                      pairs that it belongs to
  *     stream.patience  advise to stop after this many validations without improvement; 0: never
