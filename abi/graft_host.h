@@ -158,8 +158,9 @@ typedef struct graft_api {
  * \return OK; ERR_VERSION (the message has both ranges); ERR_ARG (api null, abi_min > abi_max, host of size 0);
  *         ERR_UNSUPPORTED (a flag of the host that this library does not know);
  *         ERR_OPTION (an environment variable GRAFT_... of a known option has an illegal value); ERR_NOMEM.
- * Threads: [any-thread]. Not collective. Memory: about 20 kB from the host's allocator, and
- * 128 bytes for `api` from the C library. Starts no thread. Since 0.1. */
+ * Threads: [any-thread]. Not collective. Memory: about 25 kB from the host's allocator, 20 kB more
+ * during the call, and 128 bytes for `api` from the C library. The log has a warning for each variable GRAFT_... that
+ * nothing reads. Starts no thread. Since 0.1. */
 GRAFT_API int32_t graft_open(uint32_t abi_min, uint32_t abi_max, const graft_host *host, const graft_api **api,
                              graft_error *error);
 

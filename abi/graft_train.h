@@ -10,8 +10,8 @@ GRAFT_EXTERN_C_BEGIN
 
 #define GRAFT_TRAIN_ID "graft.train/1"
 
-/* Models and losses are described in graft_model.h. Arithmetic is in float, and so are all sums. With dense.type bf16
- * the factors of dense products are rounded to bfloat16, with model.type bf16 rows that are summed (not by gat).
+/* Models and losses are described in graft_model.h. Arithmetic is in float; losses, measures, BatchNorm and |g|
+ * are summed in double. dense.type=bf16 rounds factors of dense products, model.type=bf16 summed rows (not of gat).
  *
  * Options. create() reads the options of the context that are not `live`; graft_api.option_info has types, defaults and
  * a line of help for each. Weight decay applies to the W and to E (option label_rate). Option strict is live: create()
