@@ -101,8 +101,8 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t rc, int32_t weights, graft
 {
     int is_finite;
 
-    if (t->setup.run.targets.split == NULL)
-        return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
+    if (rc == GRAFT_OK && t->setup.run.targets.split == NULL)
+        rc = gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
     if (rc == GRAFT_OK) rc = check_weights(weights, error);
     rc = gr_strategy_agree(t->setup.run.strategy, rc, error);
     if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, GRAFT_OK, error);

@@ -310,6 +310,7 @@ CASES = [
     (slice_of, train, dict(callbacks=[3]), "expected a list of functions"),
     (slice_of, train, dict(resume=3), "apply"),
     (trainer_of, fit, dict(callbacks=print), "expected a list of functions"),
+    (trainer_of, fit, dict(callbacks=[lambda trainer, record: 1 / 0]), "division by zero"),
     (trainer_of, evaluate, dict(best="all"), "all"),
     (trainer_of, predict, dict(best=2 ** 40), "32"),
     (trainer_of, update, dict(what="colours"), "update is given 'colours'"),

@@ -2,6 +2,7 @@
 """Training of graph neural networks on the whole graph or by minibatch."""
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Iterable
 
@@ -147,8 +148,10 @@ class Trainer:
             while not self._stops:
                 record = self.epoch()
                 self._stops = record["done"] or record["should_stop"]
-                for callback in callbacks:
-                    callback(self, record)
+                # Other ranks call epoch() next, which an exception ends on all, unless this was the last epoch.
+                with contextlib.nullcontext() if self._stops else self._before_epoch():
+                    for callback in callbacks:
+                        callback(self, record)
                 if bar is not None:
                     _advance(bar, record)
         finally:
