@@ -7,6 +7,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 #define GR_INLINE static inline __attribute__((always_inline))
 
 enum { HEAD_LANES = 8 };
@@ -25,6 +29,11 @@ GR_INLINE floats8 load8(const float *from, int64_t count, float rest)
         memcpy(&v, from, sizeof v);
         return v;
     }
+#if defined(__AVX2__)
+    const __m256i in = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+
+    return (floats8)_mm256_blendv_ps(_mm256_set1_ps(rest), _mm256_maskload_ps(from, in), (__m256)in);
+#endif
     for (int k = 0; k < HEAD_LANES; k++) padded[k] = k < count ? from[k] : rest;
     memcpy(&v, padded, sizeof v);
     return v;
@@ -36,15 +45,35 @@ GR_INLINE float sum8(floats8 v)
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-/* e^x of x <= 0, within 1e-7 of it; 0 below -87, where it is hardly a normal float. It raises no exception at -infinity
- * or above -2e38, where the product with log2(e) is finite; a NaN stays one. With x = n ln 2 + r it is 2^n e^r; the
- * polynomial is from Cephes (Moshier); the sum with 1.5 * 2^23 leaves n in the lowest bits. */
+/* v, or w in the lanes where v is not larger: a NaN of w stays. */
+GR_INLINE floats8 max8(floats8 v, floats8 w)
+{
+#if defined(__AVX__)
+    return (floats8)_mm256_max_ps((__m256)v, (__m256)w);
+#elif defined(__SSE2__)
+    __m128 halves[2], others[2];
+
+    memcpy(halves, &v, sizeof v);
+    memcpy(others, &w, sizeof w);
+    for (int k = 0; k < 2; k++) halves[k] = _mm_max_ps(halves[k], others[k]);
+    memcpy(&v, halves, sizeof v);
+    return v;
+#else
+    const words8 wins = (words8)(v > w);
+
+    return (floats8)((wins & (words8)v) | (~wins & (words8)w));
+#endif
+}
+
+/* e^x of -1e4 <= x <= 0, within 1e-7 of it, without an exception; 0 below -87, where it is hardly a normal float; a NaN
+ * stays one. With x = n ln 2 + r it is 2^n e^r; the polynomial is from Cephes (Moshier); the sum with 1.5 * 2^23 leaves
+ * n in the lowest bits. */
 GR_INLINE floats8 exp8(floats8 x)
 {
     const words8  vanishes = (words8)(x < -87.0f);
     const float   magic = 12582912;
-    const floats8 shifted = (floats8)((words8)(x * 1.44269504f + magic) & ~vanishes), n = shifted - magic;
-    const floats8 r = (floats8)((words8)(x - n * 0.693359375f + n * 2.12194440e-4f) & ~vanishes);
+    const floats8 shifted = x * 1.44269504f + magic, n = shifted - magic;
+    const floats8 r = x - n * 0.693359375f + n * 2.12194440e-4f;
     const words8  power = ((words8)shifted + (127u - 0x4B400000u)) << 23;
     floats8       p = r * 1.9875691500e-4f + 1.3981999507e-3f;
 

@@ -1,4 +1,5 @@
-/* Whether floats are finite, in a loop that compilers vectorise: one pass at the speed of memory.
+/* Whether floats are finite, in a loop that compilers vectorise: one pass at the speed of memory; and a difference that
+ * does not overflow.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_FINITE_H
 #define GR_BASE_FINITE_H
@@ -49,6 +50,12 @@ static inline int64_t gr_first_not_finite_double(const double *x, int64_t count)
     if (found == 0) return count;
     while (isfinite(x[i])) i++;
     return i;
+}
+
+/** x - highest of finite x <= highest, or a number with the same exponential, 0, where the difference may overflow. */
+static inline float gr_below(float x, float highest)
+{
+    return x / 2 - highest / 2 < -100 ? -200 : x - highest;
 }
 
 #endif

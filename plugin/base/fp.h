@@ -28,6 +28,12 @@ static inline void gr_fp_set(struct gr_fp fp)
     __asm__ volatile("ldmxcsr %0" : : "m"(fp.mxcsr) : "memory");
 }
 
+/** Whether any exception traps. */
+static inline int gr_fp_traps(struct gr_fp fp)
+{
+    return (fp.mxcsr & 0x1F80) != 0x1F80;
+}
+
 #else
 
 #include <fenv.h>
@@ -47,6 +53,12 @@ static inline struct gr_fp gr_fp_get(void)
 static inline void gr_fp_set(struct gr_fp fp)
 {
     fesetenv(&fp.environment);
+}
+
+static inline int gr_fp_traps(struct gr_fp fp)
+{
+    (void)fp;
+    return 1; /* it may */
 }
 
 #endif

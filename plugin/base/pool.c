@@ -52,15 +52,17 @@ int gr_pool_size(void)
     return size > 0 ? size : 1;
 }
 
-/* Without memory for the pointer new threads have the environment of the call. */
+/* Traps are all that a call changes. Without memory for the pointer new threads have the environment of the call. */
 void gr_pool_enter(const struct gr_fp *host)
 {
-    if (has_pool_keys() && pthread_getspecific(gr_pool.host) == NULL) pthread_setspecific(gr_pool.host, host);
+    if (!gr_fp_traps(*host) || !has_pool_keys() || pthread_getspecific(gr_pool.host) != NULL) return;
+    pthread_setspecific(gr_pool.host, host);
 }
 
 void gr_pool_leave(const struct gr_fp *host)
 {
-    if (has_pool_keys() && pthread_getspecific(gr_pool.host) == host) pthread_setspecific(gr_pool.host, NULL);
+    if (!gr_fp_traps(*host) || !has_pool_keys() || pthread_getspecific(gr_pool.host) != host) return;
+    pthread_setspecific(gr_pool.host, NULL);
 }
 
 static void *wait_for_gate(void *arg)

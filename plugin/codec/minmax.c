@@ -22,25 +22,42 @@ static inline void write_minmax(const struct scale *s, enum rounding rounding, c
     }
 }
 
-/* zero, exact and step stay in registers, because the loops wait for them and storing them takes longer than a step of
- * the computation. */
+/* The distance of levels: at least the smallest normal float. */
+static inline vector step_between(vector low, vector high, float levels)
+{
+    const vector exact = (high - low) * (1 / levels), smallest = (vector){ 0 } + 0x1p-126f;
+
+    return round_to_bfloat(-least(-exact, -smallest), ~(lanes){ 0 });
+}
+
+/* Whether the range and the last level are floats: halves of them do not overflow. */
+static __attribute__((noinline)) int fits(vector low, vector high, float levels)
+{
+    if (!(high[0] / 2 - low[0] / 2 < 0x1p127f)) return 0;
+    return low[0] / 2 + step_between(low, high, levels)[0] * (levels / 2) < 0x1p127f;
+}
+
+/* zero, step and its inverse stay in registers, because the loops wait for them and storing them takes longer than a
+ * step of the computation. */
 static enum gr_codec_result encode_minmax(const struct gr_codec *c, uint64_t row, const float *x, float *work,
                                           uint8_t *record)
 {
     const struct range range = range_of(x, c->width);
-    const float        levels = (float)((1 << c->bits) - 1);
+    const float        levels = (float)((1 << c->bits) - 1), large = 0x1p125f;
     const vector       zero = round_to_bfloat(range.low, (lanes)range.low >> 31);
-    const vector       exact = (range.high - zero) * (1 / levels), smallest = (vector){ 0 } + 0x1p-126f;
-    const vector       step = round_to_bfloat(-least(-exact, -smallest), ~(lanes){ 0 }), inverse = 1 / step;
-    const struct scale s = { zero, inverse, (vector){ 0 } + levels, c->key, row };
     uint8_t           *out = record + sizeof(struct params);
+    struct scale       s = { .zero = zero, .last = (vector){ 0 } + levels, .key = c->key, .row = row };
     struct params      params;
+    vector             step;
 
     GR_ASSERT(c->width > 0);
     (void)work;
     if (!range.finite) return write_unencoded(c, record);
     if (range.low[0] == range.high[0]) return write_constant(c, range.low[0], record);
-    if (!isfinite(zero[0] + step[0] * levels)) return write_unencoded(c, record);
+    if ((range.high[0] > large || zero[0] < -large) && !fits(zero, range.high, levels))
+        return write_unencoded(c, record);
+    step = step_between(zero, range.high, levels);
+    s.inverse = 1 / step;
     params = (struct params){ (uint16_t)(gr_float_bits(zero[0]) >> 16), (uint16_t)(gr_float_bits(step[0]) >> 16) };
     memcpy(record, &params, sizeof params);
     if (c->rounding == GRAFT_ROUND_STOCHASTIC) write_minmax(&s, STOCHASTIC, x, c, out);

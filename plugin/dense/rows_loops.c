@@ -41,7 +41,7 @@ static void elu_piece(int count, float *h)
         floats8 x;
 
         memcpy(&x, below + j, sizeof x);
-        x = exp8(x) - 1.0f;
+        x = exp8(max8((floats8){ 0 } - 100, x)) - 1.0f;
         memcpy(below + j, &x, sizeof x);
     }
     for (int j = 0; j < count; j++) below[j] = h[j] > -0.25f ? expm1_near(h[j] > 0 ? 0 : h[j]) : below[j];

@@ -4,6 +4,7 @@
 #include "edge/edge_loops.h"
 
 #include "base/exponential.h"
+#include "base/finite.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,9 +27,15 @@ INLINE int64_t entry_of(const struct gr_edge_sums *s, int64_t e)
     return s->entry != NULL ? s->entry[e] : e;
 }
 
-INLINE float f32_exponential(float x)
+/* e^(x - highest) of x <= highest, without overflow of the difference. */
+INLINE float f32_exponential(float x, float highest)
 {
-    return exp8((floats8){ 0 } + x)[0];
+    return exp8((floats8){ 0 } + gr_below(x, highest))[0];
+}
+
+INLINE double f64_exponential(double x, double highest)
+{
+    return x / 2 - highest / 2 < -400 ? 0 : exp(x - highest);
 }
 
 #define REAL float
@@ -39,7 +46,6 @@ INLINE float f32_exponential(float x)
 
 #define REAL double
 #define EDGE(noun) JOIN(f64_, noun)
-#define f64_exponential exp
 #include "edge/loops.h"
 #undef REAL
 #undef EDGE

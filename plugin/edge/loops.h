@@ -89,7 +89,7 @@ static void EDGE(softmax_head)(const struct gr_edge_operands *o, int64_t row, in
         if (s > highest) highest = s;
     }
     for (int64_t e = begin; e < end; e++) {
-        const REAL p = EDGE(exponential)(EDGE(row_of)(o->x, e)[h] - highest);
+        const REAL p = EDGE(exponential)(EDGE(row_of)(o->x, e)[h], highest);
 
         out[e * o->out->stride] = p;
         sum += (double)p;

@@ -12,13 +12,6 @@ INLINE void store8(float *to, int64_t count, floats8 v)
     memcpy(to, &v, (size_t)(count < HEAD_LANES ? count : HEAD_LANES) * sizeof *to);
 }
 
-INLINE floats8 max8(floats8 v, floats8 w)
-{
-    const words8 wins = (words8)(v > w);
-
-    return (floats8)((wins & (words8)v) | (~wins & (words8)w));
-}
-
 /* Give every lane the largest number, or the sum, of all lanes of its head. */
 INLINE floats8 max_of_heads(floats8 v, int64_t heads)
 {
@@ -42,21 +35,39 @@ INLINE floats8 sum_of_heads(doubles8 v, int64_t heads)
     return __builtin_convertvector(v, floats8);
 }
 
-static void softmax_lanes(const float *s, float *p, int64_t count, int64_t heads)
+/* Whether 1 has an effect on each number. */
+INLINE int are_moderate(floats8 v)
 {
-    floats8  high = (floats8){ 0 } - INFINITY, sums;
+    const words8 below = ((words8)v & 0x7FFFFFFFu) - 0x4B000000u; /* the bits of 2^23; the sign says which is larger */
+    uint32_t     all = UINT32_C(1) << 31;
+
+#if defined(__AVX__)
+    return _mm256_movemask_ps((__m256)below) == 0xFF;
+#endif
+    for (int k = 0; k < HEAD_LANES; k++) all &= below[k];
+    return all != 0;
+}
+
+/* Returns 0, and writes nothing, if the largest score of a head is so large that others near it would be rounded: where
+ * scores are 100 less than the largest, they count as that. */
+static int softmax_lanes(const float *s, float *p, int64_t count, int64_t heads)
+{
+    floats8  high = (floats8){ 0 } - INFINITY, least, sums;
     doubles8 sum = { 0 }; /* in double, because the small terms of a hub would vanish in float */
 
     for (int64_t i = 0; i < count; i += HEAD_LANES) high = max8(load8(s + i, count - i, -INFINITY), high);
     high = max_of_heads(high, heads);
+    if (!are_moderate(high)) return 0;
+    least = high - 100.0f;
     for (int64_t i = 0; i < count; i += HEAD_LANES) {
-        const floats8 e = exp8(load8(s + i, count - i, -INFINITY) - high);
+        const floats8 e = exp8(max8(least, load8(s + i, count - i, -INFINITY)) - high);
 
         store8(p + i, count - i, e);
         sum += __builtin_convertvector(e, doubles8);
     }
     sums = sum_of_heads(sum, heads);
     for (int64_t i = 0; i < count; i += HEAD_LANES) store8(p + i, count - i, load8(p + i, count - i, 0) / sums);
+    return 1;
 }
 
 static void softmax_backward_lanes(const float *p, const float *dp, float *ds, int64_t count, int64_t heads)
@@ -83,7 +94,8 @@ static void floats_softmax(const struct gr_edge_operands *o, int64_t row, int64_
     for (; row < row_end; row++) {
         const int64_t begin = row_ptr[row] * heads, count = row_ptr[row + 1] * heads - begin;
 
-        softmax_lanes((const float *)o->x->data + begin, (float *)o->out->data + begin, count, heads);
+        if (!softmax_lanes((const float *)o->x->data + begin, (float *)o->out->data + begin, count, heads))
+            f32_softmax(o, row, row + 1);
     }
 }
 

@@ -2,6 +2,7 @@
  * rows, then over the chunks in order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/finite.h"
 #include "base/parallel.h"
 #include "model/labels.h"
 
@@ -31,7 +32,7 @@ static double softmax_loss(const float *x, int64_t n, int64_t label, float facto
     float       sum = 0;
 
     for (int64_t j = 0; j < n; j++) {
-        const float e = expf(x[j] - highest);
+        const float e = expf(gr_below(x[j], highest));
 
         sum += e;
         if (gradient != NULL) gradient[j] = e;
@@ -39,7 +40,7 @@ static double softmax_loss(const float *x, int64_t n, int64_t label, float facto
     for (int64_t j = 0; j < n && gradient != NULL; j++) {
         gradient[j] = factor * (gradient[j] / sum - (j == label ? 1.0f : 0.0f));
     }
-    return (double)logf(sum) + (double)(highest - x[label]);
+    return (double)logf(sum) + ((double)highest - (double)x[label]);
 }
 
 /* The share of class j in the target of a vertex of class `label`: e/n for every class, plus 1 - e for `label`, times
@@ -59,15 +60,15 @@ static double shared_softmax_loss(const struct gr_run *run, const float *x, int6
     const float   highest = x[gr_argmax(x, n)];
     double        sum = 0, shares = 0, loss = 0;
 
-    for (int64_t j = 0; j < n; j++) sum += (double)expf(x[j] - highest);
+    for (int64_t j = 0; j < n; j++) sum += (double)expf(gr_below(x[j], highest));
     for (int64_t j = 0; j < n; j++) {
         const double share = target_share(run, label, j);
 
         shares += share;
-        if (share > 0) loss += share * (log(sum) + (double)(highest - x[j]));
+        if (share > 0) loss += share * (log(sum) + ((double)highest - (double)x[j]));
     }
     for (int64_t j = 0; j < n && gradient != NULL; j++) {
-        const double p = (double)expf(x[j] - highest) / sum;
+        const double p = (double)expf(gr_below(x[j], highest)) / sum;
 
         gradient[j] = (float)((double)factor * (p * shares - target_share(run, label, j)));
     }

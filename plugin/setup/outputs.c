@@ -1,6 +1,7 @@
 /* The outputs of a prediction: checks the arrays of the host, and fills them from logits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/finite.h"
 #include "kernel/kernel.h"
 #include "setup/setup.h"
 
@@ -46,10 +47,14 @@ static void put_probabilities(const struct gr_setup *s, const float *x, float *o
     float         sum = 0;
 
     if (s->model.config.loss == GR_LOSS_SIGMOID) {
-        for (int64_t j = 0; j < classes; j++) out[j] = 1 / (1 + expf(-x[j]));
+        for (int64_t j = 0; j < classes; j++) {
+            const float e = expf(-fabsf(x[j]));
+
+            out[j] = x[j] >= 0 ? 1 / (1 + e) : e / (1 + e);
+        }
         return;
     }
-    for (int64_t j = 0; j < classes; j++) sum += out[j] = expf(x[j] - highest);
+    for (int64_t j = 0; j < classes; j++) sum += out[j] = expf(gr_below(x[j], highest));
     for (int64_t j = 0; j < classes; j++) out[j] /= sum;
 }
 

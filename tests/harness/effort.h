@@ -27,4 +27,10 @@ static inline int repeats(int usual)
     return fewer > 1 && usual > fewer ? usual / fewer : fewer > 1 ? 1 : usual;
 }
 
+/** Whether all numbers are to be finite: with variable GRAFT_TEST_FINITE, for a library that traps (lanes/traps). */
+static inline int only_finite(void)
+{
+    return getenv("GRAFT_TEST_FINITE") != NULL;
+}
+
 #endif

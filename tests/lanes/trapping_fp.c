@@ -9,7 +9,8 @@ struct gr_fp gr_fp_hold(void)
 {
     const struct gr_fp host = gr_fp_get();
 
-    feclearexcept(FE_ALL_EXCEPT);
-    feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW);
+    const unsigned trapped = FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW;
+
+    gr_fp_set((struct gr_fp){ host.mxcsr & ~(trapped << 7 | FE_ALL_EXCEPT) });
     return host;
 }

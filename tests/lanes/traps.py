@@ -3,21 +3,26 @@
 """Tests once more with traps of floating-point exceptions: traps.py BUILD-ROOT MESON [PROGRAM...]. Prints TAP.
 
   hosts      programs that trap in all their threads, by a preloaded library: no call of Graft ends one
-  library    programs with finite numbers, and a library that does not mask traps: Graft raises no exception
+  library    programs with finite numbers, and a library that does not mask traps: Graft raises no exception; and a
+             program of GraphBLAS, with the drop-in and this library
 
 Without PROGRAM those of HOSTS and FINITE run, with few cases. A PROGRAM is a unit test, which runs as a host; "all" are
 all of them, but for those of OWN, and each of FINITE again with the library that does not mask."""
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import tap
 
 # Those that take least time for each interface, and those that compute with what is not finite.
 HOSTS = ["test_batch_norm", "test_codec", "test_data", "test_edge", "test_group", "test_halo", "test_mesh",
          "test_model", "test_network_state", "test_nonfinite", "test_optimizers", "test_sampler", "test_stream"]
-FINITE = ["test_batches", "test_labels", "test_model", "test_network", "test_regression", "test_stream"]
+FINITE = ["test_batches", "test_codec", "test_edge", "test_halo", "test_labels", "test_model", "test_network",
+          "test_regression", "test_stream"]
 # Programs that themselves compute what is not finite.
 OWN = ["test_mxm"]  # its oracle compares with NaN
 TRAPPED = "import ctypes; print(ctypes.CDLL('libm.so.6').fegetexcept())"
@@ -45,6 +50,23 @@ def run(build, test, **environment):
     return [line for line in lines if line.startswith("not ok")] or None
 
 
+def check_drop_in(build, library):
+    """A program of GraphBLAS with the drop-in, which takes the library that is beside it."""
+    program, drop_in = os.path.join(build, "tests", "bench", "grb_program"), os.path.join(build, "libgraft-grb.so")
+    if not os.path.exists(program):
+        tap.skip("library: the drop-in", "GraphBLAS is not installed")
+        return
+    with tempfile.TemporaryDirectory(prefix="graft-traps-") as folder:
+        os.symlink(library, os.path.join(folder, "libgraft.so.1"))
+        more = {"LD_PRELOAD": shutil.copy(drop_in, folder), "GRAFT_GRB": "work=0,columns=0,summary"}
+        ended = [subprocess.run([program, "rmat:10:8000", "17", "1", "2"], env={**os.environ, **environment}, text=True,
+                                capture_output=True, timeout=120, check=False) for environment in ({}, more)]
+    sums = [[line.split()[::2] for line in run.stdout.splitlines()] for run in ended]
+    taken = re.search(r"(\d+) products taken", ended[1].stderr)
+    tap.ok(sums[0] and sums[0] == sums[1] and taken and int(taken.group(1)) >= len(sums[0]),
+           "library: the drop-in takes products of finite numbers, which are those of GraphBLAS", *ended)
+
+
 def own_left_out(tests):
     return [name for name, test in tests.items() if os.path.basename(test["cmd"][0]) not in OWN]
 
@@ -59,7 +81,7 @@ def main(build, meson, *programs):
     folder = os.path.join(build, "tests", "lanes")
     preload = os.path.join(folder, "trapping_host.so")
     # No module is beside it: the code that oneDNN generates computes with what it finds behind the rows of a block.
-    library = {"GRAFT_LIBRARY": os.path.join(folder, "libgraft_trapping.so")}
+    library = {"GRAFT_LIBRARY": os.path.join(folder, "libgraft_trapping.so"), "GRAFT_TEST_FINITE": "1"}
     trapped = subprocess.run([sys.executable, "-c", TRAPPED], env={**os.environ, "LD_PRELOAD": preload}, text=True,
                              capture_output=True)
     tap.ok(trapped.stdout == "13\n", "the preloaded library makes INVALID, DIVBYZERO and OVERFLOW trap", trapped)
@@ -68,6 +90,8 @@ def main(build, meson, *programs):
         check("hosts", name, run(build, tests[name], LD_PRELOAD=preload))
     for name in FINITE if not programs or "all" in programs else []:
         check("library", name, run(build, tests[name], **library))
+    if not programs or "all" in programs:
+        check_drop_in(build, library["GRAFT_LIBRARY"])
     fault = run(build, tests["test_nonfinite"], **library)
     tap.ok(fault is not None and "-8" in fault[0], "what is not finite ends a program with the library that traps")
     tap.done()

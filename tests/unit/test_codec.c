@@ -2,6 +2,7 @@
  * with the error that theory predicts, and the same for any number of threads and any instruction set. Rows that no
  * code can encode are reported.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/effort.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -192,6 +193,11 @@ static void test_levels(void)
 }
 
 /* 16 bits: the nearest of the numbers with eight significant bits, or one of the two next to it. */
+static int is_same(double x, double y)
+{
+    return x == y || (isnan(x) && isnan(y));
+}
+
 static void test_short(void)
 {
     struct sample sample = { 6 };
@@ -205,8 +211,8 @@ static void test_short(void)
         trip_init(&t, 100, 77, GRAFT_F32);
         codec_fill(&t, &sample, uneven);
         ((float *)t.x.data)[0] = FLT_MAX;
-        ((float *)t.x.data)[1] = INFINITY;
-        ((float *)t.x.data)[2] = -NAN;
+        ((float *)t.x.data)[1] = only_finite() ? 1 : INFINITY;
+        ((float *)t.x.data)[2] = only_finite() ? 1 : -NAN;
         ((float *)t.x.data)[3] = -FLT_MAX;
         encode_rows(&t, &codes[k], 1, 0);
         decode_rows(&t);
@@ -214,8 +220,8 @@ static void test_short(void)
             for (int64_t j = 0; j < t.width; j++)
                 far += !(fabs(at(&t.back, i, j) - at(&t.x, i, j)) <= most * fabs(at(&t.x, i, j)));
         ok(t.rc == GRAFT_OK && t.n_unencoded == 0 && far == 0 && isfinite(at(&t.back, 0, 0)) &&
-               isinf(at(&t.back, 0, 1)) && isnan(at(&t.back, 0, 2)) && at(&t.back, 0, 3) < -3.3e38 &&
-               isfinite(at(&t.back, 0, 3)),
+               is_same(at(&t.back, 0, 1), at(&t.x, 0, 1)) && is_same(at(&t.back, 0, 2), at(&t.x, 0, 2)) &&
+               at(&t.back, 0, 3) < -3.3e38 && isfinite(at(&t.back, 0, 3)),
            "%s: at most %.2g off; what is finite stays so, what is not stays that", codes[k].name, most);
         trip_fini(&t);
     }
@@ -354,37 +360,41 @@ static void test_constant(void)
     }
 }
 
-/* Rows 1, 3 and 4 fit no code. */
+/* Rows 1, 3 and 4 fit no code; or row 4 alone, whose numbers are finite. */
 static void test_codec_unencoded(void)
 {
+    const int64_t rows[] = { 1, 3, 4 }, *unfit = only_finite() ? rows + 2 : rows, count = only_finite() ? 1 : 3;
     struct sample sample = { 4 };
 
     for (int k = 2; k < CODES; k++) {
         struct trip t;
 
         if (codes[k].bits == 16) continue;
+        if (only_finite() && codes[k].code == GRAFT_CODEC_ROTATED) continue; /* the squares of row 4 are no floats */
         trip_init(&t, 6, 50, GRAFT_F32);
         codec_fill(&t, &sample, normal);
-        ((float *)t.x.data)[t.x.stride * 1 + 20] = NAN;
-        ((float *)t.x.data)[t.x.stride * 3 + 49] = -INFINITY;
+        if (!only_finite()) {
+            ((float *)t.x.data)[t.x.stride * 1 + 20] = NAN;
+            ((float *)t.x.data)[t.x.stride * 3 + 49] = -INFINITY;
+        }
         ((float *)t.x.data)[t.x.stride * 4 + 7] = FLT_MAX;
         ((float *)t.x.data)[t.x.stride * 4 + 8] = -FLT_MAX;
-        ((float *)t.back.data)[t.back.stride * 3 + 2] = 77;
+        ((float *)t.back.data)[t.back.stride * 4 + 2] = 77;
         ((float *)t.back.data)[t.back.stride * 2 + 1] = 77;
         encode_rows(&t, &codes[k], 2, 0);
-        ok(t.rc == GRAFT_OK && t.n_unencoded == 3 && t.unencoded[0] == 1 && t.unencoded[1] == 3 &&
-               t.unencoded[2] == 4 && t.lost.rows == 3,
+        ok(t.rc == GRAFT_OK && t.n_unencoded == count && t.lost.rows == t.n - count &&
+               memcmp(t.unencoded, unfit, (size_t)count * sizeof *unfit) == 0,
            "%s: rows that fit no code are told", codes[k].name);
         t.n_unencoded = 0;
         memset(t.unencoded, 0, 6 * sizeof *t.unencoded);
         decode_rows(&t);
-        ok(t.rc == GRAFT_OK && t.n_unencoded == 3 && t.unencoded[2] == 4 && at(&t.back, 3, 2) == 77 &&
+        ok(t.rc == GRAFT_OK && t.n_unencoded == count && t.unencoded[count - 1] == 4 && at(&t.back, 4, 2) == 77 &&
                at(&t.back, 2, 1) != 77,
            "%s: and left alone", codes[k].name);
         t.args.unencoded = NULL;
         t.args.n_unencoded = NULL;
         ok(codec->decode(api->context, &t.args, &t.error) == GRAFT_ERR_FORMAT &&
-               strstr(t.error.message, "row 1 ") != NULL,
+               strstr(t.error.message, only_finite() ? "row 4 " : "row 1 ") != NULL,
            "%s: or refused: %s", codes[k].name, t.error.message);
         trip_fini(&t);
     }
@@ -581,8 +591,8 @@ int main(void)
     test_rotation();
     test_constant();
     test_codec_unencoded();
-    test_double();
-    test_noise();
+    if (!only_finite()) test_double(); /* one is no float */
+    if (!only_finite()) test_noise();
     test_codec_threads();
     test_instruction_sets();
     test_arguments();

@@ -2,6 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "edge_scene.h"
 #include "graft_load.h"
+#include "harness/effort.h"
+
+#include <fenv.h>
+#include <float.h>
 
 static const graft_api *api;
 
@@ -121,6 +125,74 @@ static void test_in_place(graft_dtype dtype)
         restore(&place->block);
     }
     edge_scene_fini(&s);
+}
+
+/* Scores in rows of three entries: shares of the largest number, and others. */
+static const double far_share[][3] = {
+    { 1, -1, 1 }, { -1, -1, -1 }, { -1, 1e-38, 2e-38 }, { 0.9, 0.6, -0.9 }, { -0.9, -1, -0.97 }
+};
+static const double far_score[][3] = { { 8388607, 8388606, 8388600 },
+                                       { 16777216, 16777215, 0 },
+                                       { -1e10, -1e10, -2e10 },
+                                       { 0, -86.5, -1 },
+                                       { 0, -99, -3e5 } };
+
+enum { FAR_ROWS = 5, FAR_ENTRIES = 2 * 3 * FAR_ROWS, FAR_STRIDE = 5 };
+
+/* How many numbers are not the softmax of the scores. */
+static int count_wrong_softmax(const graft_dense *s, const graft_dense *p)
+{
+    int wrong = 0;
+
+    for (int64_t at = 0; at < FAR_ENTRIES * s->n_cols; at++) {
+        const int64_t entry = at / s->n_cols, head = at % s->n_cols, first = entry / 3 * 3;
+        long double   sum = 0;
+
+        for (int64_t e = first; e < first + 3; e++)
+            sum += expl(fminl((long double)oracle_element(s, e, head) - (long double)oracle_element(s, entry, head),
+                              1000)); /* which gives 0 too */
+        wrong += !(fabs(oracle_element(p, entry, head) - (double)(1 / sum)) < 1e-6);
+    }
+    return wrong;
+}
+
+/* The softmax of finite scores whose differences overflow, or are small beside the scores, in three rounding modes. */
+static void test_far_scores(graft_dtype dtype, int64_t heads, int64_t stride)
+{
+    static const int rounding[] = { FE_TONEAREST, FE_DOWNWARD, FE_UPWARD };
+    const double     most = dtype == GRAFT_F32 ? (double)FLT_MAX : DBL_MAX;
+    int64_t          row_ptr[2 * FAR_ROWS + 1];
+    const int32_t    columns[FAR_ENTRIES] = { 0 };
+    double           s[FAR_ENTRIES * FAR_STRIDE], p[FAR_ENTRIES * FAR_STRIDE];
+    graft_csr        csr = GRAFT_INIT(graft_csr);
+    graft_dense      score = { sizeof score, dtype, FAR_ENTRIES, heads, stride, s }, result = score;
+    graft_matrix    *matrix = NULL;
+    int32_t          rc;
+    int              wrong = 0;
+
+    csr.index_type = GRAFT_I32;
+    csr.n_rows = 2 * FAR_ROWS;
+    csr.n_cols = 1;
+    csr.row_ptr = row_ptr;
+    csr.col_idx = columns;
+    result.data = p;
+    for (int64_t r = 0; r <= 2 * FAR_ROWS; r++) row_ptr[r] = 3 * r;
+    for (int64_t e = 0; e < FAR_ENTRIES; e++)
+        for (int64_t h = 0; h < heads; h++) {
+            const int64_t row = e / 6, place = (e + h) % 3;
+
+            sample_put(s, dtype, e * stride + h, e / 3 % 2 ? far_score[row][place] : far_share[row][place] * most);
+        }
+    rc = mxm->matrix_create(context, &csr, 0, &matrix, NULL);
+    for (int mode = 0; mode < 3 && rc == GRAFT_OK; mode++) {
+        fesetround(rounding[mode]);
+        rc = edge->softmax(context, matrix, &score, &result, 1, NULL);
+        fesetround(FE_TONEAREST);
+        wrong += count_wrong_softmax(&score, &result);
+    }
+    ok(rc == GRAFT_OK && wrong == 0, "%s, %lld heads: softmax of scores that are far from each other: %d wrong",
+       dtype == GRAFT_F32 ? "float" : "double", (long long)heads, wrong);
+    mxm->matrix_destroy(context, matrix);
 }
 
 /* Scores that would overflow, infinities and a NaN, in rows of three entries. */
@@ -383,7 +455,14 @@ int main(void)
     test_edge_order(9000); /* which sorts the index */
     test_in_place(GRAFT_F32);
     test_in_place(GRAFT_F64);
-    test_special_scores();
+    for (int i = 0; i < 2; i++) {
+        const graft_dtype dtype = i == 0 ? GRAFT_F32 : GRAFT_F64;
+
+        test_far_scores(dtype, 1, 1);
+        test_far_scores(dtype, 4, 4);
+        test_far_scores(dtype, 3, FAR_STRIDE);
+    }
+    if (!only_finite()) test_special_scores();
     test_edge_bytes(GRAFT_I32);
     test_edge_bytes(GRAFT_I64);
     test_bad_wide_index();
