@@ -31,7 +31,7 @@ static inline vector step_between(vector low, vector high, float levels)
 }
 
 /* Whether the range and the last level are floats: halves of them do not overflow. */
-static __attribute__((noinline)) int fits(vector low, vector high, float levels)
+static int fits(vector low, vector high, float levels)
 {
     if (!(high[0] / 2 - low[0] / 2 < 0x1p127f)) return 0;
     return low[0] / 2 + step_between(low, high, levels)[0] * (levels / 2) < 0x1p127f;

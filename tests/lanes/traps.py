@@ -8,7 +8,6 @@
 
 Without PROGRAM those of HOSTS and FINITE run, with few cases. A PROGRAM is a unit test, which runs as a host; "all" are
 all of them, but for those of OWN, and each of FINITE again with the library that does not mask."""
-import json
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ import sys
 import tempfile
 
 import tap
+from unit_tests import run, tests_of
 
 # Those that take least time for each interface, and those that compute with what is not finite.
 HOSTS = ["test_batch_norm", "test_codec", "test_data", "test_edge", "test_group", "test_halo", "test_mesh",
@@ -26,28 +26,6 @@ FINITE = ["test_batches", "test_codec", "test_edge", "test_halo", "test_labels",
 # Programs that themselves compute what is not finite.
 OWN = ["test_mxm"]  # its oracle compares with NaN
 TRAPPED = "import ctypes; print(ctypes.CDLL('libm.so.6').fegetexcept())"
-
-
-def tests_of(build, meson):
-    listed = json.loads(subprocess.run([meson, "introspect", "--tests", build], check=True, capture_output=True,
-                                       text=True).stdout)
-    return {test["name"].split("/")[1]: test for test in listed
-            if test["name"].startswith("unit/") and os.path.dirname(test["cmd"][0]).endswith("tests/unit")}
-
-
-def run(build, test, **environment):
-    """What went wrong, in words, or None."""
-    fewer = {"GRAFT_TEST_FEWER": os.environ.get("GRAFT_TEST_FEWER", "20")}
-    try:
-        ended = subprocess.run(test["cmd"], env={**os.environ, **test["env"], **fewer, **environment}, cwd=build,
-                               timeout=600, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               errors="replace")
-    except subprocess.TimeoutExpired:
-        return ["it did not end within 600 s"]
-    lines = ended.stdout.splitlines()
-    if ended.returncode:
-        return [f"it ended with {ended.returncode}"] + lines[-3:]
-    return [line for line in lines if line.startswith("not ok")] or None
 
 
 def check_drop_in(build, library):

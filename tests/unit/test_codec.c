@@ -373,10 +373,8 @@ static void test_codec_unencoded(void)
         if (only_finite() && codes[k].code == GRAFT_CODEC_ROTATED) continue; /* the squares of row 4 are no floats */
         trip_init(&t, 6, 50, GRAFT_F32);
         codec_fill(&t, &sample, normal);
-        if (!only_finite()) {
-            ((float *)t.x.data)[t.x.stride * 1 + 20] = NAN;
-            ((float *)t.x.data)[t.x.stride * 3 + 49] = -INFINITY;
-        }
+        if (!only_finite()) ((float *)t.x.data)[t.x.stride * 1 + 20] = NAN;
+        if (!only_finite()) ((float *)t.x.data)[t.x.stride * 3 + 49] = -INFINITY;
         ((float *)t.x.data)[t.x.stride * 4 + 7] = FLT_MAX;
         ((float *)t.x.data)[t.x.stride * 4 + 8] = -FLT_MAX;
         ((float *)t.back.data)[t.back.stride * 4 + 2] = 77;
