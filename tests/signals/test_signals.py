@@ -113,8 +113,11 @@ def main():
             check_metis(signals)
         if grb_program:
             check_graphblas(signals, None, "GraphBLAS")
-            for path, _ in libraries.find()[0]:
+            found, why = libraries.find()
+            for path, _ in found:
                 check_graphblas(signals, path, os.path.basename(path))
+            if not found:
+                tap.skip("GraphBLAS that compiles at run time", why)
     tap.done()
 
 
