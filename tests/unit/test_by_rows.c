@@ -70,36 +70,15 @@ static int32_t compute_by_rows(const struct sample_dataset *set, const char *set
     return rc;
 }
 
-/* Whether the dense module gives equal rows equal bits at every place and among any number of rows, which depends on
- * library and processor. */
-static int rows_are_alike(void)
+/* Compute in three ways; whether all are bitwise equal. */
+static int compute_ways(const struct sample_dataset *set, const char *settings, const char *module,
+                        struct outputs *outputs)
 {
-    static struct outputs outputs[2];
-    struct sample_dataset set;
-    int                   alike = 1;
-
-    sample_dataset_init(&set, &sample, N, WIDE, CLASSES, 0, 0);
-    for (int64_t v = 1; v < N; v++)
-        memcpy((float *)set.features.data + v * set.features.stride, set.features.data, WIDE * sizeof(float));
-    for (int i = 0; i < 2; i++) {
-        reset_by_rows();
-        host_set_all(api, "model=mlp");
-        host_set_all(api, blocks[i]);
-        alike &= compute_by_rows(&set, "equal rows", &outputs[i]) == GRAFT_OK;
-        for (int v = 0; v < N; v++)
-            alike &= memcmp(outputs[0].logits, outputs[i].logits + v * CLASSES, CLASSES * sizeof(float)) == 0;
-    }
-    sample_dataset_fini(&set);
-    return alike;
-}
-
-static void test_way_bits(const struct sample_dataset *set, const char *name, const char *settings)
-{
-    static struct outputs outputs[3];
-    int                   good = 1;
+    int good = 1;
 
     for (int i = 0; i < 3; i++) {
         reset_by_rows();
+        host_set_all(api, module);
         host_set_all(api, settings);
         host_set_all(api, blocks[i]);
         memset(&outputs[i], 0, sizeof outputs[i]);
@@ -107,8 +86,38 @@ static void test_way_bits(const struct sample_dataset *set, const char *name, co
         good &= memcmp(&outputs[0], &outputs[i], sizeof outputs[0]) == 0;
     }
     for (int i = 0; i < N * CLASSES; i++) good &= isfinite(outputs[0].logits[i]) && isfinite(outputs[0].saved[i]);
+    return good;
+}
+
+/* Whether the outputs of two ways are those of one model, rounded in other places. */
+static int are_near(const struct outputs *a, const struct outputs *b)
+{
+    float scale = 0, worst = 0;
+
+    for (int i = 0; i < N * CLASSES; i++) {
+        scale = fmaxf(scale, fabsf(a->logits[i]));
+        worst = fmaxf(worst, fmaxf(fabsf(a->logits[i] - b->logits[i]), fabsf(a->saved[i] - b->saved[i])));
+    }
+    return worst <= 1e-2f * scale;
+}
+
+/* A row of a product can depend on how many rows it has, by library and processor: then plain loops must be bitwise
+ * equal, and the library near. */
+static void test_way_bits(const struct sample_dataset *set, const char *name, const char *settings)
+{
+    static struct outputs outputs[3];
+    const char           *asked = getenv("GRAFT_DENSE_MODULE");
+    char                  module[80];
+    int                   good;
+
+    snprintf(module, sizeof module, "dense.module=%s", asked != NULL ? asked : "auto");
+    good = compute_ways(set, settings, module, outputs);
+    if (!good && are_near(&outputs[0], &outputs[1]) && are_near(&outputs[0], &outputs[2])) {
+        diag("%s, %s: rows of the dense module depend on other rows; with plain loops:", name, settings);
+        good = compute_ways(set, settings, "dense.module=reference", outputs);
+    }
     ok(good && outputs[0].logits[CLASSES] != outputs[0].logits[2 * CLASSES],
-       "%s, %s: the same bits in blocks of rows, in memory and in a file", name, settings);
+       "%s, %s: bitwise equal in blocks of rows, in memory and in a file", name, settings);
 }
 
 static void test_all_bits(void)
@@ -120,10 +129,6 @@ static void test_all_bits(void)
     sample_dataset_init(&several, &sample, N, WIDE, CLASSES, 1, 0);
     sample_dataset_init(&floats, &sample, N, WIDE, CLASSES, 0, 0);
     sample_dataset_regress(&floats, &sample);
-    if (!rows_are_alike()) {
-        diag("bits of the dense module depend on the other rows of a product: plain loops take its place");
-        host_set_all(api, "dense.module=reference");
-    }
     test_way_bits(&dense, "dense", "model=sage");
     test_way_bits(&dense, "dense", "model=gcn residual=yes activation=elu model.type=bf16");
     test_way_bits(&dense, "dense", "model=gin jumping=cat");
