@@ -145,8 +145,8 @@ typedef struct graft_aggregate {
      *  A pass that one rank refuses is refused on all. With several ranks the begin() of this rank returns OK, so that
      *  no rank waits for another before end(), and the end() of all ranks returns the status, with the sentence and the
      *  rank of the lowest rank that has refused it. A training step with stored rows (halo.staleness, adaptive bits) is
-     *  refused by the begin() of all ranks, which waits for all. The plan stays usable, and a refused pass changes
-     *  nothing but `out`, and what info() counts of sent rows and of seconds.
+     *  refused by the begin() of all ranks, which waits for all, as does that of a rank whose `args` is null. The plan
+     *  stays usable, and a refused pass changes nothing but `out`, and what info() counts of sent rows and of seconds.
      *
      * \return OK; with several ranks returned as described: ERR_ARG (null, shapes, types, strides, overlap, unknown
      *         semiring or flags, row_scale with a maximum or minimum, times without a number of threads; with
@@ -206,7 +206,7 @@ typedef struct graft_aggregate {
     /** Between begin() and end(): let messages progress, without waiting. Nothing depends on this call; it helps
      *  transports that do nothing on their own while the host works. A host that only waits calls end(), which has a
      *  deadline.
-     * \param[out] arrived  1: end() will not wait; 0: messages are missing.
+     * \param[out] arrived  1: end() will not wait, unless the pass is refused; 0: messages are missing.
      * \return OK; ERR_ARG (null); ERR_STATE (no pass has begun); ERR_PEER, which end() then returns too.
      * [one-caller] Not collective. Memory: none. Cost: a test of each message that is missing. Since 0.1. */
     int32_t (*progress)(graft_plan *plan, int32_t *arrived, graft_error *error);

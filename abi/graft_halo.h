@@ -104,7 +104,7 @@ typedef struct graft_halos {
 
     /** Let messages of the pass progress, without waiting. Nothing depends on this call; it helps transports that do
      *  nothing on their own while the host works. A host that only waits calls end(), which has a deadline.
-     * \param[out] arrived  1: end() will not wait; 0: messages are missing.
+     * \param[out] arrived  1: end() will not wait, unless the pass is refused; 0: messages are missing.
      * \return OK; ERR_ARG (null); ERR_STATE (no pass has begun); ERR_PEER, which end() then returns too.
      * [one-caller] Not collective. Memory: none. Cost: a test of each message that is missing. Since 0.1. */
     int32_t (*progress)(graft_halo *halo, int32_t *arrived, graft_error *error);

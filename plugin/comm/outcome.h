@@ -16,7 +16,7 @@ struct gr_outcome {
     struct gr_comm           *comm; /* NULL: not in use */
     int32_t                   tag;
     const char               *what;          /* the calls, for messages */
-    int64_t                   calls;         /* so far, also refused ones: the number of the current call */
+    int64_t                   calls;         /* so far, also those refused for their state */
     int32_t                   rounds, round; /* rounds: 0 with one rank; round: those that are done */
     int                       is_open, was_refused;
     struct gr_outcome_record *known;    /* what this rank knows; behind it: */

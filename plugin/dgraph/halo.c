@@ -176,7 +176,7 @@ static int32_t send_halo(graft_halo *h, const struct halo_terms *terms, const gr
                                  .exact = (terms->flags & GRAFT_HALO_EXACT) != 0,
                                  .stateless = 1,
                                  .epoch = h->passes,
-                                 .call = h->outcome.calls,
+                                 .call = h->call,
                                  .sends_refused_rows = 1,
                                  .is_refused = args == NULL };
     int32_t             rc = gr_halo_rows_reserve(&h->rows, width, terms->dtype, 0, error);
@@ -210,21 +210,22 @@ int32_t gr_halo_begin(graft_halo *h, int32_t rc, const graft_halo_args *args, gr
     struct halo_terms terms = { 0 };
     int32_t           begun;
 
+    h->call = h->outcome.calls;
     if (rc == GRAFT_OK) {
         terms = (struct halo_terms){ args->flags, args->owned->dtype, args->owned->n_cols };
         rc = send_halo(h, &terms, args, error);
     }
     if (rc < 0 && (rc == GRAFT_ERR_PEER || h->graph->comm->n_ranks == 1)) return rc;
-    begun =
-        gr_outcome_begin(&h->outcome, h->outcome.calls, rc, error, h->rows.begun ? &terms : NULL, sizeof terms, error);
+    begun = gr_outcome_begin(&h->outcome, h->call, rc, error, h->rows.begun ? &terms : NULL, sizeof terms, error);
     return begun < 0 ? end_refused_pass(h, begun, error) : GRAFT_OK;
 }
 
 int32_t gr_halo_end(graft_halo *h, graft_error *error)
 {
-    const int32_t rc = gr_outcome_end(&h->outcome, error);
+    int32_t rc = gr_outcome_end(&h->outcome, error);
 
     if (rc < 0) return end_refused_pass(h, rc, error);
-    h->passes++;
-    return gr_halo_rows_end(&h->rows, halo_team(h), error);
+    rc = gr_halo_rows_end(&h->rows, halo_team(h), error);
+    h->passes += rc == GRAFT_OK;
+    return rc;
 }

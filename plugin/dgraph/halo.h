@@ -18,9 +18,10 @@ struct graft_halo {
     int32_t            *neighbour;                  /* [n_neighbours] */
     int64_t            *receive_start, *send_start; /* [n_neighbours + 1] */
     struct gr_csr       matrix;                     /* made when it is asked for */
-    int64_t             passes;                     /* begun, without refused ones */
-    int32_t             threads;                    /* the pass that has begun */
-    struct gr_outcome   outcome;                    /* of it */
+    int64_t             passes;                     /* completed */
+    int64_t             call;                       /* the number of the pass that has begun, and: */
+    int32_t             threads;
+    struct gr_outcome   outcome;
 };
 
 /** Collective. \return As graft_halos.create(). */

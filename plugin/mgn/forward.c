@@ -259,7 +259,7 @@ done:
 /* Begin to agree on the outcome, after this rank has encoded its last rows. */
 static int32_t begin_outcome(struct gr_mgn *g, int32_t status, graft_error *error)
 {
-    if (status < 0) return gr_outcome_begin(&g->outcome, g->call, status, error, NULL, 0, error);
+    if (g->refused == GRAFT_OK) return gr_outcome_begin(&g->outcome, g->call, status, error, NULL, 0, error);
     return gr_outcome_begin(&g->outcome, g->call, g->refused, &g->reason, NULL, 0, error);
 }
 

@@ -18,19 +18,20 @@ double gr_stream_seconds(const graft_stream *s)
 /* The first step also takes memory, so its time counts until there is another one. */
 static void add_time(graft_stream *s, double seconds)
 {
-    if (s->times_seen++ == 1) s->n_times = 0;
+    if (s->times_seen++ == 1 || s->is_doubtful) s->n_times = 0;
+    s->is_doubtful = 0;
     if (s->n_times < GR_STREAM_TIMES) s->n_times++;
     for (int32_t k = s->n_times - 1; k > 0; k--) s->times[k] = s->times[k - 1];
     s->times[0] = seconds;
 }
 
-/* After a call without a step: one slow step must not end the training for ever. If none but the first steps were
- * measured, which may be slow because memory is new and threads start, another one is made in the next call. */
+/* After a call whose budget was too small: one slow step must not end the training for ever. If none but the first
+ * steps were measured, which may be slow because memory is new and threads start, the next call makes another one. */
 static void forget_slowest(graft_stream *s)
 {
     int32_t slowest = 0;
 
-    if (s->n_times == 1 && s->times_seen < GR_STREAM_FIRST_STEPS) s->n_times = 0;
+    s->is_doubtful = s->n_times == 1 && s->times_seen < GR_STREAM_FIRST_STEPS;
     if (s->n_times < 2) return;
     for (int32_t k = 1; k < s->n_times; k++)
         if (s->times[k] > s->times[slowest]) slowest = k;
@@ -81,7 +82,7 @@ static int32_t reason_to_end(const graft_stream *s, const struct watch *w, int64
 
     if (s->train.count == 0) return GRAFT_STREAM_NO_PAIRS;
     if (max_steps > 0 && s->steps_now == max_steps) return GRAFT_STREAM_STEPS_DONE;
-    if (budget > 0 && (s->n_times == 0 || would_end <= (double)budget)) return -1;
+    if (budget > 0 && (s->n_times == 0 || s->is_doubtful || would_end <= (double)budget)) return -1;
     return s->steps_now == 0 ? GRAFT_STREAM_BUDGET_SMALL : GRAFT_STREAM_BUDGET_USED;
 }
 
@@ -108,7 +109,7 @@ static int32_t train_within(graft_stream *s, int64_t budget, int32_t max_steps, 
     }
     if (s->steps_now == 0) s->seconds = 0;
     s->reason = reason;
-    if (reason == GRAFT_STREAM_BUDGET_SMALL) forget_slowest(s);
+    if (reason == GRAFT_STREAM_BUDGET_SMALL && budget > 0) forget_slowest(s);
 done:
     return rc;
 }

@@ -188,12 +188,13 @@ int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings,
     return hosts->error.code == 0;
 }
 
-void hosts_meet(struct host *host)
+int hosts_meet(struct host *host)
 {
     const int32_t n = host->all->n_ranks;
     const int     all = (atomic_fetch_add(&host->all->n_here, 1) / n + 1) * n;
 
     for (int i = 0; i < 100000 && atomic_load(&host->all->n_here) < all; i++) usleep(50);
+    return atomic_load(&host->all->n_here) >= all;
 }
 
 int hosts_are_launched(void)

@@ -44,8 +44,8 @@ struct hosts {
 int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings, int32_t (*body)(struct host *host),
               void *arg);
 
-/** Wait for the bodies of the other threads without a call of the library, at most 5 s. */
-void hosts_meet(struct host *host);
+/** Wait for the bodies of the other threads without a call of the library, at most 5 s. Whether all have come. */
+int hosts_meet(struct host *host);
 
 /** Whether a launcher of MPI has started this process. */
 int hosts_are_launched(void);

@@ -464,12 +464,12 @@ static int32_t misuse(struct host *host, struct network_rank *n)
         host->error.message[0] = '\0';
         rc = cases[k].make(host, &t);
         snprintf(said[host->rank], sizeof said[0], "%s", host->error.message);
-        hosts_meet(host);
+        NETWORK_CHECK(hosts_meet(host));
         if (rc != cases[k].code || strstr(said[host->rank], cases[k].part) == NULL)
             return network_blame(host, "case %zu: status %d, '%.250s', expected %d, '%s'", k, rc, said[host->rank],
                                  cases[k].code, cases[k].part);
         NETWORK_CHECK(strcmp(said[host->rank], said[0]) == 0);
-        hosts_meet(host);
+        NETWORK_CHECK(hosts_meet(host));
         free(t.input.data);
         free(t.target.data);
         /* The run goes on. */

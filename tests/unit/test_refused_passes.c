@@ -279,7 +279,8 @@ static int32_t clean_results(struct host *host, const struct kind *kind, double 
     return rc;
 }
 
-/* A pass that one rank refuses. Between begin and end all ranks meet twice: each has returned from its begin. */
+/* A pass that one rank refuses. Its begin does not return the status, unless rows are stored, and no begin waits:
+ * between begin and end all ranks meet twice. Another begin is refused, and changes nothing. */
 static int32_t make_refused_pass(struct scene *s, const struct kind *kind, int wrong)
 {
     const int64_t bytes[RANKS] = { 1, 1, 1, 1 };
@@ -287,9 +288,10 @@ static int32_t make_refused_pass(struct scene *s, const struct kind *kind, int w
     graft_error   error = GRAFT_INIT(graft_error);
     char          all[RANKS];
 
-    hosts_meet(s->host);
-    if (s->transports->gather(s->group, -1, bytes, "a", all, &error) < 0) return GRAFT_ERR_PEER;
-    return rc < 0 ? rc : kind->end(s, 1, wrong);
+    if (!hosts_meet(s->host) || s->transports->gather(s->group, -1, bytes, "a", all, &error) < 0) return GRAFT_ERR_PEER;
+    if (rc < 0) return strstr(kind->settings, "staleness") != NULL ? rc : GRAFT_ERR_CANCELLED;
+    if (kind->begin(s, 1, 0) != GRAFT_ERR_STATE) return GRAFT_ERR_CANCELLED;
+    return kind->end(s, 1, wrong);
 }
 
 /* Pass 0; a pass that rank WRONG refuses, or that all refuse, each for another reason; pass 1. */
@@ -507,7 +509,7 @@ static int32_t begin_again_body(struct host *host)
     if (rc == GRAFT_OK) rc = kind->end(&s, 0, 0);
     if (rc == GRAFT_OK && memcmp(s.result, right[host->rank][0], sizeof s.result) != 0)
         rc = network_blame(host, "the pass that had begun has other bits");
-    hosts_meet(host); /* before the next pass stops all */
+    if (!hosts_meet(host)) rc = network_blame(host, "a rank has not ended"); /* before the next pass stops all */
     if (rc == GRAFT_OK) rc = judge_next(&s, kind);
     fini_scene(&s, kind);
     return rc;

@@ -176,9 +176,10 @@ static int32_t keep_budgets(struct host *host, struct network_rank *n)
     NETWORK_CHECK(s.steps_now == 0 && isnan(s.loss));
     NETWORK_CHECK(streams_of(host)->step(stream, 1e-6, 0, &s, &host->error) == GRAFT_OK && s.steps_now == 1);
     NETWORK_CHECK(s.reason == GRAFT_STREAM_BUDGET_USED && s.seconds_of_step > 0 && s.loss > 0);
+    NETWORK_CHECK(streams_of(host)->step(stream, 0, 0, &s, &host->error) == GRAFT_OK && s.steps_now == 0);
     for (int k = 0; k < 9; k++) { /* two more first steps, to measure their time */
         NETWORK_CHECK(streams_of(host)->step(stream, host->rank == 0 ? 1e-6 : 1e6, 0, &s, &host->error) == GRAFT_OK);
-        NETWORK_CHECK(s.steps_now == (k == 1 || k == 3) && s.steps == 1 + (k >= 1) + (k >= 3));
+        NETWORK_CHECK(s.seconds_of_step > 0 && s.steps_now == (k == 1 || k == 3) && s.steps == 1 + (k >= 1) + (k >= 3));
         if (s.steps_now == 0) NETWORK_CHECK(s.reason == GRAFT_STREAM_BUDGET_SMALL && isnan(s.loss));
     }
     NETWORK_CHECK(streams_of(host)->step(stream, 1e6, 7, &s, &host->error) == GRAFT_OK && s.steps_now == 7);
