@@ -36,7 +36,7 @@ PARENT = """
 import ctypes, os, subprocess, sys
 mpi = ctypes.CDLL(sys.argv[1])
 mpi.MPI_Init(None, None)
-print("exit", subprocess.run(sys.argv[2:]).returncode, flush=True)
+print(f"exit {subprocess.run(sys.argv[2:]).returncode}\\n", end="", flush=True)  # one write, which stays whole
 mpi.MPI_Finalize()
 """
 
