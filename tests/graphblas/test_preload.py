@@ -6,7 +6,9 @@
 All is done with the GraphBLAS that HOST is linked with, and again with each other one that is found. CALLS and CALLS_8
 make random calls with the options of version 7, and of version 8 and later."""
 
+import glob
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -136,6 +138,8 @@ def check_words():
 def check_without_graft(folder):
     """A copy of the drop-in, with a library beside it that is none."""
     copy = shutil.copy(library, folder)
+    products = "libgraft-grb-products.so"
+    shutil.copy(os.path.join(os.path.dirname(library), products), folder)
     with open(os.path.join(folder, "libgraft.so.1"), "w", encoding="utf-8") as file:
         file.write("no library")
     searched = os.environ.get("LD_LIBRARY_PATH", "").split(":")
@@ -148,8 +152,22 @@ def check_without_graft(folder):
     os.unlink(os.path.join(folder, "libgraft.so.1"))
     os.symlink(os.path.join(beside, "libgraft.so.1"), os.path.join(folder, "libgraft.so.1"))
     found = run("products", "work=0,verbose", drop_in=copy)
+    tap.ok("GrB_mxm taken" in found.stderr, "with Graft and its second file beside it, it computes", found.stderr)
+    os.unlink(os.path.join(folder, products))
+    shutil.copy(os.path.join(beside, "libgraft.so.1"), os.path.join(folder, products))
+    found = run("products", "work=0,verbose", drop_in=copy)
+    tap.ok(found.returncode == 0 and
+           re.search(r"left to GraphBLAS: cannot compute products: .*symbol.*graft_grb_compute_\d+_\d+_\d+, of another "
+                     r"release", found.stderr),
+           "a second file without the function of the same release is named", found.stderr)
+    os.unlink(os.path.join(folder, products))
+    os.environ |= {"LD_LIBRARY_PATH": beside, "LD_DEBUG": "files", "LD_DEBUG_OUTPUT": os.path.join(folder, "files")}
+    found = run("products", "work=0,verbose", drop_in=copy)
+    text = "".join(pathlib.Path(path).read_text() for path in glob.glob(os.path.join(folder, "files.*")))
     tap.ok(found.returncode == 0 and re.search(r"left to GraphBLAS: cannot compute products: .*libgraft-grb-products",
-                                               found.stderr), "so it does without its second file", found.stderr)
+                                               found.stderr),
+           "without its second file it takes none of another folder, and tells why", found.stderr)
+    tap.ok("libgraft-grb" in text and "libgraft.so" not in text, "and does not load Graft", text)
 
 
 check_all(None, "the linked GraphBLAS", calls)

@@ -20,7 +20,7 @@ typedef GrB_Info (*compute_fn)(const struct grb_calls *, int, struct graft_grb *
 /* A context serves one caller at a time. Unused contexts wait in a list, so threads may start and end. */
 struct server {
     graft_grb      grb;
-    compute_fn     compute; /* graft_grb_compute() */
+    compute_fn     compute; /* grb_compute() */
     struct server *next;
 };
 
@@ -80,19 +80,31 @@ static int32_t load(const graft_api **api, graft_error *error)
     return first != name ? graft_load(name, NULL, api, NULL) : error->code;
 }
 
-/* graft_grb_compute(), in the same way; or NULL. */
+/* grb_compute() of the library beside this one only, as it has the structs of the same release; or NULL. */
 static compute_fn load_compute(graft_error *error)
 {
-    static const char name[] = "libgraft-grb-products.so";
-    char              path[PATH_MAX];
-    compute_fn        compute = NULL;
-    void             *library = graft_load_file(beside(name, path, sizeof path));
-    const char       *reason = library == NULL ? dlerror() : NULL;
+    char        path[PATH_MAX];
+    void       *library = graft_load_file(beside("libgraft-grb-products.so", path, sizeof path));
+    compute_fn  compute = NULL;
+    const char *reason;
 
-    if (reason != NULL) snprintf(error->message, sizeof error->message, "cannot compute products: %.300s", reason);
-    if (library == NULL) library = graft_load_file(name);
-    if (library != NULL) *(void **)&compute = dlsym(library, "graft_grb_compute");
+    if (library != NULL) *(void **)&compute = dlsym(library, GRB_COMPUTE);
+    reason = compute == NULL ? dlerror() : NULL;
+    if (compute == NULL)
+        snprintf(error->message, sizeof error->message, "cannot compute products: %.300s%s",
+                 reason != NULL ? reason : GRB_COMPUTE " is null", library != NULL ? ", of another release" : "");
     return compute;
+}
+
+/* Begin to use Graft. The smaller library is loaded first: without it, Graft and OpenMP stay out of the process.
+ * \return whether it succeeded; else error->message says why not */
+static int begin_server(struct server *server, const graft_api **api, graft_error *error)
+{
+    server->compute = load_compute(error);
+    if (server->compute == NULL || load(api, error) != GRAFT_OK) return 0;
+    if (graft_grb_begin(&server->grb, *api) == GrB_SUCCESS) return 1;
+    snprintf(error->message, sizeof error->message, "Graft has no " GRAFT_MXM_ID);
+    return 0;
 }
 
 static struct server *new_server(graft_error *error)
@@ -100,9 +112,8 @@ static struct server *new_server(graft_error *error)
     const graft_api *api = NULL;
     struct server   *server = calloc(1, sizeof *server);
 
-    snprintf(error->message, sizeof error->message, "Graft has no memory, or no " GRAFT_MXM_ID);
-    if (server == NULL || load(&api, error) != GRAFT_OK || graft_grb_begin(&server->grb, api) != GrB_SUCCESS ||
-        (server->compute = load_compute(error)) == NULL) {
+    if (server == NULL) snprintf(error->message, sizeof error->message, "there is no memory for a context of Graft");
+    if (server == NULL || !begin_server(server, &api, error)) {
         if (api != NULL) api->close(api->context);
         free(server);
         return NULL;

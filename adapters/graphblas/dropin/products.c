@@ -19,8 +19,8 @@ static const struct grb_version *find_version(int major)
     return known[major - GRB_OLDEST];
 }
 
-__attribute__((visibility("default"))) GrB_Info graft_grb_compute(const struct grb_calls *calls, int major,
-                                                                  struct graft_grb *grb, const struct grb_call *k)
+__attribute__((visibility("default"))) GrB_Info grb_compute(const struct grb_calls *calls, int major,
+                                                            struct graft_grb *grb, const struct grb_call *k)
 {
     static atomic_int            binds = -1; /* whether OpenMP binds threads that start a team; -1: not asked yet */
     const struct grb_version    *version = find_version(major);

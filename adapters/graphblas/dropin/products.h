@@ -23,8 +23,9 @@ struct grb_call {
 };
 
 /** Compute a call of GraphBLAS `major`, from GRB_OLDEST to GRB_NEWEST, by Graft if graft_grb.h can, else by GraphBLAS.
- *  The thread keeps its processors. \return the code of the call. [any-thread] */
-GrB_Info graft_grb_compute(const struct grb_calls *calls, int major, struct graft_grb *grb,
-                           const struct grb_call *call);
+ *  The thread keeps its processors. The symbol GRB_COMPUTE has the number of the release, because the structs of
+ *  releases differ. \return the code of the call. [any-thread] */
+GrB_Info grb_compute(const struct grb_calls *calls, int major, struct graft_grb *grb,
+                     const struct grb_call *call) __asm__(GRB_COMPUTE);
 
 #endif
