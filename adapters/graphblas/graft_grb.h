@@ -45,16 +45,19 @@ enum { GRAFT_GRB_NAN = 1, GRAFT_GRB_INFINITY = 2, GRAFT_GRB_ZERO = 4 };
 GRAFT_GRB_FN int graft_grb_find_special_rows(const void *array, int wide, int64_t n_rows, int64_t n_cols,
                                              const int8_t *b, int32_t threads)
 {
-    int found = 0;
+    const int64_t infinity = graft_grb_magnitude(HUGE_VAL);
+    int           found = 0;
 
     GRAFT_GRB_PARALLEL(graft_grb_team(threads, n_rows * n_cols), reduction(| : found))
     for (int64_t row = 0; row < n_rows; row++) {
         const int64_t end = b == NULL || b[row * n_cols] ? (row + 1) * n_cols : 0;
 
         for (int64_t i = row * n_cols; i < end; i++) {
-            const double x = wide ? ((const double *)array)[i] : (double)((const float *)array)[i];
+            const double  x = wide ? ((const double *)array)[i] : (double)((const float *)array)[i];
+            const int64_t size = graft_grb_magnitude(x);
 
-            found |= x != x ? GRAFT_GRB_NAN : __builtin_isinf(x) ? GRAFT_GRB_INFINITY : x == 0 ? GRAFT_GRB_ZERO : 0;
+            found |= size > infinity ? GRAFT_GRB_NAN : size == infinity ? GRAFT_GRB_INFINITY : 0;
+            found |= x == 0 ? GRAFT_GRB_ZERO : 0;
         }
     }
     return found;

@@ -9,7 +9,6 @@
 #include "graft_grb_lend.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdio.h>
 
 /** A data set whose arrays are lent by objects of GraphBLAS, which must not change while it is used. Ends with
@@ -38,6 +37,11 @@ struct graft_grb_why {
     size_t      size;
 };
 
+GRAFT_GRB_FN int graft_grb_fits_float(double x)
+{
+    return graft_grb_magnitude(x) <= graft_grb_magnitude(FLT_MAX);
+}
+
 /* Round doubles to floats, which the loan owns. One that does not fit becomes infinite, and *misfit is the first one,
  * or `count`: the conversion of GraphBLAS overflows in silence, or ends a host that traps it. */
 GRAFT_GRB_FN GrB_Info graft_grb_round(graft_grb_loan *loan, const double *x, int64_t count, int64_t *misfit)
@@ -47,7 +51,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_round(graft_grb_loan *loan, const double *x, int
     *misfit = count;
     if (floats == NULL) return GrB_OUT_OF_MEMORY;
     for (int64_t i = 0; i < count; i++) {
-        const int fits = x[i] >= -(double)FLT_MAX && x[i] <= (double)FLT_MAX;
+        const int fits = graft_grb_fits_float(x[i]);
 
         floats[i] = fits ? (float)x[i] : (float)HUGE_VAL;
         if (!fits && *misfit == count) *misfit = i;
@@ -132,7 +136,8 @@ struct graft_grb_range {
 GRAFT_GRB_FN GrB_Info graft_grb_check_integer(const struct graft_grb_range *range, double value, GrB_Index vertex,
                                               char *why, size_t size)
 {
-    if (value >= range->least && value <= range->most && value == (double)(int64_t)value) return GrB_SUCCESS;
+    if (graft_grb_fits_float(value) && value >= range->least && value <= range->most && value == (double)(int64_t)value)
+        return GrB_SUCCESS;
     snprintf(why, size, "%s: vertex %llu has %.17g, expected an integer from %.0f to %.0f", range->name,
              (unsigned long long)vertex, value, range->least, range->most);
     return GrB_INVALID_VALUE;

@@ -15,6 +15,7 @@
 
 #include "graft_matrix.h"
 
+#include <math.h>
 #include <string.h>
 
 #define GRAFT_GRB_FN static inline __attribute__((unused))
@@ -107,6 +108,16 @@ GRAFT_GRB_FN int graft_grb_bytes_of(GrB_Type type)
     if (type == GrB_INT32 || type == GrB_UINT32 || type == GrB_FP32) return 4;
     if (type == GrB_INT64 || type == GrB_UINT64 || type == GrB_FP64) return 8;
     return 0; /* a type that is not built in */
+}
+
+/* The bits of |x|: in the order of numbers, infinity after them, and NaN last. Compilers may compare numbers, by < and
+ * by isless(), with instructions that raise an exception for NaN, which ends a host that traps it; bits raise none. */
+GRAFT_GRB_FN int64_t graft_grb_magnitude(double x)
+{
+    int64_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits & INT64_MAX;
 }
 
 /** View a matrix, or a vector that was cast to one, as SuiteSparse:GraphBLAS allows.

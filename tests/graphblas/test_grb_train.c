@@ -1,9 +1,12 @@
-/* graft_grb_train.h in a host of GraphBLAS: data sets and distributed graphs of its objects train, and what is refused.
+/* graft_grb_train.h in a host of GraphBLAS: data sets and distributed graphs of its objects train, and what is refused,
+ * also in a host that traps floating-point exceptions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_train.h"
+#include "graphblas/graft_grb.h"
 #include "graphblas/graft_grb_train.h"
 #include "objects.h"
+#include "with_avx.h"
 
 #include "harness/tap.h"
 
@@ -198,6 +201,101 @@ static void test_values_beyond_floats(const graft_api *api)
     GrB_Matrix_free(&good);
 }
 
+enum { TRAPS = FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW };
+
+/* Whether a data set is refused with this reason, in a host that traps exceptions. */
+static int is_refused_in_traps(GrB_Matrix a, GrB_Matrix h, GrB_Vector labels, const char *expected)
+{
+    graft_grb_dataset lent;
+    GrB_Info          info;
+    int               refused;
+
+    feclearexcept(FE_ALL_EXCEPT);
+    feenableexcept(TRAPS);
+    info = graft_grb_lend_dataset(a, h, labels, NULL, &lent);
+    fedisableexcept(FE_ALL_EXCEPT);
+    refused = info == GrB_INVALID_VALUE && strstr(lent.why, expected) != NULL;
+    if (!refused) diag("%d: '%s', expected '%s'", (int)info, lent.why, expected);
+    graft_grb_return_dataset(&lent);
+    return refused;
+}
+
+/* Features of FP64 with this value of row 7, column 2. */
+static GrB_Matrix features_with(double value, int sparse)
+{
+    GrB_Matrix good = all_elements(N, WIDTH), h = NULL;
+
+    GrB_Matrix_new(&h, GrB_FP64, N, WIDTH);
+    GrB_Matrix_assign(h, NULL, NULL, good, GrB_ALL, N, GrB_ALL, WIDTH, NULL);
+    GrB_Matrix_setElement_FP64(h, value, 7, 2);
+    if (sparse) GxB_Matrix_Option_set(h, GxB_SPARSITY_CONTROL, GxB_SPARSE);
+    GrB_Matrix_wait(h, GrB_MATERIALIZE);
+    GrB_Matrix_free(&good);
+    return h;
+}
+
+/* The same value as a weight, a feature and a label. */
+static void test_value_in_traps(const graft_api *api, double value, const char *name)
+{
+    const graft_graphs *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
+    GrB_Matrix          fine = three_each(GrB_FP64), a = three_each(GrB_FP64), h = features_with(0, 0);
+    GrB_Vector          labels = NULL;
+    graft_error         error = GRAFT_INIT(graft_error);
+    graft_graph        *graph = NULL;
+    char                text[80];
+    int32_t             rc;
+
+    GrB_Matrix_setElement_FP64(a, value, 5, 10);
+    GrB_Matrix_wait(a, GrB_MATERIALIZE);
+    snprintf(text, sizeof text, "graph: row 5, column 10 has %s, expected", name);
+    ok(is_refused_in_traps(a, h, NULL, text), "with traps, a weight %s is refused", name);
+    feenableexcept(TRAPS);
+    rc = graft_grb_graph(graphs, api->context, NULL, a, 0, &graph, &error);
+    fedisableexcept(FE_ALL_EXCEPT);
+    snprintf(text, sizeof text, "rows: row 5, column 10 has %s, expected", name);
+    if (!ok(rc == GRAFT_ERR_FORMAT && strstr(error.message, text) != NULL, "so is it in a distributed graph"))
+        diag("%d: %s", rc, error.message);
+    GrB_Vector_new(&labels, GrB_FP64, N);
+    GrB_Vector_setElement_FP64(labels, value, 7);
+    GrB_Vector_wait(labels, GrB_MATERIALIZE);
+    snprintf(text, sizeof text, "labels: vertex 7 has %s, expected", name);
+    ok(is_refused_in_traps(fine, h, labels, text), "so is it as a label");
+    for (int sparse = 0; sparse < 2; sparse++) {
+        GrB_Matrix_free(&h);
+        h = features_with(value, sparse);
+        snprintf(text, sizeof text, "features: row 7, column 2 has %s, expected", name);
+        ok(is_refused_in_traps(fine, h, NULL, text), "so is it as a %s feature", sparse ? "sparse" : "dense");
+    }
+    graphs->destroy(graph);
+    GrB_Matrix_free(&fine);
+    GrB_Matrix_free(&a);
+    GrB_Matrix_free(&h);
+    GrB_Vector_free(&labels);
+}
+
+static void test_search_in_traps(void)
+{
+    static const double special[4] = { 1, 0, INFINITY, NAN };
+    static const int    flags[4] = { 0, GRAFT_GRB_ZERO, GRAFT_GRB_INFINITY, GRAFT_GRB_NAN };
+    double              doubles[37];
+    float               floats[37];
+
+    if (!has_avx()) {
+        skip(4, "this processor has no AVX");
+        return;
+    }
+    for (int k = 0; k < 4; k++) {
+        int found[2];
+
+        for (int i = 0; i < 37; i++) floats[i] = (float)(doubles[i] = i == 17 ? special[k] : i + 1);
+        feenableexcept(TRAPS);
+        found[0] = find_special(floats, 0, 37);
+        found[1] = find_special(doubles, 1, 37);
+        fedisableexcept(FE_ALL_EXCEPT);
+        ok(found[0] == flags[k] && found[1] == flags[k], "with traps, %g is found in an operand", special[k]);
+    }
+}
+
 /* Rows of ones, which GraphBLAS may hold as one value, have weights as rows of other ranks have. */
 static void test_ones_over_ranks(const graft_api *api)
 {
@@ -263,6 +361,10 @@ int main(void)
     test_lent_dataset(api);
     test_types_of_dataset(api);
     test_values_beyond_floats(api);
+    test_value_in_traps(api, NAN, "nan");
+    test_value_in_traps(api, INFINITY, "inf");
+    test_value_in_traps(api, -INFINITY, "-inf");
+    test_search_in_traps();
     test_ones_over_ranks(api);
     test_wrong_values();
     api->close(api->context);
