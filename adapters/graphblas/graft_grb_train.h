@@ -194,7 +194,8 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_integers(GrB_Vector vector, GrB_Type type, 
 /** Lend a data set.
  *
  * \param[in]  graph     [n x N], entry (v, u): v gathers from u. Values of type FP32 or FP64 are weights: those of FP64
- *                       are rounded to FP32, in which Graft trains; values of other types are ignored.
+ *                       are rounded to FP32, in which Graft trains; values of other types are ignored. For weights
+ *                       that are a single 1 see graft_grb_expand_ones().
  * \param[in]  features  [n x d]; full: dense features; sparse: sparse ones. Other types than FP32 are converted.
  * \param[in]  labels    [n] classes from 0 on; a vertex without an entry, or with -1, has no label. NULL: none
  * \param[in]  split     [n] GRAFT_SPLIT_...; a vertex without an entry is in no set. NULL: prediction only
@@ -249,7 +250,11 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_dataset(GrB_Matrix graph, GrB_Matrix featur
     return GrB_SUCCESS;
 }
 
-/* Weights of 1 for all entries, which one rank may have as a single value and others as an array. */
+/** Give a lent graph without weights an array of ones, `wide`: of FP64, else of FP32. A matrix whose weights GraphBLAS
+ *  holds as a single 1 is lent without weights, so that products need not read them; a trainer that shall take other
+ *  weights in update() needs them: graft_grb_expand_ones(&dataset->graph, 0) before create(), or before update() if
+ *  the new weights are such a 1. Memory: one weight for each entry.
+ * \return GrB_SUCCESS, also if there are weights or no entries; GrB_OUT_OF_MEMORY. [any-thread] Not collective. */
 GRAFT_GRB_FN GrB_Info graft_grb_expand_ones(graft_grb_loan *loan, int wide)
 {
     float  *floats;

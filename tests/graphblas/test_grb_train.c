@@ -314,6 +314,36 @@ static void test_ones_over_ranks(const graft_api *api)
     GrB_Matrix_free(&a);
 }
 
+/* Weights that GraphBLAS holds as a single 1 can be replaced if they were expanded. */
+static void test_update_of_ones(const graft_api *api)
+{
+    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, update));
+    GrB_Matrix         ones = three_each(GrB_FP32), other = three_each(GrB_FP32), h = all_elements(N, WIDTH);
+    GrB_Vector         labels = some_labels(), split = some_split();
+    graft_error        error = GRAFT_INIT(graft_error);
+    graft_trainer     *trainer = NULL;
+    graft_grb_dataset  lent, next;
+    int32_t            rc = GRAFT_ERR_ARG;
+
+    GrB_Matrix_assign_FP64(ones, ones, NULL, 1, GrB_ALL, N, GrB_ALL, N, GrB_DESC_S);
+    ok(graft_grb_lend_dataset(ones, h, labels, split, &lent) == GrB_SUCCESS && lent.data.graph->values == NULL &&
+           lent.graph.copied == 0,
+       "weights that are a single 1 are lent without a copy");
+    ok(graft_grb_expand_ones(&lent.graph, 0) == GrB_SUCCESS && lent.data.graph->values != NULL, "and expanded");
+    if (graft_grb_lend_dataset(other, h, labels, split, &next) == GrB_SUCCESS)
+        rc = train->create(api->context, &lent.data, &trainer, &error);
+    if (rc >= 0) rc = train->update(trainer, GRAFT_UPDATE_EDGE_VALUES, &next.data, &error);
+    if (!ok(rc >= 0, "then other weights replace them")) diag("%s", error.message);
+    train->destroy(trainer);
+    graft_grb_return_dataset(&lent);
+    graft_grb_return_dataset(&next);
+    GrB_Matrix_free(&ones);
+    GrB_Matrix_free(&other);
+    GrB_Matrix_free(&h);
+    GrB_Vector_free(&labels);
+    GrB_Vector_free(&split);
+}
+
 /* Whether a data set with this label of vertex 7, or part of the split, is refused with vertex and value. */
 static int is_refused(GrB_Type type, double value, int of_split, const char *expected)
 {
@@ -366,6 +396,7 @@ int main(void)
     test_value_in_traps(api, -INFINITY, "-inf");
     test_search_in_traps();
     test_ones_over_ranks(api);
+    test_update_of_ones(api);
     test_wrong_values();
     api->close(api->context);
     GrB_finalize();
