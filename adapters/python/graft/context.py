@@ -25,6 +25,21 @@ Log = Callable[[int, str], None]
 _contexts: weakref.WeakSet[Context] = weakref.WeakSet()
 
 
+def _complete_types() -> None:
+    """Complete all structs, which cffi does at their first use; if two threads do it at once, cffi 2.0 aborts."""
+    for name in ffi.list_types()[0]:
+        if ffi.typeof(name).kind != "struct":
+            continue
+        try:
+            ffi.sizeof(name)
+        except ffi.error:
+            continue  # its fields are not declared
+        ffi.typeof(name).fields
+
+
+_complete_types()
+
+
 def new(kind: str, /, **fields: Any) -> Any:
     """A struct of the contract with its size set, and the other fields zero."""
     try:
