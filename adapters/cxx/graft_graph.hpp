@@ -107,32 +107,42 @@ class pass
 {
   public:
     // Call read(). If it throws, call refuse(), a begin() that the library refuses: on all ranks in end(), which then
-    // throws here what read() has thrown; with one rank at once. Returns whether read() has read.
+    // throws here what read() has thrown; or at once, as with one rank. Returns whether read() has read. ERR_PEER of
+    // refuse() or end() has another reason, and is thrown instead.
     template <class Read, class Refuse> bool begins(Read read, Refuse refuse)
     {
+        std::exception_ptr thrown;
+
         try {
             read();
             return true;
         } catch (...) {
-            if (refuse() < 0) throw;
-            thrown_ = std::current_exception();
-            return false;
+            thrown = std::current_exception();
         }
+        call_refused(refuse, thrown);
+        thrown_ = thrown;
+        return false;
     }
     template <class End> void ends(End end)
     {
         std::exception_ptr thrown;
 
         std::swap(thrown, thrown_);
-        try {
-            end();
-        } catch (const error &) {
-            if (thrown == nullptr) throw;
-        }
+        call_refused(end, thrown);
         if (thrown != nullptr) std::rethrow_exception(thrown);
     }
 
   private:
+    // A call that fails because of `thrown`, unless that is null.
+    template <class Call> static void call_refused(Call call, const std::exception_ptr &thrown)
+    {
+        try {
+            call();
+        } catch (const error &failure) {
+            if (thrown == nullptr || failure.code() == GRAFT_ERR_PEER) throw;
+            std::rethrow_exception(thrown);
+        }
+    }
     std::exception_ptr thrown_;
 };
 
@@ -167,13 +177,13 @@ class plan : public detail::object<graft_aggregate, graft_plan>
         auto read = [&] {
             from = detail::dense_of(x);
             to = detail::dense_of(result);
+            args.x = &from;
+            args.out = &to;
         };
 
         args.semiring = semiring;
         args.flags = flags;
-        args.x = &from;
-        args.out = &to;
-        if (pass_.begins(read, [&] { return table_->begin(raw_, nullptr, nullptr); })) begin(args);
+        if (pass_.begins(read, [&] { begin(args); })) begin(args); // flags say whether it waits, also if it is refused
     }
     void begin(const graft_aggregate_args &args)
     {
@@ -242,7 +252,7 @@ class halo : public detail::object<graft_halos, graft_halo>
         args.flags = flags;
         args.owned = &ours;
         args.halo = &theirs;
-        if (pass_.begins(read, [&] { return table_->begin(raw_, nullptr, nullptr); }))
+        if (pass_.begins(read, [&] { detail::call(table_->begin, raw_, static_cast<graft_halo_args *>(nullptr)); }))
             detail::call(table_->begin, raw_, &args);
     }
     detail::pass pass_;

@@ -169,11 +169,14 @@ void test_views()
 bool both_refuse(const graft::ranks &ranks, const std::function<void()> &begin, const std::function<void()> &end)
 {
     begin();
-    return throws(GRAFT_ERR_ARG, ranks.rank() == 1 ? "follow each other" : "rank 1: args is null", end);
+    return throws(GRAFT_ERR_ARG, ranks.rank() == 1 ? "follow each other" : "rank 1: args", end);
 }
 
-bool views_are_refused(const graft::ranks &ranks, graft::graph &graph, graft::halo &halo)
+bool views_are_refused(graft::context &context, const graft::ranks &ranks, graft::graph &graph, graft::halo &halo)
 {
+    context.set("halo.staleness", 1);
+    graft::plan steps(graph);
+    context.set("halo.staleness", 0);
     graft::plan         plan(graph);
     std::vector<double> wide(16), own(8), out(8), few(4);
     const auto          x = ranks.rank() == 1 ? graft::columns(wide, 2) : graft::rows(own, 2);
@@ -181,6 +184,12 @@ bool views_are_refused(const graft::ranks &ranks, graft::graph &graph, graft::ha
 
     return both_refuse(
                ranks, [&] { plan.begin(x, graft::rows(out, 2)); }, [&] { plan.end(); }) &&
+           both_refuse(
+               ranks,
+               [&] { steps.begin(x, graft::rows(out, 2), GRAFT_PLUS_TIMES, GRAFT_AGGREGATE_STATELESS); },
+               [&] { steps.end(); }) &&
+           both_refuse(
+               ranks, [] {}, [&] { steps.begin(x, graft::rows(out, 2)); }) &&
            both_refuse(
                ranks, [&] { halo.begin(graft::rows(own, 2), rows); }, [&] { halo.end(); }) &&
            both_refuse(
@@ -201,7 +210,7 @@ void halo_rank(const std::string &path, const graft_transport &transport, bool *
     std::vector<double>             owned(of.x.begin() + first, of.x.begin() + first + 4);
     std::vector<double>             received(static_cast<std::size_t>(halo.info().n_halo));
 
-    *good = views_are_refused(ranks, graph, halo);
+    *good = views_are_refused(context, ranks, graph, halo);
     halo.exchange(graft::rows(owned, 1), graft::rows(received, 1));
     *good = *good && received.size() == 2;
     for (std::size_t k = 0; k < received.size(); k++)
@@ -210,6 +219,26 @@ void halo_rank(const std::string &path, const graft_transport &transport, bool *
     halo.end();
     *good = *good && owned[0] == 2 * of.x[static_cast<std::size_t>(first)] &&
             owned[1] == of.x[static_cast<std::size_t>(first) + 1];
+}
+
+/* Rank 0 makes no call: its silence is thrown on rank 1, instead of what this rank refuses. */
+void silent_rank(const std::string &path, const graft_transport &transport, bool *good)
+{
+    graft::context                  context(path);
+    const graft::ranks              ranks(transport);
+    const std::vector<std::int64_t> row_ptr{ 0, 1 };
+    const std::vector<std::int32_t> columns{ 1 - ranks.rank() };
+
+    context.set("halo.timeout", 3);
+    graft::graph        graph(context, ranks, graft::csr(row_ptr, columns, 2), ranks.rank());
+    graft::halo         halo(graph);
+    std::vector<double> wide(4), own(2);
+
+    *good = ranks.rank() == 0;
+    if (*good) return;
+    halo.begin(graft::rows(own, 2), graft::columns(wide, 2));
+    *good = throws(GRAFT_ERR_PEER, "rank 0", [&] { halo.end(); }) &&
+            throws(GRAFT_ERR_PEER, "rank 0", [&] { halo.begin(graft::rows(own, 2), graft::columns(wide, 2)); });
 }
 
 /* The points of a rod on one of two ranks, with ghosts. */
@@ -368,6 +397,7 @@ int main(int, char **argv)
     test_plan(argv[1]);
     test_values(argv[1]);
     ok(on_two_ranks(argv[1], halo_rank), "two ranks exchange halos and sum them");
+    ok(on_two_ranks(argv[1], silent_rank), "a rank that is left throws this");
     ok(on_two_ranks(argv[1], network_rank), "two ranks train and infer in both layouts; callbacks throw");
     ok(on_two_ranks(argv[1], stream_rank), "two ranks train online");
     return done();

@@ -18,6 +18,13 @@ NETWORK = {"mgn.width": 8, "mgn.layers": 2}
 INTEGERS = np.zeros((N, WIDTH), int)
 
 
+class Interrupted:
+    """An array during whose reading Ctrl-C arrives."""
+
+    def __array__(self, *_, **__):
+        raise KeyboardInterrupt("Ctrl-C")
+
+
 # ---- the data of a rank ----
 
 def graph_of(s):
@@ -63,6 +70,11 @@ def network_of(s):
     s.state = np.sin(s.points @ [[1.0, 2.0], [3.0, 4.0]])
     s.later = s.state + 0.1 * s.points
     s.path = s.folder / f"{s.name}.safetensors"
+
+
+def checked_of(s):
+    s.ranks.context["check"] = "full"
+    network_of(s)
 
 
 def stream_of(s):
@@ -123,16 +135,43 @@ def make_plan(s, **wrong):
     return graft.Plan(s.graph, **wrong)(s.x)
 
 
-def begin(s, owner, **arguments):
-    """The end() of all ranks raises, so that no rank waits in between."""
-    s.has_begun = False
+def begin(s, owner, in_end=True, **arguments):
+    """The end() of all ranks raises, so that no rank waits in between; or begin(), after which no end() is due."""
+    s.right_call = not in_end
     owner.begin(**arguments)
-    s.has_begun = True
-    return owner.end()
+    s.right_call = in_end
+    try:
+        return owner.end()
+    finally:
+        assert getattr(owner, "_begun", None) is None  # arrays are not borrowed any more
 
 
 def run_plan(s, **wrong):
     return begin(s, s.plan, **{**dict(x=s.x), **wrong})
+
+
+def run_stateless(s, **wrong):
+    return run_plan(s, stateless=True, **wrong)
+
+
+def run_step(s, **wrong):
+    return run_plan(s, in_end=False, **wrong)
+
+
+def infer_checked(s, **wrong):
+    return infer(s, in_end=False, **wrong)
+
+
+def interrupt_plan(s, **wrong):
+    return run_plan(s, in_end=s.ranks.rank != WRONG, **wrong)
+
+
+def interrupt_halo(s, **wrong):
+    return begin(s, s.halo, **{**dict(owned=s.x, in_end=s.ranks.rank != WRONG), **wrong})
+
+
+def interrupt_network(s, **wrong):
+    return begin(s, s.network, **{**dict(state=s.state, in_end=s.ranks.rank != WRONG), **wrong})
 
 
 def call_plan(s, **wrong):
@@ -232,6 +271,12 @@ def fit(s, **wrong):
     return s.trainer.fit(**{**dict(progress=False), **wrong}).history.column("loss")
 
 
+def fit_and_stop(s, last=len):
+    """All ranks stop after the first epoch that this call trains, before the last callback."""
+    callbacks = [lambda trainer, _: trainer.stop(), lambda trainer, _: last(trainer.history)]
+    return s.trainer.fit(callbacks, progress=False).history.column("loss")
+
+
 def evaluate(s, **wrong):
     return s.trainer.evaluate(**wrong)
 
@@ -265,6 +310,7 @@ CASES = [
     (graph_of, make_graph, dict(dtype="int8"), "dtype is int8"),
     (graph_of, redistribute, dict(x=INTEGERS), r"x has shape \(60, 2\)"),
     (graph_of, redistribute, dict(to="ranks"), "to is 'ranks'"),
+    (graph_of, redistribute, dict(x=Interrupted()), "Ctrl-C"),
     (graph_of, update_values, dict(values=[1j]), "values has type complex128"),
     (graph_of, make_plan, dict(width=2 ** 70), "width is"),
     (plan_of, run_plan, dict(x=INTEGERS), "x has type int64"),
@@ -272,11 +318,19 @@ CASES = [
     (plan_of, run_plan, dict(transposed=True), "flag 'transposed' is unknown"),
     (plan_of, run_plan, dict(row_scale=[1.0]), "row_scale has shape"),
     (plan_of, call_plan, dict(out=INTEGERS), "out has 60 rows"),
+    (plan_of, call_plan, dict(out=3.0), "out has 0 dimensions"),
+    (plan_of, interrupt_plan, dict(x=Interrupted()), "Ctrl-C"),
+    (plan_of, interrupt_halo, dict(owned=Interrupted()), "Ctrl-C"),
     (plan_of, run_halo, dict(owned=INTEGERS), "owned has type int64"),
     (plan_of, run_halo, dict(halo=[1.0]), "halo has 1 rows"),
     (plan_of, sum_halo, dict(owned=np.ones((3, 2))), "owned has 3 rows"),
     (plan_of, exchange, dict(owned=np.ones(3)), "owned has 3 rows"),
-    (stale_of, call_plan, dict(x=INTEGERS), "x has type int64"),
+    (stale_of, run_step, dict(x=INTEGERS), "x has type int64"),
+    (stale_of, run_step, dict(x=Interrupted()), "Ctrl-C"),
+    (stale_of, run_step, dict(semiring="plus"), "semiring is 'plus'"),
+    (stale_of, run_stateless, dict(x=INTEGERS), "x has type int64"),
+    (stale_of, run_stateless, dict(row_scale=[1.0]), "row_scale has shape"),
+    (stale_of, run_stateless, dict(transposed=True), "flag 'transposed' is unknown"),
     (strip_of, make_mesh, dict(cells=np.ones((2, 3))), "expected integers"),
     (strip_of, make_mesh, dict(kind="own"), "kind is 'own'"),
     (strip_of, make_mesh, dict(threads="many"), "threads"),
@@ -284,6 +338,8 @@ CASES = [
     (network_of, make_network, dict(is_free=[1]), "is_free has shape"),
     (network_of, make_network, dict(options={"mgn.width": "wide"}), "mgn.width"),
     (network_of, infer, dict(state=INTEGERS), "state has type int64"),
+    (network_of, interrupt_network, dict(state=Interrupted()), "Ctrl-C"),
+    (checked_of, infer_checked, dict(state=INTEGERS), "state has type int64"),
     (network_of, drop, dict(state="u"), "state has type"),
     (network_of, call_network, dict(out=INTEGERS), "out has type int64"),
     (network_of, call_network, dict(state=INTEGERS, out=INTEGERS), "state has type int64"),
@@ -335,9 +391,9 @@ def over_ranks(folder, name, make, call, wrong):
     barrier, found = threading.Barrier(RANKS), [None] * RANKS
 
     def run(ranks):
-        s = SimpleNamespace(ranks=ranks, barrier=barrier, folder=folder, name=name, has_begun=True)
+        s = SimpleNamespace(ranks=ranks, barrier=barrier, folder=folder, name=name, right_call=True)
         ranks.context["threads"], ranks.context["halo.timeout"] = 1, TIMEOUT
-        raised, seconds = None, 0.0
+        raised, seconds, right_call = None, 0.0, True
         try:
             make(s)
             barrier.wait()
@@ -345,10 +401,10 @@ def over_ranks(folder, name, make, call, wrong):
                 begun = time.monotonic()
                 try:
                     call(s, **(wrong if ranks.rank == WRONG else {}))
-                except Exception as error:
-                    raised, seconds = error, time.monotonic() - begun
-            found[ranks.rank] = raised, seconds, call(s), s.has_begun
-        except Exception as error:
+                except BaseException as error:
+                    raised, seconds, right_call = error, time.monotonic() - begun, s.right_call
+            found[ranks.rank] = raised, seconds, call(s), right_call
+        except BaseException as error:
             found[ranks.rank] = error, seconds, None, False
 
     threads = [threading.Thread(target=run, args=[ranks], daemon=True) for ranks in graft.Ranks.threads(RANKS)]
@@ -364,12 +420,52 @@ def over_ranks(folder, name, make, call, wrong):
                          ids=[f"{call.__name__}-{'-'.join(wrong)}-{i}" for i, (_, call, wrong, _) in enumerate(CASES)])
 def test_one_rank_refuses(make, call, wrong, words, tmp_path, tmp_path_factory):
     found = over_ranks(tmp_path, "wrong", make, call, wrong)
-    for rank, (error, seconds, _, has_begun) in enumerate(found):
-        assert isinstance(error, Exception) and seconds < AT_ONCE and has_begun, f"{rank}: {error!r}, {seconds} s"
+    for rank, (error, seconds, _, right_call) in enumerate(found):
+        assert error is not None and seconds < AT_ONCE and right_call, f"{rank}: {error!r}, {seconds} s"
         if rank == WRONG:
             assert re.search(words, str(error)) and not isinstance(error, graft.PeerError), repr(error)
+            assert isinstance(error, Exception) or words == "Ctrl-C", repr(error)
         else:
             assert isinstance(error, graft.ArgumentError) and error.rank == WRONG, repr(error)
             assert str(error).startswith(f"rank {WRONG}: "), repr(error)
     expected = without_mistakes(tmp_path_factory.getbasetemp(), make, call)
     np.testing.assert_equal([result for _, _, result, _ in found], expected)
+
+
+def test_exception_after_stop(tmp_path):
+    """After stop() no other rank calls epoch(), so an exception of a later callback is raised on its rank at once."""
+    found = over_ranks(tmp_path, "stopped", trainer_of, fit_and_stop, dict(last=lambda _: 1 / 0))
+    for rank, (error, seconds, losses, _) in enumerate(found):
+        assert isinstance(error, ZeroDivisionError) if rank == WRONG else error is None, f"{rank}: {error!r}"
+        assert seconds < AT_ONCE and len(losses) == 2 and losses == found[0][2]
+
+
+def alone(refused, call):
+    """The PeerError of a rank that the others have left, instead of the exception that `refused` names."""
+    with pytest.raises(graft.PeerError) as raised:
+        call()
+    assert isinstance(raised.value.__cause__, graft.ArgumentError) and refused in str(raised.value.__cause__)
+
+
+@pytest.mark.parametrize("in_end", [False, True])
+def test_dead_transport_is_raised(in_end):
+    def run(ranks):
+        s = SimpleNamespace(ranks=ranks)
+        ranks.context["threads"], ranks.context["halo.timeout"] = 1, 1
+        plan_of(s)
+        if ranks.rank == WRONG and in_end:
+            s.plan.begin(INTEGERS)
+            alone("x has type int64", s.plan.end)
+            assert s.plan._begun is None
+        elif ranks.rank == WRONG:
+            alone("x has shape (60, 2)", lambda: s.graph.redistribute(INTEGERS))
+        done[ranks.rank] = True
+        barrier.wait()  # objects of a rank that is left live until then
+
+    done, barrier = [False] * RANKS, threading.Barrier(RANKS)
+    threads = [threading.Thread(target=run, args=[ranks], daemon=True) for ranks in graft.Ranks.threads(RANKS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT)
+    assert all(done)

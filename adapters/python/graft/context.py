@@ -10,7 +10,8 @@ from typing import Any, Callable, Iterator
 
 from . import _library, interrupt
 from ._abi import ABI_VERSION, IDS, ffi
-from .errors import ArgumentError, CancelledError, StateError, VersionError, new_error, raise_error, text_of
+from .errors import (ArgumentError, CancelledError, PeerError, StateError, VersionError, new_error, raise_error,
+                     text_of)
 
 _INTERFACES = {"graft_mxm": IDS["GRAFT_MXM_ID"], "graft_data_interface": IDS["GRAFT_DATA_ID"],
                "graft_train": IDS["GRAFT_TRAIN_ID"], "graft_models": IDS["GRAFT_MODEL_ID"],
@@ -311,11 +312,13 @@ class Collective:
             call(handle, arguments)
 
     If a rank raises an exception before the call, the other ranks would wait for it. So it calls the function with the
-    arguments given first, which the library refuses on all ranks, and raises its exception then. The begin() of a pair
-    does not wait for other ranks: with `is_begin` it keeps the exception, which end() raises."""
+    arguments given first, which the library refuses on all ranks, and raises its exception then; or PeerError, if ranks
+    no longer reach each other. The begin() of a pair does not wait for other ranks: with `ending`, the function that
+    ends it and its arguments, it keeps the exception, which end() raises. KeyboardInterrupt is not kept: the pair is
+    ended and it is raised, so that no end() is due."""
 
-    def __init__(self, context: Context, function: Any, *refused: Any, is_begin: bool = False) -> None:
-        self._context, self._function, self._refused, self._is_begin = context, function, refused, is_begin
+    def __init__(self, context: Context, function: Any, *refused: Any, ending: tuple[Any, ...] = ()) -> None:
+        self._context, self._function, self._refused, self._ending = context, function, refused, ending
         self._is_made = False
         self._kept: Exception | None = None
 
@@ -332,24 +335,36 @@ class Collective:
             raise
 
     def __exit__(self, _: Any, error: BaseException | None, __: Any) -> bool:
-        if self._is_made or not isinstance(error, Exception):
+        if self._is_made or error is None:
             return False
+        if self._refuses(error, self._context.call, self._function, *self._refused) or not self._ending:
+            return False
+        if not isinstance(error, Exception):
+            self._refuses(error, self._context.call, *self._ending)
+            return False
+        self._kept = error
+        return True
+
+    @staticmethod
+    def _refuses(error: BaseException, call: Callable[..., Any], *arguments: Any) -> bool:
+        """Make a call that fails because of `error`, and return whether it has failed. A failure that has another
+        reason, and ends all communication, is raised."""
         try:
-            self._context.call(self._function, *self._refused)
-        except Exception:  # the refusal, whose reason is `error`
-            return False
-        self._kept = error if self._is_begin else None
-        return self._is_begin
+            call(*arguments)
+        except PeerError as dead:
+            if isinstance(error, Exception):
+                raise dead from error
+            return True
+        except Exception:
+            return True
+        return False
 
     def end(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Make the other call of a pair, which fails on all ranks if one rank has refused its begin()."""
         kept, self._kept = self._kept, None
         if kept is None:
             return call(*arguments)
-        try:
-            call(*arguments)
-        except Exception:  # the refusal, whose reason is `kept`
-            pass
+        self._refuses(kept, call, *arguments)
         raise kept
 
 

@@ -12,7 +12,7 @@ from . import arrays
 from ._abi import ffi
 from .context import Collective, Context, default_context, new, text_of, to_dict
 from .data import TRAIN, Dataset
-from .errors import ArgumentError
+from .errors import ArgumentError, StateError
 from .product import SEMIRINGS
 
 if TYPE_CHECKING:
@@ -122,9 +122,22 @@ def _rows(x: Any, name: str, n_rows: int, writes: bool = False) -> np.ndarray:
     x = arrays.as_array(x, name) if writes else arrays.read_dense(x, name)
     if x.ndim == 1:
         x = x[:, None]
+    if x.ndim != 2:
+        raise ArgumentError(f"{name} has {x.ndim} dimensions, expected 2, or 1 for a single column")
     if x.shape[0] != n_rows:
         raise ArgumentError(f"{name} has {x.shape[0]} rows, expected {n_rows}, one for each vertex")
     return arrays.check_output(x, name, x.shape, ("float32", "float64")) if writes else x
+
+
+def _end(of: Plan | Halo, function: Any) -> Any:
+    """End a pass, after which its arrays are no longer borrowed, and return the result."""
+    begun, of._begun = of._begun, None
+    try:
+        of._pass.end(of.context.call, function, of._handle)
+    except StateError:  # as where another call runs in the context: then the pass goes on
+        of._begun = begun
+        raise
+    return begun[0]
 
 
 class Plan:
@@ -142,14 +155,19 @@ class Plan:
             call(graph._handle, new("graft_plan_args", flags=_TRANSPOSED if transposed else 0, width=width,
                                     layers=layers, dtype=0 if dtype is None else arrays._FLOATS[dtype]), out)
         self._handle, self._begun = out[0], None
-        self._pass = Collective(self.context, self._aggregate.begin, self._handle, ffi.NULL, is_begin=True)
+        self._refused = new("graft_aggregate_args")  # without x and out
+        self._pass = Collective(self.context, self._aggregate.begin, self._handle, self._refused,
+                                ending=(self._aggregate.end, self._handle))
         self._destroy = self.context.owner(self, self._aggregate.destroy, self._handle)
 
     def begin(self, x: Any, out: Any = None, semiring: str = "plus_times", *, row_scale: Any = None, layer: int = 0,
               epoch: int = 0, threads: int = 0, **flags: bool) -> None:
         """Send rows, and compute with the rows of this rank. `x` and `out` [n_owned, width] are borrowed until end().
         Flags: transpose, accumulate, exact (not quantized), stateless, synchronous."""
+        self._refused.flags = 0
         with self._pass as call:
+            # Also in a pass that is refused, they say whether begin() waits: see graft_aggregate.
+            self._refused.flags = sum(_FLAGS.get(name, 0) for name, is_set in flags.items() if is_set)
             if semiring not in SEMIRINGS:
                 raise ArgumentError(f"semiring is '{semiring}', expected one of {', '.join(SEMIRINGS)}")
             for name in flags:
@@ -163,7 +181,7 @@ class Plan:
                 out = out[:, 0] if is_vector else out
             written = _rows(out, "out", self.graph.n_owned, writes=True)
             args = new("graft_aggregate_args", semiring=SEMIRINGS[semiring], layer=layer, epoch=epoch, threads=threads,
-                       flags=sum(_FLAGS[name] for name, is_set in flags.items() if is_set))
+                       flags=self._refused.flags)
             views = [arrays.view_dense(x), arrays.view_dense(written)]
             args.x, args.out = views
             if row_scale is not None:
@@ -174,9 +192,7 @@ class Plan:
 
     def end(self) -> np.ndarray:
         """Wait for the rows of other ranks, and return the result."""
-        self._pass.end(self.context.call, self._aggregate.end, self._handle)
-        (out, _), self._begun = self._begun, None
-        return out
+        return _end(self, self._aggregate.end)
 
     def __call__(self, x: Any, out: Any = None, semiring: str = "plus_times", **more: Any) -> np.ndarray:
         self.begin(x, out, semiring, **more)
@@ -216,7 +232,8 @@ class Halo:
         out = ffi.new("graft_halo **")
         self.context.call(self._halos.create, graph._handle, out)
         self._handle, self._begun = out[0], None
-        self._pass = Collective(self.context, self._halos.begin, self._handle, ffi.NULL, is_begin=True)
+        self._pass = Collective(self.context, self._halos.begin, self._handle, ffi.NULL,
+                                ending=(self._halos.end, self._handle))
         self._destroy = self.context.owner(self, self._halos.destroy, self._handle)
 
     def _info(self) -> Any:
@@ -267,9 +284,7 @@ class Halo:
         self._begun = result, (owned, halo)
 
     def end(self) -> np.ndarray:
-        self._pass.end(self.context.call, self._halos.end, self._handle)
-        (result, _), self._begun = self._begun, None
-        return result
+        return _end(self, self._halos.end)
 
     def exchange(self, owned: Any, halo: Any = None, *, exact: bool = False) -> np.ndarray:
         """begin() and end()."""

@@ -233,7 +233,8 @@ class Network:
                 args.loss_weight = ffi.cast("double *", arrays.pointer(loss_weight))
             call(mesh._handle, args, out)
         self._handle = out[0]
-        self._inference = Collective(self.context, self._networks.begin, self._handle, ffi.NULL, is_begin=True)
+        self._inference = Collective(self.context, self._networks.begin, self._handle, ffi.NULL,
+                                     ending=(self._networks.end, self._handle, ffi.NULL))
         self._destroy = self.context.owner(self, self._networks.destroy, self._handle)
 
     # ---- inference ----

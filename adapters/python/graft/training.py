@@ -148,10 +148,13 @@ class Trainer:
             while not self._stops:
                 record = self.epoch()
                 self._stops = record["done"] or record["should_stop"]
-                # Other ranks call epoch() next, which an exception ends on all, unless this was the last epoch.
-                with contextlib.nullcontext() if self._stops else self._before_epoch():
+                try:
                     for callback in callbacks:
                         callback(self, record)
+                except BaseException:
+                    # Other ranks call epoch() next, which fails on all, unless this was the last epoch.
+                    with contextlib.nullcontext() if self._stops else self._before_epoch():
+                        raise
                 if bar is not None:
                     _advance(bar, record)
         finally:
