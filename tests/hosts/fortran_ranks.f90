@@ -114,6 +114,8 @@ contains
       call network%train(v, v, step, graft_node_component, ierr)
       good = good .and. ierr == GRAFT_ERR_NONFINITE
       call network%begin(u(:, 1:), ierr)
+      good = good .and. (ierr == GRAFT_OK .eqv. ranks%size() > 1)
+      if (ierr == GRAFT_OK) call network%end(u, ierr)
       good = good .and. ierr == GRAFT_ERR_ARG
       v = transpose(u)
       call network%begin(u)
