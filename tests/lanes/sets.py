@@ -3,7 +3,7 @@
 """Tests once more with fewer instruction sets: sets.py BUILD-ROOT MESON [PROGRAM...]. Prints TAP.
 
   own        programs, by the public functions, with a library that does not use the highest sets of the processor
-  foreign    programs with dense modules, whose libraries are told by their variables to be those of other processors
+  foreign    programs with dense modules, with the variables by which their libraries take loops of other processors
 
 Without PROGRAM those of OWN and FOREIGN run, with few cases. A PROGRAM is a unit test, and may have other arguments,
 after blanks; "all" are all of them."""
