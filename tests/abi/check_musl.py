@@ -14,7 +14,8 @@ import tap
 ROOT = sys.argv[1]
 FLAGS = ["-fsyntax-only", "-fopenmp", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-psabi",
          *(f"-I{ROOT}/{folder}" for folder in ("abi", "plugin", "adapters", "examples"))]
-LIBRARY = ["-DISA=generic", "-DWIDE_BYTES=16", '-DGRAFT_RELEASE=""', '-DGR_PROGRAMS=""']  # definitions of Meson
+# Definitions of Meson.
+MADE = ["-DISA=generic", "-DWIDE_BYTES=16", '-DGRAFT_RELEASE=""', '-DGR_PROGRAMS=""', '-DGRB_COMPUTE="compute"']
 OTHERS = "jansson", "argp", "mpi", "petsc", "cblas", "dnnl", "metis", "GraphBLAS"
 
 
@@ -55,8 +56,8 @@ def main():
     plugin = sources("plugin")
     others = [path for path in sources("examples") + sources("adapters") if not needs_another(path)]
     for what, paths, flags in (("each header alone", headers, ["-xc"]),
-                               ("each file of the library", plugin, LIBRARY),
-                               ("files of adapters and examples", others, [])):
+                               ("each file of the library", plugin, MADE),
+                               ("files of adapters and examples", others, MADE)):
         said = faults(paths, *flags)
         tap.ok(len(paths) > 10 and not said, f"{what}: musl-gcc takes {len(paths)} files", *said)
     good, said = compilers.run(["musl-gcc", *FLAGS, "-xc", "-"], "#include <string.h>\n"
