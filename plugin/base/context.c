@@ -185,24 +185,27 @@ static _Atomic pid_t gr_team_owner;
 
 /* OpenMP's default, but no more than the processors of the thread and the quota of its container, unless the user says
  * how many. */
-static int32_t default_threads(const graft_context *context)
+static int32_t default_threads(const graft_context *context, int32_t processors)
 {
     const int32_t threads = omp_get_max_threads(), limit = omp_get_thread_limit();
     int64_t       most = threads < limit ? threads : limit;
 
     if (gr_environment(context, "OMP_NUM_THREADS") != NULL) return (int32_t)most;
-    if (most > omp_get_num_procs()) most = omp_get_num_procs();
+    if (most > processors) most = processors;
     return (int32_t)(most < context->processors_quota ? most : context->processors_quota);
 }
 
 static int32_t threads_asked(const graft_context *context, int32_t asked)
 {
-    const int32_t most = 4 * omp_get_num_procs(), found = atomic_load(&context->threads_most);
-    const int32_t limit = found == 0 || found > most ? most : found;
+    int32_t processors, found;
 
     if (asked <= 0) asked = (int32_t)context->options.resource.threads;
-    if (asked <= 0) asked = default_threads(context);
-    return asked < limit ? asked : limit;
+    if (asked == 1) return 1; /* often, and the next line is a system call */
+    processors = omp_get_num_procs();
+    if (asked <= 0) asked = default_threads(context, processors);
+    if (asked > 4 * processors) asked = 4 * processors;
+    found = atomic_load(&context->threads_most);
+    return found == 0 || asked < found ? asked : found;
 }
 
 /* Why a team is smaller than it was asked to be. */

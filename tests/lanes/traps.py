@@ -30,13 +30,15 @@ TRAPPED = "import ctypes; print(ctypes.CDLL('libm.so.6').fegetexcept())"
 
 def check_drop_in(build, library):
     """A program of GraphBLAS with the drop-in, which takes the library that is beside it."""
-    program, drop_in = os.path.join(build, "tests", "bench", "grb_program"), os.path.join(build, "libgraft-grb.so")
+    program = os.path.join(build, "tests", "bench", "grb_program")
     if not os.path.exists(program):
         tap.skip("library: the drop-in", "GraphBLAS is not installed")
         return
     with tempfile.TemporaryDirectory(prefix="graft-traps-") as folder:
         os.symlink(library, os.path.join(folder, "libgraft.so.1"))
-        more = {"LD_PRELOAD": shutil.copy(drop_in, folder), "GRAFT_GRB": "work=0,columns=0,summary"}
+        shutil.copy(f"{build}/libgraft-grb-products.so", folder)
+        drop_in = shutil.copy(f"{build}/libgraft-grb.so", folder)
+        more = {"LD_PRELOAD": drop_in, "GRAFT_GRB": "work=0,columns=0,summary"}
         ended = [subprocess.run([program, "rmat:10:8000", "17", "1", "2"], env={**os.environ, **environment}, text=True,
                                 capture_output=True, timeout=120, check=False) for environment in ({}, more)]
     sums = [[line.split()[::2] for line in run.stdout.splitlines()] for run in ended]
