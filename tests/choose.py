@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Which tests to run: meson introspect --tests BUILD | choose.py SUITE [NAME...]. Prints their names; an empty SUITE
-means every suite, no NAME every test. A NAME may leave out its folder."""
+means every suite, no NAME every test. A NAME is a test, which may leave out its folders, or a folder of tests such as
+unit/halo."""
 import difflib
 import json
 import sys
@@ -16,7 +17,8 @@ def main():
     tests = [test["name"] for test in json.load(sys.stdin) if suite in ("", suite_of(test))]
     chosen = [] if wanted else tests
     for name in wanted:
-        found = [test for test in tests if name in (test, test.split("/")[-1])]
+        found = [test for test in tests if name in (test, test.split("/")[-1]) or
+                 test.startswith(name.rstrip("/") + "/")]
         if not found:
             names = tests if len(tests) <= 50 else difflib.get_close_matches(name, tests, 8, 0.3) + ["..."]
             sys.exit(f"there is no test '{name}' {'in suite ' + suite if suite else 'in any suite'}; "

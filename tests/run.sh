@@ -5,7 +5,8 @@
 #
 #   bash tests/run.sh                           every test; installs the Debian packages that are missing
 #   bash tests/run.sh --suite fast              the tests of one suite: fast, ranks, mpi, abi or slow
-#   bash tests/run.sh [--suite fast] NAME...    the tests with these names, such as unit/test_codec or test_codec
+#   bash tests/run.sh [--suite fast] NAME...    the tests with these names, such as unit/codec/test_codec or test_codec,
+#                                               or of these folders, such as unit/codec
 set -euo pipefail
 # shellcheck source=examples/setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../examples/setup.sh"

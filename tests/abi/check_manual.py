@@ -14,11 +14,11 @@ import tap
 
 BLOCK = re.compile(r"^```(c|cpp) excerpt=(\S+)$", re.MULTILINE)
 ALONE = re.compile(r"examples/\w+\.(c|cc)")
-# What some of the programs print; tests/unit/test_examples.py has more of it.
+# What some of the programs print; tests/unit/examples/test_examples.py has more of it.
 PRINTS = {"examples/aggregate.c": "12 2 4 6 8 10 12 14 16 18 20 10 with 6 rows",
           "examples/means.cc": "(3, 30)\n(1, 10)\n(1, 10)\n"}
 ENDS_WITHOUT_GRAPHBLAS = "examples/smallest.c"
-NEEDS_A_MODEL = "examples/predict.c"  # without one it tells its usage; tests/unit/test_examples.py gives it one
+NEEDS_A_MODEL = "examples/predict.c"  # without one it tells its usage; unit/examples/test_examples gives it one
 
 
 def check_program(root, path, library, work):

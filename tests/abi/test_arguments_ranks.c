@@ -1,6 +1,6 @@
 /* What graft.graph/1, graft.aggregate/1 and graft.halo/1 must refuse from one rank: each call gets what it cannot use,
  * and returns the status that its header gives for it. What several ranks can do wrong together is in
- * unit/test_aggregate_faults.
+ * unit/spmm/test_aggregate_faults.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 

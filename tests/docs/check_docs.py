@@ -63,7 +63,7 @@ def wrong_excerpts(root, texts):
         for info, body in FENCE.findall(text):
             words = info.split()
             if not words or words[0] not in ("c", "cpp") or (len(words) == 1 and path == "README.md"):
-                continue  # unit/test_examples has the host of README.md
+                continue  # unit/examples/test_examples has the host of README.md
             match = re.fullmatch(r"c(?:pp)? excerpt=(\S+)", info)
             file = os.path.join(root, match[1]) if match else ""
             if not os.path.isfile(file):

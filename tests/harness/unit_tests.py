@@ -8,7 +8,7 @@ import subprocess
 def tests_of(build, meson):
     listed = json.loads(subprocess.run([meson, "introspect", "--tests", build], check=True, capture_output=True,
                                        text=True).stdout)
-    return {test["name"].split("/")[1]: test for test in listed
+    return {test["name"].split("/")[-1]: test for test in listed
             if test["name"].startswith("unit/") and os.path.dirname(test["cmd"][0]).endswith("tests/unit")}
 
 

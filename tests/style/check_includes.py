@@ -39,7 +39,7 @@ PARTS = [
     (r"(examples/[\w-]+)/", ["abi", "adapters/*.h", "examples/find_library.h", "itself"]),
     (r"examples/[\w-]+\.[ch]", ["abi", "adapters/*.h", "examples/find_library.h"]),
     (r"tests/(?:judge|oracle)/", ["abi", "examples/find_library.h", "tests/harness", "tests/judge", "tests/oracle"]),
-    (r"tests/unit/test_pair_loss\.c", ["abi", "tests", "examples/link-prediction"]),
+    (r"tests/unit/examples/test_pair_loss\.c", ["abi", "tests", "examples/link-prediction"]),
     (r"tests/", ["abi", "plugin", "adapters", "tests"]),
 ]
 # Hosts include these as they are installed, in one folder.

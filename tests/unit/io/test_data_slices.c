@@ -1,5 +1,5 @@
 /* graft.data/1 open_slice: what only ranks can show. That joined slices are what open() reads, and that all ranks
- * refuse bad files, is checked by unit/test_data and unit/test_data_mtx with each of their files.
+ * refuse bad files, is checked by unit/io/test_data and unit/io/test_data_mtx with each of their files.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_host.h"
 #include "harness/lcg.h"

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import zlib
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 import compilers
 import tap
 
