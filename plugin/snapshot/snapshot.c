@@ -80,9 +80,9 @@ static void add_all(struct texts *t, const graft_trainer *trainer, int32_t what)
     add_pair(t, "", "content", what == GRAFT_MODEL_STATE ? "state" : "weights");
     add_pair(t, "", "release", GRAFT_RELEASE);
     add_number(t, "epoch", best ? p->best_epoch : p->epoch);
-    add_number(t, "n_vertices", trainer->setup.data.n_vertices);
-    add_number(t, "n_features", trainer->setup.data.n_features);
-    add_number(t, "n_classes", trainer->setup.data.n_classes);
+    add_number(t, "n_vertices", trainer->setup.data.given.n_vertices);
+    add_number(t, "n_features", trainer->setup.data.given.n_features);
+    add_number(t, "n_classes", trainer->setup.data.given.n_classes);
     if (trainer->setup.model.config.edge_array)
         add_number(t, EDGE_FEATURES_KEY, trainer->setup.model.config.edge_features);
     add_options(t, trainer);
@@ -316,7 +316,7 @@ static void warn_of_epochs(const graft_model *m, const graft_trainer *trainer)
     int64_t              epochs;
 
     if (then == NULL || m->copies != GR_STATE_COPIES || context->options.train.schedule != GR_SCHEDULE_COSINE) return;
-    if (trainer->setup.over != NULL && trainer->setup.over->comm->rank != 0) return;
+    if (trainer->setup.data.over != NULL && trainer->setup.data.over->comm->rank != 0) return;
     epochs = strtoll(then, NULL, 10);
     if (epochs == context->options.train.epochs) return;
     gr_log(context, GRAFT_LOG_WARNING,

@@ -111,11 +111,11 @@ static int32_t make_scales(const struct gr_setup *s, struct gr_minibatches *m, c
         double        sum;
 
         if (b->weight != NULL) {
-            left[i] = s->left[v];
+            left[i] = s->derived.left[v];
             continue;
         }
         if (normalization == GR_NORMALIZE_SYMMETRIC) {
-            left[i] = s->left[v] * share_of(graph, v, counted);
+            left[i] = s->derived.left[v] * share_of(graph, v, counted);
             continue;
         }
         sum = graph->values != NULL ? counted_values(s, graph, b, i) : (double)counted;
@@ -125,7 +125,8 @@ static int32_t make_scales(const struct gr_setup *s, struct gr_minibatches *m, c
     if (normalization != GR_NORMALIZE_SYMMETRIC) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, right, b->n_src, error));
     for (int64_t i = 0; i < b->n_src; i++)
-        right[i] = m->vertex[i] < s->n ? s->right[m->vertex[i]] : m->ranks->right[m->vertex[i] - s->n];
+        right[i] =
+            m->vertex[i] < s->data.n ? s->derived.right[m->vertex[i]] : m->ranks->right[m->vertex[i] - s->data.n];
     block->right = right;
 done:
     return rc;
@@ -139,10 +140,10 @@ static int32_t take_edge_rows(const struct gr_setup *s, struct gr_minibatches *m
     float        *made;
     int32_t       rc = GRAFT_OK;
 
-    if (s->edge == NULL) return GRAFT_OK;
+    if (s->derived.edge == NULL) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, made, b->n_edges * width, error));
     for (int64_t e = 0; e < b->n_edges; e++)
-        memcpy(made + e * width, s->edge + b->entry[e] * width, (uint64_t)width * sizeof *made);
+        memcpy(made + e * width, s->derived.edge + b->entry[e] * width, (uint64_t)width * sizeof *made);
     block->edge = made;
 done:
     return rc;

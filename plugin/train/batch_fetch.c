@@ -11,7 +11,7 @@
 static int64_t missing_vertex(const struct gr_setup *s, const struct gr_batch_ranks *r, const struct gr_batch *batch,
                               int32_t l, int64_t edge)
 {
-    const int64_t v = batch->vertex[batch->layers[l].col[edge]] - s->n;
+    const int64_t v = batch->vertex[batch->layers[l].col[edge]] - s->data.n;
 
     return v < 0 || gr_cache_has(&r->cached.layer[l].cache, v, &r->cached.life) ? -1 : v;
 }
@@ -52,7 +52,7 @@ done:
 static int32_t extend_batch(void *arg, const struct gr_subgraph *made, int32_t l, int32_t rc, graft_error *error)
 {
     struct gr_batch_ranks *r = arg;
-    struct gr_comm        *comm = r->setup->over->comm;
+    struct gr_comm        *comm = r->setup->data.over->comm;
     struct gr_fetch       *fetch = &r->cached.layer[l].fetch;
 
     *fetch = (struct gr_fetch){ 0 };

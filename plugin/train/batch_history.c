@@ -45,7 +45,7 @@ int32_t gr_batch_history_init(struct gr_setup *s, struct gr_minibatches *m, graf
     wish.first = config->gathers_from + 1 < config->n_layers ? config->gathers_from + 1 : config->n_layers;
     for (int32_t l = 0; l < config->n_layers; l++)
         width[l] = config->kind->attends ? gr_config_wide(config, l) : gr_summed_columns(&s->run.layers[l]);
-    GR_TRY(gr_cached_init_full(m->cached, s->context, &wish, s->n, &m->history->budget, error));
+    GR_TRY(gr_cached_init_full(m->cached, s->context, &wish, s->data.n, &m->history->budget, error));
     gr_batches_charge(s, &m->history->budget, m->history->charged, 1);
 done:
     return rc;
@@ -72,10 +72,10 @@ static int32_t make_whole_blocks(struct gr_setup *s, struct gr_minibatches *m, i
     uint8_t  *kind = NULL;
     int32_t   rc = GRAFT_OK;
 
-    for (int64_t v = 0; v < s->n; v++) own[v] = (int32_t)v;
-    if (reads_rows) GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, kind, s->n, error));
+    for (int64_t v = 0; v < s->data.n; v++) own[v] = (int32_t)v;
+    if (reads_rows) GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, kind, s->data.n, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
-        block[l] = *s->whole_of[l];
+        block[l] = *s->derived.whole_of[l];
         block_of[l] = &block[l];
         if (l < m->cached->first) continue;
         m->cached->layer[l].n_rows = 0;
@@ -96,11 +96,11 @@ int32_t gr_batch_history_fill(struct gr_setup *s, struct gr_minibatches *m, int6
     if (c->is_filled || c->first == c->n_layers) return GRAFT_OK;
     GR_TRY(gr_arrays_for_all(s, error));
     m->budget.limit = s->budget.limit - gr_budget_total(&s->budget);
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, own, s->n, error));
+    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, own, s->data.n, error));
     GR_TRY(make_whole_blocks(s, m, own, block, block_of, error));
     c->batch = c->life.now = number;
     c->own = own;
-    c->n_own = s->n;
+    c->n_own = s->data.n;
     s->run.strategy = &c->base;
     GR_TRY(gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, block_of, error));
     c->is_filled = c->unfit == 0; /* otherwise the step fails, or is cancelled, and the tables are filled again */

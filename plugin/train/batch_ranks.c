@@ -49,7 +49,7 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
 static int32_t fetch_halo(struct gr_setup *s, struct gr_batch_ranks *r, const void *owned, int64_t bytes, void *halo,
                           graft_error *error)
 {
-    struct gr_comm *comm = s->over->comm;
+    struct gr_comm *comm = s->data.over->comm;
     const int64_t   count = r->links.send_start[comm->n_ranks];
     void           *packed = NULL;
     int32_t         rc = gr_budget_borrow(&r->budget, count * bytes, "messages (rows of the halo)", error);
@@ -67,13 +67,13 @@ done:
 static int32_t fetch_degrees(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_ranks *r = m->ranks;
-    const int64_t          bytes = s->n * (int64_t)sizeof(int64_t);
+    const int64_t          bytes = s->data.n * (int64_t)sizeof(int64_t);
     int64_t               *owned = NULL;
     int32_t                rc = gr_budget_borrow(&r->budget, bytes, "messages (degrees)", error);
 
-    if (rc == GRAFT_OK) rc = GR_NEW(s->context, owned, s->n, error);
-    GR_TRY(gr_comm_agree(s->over->comm, rc, error));
-    for (int64_t v = 0; v < s->n; v++) owned[v] = m->graph->row_ptr[v + 1] - m->graph->row_ptr[v];
+    if (rc == GRAFT_OK) rc = GR_NEW(s->context, owned, s->data.n, error);
+    GR_TRY(gr_comm_agree(s->data.over->comm, rc, error));
+    for (int64_t v = 0; v < s->data.n; v++) owned[v] = m->graph->row_ptr[v + 1] - m->graph->row_ptr[v];
     rc = fetch_halo(s, r, owned, sizeof *owned, r->degree, error);
     gr_budget_return(&r->budget, bytes);
 done:
@@ -93,7 +93,7 @@ static int32_t make_halo_arrays(struct gr_setup *s, struct gr_batch_ranks *r, gr
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->name, halo, error));
-    if (s->right != NULL) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->right, halo, error));
+    if (s->derived.right != NULL) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->right, halo, error));
     if (by_degree) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->degree, halo, error));
     rc = GR_BUDGET_NEW(&r->budget, GR_USE_FEATURES, r->x, halo * input_row_bytes(s), error);
 done:
@@ -132,17 +132,18 @@ static int32_t order_entries(struct gr_setup *s, struct gr_minibatches *m, graft
     int32_t                rc = GRAFT_OK;
 
     if (!draws_neighbours(s)) return GRAFT_OK;
-    for (int64_t v = 0; v < s->n; v++)
+    for (int64_t v = 0; v < s->data.n; v++)
         if (graph->row_ptr[v + 1] - graph->row_ptr[v] > longest) longest = graph->row_ptr[v + 1] - graph->row_ptr[v];
     GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->shift, gr_csr_entries(graph), error));
     GR_TRY(GR_NEW(s->context, row, longest, error));
-    for (int64_t v = 0; v < s->n; v++) {
+    for (int64_t v = 0; v < s->data.n; v++) {
         const int64_t begin = graph->row_ptr[v], count = graph->row_ptr[v + 1] - begin;
 
         for (int64_t i = 0; i < count; i++) {
             const int64_t column = gr_csr_column(graph, begin + i);
 
-            row[i] = (struct named_entry){ column < s->n ? s->vertex[column] : r->name[column - s->n], begin + i };
+            row[i] = (struct named_entry){ column < s->data.n ? s->derived.vertex[column] : r->name[column - s->data.n],
+                                           begin + i };
         }
         qsort(row, (size_t)count, sizeof *row, by_name);
         for (int64_t i = 0; i < count; i++) r->shift[begin + i] = (int32_t)(row[i].entry - begin - i);
@@ -157,7 +158,7 @@ static double joined_bytes(const struct gr_setup *s)
     const struct gr_part *part = &s->partition.part;
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
 
-    return (double)s->n * sizeof(int64_t) + (double)entries * (gr_setup_uses_values(s) ? 8.0 : 4.0);
+    return (double)s->data.n * sizeof(int64_t) + (double)entries * (gr_setup_uses_values(s) ? 8.0 : 4.0);
 }
 
 /* The graph to draw from: the matrix of attention and extrema, or for sums a copy. */
@@ -166,7 +167,7 @@ static int32_t join_graph(struct gr_setup *s, struct gr_minibatches *m, graft_er
     struct gr_batch_ranks *r = m->ranks;
     int32_t                rc = GRAFT_OK;
 
-    if (s->a != NULL || !s->model.config.kind->gathers) return GRAFT_OK;
+    if (s->derived.a != NULL || !s->model.config.kind->gathers) return GRAFT_OK;
     GR_TRY(gr_budget_check(&r->budget, joined_bytes(s), "graph (to draw from)", error));
     GR_TRY(gr_ranks_join(s, gr_setup_uses_values(s), &r->joined, error));
     gr_budget_charge(&r->budget, GR_USE_GRAPH, gr_csr_bytes(&r->joined));
@@ -182,7 +183,7 @@ static int32_t make_caches(struct gr_setup *s, struct gr_minibatches *m, graft_e
     int64_t                     width[GR_LAYERS_MAX];
     const struct gr_cached_wish wish = {
         .ranks = s->run.strategy,
-        .comm = s->over->comm,
+        .comm = s->data.over->comm,
         .halo = &s->partition.part.halo,
         .links = &r->links,
         .graph = m->graph,
@@ -201,7 +202,7 @@ static int32_t make_caches(struct gr_setup *s, struct gr_minibatches *m, graft_e
 int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_ranks *r = NULL;
-    struct gr_comm        *comm = s->over->comm;
+    struct gr_comm        *comm = s->data.over->comm;
     int32_t                rc = GR_NEW(s->context, r, 1, error);
 
     m->ranks = r;
@@ -214,9 +215,9 @@ int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_
     if (rc == GRAFT_OK) rc = join_graph(s, m, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gr_comm_agree(comm, make_caches(s, m, error), error));
-    GR_TRY(fetch_halo(s, r, s->vertex, sizeof *r->name, r->name, error));
+    GR_TRY(fetch_halo(s, r, s->derived.vertex, sizeof *r->name, r->name, error));
     GR_TRY(gr_comm_agree(comm, order_entries(s, m, error), error));
-    if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->right, sizeof *r->right, r->right, error));
+    if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->derived.right, sizeof *r->right, r->right, error));
     if (r->degree != NULL) GR_TRY(fetch_degrees(s, m, error));
     GR_ASSERT(s->run.input.x != NULL && s->run.input.stride == s->model.config.width[0]);
     GR_TRY(fetch_halo(s, r, s->run.input.x, input_row_bytes(s), r->x, error));
@@ -234,7 +235,7 @@ void gr_batch_ranks_fini(struct gr_setup *s, struct gr_minibatches *m)
     gr_batches_charge(s, &r->budget, r->charged, 0);
     gr_cached_fini(&r->cached);
     gr_csr_fini(s->context, &r->joined);
-    gr_links_fini(s->over->comm, &r->links);
+    gr_links_fini(s->data.over->comm, &r->links);
     gr_free(s->context, r->deal.weight);
     gr_budget_fini(&r->budget);
     gr_free(s->context, r);
@@ -255,13 +256,13 @@ int64_t gr_batch_ranks_changed_bytes(const struct gr_setup *s, const struct gr_b
 int32_t gr_batch_ranks_refresh(struct gr_setup *s, struct gr_batch_ranks *r, uint32_t what, void *packed,
                                graft_error *error)
 {
-    struct gr_comm *comm = s->over->comm;
+    struct gr_comm *comm = s->data.over->comm;
     int32_t         rc = GRAFT_OK;
 
     if (what & GRAFT_UPDATE_FEATURES)
         GR_TRY(gr_links_ask(&r->links, comm, s->run.input.x, packed, r->x, input_row_bytes(s), error));
     if ((what & GRAFT_UPDATE_EDGE_VALUES) != 0 && r->right != NULL)
-        rc = gr_links_ask(&r->links, comm, s->right, packed, r->right, sizeof *r->right, error);
+        rc = gr_links_ask(&r->links, comm, s->derived.right, packed, r->right, sizeof *r->right, error);
 done:
     return rc;
 }
@@ -274,7 +275,7 @@ static void warn_of_large_batches(const struct gr_setup *s, const struct gr_batc
     const int64_t size = s->context->options.sampling.batch_size;
     const int64_t largest = (deal->most_seeds + deal->n_batches - 1) / deal->n_batches;
 
-    if (s->over->comm->rank != 0 || 2 * largest <= 3 * size) return;
+    if (s->data.over->comm->rank != 0 || 2 * largest <= 3 * size) return;
     gr_log(s->context, GRAFT_LOG_WARNING,
            "batches of one rank have up to %lld training vertices, more than option 'batch_size' = %lld, and need more "
            "memory: the rank has %lld of the %lld training vertices; another option 'partition' may spread them evenly",
@@ -283,13 +284,13 @@ static void warn_of_large_batches(const struct gr_setup *s, const struct gr_batc
 
 int32_t gr_batch_ranks_deal(const struct gr_setup *s, int64_t n_seeds, struct gr_batch_deal *deal, graft_error *error)
 {
-    const int64_t size = s->context->options.sampling.batch_size, ranks = s->over->comm->n_ranks;
+    const int64_t size = s->context->options.sampling.batch_size, ranks = s->data.over->comm->n_ranks;
     double        all = (double)n_seeds;
     int32_t       rc = GRAFT_OK;
 
     deal->n_seeds = deal->most_seeds = n_seeds;
     GR_TRY(gr_strategy_sum(s->run.strategy, &all, 1, error));
-    GR_TRY(gr_comm_max(s->over->comm, &deal->most_seeds, 1, error));
+    GR_TRY(gr_comm_max(s->data.over->comm, &deal->most_seeds, 1, error));
     deal->n_all = (int64_t)all;
     if (size > (deal->n_all + ranks - 1) / ranks)
         return gr_fail(error, GRAFT_ERR_OPTION,
@@ -297,7 +298,7 @@ int32_t gr_batch_ranks_deal(const struct gr_setup *s, int64_t n_seeds, struct gr
                        (long long)size, (long long)ranks, (long long)deal->n_all);
     deal->n_batches = (deal->n_all + ranks * size - 1) / (ranks * size);
     warn_of_large_batches(s, deal);
-    rc = gr_comm_agree(s->over->comm, GR_NEW(s->context, deal->weight, deal->n_batches, error), error);
+    rc = gr_comm_agree(s->data.over->comm, GR_NEW(s->context, deal->weight, deal->n_batches, error), error);
 done:
     return rc;
 }
@@ -330,7 +331,7 @@ int32_t gr_batch_ranks_end_epoch(struct gr_setup *s, struct gr_minibatches *m, g
     GR_TRY(gr_cached_settle(&r->cached, (struct gr_team){ .threads = s->run.threads }, error));
     gr_profile_end_alone(&s->run.profile, "receive", begin);
     GR_TRY(gr_strategy_sum(s->run.strategy, &all, 1, error));
-    GR_TRY(gr_comm_max(s->over->comm, &most, 1, error));
+    GR_TRY(gr_comm_max(s->data.over->comm, &most, 1, error));
     r->all_edges = all;
     r->most_edges = most;
 done:
@@ -356,14 +357,14 @@ int32_t gr_batch_ranks_number(const struct gr_setup *s, struct gr_minibatches *m
             r->owned[l] = r->n_owned;
             r->halo[l] = r->n_halo;
         }
-        if (i < n) r->place[i] = (int32_t)(batch->vertex[i] < s->n ? r->n_owned++ : ~r->n_halo++);
+        if (i < n) r->place[i] = (int32_t)(batch->vertex[i] < s->data.n ? r->n_owned++ : ~r->n_halo++);
     }
     GR_ASSERT(l < 0 && r->n_owned + r->n_halo == n);
     for (int64_t i = 0; i < n; i++) {
         const int64_t v = batch->vertex[i], at = r->place[i] >= 0 ? r->place[i] : r->n_owned + ~r->place[i];
 
         r->vertex[at] = v;
-        r->names[at] = v < s->n ? s->vertex[v] : r->name[v - s->n];
+        r->names[at] = v < s->data.n ? s->derived.vertex[v] : r->name[v - s->data.n];
     }
     r->cached.features_read += r->n_halo;
     r->n_edges += gr_batch_edges(batch);
@@ -392,7 +393,7 @@ static int32_t find_cached(const struct gr_setup *s, struct gr_minibatches *m, c
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, vertex, r->halo[l], error));
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row, r->halo[l], error));
     for (int64_t h = 0; h < r->halo[l]; h++)
-        if (column[h] != 0) vertex[wanted++] = (int32_t)(r->vertex[r->n_owned + h] - s->n);
+        if (column[h] != 0) vertex[wanted++] = (int32_t)(r->vertex[r->n_owned + h] - s->data.n);
     cached->n_rows = gr_cache_find(&cached->cache, vertex, wanted, &r->cached.life, s->run.threads, row);
     wanted = 0;
     for (int64_t h = 0; h < r->halo[l]; h++) {

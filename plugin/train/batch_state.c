@@ -26,10 +26,11 @@ static int64_t layout_of(const struct gr_setup *s, const struct gr_minibatches *
 
     crc = gr_crc(crc, a->row_ptr, (uint64_t)(a->n_rows + 1) * sizeof *a->row_ptr);
     crc = gr_crc(crc, a->col_idx, (uint64_t)(entries * gr_dtype_bytes(a->index_type)));
-    if (s->vertex != NULL) crc = gr_crc(crc, s->vertex, (uint64_t)s->n * sizeof *s->vertex);
+    if (s->derived.vertex != NULL)
+        crc = gr_crc(crc, s->derived.vertex, (uint64_t)s->data.n * sizeof *s->derived.vertex);
     if (m->ranks == NULL) return crc;
-    crc = gr_crc(crc, &s->over->comm->rank, sizeof s->over->comm->rank);
-    crc = gr_crc(crc, &s->over->comm->n_ranks, sizeof s->over->comm->n_ranks);
+    crc = gr_crc(crc, &s->data.over->comm->rank, sizeof s->data.over->comm->rank);
+    crc = gr_crc(crc, &s->data.over->comm->n_ranks, sizeof s->data.over->comm->n_ranks);
     return gr_crc(crc, m->ranks->name, (uint64_t)s->partition.part.halo.count * sizeof *m->ranks->name);
 }
 
@@ -37,7 +38,7 @@ static int64_t layout_of(const struct gr_setup *s, const struct gr_minibatches *
 static uint32_t checksum_of(const struct gr_setup *s, const graft_sampler *sampler)
 {
     const int64_t *seeds = gr_sampler_seeds(sampler), n_batches = gr_sampler_batches(sampler);
-    const int64_t  rank = s->over != NULL ? s->over->comm->rank : 0;
+    const int64_t  rank = s->data.over != NULL ? s->data.over->comm->rank : 0;
     const int64_t  options[] = { rank, (int64_t)s->context->options.train.seed,
                                  (int64_t)s->context->options.sampling.sampler, gr_setup_has_history(s) };
     uint32_t       crc = gr_crc(0, options, sizeof options);
@@ -46,7 +47,7 @@ static uint32_t checksum_of(const struct gr_setup *s, const graft_sampler *sampl
         const int64_t end = gr_sampler_first_seed(sampler, b + 1);
 
         for (int64_t i = gr_sampler_first_seed(sampler, b); i < end; i++) {
-            const int64_t vertex = s->vertex != NULL ? s->vertex[seeds[i]] : seeds[i];
+            const int64_t vertex = s->derived.vertex != NULL ? s->derived.vertex[seeds[i]] : seeds[i];
 
             crc = gr_crc(crc, &vertex, sizeof vertex);
         }
@@ -64,7 +65,7 @@ int32_t gr_batches_identify(const struct gr_setup *s, const graft_sampler *sampl
     GR_TRY(gr_strategy_sum(s->run.strategy, &checksum, 1, error));
     id->n_batches = gr_sampler_batches(sampler);
     id->batch_size = s->context->options.sampling.batch_size;
-    id->n_ranks = s->over != NULL ? s->over->comm->n_ranks : 1;
+    id->n_ranks = s->data.over != NULL ? s->data.over->comm->n_ranks : 1;
     id->checksum = (int64_t)checksum;
 done:
     return rc;

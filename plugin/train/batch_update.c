@@ -24,7 +24,7 @@ static graft_csr next_graph(const struct batch_update *u, const struct gr_new_ed
     const struct gr_minibatches *m = u->trainer->batches;
     graft_csr                    graph = *m->graph;
 
-    if (m->graph != &m->no_edges && edges != NULL && s->a != NULL) return gr_new_edges_graph(s, edges);
+    if (m->graph != &m->no_edges && edges != NULL && s->derived.a != NULL) return gr_new_edges_graph(s, edges);
     if (u->values != NULL) graph.values = u->values;
     return graph;
 }
@@ -34,7 +34,7 @@ static int32_t prepare_ranks(struct batch_update *u, const struct gr_new_edges *
 {
     struct gr_setup       *s = &u->trainer->setup;
     struct gr_batch_ranks *r = u->trainer->batches->ranks;
-    const int64_t          rows = r->links.send_start[s->over->comm->n_ranks];
+    const int64_t          rows = r->links.send_start[s->data.over->comm->n_ranks];
     const int64_t          bytes = rows * gr_batch_ranks_changed_bytes(s, r, u->what);
     float                 *values;
     int32_t                rc = GRAFT_OK;
@@ -79,7 +79,7 @@ static int32_t prepare_batches(void *arg, const struct gr_targets *targets, cons
     int64_t              n_seeds = 0, *seeds = NULL;
     int32_t              rc = gr_batch_seeds(s, targets, &seeds, &n_seeds, error);
 
-    if (rc == GRAFT_OK && s->over != NULL) rc = prepare_ranks(u, edges, error);
+    if (rc == GRAFT_OK && s->data.over != NULL) rc = prepare_ranks(u, edges, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     graph = next_graph(u, edges);
     rc = prepare_sampler(u, &graph, seeds, n_seeds, error);

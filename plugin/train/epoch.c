@@ -189,7 +189,7 @@ static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding 
     double              loss = 0;
     int32_t             rc = GRAFT_OK;
 
-    if (t->setup.over == NULL) GR_TRY(gr_check_cancel(t->setup.context, error));
+    if (t->setup.data.over == NULL) GR_TRY(gr_check_cancel(t->setup.context, error));
     rc = gr_minibatch_begin(t, error);
     if (rc == GRAFT_OK && renews_only(t)) rc = renew_rows(t, step, found, error);
     else if (rc == GRAFT_OK) rc = train_blocks(t, t->batches->block_of, step, epoch, &loss, found, error);
@@ -236,7 +236,7 @@ static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *
     int32_t             rc = GRAFT_OK;
 
     if (p->n_batches == 0) {
-        GR_TRY(train_blocks(t, t->setup.step_of, p->epoch, epoch, &epoch->loss, found, error));
+        GR_TRY(train_blocks(t, t->setup.derived.step_of, p->epoch, epoch, &epoch->loss, found, error));
         p->epoch += has_changed(found);
         return GRAFT_OK;
     }
@@ -312,7 +312,8 @@ static int32_t is_hopeless(graft_trainer *t, const struct finding *found, int64_
     if (found->is_in_moment) now = *found;
     else if (!found->is_after_step) {
         GR_TRY(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
-        GR_TRY(gr_ranks_fail(&t->setup, differentiate_loss(t, t->setup.step_of, epoch - 1, &loss, &now, error), error));
+        GR_TRY(gr_ranks_fail(&t->setup, differentiate_loss(t, t->setup.derived.step_of, epoch - 1, &loss, &now, error),
+                             error));
         gr_strategy_undo_steps(t->setup.run.strategy);
     } else if (!t->is_measured) {
         rc = gr_trainer_forward(t, error);
@@ -370,7 +371,7 @@ static void warn_of_halvings(const graft_trainer *t, const struct finding *first
 {
     const struct gr_setup *s = &t->setup;
 
-    if (halvings == 0 || (s->over != NULL && s->over->comm->rank != 0)) return;
+    if (halvings == 0 || (s->data.over != NULL && s->data.over->comm->rank != 0)) return;
     gr_log(s->context, GRAFT_LOG_WARNING,
            "%s in epoch %lld, so earlier weights were restored and the learning rate was halved %d times, to %g",
            first->what, (long long)t->progress.epoch, halvings,
@@ -407,7 +408,7 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     gr_minibatches_settle(t);
-    if (t->setup.over == NULL) use_tables(t);
+    if (t->setup.data.over == NULL) use_tables(t);
     gr_setup_report_options(&t->setup);
     t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
     if (t->setup.run.targets.n_train == 0)

@@ -44,12 +44,12 @@ static void explain_labels(const struct gr_setup *s, struct gr_text *text)
 
 static void explain_rows(const struct gr_setup *s, struct gr_text *text)
 {
-    if (s->reach_of_all[s->model.config.n_layers] < s->data.n_vertices) {
+    if (s->derived.reach_of_all[s->model.config.n_layers] < s->data.given.n_vertices) {
         gr_text_add(text, "rows      a step needs");
         for (int32_t l = 1; l <= s->model.config.n_layers; l++)
-            gr_text_add(text, " %lld", (long long)s->reach_of_all[l]);
+            gr_text_add(text, " %lld", (long long)s->derived.reach_of_all[l]);
         gr_text_add(text, " of the rows after each layer\n");
-    } else if (s->over != NULL && s->partition.needs_rows && s->partition.extremum != 0) {
+    } else if (s->data.over != NULL && s->partition.needs_rows && s->partition.extremum != 0) {
         gr_text_add(text, "rows      a step computes all rows, because ranks exchange rows of the halo for maxima and "
                           "minima; option row_masks has no effect\n");
     }
@@ -57,8 +57,8 @@ static void explain_rows(const struct gr_setup *s, struct gr_text *text)
 
 static void explain_features(const struct gr_setup *s, struct gr_text *text)
 {
-    const double elements = (double)(s->n > 0 ? s->n : 1) * (double)s->model.config.width[0];
-    const double filled = 100.0 * (double)s->sparse_features.row_ptr[s->n] / elements;
+    const double elements = (double)(s->data.n > 0 ? s->data.n : 1) * (double)s->model.config.width[0];
+    const double filled = 100.0 * (double)s->data.sparse_features.row_ptr[s->data.n] / elements;
 
     gr_text_add(text, "features  sparse, %.3g %% filled; %s\n", filled,
                 s->run.input.x == NULL ? "multiplied as they are" : "made dense");
@@ -76,7 +76,7 @@ static void go_on(struct gr_text *text)
 /* Tables of all ranks, from data known on every rank. */
 static void explain_ranks(const struct gr_setup *s, struct gr_text *text)
 {
-    gr_graph_explain(s->over, s->partition.share, text->at, text->left);
+    gr_graph_explain(s->data.over, s->partition.share, text->at, text->left);
     go_on(text);
     if (s->partition.plan != NULL && gr_setup_has_batches(s))
         gr_text_add(text, "products belong to evaluations; batches read rows from caches\n");
@@ -91,13 +91,14 @@ static void explain_ranks(const struct gr_setup *s, struct gr_text *text)
 static void explain_graph(const struct gr_setup *s, struct gr_text *text)
 {
     if (!s->model.config.kind->gathers) {
-        gr_text_add(text, "graph     %lld vertices; edges are not used\n", (long long)s->data.n_vertices);
+        gr_text_add(text, "graph     %lld vertices; edges are not used\n", (long long)s->data.given.n_vertices);
         return;
     }
-    if (s->over == NULL)
-        gr_text_add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)s->n,
-                    (long long)s->a->csr.row_ptr[s->n], s->model.config.self_loops ? " with self loops" : "",
-                    s->symmetric ? "symmetric" : "not symmetric");
+    if (s->data.over == NULL)
+        gr_text_add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)s->data.n,
+                    (long long)s->derived.a->csr.row_ptr[s->data.n],
+                    s->model.config.self_loops ? " with self loops" : "",
+                    s->derived.symmetric ? "symmetric" : "not symmetric");
     if (s->model.config.order != GR_ORDER_GIVEN)
         gr_text_add(text, "order     %s\n", gr_order_names[s->model.config.order]);
     if (s->run.layers[0].gathered != NULL && s->run.input.is_constant)
@@ -171,13 +172,13 @@ static void explain_batches(const graft_trainer *t, struct gr_text *text)
     if (r != NULL)
         gr_text_add(text, " on each rank; here %.1f, the mean is %.1f and the most %.1f",
                     (double)r->deal.n_seeds / (double)batches,
-                    (double)r->deal.n_all / (double)(batches * t->setup.over->comm->n_ranks),
+                    (double)r->deal.n_all / (double)(batches * t->setup.data.over->comm->n_ranks),
                     (double)r->deal.most_seeds / (double)batches);
     if (r != NULL && r->all_edges > 0)
         gr_text_add(
             text, "; in the last epoch they had %.0f edges on a rank in the mean, the largest rank %.2f times as many",
-            r->all_edges / t->setup.over->comm->n_ranks,
-            (double)r->most_edges * t->setup.over->comm->n_ranks / r->all_edges);
+            r->all_edges / t->setup.data.over->comm->n_ranks,
+            (double)r->most_edges * t->setup.data.over->comm->n_ranks / r->all_edges);
     gr_text_add(text, "\n");
     gr_sampler_explain_kind(m->sampler, text);
     for (int32_t i = 0; m->cached != NULL && gr_cached_item(m->cached, -1, i, &item, &error) == GRAFT_OK; i++)
@@ -194,9 +195,9 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     (void)error;
     if (s->model.config.kind->attends) kernel = "edge operators";
     explain_model(s, &text);
-    if (s->data.sparse_features != NULL) explain_features(s, &text);
+    if (s->data.given.sparse_features != NULL) explain_features(s, &text);
     explain_labels(s, &text);
-    if (s->over != NULL) {
+    if (s->data.over != NULL) {
         explain_ranks(s, &text);
         gr_trainer_explain_traffic(t, &text);
     }

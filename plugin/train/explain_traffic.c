@@ -97,7 +97,7 @@ static void explain_step(const struct gr_setup *s, struct gr_text *text)
     gr_text_add(text, "bytes of rows that each rank receives in a step, by layer, forward and backward\nrank  ");
     for (int32_t l = 0; l < s->model.config.n_layers; l++) gr_text_add(text, " %10d f %10d b", l, l);
     gr_text_add(text, "\n");
-    for (int32_t p = 0; p < s->over->comm->n_ranks; p++) {
+    for (int32_t p = 0; p < s->data.over->comm->n_ranks; p++) {
         gr_text_add(text, "%-6d", p);
         step_line(s, p, text);
     }
@@ -140,7 +140,7 @@ static graft_traffic_item item_of(const struct gr_setup *s, int32_t index)
     graft_traffic_item all = { .size = sizeof all }, own = { .size = sizeof own };
 
     gr_traffic_item(&s->partition, -1, index, &all, NULL);
-    gr_traffic_item(&s->partition, s->over->comm->rank, index, &own, NULL);
+    gr_traffic_item(&s->partition, s->data.over->comm->rank, index, &own, NULL);
     all.sampled_rows = own.sampled_rows;
     all.nmse = own.nmse;
     all.expected = own.expected;
@@ -152,7 +152,7 @@ static graft_traffic_pair worst_of(const struct gr_setup *s, int32_t index)
 {
     graft_traffic_pair worst = { .peer = -1 };
 
-    for (int32_t q = 0; q < s->over->comm->n_ranks; q++) {
+    for (int32_t q = 0; q < s->data.over->comm->n_ranks; q++) {
         graft_traffic_pair pair = { .size = sizeof pair };
 
         gr_traffic_pair(&s->partition, q, index, &pair, NULL);
@@ -198,7 +198,7 @@ static struct columns columns_of(const struct gr_setup *s)
 /* Report rows of this rank that no code could encode. */
 static void explain_raw(const struct gr_setup *s, struct gr_text *text)
 {
-    const int64_t        n_pairs = (int64_t)GR_DIRECTIONS * s->model.config.n_layers * s->over->comm->n_ranks;
+    const int64_t        n_pairs = (int64_t)GR_DIRECTIONS * s->model.config.n_layers * s->data.over->comm->n_ranks;
     struct gr_send_stats sum = { 0 };
 
     for (int64_t i = 0; i < n_pairs; i++) gr_send_stats_add(&sum, &s->partition.pairs[i]);
@@ -252,7 +252,7 @@ static void explain_sent(const struct gr_setup *s, struct gr_text *text)
 /* Bytes of edges that all ranks send in a sum of all rows, and of the loops that the model adds to them. */
 static double predicted_stream(const struct gr_setup *s, const struct gr_grid_choice *choice)
 {
-    const double of_loops = (s->over->value_type != 0 ? 8 : 4) * (double)s->over->n_linked;
+    const double of_loops = (s->data.over->value_type != 0 ? 8 : 4) * (double)s->data.over->n_linked;
 
     if (choice->streamed == 0) return 0;
     return (double)choice->streamed + (s->model.config.self_loops ? (choice->columns - 1) * of_loops : 0);
@@ -261,7 +261,8 @@ static double predicted_stream(const struct gr_setup *s, const struct gr_grid_ch
 /* The share of all rows that a step computes in layer l: the geometric mean of the shares of its inputs and outputs. */
 static double step_share(const struct gr_setup *s, int32_t l)
 {
-    return sqrt((double)s->reach_of_all[l] * (double)s->reach_of_all[l + 1]) / (double)s->data.n_vertices;
+    return sqrt((double)s->derived.reach_of_all[l] * (double)s->derived.reach_of_all[l + 1]) /
+           (double)s->data.given.n_vertices;
 }
 
 /* The share of boundary rows that a layer exchanges in a step. It is counted if ranks have boundary rows. */
@@ -277,11 +278,11 @@ static double halo_share(const struct gr_setup *s, int32_t l)
 static double predicted_exchange(const struct gr_setup *s, const struct gr_grid_choice *choice, int32_t l, int32_t pass,
                                  int64_t width)
 {
-    const double of_result = (double)s->reach_of_all[l + 1], of_input = (double)s->reach_of_all[l];
+    const double of_result = (double)s->derived.reach_of_all[l + 1], of_input = (double)s->derived.reach_of_all[l];
     const double elsewhere = (double)(choice->columns - 1) / choice->columns;
     const double element = (double)row_bytes(s, pass, GR_RECORD) / GR_RECORD;
 
-    const double linked = (double)s->over->n_linked / (double)s->data.n_vertices;
+    const double linked = (double)s->data.over->n_linked / (double)s->data.given.n_vertices;
 
     return (double)choice->halo_rows * halo_share(s, l) * (double)row_bytes(s, pass, width) +
            elsewhere * linked * (of_input + of_result) * (double)width * element +
@@ -322,16 +323,16 @@ static void explain_prediction(const graft_trainer *trainer, int64_t sent, struc
 {
     const struct gr_setup *s = &trainer->setup;
 
-    if (s->over->n_choices == 0) return;
+    if (s->data.over->n_choices == 0) return;
     gr_text_add(text, "parallel  a step is predicted to send");
-    for (int32_t i = 0; i < s->over->n_choices; i++)
+    for (int32_t i = 0; i < s->data.over->n_choices; i++)
         gr_text_add(text, "%s %.4g MB in groups of %d", i > 0 ? "," : "",
-                    predicted_bytes(s, &s->over->choices[i]) * 1e-6, s->over->choices[i].columns);
+                    predicted_bytes(s, &s->data.over->choices[i]) * 1e-6, s->data.over->choices[i].columns);
     gr_text_add(text, " that share columns");
-    for (int32_t i = 0; i < s->over->n_choices && trainer->seconds_step > 0; i++)
-        if (s->over->choices[i].columns == s->partition.columns)
+    for (int32_t i = 0; i < s->data.over->n_choices && trainer->seconds_step > 0; i++)
+        if (s->data.over->choices[i].columns == s->partition.columns)
             gr_text_add(text, "; the last one sent %.4g MB and took %.3g s (predicted: %.3g s)", (double)sent * 1e-6,
-                        trainer->seconds_step, predicted_seconds(s, &s->over->choices[i]));
+                        trainer->seconds_step, predicted_seconds(s, &s->data.over->choices[i]));
     gr_text_add(text, "\n");
 }
 

@@ -40,7 +40,7 @@ static int32_t check_options(const struct gr_setup *s, graft_error *error)
     if (config->kind->attends && options->sampling.replace && options->sampling.sampler == GR_SAMPLER_NEIGHBOUR)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'sample.replace' is yes, but attention needs each neighbour at most once");
-    if (s->over != NULL) {
+    if (s->data.over != NULL) {
         const int32_t rc = gr_batch_ranks_check(s, error);
         if (rc < 0) return rc;
     }
@@ -92,8 +92,9 @@ static int32_t make_places(struct gr_setup *s, struct gr_minibatches *m, graft_e
     GR_TRY(GR_NEW(s->context, m->block, layers, error));
     for (int32_t l = 0; l < layers; l++) m->block_of[l] = &m->block[l];
     if (s->model.config.kind->gathers) return GRAFT_OK;
-    GR_TRY(GR_NEW(s->context, row_ptr, s->n + 1, error));
-    m->no_edges = (graft_csr){ .size = sizeof m->no_edges, .index_type = GRAFT_I32, .n_rows = s->n, .n_cols = s->n };
+    GR_TRY(GR_NEW(s->context, row_ptr, s->data.n + 1, error));
+    m->no_edges =
+        (graft_csr){ .size = sizeof m->no_edges, .index_type = GRAFT_I32, .n_rows = s->data.n, .n_cols = s->data.n };
     m->no_edges.row_ptr = row_ptr;
 done:
     return rc;
@@ -121,9 +122,9 @@ int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, const str
     source.neighbours = !s->model.config.kind->gathers || gr_setup_has_history(s);
     if (deal != NULL) {
         source.n_batches = deal->n_batches;
-        source.rank = s->over->comm->rank;
+        source.rank = s->data.over->comm->rank;
         source.degree = m->ranks->degree;
-        source.name = s->vertex;
+        source.name = s->derived.vertex;
         source.shift = m->ranks->shift;
         source.extension = gr_batch_fetch_extension(s, m);
     } else {
@@ -156,8 +157,8 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
     if (rc == GRAFT_OK) rc = gr_batch_seeds(s, &s->run.targets, &seeds, &source.n_seeds, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     m->graph = &m->no_edges;
-    if (s->model.config.kind->gathers && s->a != NULL) m->graph = &s->a->csr;
-    if (s->over != NULL) {
+    if (s->model.config.kind->gathers && s->derived.a != NULL) m->graph = &s->derived.a->csr;
+    if (s->data.over != NULL) {
         GR_TRY(gr_batch_ranks_init(s, m, error));
         deal = &m->ranks->deal;
         GR_TRY(gr_batch_ranks_deal(s, source.n_seeds, deal, error));
@@ -240,7 +241,7 @@ static void warn_of_batches(const graft_trainer *t, const struct gr_batches_id *
     const struct gr_setup    *s = &t->setup;
     char                      then[96], now[96] = "the whole graph";
 
-    if (s->over != NULL && s->over->comm->rank != 0) return;
+    if (s->data.over != NULL && s->data.over->comm->rank != 0) return;
     describe_batches(&p->batches, then);
     if (own->n_batches > 0) describe_batches(own, now);
     gr_log(s->context, GRAFT_LOG_WARNING,
@@ -301,7 +302,7 @@ static int32_t take_halo_features(struct gr_setup *s, struct gr_minibatches *m, 
     int32_t         rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row, count, error));
-    for (int64_t i = 0; i < count; i++) row[i] = vertex[i] - s->n;
+    for (int64_t i = 0; i < count; i++) row[i] = vertex[i] - s->data.n;
     halo.x = m->ranks->x;
     rc = gr_setup_take_features(s, &halo, row, count, to, error);
 done:
@@ -387,9 +388,9 @@ static int32_t name_batch(const struct gr_setup *s, struct gr_minibatches *m, co
     if (m->ranks != NULL) return gr_batch_ranks_number(s, m, batch, error);
     m->n_vertices = batch->n_vertices;
     m->vertex = m->names = batch->vertex;
-    if (s->vertex == NULL) return GRAFT_OK;
+    if (s->derived.vertex == NULL) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, names, batch->n_vertices, error));
-    for (int64_t i = 0; i < batch->n_vertices; i++) names[i] = s->vertex[batch->vertex[i]];
+    for (int64_t i = 0; i < batch->n_vertices; i++) names[i] = s->derived.vertex[batch->vertex[i]];
     m->names = names;
 done:
     return rc;

@@ -9,8 +9,8 @@
 #define GR_TRAIN_MINIBATCH_H
 
 #include "parallel/cached.h"
+#include "run/setup.h"
 #include "sample/sample.h"
-#include "setup/setup.h"
 
 /** The edges of a layer in its block. Without ranks these are the drawn edges. */
 struct gr_batch_layer {

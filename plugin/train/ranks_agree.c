@@ -24,7 +24,7 @@ static int32_t use_state(graft_trainer *t, graft_error *error)
     gr_strategy_forget(t->setup.run.strategy);
     gr_minibatches_settle(t); /* the ages of cached rows depend on the number of the next batch */
     if (t->batches == NULL) return GRAFT_OK;
-    GR_TRY(gr_comm_max(t->setup.over->comm, &missing, 1, error));
+    GR_TRY(gr_comm_max(t->setup.data.over->comm, &missing, 1, error));
     if (missing) gr_minibatches_forget(t);
     else gr_batch_tables_take(t->batches, gr_minibatch_number(&t->progress));
 done:
@@ -52,10 +52,10 @@ int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_e
     graft_error differs = { .size = sizeof differs };
     int32_t     same;
 
-    if (t->setup.over == NULL || t->setup.over->comm->n_ranks == 1) return rc;
-    same = gr_comm_compare(t->setup.over->comm, names, values, 7, &differs);
+    if (t->setup.data.over == NULL || t->setup.data.over->comm->n_ranks == 1) return rc;
+    same = gr_comm_compare(t->setup.data.over->comm, names, values, 7, &differs);
     if (same == GRAFT_OK) GR_TRY(rc); /* all ranks have the same failure */
-    if (same < 0 && same != GRAFT_ERR_PEER) GR_TRY(gr_comm_agree_on(t->setup.over->comm, rc, error));
+    if (same < 0 && same != GRAFT_ERR_PEER) GR_TRY(gr_comm_agree_on(t->setup.data.over->comm, rc, error));
     if (same < 0) {
         *error = differs;
         return same;

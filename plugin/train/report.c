@@ -27,7 +27,7 @@ int32_t gr_trainer_memory_item(const graft_trainer *t, int32_t index, graft_memo
 
 static int32_t check_ranks(const graft_trainer *t, graft_error *error)
 {
-    if (t->setup.over != NULL) return GRAFT_OK;
+    if (t->setup.data.over != NULL) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_STATE, "the trainer has all vertices in one process, and no messages");
 }
 

@@ -62,11 +62,11 @@ static double epoch_loss(graft_trainer *t)
 /* Compare with the definition, by the host's numbers of vertices. Returns how many differ. */
 static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *set, int64_t epoch, int64_t *taken)
 {
-    const int64_t rows = t->setup.reach[t->setup.model.config.n_layers];
+    const int64_t rows = t->setup.derived.reach[t->setup.model.config.n_layers];
     int64_t       wrong = 0, seen = 0;
 
-    for (int64_t row = 0; row < t->setup.n; row++) {
-        const int64_t v = t->setup.vertex != NULL ? t->setup.vertex[row] : row;
+    for (int64_t row = 0; row < t->setup.data.n; row++) {
+        const int64_t v = t->setup.derived.vertex != NULL ? t->setup.derived.vertex[row] : row;
         const int     trained = set->split[v] == GRAFT_SPLIT_TRAIN && set->labels[v] >= 0;
         const int     gives = trained && (epoch < 0 || oracle_gives_label(RATE, SEED, epoch, v));
 
@@ -74,7 +74,7 @@ static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *
         *taken += gives;
         seen += trained && !gives;
     }
-    return wrong + (t->setup.over == NULL && epoch >= 0 && t->setup.run.targets.loss_weight != (double)seen);
+    return wrong + (t->setup.data.over == NULL && epoch >= 0 && t->setup.run.targets.loss_weight != (double)seen);
 }
 
 static void test_labels_draws(const struct sample_dataset *set, const char *settings)
@@ -84,7 +84,7 @@ static void test_labels_draws(const struct sample_dataset *set, const char *sett
     uint8_t        before[N] = { 0 };
     int64_t        wrong = 0, far = 0, stays = 0, all = 0;
     int32_t        rc;
-    const int64_t  rows = t->setup.reach[t->setup.model.config.n_layers];
+    const int64_t  rows = t->setup.derived.reach[t->setup.model.config.n_layers];
     const double   mean = RATE * (double)t->setup.run.targets.n_train, deviation = sqrt(mean * (1 - RATE));
 
     for (int e = 0; e < EPOCHS; e++) {
@@ -157,8 +157,8 @@ static float *first_logits(const graft_dataset *dataset, const char *settings, u
     float         *logits = calloc((size_t)N * CLASSES, sizeof *logits);
 
     epoch_loss(t);
-    for (int64_t row = 0; row < t->setup.reach[t->setup.model.config.n_layers]; row++) {
-        const int64_t v = t->setup.vertex != NULL ? t->setup.vertex[row] : row;
+    for (int64_t row = 0; row < t->setup.derived.reach[t->setup.model.config.n_layers]; row++) {
+        const int64_t v = t->setup.derived.vertex != NULL ? t->setup.derived.vertex[row] : row;
         const float  *z = t->setup.run.layers[t->setup.model.config.n_layers - 1].z + row * CLASSES;
 
         taken[v] = t->setup.run.labels.taken[row];

@@ -1,6 +1,6 @@
 /* A setup from the host's arrays to a run.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include "base/assert.h"
 #include "base/memory.h"
@@ -24,7 +24,8 @@ static int32_t count_trained(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_targets_count(&s->run.targets, s->run.strategy, error));
     if (s->run.targets.n_train == 0 && s->given == NULL) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a %s among its %lld vertices",
-                       gr_is_regression(&s->model.config) ? "known target" : "label", (long long)s->data.n_vertices);
+                       gr_is_regression(&s->model.config) ? "known target" : "label",
+                       (long long)s->data.given.n_vertices);
     }
 done:
     return rc;
@@ -34,7 +35,7 @@ done:
  * it has them. */
 static int32_t check_edge_features(const struct gr_setup *s, graft_error *error)
 {
-    const int     has_values = s->over != NULL ? s->over->value_type != 0 : s->graph.values != NULL;
+    const int     has_values = s->data.over != NULL ? s->data.over->value_type != 0 : s->data.graph.values != NULL;
     const int64_t here = s->model.config.edge_features;
     const int64_t expected = s->given != NULL ? s->given->model->config.edge_features : here;
 
@@ -59,29 +60,29 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     int32_t        rc = GRAFT_OK;
 
     gr_budget_init(&s->budget, s->context, 1000000 * s->context->options.resource.memory_limit);
-    if (s->over != NULL) gr_budget_defer(&s->budget, &s->deferral);
+    if (s->data.over != NULL) gr_budget_defer(&s->budget, &s->deferral);
     run->context = s->context;
     run->model = &s->model;
     run->isa = gr_processor_isa();
     gr_setup_set_threads(s);
     GR_TRY(check_model_type(s->context, error));
     GR_TRY(gr_setup_read_dataset(s, error));
-    GR_TRY(gr_config_read(s->options, &s->data, &s->model.config, error));
+    GR_TRY(gr_config_read(s->options, &s->data.given, &s->model.config, error));
     s->widens_rows =
-        s->over != NULL ? gr_setup_has_batches(s) : gr_can_go_by_rows(s) && !s->context->options.sampling.history;
+        s->data.over != NULL ? gr_setup_has_batches(s) : gr_can_go_by_rows(s) && !s->context->options.sampling.history;
     if (s->given == NULL && !gr_setup_has_batches(s)) GR_TRY(gr_workers_check(run, error));
-    if (s->data.features != NULL && !gr_setup_reads_rows(s)) /* else batches check the rows that they read */
-        GR_TRY(gr_features_check(&s->features.x, s->first, run->threads, error));
+    if (s->data.given.features != NULL && !gr_setup_reads_rows(s)) /* else batches check the rows that they read */
+        GR_TRY(gr_features_check(&s->data.features.x, s->data.first, run->threads, error));
     GR_TRY(check_edge_features(s, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs results of another layer. */
     s->by_rows = s->given != NULL && gr_can_go_by_rows(s);
     if (gr_setup_has_batches(s)) s->model.config.row_masks = s->model.config.reuse_input = 0;
-    if (gr_setup_has_batches(s) && s->over != NULL)
+    if (gr_setup_has_batches(s) && s->data.over != NULL)
         s->model.config.sparse_input = GR_NO;                                  /* rows of the halo are dense */
     if (s->given != NULL && gr_masks_rows(s)) s->model.config.reuse_input = 0; /* Reuse needs all rows. */
     if (s->model.config.loss != GR_LOSS_SIGMOID) {
         run->targets.targets = NULL; /* If both are given, softmax uses the labels and sigmoid the targets. */
-        gr_loan_take(&s->loans, s->context, &(struct gr_loan){ .name = "targets" });
+        gr_loan_take(&s->data.loans, s->context, &(struct gr_loan){ .name = "targets" });
     }
     rc = gr_dense_choose(s->context, &run->dense_type, &run->dense, error);
 done:
@@ -93,8 +94,8 @@ static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
 {
     s->serial.ops = &gr_serial_ops;
     s->run.strategy = &s->serial;
-    if (s->over == NULL) return GRAFT_OK;
-    gr_partition_init(&s->partition, s->context, s->over, &s->model.config, &s->budget);
+    if (s->data.over == NULL) return GRAFT_OK;
+    gr_partition_init(&s->partition, s->context, s->data.over, &s->model.config, &s->budget);
     if (s->given != NULL) s->partition.is_stale = 0; /* there are no steps whose rows could be in flight */
     s->run.strategy = &s->partition.base;
     return gr_partition_check(&s->partition, s->given != NULL ? NULL : &s->context->options.halo, error);
@@ -114,7 +115,7 @@ static void borrow_weights(struct gr_setup *s)
 /* Cut the matrices of the sums over a block for sparse workers. Over ranks these are the matrices of its plan. */
 static int32_t cut_sums(struct gr_setup *s, const struct gr_block *block, int64_t rows, graft_error *error)
 {
-    const graft_plan *plan = s->over != NULL && s->partition.columns == 1 ? block->of_strategy : NULL;
+    const graft_plan *plan = s->data.over != NULL && s->partition.columns == 1 ? block->of_strategy : NULL;
     int32_t           rc = GRAFT_OK;
 
     GR_TRY(gr_workers_cut(&s->run, &s->budget, block->a, rows, error));
@@ -143,8 +144,9 @@ static int32_t finish_setup(struct gr_setup *s, graft_error *error)
     if (gr_setup_has_batches(s) || s->by_rows) return GR_NEW(s->context, s->arrays, 1, error);
     capacity = gr_capacity_of(s);
     GR_TRY(gr_run_init(&s->run, &s->budget, &capacity, error));
-    GR_TRY(cut_sums(s, &s->whole, s->whole.n_src, error));
-    for (int32_t l = 0; l < s->model.config.n_layers; l++) GR_TRY(cut_sums(s, &s->step[l], s->step[0].n_src, error));
+    GR_TRY(cut_sums(s, &s->derived.whole, s->derived.whole.n_src, error));
+    for (int32_t l = 0; l < s->model.config.n_layers; l++)
+        GR_TRY(cut_sums(s, &s->derived.step[l], s->derived.step[0].n_src, error));
 done:
     return rc;
 }
@@ -155,8 +157,8 @@ void gr_setup_report_options(struct gr_setup *s)
 
     if (s->reported == s->context->options.changes) return;
     s->reported = s->context->options.changes;
-    if (s->over == NULL) gr_options_report(s->context, groups, 1);
-    else if (s->over->comm->rank == 0) gr_options_report(s->context, groups, s->over->comm->n_ranks);
+    if (s->data.over == NULL) gr_options_report(s->context, groups, 1);
+    else if (s->data.over->comm->rank == 0) gr_options_report(s->context, groups, s->data.over->comm->n_ranks);
 }
 
 int gr_setup_has_batches(const struct gr_setup *s)
@@ -185,26 +187,26 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     s->context = context;
     s->given = given;
     s->options = given != NULL ? &given->options : &context->options;
-    s->data = *dataset;
-    s->over = dataset->over;
-    if (s->over != NULL) s->over->references++;
+    s->data.given = *dataset;
+    s->data.over = dataset->over;
+    if (s->data.over != NULL) s->data.over->references++;
     /* Before the options are used: a differing option may also cause a failure of a single rank. */
     GR_TRY(gr_ranks_compare_options(s, error));
     rc = begin_setup(s, error);
-    if (s->over != NULL) rc = gr_comm_agree(s->over->comm, rc, error);
+    if (s->data.over != NULL) rc = gr_comm_agree(s->data.over->comm, rc, error);
     GR_TRY(rc);
     GR_TRY(choose_strategy(s, error));
     GR_TRY(gr_ranks_compare_data(s, error));
     gr_setup_report_options(s);
     GR_TRY(gr_ranks_take(s, error));
-    s->run.targets.n = s->n;
+    s->run.targets.n = s->data.n;
     GR_TRY(count_trained(s, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_plan(s, error), error));
-    if (s->over == NULL) GR_TRY(gr_check_cancel(context, error));
+    if (s->data.over == NULL) GR_TRY(gr_check_cancel(context, error));
     GR_TRY(gr_setup_graph_init(s, error));
-    if (s->over == NULL) GR_TRY(gr_check_cancel(context, error));
+    if (s->data.over == NULL) GR_TRY(gr_check_cancel(context, error));
     GR_TRY(gr_setup_features_init(s, error));
-    if (s->over == NULL) GR_TRY(gr_check_cancel(context, error));
+    if (s->data.over == NULL) GR_TRY(gr_check_cancel(context, error));
     GR_TRY(gr_setup_graph_mask(s, error));
     GR_TRY(gr_ranks_check_memory(s, &streams, error));
     GR_TRY(gr_ranks_blocks_init(s, streams, error));
@@ -216,16 +218,16 @@ done:
 
 void gr_setup_fini(struct gr_setup *s)
 {
-    for (int i = 0; i < 2; i++) gr_free(s->context, s->row_ptr[i]);
+    for (int i = 0; i < 2; i++) gr_free(s->context, s->data.row_ptr[i]);
     gr_setup_sparse_fini(s);
     gr_setup_graph_fini(s);
     gr_workers_fini(&s->run);
     gr_arrays_fini(s);
     gr_free(s->context, s->arrays);
-    gr_free(s->context, s->owned);
+    gr_free(s->context, s->data.owned);
     gr_budget_fini(&s->budget);
     gr_partition_fini(&s->partition);
-    if (s->over != NULL) gr_graph_destroy(s->over); /* last, because messages used memory of the budget */
+    if (s->data.over != NULL) gr_graph_destroy(s->data.over); /* last, because messages used memory of the budget */
 }
 
 void gr_setup_set_threads(struct gr_setup *s)

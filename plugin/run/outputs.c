@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "base/finite.h"
 #include "kernel/kernel.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@ int64_t gr_setup_output_rows(const struct gr_setup *s, const struct gr_outputs *
 static int32_t check_output(const struct gr_setup *s, const struct gr_outputs *o, const graft_dense *out,
                             const char *name, graft_error *error)
 {
-    const int64_t rows = gr_setup_output_rows(s, o), classes = s->data.n_classes;
+    const int64_t rows = gr_setup_output_rows(s, o), classes = s->data.given.n_classes;
     int32_t       rc;
 
     if (out == NULL) return GRAFT_OK;
@@ -42,7 +42,7 @@ done:
 /* Probabilities of one class among all, or of each class separately. */
 static void put_probabilities(const struct gr_setup *s, const float *x, float *out)
 {
-    const int64_t classes = s->data.n_classes;
+    const int64_t classes = s->data.given.n_classes;
     const float   highest = x[gr_argmax(x, classes)];
     float         sum = 0;
 
@@ -61,14 +61,15 @@ static void put_probabilities(const struct gr_setup *s, const float *x, float *o
 void gr_setup_put_row(const struct gr_setup *s, const struct gr_outputs *o, int64_t at, const float *logits)
 {
     if (o->logits != NULL)
-        memcpy((float *)o->logits->data + at * o->logits->stride, logits, (uint64_t)s->data.n_classes * sizeof *logits);
+        memcpy((float *)o->logits->data + at * o->logits->stride, logits,
+               (uint64_t)s->data.given.n_classes * sizeof *logits);
     if (o->probabilities != NULL)
         put_probabilities(s, logits, (float *)o->probabilities->data + at * o->probabilities->stride);
 }
 
 static void put_all(const struct gr_setup *s, const struct gr_outputs *o, int64_t at, const float *logits)
 {
-    if (o->labels != NULL) o->labels[at] = (int32_t)gr_argmax(logits, s->data.n_classes);
+    if (o->labels != NULL) o->labels[at] = (int32_t)gr_argmax(logits, s->data.given.n_classes);
     gr_setup_put_row(s, o, at, logits);
 }
 
@@ -76,17 +77,17 @@ static void put_all(const struct gr_setup *s, const struct gr_outputs *o, int64_
 static int32_t give_list(const struct gr_setup *s, const struct gr_outputs *o, graft_error *error)
 {
     const float  *logits = gr_run_logits(&s->run);
-    const int64_t rows = s->reach[s->model.config.n_layers];
+    const int64_t rows = s->derived.reach[s->model.config.n_layers];
     int64_t      *place = NULL;
     int32_t       rc = GRAFT_OK;
 
-    if (s->row != NULL) GR_TRY(GR_NEW(s->context, place, s->n, error));
-    for (int64_t i = 0; i < rows && s->row != NULL; i++) place[s->row[i]] = i;
+    if (s->derived.row != NULL) GR_TRY(GR_NEW(s->context, place, s->data.n, error));
+    for (int64_t i = 0; i < rows && s->derived.row != NULL; i++) place[s->derived.row[i]] = i;
     for (int64_t i = 0; i < o->n; i++) {
         const int64_t row = gr_vertex(place, o->vertices[i]);
 
         GR_ASSERT(row < rows);
-        put_all(s, o, i, logits + row * s->data.n_classes);
+        put_all(s, o, i, logits + row * s->data.given.n_classes);
     }
 done:
     gr_free(s->context, place);
@@ -97,9 +98,10 @@ int32_t gr_setup_give(struct gr_setup *s, const struct gr_outputs *o, graft_erro
 {
     const float *logits = gr_run_logits(&s->run);
 
-    if (s->over != NULL) return gr_ranks_give(s, logits, o, error);
+    if (s->data.over != NULL) return gr_ranks_give(s, logits, o, error);
     GR_ASSERT(s->given == NULL || !gr_masks_rows(s) || !s->run.input.is_constant);
     if (o->vertices != NULL) return give_list(s, o, error);
-    for (int64_t i = 0; i < s->n; i++) put_all(s, o, gr_vertex(s->row, i), logits + i * s->data.n_classes);
+    for (int64_t i = 0; i < s->data.n; i++)
+        put_all(s, o, gr_vertex(s->derived.row, i), logits + i * s->data.given.n_classes);
     return GRAFT_OK;
 }

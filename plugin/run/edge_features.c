@@ -7,13 +7,13 @@
 #include "comm/collective.h"
 #include "comm/route.h"
 #include "graph/csr.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <string.h>
 
 int32_t gr_edge_numbers_begin(const struct gr_setup *s, struct gr_graph_copy *graph, graft_error *error)
 {
-    const int64_t entries = gr_csr_entries(&s->graph);
+    const int64_t entries = gr_csr_entries(&s->data.graph);
     int64_t      *numbers;
     int32_t       rc = GRAFT_OK;
 
@@ -21,7 +21,7 @@ int32_t gr_edge_numbers_begin(const struct gr_setup *s, struct gr_graph_copy *gr
                             error));
     GR_TRY(GR_NEW(s->context, numbers, entries, error));
     for (int64_t e = 0; e < entries; e++) numbers[e] = e;
-    graph->copy.view = s->graph;
+    graph->copy.view = s->data.graph;
     graph->copy.view.values = graph->copy.values = numbers;
     graph->copy.view.value_type = GRAFT_I64;
     graph->csr = &graph->copy.view;
@@ -35,7 +35,7 @@ int64_t *gr_edge_numbers_take(const struct gr_setup *s, struct gr_graph_copy *gr
 
     graph->copy.values = NULL;
     graph->copy.view.values = NULL;
-    if (graph->copy.row_ptr == NULL) graph->csr = &s->graph; /* nothing was derived */
+    if (graph->copy.row_ptr == NULL) graph->csr = &s->data.graph; /* nothing was derived */
     return numbers;
 }
 
@@ -49,7 +49,7 @@ struct row_numbers {
 
 static int32_t row_numbers_init(const struct gr_setup *s, struct row_numbers *r, graft_error *error)
 {
-    const graft_graph *g = s->over;
+    const graft_graph *g = s->data.over;
     int32_t            rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(s->context, r->length_owned, g->n_owned, error));
@@ -82,14 +82,14 @@ static int32_t move_numbers(const struct gr_setup *s, int32_t direction, const i
                                         .to = to,
                                         .to_stride = sizeof *to };
 
-    return gr_graph_redistribute(s->over, &args, GR_OWN_FROM | GR_OWN_TO, error);
+    return gr_graph_redistribute(s->data.over, &args, GR_OWN_FROM | GR_OWN_TO, error);
 }
 
 /* The entries of a rank's slice have the numbers from first_entry[rank] on. Owners send the counts of the rows. */
 static int32_t number_slice_rows(const struct gr_setup *s, const graft_dense *features, struct row_numbers *r,
                                  graft_error *error)
 {
-    const graft_graph *g = s->over;
+    const graft_graph *g = s->data.over;
     int64_t            mine = 0, next;
     int32_t            rc = GRAFT_OK;
 
@@ -100,10 +100,10 @@ static int32_t number_slice_rows(const struct gr_setup *s, const graft_dense *fe
                      "edge_features have %lld rows, but the slice of this rank has %lld edges; expected a row for each",
                      (long long)features->n_rows, (long long)mine);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_comm_allgather(g->comm, &mine, sizeof mine, s->first_entry + 1, error));
-    s->first_entry[0] = 0;
-    for (int32_t p = 0; p < g->comm->n_ranks; p++) s->first_entry[p + 1] += s->first_entry[p];
-    next = s->first_entry[g->comm->rank];
+    GR_TRY(gr_comm_allgather(g->comm, &mine, sizeof mine, s->derived.first_entry + 1, error));
+    s->derived.first_entry[0] = 0;
+    for (int32_t p = 0; p < g->comm->n_ranks; p++) s->derived.first_entry[p + 1] += s->derived.first_entry[p];
+    next = s->derived.first_entry[g->comm->rank];
     for (int64_t i = 0; i < g->n_slice; i++) {
         r->first[i] = next;
         next += r->length[i];
@@ -132,14 +132,14 @@ static void fill_numbers(const graft_graph *g, const struct row_numbers *r, stru
 int32_t gr_ranks_edge_numbers(struct gr_setup *s, struct gr_budget *budget, const graft_dense *features,
                               struct gr_made_part *made, graft_error *error)
 {
-    const graft_graph *g = s->over;
+    const graft_graph *g = s->data.over;
     const int64_t      local = gr_csr_entries(&g->part.local), remote = gr_csr_entries(&g->part.remote);
     struct row_numbers r = { 0 };
     int64_t           *values = NULL;
     int32_t            rc = row_numbers_init(s, &r, error);
 
-    if (rc == GRAFT_OK && s->first_entry == NULL)
-        rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->first_entry, g->comm->n_ranks + 1, error);
+    if (rc == GRAFT_OK && s->derived.first_entry == NULL)
+        rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->derived.first_entry, g->comm->n_ranks + 1, error);
     if (rc == GRAFT_OK)
         rc = gr_budget_check(budget, 8 * (double)(local + remote), "graph (numbers of its entries)", error);
     if (rc == GRAFT_OK) rc = GR_NEW(s->context, values, local, error);
@@ -177,12 +177,12 @@ struct asked_rows {
 /* The rank whose slice has an entry. */
 static int32_t rank_of_entry(const struct gr_setup *s, int64_t number)
 {
-    int32_t low = 0, high = s->over->comm->n_ranks;
+    int32_t low = 0, high = s->data.over->comm->n_ranks;
 
     while (high - low > 1) {
         const int32_t middle = low + (high - low) / 2;
 
-        if (s->first_entry[middle] <= number) low = middle;
+        if (s->derived.first_entry[middle] <= number) low = middle;
         else high = middle;
     }
     return low;
@@ -224,17 +224,17 @@ static int32_t fetch_rows(const struct gr_setup *s, const struct gr_budget *budg
 {
     const int64_t     d = s->model.config.edge_features;
     struct asked_rows a = { 0 };
-    int32_t           rc = gr_route_init(&a.route, s->over->comm, error);
+    int32_t           rc = gr_route_init(&a.route, s->data.over->comm, error);
 
-    GR_TRY(gr_comm_agree(s->over->comm, rc, error));
+    GR_TRY(gr_comm_agree(s->data.over->comm, rc, error));
     for (int64_t e = 0; e < entries; e++)
         if (numbers[e] >= 0) a.route.out[rank_of_entry(s, numbers[e]) + 1]++;
     GR_TRY(gr_route_plan(&a.route, error));
-    GR_TRY(gr_comm_agree(s->over->comm, asked_rows_init(s, budget, &a, error), error));
+    GR_TRY(gr_comm_agree(s->data.over->comm, asked_rows_init(s, budget, &a, error), error));
     for (int64_t e = 0; e < entries; e++) {
         const int32_t q = numbers[e] >= 0 ? rank_of_entry(s, numbers[e]) : -1;
 
-        if (q >= 0) a.asked[gr_route_take(&a.route, q, 1)] = numbers[e] - s->first_entry[q];
+        if (q >= 0) a.asked[gr_route_take(&a.route, q, 1)] = numbers[e] - s->derived.first_entry[q];
     }
     gr_route_rewind(&a.route);
     GR_TRY(gr_route_send(&a.route, a.asked, a.asked_in, sizeof *a.asked, error));
@@ -276,8 +276,8 @@ static int32_t place_rows(const struct gr_setup *s, const struct gr_budget *budg
     const int64_t d = s->model.config.edge_features, entries = gr_csr_entries(csr);
     int32_t       rc = GRAFT_OK;
 
-    if (s->over != NULL) GR_TRY(fetch_rows(s, budget, numbers, entries, features, to, error));
-    for (int64_t e = 0; e < entries && s->over == NULL; e++)
+    if (s->data.over != NULL) GR_TRY(fetch_rows(s, budget, numbers, entries, features, to, error));
+    for (int64_t e = 0; e < entries && s->data.over == NULL; e++)
         if (numbers[e] >= 0) copy_edge_row(features, numbers[e], to + e * d);
     for (int64_t row = 0; row < csr->n_rows; row++)
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++)
@@ -288,21 +288,21 @@ done:
 
 int32_t gr_edge_features_init(struct gr_setup *s, const graft_csr *csr, const int64_t *numbers, graft_error *error)
 {
-    int32_t rc =
-        GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->edge, gr_csr_entries(csr) * s->model.config.edge_features, error);
+    int32_t rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->derived.edge,
+                               gr_csr_entries(csr) * s->model.config.edge_features, error);
 
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    rc = place_rows(s, &s->budget, csr, numbers, &s->edge_features, s->edge, error);
+    rc = place_rows(s, &s->budget, csr, numbers, &s->data.edge_features, s->derived.edge, error);
 done:
     return rc;
 }
 
 /* -- other features ----------------------------------------------------------------------------------------------- */
 
-/* Find the numbers of the entries of s->a again, in one process and over ranks. */
+/* Find the numbers of the entries of s->derived.a again, in one process and over ranks. */
 static int32_t number_again(struct gr_setup *s, struct gr_budget *budget, int64_t **numbers, graft_error *error)
 {
-    struct gr_graph_copy graph = { .budget = budget, .csr = &s->graph };
+    struct gr_graph_copy graph = { .budget = budget, .csr = &s->data.graph };
     int32_t              rc = GRAFT_OK;
 
     GR_TRY(gr_edge_numbers_begin(s, &graph, error));
@@ -324,7 +324,7 @@ static int32_t number_ranks_again(struct gr_setup *s, struct gr_budget *budget, 
     GR_TRY(rc);
     part = made.part;
     GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
-    rc = GR_NEW(s->context, *numbers, gr_csr_entries(&s->a->csr), error);
+    rc = GR_NEW(s->context, *numbers, gr_csr_entries(&s->derived.a->csr), error);
     if (rc == GRAFT_OK) gr_ranks_join_values(&part, *numbers);
     rc = gr_strategy_agree(s->run.strategy, rc, error);
 done:
@@ -334,16 +334,16 @@ done:
 
 int32_t gr_new_edge_features(struct gr_setup *s, const graft_dense *features, float **made, graft_error *error)
 {
-    const int64_t    count = gr_csr_entries(&s->a->csr) * s->model.config.edge_features;
+    const int64_t    count = gr_csr_entries(&s->derived.a->csr) * s->model.config.edge_features;
     int64_t         *numbers = NULL;
     struct gr_budget budget;
     int32_t          rc = GR_NEW(s->context, *made, count, error);
 
     gr_budget_init(&budget, s->context, INT64_MAX);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY(s->over != NULL ? number_ranks_again(s, &budget, features, &numbers, error)
-                           : number_again(s, &budget, &numbers, error));
-    rc = place_rows(s, &budget, &s->a->csr, numbers, features, *made, error);
+    GR_TRY(s->data.over != NULL ? number_ranks_again(s, &budget, features, &numbers, error)
+                                : number_again(s, &budget, &numbers, error));
+    rc = place_rows(s, &budget, &s->derived.a->csr, numbers, features, *made, error);
 done:
     gr_budget_fini(&budget);
     gr_free(s->context, numbers);
@@ -352,5 +352,6 @@ done:
 
 void gr_edge_features_take(struct gr_setup *s, const float *made)
 {
-    memcpy(s->edge, made, (uint64_t)(gr_csr_entries(&s->a->csr) * s->model.config.edge_features) * sizeof *made);
+    memcpy(s->derived.edge, made,
+           (uint64_t)(gr_csr_entries(&s->derived.a->csr) * s->model.config.edge_features) * sizeof *made);
 }

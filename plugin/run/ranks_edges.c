@@ -1,16 +1,16 @@
 /* New edge values over ranks. Owners of rows and vertex covers stay as they are.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "setup/setup.h"
+#include "run/setup.h"
 
 int32_t gr_ranks_edges_check(const struct gr_setup *s, const struct gr_new_edges *e, graft_error *error)
 {
     const graft_csr *rows = &e->graph;
 
-    if (rows->n_rows != s->over->n_slice || rows->n_cols != s->over->n_vertices)
+    if (rows->n_rows != s->data.over->n_slice || rows->n_cols != s->data.over->n_vertices)
         return gr_fail(error, GRAFT_ERR_ARG, "the graph is %lld x %lld; the slice of this rank is %lld x %lld",
-                       (long long)rows->n_rows, (long long)rows->n_cols, (long long)s->over->n_slice,
-                       (long long)s->over->n_vertices);
-    if (gr_slice_digest(rows) == s->over->slice_digest) return GRAFT_OK;
+                       (long long)rows->n_rows, (long long)rows->n_cols, (long long)s->data.over->n_slice,
+                       (long long)s->data.over->n_vertices);
+    if (gr_slice_digest(rows) == s->data.over->slice_digest) return GRAFT_OK;
     return gr_fail(
         error, GRAFT_ERR_ARG,
         "graph: row_ptr or col_idx differ from the slice at the creation of the graph over ranks; values may "
@@ -32,7 +32,7 @@ static int32_t check_edge_memory(const struct gr_setup *s, graft_error *error)
 static int32_t join_values(const struct gr_setup *s, struct gr_new_edges *e, graft_error *error)
 {
     float  *values = NULL;
-    int32_t rc = GR_NEW(s->context, values, gr_csr_entries(&s->a->csr), error);
+    int32_t rc = GR_NEW(s->context, values, gr_csr_entries(&s->derived.a->csr), error);
 
     if (rc == GRAFT_OK) gr_ranks_join_values(&e->part, values);
     e->joined = values;
@@ -81,7 +81,7 @@ int32_t gr_ranks_edges_begin(struct gr_setup *s, struct gr_new_edges *e, graft_e
     int32_t              rc = gr_strategy_agree(s->run.strategy, check_edge_memory(s, error), error);
 
     GR_TRY(rc);
-    GR_TRY(gr_graph_send_values(s->over, e->graph.values, &e->made, error));
+    GR_TRY(gr_graph_send_values(s->data.over, e->graph.values, &e->made, error));
     e->part = e->made.part;
     GR_TRY(gr_ranks_graph_derive(s, &copy, 0, error));
     if (r->needs_rows) return join_values(s, e, error);
@@ -100,7 +100,7 @@ void gr_ranks_edges_end(struct gr_setup *s, struct gr_new_edges *e)
 
     if (!gr_setup_uses_values(s)) return;
     if (e->joined != NULL) {
-        gr_matrix_swap_values(s->a, &e->joined);
+        gr_matrix_swap_values(s->derived.a, &e->joined);
     } else {
         gr_part_take_values(&r->made.local, &r->part.local, &e->made.local);
         gr_part_take_values(&r->made.remote, &r->part.remote, &e->made.remote);

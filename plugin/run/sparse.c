@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "edge/edge.h"
 #include "graph/csr.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,9 +19,10 @@ static const double SPARSE_COST = 8;
 static double gathered_edges(const struct gr_setup *s)
 {
     if (s->model.config.gathers_from > 0 || s->model.config.kind->attends) return 0;
-    if (s->over != NULL)
-        return (double)(s->partition.part.local.row_ptr[s->reach[1]] + s->partition.part.remote.row_ptr[s->reach[1]]);
-    return (double)s->a->csr.row_ptr[s->reach[1]];
+    if (s->data.over != NULL)
+        return (double)(s->partition.part.local.row_ptr[s->derived.reach[1]] +
+                        s->partition.part.remote.row_ptr[s->derived.reach[1]]);
+    return (double)s->derived.a->csr.row_ptr[s->derived.reach[1]];
 }
 
 /* Multiply-adds of the first layer in a step, forward and backward, if X stays sparse: X W and X^T G, twice in sage,
@@ -29,9 +30,9 @@ static double gathered_edges(const struct gr_setup *s)
 static double sparse_cost(const struct gr_setup *s, const graft_csr *x)
 {
     const double wide = (double)gr_config_wide(&s->model.config, 0);
-    const double self = s->model.config.kind->own_rows ? (double)x->row_ptr[s->reach[1]] : 0;
+    const double self = s->model.config.kind->own_rows ? (double)x->row_ptr[s->derived.reach[1]] : 0;
 
-    return SPARSE_COST * 2 * wide * ((double)x->row_ptr[s->reach[0]] + self + gathered_edges(s));
+    return SPARSE_COST * 2 * wide * ((double)x->row_ptr[s->derived.reach[0]] + self + gathered_edges(s));
 }
 
 /* The same if X is dense, in the cheaper order; A X, which sends no gradient back, costs nothing if it is kept. Labels
@@ -40,10 +41,10 @@ static double sparse_cost(const struct gr_setup *s, const graft_csr *x)
 static double dense_cost(const struct gr_setup *s)
 {
     const double in = (double)s->model.config.width[0], wide = (double)gr_config_wide(&s->model.config, 0);
-    const double rows_in = (double)s->reach[0], rows_out = (double)s->reach[1];
+    const double rows_in = (double)s->derived.reach[0], rows_out = (double)s->derived.reach[1];
     const double self = s->model.config.kind->own_rows ? 2 * rows_out * in * wide : 0;
     const double columns =
-        (s->run.input.is_constant ? 0 : in) + (gr_propagates(&s->run) ? (double)s->data.n_classes : 0);
+        (s->run.input.is_constant ? 0 : in) + (gr_propagates(&s->run) ? (double)s->data.given.n_classes : 0);
     const double aggregated = 2 * rows_out * in * wide + SPARSE_COST * columns * gathered_edges(s);
     const double transformed = 2 * rows_in * in * wide + SPARSE_COST * 2 * wide * gathered_edges(s);
 
@@ -55,7 +56,7 @@ static double dense_bytes(const struct gr_setup *s)
 {
     const int copies = 1 + (s->model.config.input_dropout > 0) + (gathered_edges(s) > 0 && s->run.input.is_constant);
 
-    return 4.0 * (double)s->n * (double)s->model.config.width[0] * copies;
+    return 4.0 * (double)s->data.n * (double)s->model.config.width[0] * copies;
 }
 
 int gr_setup_sparse_is_better(const struct gr_setup *s, const graft_csr *x)
@@ -96,17 +97,17 @@ int32_t gr_setup_sparse_init(struct gr_setup *s, struct gr_csr *x, graft_error *
     struct gr_sparse *parts = &s->run.input.sparse;
     int32_t           rc = GRAFT_OK;
 
-    parts->whole.rows = s->n;
+    parts->whole.rows = s->data.n;
     GR_TRY(gr_matrix_take(s->context, x, &parts->whole.x, error));
     gr_budget_return(&s->budget, bytes);
     gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_matrix_own_bytes(parts->whole.x));
     if (s->run.targets.n_train == 0 || s->given != NULL || gr_setup_has_batches(s)) return GRAFT_OK;
     if (s->model.config.input_dropout > 0)
-        GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, parts->dropped, parts->whole.x->csr.row_ptr[s->reach[0]],
-                             error));
-    GR_TRY(init_part(s, &s->budget, s->reach[0], &parts->step[0], error));
-    if (s->model.config.kind->own_rows && s->reach[1] < s->reach[0])
-        rc = init_part(s, &s->budget, s->reach[1], &parts->step[1], error);
+        GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, parts->dropped,
+                             parts->whole.x->csr.row_ptr[s->derived.reach[0]], error));
+    GR_TRY(init_part(s, &s->budget, s->derived.reach[0], &parts->step[0], error));
+    if (s->model.config.kind->own_rows && s->derived.reach[1] < s->derived.reach[0])
+        rc = init_part(s, &s->budget, s->derived.reach[1], &parts->step[1], error);
 done:
     return rc;
 }

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "edge/edge.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static void replace_part(struct gr_setup *s, struct gr_part_copy *copy, struct g
     gr_made_part_fini(s->context, copy->made);
     *copy->made = *next;
     *copy->part = next->part;
-    GR_ASSERT(gr_part_is_valid(copy->part, s->over->comm->n_ranks, s->over->comm->rank));
+    GR_ASSERT(gr_part_is_valid(copy->part, s->data.over->comm->n_ranks, s->data.over->comm->rank));
     *next = (struct gr_made_part){ 0 };
     gr_partition_charge(&s->partition, &s->budget);
 }
@@ -30,7 +30,7 @@ static int32_t make_part_symmetric(struct gr_setup *s, struct gr_part_copy *copy
 
     rc = gr_budget_borrow(copy->budget, bytes, "graph (made symmetric)", error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY(gr_part_symmetrize(s->context, s->over->comm, copy->part, &made, error));
+    GR_TRY(gr_part_symmetrize(s->context, s->data.over->comm, copy->part, &made, error));
     gr_budget_return(copy->budget, bytes);
     replace_part(s, copy, &made);
 done:
@@ -42,10 +42,10 @@ done:
 static int32_t share_part(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
-    int32_t              rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, r->share, s->over->comm->n_ranks, error);
+    int32_t              rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, r->share, s->data.over->comm->n_ranks, error);
 
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    rc = gr_graph_share(s->over, &r->part, r->share, error);
+    rc = gr_graph_share(s->data.over, &r->part, r->share, error);
 done:
     return rc;
 }
@@ -55,7 +55,7 @@ static int32_t add_part_loops(struct gr_setup *s, struct gr_part_copy *copy, gra
 {
     const graft_csr *local = &copy->part->local;
     const int64_t    entries = gr_csr_entries(local) + gr_csr_missing_loops(local);
-    const int64_t    bytes = gr_csr_copy_bytes(local, s->n, entries);
+    const int64_t    bytes = gr_csr_copy_bytes(local, s->data.n, entries);
     struct gr_csr    looped = { 0 };
     int32_t          rc = GRAFT_OK;
 
@@ -80,7 +80,8 @@ static int32_t put_part_in_order(struct gr_setup *s, struct gr_part_copy *copy, 
 
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_budget_borrow(copy->budget, bytes, "graph (in another order)", error),
                              error));
-    GR_TRY(gr_part_reorder(s->context, s->over->comm, copy->part, &s->partition.links, s->row, &made, error));
+    GR_TRY(
+        gr_part_reorder(s->context, s->data.over->comm, copy->part, &s->partition.links, s->derived.row, &made, error));
     gr_budget_return(copy->budget, bytes);
     replace_part(s, copy, &made);
 done:
@@ -91,19 +92,19 @@ done:
 int32_t gr_ranks_graph_derive(struct gr_setup *s, struct gr_part_copy *copy, int first, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
-    const int            moves = first ? gr_masks_rows(s) || s->model.config.order != GR_ORDER_GIVEN : s->row != NULL;
-    int32_t              rc = GRAFT_OK;
+    const int moves = first ? gr_masks_rows(s) || s->model.config.order != GR_ORDER_GIVEN : s->derived.row != NULL;
+    int32_t   rc = GRAFT_OK;
 
     if (s->model.config.symmetrize) GR_TRY(make_part_symmetric(s, copy, error));
     if (s->model.config.symmetrize && first) GR_TRY(share_part(s, error));
-    if (moves) GR_TRY(gr_links_init(s->context, s->over->comm, &copy->part->halo, &r->links, error));
+    if (moves) GR_TRY(gr_links_init(s->context, s->data.over->comm, &copy->part->halo, &r->links, error));
     gr_partition_charge(r, &s->budget);
     if (first) GR_TRY(gr_setup_order_init(s, &copy->part->local, error));
     if (s->model.config.self_loops) rc = add_part_loops(s, copy, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    if (s->row != NULL) rc = put_part_in_order(s, copy, error);
+    if (s->derived.row != NULL) rc = put_part_in_order(s, copy, error);
 done:
-    gr_links_fini(s->over->comm, &r->links);
+    gr_links_fini(s->data.over->comm, &r->links);
     gr_partition_charge(r, &s->budget);
     return rc;
 }
@@ -125,14 +126,14 @@ int32_t gr_ranks_search(struct gr_setup *s, struct gr_search *search, int32_t ho
     int64_t              told;
     int32_t              rc = GRAFT_OK;
 
-    if (s->over == NULL) return GRAFT_OK;
-    told = r->links.send_start[s->over->comm->n_ranks];
+    if (s->data.over == NULL) return GRAFT_OK;
+    told = r->links.send_start[s->data.over->comm->n_ranks];
     rc = gr_budget_check(&s->budget, (double)(r->part.halo.count + told), "graph (the order of its vertices)", error);
     if (rc == GRAFT_OK) rc = GR_NEW(s->context, out, r->part.halo.count, error);
     if (rc == GRAFT_OK) rc = GR_NEW(s->context, in, told, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     mark_halo(&r->part.remote, search, out);
-    GR_TRY(gr_links_tell(&r->links, s->over->comm, out, in, 1, error));
+    GR_TRY(gr_links_tell(&r->links, s->data.over->comm, out, in, 1, error));
     for (int64_t i = 0; i < told; i++)
         if (in[i]) gr_search_add(search, r->links.place[i], hop);
 done:
@@ -167,21 +168,21 @@ int32_t gr_ranks_join(const struct gr_setup *s, int with_values, struct gr_csr *
                                    .value_type = part->local.value_type,
                                    .values = with_values ? part->local.values : NULL };
     const graft_semiring  extremum = s->model.config.extremum;
-    const int64_t         seen = s->n + part->halo.count;
+    const int64_t         seen = s->data.n + part->halo.count;
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
     int64_t               at = 0;
     int32_t               rc = GRAFT_OK;
 
     if (seen > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                       "%lld vertices and %lld of other ranks are too many for option '%s' = %s", (long long)s->n,
+                       "%lld vertices and %lld of other ranks are too many for option '%s' = %s", (long long)s->data.n,
                        (long long)part->halo.count, extremum != 0 ? "aggregator" : "model",
                        extremum != 0 ? gr_extremum_word(extremum) : s->model.config.kind->name);
-    GR_TRY(gr_csr_init(s->context, joined, &like, s->n, seen, entries, error));
-    for (int64_t row = 0; row < s->n; row++) {
+    GR_TRY(gr_csr_init(s->context, joined, &like, s->data.n, seen, entries, error));
+    for (int64_t row = 0; row < s->data.n; row++) {
         for (int i = 0; i < 2; i++) {
             for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++)
-                ((int32_t *)joined->col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? s->n : 0));
+                ((int32_t *)joined->col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? s->data.n : 0));
         }
         joined->row_ptr[row + 1] = at;
     }
@@ -202,19 +203,19 @@ static int32_t make_joined(struct gr_setup *s, int64_t **numbers, graft_error *e
     int32_t                   rc = GRAFT_OK;
 
     GR_TRY(gr_ranks_join(s, gr_setup_uses_values(s) || s->model.config.edge_array, &joined, error));
-    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->row_kind, s->n_seen, error));
-    memset(s->row_kind + s->n, GR_ROW_HALO, (uint64_t)(s->n_seen - s->n));
-    for (int64_t row = 0; row < s->n; row++)
-        if (remote->row_ptr[row] < remote->row_ptr[row + 1]) s->row_kind[row] = GR_ROW_BOUNDARY;
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->derived.row_kind, s->derived.n_seen, error));
+    memset(s->derived.row_kind + s->data.n, GR_ROW_HALO, (uint64_t)(s->derived.n_seen - s->data.n));
+    for (int64_t row = 0; row < s->data.n; row++)
+        if (remote->row_ptr[row] < remote->row_ptr[row + 1]) s->derived.row_kind[row] = GR_ROW_BOUNDARY;
     if (s->model.config.edge_array) {
         *numbers = joined.values;
         joined.values = NULL;
         joined.view.values = NULL;
     }
-    GR_TRY(gr_matrix_take(s->context, &joined, &s->a, error));
+    GR_TRY(gr_matrix_take(s->context, &joined, &s->derived.a, error));
     if (s->given == NULL && s->model.config.kind->attends)
-        GR_TRY(gr_edge_map(s->a, &map, error)); /* here, so that no epoch allocates */
-    gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_matrix_own_bytes(s->a));
+        GR_TRY(gr_edge_map(s->derived.a, &map, error)); /* here, so that no epoch allocates */
+    gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_matrix_own_bytes(s->derived.a));
 done:
     gr_csr_fini(s->context, &joined);
     return rc;
@@ -223,18 +224,18 @@ done:
 /* Dropout of attention draws for both ends of an edge, so a rank needs the numbers of vertices in its halo. */
 static int32_t ask_vertices(struct gr_setup *s, graft_error *error)
 {
-    struct gr_comm  *comm = s->over->comm;
+    struct gr_comm  *comm = s->data.over->comm;
     struct gr_links *links = &s->partition.halo_rows.links;
     const int64_t    bytes = links->send_start[comm->n_ranks] * (int64_t)sizeof(int64_t);
     int64_t         *seen = NULL, *packed = NULL;
     int32_t          rc = gr_budget_borrow(&s->budget, bytes, "graph (vertices of other ranks)", error);
 
     if (rc == GRAFT_OK) rc = GR_NEW(s->context, packed, links->send_start[comm->n_ranks], error);
-    if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, seen, s->n_seen, error);
+    if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, seen, s->derived.n_seen, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    for (int64_t v = 0; v < s->n; v++) seen[v] = s->vertex[v];
-    GR_TRY(gr_links_ask(links, comm, s->vertex, packed, seen + s->n, sizeof *seen, error));
-    s->vertex = seen;
+    for (int64_t v = 0; v < s->data.n; v++) seen[v] = s->derived.vertex[v];
+    GR_TRY(gr_links_ask(links, comm, s->derived.vertex, packed, seen + s->data.n, sizeof *seen, error));
+    s->derived.vertex = seen;
     gr_budget_return(&s->budget, bytes);
 done:
     gr_free(s->context, packed);
@@ -248,16 +249,16 @@ static int32_t init_halo_rows(struct gr_setup *s, graft_error *error)
     int64_t               width[GR_LAYERS_MAX], *numbers = NULL;
     int32_t               rc = GRAFT_OK;
 
-    s->n_seen = s->n + halo->count;
+    s->derived.n_seen = s->data.n + halo->count;
     for (int32_t l = 0; l < layers; l++)
         width[l] = s->partition.columns_of[l] = s->partition.widest[l] =
             s->model.config.kind->attends ? gr_config_wide(&s->model.config, l) : gr_config_in(&s->model.config, l);
     GR_TRY(gr_strategy_agree(s->run.strategy, make_joined(s, &numbers, error), error));
     if (s->model.config.edge_array) {
         gr_ranks_edge_numbers_drop(s);
-        GR_TRY(gr_edge_features_init(s, &s->a->csr, numbers, error));
+        GR_TRY(gr_edge_features_init(s, &s->derived.a->csr, numbers, error));
     }
-    GR_TRY(gr_halo_rows_init(s->context, s->over->comm, halo, width, layers, &s->partition.halo_rows, error));
+    GR_TRY(gr_halo_rows_init(s->context, s->data.over->comm, halo, width, layers, &s->partition.halo_rows, error));
     gr_halo_rows_weigh(&s->partition.halo_rows, &s->partition.part);
     gr_partition_charge(&s->partition, &s->budget);
     if (s->model.config.attention_dropout > 0 && s->given == NULL) rc = ask_vertices(s, error);
@@ -274,7 +275,7 @@ static int32_t make_part_plan(struct gr_setup *s, const struct gr_part *part, gr
                                        .layers = s->model.config.n_layers };
     int32_t                   rc = GRAFT_OK;
 
-    GR_TRY(gr_plan_create(s->context, s->over->comm, part, s->over, &wish, plan, error));
+    GR_TRY(gr_plan_create(s->context, s->data.over->comm, part, s->data.over, &wish, plan, error));
     gr_partition_charge(&s->partition, &s->budget);
 done:
     return rc;
@@ -310,8 +311,8 @@ static int32_t make_grid(struct gr_setup *s, struct gr_linked_part *linked, graf
     struct gr_grid      *grid;
     int32_t              rc = GRAFT_OK;
 
-    for (int32_t l = 0; l <= layers; l++) reach[layers - l + 1] = s->reach[l];
-    reach[layers + 2] = s->n;
+    for (int32_t l = 0; l <= layers; l++) reach[layers - l + 1] = s->derived.reach[l];
+    reach[layers + 2] = s->data.n;
     rc = GR_NEW(s->context, r->shared, 1, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     grid = &r->shared->grid;
@@ -348,16 +349,16 @@ int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
     const int64_t        slots = GR_DIRECTIONS * (int64_t)s->model.config.n_layers;
     int32_t              rc = GRAFT_OK;
 
-    s->vertex = s->over->vertex;
-    r->part = s->over->part;
-    r->share = s->over->share;
+    s->derived.vertex = s->data.over->vertex;
+    r->part = s->data.over->part;
+    r->share = s->data.over->share;
     rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->sent, slots + 1, error);
     if (rc == GRAFT_OK)
-        rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->pairs, slots * s->over->comm->n_ranks, error);
+        rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->pairs, slots * s->data.over->comm->n_ranks, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     if (!s->model.config.kind->gathers) return gr_setup_order_init(s, NULL, error);
     if (s->model.config.edge_array) {
-        GR_TRY(gr_ranks_edge_numbers(s, &s->budget, &s->edge_features, &r->made, error));
+        GR_TRY(gr_ranks_edge_numbers(s, &s->budget, &s->data.edge_features, &r->made, error));
         r->part = r->made.part;
         gr_partition_charge(r, &s->budget);
     }
@@ -397,7 +398,8 @@ static int repeats_rows(const struct gr_setup *s, int32_t l)
     const struct gr_partition *r = &s->partition;
 
     return l > 0 && r->step_plan[l - 1] != NULL && r->step_plan[l - 1] != r->plan &&
-           s->reach_of_all[l - 1] == s->reach_of_all[l] && s->reach_of_all[l] == s->reach_of_all[l + 1];
+           s->derived.reach_of_all[l - 1] == s->derived.reach_of_all[l] &&
+           s->derived.reach_of_all[l] == s->derived.reach_of_all[l + 1];
 }
 
 static int32_t mask_rows(struct gr_setup *s, int32_t l, graft_error *error)
@@ -405,7 +407,7 @@ static int32_t mask_rows(struct gr_setup *s, int32_t l, graft_error *error)
     const struct gr_partition *r = &s->partition;
     struct gr_masked_rows     *m = &s->partition.masked[l];
     const int32_t              prefix = s->model.config.n_layers - l;
-    int64_t                    n_dst = s->reach[l + 1], n_src = s->reach[l];
+    int64_t                    n_dst = s->derived.reach[l + 1], n_src = s->derived.reach[l];
     int32_t                    rc = GRAFT_OK;
 
     if (r->columns > 1) {
@@ -448,7 +450,7 @@ int32_t gr_ranks_graph_mask(struct gr_setup *s, graft_error *error)
     if (s->given != NULL) return GRAFT_OK;
     for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
         r->step_plan[l] = r->plan;
-        if (l < gr_first_masked(s) || s->reach_of_all[l + 1] == s->data.n_vertices) continue;
+        if (l < gr_first_masked(s) || s->derived.reach_of_all[l + 1] == s->data.given.n_vertices) continue;
         if (repeats_rows(s, l)) r->step_plan[l] = r->step_plan[l - 1];
         else GR_TRY(mask_rows(s, l, error));
     }
@@ -462,7 +464,7 @@ int32_t gr_ranks_blocks_init(struct gr_setup *s, int streams, graft_error *error
     struct gr_partition *r = &s->partition;
     int32_t              rc = GRAFT_OK;
 
-    if (s->over == NULL || r->shared == NULL) return GRAFT_OK;
+    if (s->data.over == NULL || r->shared == NULL) return GRAFT_OK;
     GR_TRY(gr_blocks_choose(&s->budget, &r->shared->blocks, streams, error));
     for (int32_t l = 0; l < s->model.config.n_layers && rc == GRAFT_OK; l++)
         if (r->masked[l].plan != NULL) rc = gr_blocks_mask(&r->shared->blocks, l, s->model.config.n_layers - l, error);
@@ -533,7 +535,7 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
     struct gr_partition *r = &s->partition;
     int32_t              rc = GRAFT_OK;
 
-    if (s->over == NULL) return GRAFT_OK;
+    if (s->data.over == NULL) return GRAFT_OK;
     if (r->columns > 1 && s->given == NULL) GR_TRY(keep_transposes(s, error));
     if (r->columns > 1 && s->given == NULL) GR_TRY(keep_winners(s, error));
     if (s->given == NULL)
@@ -541,8 +543,8 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
     if (s->run.n_column_sums > 0)
         GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->run.n_column_sums * sizeof(double), error));
     if (gr_is_regression(&s->model.config))
-        GR_TRY(gr_comm_reserve(r->comm, GR_PARTIALS * (uint64_t)gr_regression_sums(s->data.n_classes) * sizeof(double),
-                               error));
+        GR_TRY(gr_comm_reserve(
+            r->comm, GR_PARTIALS * (uint64_t)gr_regression_sums(s->data.given.n_classes) * sizeof(double), error));
     if (r->plan == NULL) return GRAFT_OK;
     gr_ranks_find_widths(s);
     /* The widest rows first, so that no buffer is replaced by a larger one. */

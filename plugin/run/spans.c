@@ -1,7 +1,7 @@
 /* Space for the spans of a profile.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <string.h>
 

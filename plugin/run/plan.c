@@ -5,7 +5,7 @@
 #include "base/parallel.h"
 #include "edge/edge.h"
 #include "graph/csr.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 /* Edges of the graph; before it is made, of the host's graph. */
 static int64_t edges_of(const struct gr_setup *s)
 {
-    return gr_csr_entries(s->a != NULL ? &s->a->csr : &s->graph);
+    return gr_csr_entries(s->derived.a != NULL ? &s->derived.a->csr : &s->data.graph);
 }
 
 /* The numbers of missing self loops, and of transposes for graphs that are not symmetric, are not known yet. */
@@ -24,32 +24,32 @@ static double graph_bytes(const struct gr_setup *s)
     const double                labels = s->run.targets.labels != NULL ? sizeof *s->run.targets.labels : 0;
     const double                split = s->run.targets.split != NULL ? sizeof *s->run.targets.split : 0;
     const double values = s->run.targets.values != NULL ? sizeof(float) * (double)s->run.targets.n_classes : 0;
-    double       bytes = (double)gr_bytes(s->row_ptr[0]);
+    double       bytes = (double)gr_bytes(s->data.row_ptr[0]);
 
     if (!kind->gathers) return bytes;
     if (s->model.config.symmetrize || gr_setup_is_ordered(s))
-        bytes += (double)gr_csr_copy_bytes(&s->graph, s->n, edges_of(s));
-    if (gr_setup_is_ordered(s)) bytes += (sizeof *s->vertex + labels + split + values) * (double)s->n;
-    if (s->model.config.normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->left * (double)s->n;
+        bytes += (double)gr_csr_copy_bytes(&s->data.graph, s->data.n, edges_of(s));
+    if (gr_setup_is_ordered(s)) bytes += (sizeof *s->derived.vertex + labels + split + values) * (double)s->data.n;
+    if (s->model.config.normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->derived.left * (double)s->data.n;
     if (s->model.config.edge_array)
-        bytes += sizeof *s->edge * (double)s->model.config.edge_features * (double)edges_of(s);
-    if (kind->attends && s->given == NULL) bytes += (double)gr_edge_map_bytes(&s->graph);
+        bytes += sizeof *s->derived.edge * (double)s->model.config.edge_features * (double)edges_of(s);
+    if (kind->attends && s->given == NULL) bytes += (double)gr_edge_map_bytes(&s->data.graph);
     return bytes;
 }
 
 static double feature_bytes(const struct gr_setup *s)
 {
-    const double    dense = sizeof(float) * (double)s->n * (double)s->model.config.width[0];
+    const double    dense = sizeof(float) * (double)s->data.n * (double)s->model.config.width[0];
     const int       drops = s->given == NULL && !gr_setup_has_batches(s) && s->model.config.input_dropout > 0;
     const double    dropped = drops ? dense : 0;
     const float     one = 1;
     const graft_csr like = { .size = sizeof like, .index_type = GRAFT_I32, .values = &one, .value_type = GRAFT_F32 };
-    const double    pointers = (double)gr_bytes(s->row_ptr[1]);
+    const double    pointers = (double)gr_bytes(s->data.row_ptr[1]);
     double          sparse;
 
-    if (s->data.features != NULL)
-        return (gr_features_are_copied(s) ? dense : 0) + dropped + (double)gr_bytes(s->feature_scale);
-    sparse = (double)gr_csr_copy_bytes(&like, s->n, gr_csr_entries(&s->sparse_features));
+    if (s->data.given.features != NULL)
+        return (gr_features_are_copied(s) ? dense : 0) + dropped + (double)gr_bytes(s->data.feature_scale);
+    sparse = (double)gr_csr_copy_bytes(&like, s->data.n, gr_csr_entries(&s->data.sparse_features));
     if (s->model.config.sparse_input == GR_AUTO) return pointers + fmin(sparse, dense + dropped);
     return pointers + (s->model.config.sparse_input == GR_YES ? sparse : dense + dropped);
 }
@@ -59,8 +59,9 @@ static double feature_bytes(const struct gr_setup *s)
 static int64_t gradient_rows(const struct gr_setup *s)
 {
     if (s->given != NULL || gr_setup_has_batches(s)) return 0;
-    if (s->reach[0] > 0 || s->over != NULL) return s->reach[s->model.config.kind->wide_gradient ? 0 : 1];
-    return gr_masks_rows(s) && s->model.config.norm != GR_NORM_BATCH ? s->run.targets.n_train : s->n;
+    if (s->derived.reach[0] > 0 || s->data.over != NULL)
+        return s->derived.reach[s->model.config.kind->wide_gradient ? 0 : 1];
+    return gr_masks_rows(s) && s->model.config.norm != GR_NORM_BATCH ? s->run.targets.n_train : s->data.n;
 }
 
 /* The rows of the input of layer l, at most `all`, that are computed: a prediction of a list computes no others. Before
@@ -68,24 +69,24 @@ static int64_t gradient_rows(const struct gr_setup *s)
  * ranks repeat the same exchanges. */
 static int64_t rows_made(const struct gr_setup *s, int32_t l, int64_t all)
 {
-    const int64_t rows = s->given == NULL || !gr_masks_rows(s) ? all : s->reach[l];
+    const int64_t rows = s->given == NULL || !gr_masks_rows(s) ? all : s->derived.reach[l];
 
     return rows > 0 ? rows : 1;
 }
 
 struct gr_capacity gr_capacity_of(const struct gr_setup *s)
 {
-    GR_ASSERT(s->n_seen >= s->n);
-    return (struct gr_capacity){ .rows = rows_made(s, 1, s->n),
-                                 .seen = rows_made(s, 0, s->n_seen),
+    GR_ASSERT(s->derived.n_seen >= s->data.n);
+    return (struct gr_capacity){ .rows = rows_made(s, 1, s->data.n),
+                                 .seen = rows_made(s, 0, s->derived.n_seen),
                                  .predicts = s->given != NULL || gr_setup_has_batches(s),
                                  .reads_history = gr_setup_has_history(s),
                                  .edges = s->model.config.kind->attends ? edges_of(s) : 0,
-                                 .winner_words = s->partition.columns > 1           ? 0
-                                                 : s->graph.index_type == GRAFT_I64 ? 2
-                                                                                    : 1,
+                                 .winner_words = s->partition.columns > 1                ? 0
+                                                 : s->data.graph.index_type == GRAFT_I64 ? 2
+                                                                                         : 1,
                                  .gradient_rows = gradient_rows(s),
-                                 .label_rows = s->reach[s->model.config.n_layers] };
+                                 .label_rows = s->derived.reach[s->model.config.n_layers] };
 }
 
 static void plan_layers(struct gr_setup *s)
@@ -144,14 +145,14 @@ int32_t gr_setup_plan(struct gr_setup *s, graft_error *error)
     const struct gr_config *config = &s->model.config;
     int32_t                 rc = GRAFT_OK;
 
-    gr_input_expect(s, s->data.sparse_features != NULL && config->sparse_input != GR_NO);
+    gr_input_expect(s, s->data.given.sparse_features != NULL && config->sparse_input != GR_NO);
     GR_TRY(gr_model_describe(&s->model, &s->budget, error));
     if (s->given != NULL) { /* Its weights exist. */
         gr_budget_plan(&s->budget, GR_USE_WEIGHTS, 0);
         gr_budget_plan(&s->budget, GR_USE_OPTIMISER, 0);
     }
-    if (s->over != NULL) return GRAFT_OK; /* The size of a rank's part is known when it has been redistributed. */
-    s->n_seen = s->n;
+    if (s->data.over != NULL) return GRAFT_OK; /* The size of a rank's part is known when it has been redistributed. */
+    s->derived.n_seen = s->data.n;
     gr_budget_plan(&s->budget, GR_USE_FEATURES, feature_bytes(s));
     gr_budget_plan(&s->budget, GR_USE_GRAPH, graph_bytes(s));
     rc = gr_setup_replan(s, error);

@@ -8,7 +8,7 @@
 #include "base/finite.h"
 #include "base/parallel.h"
 #include "graph/csr.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <math.h>
 #include <string.h>
@@ -56,11 +56,11 @@ static int32_t fill_from_host(const struct gr_setup *s, struct gr_csr *x, int64_
 {
     int32_t rc = GRAFT_OK;
 
-    for (int64_t row = 0; row < s->n; row++) {
+    for (int64_t row = 0; row < s->data.n; row++) {
         const int64_t begin = x->row_ptr[row];
 
-        x->row_ptr[row + 1] = copy_row(&s->sparse_features, gr_vertex(s->row, row), x, begin, place);
-        GR_TRY(check_merged_values(x, row, gr_vertex(s->vertex, row), error));
+        x->row_ptr[row + 1] = copy_row(&s->data.sparse_features, gr_vertex(s->derived.row, row), x, begin, place);
+        GR_TRY(check_merged_values(x, row, gr_vertex(s->derived.vertex, row), error));
         if (s->model.config.normalize_features) normalize_row((float *)x->values + begin, x->row_ptr[row + 1] - begin);
     }
 done:
@@ -70,7 +70,7 @@ done:
 /* The host's sparse features with float values and 32-bit columns, each at most once in a row. */
 static int32_t read_host_sparse(struct gr_setup *s, struct gr_csr *x, graft_error *error)
 {
-    const graft_csr *given = &s->sparse_features;
+    const graft_csr *given = &s->data.sparse_features;
     const float      one = 1;
     const graft_csr  like = { .size = sizeof like, .index_type = GRAFT_I32, .value_type = GRAFT_F32, .values = &one };
     int64_t         *place = NULL, place_bytes, bytes;
@@ -98,7 +98,7 @@ done:
 /* Rows of dense features that are read. */
 static int64_t rows_read(const struct gr_setup *s)
 {
-    return s->given != NULL && gr_masks_rows(s) ? s->reach[0] : s->n;
+    return s->given != NULL && gr_masks_rows(s) ? s->derived.reach[0] : s->data.n;
 }
 
 /* Allocate dense features. */
@@ -106,8 +106,8 @@ static int32_t new_dense(struct gr_setup *s, float **x, graft_error *error)
 {
     const int64_t width = s->model.config.width[0];
 
-    if (s->n > 0 && width > INT64_MAX / s->n) {
-        return gr_fail(error, GRAFT_ERR_NOMEM, "%lld x %lld features", (long long)s->n, (long long)width);
+    if (s->data.n > 0 && width > INT64_MAX / s->data.n) {
+        return gr_fail(error, GRAFT_ERR_NOMEM, "%lld x %lld features", (long long)s->data.n, (long long)width);
     }
     return GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, *x, rows_read(s) * width, error);
 }
@@ -116,7 +116,7 @@ static void fill_dense(const struct gr_setup *s, const graft_csr *sparse, float 
 {
     const int64_t width = s->model.config.width[0];
 
-    for (int64_t row = 0; row < s->n; row++) {
+    for (int64_t row = 0; row < s->data.n; row++) {
         memset(x + row * width, 0, (uint64_t)width * sizeof *x);
         for (int64_t e = sparse->row_ptr[row]; e < sparse->row_ptr[row + 1]; e++)
             x[row * width + gr_csr_column(sparse, e)] = ((const float *)sparse->values)[e];
@@ -165,7 +165,7 @@ static int32_t check_same_entries(const struct gr_setup *s, const graft_csr *x, 
 
     if (now == NULL) return GRAFT_OK;
     if (entries == gr_csr_entries(&now->csr) &&
-        memcmp(x->row_ptr, now->csr.row_ptr, (uint64_t)(s->n + 1) * sizeof *x->row_ptr) == 0 &&
+        memcmp(x->row_ptr, now->csr.row_ptr, (uint64_t)(s->data.n + 1) * sizeof *x->row_ptr) == 0 &&
         memcmp(x->col_idx, now->csr.col_idx, (uint64_t)entries * sizeof(int32_t)) == 0)
         return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_ARG,
@@ -195,19 +195,19 @@ static void put_sparse(struct gr_setup *s, const graft_csr *x)
 
 int32_t gr_setup_sparse_refresh(struct gr_setup *s, const graft_csr *given, graft_error *error)
 {
-    graft_csr     after = s->sparse_features;
+    graft_csr     after = s->data.sparse_features;
     struct gr_csr owned = { 0 }, x = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    if (s->over != NULL) GR_TRY(gr_ranks_take_sparse(s, given, 0, &owned, error));
-    s->sparse_features = s->over != NULL ? owned.view : *given;
+    if (s->data.over != NULL) GR_TRY(gr_ranks_take_sparse(s, given, 0, &owned, error));
+    s->data.sparse_features = s->data.over != NULL ? owned.view : *given;
     rc = read_host_sparse(s, &x, error);
     if (rc == GRAFT_OK) rc = check_same_entries(s, &x.view, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     put_sparse(s, &x.view);
-    if (s->over == NULL) after = *given;
+    if (s->data.over == NULL) after = *given;
 done:
-    s->sparse_features = after;
+    s->data.sparse_features = after;
     gr_budget_return(&s->budget, gr_csr_bytes(&x));
     gr_csr_fini(s->context, &x);
     gr_csr_fini(s->context, &owned);
@@ -216,26 +216,27 @@ done:
 
 int gr_features_are_copied(const struct gr_setup *s)
 {
-    if (s->features.x.dtype != GRAFT_F32 && !s->widens_rows) return 1;
+    if (s->data.features.x.dtype != GRAFT_F32 && !s->widens_rows) return 1;
     return s->model.config.normalize_features || gr_setup_is_ordered(s);
 }
 
 int gr_setup_reads_rows(const struct gr_setup *s)
 {
-    return gr_setup_has_batches(s) && s->over == NULL && s->run.targets.split != NULL && !gr_features_are_copied(s);
+    return gr_setup_has_batches(s) && s->data.over == NULL && s->run.targets.split != NULL &&
+           !gr_features_are_copied(s);
 }
 
 /* Prefetch a row that the permuted copy will read soon. */
 static void prefetch_row(const struct gr_setup *s, int64_t row)
 {
     enum { AHEAD = 12, LINE = 64, LINES = 4 };
-    const graft_dense *x = &s->features.x;
+    const graft_dense *x = &s->data.features.x;
     const int64_t      element = gr_dtype_bytes(x->dtype), bytes = s->model.config.width[0] * element;
     const char *const  at = x->data;
 
-    if (row + AHEAD >= s->n) return;
+    if (row + AHEAD >= s->data.n) return;
     for (int64_t line = 0; line < LINES && line * LINE < bytes; line++)
-        __builtin_prefetch(at + gr_vertex(s->row, row + AHEAD) * x->stride * element + line * LINE);
+        __builtin_prefetch(at + gr_vertex(s->derived.row, row + AHEAD) * x->stride * element + line * LINE);
 }
 
 void gr_setup_features_refresh(struct gr_setup *s)
@@ -247,9 +248,9 @@ void gr_setup_features_refresh(struct gr_setup *s)
     const struct gr_fp fp = gr_fp_get();
 
     if (!gr_features_are_copied(s)) {
-        s->run.input.x = s->features.x.data;
-        s->run.input.stride = s->features.x.stride;
-        s->run.input.type = s->features.x.dtype;
+        s->run.input.x = s->data.features.x.data;
+        s->run.input.stride = s->data.features.x.stride;
+        s->run.input.type = s->data.features.x.dtype;
         return;
     }
 #pragma omp parallel num_threads(threads) if (threads > 1)
@@ -259,7 +260,7 @@ void gr_setup_features_refresh(struct gr_setup *s)
 #pragma omp for schedule(static) nowait
         for (int64_t row = 0; row < rows; row++) {
             prefetch_row(s, row);
-            gr_features_widen(&s->features, gr_vertex(s->row, row), x + row * width);
+            gr_features_widen(&s->data.features, gr_vertex(s->derived.row, row), x + row * width);
             if (s->model.config.normalize_features) normalize_row(x + row * width, width);
         }
         gr_fp_set(own);
@@ -271,10 +272,10 @@ static int32_t check_taken(const struct gr_setup *s, const int64_t *vertex, int6
                            graft_error *error)
 {
     const int64_t width = s->model.config.width[0];
-    const int64_t at = gr_setup_reads_rows(s) && !s->features_checked ? gr_first_not_finite(x, count * width) : -1;
+    const int64_t at = gr_setup_reads_rows(s) && !s->data.features_checked ? gr_first_not_finite(x, count * width) : -1;
 
     if (at < 0 || at == count * width) return GRAFT_OK;
-    return gr_features_refuse(gr_vertex(s->vertex, vertex[at / width]), at % width, x[at], error);
+    return gr_features_refuse(gr_vertex(s->derived.vertex, vertex[at / width]), at % width, x[at], error);
 }
 
 int32_t gr_setup_take_features(const struct gr_setup *s, const struct gr_input *from, const int64_t *vertex,
@@ -283,9 +284,9 @@ int32_t gr_setup_take_features(const struct gr_setup *s, const struct gr_input *
     const int64_t      width = s->model.config.width[0];
     const int          threads = gr_threads_worth(s->run.threads, count * width);
     const struct gr_fp fp = gr_fp_get();
-    struct gr_features f = s->features;
+    struct gr_features f = s->data.features;
 
-    f.x = gr_dense_view(from->x, from->type, s->n, width, from->stride);
+    f.x = gr_dense_view(from->x, from->type, s->data.n, width, from->stride);
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         const struct gr_fp own = gr_fp_swap(fp);
@@ -309,7 +310,7 @@ static int32_t init_from_dense(struct gr_setup *s, graft_error *error)
         s->run.input.stride = s->model.config.width[0];
     }
     gr_setup_features_refresh(s);
-    if (s->over != NULL && x != NULL) gr_ranks_drop_features(s, &s->owned);
+    if (s->data.over != NULL && x != NULL) gr_ranks_drop_features(s, &s->data.owned);
 done:
     return rc;
 }
@@ -318,14 +319,15 @@ static int32_t init_dropped(struct gr_setup *s, graft_error *error)
 {
     if (s->given != NULL || gr_setup_has_batches(s) || s->model.config.input_dropout == 0) return GRAFT_OK;
     if (s->run.input.sparse.whole.x != NULL) return GRAFT_OK;
-    return GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, s->run.input.dropped, s->n * s->model.config.width[0], error);
+    return GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, s->run.input.dropped, s->data.n * s->model.config.width[0],
+                         error);
 }
 
 int32_t gr_setup_features_init(struct gr_setup *s, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    if (s->data.features == NULL) GR_TRY(init_from_sparse(s, error));
+    if (s->data.given.features == NULL) GR_TRY(init_from_sparse(s, error));
     else GR_TRY(gr_strategy_agree(s->run.strategy, init_from_dense(s, error), error));
     rc = gr_strategy_agree(s->run.strategy, init_dropped(s, error), error);
 done:

@@ -3,14 +3,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "graph/csr.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <string.h>
 
-/* Check that row pointers and columns equal the arrays of create(), which are in s->graph. */
+/* Check that row pointers and columns equal the arrays of create(), which are in s->data.graph. */
 static int32_t compare_entries(const struct gr_setup *s, const graft_csr *given, graft_error *error)
 {
-    const graft_csr *graph = &s->graph;
+    const graft_csr *graph = &s->data.graph;
     int64_t          row = 0;
 
     if (given->n_rows != graph->n_rows || given->n_cols != graph->n_cols)
@@ -56,15 +56,15 @@ done:
 static int32_t check_edges(const struct gr_setup *s, const graft_dataset *data, struct gr_new_edges *e,
                            graft_error *error)
 {
-    const int64_t first = s->over != NULL ? s->over->first[s->over->comm->rank] : 0;
+    const int64_t first = s->data.over != NULL ? s->data.over->first[s->data.over->comm->rank] : 0;
     int32_t       rc = GRAFT_OK;
 
-    if (s->over != NULL ? s->over->value_type == 0 : s->graph.values == NULL)
+    if (s->data.over != NULL ? s->data.over->value_type == 0 : s->data.graph.values == NULL)
         return gr_fail(error, GRAFT_ERR_STATE,
                        "this trainer was created with a graph without values: they cannot be replaced");
-    if (s->over != NULL && s->over->n_slice == 0) return GRAFT_OK;
+    if (s->data.over != NULL && s->data.over->n_slice == 0) return GRAFT_OK;
     GR_TRY(read_edges(s, data->graph, e, error));
-    GR_TRY(s->over != NULL ? gr_ranks_edges_check(s, e, error) : compare_entries(s, &e->graph, error));
+    GR_TRY(s->data.over != NULL ? gr_ranks_edges_check(s, e, error) : compare_entries(s, &e->graph, error));
     rc = gr_csr_check_entries(&e->graph, "graph", first, 0, s->run.threads, error);
 done:
     return rc;
@@ -103,17 +103,18 @@ static int32_t derive_edges(struct gr_setup *s, struct gr_new_edges *e, graft_er
     int32_t   rc = GRAFT_OK;
 
     GR_TRY(gr_setup_graph_derive(s, &e->copy, 0, error));
-    GR_ASSERT(gr_csr_entries(e->copy.csr) == gr_csr_entries(&s->a->csr));
+    GR_ASSERT(gr_csr_entries(e->copy.csr) == gr_csr_entries(&s->derived.a->csr));
     GR_TRY(gr_csr_is_symmetric(s->context, e->copy.csr, &e->symmetric, error));
-    if (s->a_transpose == NULL) return GRAFT_OK; /* of attention, and of training by minibatch */
-    if (s->a_transpose != s->a) GR_TRY(turn_values(s, e->copy.csr, s->a_transpose, &e->turned, error));
+    if (s->derived.a_transpose == NULL) return GRAFT_OK; /* of attention, and of training by minibatch */
+    if (s->derived.a_transpose != s->derived.a)
+        GR_TRY(turn_values(s, e->copy.csr, s->derived.a_transpose, &e->turned, error));
     else if (!e->symmetric) GR_TRY(make_transpose(s, e->copy.csr, e, error));
     part = *e->copy.csr;
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
-        if (s->masked_a[l] == NULL) continue;
-        part.n_rows = s->reach[l + 1];
-        part.n_cols = s->reach[l];
-        GR_TRY(turn_values(s, &part, s->masked_transpose[l], &e->masked_turned[l], error));
+        if (s->derived.masked_a[l] == NULL) continue;
+        part.n_rows = s->derived.reach[l + 1];
+        part.n_cols = s->derived.reach[l];
+        GR_TRY(turn_values(s, &part, s->derived.masked_transpose[l], &e->masked_turned[l], error));
     }
 done:
     return rc;
@@ -142,7 +143,8 @@ int32_t gr_new_edges_begin(struct gr_setup *s, const graft_dataset *data, struct
     gr_budget_init(&e->budget, s->context, INT64_MAX);
     e->copy = (struct gr_graph_copy){ .budget = &e->budget, .csr = &e->graph };
     GR_TRY(gr_strategy_agree(s->run.strategy, check_edges(s, data, e, error), error));
-    if (gr_setup_uses_values(s)) rc = s->over != NULL ? gr_ranks_edges_begin(s, e, error) : derive_edges(s, e, error);
+    if (gr_setup_uses_values(s))
+        rc = s->data.over != NULL ? gr_ranks_edges_begin(s, e, error) : derive_edges(s, e, error);
 done:
     if (*edges == NULL) gr_free(s->context, e);
     return rc;
@@ -150,42 +152,43 @@ done:
 
 graft_csr gr_new_edges_graph(const struct gr_setup *s, const struct gr_new_edges *e)
 {
-    graft_csr graph = s->a->csr;
+    graft_csr graph = s->derived.a->csr;
 
     if (e->joined != NULL) graph.values = e->joined;
-    if (s->over != NULL) return graph;
+    if (s->data.over != NULL) return graph;
     if (gr_setup_uses_values(s)) return *e->copy.csr;
-    if (s->a->owned[GR_OWNED_VALUES] == NULL) graph.values = e->graph.values;
+    if (s->derived.a->owned[GR_OWNED_VALUES] == NULL) graph.values = e->graph.values;
     return graph;
 }
 
 /* In one process: put the new values into use. */
 static void take_edges(struct gr_setup *s, struct gr_new_edges *e)
 {
-    if (e->graph.values != NULL) s->graph.values = e->graph.values; /* null without edges */
-    gr_setup_lend_edge_values(s, &s->graph);
-    if (s->a != NULL && s->a->owned[GR_OWNED_VALUES] == NULL) gr_matrix_set_values(s->a, s->graph.values);
+    if (e->graph.values != NULL) s->data.graph.values = e->graph.values; /* null without edges */
+    gr_setup_lend_edge_values(s, &s->data.graph);
+    if (s->derived.a != NULL && s->derived.a->owned[GR_OWNED_VALUES] == NULL)
+        gr_matrix_set_values(s->derived.a, s->data.graph.values);
     if (!gr_setup_uses_values(s)) return;
-    s->symmetric = e->symmetric;
-    if (s->a->owned[GR_OWNED_VALUES] != NULL) gr_matrix_swap_values(s->a, &e->copy.copy.values);
-    if (e->turned != NULL) gr_matrix_swap_values(s->a_transpose, &e->turned);
+    s->derived.symmetric = e->symmetric;
+    if (s->derived.a->owned[GR_OWNED_VALUES] != NULL) gr_matrix_swap_values(s->derived.a, &e->copy.copy.values);
+    if (e->turned != NULL) gr_matrix_swap_values(s->derived.a_transpose, &e->turned);
     if (e->a_transpose != NULL) {
-        s->a_transpose = e->a_transpose;
+        s->derived.a_transpose = e->a_transpose;
         e->a_transpose = NULL;
-        gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_matrix_own_bytes(s->a_transpose));
+        gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_matrix_own_bytes(s->derived.a_transpose));
         gr_setup_blocks(s);
     }
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
-        if (s->masked_a[l] == NULL) continue;
-        gr_matrix_set_values(s->masked_a[l], s->a->csr.values);
-        gr_matrix_swap_values(s->masked_transpose[l], &e->masked_turned[l]);
+        if (s->derived.masked_a[l] == NULL) continue;
+        gr_matrix_set_values(s->derived.masked_a[l], s->derived.a->csr.values);
+        gr_matrix_swap_values(s->derived.masked_transpose[l], &e->masked_turned[l]);
     }
-    gr_setup_scales_refresh(s, &s->a->csr, NULL);
+    gr_setup_scales_refresh(s, &s->derived.a->csr, NULL);
 }
 
 void gr_new_edges_end(struct gr_setup *s, struct gr_new_edges *e)
 {
-    if (s->over != NULL) gr_ranks_edges_end(s, e);
+    if (s->data.over != NULL) gr_ranks_edges_end(s, e);
     else take_edges(s, e);
 }
 

@@ -1,7 +1,7 @@
 /* The memory that a rank needs at least, and advice if this is more than the limit.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -109,7 +109,7 @@ static int32_t find_bytes(struct gr_setup *s, struct rank_bytes *bytes, graft_er
                 -(int64_t)ceil(fmax(planned + bytes_beside_plan(s, streams), s->deferral.most));
     }
     for (int streams = 0; streams < 2; streams++) values[4 + streams] = -values[2 * streams] <= s->budget.limit;
-    GR_TRY(gr_comm_min(s->over->comm, values, 6, error));
+    GR_TRY(gr_comm_min(s->data.over->comm, values, 6, error));
     for (int i = 0; i < 4; i++) bytes->most[i / 2][i % 2] = -(double)values[i];
     for (int i = 0; i < 2; i++) bytes->fits[i] = (int)values[4 + i];
 done:
@@ -150,20 +150,21 @@ enum { FEATURE, PARTITION_LEAST, PARTITION_MOST, ESTIMATES };
 static void estimate_modes(const struct gr_setup *s, int64_t *bytes)
 {
     const struct gr_partition *p = &s->partition;
-    const int64_t widest = widest_sum(s), own[] = { s->n, s->n }, halo[] = { p->part.halo.count, p->part.halo.count };
-    const double  row = sizeof(float) * (double)widest;
-    const double  entries = (double)(gr_csr_entries(&p->part.local) + gr_csr_entries(&p->part.remote));
-    const double  edges = 4 * ((double)s->n + (p->part.local.values != NULL ? 2 : 1) * entries);
-    const double  own_messages = (double)gr_messages_need(&p->plan->messages, own, widest, GRAFT_F32);
-    const double  halo_messages = (double)gr_messages_need(&p->plan->messages, halo, widest, GRAFT_F32);
-    const double  rest = gr_budget_planned(&s->budget) + (double)gr_made_part_bytes(&p->made) -
+    const int64_t              widest = widest_sum(s), own[] = { s->data.n, s->data.n },
+                  halo[] = { p->part.halo.count, p->part.halo.count };
+    const double row = sizeof(float) * (double)widest;
+    const double entries = (double)(gr_csr_entries(&p->part.local) + gr_csr_entries(&p->part.remote));
+    const double edges = 4 * ((double)s->data.n + (p->part.local.values != NULL ? 2 : 1) * entries);
+    const double own_messages = (double)gr_messages_need(&p->plan->messages, own, widest, GRAFT_F32);
+    const double halo_messages = (double)gr_messages_need(&p->plan->messages, halo, widest, GRAFT_F32);
+    const double rest = gr_budget_planned(&s->budget) + (double)gr_made_part_bytes(&p->made) -
                         (double)(p->charged_messages + p->charged_graph);
     double steps = 0; /* rows of layers that have a plan of their own, as shares of all rows */
 
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
-        if (p->masked[l].plan != NULL && s->n > 0) steps += (double)s->reach[l] / (double)s->n;
+        if (p->masked[l].plan != NULL && s->data.n > 0) steps += (double)s->derived.reach[l] / (double)s->data.n;
     bytes[FEATURE] =
-        -(int64_t)(rest + (4 + steps) * edges + (3 + 1.0 / p->comm->n_ranks) * row * (double)s->n + own_messages);
+        -(int64_t)(rest + (4 + steps) * edges + (3 + 1.0 / p->comm->n_ranks) * row * (double)s->data.n + own_messages);
     bytes[PARTITION_LEAST] = -(int64_t)(rest + (1 + steps) * edges);
     bytes[PARTITION_MOST] =
         -(int64_t)(rest + (1 + steps) * (edges + 2 * row * (double)p->part.halo.count + halo_messages));
@@ -201,15 +202,15 @@ static int32_t refuse_limit(const struct gr_setup *s, const struct rank_bytes *b
     int32_t                    rc = GRAFT_OK;
 
     /* With more memory auto may choose another mode, which needs more. */
-    if (s->over->compares && strcmp(mode_of(p), "grid") == 0)
+    if (s->data.over->compares && strcmp(mode_of(p), "grid") == 0)
         snprintf(mode, sizeof mode, "parallel=grid, parallel.columns=%d and ", p->columns);
-    else if (s->over->compares) snprintf(mode, sizeof mode, "parallel=%s and ", mode_of(p));
+    else if (s->data.over->compares) snprintf(mode, sizeof mode, "parallel=%s and ", mode_of(p));
     advise_options(bytes, streams, &advice);
     GR_TRY(advise_modes(s, least, &advice, error));
     rc = gr_fail(error, GRAFT_ERR_NOMEM,
                  "with parallel=%s%s a rank needs %.1f MB at least%s, more than one of them may use; expected option%s "
                  "%smemory.limit=%.0f or more%s",
-                 mode_of(p), s->over->compares ? ", which auto has chosen," : "", least * 1e-6,
+                 mode_of(p), s->data.over->compares ? ", which auto has chosen," : "", least * 1e-6,
                  gr_setup_has_batches(s) ? " beside the arrays of batches" : "", mode[0] != '\0' ? "s" : "", mode,
                  ceil(least * 1e-6), words);
 done:
@@ -222,7 +223,7 @@ int32_t gr_ranks_check_memory(struct gr_setup *s, int *streams, graft_error *err
     struct rank_bytes           bytes;
     int32_t                     rc = GRAFT_OK;
 
-    if (s->over == NULL) return GRAFT_OK;
+    if (s->data.over == NULL) return GRAFT_OK;
     (void)gr_setup_planned(s, s->model.config.recompute); /* It chooses the widths of sums. */
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_ranks_stale_init(s, error), error));
     gr_ranks_find_widths(s);

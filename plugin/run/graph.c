@@ -5,7 +5,7 @@
 #include "edge/edge.h"
 #include "graph/csr.h"
 #include "graph/order.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,10 +24,10 @@ void gr_setup_scales_refresh(struct gr_setup *s, const graft_csr *local, const g
 {
     const int symmetric = s->model.config.normalization == GR_NORMALIZE_SYMMETRIC;
 
-    for (int64_t v = 0; v < s->n && s->left != NULL; v++) {
+    for (int64_t v = 0; v < s->data.n && s->derived.left != NULL; v++) {
         const double d = degree(local, v) + (remote != NULL ? degree(remote, v) : 0);
 
-        s->left[v] = d > 0 ? (float)(symmetric ? 1 / sqrt(d) : 1 / d) : 0;
+        s->derived.left[v] = d > 0 ? (float)(symmetric ? 1 / sqrt(d) : 1 / d) : 0;
     }
 }
 
@@ -37,9 +37,9 @@ int32_t gr_setup_scales(struct gr_setup *s, const graft_csr *local, const graft_
     int32_t                     rc = GRAFT_OK;
 
     if (normalization == GR_NORMALIZE_NONE) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->left, s->n, error));
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->derived.left, s->data.n, error));
     gr_setup_scales_refresh(s, local, remote);
-    if (normalization == GR_NORMALIZE_SYMMETRIC) s->right = s->left;
+    if (normalization == GR_NORMALIZE_SYMMETRIC) s->derived.right = s->derived.left;
 done:
     return rc;
 }
@@ -142,13 +142,13 @@ done:
 /* The graph in the order of the setup, with sorted rows, like all graphs that Graft makes: a transpose is sorted. */
 static int32_t put_in_order(const struct gr_setup *s, struct gr_graph_copy *graph, graft_error *error)
 {
-    const int64_t places = gr_block_bytes(s->n, sizeof *s->vertex);
+    const int64_t places = gr_block_bytes(s->data.n, sizeof *s->derived.vertex);
     struct gr_csr next = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(borrow_copy(graph->budget, graph->csr, s->n, gr_csr_entries(graph->csr), error));
+    GR_TRY(borrow_copy(graph->budget, graph->csr, s->data.n, gr_csr_entries(graph->csr), error));
     GR_TRY(gr_budget_borrow(graph->budget, places, "graph (the places of its vertices)", error));
-    GR_TRY(gr_order_apply(s->context, graph->csr, s->vertex, &next, error));
+    GR_TRY(gr_order_apply(s->context, graph->csr, s->derived.vertex, &next, error));
     gr_budget_return(graph->budget, places);
     for (int times = 0; times < 2; times++) {
         replace_copy(graph, &next);
@@ -166,7 +166,7 @@ int32_t gr_setup_graph_derive(struct gr_setup *s, struct gr_graph_copy *graph, i
     if (s->model.config.symmetrize) GR_TRY(make_symmetric(graph, error));
     if (first) GR_TRY(gr_setup_order_init(s, graph->csr, error));
     if (s->model.config.self_loops) GR_TRY(add_loops(s, graph, error));
-    if (s->vertex != NULL) rc = put_in_order(s, graph, error);
+    if (s->derived.vertex != NULL) rc = put_in_order(s, graph, error);
 done:
     return rc;
 }
@@ -175,16 +175,16 @@ done:
 static int32_t mask_layer(struct gr_setup *s, int32_t l, graft_error *error)
 {
     struct gr_csr turned = { 0 };
-    graft_csr     part = s->a->csr;
+    graft_csr     part = s->derived.a->csr;
     int32_t       rc = GRAFT_OK;
 
-    GR_ASSERT(s->reach[l + 1] <= s->reach[l] && s->reach[l] <= s->n);
-    part.n_rows = s->reach[l + 1];
-    part.n_cols = s->reach[l];
-    GR_TRY(gr_matrix_create(s->context, &part, &s->masked_a[l], error));
+    GR_ASSERT(s->derived.reach[l + 1] <= s->derived.reach[l] && s->derived.reach[l] <= s->data.n);
+    part.n_rows = s->derived.reach[l + 1];
+    part.n_cols = s->derived.reach[l];
+    GR_TRY(gr_matrix_create(s->context, &part, &s->derived.masked_a[l], error));
     if (s->given != NULL) goto done; /* No gradient goes back along the edges. */
     GR_TRY(transpose_copy(&s->budget, &part, &turned, error));
-    rc = keep_copy(s, &turned, &s->masked_transpose[l], error);
+    rc = keep_copy(s, &turned, &s->derived.masked_transpose[l], error);
 done:
     gr_csr_fini(s->context, &turned);
     return rc;
@@ -192,32 +192,32 @@ done:
 
 void gr_setup_blocks(struct gr_setup *s)
 {
-    s->whole = (struct gr_block){ .n_dst = s->n,
-                                  .n_src = s->n,
-                                  .n_seen = s->n_seen,
-                                  .a = s->a,
-                                  .a_transpose = s->a_transpose,
-                                  .left = s->left,
-                                  .right = s->right,
-                                  .edge = s->edge,
-                                  .vertex = s->vertex,
-                                  .kind = s->row_kind,
-                                  .of_strategy = s->partition.plan };
-    s->run.input.whole = &s->whole;
+    s->derived.whole = (struct gr_block){ .n_dst = s->data.n,
+                                          .n_src = s->data.n,
+                                          .n_seen = s->derived.n_seen,
+                                          .a = s->derived.a,
+                                          .a_transpose = s->derived.a_transpose,
+                                          .left = s->derived.left,
+                                          .right = s->derived.right,
+                                          .edge = s->derived.edge,
+                                          .vertex = s->derived.vertex,
+                                          .kind = s->derived.row_kind,
+                                          .of_strategy = s->partition.plan };
+    s->run.input.whole = &s->derived.whole;
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
-        struct gr_block *step = &s->step[l];
+        struct gr_block *step = &s->derived.step[l];
 
-        *step = s->whole;
-        step->n_dst = s->reach[l + 1];
-        step->n_src = s->reach[l];
+        *step = s->derived.whole;
+        step->n_dst = s->derived.reach[l + 1];
+        step->n_src = s->derived.reach[l];
         if (!gr_reads_halo(s)) step->n_seen = step->n_src;
-        if (s->masked_a[l] != NULL) {
-            step->a = s->masked_a[l];
-            step->a_transpose = s->masked_transpose[l];
+        if (s->derived.masked_a[l] != NULL) {
+            step->a = s->derived.masked_a[l];
+            step->a_transpose = s->derived.masked_transpose[l];
         }
         step->of_strategy = s->partition.step_plan[l];
-        s->whole_of[l] = &s->whole;
-        s->step_of[l] = step;
+        s->derived.whole_of[l] = &s->derived.whole;
+        s->derived.step_of[l] = step;
         GR_ASSERT(gr_block_is_valid(step));
     }
 }
@@ -226,9 +226,10 @@ int32_t gr_setup_graph_mask(struct gr_setup *s, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    if (s->over != NULL) GR_TRY(gr_ranks_graph_mask(s, error));
-    for (int32_t l = gr_first_masked(s); l < s->model.config.n_layers && s->over == NULL && s->a != NULL; l++) {
-        if (l >= s->model.config.gathers_from && s->reach[l + 1] < s->n) GR_TRY(mask_layer(s, l, error));
+    if (s->data.over != NULL) GR_TRY(gr_ranks_graph_mask(s, error));
+    for (int32_t l = gr_first_masked(s); l < s->model.config.n_layers && s->data.over == NULL && s->derived.a != NULL;
+         l++) {
+        if (l >= s->model.config.gathers_from && s->derived.reach[l + 1] < s->data.n) GR_TRY(mask_layer(s, l, error));
     }
     gr_setup_blocks(s);
 done:
@@ -237,11 +238,11 @@ done:
 
 static int32_t find_symmetry(struct gr_setup *s, const graft_csr *csr, graft_error *error)
 {
-    const int64_t bytes = gr_block_bytes(s->n, sizeof *csr->row_ptr);
+    const int64_t bytes = gr_block_bytes(s->data.n, sizeof *csr->row_ptr);
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(gr_budget_borrow(&s->budget, bytes, "graph (whether it is symmetric)", error));
-    rc = gr_csr_is_symmetric(s->context, csr, &s->symmetric, error);
+    rc = gr_csr_is_symmetric(s->context, csr, &s->derived.symmetric, error);
     gr_budget_return(&s->budget, bytes);
 done:
     return rc;
@@ -253,10 +254,10 @@ static int32_t make_map(struct gr_setup *s, graft_error *error)
     const struct gr_edge_map *map;
     int32_t                   rc = GRAFT_OK;
 
-    GR_TRY(
-        gr_budget_check(&s->budget, (double)gr_edge_map_bytes(&s->a->csr), "graph (the map of its transpose)", error));
-    GR_TRY(gr_edge_map(s->a, &map, error));
-    gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_edge_map_bytes(&s->a->csr));
+    GR_TRY(gr_budget_check(&s->budget, (double)gr_edge_map_bytes(&s->derived.a->csr),
+                           "graph (the map of its transpose)", error));
+    GR_TRY(gr_edge_map(s->derived.a, &map, error));
+    gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_edge_map_bytes(&s->derived.a->csr));
 done:
     return rc;
 }
@@ -268,19 +269,19 @@ static int32_t make_matrices(struct gr_setup *s, struct gr_graph_copy *graph, gr
     int32_t       rc = GRAFT_OK;
 
     if (s->given == NULL) GR_TRY(find_symmetry(s, graph->csr, error));
-    if (graph->csr == &s->graph) GR_TRY(gr_matrix_create(s->context, graph->csr, &s->a, error));
-    else GR_TRY(keep_copy(s, &graph->copy, &s->a, error));
+    if (graph->csr == &s->data.graph) GR_TRY(gr_matrix_create(s->context, graph->csr, &s->derived.a, error));
+    else GR_TRY(keep_copy(s, &graph->copy, &s->derived.a, error));
     if (s->model.config.kind->attends)
         return s->given == NULL && !gr_setup_has_batches(s) ? make_map(s, error) : GRAFT_OK;
     if (s->given != NULL || gr_setup_has_batches(s)) {
-        s->a_transpose = NULL; /* No gradient goes back along all edges. */
-    } else if (s->symmetric) {
-        s->a_transpose = s->a;
+        s->derived.a_transpose = NULL; /* No gradient goes back along all edges. */
+    } else if (s->derived.symmetric) {
+        s->derived.a_transpose = s->derived.a;
     } else {
-        GR_TRY(transpose_copy(&s->budget, &s->a->csr, &turned, error));
-        GR_TRY(keep_copy(s, &turned, &s->a_transpose, error));
+        GR_TRY(transpose_copy(&s->budget, &s->derived.a->csr, &turned, error));
+        GR_TRY(keep_copy(s, &turned, &s->derived.a_transpose, error));
     }
-    rc = gr_setup_scales(s, &s->a->csr, NULL, error);
+    rc = gr_setup_scales(s, &s->derived.a->csr, NULL, error);
 done:
     gr_csr_fini(s->context, &turned);
     return rc;
@@ -288,12 +289,12 @@ done:
 
 int32_t gr_setup_graph_init(struct gr_setup *s, graft_error *error)
 {
-    struct gr_graph_copy graph = { .budget = &s->budget, .csr = &s->graph };
+    struct gr_graph_copy graph = { .budget = &s->budget, .csr = &s->data.graph };
     int64_t             *numbers = NULL;
     int32_t              rc = GRAFT_OK;
 
-    s->n_seen = s->n;
-    if (s->over != NULL) return gr_ranks_graph_init(s, error);
+    s->derived.n_seen = s->data.n;
+    if (s->data.over != NULL) return gr_ranks_graph_init(s, error);
     if (!s->model.config.kind->gathers) return gr_setup_order_init(s, NULL, error);
     if (s->model.config.edge_array) GR_TRY(gr_edge_numbers_begin(s, &graph, error));
     GR_TRY(gr_setup_graph_derive(s, &graph, 1, error));
@@ -310,9 +311,9 @@ done:
 void gr_setup_graph_fini(struct gr_setup *s)
 {
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
-        gr_matrix_destroy(s->masked_a[l]);
-        gr_matrix_destroy(s->masked_transpose[l]);
+        gr_matrix_destroy(s->derived.masked_a[l]);
+        gr_matrix_destroy(s->derived.masked_transpose[l]);
     }
-    if (s->a_transpose != s->a) gr_matrix_destroy(s->a_transpose);
-    gr_matrix_destroy(s->a);
+    if (s->derived.a_transpose != s->derived.a) gr_matrix_destroy(s->derived.a_transpose);
+    gr_matrix_destroy(s->derived.a);
 }

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/dense_view.h"
 #include "graph/csr.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <string.h>
 
@@ -52,12 +52,12 @@ done:
 static int32_t check_all_rows(struct gr_setup *s, graft_error *error)
 {
     const struct gr_input *input = &s->run.input;
-    const graft_dense      x = gr_dense_view(input->x, input->type, s->n, s->model.config.width[0], input->stride);
+    const graft_dense      x = gr_dense_view(input->x, input->type, s->data.n, s->model.config.width[0], input->stride);
     int32_t                rc = GRAFT_OK;
 
-    if (s->features_checked || input->x == NULL || !gr_setup_reads_rows(s)) return GRAFT_OK;
-    GR_TRY(gr_features_check(&x, s->first, s->run.threads, error));
-    s->features_checked = 1;
+    if (s->data.features_checked || input->x == NULL || !gr_setup_reads_rows(s)) return GRAFT_OK;
+    GR_TRY(gr_features_check(&x, s->data.first, s->run.threads, error));
+    s->data.features_checked = 1;
 done:
     return rc;
 }
@@ -71,9 +71,9 @@ static int32_t widen_features(struct gr_setup *s, graft_error *error)
     int32_t          rc = GRAFT_OK;
 
     if (input->x == NULL || input->type == GRAFT_F32) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(&s->arrays->budget, GR_USE_FEATURES, x, s->n * width, error));
+    GR_TRY(GR_BUDGET_NEW(&s->arrays->budget, GR_USE_FEATURES, x, s->data.n * width, error));
     charge(s, 1);
-    gr_features_widen_all(&s->features, s->run.threads, x);
+    gr_features_widen_all(&s->data.features, s->run.threads, x);
     s->arrays->features = x;
     input->x = x;
     input->type = GRAFT_F32;

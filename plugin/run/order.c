@@ -1,10 +1,10 @@
 /* An order of the vertices in which rows that are read together are close together, and rows that training needs come
  * first, layer by layer: then a mask of rows is a number of rows. Inside the library, vertex v is vertex
- * setup->vertex[v] of the host; the host never sees the order.
+ * setup->derived.vertex[v] of the host; the host never sees the order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/order.h"
 #include "base/assert.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <string.h>
 
@@ -16,8 +16,9 @@ static int32_t reorder(struct gr_setup *s, const void **array, uint64_t bytes, u
     int32_t     rc = GRAFT_OK;
 
     if (from == NULL) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, to, s->n * (int64_t)bytes, error));
-    for (int64_t v = 0; v < s->n; v++) memcpy(to + (uint64_t)v * bytes, from + (uint64_t)s->row[v] * stride, bytes);
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, to, s->data.n * (int64_t)bytes, error));
+    for (int64_t v = 0; v < s->data.n; v++)
+        memcpy(to + (uint64_t)v * bytes, from + (uint64_t)s->derived.row[v] * stride, bytes);
     *array = to;
 done:
     return rc;
@@ -28,9 +29,9 @@ static void find_first_level(const struct gr_setup *s, struct gr_search *search)
 {
     const struct gr_outputs *list = s->given != NULL ? s->given->outputs : NULL;
 
-    for (int64_t v = 0; v < s->n; v++) search->hop[v] = s->model.config.n_layers + 1;
+    for (int64_t v = 0; v < s->data.n; v++) search->hop[v] = s->model.config.n_layers + 1;
     for (int64_t i = 0; list != NULL && i < list->n; i++) gr_search_add(search, list->vertices[i], 0);
-    for (int64_t v = 0; list == NULL && v < s->n; v++)
+    for (int64_t v = 0; list == NULL && v < s->data.n; v++)
         if (gr_is_trained(&s->run.targets, v)) gr_search_add(search, v, 0);
 }
 
@@ -53,7 +54,7 @@ static int32_t find_reach(struct gr_setup *s, const graft_csr *graph, struct gr_
     int32_t       rc = GRAFT_OK;
 
     find_first_level(s, search);
-    s->reach[n_layers] = search->end = search->found;
+    s->derived.reach[n_layers] = search->end = search->found;
     for (int32_t h = 1; h <= n_layers; h++) {
         const int32_t l = n_layers - h;
         const int     gathers = graph != NULL && l >= s->model.config.gathers_from && l > last_complete(s);
@@ -65,8 +66,8 @@ static int32_t find_reach(struct gr_setup *s, const graft_csr *graph, struct gr_
         if (gathers) GR_TRY(gr_ranks_search(s, search, h, error));
         search->begin = search->end;
         search->end = search->found;
-        s->reach[l] = search->end;
-        GR_ASSERT(search->end <= s->n);
+        s->derived.reach[l] = search->end;
+        GR_ASSERT(search->end <= s->data.n);
     }
 done:
     return rc;
@@ -77,9 +78,9 @@ static int32_t sum_reach(struct gr_setup *s, graft_error *error)
     double  rows[GR_LAYERS_MAX + 1]; /* exact to 2^53 */
     int32_t rc = GRAFT_OK;
 
-    for (int32_t l = 0; l <= s->model.config.n_layers; l++) rows[l] = (double)s->reach[l];
+    for (int32_t l = 0; l <= s->model.config.n_layers; l++) rows[l] = (double)s->derived.reach[l];
     GR_TRY(gr_strategy_sum(s->run.strategy, rows, s->model.config.n_layers + 1, error));
-    for (int32_t l = 0; l <= s->model.config.n_layers; l++) s->reach_of_all[l] = (int64_t)rows[l];
+    for (int32_t l = 0; l <= s->model.config.n_layers; l++) s->derived.reach_of_all[l] = (int64_t)rows[l];
 done:
     return rc;
 }
@@ -90,24 +91,24 @@ static int predicts_few(const struct gr_setup *s)
 {
     const struct gr_outputs *outputs = s->given->outputs;
 
-    return outputs->vertices != NULL && outputs->n > 0 && s->over == NULL && s->data.features != NULL &&
+    return outputs->vertices != NULL && outputs->n > 0 && s->data.over == NULL && s->data.given.features != NULL &&
            !gr_propagates(&s->run);
 }
 
 int gr_setup_is_ordered(const struct gr_setup *s)
 {
-    return s->row != NULL || (s->model.config.kind->gathers && s->model.config.order != GR_ORDER_GIVEN);
+    return s->derived.row != NULL || (s->model.config.kind->gathers && s->model.config.order != GR_ORDER_GIVEN);
 }
 
 int gr_reads_halo(const struct gr_setup *s)
 {
-    return s->over != NULL && s->partition.needs_rows && s->partition.columns == 1;
+    return s->data.over != NULL && s->partition.needs_rows && s->partition.columns == 1;
 }
 
 int gr_masks_rows(const struct gr_setup *s)
 {
     if (!s->model.config.row_masks || s->model.config.kind->attends) return 0;
-    if (s->over != NULL && s->partition.needs_rows) return 0;
+    if (s->data.over != NULL && s->partition.needs_rows) return 0;
     if (s->given != NULL) return predicts_few(s);
     return s->run.targets.n_train > 0;
 }
@@ -123,8 +124,8 @@ static int reach_is_short(const struct gr_setup *s)
     double rows = 0;
 
     for (int32_t l = 1; l <= s->model.config.n_layers; l++)
-        rows += (double)(l > last_complete(s) ? s->reach_of_all[l] : s->data.n_vertices);
-    return rows < 0.9 * (double)s->data.n_vertices * s->model.config.n_layers;
+        rows += (double)(l > last_complete(s) ? s->derived.reach_of_all[l] : s->data.given.n_vertices);
+    return rows < 0.9 * (double)s->data.given.n_vertices * s->model.config.n_layers;
 }
 
 /* Sort vertices stably by hops. */
@@ -132,15 +133,16 @@ static void sort_by_hop(const struct gr_setup *s, const int32_t *hop, const int6
 {
     int64_t at[GR_LAYERS_MAX + 2] = { 0 };
 
-    for (int32_t h = 1; h <= s->model.config.n_layers + 1; h++) at[h] = s->reach[s->model.config.n_layers - h + 1];
-    for (int64_t i = 0; i < s->n; i++) to[at[hop[from[i]]]++] = from[i];
+    for (int32_t h = 1; h <= s->model.config.n_layers + 1; h++)
+        at[h] = s->derived.reach[s->model.config.n_layers - h + 1];
+    for (int64_t i = 0; i < s->data.n; i++) to[at[hop[from[i]]]++] = from[i];
 }
 
 /* In layer l a step computes all rows. */
 static void reach_all(struct gr_setup *s, int32_t l)
 {
-    s->reach[l] = s->n;
-    s->reach_of_all[l] = s->data.n_vertices;
+    s->derived.reach[l] = s->data.n;
+    s->derived.reach_of_all[l] = s->data.given.n_vertices;
 }
 
 /* Masks that save little are not worth a copy of their part of the graph. reach decreases from layer to layer, so
@@ -148,7 +150,8 @@ static void reach_all(struct gr_setup *s, int32_t l)
 static void drop_long_reach(struct gr_setup *s)
 {
     for (int32_t l = 0; l <= s->model.config.n_layers; l++) {
-        if (l <= last_complete(s) || (double)s->reach_of_all[l] > 0.95 * (double)s->data.n_vertices) reach_all(s, l);
+        if (l <= last_complete(s) || (double)s->derived.reach_of_all[l] > 0.95 * (double)s->data.given.n_vertices)
+            reach_all(s, l);
     }
 }
 
@@ -178,11 +181,11 @@ static int32_t name_vertices(struct gr_setup *s, graft_error *error)
     int64_t *vertex;
     int32_t  rc = GRAFT_OK;
 
-    s->vertex = s->row;
-    if (s->over == NULL) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, vertex, s->n, error));
-    for (int64_t v = 0; v < s->n; v++) vertex[v] = s->over->vertex[s->row[v]];
-    s->vertex = vertex;
+    s->derived.vertex = s->derived.row;
+    if (s->data.over == NULL) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, vertex, s->data.n, error));
+    for (int64_t v = 0; v < s->data.n; v++) vertex[v] = s->data.over->vertex[s->derived.row[v]];
+    s->derived.vertex = vertex;
 done:
     return rc;
 }
@@ -195,14 +198,14 @@ static int32_t choose_order(struct gr_setup *s, const graft_csr *graph, const in
     int64_t  *row;
     int32_t   rc = GRAFT_OK;
 
-    for (int64_t v = 0; v < s->n; v++) order[v] = v;
-    GR_TRY(gr_budget_check(&s->budget, given ? 0 : (double)gr_order_bytes(s->n),
+    for (int64_t v = 0; v < s->data.n; v++) order[v] = v;
+    GR_TRY(gr_budget_check(&s->budget, given ? 0 : (double)gr_order_bytes(s->data.n),
                            "graph (finding an order of its vertices)", error));
     if (!given) GR_TRY(gr_order_compute(s->context, graph, s->model.config.order, order, error));
-    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, row, s->n, error));
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, row, s->data.n, error));
     if (hop != NULL) sort_by_hop(s, hop, order, row);
-    else memcpy(row, order, (uint64_t)s->n * sizeof *order);
-    s->row = row;
+    else memcpy(row, order, (uint64_t)s->data.n * sizeof *order);
+    s->derived.row = row;
     GR_TRY(name_vertices(s, error));
     rc = reorder_vertices(s, error);
 done:
@@ -214,8 +217,8 @@ static int32_t search_init(struct gr_setup *s, int64_t bytes, struct gr_search *
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_budget_borrow(&s->budget, bytes, "graph (the order of its vertices)", error));
-    GR_TRY(GR_NEW(s->context, search->queue, s->n, error));
-    rc = GR_NEW(s->context, search->hop, s->n, error);
+    GR_TRY(GR_NEW(s->context, search->queue, s->data.n, error));
+    rc = GR_NEW(s->context, search->hop, s->data.n, error);
 done:
     return rc;
 }
@@ -223,7 +226,7 @@ done:
 int32_t gr_setup_order_init(struct gr_setup *s, const graft_csr *graph, graft_error *error)
 {
     const int        given = s->model.config.order == GR_ORDER_GIVEN || graph == NULL;
-    const int64_t    bytes = gr_block_bytes(s->n, sizeof(int64_t)) + gr_block_bytes(s->n, sizeof(int32_t));
+    const int64_t    bytes = gr_block_bytes(s->data.n, sizeof(int64_t)) + gr_block_bytes(s->data.n, sizeof(int32_t));
     struct gr_search search = { 0 };
     int32_t          rc = GRAFT_OK;
     int              masks = gr_masks_rows(s);

@@ -67,38 +67,28 @@ struct gr_features {
     const float *scale, *zero; /* [columns] of U8, else NULL */
 };
 
-struct gr_setup {
-    graft_context               *context;
-    const struct gr_given_model *given;    /* NULL: the setup trains, and has gradients and transposes */
-    const struct gr_options     *options;  /* of the context, or given */
-    int64_t                      reported; /* options.changes at the last report of options without effect */
-    struct gr_loans              loans;
-    struct gr_budget             budget;
-    struct gr_deferral           deferral; /* of the budget, until gr_ranks_check_memory() */
-    struct gr_batch_arrays      *arrays;   /* NULL: the budget has the arrays of the layers */
-    struct gr_model              model;
-    struct gr_run                run;
-    struct gr_strategy           serial;
-    struct gr_partition          partition; /* where `over` is not NULL */
-
-    graft_dataset data; /* arrays borrowed from the host */
-    graft_csr     graph, sparse_features;
-    int64_t      *row_ptr[2]; /* 64-bit copies of 32-bit row pointers of `graph` and `sparse_features`; else NULL */
+/** The data set of the host, checked; over ranks, the rows of the owned vertices. Its arrays are borrowed or copies. */
+struct gr_dataset {
+    graft_dataset   given; /* the struct of the host */
+    struct gr_loans loans;
+    graft_csr       graph, sparse_features;
+    int64_t        *row_ptr[2]; /* 64-bit copies of 32-bit row pointers of `graph` and `sparse_features`; else NULL */
     struct gr_features features;
     graft_dtype        feature_type;  /* of the host's features; a rank without rows may have another type */
     float             *feature_scale; /* [2 x n_features] copies of scale and zero, or NULL */
     void              *owned;         /* over ranks: the dense features of the owned vertices, unless they are copied */
     graft_dense        float_targets, edge_features;
-    graft_graph       *over; /* the graph over ranks, or NULL; with it, n and all arrays are of the owned vertices */
-    int64_t            n;
-    int64_t            n_seen;           /* for attention over ranks, n and the vertices of the halo; else n */
+    graft_graph       *over;             /* the graph over ranks, or NULL */
+    int64_t            n;                /* rows of its arrays; over ranks, of the owned vertices */
     int64_t            first;            /* vertex of the first row of the host's arrays, while they are checked */
-    int                by_rows;          /* for a given model: the pass may be, and later is, in blocks of rows */
-    int                widens_rows;      /* rows of another type become floats when they are read; options that decide
-                                          * it may change later */
     int                features_checked; /* all rows are checked; before, batches check the rows that they read */
-    const int64_t     *vertex;           /* [n] the host's number of vertex v; NULL: v */
-    const int64_t     *row;              /* [n] row of vertex v in the host's arrays; NULL: v */
+};
+
+/** The graph as the model needs it: symmetric, with self loops, in an order in which a step needs the first rows. */
+struct gr_derived {
+    int64_t        n_seen; /* for attention over ranks, n and the vertices of the halo; else n */
+    const int64_t *vertex; /* [n] the host's number of vertex v; NULL: v */
+    const int64_t *row;    /* [n] row of vertex v in the host's arrays; NULL: v */
 
     /* Receptive fields: a step needs the first reach[l] rows of the input of layer l, and of the logits the first
      * reach[n_layers]. Labelled training vertices, or vertices to predict, come first, then the vertices from which
@@ -118,6 +108,25 @@ struct gr_setup {
     const struct gr_block *whole_of[GR_LAYERS_MAX], *step_of[GR_LAYERS_MAX];
 };
 
+struct gr_setup {
+    graft_context               *context;
+    const struct gr_given_model *given;    /* NULL: the setup trains, and has gradients and transposes */
+    const struct gr_options     *options;  /* of the context, or given */
+    int64_t                      reported; /* options.changes at the last report of options without effect */
+    struct gr_budget             budget;
+    struct gr_deferral           deferral; /* of the budget, until gr_ranks_check_memory() */
+    struct gr_batch_arrays      *arrays;   /* NULL: the budget has the arrays of the layers */
+    struct gr_dataset            data;
+    struct gr_derived            derived;
+    struct gr_model              model;
+    struct gr_run                run;
+    struct gr_strategy           serial;
+    struct gr_partition          partition; /* where data.over is not NULL */
+    int                          by_rows;   /* for a given model: the pass may be, and later is, in blocks of rows */
+    int widens_rows; /* rows of another type become floats when they are read; options that decide it may change
+                      * later */
+};
+
 /** Combine the data set and a model: the given model, borrowed until fini(), or with NULL a model to train. After a
  *  failure, only call gr_setup_fini(). Collective. */
 int32_t gr_setup_init(struct gr_setup *setup, graft_context *context, const graft_dataset *dataset,
@@ -129,7 +138,7 @@ void    gr_setup_set_threads(struct gr_setup *setup);
 /** Rows of the host's arrays. */
 static inline int64_t gr_rows_of_host(const struct gr_setup *setup)
 {
-    return setup->over != NULL ? setup->over->n_slice : setup->n;
+    return setup->data.over != NULL ? setup->data.over->n_slice : setup->data.n;
 }
 
 /** Rows of the outputs. */

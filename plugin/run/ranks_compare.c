@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/compare_options.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 int32_t gr_ranks_fail(struct gr_setup *s, int32_t rc, graft_error *error)
 {
     /* All ranks agree on a cancelled step. */
-    if (s->over == NULL || rc >= 0 || rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED) return rc;
-    return gr_comm_fail(s->over->comm, error);
+    if (s->data.over == NULL || rc >= 0 || rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED) return rc;
+    return gr_comm_fail(s->data.over->comm, error);
 }
 
 /* Compare the data that must be equal for ranks to train one model, beside the options. */
@@ -18,21 +18,21 @@ static int32_t compare_data(const struct gr_setup *s, graft_error *error)
                                          "the number of edge features" };
     const enum gr_loss       loss = s->model.config.loss;
     const char *const        texts[] = { NULL, NULL, gr_loss_name(loss), NULL };
-    const uint64_t           values[] = { (uint64_t)s->data.n_features, (uint64_t)s->data.n_classes, (uint64_t)loss,
-                                          (uint64_t)s->model.config.edge_features };
+    const uint64_t values[] = { (uint64_t)s->data.given.n_features, (uint64_t)s->data.given.n_classes, (uint64_t)loss,
+                                (uint64_t)s->model.config.edge_features };
 
-    GR_ASSERT(s->over != NULL);
-    return gr_comm_compare_texts(s->over->comm, names, values, texts, 4, error);
+    GR_ASSERT(s->data.over != NULL);
+    return gr_comm_compare_texts(s->data.over->comm, names, values, texts, 4, error);
 }
 
 /* With loss "auto", targets determine the loss; a rank without rows uses the loss of the other ranks. */
 static int32_t settle_loss(struct gr_setup *s, graft_error *error)
 {
-    const int has_rows = s->over->n_slice > 0;
+    const int has_rows = s->data.over->n_slice > 0;
     int64_t   loss = has_rows ? s->model.config.loss : GR_LOSS_AUTO;
     int32_t   rc = GRAFT_OK;
 
-    GR_TRY(gr_comm_max(s->over->comm, &loss, 1, error));
+    GR_TRY(gr_comm_max(s->data.over->comm, &loss, 1, error));
     if (!has_rows && s->options->train.loss == GR_LOSS_AUTO) s->model.config.loss = (enum gr_loss)loss;
 done:
     return rc;
@@ -43,15 +43,16 @@ static const uint32_t COMPARED_GROUPS = ~(1u << GR_GROUP_PARTITION);
 
 int32_t gr_ranks_compare_options(const struct gr_setup *s, graft_error *error)
 {
-    return s->over != NULL ? gr_options_compare(s->context, s->over->comm, COMPARED_GROUPS & gr_setup_groups(s), error)
-                           : GRAFT_OK;
+    return s->data.over != NULL
+               ? gr_options_compare(s->context, s->data.over->comm, COMPARED_GROUPS & gr_setup_groups(s), error)
+               : GRAFT_OK;
 }
 
 int32_t gr_ranks_compare_data(struct gr_setup *s, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    if (s->over == NULL) return GRAFT_OK;
+    if (s->data.over == NULL) return GRAFT_OK;
     if (s->given == NULL) GR_TRY(settle_loss(s, error));
     rc = compare_data(s, error);
 done:

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "comm/collective.h"
 #include "graph/csr.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <string.h>
 
@@ -71,7 +71,7 @@ static void set_array(const struct gr_setup *s, struct gr_targets *targets, int 
 /* Whether arrays of the trainer are copies of the host's arrays. */
 static int has_copies(const struct gr_setup *s)
 {
-    return s->over != NULL || s->row != NULL;
+    return s->data.over != NULL || s->derived.row != NULL;
 }
 
 static int32_t update_check_sparse(const struct gr_setup *s, struct update *u, graft_error *error)
@@ -83,10 +83,11 @@ static int32_t update_check_sparse(const struct gr_setup *s, struct update *u, g
     if (u->data.sparse_features == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "sparse features are to be replaced, and are null");
     GR_TRY(gr_struct_read(&u->sparse, sizeof u->sparse, u->data.sparse_features, "dataset.sparse_features", error));
-    if (x->n_rows != gr_rows_of_host(s) || x->n_cols != s->data.n_features)
-        return gr_fail(
-            error, GRAFT_ERR_ARG, "sparse features are %lld x %lld; the trainer was created with %lld x %lld",
-            (long long)x->n_rows, (long long)x->n_cols, (long long)gr_rows_of_host(s), (long long)s->data.n_features);
+    if (x->n_rows != gr_rows_of_host(s) || x->n_cols != s->data.given.n_features)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "sparse features are %lld x %lld; the trainer was created with %lld x %lld",
+                       (long long)x->n_rows, (long long)x->n_cols, (long long)gr_rows_of_host(s),
+                       (long long)s->data.given.n_features);
     u->lent_sparse = u->sparse;
     GR_TRY(gr_csr_widen(s->context, &u->sparse, "sparse_features", &u->row_ptr, error));
     rc = gr_csr_check(x, "sparse_features", 0, s->run.threads, error);
@@ -100,17 +101,18 @@ static int32_t check_features(const struct gr_setup *s, struct update *u, graft_
     const graft_dense   *x = &u->features.x;
     int32_t              rc = GRAFT_OK;
 
-    if (s->data.sparse_features != NULL) return update_check_sparse(s, u, error);
-    u->features.x.stride = s->data.n_features;
+    if (s->data.given.sparse_features != NULL) return update_check_sparse(s, u, error);
+    u->features.x.stride = s->data.given.n_features;
     if (data->features == NULL && gr_rows_of_host(s) == 0) return GRAFT_OK;
     if (data->features == NULL) return gr_fail(error, GRAFT_ERR_ARG, "features are to be replaced, and are null");
     GR_TRY(gr_features_view(data, &u->features, error));
-    if (x->n_rows != gr_rows_of_host(s) || x->n_cols != s->data.n_features || x->dtype != s->feature_type)
+    if (x->n_rows != gr_rows_of_host(s) || x->n_cols != s->data.given.n_features || x->dtype != s->data.feature_type)
         return gr_fail(error, GRAFT_ERR_ARG,
                        "features are %lld x %lld of dtype %d; the trainer was created with %lld x %lld of dtype %d",
                        (long long)x->n_rows, (long long)x->n_cols, x->dtype, (long long)gr_rows_of_host(s),
-                       (long long)s->data.n_features, s->feature_type);
-    rc = gr_features_check(x, s->over != NULL ? s->over->first[s->over->comm->rank] : 0, s->run.threads, error);
+                       (long long)s->data.given.n_features, s->data.feature_type);
+    rc = gr_features_check(x, s->data.over != NULL ? s->data.over->first[s->data.over->comm->rank] : 0, s->run.threads,
+                           error);
 done:
     return rc;
 }
@@ -121,11 +123,11 @@ static int32_t update_float_targets(const struct gr_setup *s, struct update *u, 
     int32_t rc = GRAFT_OK;
 
     if ((u->what & GRAFT_UPDATE_TARGETS) == 0 || !gr_is_regression(&s->model.config)) return GRAFT_OK;
-    u->float_targets.stride = s->data.n_classes;
+    u->float_targets.stride = s->data.given.n_classes;
     if (u->data.float_targets == NULL) return GRAFT_OK;
     GR_TRY(gr_struct_read(&u->float_targets, sizeof u->float_targets, u->data.float_targets, "dataset.float_targets",
                           error));
-    rc = gr_float_targets_check(&u->float_targets, gr_rows_of_host(s), s->data.n_classes, error);
+    rc = gr_float_targets_check(&u->float_targets, gr_rows_of_host(s), s->data.given.n_classes, error);
 done:
     return rc;
 }
@@ -149,14 +151,14 @@ static int32_t check_arrays(const struct gr_setup *s, struct update *u, graft_er
             return gr_fail(error, GRAFT_ERR_ARG, "%s: to be replaced, and null", array.name);
         set_array(s, &u->given, i, array.given, array.stride);
     }
-    rc = gr_targets_check(&u->given, s->over != NULL ? s->over->first[s->over->comm->rank] : 0, error);
+    rc = gr_targets_check(&u->given, s->data.over != NULL ? s->data.over->first[s->data.over->comm->rank] : 0, error);
 done:
     return rc;
 }
 
 static int32_t update_check_edges(const struct gr_setup *s, struct update *u, graft_error *error)
 {
-    const int64_t rows = s->over != NULL ? -1 : gr_csr_entries(&s->graph);
+    const int64_t rows = s->data.over != NULL ? -1 : gr_csr_entries(&s->data.graph);
     int32_t       rc = GRAFT_OK;
 
     if (!s->model.config.edge_array)
@@ -190,16 +192,18 @@ done:
 /* *made[n] becomes the rows of the array in the order of the setup. */
 static int32_t arrange(const struct gr_setup *s, const struct array *array, void **made, graft_error *error)
 {
-    const int64_t bytes = array->bytes, stride = s->over != NULL ? bytes : array->stride;
+    const int64_t bytes = array->bytes, stride = s->data.over != NULL ? bytes : array->stride;
     const char   *from = array->given;
     char         *owned = NULL, *out = NULL;
-    int32_t       rc = GR_NEW(s->context, out, s->n * bytes, error);
+    int32_t       rc = GR_NEW(s->context, out, s->data.n * bytes, error);
 
-    if (rc == GRAFT_OK && s->over != NULL && s->row != NULL) rc = GR_NEW(s->context, owned, s->n * bytes, error);
+    if (rc == GRAFT_OK && s->data.over != NULL && s->derived.row != NULL)
+        rc = GR_NEW(s->context, owned, s->data.n * bytes, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    if (s->over != NULL) GR_TRY(gr_ranks_to_owners(s, from, array->stride, bytes, owned != NULL ? owned : out, error));
-    for (int64_t v = 0; v < s->n && s->row != NULL; v++)
-        memcpy(out + v * bytes, (owned != NULL ? owned : from) + s->row[v] * stride, (uint64_t)bytes);
+    if (s->data.over != NULL)
+        GR_TRY(gr_ranks_to_owners(s, from, array->stride, bytes, owned != NULL ? owned : out, error));
+    for (int64_t v = 0; v < s->data.n && s->derived.row != NULL; v++)
+        memcpy(out + v * bytes, (owned != NULL ? owned : from) + s->derived.row[v] * stride, (uint64_t)bytes);
     *made = out;
     out = NULL;
 done:
@@ -214,7 +218,8 @@ static int32_t update_count_trained(const struct gr_setup *s, struct update *u, 
     double  outside = 0; /* exact to 2^53 */
     int32_t rc = GRAFT_OK;
 
-    for (int64_t v = s->reach[s->model.config.n_layers]; v < s->n; v++) outside += gr_is_trained(&u->next, v);
+    for (int64_t v = s->derived.reach[s->model.config.n_layers]; v < s->data.n; v++)
+        outside += gr_is_trained(&u->next, v);
     if (u->next.class_weight != NULL) {
         rc = GR_NEW(s->context, u->class_weight, u->next.n_classes, error);
         GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
@@ -230,7 +235,7 @@ static int32_t update_count_trained(const struct gr_setup *s, struct update *u, 
     if (u->next.n_train > 0 || s->run.targets.n_train == 0) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT,
                    "of %lld vertices none is in the training set and has a %s; a trainer needs one",
-                   (long long)s->data.n_vertices, gr_is_regression(&s->model.config) ? "known target" : "label");
+                   (long long)s->data.given.n_vertices, gr_is_regression(&s->model.config) ? "known target" : "label");
 done:
     return rc;
 }
@@ -258,15 +263,15 @@ done:
 
 static int32_t replace_sparse(struct gr_setup *s, struct update *u, graft_error *error)
 {
-    int64_t *const before = s->row_ptr[1];
+    int64_t *const before = s->data.row_ptr[1];
     int32_t        rc = GRAFT_OK;
 
     GR_TRY(gr_setup_sparse_refresh(s, &u->sparse, error));
     gr_setup_lend_sparse(s, &u->lent_sparse);
-    if (s->over != NULL) return GRAFT_OK;
-    s->row_ptr[1] = u->row_ptr;
+    if (s->data.over != NULL) return GRAFT_OK;
+    s->data.row_ptr[1] = u->row_ptr;
     u->row_ptr = before;
-    gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_bytes(s->row_ptr[1]) - gr_bytes(before));
+    gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_bytes(s->data.row_ptr[1]) - gr_bytes(before));
 done:
     return rc;
 }
@@ -274,11 +279,11 @@ done:
 /* Replace values by values of the same type. */
 static void take_scale(struct gr_setup *s, const float *scale, const float *zero)
 {
-    const int64_t width = s->data.n_features;
+    const int64_t width = s->data.given.n_features;
 
     if (scale == NULL) return;
-    memcpy(s->feature_scale, scale, (uint64_t)width * sizeof *scale);
-    memcpy(s->feature_scale + width, zero, (uint64_t)width * sizeof *zero);
+    memcpy(s->data.feature_scale, scale, (uint64_t)width * sizeof *scale);
+    memcpy(s->data.feature_scale + width, zero, (uint64_t)width * sizeof *zero);
 }
 
 /* Over ranks: all that can fail before dense features are sent to their owners. */
@@ -286,8 +291,9 @@ static int32_t prepare_features(struct gr_setup *s, struct update *u, graft_erro
 {
     int32_t rc = GRAFT_OK;
 
-    if (s->over == NULL || (u->what & GRAFT_UPDATE_FEATURES) == 0 || s->data.features == NULL) return GRAFT_OK;
-    if (s->features.x.dtype == GRAFT_U8) GR_TRY(gr_ranks_share_scale(s, &u->features, &u->scale, error));
+    if (s->data.over == NULL || (u->what & GRAFT_UPDATE_FEATURES) == 0 || s->data.given.features == NULL)
+        return GRAFT_OK;
+    if (s->data.features.x.dtype == GRAFT_U8) GR_TRY(gr_ranks_share_scale(s, &u->features, &u->scale, error));
     if (gr_features_are_copied(s)) rc = gr_ranks_new_features(s, &u->owned, error);
     rc = gr_strategy_agree(s->run.strategy, rc, error);
 done:
@@ -296,12 +302,12 @@ done:
 
 static int32_t send_features(struct gr_setup *s, struct update *u, graft_error *error)
 {
-    void *const owned = u->owned != NULL ? u->owned : s->owned;
+    void *const owned = u->owned != NULL ? u->owned : s->data.owned;
     int32_t     rc = GRAFT_OK;
 
     GR_TRY(gr_ranks_send_features(s, &u->features.x, owned, error));
-    if (u->scale != NULL) take_scale(s, u->scale, u->scale + s->data.n_features);
-    s->features.x.data = owned;
+    if (u->scale != NULL) take_scale(s, u->scale, u->scale + s->data.given.n_features);
+    s->data.features.x.data = owned;
 done:
     return rc;
 }
@@ -311,10 +317,10 @@ static int32_t replace_features(struct gr_setup *s, struct update *u, graft_erro
     int32_t rc = GRAFT_OK;
 
     if ((u->what & GRAFT_UPDATE_FEATURES) == 0) return GRAFT_OK;
-    if (s->data.sparse_features != NULL) return replace_sparse(s, u, error);
-    if (s->over == NULL) {
+    if (s->data.given.sparse_features != NULL) return replace_sparse(s, u, error);
+    if (s->data.over == NULL) {
         take_scale(s, u->features.scale, u->features.zero);
-        s->features.x = u->features.x;
+        s->data.features.x = u->features.x;
     } else {
         GR_TRY(send_features(s, u, error));
     }
@@ -336,7 +342,7 @@ static void replace_targets(struct gr_setup *s, const struct update *u)
 
         if ((u->what & array.what) == 0) continue;
         if (u->made[i] == NULL) set_array(s, &s->run.targets, i, array.given, array.stride);
-        else memcpy((void *)(uintptr_t)array.now, u->made[i], (uint64_t)(s->n * array.bytes));
+        else memcpy((void *)(uintptr_t)array.now, u->made[i], (uint64_t)(s->data.n * array.bytes));
     }
 }
 
@@ -353,7 +359,7 @@ static int32_t compare(const struct gr_setup *s, uint32_t what, graft_error *err
     static const char *const names[] = { "the arrays that update() replaces" };
     const uint64_t           values[] = { what };
 
-    return s->over != NULL ? gr_comm_compare(s->over->comm, names, values, 1, error) : GRAFT_OK;
+    return s->data.over != NULL ? gr_comm_compare(s->data.over->comm, names, values, 1, error) : GRAFT_OK;
 }
 
 int32_t gr_setup_check_loans(struct gr_setup *s, uint32_t what, graft_error *error)
@@ -363,8 +369,8 @@ int32_t gr_setup_check_loans(struct gr_setup *s, uint32_t what, graft_error *err
                                          "update(GRAFT_UPDATE_EDGE_VALUES)" };
 
     if (s->context->options.library.check != GR_CHECK_FULL) return GRAFT_OK;
-    return gr_strategy_agree(s->run.strategy, gr_loans_check(&s->loans, s->context, what, "the data set", calls, error),
-                             error);
+    return gr_strategy_agree(s->run.strategy,
+                             gr_loans_check(&s->data.loans, s->context, what, "the data set", calls, error), error);
 }
 
 int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *data,

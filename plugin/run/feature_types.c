@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/team.h"
 #include "kernel/kernel.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <math.h>
 #include <string.h>

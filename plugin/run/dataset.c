@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/team.h"
 #include "graph/csr.h"
-#include "setup/setup.h"
+#include "run/setup.h"
 
 #include <math.h>
 #include <string.h>
@@ -134,32 +134,33 @@ int32_t gr_features_check(const graft_dense *f, int64_t first, int threads, graf
 
 static int32_t check_dataset_graph(const struct gr_setup *s, graft_error *error)
 {
-    if (s->over != NULL) {
-        if (s->over->context != s->context)
+    if (s->data.over != NULL) {
+        if (s->data.over->context != s->context)
             return gr_fail(error, GRAFT_ERR_ARG, "the graph over ranks was made in another context");
-        if (s->over->n_vertices == s->data.n_vertices && s->over->value_type != GRAFT_F64) return GRAFT_OK;
+        if (s->data.over->n_vertices == s->data.given.n_vertices && s->data.over->value_type != GRAFT_F64)
+            return GRAFT_OK;
         return gr_fail(
             error, GRAFT_ERR_ARG,
             "the graph over ranks has %lld vertices and values of dtype %d; expected %lld, and GRAFT_F32 (1) "
             "or none (0)",
-            (long long)s->over->n_vertices, s->over->value_type, (long long)s->data.n_vertices);
+            (long long)s->data.over->n_vertices, s->data.over->value_type, (long long)s->data.given.n_vertices);
     }
-    if (s->graph.n_rows != s->n || s->graph.n_cols != s->n) {
+    if (s->data.graph.n_rows != s->data.n || s->data.graph.n_cols != s->data.n) {
         return gr_fail(error, GRAFT_ERR_ARG, "the graph is %lld x %lld, but there are %lld vertices",
-                       (long long)s->graph.n_rows, (long long)s->graph.n_cols, (long long)s->n);
+                       (long long)s->data.graph.n_rows, (long long)s->data.graph.n_cols, (long long)s->data.n);
     }
-    if (s->graph.values != NULL && s->graph.value_type != GRAFT_F32) {
+    if (s->data.graph.values != NULL && s->data.graph.value_type != GRAFT_F32) {
         return gr_fail(error, GRAFT_ERR_ARG, "the graph has values of dtype %d, expected GRAFT_F32 (1)",
-                       s->graph.value_type);
+                       s->data.graph.value_type);
     }
-    return gr_csr_check(&s->graph, "graph", 0, s->run.threads, error);
+    return gr_csr_check(&s->data.graph, "graph", 0, s->run.threads, error);
 }
 
 static int32_t check_dataset_shapes(const struct gr_setup *s, graft_error *error)
 {
-    const graft_dataset *d = &s->data;
-    const int64_t        rows = d->features != NULL ? s->features.x.n_rows : s->sparse_features.n_rows;
-    const int64_t        cols = d->features != NULL ? s->features.x.n_cols : s->sparse_features.n_cols;
+    const graft_dataset *d = &s->data.given;
+    const int64_t        rows = d->features != NULL ? s->data.features.x.n_rows : s->data.sparse_features.n_rows;
+    const int64_t        cols = d->features != NULL ? s->data.features.x.n_cols : s->data.sparse_features.n_cols;
 
     if (d->n_features > INT32_MAX || d->n_classes > INT32_MAX) {
         return gr_fail(error, GRAFT_ERR_ARG, "%lld features and %lld classes are too many", (long long)d->n_features,
@@ -177,10 +178,10 @@ static int32_t check_dataset_shapes(const struct gr_setup *s, graft_error *error
         return gr_fail(error, GRAFT_ERR_ARG, "%s given; give dense features or sparse ones",
                        d->features == NULL ? "no features are" : "dense and sparse features are both");
     }
-    if (rows != s->n || cols != d->n_features) {
+    if (rows != s->data.n || cols != d->n_features) {
         return gr_fail(error, GRAFT_ERR_ARG,
                        "features are %lld x %lld, but there are %lld vertices%s and %lld features", (long long)rows,
-                       (long long)cols, (long long)s->n, s->over != NULL ? " in the slice" : "",
+                       (long long)cols, (long long)s->data.n, s->data.over != NULL ? " in the slice" : "",
                        (long long)d->n_features);
     }
     return GRAFT_OK;
@@ -188,23 +189,24 @@ static int32_t check_dataset_shapes(const struct gr_setup *s, graft_error *error
 
 static int32_t check_flags(const struct gr_setup *s, graft_error *error)
 {
-    const graft_dataset *d = &s->data;
+    const graft_dataset *d = &s->data.given;
 
     if (d->flags & ~(uint32_t)GRAFT_DATASET_SLICE)
         return gr_fail(error, GRAFT_ERR_ARG, "dataset: flags are 0x%x, of which some are unknown", d->flags);
     if (d->flags == 0) return GRAFT_OK;
-    if (s->over == NULL)
+    if (s->data.over == NULL)
         return gr_fail(
             error, GRAFT_ERR_UNSUPPORTED,
             "this data set is a slice of %lld of %lld vertices, from vertex %lld on; expected all of them, or "
             "a graph over ranks with it (graft_dataset.over)",
             (long long)d->n_slice, (long long)d->n_vertices, (long long)d->first_vertex);
-    if (d->n_slice == s->over->n_slice && d->first_vertex == s->over->first[s->over->comm->rank]) return GRAFT_OK;
+    if (d->n_slice == s->data.over->n_slice && d->first_vertex == s->data.over->first[s->data.over->comm->rank])
+        return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_ARG,
                    "this data set is a slice of %lld vertices from vertex %lld on, the graph over ranks has %lld from "
                    "vertex %lld on here",
-                   (long long)d->n_slice, (long long)d->first_vertex, (long long)s->over->n_slice,
-                   (long long)s->over->first[s->over->comm->rank]);
+                   (long long)d->n_slice, (long long)d->first_vertex, (long long)s->data.over->n_slice,
+                   (long long)s->data.over->first[s->data.over->comm->rank]);
 }
 
 /* The targets of the run as given by the host; arrays without rows count as not given. */
@@ -212,27 +214,27 @@ static void read_run_targets(struct gr_setup *s)
 {
     struct gr_targets *targets = &s->run.targets;
 
-    targets->n_classes = s->data.n_classes;
-    targets->n = s->n;
-    targets->stride = s->data.float_targets != NULL ? s->float_targets.stride : s->data.n_classes;
-    if (s->n == 0) return;
-    targets->labels = s->data.labels;
-    targets->targets = s->data.targets;
-    targets->split = s->data.split;
-    targets->values = s->data.float_targets != NULL ? s->float_targets.data : NULL;
+    targets->n_classes = s->data.given.n_classes;
+    targets->n = s->data.n;
+    targets->stride = s->data.given.float_targets != NULL ? s->data.float_targets.stride : s->data.given.n_classes;
+    if (s->data.n == 0) return;
+    targets->labels = s->data.given.labels;
+    targets->targets = s->data.given.targets;
+    targets->split = s->data.given.split;
+    targets->values = s->data.given.float_targets != NULL ? s->data.float_targets.data : NULL;
 }
 
 static void lend_rows(struct gr_setup *s, const char *name, uint32_t what, const void *data, int64_t rows,
                       int64_t row_bytes)
 {
-    gr_loan_take(&s->loans, s->context, &(struct gr_loan){ name, what, data, rows, row_bytes, row_bytes, 0 });
+    gr_loan_take(&s->data.loans, s->context, &(struct gr_loan){ name, what, data, rows, row_bytes, row_bytes, 0 });
 }
 
 void gr_setup_lend_features(struct gr_setup *s, const graft_dense *f)
 {
     const int64_t element = gr_dtype_bytes(f->dtype);
 
-    gr_loan_take(&s->loans, s->context,
+    gr_loan_take(&s->data.loans, s->context,
                  &(struct gr_loan){ "features", GRAFT_UPDATE_FEATURES, f->data, f->n_rows, f->n_cols * element,
                                     f->stride * element, 0 });
 }
@@ -242,19 +244,19 @@ void gr_setup_lend_sparse(struct gr_setup *s, const graft_csr *x)
     static const char *const names[] = { "sparse_features.row_ptr", "sparse_features.col_idx",
                                          "sparse_features.values" };
 
-    gr_loan_take_csr(&s->loans, s->context, x, names, GRAFT_UPDATE_FEATURES, GRAFT_UPDATE_FEATURES);
+    gr_loan_take_csr(&s->data.loans, s->context, x, names, GRAFT_UPDATE_FEATURES, GRAFT_UPDATE_FEATURES);
 }
 
 void gr_setup_lend_targets(struct gr_setup *s, uint32_t what, const graft_dataset *data, const graft_dense *y)
 {
-    const int64_t rows = s->over != NULL ? s->over->n_slice : s->n, classes = s->data.n_classes;
+    const int64_t rows = s->data.over != NULL ? s->data.over->n_slice : s->data.n, classes = s->data.given.n_classes;
 
     if (what & GRAFT_UPDATE_LABELS)
         lend_rows(s, "labels", GRAFT_UPDATE_LABELS, data->labels, rows, sizeof *data->labels);
     if ((what & GRAFT_UPDATE_TARGETS) && !gr_is_regression(&s->model.config))
         lend_rows(s, "targets", GRAFT_UPDATE_TARGETS, data->targets, rows, classes);
     if (what & GRAFT_UPDATE_TARGETS)
-        gr_loan_take(&s->loans, s->context,
+        gr_loan_take(&s->data.loans, s->context,
                      &(struct gr_loan){ "float_targets", GRAFT_UPDATE_TARGETS, y->data, rows,
                                         classes * (int64_t)sizeof(float), y->stride * (int64_t)sizeof(float), 0 });
     if (what & GRAFT_UPDATE_SPLIT) lend_rows(s, "split", GRAFT_UPDATE_SPLIT, data->split, rows, 1);
@@ -264,7 +266,7 @@ static const char graph_values[] = "graph.values";
 
 void gr_setup_lend_edge_values(struct gr_setup *s, const graft_csr *graph)
 {
-    gr_loan_take(&s->loans, s->context,
+    gr_loan_take(&s->data.loans, s->context,
                  &(struct gr_loan){ graph_values, GRAFT_UPDATE_EDGE_VALUES, graph->values, gr_csr_entries(graph),
                                     sizeof(float), sizeof(float), 0 });
 }
@@ -274,11 +276,11 @@ static void lend_dataset(struct gr_setup *s, const graft_csr *graph, const graft
 {
     static const char *const names[] = { "graph.row_ptr", "graph.col_idx", graph_values };
 
-    if (s->over == NULL) gr_loan_take_csr(&s->loans, s->context, graph, names, 0, GRAFT_UPDATE_EDGE_VALUES);
-    if (s->data.features != NULL) gr_setup_lend_features(s, &s->features.x);
+    if (s->data.over == NULL) gr_loan_take_csr(&s->data.loans, s->context, graph, names, 0, GRAFT_UPDATE_EDGE_VALUES);
+    if (s->data.given.features != NULL) gr_setup_lend_features(s, &s->data.features.x);
     else gr_setup_lend_sparse(s, sparse);
-    gr_setup_lend_targets(s, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT, &s->data,
-                          &s->float_targets);
+    gr_setup_lend_targets(s, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT, &s->data.given,
+                          &s->data.float_targets);
 }
 
 /* Whether the data set's features of edges are used. */
@@ -290,16 +292,16 @@ static int uses_edge_array(const struct gr_setup *s)
 /* The rows of a slice are counted when its edges are known. */
 static int32_t read_edge_features(struct gr_setup *s, graft_error *error)
 {
-    const int64_t rows = s->over != NULL ? -1 : gr_csr_entries(&s->graph);
+    const int64_t rows = s->data.over != NULL ? -1 : gr_csr_entries(&s->data.graph);
     int32_t       rc = GRAFT_OK;
 
     if (!uses_edge_array(s)) return GRAFT_OK;
-    if (s->data.edge_features == NULL)
+    if (s->data.given.edge_features == NULL)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'edge_features' is array, but the data set has none");
-    GR_TRY(gr_struct_read(&s->edge_features, sizeof s->edge_features, s->data.edge_features, "dataset.edge_features",
-                          error));
-    s->data.edge_features = &s->edge_features;
-    rc = gr_edge_features_check(&s->edge_features, rows, s->run.threads, error);
+    GR_TRY(gr_struct_read(&s->data.edge_features, sizeof s->data.edge_features, s->data.given.edge_features,
+                          "dataset.edge_features", error));
+    s->data.given.edge_features = &s->data.edge_features;
+    rc = gr_edge_features_check(&s->data.edge_features, rows, s->run.threads, error);
 done:
     return rc;
 }
@@ -307,17 +309,17 @@ done:
 /* Copy the scale and zero of dense features. */
 static int32_t take_types(struct gr_setup *s, graft_error *error)
 {
-    struct gr_features *f = &s->features;
+    struct gr_features *f = &s->data.features;
     const int64_t       width = f->x.n_cols;
     int32_t             rc = GRAFT_OK;
 
-    s->feature_type = f->x.dtype;
+    s->data.feature_type = f->x.dtype;
     if (f->scale == NULL) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, s->feature_scale, 2 * width, error));
-    memcpy(s->feature_scale, f->scale, (uint64_t)width * sizeof *f->scale);
-    memcpy(s->feature_scale + width, f->zero, (uint64_t)width * sizeof *f->zero);
-    f->scale = s->feature_scale;
-    f->zero = s->feature_scale + width;
+    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_FEATURES, s->data.feature_scale, 2 * width, error));
+    memcpy(s->data.feature_scale, f->scale, (uint64_t)width * sizeof *f->scale);
+    memcpy(s->data.feature_scale + width, f->zero, (uint64_t)width * sizeof *f->zero);
+    f->scale = s->data.feature_scale;
+    f->zero = s->data.feature_scale + width;
 done:
     return rc;
 }
@@ -329,33 +331,33 @@ int32_t gr_setup_read_dataset(struct gr_setup *s, graft_error *error)
     int32_t   rc = GRAFT_OK;
 
     GR_TRY(check_flags(s, error));
-    s->n = s->over != NULL ? s->over->n_slice : s->data.n_vertices;
-    s->first = s->over != NULL ? s->over->first[s->over->comm->rank] : 0;
-    if (s->data.float_targets != NULL)
-        GR_TRY(gr_struct_read(&s->float_targets, sizeof s->float_targets, s->data.float_targets,
+    s->data.n = s->data.over != NULL ? s->data.over->n_slice : s->data.given.n_vertices;
+    s->data.first = s->data.over != NULL ? s->data.over->first[s->data.over->comm->rank] : 0;
+    if (s->data.given.float_targets != NULL)
+        GR_TRY(gr_struct_read(&s->data.float_targets, sizeof s->data.float_targets, s->data.given.float_targets,
                               "dataset.float_targets", error));
     read_run_targets(s);
-    if (s->over == NULL) GR_TRY(gr_struct_read(&graph, sizeof graph, s->data.graph, "dataset.graph", error));
-    if (s->data.features != NULL) GR_TRY(gr_features_view(&s->data, &s->features, error));
-    if (s->data.sparse_features != NULL) {
-        GR_TRY(gr_struct_read(&sparse, sizeof sparse, s->data.sparse_features, "dataset.sparse_features", error));
+    if (s->data.over == NULL) GR_TRY(gr_struct_read(&graph, sizeof graph, s->data.given.graph, "dataset.graph", error));
+    if (s->data.given.features != NULL) GR_TRY(gr_features_view(&s->data.given, &s->data.features, error));
+    if (s->data.given.sparse_features != NULL) {
+        GR_TRY(gr_struct_read(&sparse, sizeof sparse, s->data.given.sparse_features, "dataset.sparse_features", error));
     }
-    s->graph = graph;
-    s->sparse_features = sparse;
+    s->data.graph = graph;
+    s->data.sparse_features = sparse;
     GR_TRY(check_dataset_shapes(s, error));
-    if (s->over == NULL) GR_TRY(gr_csr_widen(s->context, &s->graph, "graph", &s->row_ptr[0], error));
-    gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_bytes(s->row_ptr[0]));
+    if (s->data.over == NULL) GR_TRY(gr_csr_widen(s->context, &s->data.graph, "graph", &s->data.row_ptr[0], error));
+    gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_bytes(s->data.row_ptr[0]));
     GR_TRY(check_dataset_graph(s, error));
     GR_TRY(read_edge_features(s, error));
-    if (s->data.float_targets != NULL)
-        GR_TRY(gr_float_targets_check(&s->float_targets, s->n, s->data.n_classes, error));
-    if (s->data.features != NULL) GR_TRY(take_types(s, error));
+    if (s->data.given.float_targets != NULL)
+        GR_TRY(gr_float_targets_check(&s->data.float_targets, s->data.n, s->data.given.n_classes, error));
+    if (s->data.given.features != NULL) GR_TRY(take_types(s, error));
     else {
-        GR_TRY(gr_csr_widen(s->context, &s->sparse_features, "sparse_features", &s->row_ptr[1], error));
-        gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_bytes(s->row_ptr[1]));
-        GR_TRY(gr_csr_check(&s->sparse_features, "sparse_features", 0, s->run.threads, error));
+        GR_TRY(gr_csr_widen(s->context, &s->data.sparse_features, "sparse_features", &s->data.row_ptr[1], error));
+        gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_bytes(s->data.row_ptr[1]));
+        GR_TRY(gr_csr_check(&s->data.sparse_features, "sparse_features", 0, s->run.threads, error));
     }
-    GR_TRY(gr_targets_check(&s->run.targets, s->first, error));
+    GR_TRY(gr_targets_check(&s->run.targets, s->data.first, error));
     lend_dataset(s, &graph, &sparse);
 done:
     return rc;

@@ -8,8 +8,8 @@
 #include "base/limits.h"
 #include "edge/edge.h"
 #include "graph/csr.h"
+#include "run/setup.h"
 #include "sample/sample.h"
-#include "setup/setup.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@
 int gr_can_go_by_rows(const struct gr_setup *s)
 {
     const struct gr_resource_options *options = &s->context->options.resource;
-    const int                         is_alone = s->over == NULL && (s->given != NULL || gr_setup_has_batches(s));
+    const int                         is_alone = s->data.over == NULL && (s->given != NULL || gr_setup_has_batches(s));
 
     return is_alone && options->eval_blocks != GR_NO && options->workers_sparse == 0 && s->model.config.label_rate == 0;
 }
@@ -40,7 +40,7 @@ int gr_goes_by_rows(struct gr_setup *s)
 /* Of layer l: its rows, and the edges along which they gather, if any. */
 static const struct gr_block *whole_block(const struct gr_setup *s, int32_t l)
 {
-    return s->given != NULL ? s->step_of[l] : s->whole_of[l];
+    return s->given != NULL ? s->derived.step_of[l] : s->derived.whole_of[l];
 }
 
 static int has_edges(const struct gr_setup *s, int32_t l)
@@ -94,7 +94,7 @@ static struct sizes find_sizes(const struct gr_setup *s)
             sizes.sources = largest_of(sizes.sources, end - begin + edges_between(s, l, begin, end));
         }
     }
-    if (sizes.sources > s->n && s->n > 0) sizes.sources = s->n;
+    if (sizes.sources > s->data.n && s->data.n > 0) sizes.sources = s->data.n;
     return sizes;
 }
 
@@ -364,14 +364,14 @@ static int32_t run_layers(struct pass *p, graft_error *error)
     capacity.rows = p->sizes.rows;
     capacity.seen = p->sizes.sources;
     if (capacity.edges > p->sizes.edges) capacity.edges = p->sizes.edges;
-    capacity.measured = s->n;
+    capacity.measured = s->data.n;
     GR_TRY(gr_arrays_for_blocks(s, &capacity, error));
-    GR_TRY(gr_sample_work_init(s->context, &p->work, s->n, s->run.threads, error));
+    GR_TRY(gr_sample_work_init(s->context, &p->work, s->data.n, s->run.threads, error));
     GR_TRY(GR_NEW(s->context, p->seeds, p->sizes.rows, error));
     p->input.is_constant = s->run.input.is_constant = 0; /* the order of products is decided; sums belong to a block */
     for (int32_t l = 0; l <= last; l++) GR_TRY(run_layer(p, l, error));
     s->run.layers[last].z = (float *)(uintptr_t)s->arrays->stored[last].x;
-    s->features_checked = 1;
+    s->data.features_checked = 1;
 done:
     return rc;
 }
@@ -401,8 +401,9 @@ done:
 int32_t gr_setup_forward(struct gr_setup *s, graft_error *error)
 {
     /* Without ranks the blocks of a step have the rows that the list to predict needs. */
-    const struct gr_block *const *blocks = s->given != NULL && s->over == NULL ? s->step_of : s->whole_of;
-    int32_t                       rc = GRAFT_OK;
+    const struct gr_block *const *blocks =
+        s->given != NULL && s->data.over == NULL ? s->derived.step_of : s->derived.whole_of;
+    int32_t rc = GRAFT_OK;
 
     if (s->arrays != NULL) {
         gr_arrays_fini(s);
