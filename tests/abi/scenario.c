@@ -158,7 +158,7 @@ static int32_t run_products(struct subject *s, graft_matrix *matrix, graft_error
     o.args.rows_done = scenario_count_rows;
     o.args.rows_arg = &rows;
     TRY(s->mxm->run(s->context, &o.args, error));
-    if (rows != ROWS) watch_blame("rows_done is told of %lld rows, not %d", (long long)rows, ROWS);
+    if (rows != ROWS) watch_blame("rows_done receives %lld rows, not %d", (long long)rows, ROWS);
     TRY(s->mxm->convert(s->context, &o.dense_b, &o.dense_half, error));
     operands_init(&o, matrix);
     o.args.b = &o.dense_half;
@@ -459,7 +459,7 @@ const struct scenario scenarios[] = {
     { .name = "products, verified", .play = play_products, .settings = { { "threads", "1" }, { "mxm.verify", "3" } } },
     { .name = "orders", .play = play_orders },
     { .name = "edges", .play = play_edges, .settings = { { "threads", "2" } } },
-    { .name = "messages of few bits", .play = play_codec, .settings = { { "threads", "2" } } },
+    { .name = "quantized messages", .play = play_codec, .settings = { { "threads", "2" } } },
     { .name = "data sets", .play = play_data },
     { .name = "ranks as threads", .play = scenario_transport },
     { .name = "batches, some of them made ahead",

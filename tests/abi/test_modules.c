@@ -110,7 +110,7 @@ static void modules_note_rows(void *arg, int32_t thread, int64_t begin, int64_t 
     struct told *told = arg;
 
     if (thread != 0 || begin < 0 || end > MAX_ROWS) {
-        watch_blame("rows %lld to %lld are told of by thread %d", (long long)begin, (long long)end, thread);
+        watch_blame("rows %lld to %lld are reported by thread %d", (long long)begin, (long long)end, thread);
         return;
     }
     for (int64_t row = begin; row < end; row++) told->times[row]++;
@@ -146,7 +146,7 @@ static int32_t modules_multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
     args.rows_arg = &told;
     rc = s->mxm->run(s->context, &args, &error);
     for (int64_t i = 0; i < MAX_ROWS && rc == GRAFT_OK; i++)
-        if (told.times[i] != (i < n)) watch_blame("row %lld is told of %d times", (long long)i, told.times[i]);
+        if (told.times[i] != (i < n)) watch_blame("row %lld is reported %d times", (long long)i, told.times[i]);
     s->mxm->matrix_destroy(s->context, matrix);
     return rc;
 }

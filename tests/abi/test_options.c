@@ -239,9 +239,9 @@ static void test_environment(void)
     setenv("GRAFT_MXM_KERNEL", "from-the-environment", 1);
     subject_close(&s);
     ok(subject_open(&s, &error) == GRAFT_OK && strcmp(options_value_of("mxm.kernel"), "from-the-environment") == 0,
-       "a value from the environment is the first value");
+       "a value from the environment is the initial value");
     unsetenv("GRAFT_MXM_KERNEL");
-    ok(comes_from("mxm.kernel", "environment") && comes_from("seed", "default"), "where a value comes from is told");
+    ok(comes_from("mxm.kernel", "environment") && comes_from("seed", "default"), "the source of a value is reported");
     ok(s.api.set(s.context, "mxm.kernel", "auto", &error) == GRAFT_OK && comes_from("mxm.kernel", "host"),
        "a value that the host sets comes from the host, also the default value");
     ok(s.api.set(s.context, "seed", "x", &error) == GRAFT_ERR_OPTION && comes_from("seed", "default"),

@@ -151,7 +151,7 @@ static const char *slice_fault(const graft_dataset *whole, const graft_dataset *
     const size_t  features = (size_t)whole->n_features * 4;
 
     if (slice->first_vertex != first || n < 0 || first + n > whole->n_vertices)
-        return "slices do not follow one another";
+        return "slices do not follow each other";
     if (slice->flags != (n_ranks > 1 ? GRAFT_DATASET_SLICE : 0u)) return "flags";
     if (slice->n_vertices != whole->n_vertices || slice->n_features != whole->n_features ||
         slice->n_classes != whole->n_classes)

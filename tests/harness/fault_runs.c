@@ -66,7 +66,7 @@ static void judge(struct run *run)
     }
     if (failed > 0 && failed < run->n_ranks - f->is_dead) blame(run, "only some ranks fail", first);
     if (f->kind == FAULT_DELAY && failed > 0) blame(run, "a delay is no failure", first);
-    if (failed == 0 && must_fail(run)) blame(run, "nobody noticed", 0);
+    if (failed == 0 && must_fail(run)) blame(run, "no call failed", 0);
 }
 
 void run_one(struct run *run, int32_t (*body)(struct rank *rank))

@@ -321,7 +321,7 @@ int spread_starve(struct spread *s, int32_t n_ranks, int32_t rank, char fault[51
         if (r->seconds > 15) snprintf(fault, 512, "rank %d took %.1f s", i, r->seconds);
     }
     if (atomic_load(&ranks.fail_at) >= 0 && failed > 0) snprintf(fault, 512, "there was memory");
-    if (atomic_load(&ranks.fail_at) < 0 && failed == 0) snprintf(fault, 512, "memory failed and nobody noticed");
+    if (atomic_load(&ranks.fail_at) < 0 && failed == 0) snprintf(fault, 512, "memory failed and no call did");
     words = ranks_fini(&ranks);
     if (words != NULL && fault[0] == '\0') snprintf(fault, 512, "%.500s", words);
     return fault[0] != '\0' ? -1 : failed > 0;

@@ -13,7 +13,7 @@ void kept_state_take(struct kept_state *kept, const graft_train *train, graft_tr
         void *const copy = malloc(state_item_bytes(&item));
 
         if (copy == NULL || kept->n == STATE_ITEMS_MOST || strlen(item.name) >= sizeof kept->name[0]) {
-            printf("Bail out! there is no room for %s\n", item.name);
+            printf("Bail out! there is no memory for %s\n", item.name);
             exit(2);
         }
         strcpy(kept->name[kept->n], item.name);

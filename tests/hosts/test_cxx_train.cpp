@@ -243,7 +243,7 @@ void test_training(const std::string &path, const std::string &scratch)
     third.load(file);
     ok(same(second.state(), state) && second.train().loss == last.loss && third.train().loss == last.loss &&
            same(second.state(), trainer.state()) && same(third.state(), trainer.state()),
-       "its state, in memory or a file, continues with the same bits");
+       "its state, in memory or a file, continues bitwise identically");
     ok(throws(GRAFT_ERR_NOT_FOUND, "/nowhere", [&] { third.load("/nowhere/model"); }) &&
            throws(GRAFT_ERR_STATE, "", [&] { trainer.epoch(); }),
        "a missing file is refused, and so is an epoch after the last");

@@ -129,9 +129,9 @@ static PetscErrorCode petsc_mistakes(graft_petsc *g)
     PetscCall(graft_petsc_mat_create(g, a, &shell));
     PetscCall(PetscPushErrorHandler(petsc_keep, NULL));
     petsc_refused(graft_petsc_open(PETSC_COMM_WORLD, "/nowhere/libgraft.so", NULL, &none), PETSC_ERR_FILE_OPEN,
-                  "/nowhere/libgraft.so", "a library that is not there is told");
+                  "/nowhere/libgraft.so", "a library that is not there is named");
     petsc_refused(graft_petsc_set(g, "halo.timeouts", "3"), PETSC_ERR_ARG_WRONG, "halo.timeout",
-                  "the nearest option is told");
+                  "the nearest option is named");
     PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, 20, 30, 1, NULL, 1, NULL, &wide));
     petsc_refused(graft_petsc_mat_create(g, wide, &other), PETSC_ERR_ARG_WRONGSTATE, "not assembled",
                   "a matrix that is not assembled is refused");

@@ -180,8 +180,8 @@ static void test_mxm_threads(const char *kernel, graft_dtype dtype)
             product_tally(&product, judge.mxm, judge.context, kernel, threads[i], &tally);
         }
     }
-    if (!ok(tally.faults == 0, "%s, %s: the same bits on 1, 2, 3 and 5 threads, within rounding of the oracle", kernel,
-            dtype == GRAFT_F32 ? "float" : "double"))
+    if (!ok(tally.faults == 0, "%s, %s: bitwise identical on 1, 2, 3 and 5 threads, within rounding of the oracle",
+            kernel, dtype == GRAFT_F32 ? "float" : "double"))
         diag("%s", tally.first);
     judge_product_close(&product);
 }

@@ -382,7 +382,7 @@ static void test_mpi_fortran(graft_error *error)
     if (sizeof(MPI_Comm) == sizeof world) return;
     ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG &&
                strstr(error->message, "GRAFT_MPI_FORTRAN") != NULL,
-           "without its kind it is told apart from another MPI", error);
+           "without its kind it differs from another MPI", error);
 }
 
 static void test_mpi_refusals(graft_error *error)
@@ -408,7 +408,7 @@ static void test_mpi_refusals(graft_error *error)
         c.handle = (const void *)(intptr_t)MPI_Comm_c2f(MPI_COMM_SELF); /* that of MPI_COMM_WORLD may be 0 */
         ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG &&
                    strstr(error->message, "no address") != NULL && strstr(error->message, "Fortran") != NULL,
-               "an integer of Fortran in place of an address is told", error);
+               "an integer of Fortran in place of an address is refused", error);
         c.handle = &none;
         c.bytes = 12 - sizeof none;
         ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG &&

@@ -292,7 +292,7 @@ static void product_note_rows(void *arg, int32_t thread, int64_t begin, int64_t 
 
 static const char *fault_of_told(const struct told *told)
 {
-    static const char *const words[] = { NULL, "rows_done is told of rows that there are not",
+    static const char *const words[] = { NULL, "rows_done receives rows that there are not",
                                          "rows_done has the number of a thread that there is not",
                                          "rows_done has the same number for two threads at once" };
     const struct product    *p = told->product;
@@ -302,10 +302,10 @@ static const char *fault_of_told(const struct told *told)
         const struct row c = row_of_c(p, row), winner = row_of_winner(p, row);
 
         if (told->times[row] != 1)
-            return told->times[row] == 0 ? "rows_done is not told of a row" : "rows_done is told of a row twice";
+            return told->times[row] == 0 ? "rows_done does not receive a row" : "rows_done receives a row twice";
         if (memcmp(told->c + c.at, p->c.memory + c.at, c.bytes) != 0 ||
             memcmp(told->winner + winner.at, p->winner.memory + winner.at, winner.bytes) != 0)
-            return "rows_done is told of a row that changes after that";
+            return "rows_done receives a row that changes after that";
     }
     return NULL;
 }

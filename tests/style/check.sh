@@ -32,7 +32,7 @@ check format clang-format-19 "${mode[@]}" "${c[@]}"
 check spelling codespell --ignore-words tests/style/words.txt "${text[@]}"
 check shell shellcheck -x "${shell[@]}"
 check python pyflakes3 "${python[@]}"
-for name in includes lengths names words; do
+for name in includes lengths names parts strategy words; do
     check "$name" python3 "tests/style/check_$name.py" .
 done
 check documents python3 tests/docs/check_docs.py .

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which room of the plugin calls which: check_calls.py BUILD. Calls are the symbols that the object files of one room
 lack and those of another define. A room may call those that it may include, and no two rooms call each other, directly
-or in a circle. Calls through a table of functions are not seen; they are what a circle is replaced by."""
+or in a circle. Inside a room at most three files call each other in a circle; known exceptions are in exceptions.txt.
+Calls through a table of functions are not seen; they are what a circle is replaced by."""
 import collections
 import glob
 import os
@@ -11,7 +12,10 @@ import subprocess
 import sys
 
 from check_includes import ROOMS
+import exceptions
 import tap
+
+MAX_CIRCLE = 3
 
 OBJECT = re.compile(r"/(?:plugin_)?([a-z]+)_(\w+)\.c\.o$")
 SYMBOL = re.compile(r"^(?:[0-9a-f]+)?\s+([A-Za-z]) (\w+)$")
@@ -39,7 +43,7 @@ def calls(objects):
 
 
 def circles(arrows):
-    """The sets of rooms that reach each other."""
+    """The sets of rooms, or of files, that reach each other."""
     rooms = {room for arrow in arrows for room in arrow}
     reach = {room: {other for first, other in arrows if first == room} for room in rooms}
     for middle in reach:
@@ -48,6 +52,26 @@ def circles(arrows):
                 reach[room] |= reach[middle]
     return {frozenset(other for other in reach if other in reach[room] and room in reach[other])
             for room in reach if room in reach[room]}
+
+
+def inside(objects):
+    """{room: {(file, other file)}} of the calls inside a room."""
+    home = {symbol: (room, name) for room, name, defined, _ in objects for symbol in defined}
+    found = collections.defaultdict(set)
+    for room, name, _, undefined in objects:
+        found[room] |= {(name, home[symbol][1]) for symbol in undefined & set(home)
+                        if home[symbol][0] == room and home[symbol][1] != name}
+    return found
+
+
+def large_circles(arrows_of_rooms):
+    """{room: fault} of the rooms where more than MAX_CIRCLE files call each other."""
+    found = {}
+    for room, arrows in arrows_of_rooms.items():
+        largest = max(circles(arrows), key=len, default=())
+        if len(largest) > MAX_CIRCLE:
+            found[room] = f"{len(largest)} files of {room}/ call each other in a circle: {', '.join(sorted(largest))}"
+    return found
 
 
 def words(symbols_of_arrow):
@@ -70,6 +94,10 @@ def main():
                for room in sorted(knot) for other in sorted(knot) if (room, other) in found]
     tap.ok(not knots, "rooms do not call each other in a circle", *details)
     tap.ok(circles({("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")}) == {frozenset("abc")}, "a circle is found")
+    exceptions.check("cycle", large_circles(inside(objects)), f"at most {MAX_CIRCLE} files of a room are a circle")
+    ring = [("a", "b"), ("b", "c"), ("c", "d")]
+    tap.ok(list(large_circles({"of_4": {*ring, ("d", "a")}, "of_3": {*ring, ("c", "a")}})) == ["of_4"],
+           "a circle of four files is found")
     tap.done()
 
 

@@ -1,35 +1,63 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Names that a debugger can tell apart: check_names.py ROOT. The name of a static function stands in one file of the
-plugin, and in one file of tests. What several files need comes from a header, or from tests/harness."""
+"""Names say where a function stands: check_names.py ROOT. A function of a room that other files may call is named
+gr_ROOM_verb. base/ is a shelf of tools, whose functions have the name of their header, as do the functions of OBJECTS.
+The share of such names is printed and may not fall. Static functions are named for what they do."""
 import collections
 import os
 import re
 import sys
 
+from check_lengths import functions
 import sources
 import tap
 
-STATIC = re.compile(r"^(?:__attribute__\(\(unused\)\) )?static (?:inline )?[^;={(]*?\b(\w+)\(", re.MULTILINE)
-# Functions of a table have the name of its member in every file that fills one.
-MEMBERS = {"init", "fini", "supports", "prepare", "release", "run", "gemm", "NAME"}
+LEAST_PERCENT = 30
+# Objects that stand for their room in names.
+OBJECTS = {"graph": ["csr"], "kernel": ["matrix", "mxm"], "dgraph": ["graph"], "spmm": ["plan"]}
 
 
-def repeated(root, folder):
-    """{name: files} of the static functions that stand in more than one file."""
-    found = collections.defaultdict(list)
-    for path in sources.files(root, [folder]):
-        for name in set(STATIC.findall(sources.blank_out(sources.read(root, path)))):
-            found[name].append(os.path.relpath(path, folder))
-    return {name: paths for name, paths in sorted(found.items()) if len(paths) > 1 and name not in MEMBERS}
+def is_static(lines, line):
+    """Whether the declaration that ends before the body at `line` (from 1) is static."""
+    first = line - 1
+    while first > 0 and lines[first - 1].strip() and not lines[first - 1].startswith(("}", "#")):
+        first -= 1
+    return re.search(r"\bstatic\b", " ".join(lines[first:line])) is not None
+
+
+def open_functions(text):
+    """The names of the functions of a file that are not static."""
+    lines = sources.blank_out(text).split("\n")
+    return [name for name, line, _ in functions(text) if not is_static(lines, line)]
+
+
+def objects(root, room):
+    if room != "base":
+        return [room, *OBJECTS.get(room, [])]
+    return [name[:-2] for name in os.listdir(os.path.join(root, "plugin/base")) if name.endswith(".h")]
+
+
+def has_room(name, allowed):
+    return any(re.fullmatch(rf"gr_{word}s?(?:_\w+)?", name) for word in allowed)
 
 
 def main():
-    for folder in ("plugin", "tests"):
-        names = repeated(sys.argv[1], folder)
-        tap.ok(not names, f"the name of a static function stands in one file of {folder}",
-               *(f"{name}() in {', '.join(paths)}" for name, paths in names.items()))
-    tap.ok(STATIC.findall("static inline int *one_two(void)\n{") == ["one_two"], "static functions are found")
+    root = sys.argv[1]
+    names = collections.defaultdict(list)
+    for path in sources.files(root, ["plugin"]):
+        if path.endswith(".c"):
+            names[path.split("/")[1]] += open_functions(sources.read(root, path))
+    named, whole = 0, sum(map(len, names.values()))
+    for room, of_room in sorted(names.items()):
+        count = sum(has_room(name, objects(root, room)) for name in of_room)
+        named += count
+        print(f"# {room}: {count} of {len(of_room)} functions have its name")
+    print(f"# {named} of {whole} functions have the name of their room: {100 * named / whole:.1f} %")
+    tap.ok(100 * named >= LEAST_PERCENT * whole > 0, f"at least {LEAST_PERCENT} % have the name of their room",
+           f"{named} of {whole}")
+    tap.ok(open_functions("static int\na(void)\n{\n}\n\nint b(void)\n{\n}\n") == ["b"] and
+           has_room("gr_comm_send", ["comm"]) and not has_room("gr_common_send", ["comm"]),
+           "functions that are not static are found, and names without their room")
     tap.done()
 
 

@@ -198,7 +198,7 @@ static void test_adapt_threads(void)
         for (int lane = 0; lane < LANES; lane++)
             differ |= memcmp(job[0].seen[p][lane].bits[0], job[1].seen[p][lane].bits[0],
                              (size_t)job[0].seen[p][lane].start[0][3]);
-    ok(words == NULL && differ == 0 && adapting_count(&job[0], 3, 4) > 0, "1 and 5 threads have the same bits%s%s",
+    ok(words == NULL && differ == 0 && adapting_count(&job[0], 3, 4) > 0, "1 and 5 threads are bitwise identical%s%s",
        words != NULL ? ": " : "", words != NULL ? words : "");
     adapting_fini(&job[0]);
     adapting_fini(&job[1]);

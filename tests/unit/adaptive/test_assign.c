@@ -245,7 +245,7 @@ static void test_budgets(void)
     }
     ok(words == NULL, "budgets of bytes and of loss are kept%s%s", words != NULL ? ": " : "",
        words != NULL ? words : "");
-    ok(strstr(error.message, "with 8 bits") != NULL, "what cannot be met is told: %s", error.message);
+    ok(strstr(error.message, "with 8 bits") != NULL, "what cannot be met is reported: %s", error.message);
 }
 
 /* Groups of equal elements have no quantization error, and groups of few elements may have more bits in the same bytes:

@@ -300,7 +300,7 @@ static void test_codec_error(void)
         nmse /= (double)t.n;
         ok(t.rc == GRAFT_OK && nmse <= most[k] && t.lost.rows == t.n &&
                fabs(t.lost.nmse / (double)t.n - nmse) <= 1e-6 * nmse + 1e-15,
-           "%s: of rows of 128 normal numbers %.3g is lost, as is told, at most %.2g", codes[k].name, nmse, most[k]);
+           "%s: of rows of 128 normal numbers %.3g is lost, as reported, at most %.2g", codes[k].name, nmse, most[k]);
         if (codes[k].bits < 16 && codes[k].bits > 1)
             ok(nmse <= expected * 1.02, "%s: at most what the theory has, %.3g", codes[k].name, expected);
         trip_fini(&t);
@@ -382,7 +382,7 @@ static void test_codec_unencoded(void)
         encode_rows(&t, &codes[k], 2, 0);
         ok(t.rc == GRAFT_OK && t.n_unencoded == count && t.lost.rows == t.n - count &&
                memcmp(t.unencoded, unfit, (size_t)count * sizeof *unfit) == 0,
-           "%s: rows that fit no code are told", codes[k].name);
+           "%s: rows that fit no code are reported", codes[k].name);
         t.n_unencoded = 0;
         memset(t.unencoded, 0, 6 * sizeof *t.unencoded);
         decode_rows(&t);
@@ -463,7 +463,7 @@ static void test_codec_threads(void)
         encode_rows(&b, &codes[k], 7, 6);
         if (codes[k].rounding == GRAFT_ROUND_STOCHASTIC &&
             memcmp(a.message, b.message, (size_t)(a.n * a.row_bytes)) == 0)
-            words = "another epoch, the same bits";
+            words = "another epoch is bitwise identical";
         trip_fini(&a);
         trip_fini(&b);
     }

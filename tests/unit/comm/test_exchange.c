@@ -357,7 +357,7 @@ static void test_lost(int lengths, const char *words)
         same &= ranks.at[i].rc == GRAFT_ERR_PEER && strstr(ranks.at[i].error.message, words) != NULL &&
                 strcmp(ranks.at[i].error.message, ranks.at[0].error.message) == 0 &&
                 ranks.at[i].error.rank == ranks.at[0].error.rank;
-    ok(same, "ranks that lost one another say the same: %s", ranks.at[0].error.message);
+    ok(same, "ranks that lost each other say the same: %s", ranks.at[0].error.message);
     for (int i = 0; i < 3; i++) /* a rank that was notified while it made its comm has none */
         if (ranks.at[i].comm != NULL && gr_comm_barrier(ranks.at[i].comm, &ranks.at[i].error) != GRAFT_ERR_PEER)
             same = 0;

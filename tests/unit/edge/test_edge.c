@@ -71,8 +71,8 @@ static void test_edge_threads(const struct shape *shape, const char *what)
             equal = equal && run_op(&s, (enum op)op, &s.out[op].view, threads[i], NULL) == GRAFT_OK &&
                     memcmp(alone, out->memory, out->bytes) == 0;
         }
-        ok(equal && memcmp(alone, out->before, out->bytes) != 0, "%s, %s: 1, 2, 3 and 5 threads give the same bits",
-           op_name[op], what);
+        ok(equal && memcmp(alone, out->before, out->bytes) != 0,
+           "%s, %s: 1, 2, 3 and 5 threads give bitwise identical results", op_name[op], what);
         free(alone);
     }
     ok(inputs_are_untouched(&s), "... and leave the operands alone");
@@ -118,7 +118,8 @@ static void test_in_place(graft_dtype dtype)
         equal = equal && run_op(&s, op, &place->view, 1, NULL) == GRAFT_OK;
         for (int64_t at = 0; at < s.entries * shape.heads; at++)
             equal = equal && oracle_element(out, at / 3, at % 3) == oracle_element(&place->view, at / 3, at % 3);
-        ok(equal && !block_is_untouched(&place->block), "%s, %s: in the place of %s the same bits", op_name[op], name,
+        ok(equal && !block_is_untouched(&place->block), "%s, %s: in the place of %s bitwise identical", op_name[op],
+           name,
            which == 0   ? "s"
            : which == 1 ? "p"
                         : "dp");

@@ -148,7 +148,7 @@ static void test_mgn_threads(graft_dtype dtype)
         memset(again, 1, bytes);
         same &= mgn_scene_forward(&s, threads, again, &error) == GRAFT_OK && memcmp(first, again, bytes) == 0;
     }
-    ok(same, "forward: the same bits with 1, 2 and 3 threads");
+    ok(same, "forward: bitwise identical with 1, 2 and 3 threads");
     ok(atomic_load(&allocations) == before, "forward: allocates nothing");
     mgn_scene_fini(&s);
     free(first);
@@ -282,7 +282,7 @@ static void test_gradient_bits(graft_dtype dtype)
                                 gradient, team, &error) == GRAFT_OK;
         same &= turn == 0 || memcmp(first, again, (size_t)n * sizeof *first) == 0;
     }
-    ok(same, "gradient, %s: the same bits with 1, 2 and 3 threads, and with products that are kept",
+    ok(same, "gradient, %s: bitwise identical with 1, 2 and 3 threads, and with products that are kept",
        dtype == GRAFT_F64 ? "double" : "float");
     mgn_scene_fini(&s);
     free(first);

@@ -254,7 +254,7 @@ static void test_partitions(graft_context *context, const struct oracle_mgn *wha
         }
         ok(worst.output < (is_wide ? 1e-12 : 1e-6) && worst.loss < (is_wide ? 1e-12 : 1e-6) &&
                worst.gradient < (is_wide ? 1e-10 : 1e-5) && !worst.copies_differ,
-           "%s, %s, %s: output within %.1e, loss %.1e, gradient %.1e of one rank; copies have%s the same bits", name,
+           "%s, %s, %s: output within %.1e, loss %.1e, gradient %.1e of one rank; copies are%s bitwise identical", name,
            w.kind == GRAFT_MESH_SHARED ? "shared nodes" : "ghosts", w.in_blocks ? "blocks" : "hash", worst.output,
            worst.loss, worst.gradient, worst.copies_differ ? " NOT" : "");
     }

@@ -223,7 +223,7 @@ static void test_resumed(const graft_dataset *dataset, const char *settings)
     labels_move_state(half, rest);
     ok(host_same_state(train, half, rest), "%s: the state is all there is", settings);
     for (int e = 0; e < 3; e++) epoch_loss(rest);
-    ok(host_same_state(train, whole, rest), "%s: training that was resumed has the same bits", settings);
+    ok(host_same_state(train, whole, rest), "%s: resumed training is bitwise identical", settings);
     train->destroy(whole);
     train->destroy(half);
     train->destroy(rest);
@@ -246,7 +246,7 @@ static void test_labels_threads(const char *model)
         for (int e = 0; e < 2; e++) epoch_loss(t[i]);
     }
     ok(host_same_state(train, t[0], t[1]) && host_same_state(train, t[0], t[2]),
-       "%s: the same bits on 1, 2 and 5 threads", model);
+       "%s: bitwise identical on 1, 2 and 5 threads", model);
     for (int i = 0; i < 3; i++) train->destroy(t[i]);
     sample_dataset_fini(&set);
 }

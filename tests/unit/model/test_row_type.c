@@ -297,7 +297,7 @@ static void test_threads(void)
     api->set(api->context, "model.type", "f32", NULL);
     losses_with(&what, 1, plain);
     ok(memcmp(loss[0], loss[1], sizeof plain) == 0 && memcmp(loss[0], loss[2], sizeof plain) == 0,
-       "the same bits with 1, 2 and 3 threads");
+       "bitwise identical with 1, 2 and 3 threads");
     ok(memcmp(loss[0], plain, sizeof plain) != 0 && fabs(loss[0][2] - plain[2]) < 1e-2,
        "and others than without rounding");
 }

@@ -206,7 +206,7 @@ static const char *check_step(const struct job *job, int e, int32_t n_ranks, int
         int64_t            coming = 0;
 
         if (own->counts.odd + own->counts.last_is_odd > 0) return "a frame said another number of bytes";
-        if (memcmp(own->item, first->item, sizeof own->item) != 0) return "ranks count one another otherwise";
+        if (memcmp(own->item, first->item, sizeof own->item) != 0) return "ranks count each other otherwise";
         if (fault == NULL) fault = check_coming(job, e, p, n_ranks);
         for (int i = 0; i < ITEMS; i++) {
             const graft_traffic_item *item = &own->item[p][i];

@@ -46,7 +46,7 @@ static const char *train_runs_judge(const struct job *job, int32_t n_ranks, cons
         return "set in an epoch that waits, a state changes what comes after";
     if (exchanges && !is_mlp && same(job, ASYNC, SYNC, 0)) return "asynchronous is no other than synchronous";
     if (memcmp(job->at[ASYNC][0].loss, job->at[SYNC][0].loss, sizeof(double)) != 0) return "the first epoch is another";
-    if (sync->staleness_max != 0 || job->at[EVERY_ONE][0].traffic.staleness_max != 0) return "rows are told old";
+    if (sync->staleness_max != 0 || job->at[EVERY_ONE][0].traffic.staleness_max != 0) return "rows are reported as old";
     if (async->staleness_max != (exchanges && !is_mlp)) return "rows are not told old";
     if (!bytes_fit(sync->halo_bytes_per_epoch, async->halo_bytes_per_epoch, n_ranks))
         return "other bytes than synchronous";
@@ -114,8 +114,8 @@ static void test_setup(int number, const char *model, int32_t n_ranks, const str
     }
     words = train_runs_play(job, n_ranks, partition, cover);
     if (words == NULL) words = train_runs_judge(job, n_ranks, model, setup->settings);
-    ok(words == NULL, "%s on %d ranks, %s, %s, %s, slices %s, %s: the same bits where they should be", model, n_ranks,
-       train_runs_shared, partition, cover, slices_name[job->way], setup->settings);
+    ok(words == NULL, "%s on %d ranks, %s, %s, %s, slices %s, %s: bitwise identical where they should be", model,
+       n_ranks, train_runs_shared, partition, cover, slices_name[job->way], setup->settings);
     if (words != NULL) diag("%s", words);
     train_runs_free(job);
 }

@@ -65,7 +65,7 @@ static void test_train_ranks_threads(const char *more)
         if (words == NULL && memcmp(job->one.weights, job->at[2].weights, sizeof job->one.weights) != 0)
             words = "weights are others with more threads";
     }
-    ok(words == NULL && job->one.n_weights > 0, "gat on 3 ranks has the same bits on 1, 2 and 5 threads: %s", more);
+    ok(words == NULL && job->one.n_weights > 0, "gat on 3 ranks is bitwise identical on 1, 2 and 5 threads: %s", more);
     if (words != NULL) diag("%s", words);
     train_job_fini(job);
     free(job);

@@ -240,7 +240,7 @@ static void test_owner_choice_balance(const char *partition, enum slicing slicin
         most_without = without[p] > most_without ? without[p] : most_without;
     }
     if (!ok(out.rc == GRAFT_OK && out.fault[0] == '\0' && most <= 79 && most_without > 79,
-            "%s: the 300 training vertices are dealt out, at most %lld to one of 4 ranks; %lld where nobody says so",
+            "%s: the 300 training vertices are dealt out, at most %lld to one of 4 ranks; %lld where no option says so",
             partition, (long long)most, (long long)most_without))
         diag("%s %s", out.message, out.fault);
     graph_fini(&graph);

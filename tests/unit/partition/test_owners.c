@@ -191,7 +191,7 @@ static void test_places(void)
        "which is known before");
     ok(gr_owners_check_place("/none/of/three/file", &graph, PARTS, &error) == GRAFT_ERR_IO &&
            strstr(error.message, "'/none/of/three/file' cannot be written") != NULL,
-       "its path is told as it was given");
+       "its path is reported as it was given");
     ok(is_long_path_cut(), "a long one from behind, with dots before it");
     memcpy(path, keep, sizeof keep);
     ok(gr_owners_check_place(path, &graph, PARTS, &error) == GRAFT_OK &&

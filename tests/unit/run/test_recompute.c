@@ -82,7 +82,7 @@ static void check_same(const char *model, const char *settings, int saves)
     } else {
         ok(same_epochs(&o[0], &o[1]) && host_same_state(train, o[0].trainer, o[1].trainer) &&
                memcmp(o[0].logits, o[1].logits, sizeof o[0].logits) == 0,
-           "%s, %s: losses, state and predictions have the same bits", model, settings);
+           "%s, %s: losses, state and predictions are bitwise identical", model, settings);
         ok(saves ? o[1].activations < o[0].activations - 0.05 : o[1].activations <= o[0].activations,
            "%s, %s: activations of %.1f MB are %.1f", model, settings, o[0].activations, o[1].activations);
     }

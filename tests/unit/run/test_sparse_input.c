@@ -181,7 +181,7 @@ static void test_sparse_input_threads(const char *model)
         rc = train->epoch(trainer[i % 2], &epoch, &error);
     }
     if (!ok(rc == GRAFT_OK && host_same_state(train, trainer[0], trainer[1]),
-            "%s: the same bits on one thread and on three", model))
+            "%s: bitwise identical on one thread and on three", model))
         diag("%s", error.message);
     for (int i = 0; i < 2; i++) train->destroy(trainer[i]);
     sample_dataset_fini(&data);

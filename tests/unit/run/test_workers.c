@@ -108,7 +108,7 @@ static void check_bits(const struct sample_dataset *set, const char *settings, i
     if (!ok(rc == GRAFT_OK, "%s: both train", settings)) {
         diag("%s", error.message);
     } else {
-        ok(same_results(&o[0], &o[1]), "%s: losses, state and predictions have the same bits", settings);
+        ok(same_results(&o[0], &o[1]), "%s: losses, state and predictions are bitwise identical", settings);
         ok(strstr(o[0].explained, "\nworkers ") == NULL && strstr(o[1].explained, "\nworkers ") != NULL &&
                (strstr(o[1].explained, "steps run in the plain order, because") == NULL) == piped &&
                (strstr(o[1].explained, " tasks; idle ") != NULL) == piped &&

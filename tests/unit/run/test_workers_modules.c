@@ -83,7 +83,7 @@ static void compare_orders(const graft_api *api, const graft_dataset *set)
         return;
     }
     ok(plain.loss[0] != plain.loss[EPOCHS - 1] && memcmp(plain.loss, piped.loss, sizeof plain.loss) == 0,
-       "losses have the same bits in the plain order and in the pipeline");
+       "losses are bitwise identical in the plain order and in the pipeline");
     ok(piped.fastest < 0.8 * plain.fastest,
        "the modules work at the same time: an epoch takes %.2f of its time in the plain order",
        piped.fastest / plain.fastest);

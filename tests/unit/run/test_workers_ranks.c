@@ -43,7 +43,7 @@ static void keep_arrays(const graft_train *train, graft_trainer *trainer, struct
 
         for (int32_t d = 0; d < item.n_dims; d++) bytes *= item.shape[d];
         if (o->state_bytes + bytes > STATE_BYTES) {
-            printf("Bail out! there is no room for %s\n", item.name);
+            printf("Bail out! there is no memory for %s\n", item.name);
             exit(2);
         }
         memcpy(o->state + o->state_bytes, item.data, (size_t)bytes);
@@ -145,7 +145,7 @@ static void check_ranks(const struct sample_dataset *set, int32_t n_ranks, const
             same = same && job->same[i];
             as_said = as_said && job->piped[i] == piped;
         }
-        ok(same, "%d ranks, %s: losses, state and predictions have the same bits", n_ranks, of_case);
+        ok(same, "%d ranks, %s: losses, state and predictions are bitwise identical", n_ranks, of_case);
         if (!ok(as_said, "%d ranks, %s: explain() tells whether the pipeline is used", n_ranks, of_case))
             diag("%s", job->explained);
     }
@@ -205,7 +205,7 @@ static int test_one_launched(const struct sample_dataset *set)
     rank = hosts.at[0].rank;
     same = hosts_fault(&hosts) == NULL && job->same[rank] && job->piped[rank];
     if (hosts_fault(&hosts) != NULL) diag("%s", hosts_fault(&hosts));
-    if (rank == 0) ok(same, "%s: the pipeline is used, and results have the same bits", few[0]);
+    if (rank == 0) ok(same, "%s: the pipeline is used, and results are bitwise identical", few[0]);
     free(job);
     return rank == 0 ? done() : !same;
 }

@@ -165,7 +165,7 @@ static int32_t check_apply(struct host *host, const graft_models *models, struct
     if (rc == GRAFT_OK) rc = train_some(host, from->trainer);
     if (rc == GRAFT_OK) rc = train_some(host, next.trainer);
     if (rc == GRAFT_OK && !host_same_state(host->train, from->trainer, next.trainer))
-        rc = model_wrong(host, "training does not continue with the same bits");
+        rc = model_wrong(host, "training does not continue bitwise identically");
     if (rc == GRAFT_OK) rc = models->create(from->trainer, GRAFT_MODEL_LAST, &weights, &host->error);
     if (rc == GRAFT_OK) rc = open_model_trainer(host, &job->other.dataset, &other);
     if (rc == GRAFT_OK) rc = models->apply(weights, other.trainer, &host->error);

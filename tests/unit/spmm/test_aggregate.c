@@ -320,7 +320,7 @@ static void test_real(int32_t n_ranks, graft_dtype dtype)
     }
     ok(words == NULL && worst <= bound, "%d ranks, %s: errors of %.1e of the magnitudes behind them %s", n_ranks,
        dtype == GRAFT_F64 ? "double" : "float", worst, words != NULL ? words : "");
-    ok(differ == 0, "the same bits by 1, 2 and 3 threads");
+    ok(differ == 0, "bitwise identical by 1, 2 and 3 threads");
     for (int t = 0; t < 3; t++) spread_fini(&s[t]);
     aggregate_world_fini(&w);
 }

@@ -297,7 +297,7 @@ static const char *async_check(const struct script *s, int32_t n_ranks, double t
         return fault;
     }
     for (int32_t r = 0; r < n_ranks; r++)
-        if (memcmp(s->oldest[r], oldest, sizeof oldest) != 0) return "another age of rows is told than they had";
+        if (memcmp(s->oldest[r], oldest, sizeof oldest) != 0) return "another age of rows is reported than they had";
     return NULL;
 }
 

@@ -190,7 +190,7 @@ static void test_falsehoods(void)
         { "a late frame", OTHER_BITS, { in_few_bits, 0, 0, 0 }, { "rank 1 has bits 4", "expected 2" } },
         { "a late infinite scale", NO_SCALE, { eight, 0, 0, 0 }, { "from rank 1", "a scale that no row has" } },
         { "no number, refused", TRUE, { refuses, 0, 0, 1 }, { "rank 1: a row for rank", "not finite" } },
-        { "no number, in few bits", TRUE, { eight, 0, 0, 1 }, { NULL, NULL } },
+        { "no number, quantized", TRUE, { eight, 0, 0, 1 }, { NULL, NULL } },
         { "no number, as it is", TRUE, { whole, 0, 0, 1 }, { NULL, NULL } },
     };
     static struct ranks ranks;

@@ -154,12 +154,12 @@ static void test_exact(struct world *w)
     const char *words = pass_with(w, 3, "hybrid", NULL, GRAFT_PLUS_TIMES, 0, exact);
 
     if (words == NULL) words = pass_with(w, 3, "hybrid", two, GRAFT_PLUS_TIMES, GRAFT_AGGREGATE_EXACT, few);
-    ok(words == NULL && memcmp(exact, few, N * WIDTH * w->element) == 0, "GRAFT_AGGREGATE_EXACT: the same bits");
+    ok(words == NULL && memcmp(exact, few, N * WIDTH * w->element) == 0, "GRAFT_AGGREGATE_EXACT: bitwise identical");
     words = pass_with(w, 1, "hybrid", two, GRAFT_PLUS_TIMES, 0, few);
     ok(words == NULL && wire_apart(w, few, exact) < 1e-6, "one rank loses nothing");
     words = pass_with(w, 3, "hybrid", NULL, GRAFT_MAX_SECOND, 0, exact);
     if (words == NULL) words = pass_with(w, 3, "hybrid", eight, GRAFT_MAX_SECOND, 0, few);
-    ok(words == NULL && wire_apart(w, few, exact) < 0.01, "maxima travel in few bits too");
+    ok(words == NULL && wire_apart(w, few, exact) < 0.01, "maxima travel quantized too");
     free(exact);
     free(few);
 }
@@ -180,7 +180,7 @@ static void test_makers(struct world *w, const char *cover, uint32_t flags)
     for (size_t i = 0; i < sizeof others / sizeof *others && words == NULL; i++) {
         if (strcmp(others[i][7] != NULL ? others[i][7] : "", "reference") == 0 && (int)GR_TASK_ENTRIES < N) continue;
         words = pass_with(w, 3, cover, others[i], GRAFT_PLUS_TIMES, flags, out);
-        ok(words == NULL && memcmp(first, out, N * WIDTH * w->element) == 0, "%s%s, %s %s%s%s: the same bits%s%s",
+        ok(words == NULL && memcmp(first, out, N * WIDTH * w->element) == 0, "%s%s, %s %s%s%s: bitwise identical%s%s",
            cover, flags & GRAFT_AGGREGATE_TRANSPOSE ? ", transposed" : "", others[i][4], others[i][5],
            others[i][6] != NULL ? ", " : "", others[i][6] != NULL ? others[i][7] : "", words != NULL ? ": " : "",
            words != NULL ? words : "");

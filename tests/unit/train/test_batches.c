@@ -285,14 +285,14 @@ static void test_bits(const char *settings, int64_t step)
     for (int i = 0; i < 3; i++) { /* cancelled, and goes on in the same trainer, or in another one, also by a file */
         if (train->create(api->context, &set.dataset, &other, &error) != GRAFT_OK) break;
         middle = train_interrupted(&set, &other, 1, i, i ? step : 97);
-        ok(middle > 2 && host_same_state(train, first, other), "%s: cancelled %lld times inside epochs, %s: same bits",
-           settings, (long long)middle, how[i]);
+        ok(middle > 2 && host_same_state(train, first, other),
+           "%s: cancelled %lld times inside epochs, %s: bitwise identical", settings, (long long)middle, how[i]);
         train->destroy(other);
     }
     if (train->create(api->context, &set.dataset, &other, &error) == GRAFT_OK) {
         middle = train_interrupted(&set, &other, 0, 0, 97);
-        ok(middle > 2 && host_same_state(train, first, other), "%s: %lld lacks of memory inside epochs: same bits",
-           settings, (long long)middle);
+        ok(middle > 2 && host_same_state(train, first, other),
+           "%s: %lld lacks of memory inside epochs: bitwise identical", settings, (long long)middle);
         train->destroy(other);
     }
     train->destroy(first);
@@ -301,7 +301,7 @@ static void test_bits(const char *settings, int64_t step)
         train_all(&set, all, &results[t > 0]);
         same &= t == 0 || memcmp(&results[0], &results[1], sizeof results[0]) == 0;
     }
-    ok(same, "%s: the same bits on 1, 2, 3 and 5 threads", settings);
+    ok(same, "%s: bitwise identical on 1, 2, 3 and 5 threads", settings);
     sample_dataset_fini(&set);
 }
 

@@ -285,7 +285,7 @@ static void test_batches_threads(const char *model, const struct shape *shape, c
         fault = batch_losses(job, 4, model, text, loss[i]);
     }
     ok(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 && loss[0][EPOCHS - 1] < loss[0][0],
-       "%s, %s: the same bits on 1 and 3 threads, and the loss falls from %.3f to %.3f", model, more, loss[0][0],
+       "%s, %s: bitwise identical on 1 and 3 threads, and the loss falls from %.3f to %.3f", model, more, loss[0][0],
        loss[0][EPOCHS - 1]);
     if (fault != NULL) diag("%s", fault);
     free_job(job);

@@ -379,7 +379,7 @@ static void test_history_bits(const char *settings)
         host.fail_at = -1;
     }
     while (!epoch.done && train->epoch(other, &epoch, &error) == GRAFT_OK) continue;
-    ok(epoch.done && host_same_state(train, first, other), "%s: the same bits after lacks of memory", settings);
+    ok(epoch.done && host_same_state(train, first, other), "%s: bitwise identical after lacks of memory", settings);
     train->destroy(other);
     train->destroy(first);
     for (int t = 0; t < 2; t++) {
@@ -388,7 +388,7 @@ static void test_history_bits(const char *settings)
         for (int e = 0; e < EPOCHS; e++) losses[t][e] = history_loss(first);
         train->destroy(first);
     }
-    ok(memcmp(losses[0], losses[1], sizeof losses[0]) == 0, "%s: the same bits on 1 and 3 threads", settings);
+    ok(memcmp(losses[0], losses[1], sizeof losses[0]) == 0, "%s: bitwise identical on 1 and 3 threads", settings);
     sample_dataset_fini(&set);
 }
 

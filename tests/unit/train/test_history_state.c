@@ -158,7 +158,7 @@ static void test_resumed_history(const char *settings)
         kept_state_free(&state);
     }
     ok(batches > 0 && tables > 3 && same_history(&whole, &moved[BY_ITEMS]) && same_history(&whole, &moved[BY_FILE]),
-       "%s: cancelled after %lld batches of an epoch and moved, by items or a file: the same bits", settings,
+       "%s: cancelled after %lld batches of an epoch and moved, by items or a file: bitwise identical", settings,
        (long long)batches);
     ok(memcmp(&moved[WITHOUT_TABLES].loss[1], &whole.loss[1], sizeof whole.loss[1]) != 0 &&
            fabs(moved[WITHOUT_TABLES].loss[EPOCHS - 1] / whole.loss[EPOCHS - 1] - 1) < 0.2,

@@ -250,7 +250,7 @@ static void ledger_check(const struct sample *s, const char *model)
         return;
     }
     ledger = told(trainer);
-    ok(kept - ledger >= 0 && (double)(kept - ledger) < 0.1 * MB, "%s, %s: it keeps %.2f MB, of which %.2f are told",
+    ok(kept - ledger >= 0 && (double)(kept - ledger) < 0.1 * MB, "%s, %s: it keeps %.2f MB, of which %.2f are reported",
        model, s->name, (double)kept / MB, (double)ledger / MB);
     rc = train->epoch(trainer, &epoch, &error);
     ok(rc == GRAFT_OK && told(trainer) == ledger, "%s, %s: training changes nothing in what was told", model, s->name);

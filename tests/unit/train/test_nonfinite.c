@@ -176,7 +176,7 @@ static int32_t restore_epochs(struct host *host)
     /* A resumed epoch is synchronous. */
     if (rc == GRAFT_OK && strstr(job->settings, "staleness") == NULL &&
         !host_same_state(host->train, t.trainer, other.trainer))
-        rc = nonfinite_blame(host, "it is not resumed with the same bits");
+        rc = nonfinite_blame(host, "it is not resumed bitwise identically");
     snprintf(job->said[host->rank], sizeof job->said[0], "%.17g", epoch.learning_rate);
     models->destroy(state);
     close_diverging(host, &other);
