@@ -112,16 +112,19 @@ struct gr_live_config gr_live_config_of(const struct gr_options *options)
 {
     const struct gr_train_options *train = &options->train;
 
-    return (struct gr_live_config){ .epochs = train->epochs,
-                                    .eval_every = train->eval_every,
-                                    .lr = train->lr,
-                                    .weight_decay = train->weight_decay,
-                                    .momentum = train->momentum,
-                                    .clip_norm = train->clip_norm,
-                                    .schedule = train->schedule,
-                                    .schedule_every = train->schedule_every,
-                                    .patience = train->patience,
-                                    .schedule_factor = train->schedule_factor };
+    return (struct gr_live_config){
+        .epochs = train->epochs,
+        .eval_every = train->eval_every,
+        .patience = train->patience,
+        .schedule = { .kind = train->schedule,
+                      .rate = train->lr,
+                      .factor = train->schedule_factor,
+                      .steps = train->epochs,
+                      .every = train->schedule_every },
+        .weight_decay = train->weight_decay,
+        .momentum = train->momentum,
+        .clip_norm = train->clip_norm,
+    };
 }
 
 static enum gr_normalization normalization_of(const struct gr_model_options *model, const struct gr_model_kind *kind)

@@ -2,7 +2,7 @@
  * ranks; run.h combines it with both.
  *
  * config.c     the options of a model and of its training      kind.c     the table of kinds
- * parameter.c  weights by name, their first values             optimizer.c
+ * parameter.c  the parameters of each layer
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_MODEL_H
 #define GR_MODEL_MODEL_H
@@ -10,16 +10,17 @@
 #include "base/budget.h"
 #include "base/option.h"
 #include "graft_train.h"
+#include "nn/optimizer.h"
 
-enum { GR_LAYERS_MAX = 64, GR_STATE_COPIES = 4 };
+enum { GR_LAYERS_MAX = 64 };
 
 struct gr_model_kind;
 
 /** What may change between epochs. */
 struct gr_live_config {
-    int64_t          epochs, eval_every, schedule_every, patience;
-    enum gr_schedule schedule;
-    double           lr, weight_decay, momentum, clip_norm, schedule_factor;
+    int64_t               epochs, eval_every, patience;
+    struct gr_nn_schedule schedule; /* over epochs */
+    double                weight_decay, momentum, clip_norm;
 };
 
 /** How edges are scaled: A as it is; D^-1 A, a mean; D^-1/2 A D^-1/2 (Kipf and Welling 2017, eq. 2). */
@@ -53,27 +54,6 @@ struct gr_config {
     enum gr_order         order;
 };
 
-/** First values: 0, 1, or uniform within a bound by Glorot's rule or by the number of inputs of the layer (the fan-in).
- *  A bias with the rule of the fan-in follows a weight with the same number of inputs. */
-enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN_IN };
-
-/** Parameters are trained, or running statistics of BatchNorm. */
-enum gr_statistic { GR_TRAINED, GR_RUNNING_MEAN, GR_RUNNING_VARIANCE };
-
-/** One array of numbers: [rows x cols], rows 1 for vectors. For a running statistic, `gradient` has the statistic of
- *  the step, and the optimiser moves the value a tenth of the way to it; there are no moments. */
-struct gr_parameter {
-    char                name[GR_STATE_COPIES][64]; /* in the state: of the value, the best value, the two moments */
-    int32_t             n_dims;
-    int                 decayed; /* the weight decay applies */
-    enum gr_statistic   statistic;
-    enum gr_first_value first;
-    int64_t             rows, cols;
-    int64_t             inputs; /* rows of this matrix, or of the one that this vector follows */
-    float              *value, *gradient, *best, *m, *v;
-    float              *previous[3]; /* value, m and v before the last step; NULL if not kept */
-};
-
 /** The weights of one layer; NULL if its kind does not use them. */
 struct gr_layer {
     int64_t              in, out;
@@ -89,11 +69,8 @@ struct gr_layer {
 struct gr_model {
     struct gr_config     config;
     struct gr_layer      layers[GR_LAYERS_MAX];
-    struct gr_parameter *parameters; /* trained parameters, then running statistics */
-    int32_t              n_parameters, n_trained;
+    struct gr_parameters parameters;
     struct gr_parameter *label_embedding; /* [classes x features] of option label_rate, or NULL */
-    float               *gradients;       /* of all parameters, one after the other */
-    int64_t              n_weights;       /* elements of trained parameters */
 };
 
 /** A weight matrix or vector of a layer. Rows and columns are 'i'n, 'o'ut or 1; also 'w'ide, 'h'eads, 'd', the
@@ -186,23 +163,5 @@ static inline int gr_config_jumps(const struct gr_config *config, int32_t l)
 
 /** Names and shapes of all parameters, and the weights of each layer, without values. Plans their bytes. */
 int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graft_error *error);
-
-/** Allocate arrays of zeros for all parameters: only the values, or all copies in a trainer's state. */
-int32_t gr_model_allocate(struct gr_model *model, struct gr_budget *budget, int32_t copies, graft_error *error);
-
-/** Make all arrays for training, with the first values. */
-int32_t gr_model_init(struct gr_model *model, struct gr_budget *budget, graft_error *error);
-
-/** The learning rate of the step after this number of completed epochs. Cosine: Loshchilov and Hutter 2017, eq. 5,
- *  without restarts. */
-double gr_learning_rate(const struct gr_live_config *config, int64_t epoch);
-
-/** Scale the gradients of all weights, as one vector, to length `longest` if it is longer. \return The length
- *  before. */
-double gr_gradient_clip(struct gr_model *model, double longest);
-/** Change all weights by their gradients. \param[in] step  1 for the first. */
-void   gr_optimizer_step(struct gr_model *model, int64_t step, double learning_rate);
-/** Go back to the weights and moments before the last step. Once after each step. */
-void   gr_optimizer_undo(struct gr_model *model);
 
 #endif

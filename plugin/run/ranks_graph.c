@@ -539,7 +539,7 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
     if (r->columns > 1 && s->given == NULL) GR_TRY(keep_transposes(s, error));
     if (r->columns > 1 && s->given == NULL) GR_TRY(keep_winners(s, error));
     if (s->given == NULL)
-        GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->model.n_weights * sizeof *s->model.gradients, error));
+        GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->model.parameters.n_weights * sizeof(float), error));
     if (s->run.n_column_sums > 0)
         GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->run.n_column_sums * sizeof(double), error));
     if (gr_is_regression(&s->model.config))

@@ -104,11 +104,11 @@ static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
 /* Use the weights of the given model, which keeps them. */
 static void borrow_weights(struct gr_setup *s)
 {
-    GR_ASSERT(s->model.n_parameters == s->given->model->n_parameters);
-    for (int32_t i = 0; i < s->model.n_parameters; i++) {
-        const struct gr_parameter *p = &s->given->model->parameters[i];
+    GR_ASSERT(s->model.parameters.count == s->given->model->parameters.count);
+    for (int32_t i = 0; i < s->model.parameters.count; i++) {
+        const struct gr_parameter *p = &s->given->model->parameters.list[i];
 
-        s->model.parameters[i].value = s->given->best ? p->best : p->value;
+        s->model.parameters.list[i].value = s->given->best ? p->best : p->value;
     }
 }
 
@@ -134,7 +134,7 @@ static int32_t finish_setup(struct gr_setup *s, graft_error *error)
     int32_t            rc = GRAFT_OK;
 
     if (s->given != NULL) borrow_weights(s);
-    else GR_TRY(gr_model_init(&s->model, &s->budget, error));
+    else GR_TRY(gr_nn_init(&s->model.parameters, &s->budget, s->model.config.seed, error));
     if (s->given == NULL) GR_TRY(gr_spans_init(s, error));
     /* Features and graph are complete. */
     gr_budget_plan(&s->budget, GR_USE_FEATURES, 0);

@@ -103,7 +103,7 @@ static int32_t describe_loaded(struct loading *l, graft_error *error)
     GR_TRY(check_tensors(l, error));
     if (l->comm->rank > 0) l->model->n_tables = 0; /* the tables belong to rank 0 */
     GR_TRY(gr_snapshot_allocate_tables(l->model, error));
-    rc = gr_model_allocate(&l->model->model, &l->model->budget, l->model->copies, error);
+    rc = gr_nn_allocate(&l->model->model.parameters, &l->model->budget, l->model->copies, error);
 done:
     return rc;
 }

@@ -18,8 +18,8 @@ static uint32_t digest_of_model(const graft_model *m, int32_t weights)
     uint32_t crc = gr_crc(0, &m->options.model, sizeof m->options.model);
 
     crc = gr_crc(crc, &m->options.data, sizeof m->options.data);
-    for (int32_t i = 0; i < m->model.n_parameters; i++) {
-        const struct gr_parameter *p = &m->model.parameters[i];
+    for (int32_t i = 0; i < m->model.parameters.count; i++) {
+        const struct gr_parameter *p = &m->model.parameters.list[i];
 
         crc = gr_crc(crc, uses_best(m, weights) ? p->best : p->value, (uint64_t)(p->rows * p->cols) * sizeof *p->value);
     }

@@ -39,7 +39,7 @@ int gr_snapshot_is_whole(graft_context *context, const char *path)
 
 int32_t gr_snapshot_save(graft_model *m, const char *path, graft_error *error)
 {
-    const int32_t          items = m->model.n_parameters * m->copies + m->n_progress + m->n_tables;
+    const int32_t          items = m->model.parameters.count * m->copies + m->n_progress + m->n_tables;
     struct gr_tensor_data *data = NULL;
     struct gr_output       output = { .temporary.fd = -1 };
     char                   previous[PATH_MAX];

@@ -243,16 +243,16 @@ void gr_snapshot_destroy(graft_model *m)
 
 static void copy_weights(graft_model *m, const graft_trainer *trainer, int best)
 {
-    GR_ASSERT(m->model.n_parameters == trainer->setup.model.n_parameters);
-    for (int32_t i = 0; i < m->model.n_parameters; i++) {
-        const struct gr_parameter *from = &trainer->setup.model.parameters[i];
-        struct gr_parameter       *to = &m->model.parameters[i];
+    GR_ASSERT(m->model.parameters.count == trainer->setup.model.parameters.count);
+    for (int32_t i = 0; i < m->model.parameters.count; i++) {
+        const struct gr_parameter *from = &trainer->setup.model.parameters.list[i];
+        struct gr_parameter       *to = &m->model.parameters.list[i];
         const uint64_t             bytes = (uint64_t)(to->rows * to->cols) * sizeof *to->value;
 
         memcpy(to->value, best ? from->best : from->value, bytes);
         if (m->copies == 1) continue;
         memcpy(to->best, from->best, bytes);
-        if (i >= m->model.n_trained) continue;
+        if (i >= m->model.parameters.n_trained) continue;
         memcpy(to->m, from->m, bytes);
         memcpy(to->v, from->v, bytes);
     }
@@ -295,7 +295,7 @@ int32_t gr_snapshot_create(graft_trainer *trainer, int32_t what, graft_model **m
         return gr_fail(error, GRAFT_ERR_ARG, "what is %d, expected one of GRAFT_MODEL_... (0 to 2)", what);
     GR_TRY(make_texts(trainer, what, &header, error));
     GR_TRY(gr_snapshot_describe(context, &header, "the trainer", &m, error));
-    GR_TRY(gr_model_allocate(&m->model, &m->budget, m->copies, error));
+    GR_TRY(gr_nn_allocate(&m->model.parameters, &m->budget, m->copies, error));
     if (what == GRAFT_MODEL_STATE) GR_TRY(copy_batch_tables(m, trainer, error));
     copy_weights(m, trainer, what == GRAFT_MODEL_BEST && gr_progress_has_best(&trainer->progress));
     m->n_progress = gr_trainer_state(trainer).n_progress;
@@ -422,9 +422,10 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
                        "the model has %lld features and %lld classes, the trainer %lld features and %lld classes",
                        (long long)from->width[0], (long long)from->width[from->n_layers], (long long)to->width[0],
                        (long long)to->width[to->n_layers]);
-    if (m->model.n_parameters != trainer->setup.model.n_parameters)
+    if (m->model.parameters.count != trainer->setup.model.parameters.count)
         return gr_fail(error, GRAFT_ERR_FORMAT, "the model (%s) has %d weights and biases, the trainer (%s) has %d",
-                       from->kind->name, m->model.n_parameters, to->kind->name, trainer->setup.model.n_parameters);
+                       from->kind->name, m->model.parameters.count, to->kind->name,
+                       trainer->setup.model.parameters.count);
     state.n_tables = 0;
     GR_TRY(check_items(&state, trainer, error));
     GR_TRY(check_same_options(m, trainer, error));
@@ -453,8 +454,8 @@ void gr_snapshot_info(const graft_model *m, graft_model_info *info)
     info->widths = config->width;
     info->n_features = config->width[0];
     info->n_classes = config->width[config->n_layers];
-    for (int32_t i = 0; i < m->model.n_trained; i++)
-        info->n_weights += m->model.parameters[i].rows * m->model.parameters[i].cols;
+    for (int32_t i = 0; i < m->model.parameters.n_trained; i++)
+        info->n_weights += m->model.parameters.list[i].rows * m->model.parameters.list[i].cols;
     info->epoch = m->progress.epoch;
 }
 

@@ -30,8 +30,8 @@ static int keep_best(graft_trainer *t, const graft_metrics *metrics)
     t->progress.best_epoch = t->progress.epoch;
     if (!isnan(metrics->validation_accuracy)) t->progress.best_accuracy = metrics->validation_accuracy;
     t->progress.best_loss = metrics->validation_loss;
-    for (int32_t i = 0; i < t->setup.model.n_parameters; i++) {
-        const struct gr_parameter *p = &t->setup.model.parameters[i];
+    for (int32_t i = 0; i < t->setup.model.parameters.count; i++) {
+        const struct gr_parameter *p = &t->setup.model.parameters.list[i];
         memcpy(p->best, p->value, (uint64_t)(p->rows * p->cols) * sizeof *p->best);
     }
     return 1;
@@ -71,9 +71,9 @@ static void find_in_gradients(const graft_trainer *t, double loss, struct findin
     const struct gr_model *model = &t->setup.model;
 
     if (!isfinite(loss)) snprintf(found->what, sizeof found->what, "the loss is %s", not_finite_in_words(loss));
-    if (!isfinite(loss) || gr_all_finite(model->gradients, model->n_weights)) return;
-    for (int32_t i = 0; i < model->n_parameters; i++) {
-        const struct gr_parameter *p = &model->parameters[i];
+    if (!isfinite(loss) || gr_all_finite(model->parameters.gradients, model->parameters.n_weights)) return;
+    for (int32_t i = 0; i < model->parameters.count; i++) {
+        const struct gr_parameter *p = &model->parameters.list[i];
 
         if (gr_all_finite(p->gradient, p->rows * p->cols)) continue;
         snprintf(found->what, sizeof found->what, "the gradient of %s is not finite", p->name[0]);
@@ -83,8 +83,8 @@ static void find_in_gradients(const graft_trainer *t, double loss, struct findin
 
 static void find_in_weights(const graft_trainer *t, struct finding *found)
 {
-    for (int32_t i = 0; i < t->setup.model.n_parameters; i++) {
-        const struct gr_parameter *p = &t->setup.model.parameters[i];
+    for (int32_t i = 0; i < t->setup.model.parameters.count; i++) {
+        const struct gr_parameter *p = &t->setup.model.parameters.list[i];
         const float *const         arrays[] = { p->value, p->m, p->v };
 
         for (int k = 0; k < (p->statistic == GR_TRAINED ? 3 : 1) && found->what[0] == '\0'; k++) {
@@ -128,12 +128,34 @@ static int32_t differentiate_loss(graft_trainer *t, const struct gr_block *const
     GR_TRY(gr_run_step(run, blocks, loss, error));
     begin = gr_profile_begin(&run->profile);
     GR_TRY(gr_strategy_end_step(run->strategy, run->epoch, loss, error));
-    GR_TRY(gr_strategy_sum_gradients(run->strategy, t->setup.model.gradients, t->setup.model.n_weights, error));
+    GR_TRY(gr_strategy_sum_gradients(run->strategy, t->setup.model.parameters.gradients,
+                                     t->setup.model.parameters.n_weights, error));
     if (run->strategy->ops->sum_gradients != NULL) gr_profile_end_alone(&run->profile, "reduce", begin);
     find_in_gradients(t, *loss, found);
     find_in_history(t, found);
 done:
     return rc;
+}
+
+/* Clip the gradients, and change the weights: step `number`, from 1 on. */
+static void change_weights(graft_trainer *t, int64_t number, graft_epoch *epoch)
+{
+    const struct gr_config      *config = &t->setup.model.config;
+    const struct gr_live_config *live = &config->live;
+    const struct gr_nn_step      step = { .method = config->adam ? GR_NN_ADAM : GR_NN_SGD,
+                                          .number = number,
+                                          .rate = epoch->learning_rate,
+                                          .weight_decay = live->weight_decay,
+                                          .momentum = live->momentum,
+                                          .beta1 = 0.9,
+                                          .beta2 = 0.999 };
+
+    epoch->gradient_norm = (double)NAN;
+    if (live->clip_norm > 0) {
+        epoch->gradient_norm = sqrt(gr_nn_squares(&t->setup.model.parameters));
+        gr_nn_clip(&t->setup.model.parameters, epoch->gradient_norm, live->clip_norm);
+    }
+    gr_nn_step(&t->setup.model.parameters, &step, (struct gr_team){ .threads = t->setup.run.threads });
 }
 
 /* Step number `step` up to the weights, which do not change if the loss or a gradient is not finite. */
@@ -147,11 +169,9 @@ static int32_t train_blocks(graft_trainer *t, const struct gr_block *const *bloc
     GR_ASSERT(t->progress.epoch < t->setup.model.config.live.epochs);
     if (rc < 0 || found->what[0] != '\0') return rc;
     begin = gr_profile_begin(&run->profile);
-    epoch->learning_rate = gr_learning_rate(&t->setup.model.config.live, t->progress.epoch) * t->progress.rate_factor;
-    epoch->gradient_norm = (double)NAN;
-    if (t->setup.model.config.live.clip_norm > 0)
-        epoch->gradient_norm = gr_gradient_clip(&t->setup.model, t->setup.model.config.live.clip_norm);
-    gr_optimizer_step(&t->setup.model, step + 1, epoch->learning_rate);
+    epoch->learning_rate =
+        gr_nn_rate(&t->setup.model.config.live.schedule, t->progress.epoch) * t->progress.rate_factor;
+    change_weights(t, step + 1, epoch);
     t->has_previous = 1;
     t->is_measured = 0;
     find_in_weights(t, found);
@@ -290,7 +310,7 @@ static int go_back(graft_trainer *t, const struct finding *found, int restores)
     gr_minibatches_forget(t);
     if (!found->is_after_step && t->is_measured && !restores) return 1;
     if (!t->has_previous) return 0;
-    gr_optimizer_undo(&t->setup.model);
+    gr_nn_undo(&t->setup.model.parameters);
     t->has_previous = t->is_measured = 0;
     if (t->progress.batch > idle) t->progress.batch -= 1 + idle;
     else if (t->progress.batch > 0) t->progress.batch = 0;
@@ -333,7 +353,7 @@ static int32_t treat(graft_trainer *t, const struct finding *found, int64_t epoc
 {
     const struct gr_setup *s = &t->setup;
     const int              restores = s->context->options.train.restores;
-    const double           rate = gr_learning_rate(&s->model.config.live, epoch - 1) * t->progress.rate_factor;
+    const double           rate = gr_nn_rate(&s->model.config.live.schedule, epoch - 1) * t->progress.rate_factor;
     int                    hopeless = 0;
     int32_t                rc = GRAFT_OK;
 
@@ -375,7 +395,7 @@ static void warn_of_halvings(const graft_trainer *t, const struct finding *first
     gr_log(s->context, GRAFT_LOG_WARNING,
            "%s in epoch %lld, so earlier weights were restored and the learning rate was halved %d times, to %g",
            first->what, (long long)t->progress.epoch, halvings,
-           gr_learning_rate(&s->model.config.live, t->progress.epoch - 1) * t->progress.rate_factor);
+           gr_nn_rate(&s->model.config.live.schedule, t->progress.epoch - 1) * t->progress.rate_factor);
 }
 
 static void copy_metrics(graft_epoch *epoch, const graft_metrics *metrics)

@@ -13,8 +13,8 @@ static void explain_model(const struct gr_setup *s, struct gr_text *text)
 {
     int64_t weights = 0;
 
-    for (int32_t i = 0; i < s->model.n_trained; i++)
-        weights += s->model.parameters[i].rows * s->model.parameters[i].cols;
+    for (int32_t i = 0; i < s->model.parameters.n_trained; i++)
+        weights += s->model.parameters.list[i].rows * s->model.parameters.list[i].cols;
     gr_text_add(text, "model     %s", s->model.config.kind->name);
     if (s->model.config.kind->attends) gr_text_add(text, " of %lld heads", (long long)s->model.config.heads);
     if (s->model.config.attends_to_relu) gr_text_add(text, " after ReLU");

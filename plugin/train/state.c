@@ -48,7 +48,7 @@ int gr_state_is_table(const graft_state_item *item)
 
 int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error)
 {
-    const int32_t              n = state->model->n_parameters, n_trained = state->model->n_trained;
+    const int32_t              n = state->model->parameters.count, n_trained = state->model->parameters.n_trained;
     const int32_t              count = state->copies == 1 ? n : 2 * (n + n_trained);
     const int32_t              copy = index < 2 * n ? index / n : 2 + (index - 2 * n) / n_trained;
     const int32_t              progress = state->copies < GR_STATE_COPIES ? 0 : state->n_progress;
@@ -65,7 +65,7 @@ int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_i
         progress_item(state->progress, index - count, item);
         return GRAFT_OK;
     }
-    p = &state->model->parameters[copy < 2 ? index % n : (index - 2 * n) % n_trained];
+    p = &state->model->parameters.list[copy < 2 ? index % n : (index - 2 * n) % n_trained];
     item->dtype = GRAFT_F32;
     item->name = p->name[copy];
     item->n_dims = p->n_dims;
@@ -152,8 +152,8 @@ static int has_bad_float(const float *values, int64_t count, float least)
 /* Whether the item holds variances or second moments. */
 static int has_squares(const struct gr_model *model, const char *name)
 {
-    for (int32_t i = 0; i < model->n_parameters; i++) {
-        const struct gr_parameter *p = &model->parameters[i];
+    for (int32_t i = 0; i < model->parameters.count; i++) {
+        const struct gr_parameter *p = &model->parameters.list[i];
         const int                  is_variance = p->statistic == GR_RUNNING_VARIANCE;
 
         if (strcmp(name, p->name[3]) == 0) return 1;

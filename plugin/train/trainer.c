@@ -46,8 +46,8 @@ int gr_progress_has_best(const struct gr_progress *progress)
 
 static void swap_best(graft_trainer *t)
 {
-    for (int32_t i = 0; i < t->setup.model.n_parameters; i++) {
-        struct gr_parameter *p = &t->setup.model.parameters[i];
+    for (int32_t i = 0; i < t->setup.model.parameters.count; i++) {
+        struct gr_parameter *p = &t->setup.model.parameters.list[i];
         float *const         value = p->value;
 
         p->value = p->best;

@@ -311,7 +311,7 @@ static int32_t make_run(struct bench *b, graft_error *error)
     b->run.threads = b->run.profile.team = 2;
     b->run.isa = gr_processor_isa();
     GR_TRY(gr_dense_choose(api->context, &b->run.dense_type, &b->run.dense, error));
-    GR_TRY(gr_model_init(&b->model, &b->budget, error));
+    GR_TRY(gr_nn_init(&b->model.parameters, &b->budget, b->model.config.seed, error));
     gr_run_plan(&b->run, &b->budget, &capacity);
     rc = gr_run_init(&b->run, &b->budget, &capacity, error);
 done:
@@ -355,8 +355,8 @@ static double distance_of_batches(const struct bench *b, const struct training *
 
 static void push_weights(struct bench *b, const struct training *training)
 {
-    for (int32_t i = 0; i < b->model.n_parameters; i++) {
-        struct gr_parameter        *p = &b->model.parameters[i];
+    for (int32_t i = 0; i < b->model.parameters.count; i++) {
+        struct gr_parameter        *p = &b->model.parameters.list[i];
         int32_t                     t;
         const struct oracle_tensor *tensor = tensor_of(training, p->name[0], &t);
 
@@ -370,8 +370,8 @@ static double distance_of_gradients(const struct bench *b, const struct training
 {
     double far = 0;
 
-    for (int32_t i = 0; i < b->model.n_parameters; i++) {
-        const struct gr_parameter *p = &b->model.parameters[i];
+    for (int32_t i = 0; i < b->model.parameters.count; i++) {
+        const struct gr_parameter *p = &b->model.parameters.list[i];
         double                     largest = 1e-9, most = 0;
         int32_t                    t;
 

@@ -1,0 +1,98 @@
+/* The parameters of a network by name, with their gradients, best values and moments, in float or double.
+ *
+ * parameter.c  names, memory, initial values     optimizer.h  steps, clipping, the learning rate
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_NN_PARAMETER_H
+#define GR_NN_PARAMETER_H
+
+#include "base/budget.h"
+
+/** The arrays of a parameter. The first GR_STATE_COPIES are in the state of a training. */
+enum gr_copy {
+    GR_COPY_VALUE,
+    GR_COPY_BEST,
+    GR_COPY_M,
+    GR_COPY_V,
+    GR_STATE_COPIES,
+    GR_COPY_GRADIENT = GR_STATE_COPIES,
+    GR_COPIES
+};
+
+/** The arrays that a step changes: value, m and v. */
+enum { GR_STEP_ARRAYS = 3 };
+
+/** Initial values: 0, 1, or uniform within a bound by Glorot's rule or by the number of inputs of the layer (the
+ *  fan-in). */
+enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN_IN };
+
+/** Parameters are trained, or running statistics of BatchNorm. */
+enum gr_statistic { GR_TRAINED, GR_RUNNING_MEAN, GR_RUNNING_VARIANCE };
+
+/** One array of numbers: [rows x cols], rows 1 for vectors. For a running statistic, `gradient` has the statistic of
+ *  the step, and the optimiser moves the value a tenth of the way to it; there are no moments. */
+struct gr_parameter {
+    char                name[GR_COPIES][64]; /* in the state */
+    int32_t             n_dims;
+    int                 decayed; /* the weight decay applies */
+    enum gr_statistic   statistic;
+    enum gr_first_value first;
+    int64_t             rows, cols;
+    int64_t             inputs; /* of the layer to which it belongs */
+    union {
+        void *copy[GR_COPIES]; /* of either type */
+        struct {
+            float *value, *best, *m, *v, *gradient; /* if the type is float */
+        };
+    };
+    void *previous[GR_STEP_ARRAYS]; /* before the last step; NULL: a step overwrites the arrays */
+};
+
+struct gr_parameters {
+    graft_dtype          dtype;
+    struct gr_parameter *list; /* trained parameters, then running statistics */
+    int32_t              count, n_trained;
+    int64_t              n_weights; /* elements of trained parameters */
+    void                *gradients; /* of all parameters, one after the other */
+};
+
+static inline int64_t gr_parameter_elements(const struct gr_parameter *p)
+{
+    return p->rows * p->cols;
+}
+
+/** Bytes of an element, F32 or F64. */
+static inline int64_t gr_nn_bytes(graft_dtype dtype)
+{
+    return dtype == GRAFT_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
+}
+
+/** Element i of an array, F32 or F64. */
+static inline double gr_nn_at(graft_dtype dtype, const void *array, int64_t i)
+{
+    return dtype == GRAFT_F64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
+}
+static inline void gr_nn_put(graft_dtype dtype, void *array, int64_t i, double value)
+{
+    if (dtype == GRAFT_F64) ((double *)array)[i] = value;
+    else ((float *)array)[i] = (float)value;
+}
+
+/** Append a parameter to a list that has space for it. */
+struct gr_parameter *gr_nn_add(struct gr_parameters *all, const char *name, const struct gr_parameter *shape);
+
+/** Set one copy of every parameter to a part of `array`, in the order of the list. */
+void gr_nn_place(struct gr_parameters *all, enum gr_copy copy, void *array);
+
+/** Allocate arrays of zeros for each parameter: only the values, or all copies in the state of a training. */
+int32_t gr_nn_allocate(struct gr_parameters *all, struct gr_budget *budget, int32_t copies, graft_error *error);
+
+/** Announce the bytes of gr_nn_init() to the budget. */
+void gr_nn_plan(const struct gr_parameters *all, struct gr_budget *budget);
+
+/** Allocate all arrays for a training whose last step can be undone, with initial values. */
+int32_t gr_nn_init(struct gr_parameters *all, struct gr_budget *budget, uint64_t seed, graft_error *error);
+
+/** Set the initial values, which follow from the seed and from the place in the list. Values are zeros before. */
+void gr_nn_set_first(struct gr_parameters *all, uint64_t seed);
+
+#endif
