@@ -74,6 +74,7 @@ static graft_request *begin_copy(pthread_t *thread)
     graft_error    error = GRAFT_INIT(graft_error);
     graft_request *request;
 
+    memset(page, 0, page_bytes); /* or an earlier message would pass for this one */
     mprotect(page, page_bytes, PROT_NONE);
     atomic_store(&copying, 0);
     atomic_store(&may_go_on, 0);

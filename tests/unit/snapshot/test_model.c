@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_model.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
@@ -232,6 +233,8 @@ static void test_saved_model(int32_t n_ranks, const char *more, int sparse)
     sample_dataset_init(&job.other, &sample, N + 20, FEATURES, CLASSES, 0, sparse);
     for (int i = 0; i < 2; i++) job.logits[i] = oracle_new(N * CLASSES, sizeof(float));
     for (int i = 0; i < 2; i++) job.labels[i] = oracle_new(N, sizeof(int32_t));
+    for (int i = 0; i < 2; i++) output_clear(job.logits[i], N * CLASSES * sizeof(float));
+    for (int i = 0; i < 2; i++) output_clear(job.labels[i], N * sizeof(int32_t));
     if (!job.serial) given[count++] = "partition=hash";
     snprintf(text, sizeof text, "%s", more);
     for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) given[count++] = word;
