@@ -1,12 +1,11 @@
-/* Error messages, the begin and end of a public call, and the size rule for structs.
+/* Error messages, and the size rule for structs.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/assert.h"
-#include "base/context.h"
-#include "base/pool.h"
+#include "base/error.h"
 
-#include <errno.h>
+#include "base/assert.h"
+
 #include <stdarg.h>
-#include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,54 +47,6 @@ const char *gr_status_text(int32_t code)
     default: return "unknown status";
     }
 #undef STATUS_TEXT
-}
-
-int32_t gr_call_begin_on(struct gr_call *call, const void *object, enum gr_handle_kind kind, const char *where,
-                         graft_error *out)
-{
-    int32_t rc;
-
-    memset(call, 0, offsetof(struct gr_call, affinity.processors));
-    call->error.size = sizeof call->error;
-    call->out = out;
-    call->where = where;
-    call->saved_errno = errno;
-    call->saved_fp = gr_fp_hold();
-    gr_pool_enter(&call->saved_fp);
-    rc = gr_enter(object, kind, where, &call->held, &call->error);
-    if (rc < 0) return rc;
-    call->context = ((const struct gr_handle *)object)->context;
-    if (call->context->binds_threads) gr_affinity_save(&call->affinity);
-    return GRAFT_OK;
-}
-
-int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const char *where, graft_error *out)
-{
-    return gr_call_begin_on(call, context, GR_HANDLE_CONTEXT, where, out);
-}
-
-int32_t gr_call_end(struct gr_call *call, int32_t rc)
-{
-    graft_error *out = call->out;
-
-    if (rc == GRAFT_ERR_CANCELLED && call->context != NULL)
-        atomic_store_explicit((_Atomic int32_t *)(uintptr_t)&call->context->cancel, 0, memory_order_relaxed);
-    if (rc < 0 && out != NULL && out->size >= offsetof(graft_error, native_code)) {
-        const uint32_t size = out->size;
-
-        if (call->error.code != rc) gr_fail(&call->error, rc, "%s", gr_status_text(rc));
-        snprintf(call->error.where, sizeof call->error.where, "%s", call->where);
-        call->error.size = size;
-        memcpy(out, &call->error, size < sizeof call->error ? size : sizeof call->error);
-        /* A host with a shorter message field gets a terminated text too. */
-        if (size < sizeof call->error && size > offsetof(graft_error, where)) ((char *)out)[size - 1] = '\0';
-    }
-    if (call->held != NULL) gr_leave(call->held);
-    gr_affinity_restore(&call->affinity);
-    gr_pool_leave(&call->saved_fp);
-    gr_fp_set(call->saved_fp);
-    errno = call->saved_errno;
-    return rc;
 }
 
 int32_t gr_text_check(const char *text, uint64_t capacity, graft_error *error)

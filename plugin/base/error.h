@@ -1,11 +1,9 @@
-/* Errors, and the begin and end of every public call.
+/* Errors, and the size rule for structs of the host.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_BASE_ERROR_H
 #define GR_BASE_ERROR_H
 
-#include "base/affinity.h"
-#include "base/fp.h"
-#include "base/handle.h"
+#include "graft_host.h"
 
 /** Go to `done:` with rc set if expr fails. The only macro that changes the flow of control. */
 #define GR_TRY(expr)                                                                                                   \
@@ -22,31 +20,6 @@ int32_t gr_fail_native(graft_error *error, int32_t code, int32_t native, const c
     __attribute__((format(printf, 4, 5)));
 
 const char *gr_status_text(int32_t code);
-
-/** One public call: the host's errno, processors and floating-point environment, and the error, which gr_call_end()
- *  copies to the host. */
-struct gr_call {
-    graft_error  error; /* complete, whatever the size of the host's struct */
-    graft_error *out;
-    const char  *where;
-    int          saved_errno;
-    struct gr_fp saved_fp;
-
-    const graft_context *context; /* or NULL */
-    graft_context       *held;    /* as gr_enter() returns it */
-    struct gr_affinity   affinity;
-};
-
-/** Begin a call on a context, or on another object of the host; floating-point traps are masked until its end.
- *  gr_call_end() is always required. `where` is a literal.
- *  \return as gr_enter() */
-int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const char *where, graft_error *out);
-int32_t gr_call_begin_on(struct gr_call *call, const void *object, enum gr_handle_kind kind, const char *where,
-                         graft_error *out);
-
-/** Restore what was saved, and copy the error to the host if rc < 0. Clears a request to cancel that this call has
- *  honoured. \return rc */
-int32_t gr_call_end(struct gr_call *call, int32_t rc);
 
 /** Check the text[capacity] of an explain() call. \return OK; ERR_ARG (null, or no capacity) */
 int32_t gr_text_check(const char *text, uint64_t capacity, graft_error *error);

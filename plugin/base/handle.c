@@ -1,25 +1,24 @@
 /* The list of handles, and the callers of a context.
  *
- * A lock is a word with the number of a process, held for a few instructions. The child of a fork() takes a lock that a
- * thread of its parent held, because that thread does not exist in the child. A list is complete at any time: its links
- * are written last. A thread that holds the lock of a list may take the lock of a context, but not the other way round.
- * So a context that was found in a list, directly or by one of its objects, stays until the list is unlocked.
+ * A list is complete at any time: its links are written last. A thread that holds the lock of a list may take the lock
+ * of a context, but not the other way round. So a context that was found in a list, directly or by one of its objects,
+ * stays until the list is unlocked.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/handle.h"
 
 #include "base/assert.h"
 #include "base/context.h"
 #include "base/fp.h"
+#include "base/lock.h"
 #include "base/table.h"
 #include "base/text.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <unistd.h>
 
 #define HANDLE_MAGIC UINT64_C(0x47726166744f626a)
 
-enum { LIST_BITS = 12, SPINS = 64 };
+enum { LIST_BITS = 12 };
 
 /* The list of the process, by hash of the address. */
 static struct {
@@ -38,23 +37,6 @@ static const char *kind_name(enum gr_handle_kind kind)
 const char *gr_handle_word(enum gr_handle_kind kind)
 {
     return kind_name(kind) + sizeof "graft_" - 1;
-}
-
-void gr_lock_word(_Atomic pid_t *word, pid_t self)
-{
-    pid_t found = 0;
-
-    for (int spins = 0;
-         !atomic_compare_exchange_weak_explicit(word, &found, self, memory_order_acquire, memory_order_relaxed);) {
-        if (found != self) continue; /* another process: its thread does not exist in this one */
-        found = 0;
-        if (++spins % SPINS == 0) sched_yield();
-    }
-}
-
-void gr_unlock_word(_Atomic pid_t *word)
-{
-    atomic_store_explicit(word, 0, memory_order_release);
 }
 
 static uint32_t list_of(const void *object)
@@ -310,7 +292,7 @@ void gr_leave(graft_context *context)
         gr_unlock_word(&callers->lock);
         if (waiting != NULL) destroy_waiting(context, waiting);
         else if (closing == GR_CLOSED) {
-            gr_context_destroy(context);
+            context->handle.destroy(context);
             return;
         } else {
             tell_left(context);

@@ -50,10 +50,6 @@ struct gr_callers {
     int64_t           live[GR_HANDLE_KINDS];
 };
 
-/** Lock and unlock a word for a few instructions, by the number of this process. */
-void gr_lock_word(_Atomic pid_t *word, pid_t self);
-void gr_unlock_word(_Atomic pid_t *word);
-
 /** List an object that is about to be given to the host, so that calls on it are legal. Only for calls that succeed. */
 void gr_handle_init(void *object, enum gr_handle_kind kind, graft_context *context);
 

@@ -4,6 +4,7 @@
 #include "base/table.h"
 
 #include "base/context.h"
+#include "base/lock.h"
 
 #include <stdlib.h>
 #include <unistd.h>

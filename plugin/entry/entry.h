@@ -3,6 +3,7 @@
 #ifndef GR_ENTRY_ENTRY_H
 #define GR_ENTRY_ENTRY_H
 
+#include "base/call.h"
 #include "draft/graft_mesh.h"
 #include "draft/graft_network.h"
 #include "draft/graft_stream.h"

@@ -1,6 +1,7 @@
 /* How many threads a call gets, and how many are started for it: as many as its operations justify. The first calls are
  * made by a thread that has no team yet. Threads have the traps of the host in its own loops.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/call.h"
 #include "base/context.h"
 #include "base/limits.h"
 #include "base/team.h"

@@ -1,0 +1,31 @@
+/* A lock is a word with the number of a process, held for a few instructions. The child of a fork() takes a lock that a
+ * thread of its parent held, because that thread does not exist in the child.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_BASE_LOCK_H
+#define GR_BASE_LOCK_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+/** Attempts of a thread between two calls of the scheduler. */
+enum { GR_LOCK_SPINS = 64 };
+
+static inline void gr_lock_word(_Atomic pid_t *word, pid_t self)
+{
+    pid_t found = 0;
+
+    for (int spins = 0;
+         !atomic_compare_exchange_weak_explicit(word, &found, self, memory_order_acquire, memory_order_relaxed);) {
+        if (found != self) continue; /* another process: its thread does not exist in this one */
+        found = 0;
+        if (++spins % GR_LOCK_SPINS == 0) sched_yield();
+    }
+}
+
+static inline void gr_unlock_word(_Atomic pid_t *word)
+{
+    atomic_store_explicit(word, 0, memory_order_release);
+}
+
+#endif
