@@ -1,8 +1,8 @@
-/* Loads and orders modules.
+/* Loads modules.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/module.h"
 
-#include "base/assert.h"
+#include "base/affinity.h"
 #include "base/available.h"
 #include "base/context.h"
 #include "base/memory.h"
@@ -14,50 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* An empty place of the list had an unused module whose file has vanished. Other modules keep their places, because
- * matrices store prepared data by the index of the kernel. */
-struct gr_module *gr_module_place(graft_context *context)
-{
-    struct gr_modules *modules = &context->modules;
-    int32_t            at = 0;
-
-    GR_ASSERT(modules->count >= 0 && modules->count <= GR_MODULE_MAX);
-    while (at < modules->count && modules->at[at].kind[0] != '\0') at++;
-    if (at == GR_MODULE_MAX) return NULL;
-    if (at == modules->count) modules->count++;
-    modules->at[at] = (struct gr_module){ .path = NULL };
-    return &modules->at[at];
-}
-
-static int32_t no_place(const char *name, graft_error *error)
-{
-    return gr_fail(error, GRAFT_ERR_NOMEM, "%d modules are listed, which is the maximum, so '%s' cannot be added",
-                   GR_MODULE_MAX, name);
-}
-
-static void set_name(struct gr_module *module, const char *kind, const char *name)
-{
-    snprintf(module->kind, sizeof module->kind, "%s", kind);
-    snprintf(module->name, sizeof module->name, "%s", name);
-}
-
-static int32_t table_preference(const graft_module_table *table)
-{
-    if (table->kernel != NULL) return table->kernel->preference;
-    return table->dense != NULL ? table->dense->preference : 0;
-}
-
-int32_t gr_module_register(graft_context *context, const graft_module_table *table, graft_error *error)
-{
-    struct gr_module *module = gr_module_place(context);
-
-    if (module == NULL) return no_place(table->name, error);
-    set_name(module, table->kind, table->name);
-    module->table = table;
-    module->preference = table_preference(table);
-    return GRAFT_OK;
-}
 
 /* dlsym() also finds symbols of libraries that the module depends on; only the module's own symbol counts. */
 static graft_module_fn own_entry(void *library, const char *path)
@@ -244,7 +200,7 @@ int32_t gr_module_examine(struct gr_module *module, graft_error *error)
     module->noted = noted;
     module->preference = noted ? note.preference : 1;
     if (!noted) return GRAFT_OK;
-    if (module->kind[0] == '\0') set_name(module, note.kind, note.name);
+    if (module->kind[0] == '\0') gr_module_set_name(module, note.kind, note.name);
     if (strcmp(module->kind, note.kind) != 0 || strcmp(module->name, note.name) != 0)
         return gr_fail(error, GRAFT_ERR_MODULE, "its note says %s '%s', its name states %s '%s'", note.kind, note.name,
                        module->kind, module->name);
@@ -259,9 +215,9 @@ static int32_t check_identity(const struct gr_module *module, graft_error *error
     if (strcmp(table->kind, module->kind) != 0 || strcmp(table->name, module->name) != 0)
         return gr_fail(error, GRAFT_ERR_MODULE, "file '%.150s' contains %s '%s', but its name states %s '%s'",
                        module->path, table->kind, table->name, module->kind, module->name);
-    if (module->noted && table_preference(table) != module->preference)
+    if (module->noted && gr_module_preference(table) != module->preference)
         return gr_fail(error, GRAFT_ERR_MODULE, "file '%.150s' has preference %d in its note and %d in its table",
-                       module->path, module->preference, table_preference(table));
+                       module->path, module->preference, gr_module_preference(table));
     return GRAFT_OK;
 }
 
@@ -292,36 +248,6 @@ done:
     return rc;
 }
 
-/* The module from this file, or NULL. */
-static struct gr_module *listed_file(graft_context *context, const char *real)
-{
-    for (int32_t i = 0; i < context->modules.count; i++) {
-        struct gr_module *module = &context->modules.at[i];
-        if (module->path != NULL && strcmp(module->path, real) == 0) return module;
-    }
-    return NULL;
-}
-
-/* Put a ready module into the list, in the place of an unused module of its name. */
-static int32_t list_module(graft_context *context, struct gr_module *made, graft_error *error)
-{
-    struct gr_module *module = gr_module_find(context, made->kind, made->name);
-    char             *copy = NULL;
-    int32_t           rc = gr_text_copy(context, &copy, made->path, error);
-
-    if (rc < 0) return rc;
-    if (module == NULL) module = gr_module_place(context);
-    if (module == NULL) {
-        gr_free(context, copy);
-        return no_place(made->name, error);
-    }
-    gr_free(context, module->path);
-    gr_free(context, module->loaded);
-    *module = *made;
-    module->path = copy;
-    return GRAFT_OK;
-}
-
 /* Load a file that is not listed, or whose name differs from its module's name. */
 static int32_t load_unlisted(graft_context *context, char *real, graft_error *error)
 {
@@ -334,7 +260,7 @@ static int32_t load_unlisted(graft_context *context, char *real, graft_error *er
     GR_TRY(check_address_space(&made, error));
     GR_TRY(load_tables(context, real, &made.loaded, error));
     made.table = &made.loaded->table;
-    if (!made.noted) set_name(&made, made.table->kind, made.table->name);
+    if (!made.noted) gr_module_set_name(&made, made.table->kind, made.table->name);
     other = gr_module_find(context, made.kind, made.name);
     if (other != NULL && (other->path == NULL || other->status == 1)) {
         rc = gr_fail(error, GRAFT_ERR_STATE, "%s '%s' is %s%.150s", made.kind, made.name,
@@ -343,7 +269,7 @@ static int32_t load_unlisted(graft_context *context, char *real, graft_error *er
         goto done;
     }
     GR_TRY(gr_module_use(context, &made, error));
-    rc = list_module(context, &made, error);
+    rc = gr_module_put(context, &made, error);
     if (rc < 0) fini_module_state(&made);
 done:
     if (rc < 0) gr_free(context, made.loaded);
@@ -359,31 +285,12 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
     if (path == NULL) return gr_fail(error, GRAFT_ERR_ARG, "path is null");
     if (realpath(path, real) == NULL)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no module file '%.200s'", path);
-    module = listed_file(context, real);
+    module = gr_module_find_file(context, real);
     rc = module != NULL ? gr_module_use(context, module, error) : load_unlisted(context, real, error);
     if (rc < 0) return rc;
     /* A module loaded by the host has its own preference, also without a note. */
-    module = listed_file(context, real);
-    module->preference = table_preference(module->table);
-    return GRAFT_OK;
-}
-
-int32_t gr_module_describe(const graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error)
-{
-    const struct gr_module *module = NULL;
-    int32_t                 used = 0;
-
-    for (int32_t i = 0; i < context->modules.count && module == NULL; i++)
-        if (context->modules.at[i].kind[0] != '\0' && used++ == index) module = &context->modules.at[i];
-    if (module == NULL)
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "module index is %d, expected 0 to %d", index, used - 1);
-    entry->state = module->status;
-    entry->kind = module->kind;
-    entry->name = module->name;
-    entry->path = module->path != NULL ? module->path : "";
-    entry->detail = module->detail;
-    entry->preference = module->preference;
-    entry->noted = module->noted;
+    module = gr_module_find_file(context, real);
+    module->preference = gr_module_preference(module->table);
     return GRAFT_OK;
 }
 
@@ -396,62 +303,4 @@ void gr_modules_fini(graft_context *context)
         gr_free(context, module->path);
         gr_free(context, module->loaded);
     }
-}
-
-struct names {
-    const graft_context *context;
-    const char          *kind;
-};
-
-static const char *name_of_kind(const void *arg, int32_t index)
-{
-    const struct names *names = arg;
-
-    for (int32_t i = 0; i < names->context->modules.count; i++) {
-        const struct gr_module *module = &names->context->modules.at[i];
-        if (strcmp(module->kind, names->kind) == 0 && index-- == 0) return module->name;
-    }
-    return NULL;
-}
-
-/* Equal preferences are ordered by name, not by the order of a folder. */
-static int comes_before(const struct gr_module *a, const struct gr_module *b)
-{
-    return a->preference != b->preference ? a->preference > b->preference : strcmp(a->name, b->name) < 0;
-}
-
-int32_t gr_modules_order(graft_context *context, const char *kind, const char *chosen, int32_t *order, int32_t *count,
-                         graft_error *error)
-{
-    const int    automatic = strcmp(chosen, "auto") == 0;
-    struct names names = { context, kind };
-    const char  *near;
-    int32_t      found = 0;
-
-    if (!automatic && gr_module_find(context, kind, chosen) == NULL) {
-        near = gr_nearest(chosen, name_of_kind, &names);
-        if (near == NULL) near = name_of_kind(&names, 0);
-        return gr_fail(error, GRAFT_ERR_OPTION, "there is no %s module '%.60s'; did you mean '%s'?", kind, chosen,
-                       near != NULL ? near : "auto");
-    }
-    for (int32_t i = 0; i < context->modules.count; i++) {
-        struct gr_module *module = &context->modules.at[i];
-        int32_t           at = found;
-
-        if (strcmp(module->kind, kind) != 0) continue;
-        while (at > 0 && comes_before(module, &context->modules.at[order[at - 1]])) {
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = i;
-        found++;
-    }
-    for (int32_t i = 0; i < found && !automatic; i++) {
-        const int32_t index = order[i];
-        if (strcmp(context->modules.at[index].name, chosen) != 0) continue;
-        memmove(order + 1, order, (size_t)i * sizeof *order);
-        order[0] = index;
-    }
-    *count = found;
-    return GRAFT_OK;
 }

@@ -40,6 +40,14 @@ int32_t gr_module_register(graft_context *context, const graft_module_table *tab
 /** An empty place in the list, or NULL. */
 struct gr_module *gr_module_place(graft_context *context);
 
+/** Put a ready module into the list, in the place of an unused module of its name. \return OK; ERR_NOMEM */
+int32_t gr_module_put(graft_context *context, struct gr_module *made, graft_error *error);
+
+void gr_module_set_name(struct gr_module *module, const char *kind, const char *name);
+
+/** The preference that a table states. */
+int32_t gr_module_preference(const graft_module_table *table);
+
 /** List, without loading them, the files graft_KIND_NAME.so in the folders of `path` (separated by ':'), in the folder
  *  of the library, and in "graft" in that, where modules are installed. Of several files with one name the first is
  *  used; built-in modules and modules in use keep their names. \return OK; ERR_NOMEM */
@@ -55,7 +63,9 @@ int32_t gr_module_examine(struct gr_module *module, graft_error *error);
 /** Load a file that the host names. */
 int32_t gr_module_load(graft_context *context, const char *path, graft_error *error);
 
-/** The module of this kind and name, or NULL. */
+/** The module of this kind and name, or from this file, or NULL. */
+struct gr_module *gr_module_find_in(struct gr_modules *modules, const char *kind, const char *name);
+struct gr_module *gr_module_find_file(graft_context *context, const char *real);
 struct gr_module *gr_module_find(graft_context *context, const char *kind, const char *name);
 
 /** Make a module ready: load it if necessary, and create its state. After a failure the reason is in module->detail. */

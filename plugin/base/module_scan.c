@@ -1,12 +1,10 @@
 /* Finds module files in folders.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/assert.h"
 #include "base/context.h"
 #include "base/environment.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/module.h"
-#include "base/module_note.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -48,20 +46,6 @@ static const char *split_file_name(const char *file, char kind[16], char name[32
     return is_kind(kind) ? NULL : "its name has none of the kinds kernel, dense and transport";
 }
 
-static struct gr_module *find_in(struct gr_modules *modules, const char *kind, const char *name)
-{
-    for (int32_t i = 0; i < modules->count; i++) {
-        struct gr_module *module = &modules->at[i];
-        if (strcmp(module->kind, kind) == 0 && strcmp(module->name, name) == 0) return module;
-    }
-    return NULL;
-}
-
-struct gr_module *gr_module_find(graft_context *context, const char *kind, const char *name)
-{
-    return find_in(&context->modules, kind, name);
-}
-
 /* Whether the name is taken by a built-in module, by a module in use, or by a module found before. Logged unless it is
  * the same file. */
 static int is_taken(struct gr_search *search, const char *kind, const char *name, const char *path)
@@ -73,7 +57,7 @@ static int is_taken(struct gr_search *search, const char *kind, const char *name
                kind, name);
         return 1;
     }
-    if (other == NULL || other->status != 1) other = find_in(&search->found, kind, name);
+    if (other == NULL || other->status != 1) other = gr_module_find_in(&search->found, kind, name);
     if (other == NULL) return 0;
     if (strcmp(other->path, path) != 0)
         gr_log(search->context, GRAFT_LOG_INFO, "skipped %s: %s '%s' %s %s", path, kind, name,
@@ -107,8 +91,7 @@ static int32_t add_file(struct gr_search *search, const char *path, const char *
     rc = gr_text_copy(search->context, &module->path, path, error);
     if (rc < 0) return rc;
     search->found.count++;
-    snprintf(module->kind, sizeof module->kind, "%s", kind);
-    snprintf(module->name, sizeof module->name, "%s", name);
+    gr_module_set_name(module, kind, name);
     take_note(search->context, module);
     return GRAFT_OK;
 }

@@ -402,7 +402,7 @@ static const char *hostile(const void *arg)
     files_check(mkfifo(folder_path(&first, "graft_kernel_pipe.so"), 0600) == 0, "mkfifo"); /* opening it could hang */
     lines.count = 0;
     s.api.set(s.context, "module.path", first.path, &error);
-    expect_logged(GRAFT_LOG_INFO, "graft_kernel_pipe.so", "not a file");
+    expect_logged(GRAFT_LOG_INFO, "graft_kernel_pipe.so", "is a pipe");
     s.api.set(s.context, "module.path", "/no/such/folder", &error);
     expect_logged(GRAFT_LOG_INFO, "skipped folder '/no/such/folder'", "No such file");
     return choice_close(&s);

@@ -59,7 +59,7 @@ static const struct module modules[] = {
     { "kernel", "misnamed", GRAFT_OK, GRAFT_ERR_MODULE, GRAFT_OK, "its name states kernel 'misnamed'" },
     { "kernel", "text", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "not a shared library" },
     { "kernel", "empty", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "not a shared library" },
-    { "kernel", "folder", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "not a file" },
+    { "kernel", "folder", GRAFT_ERR_MODULE, GRAFT_ERR_MODULE, GRAFT_OK, "is a folder" },
     { "kernel", "dangling", GRAFT_ERR_NOT_FOUND, GRAFT_ERR_MODULE, GRAFT_OK, "No such file" },
 };
 
