@@ -12,7 +12,7 @@ static struct gr_transposed transposed_of(const struct gr_partition *p, const st
 
     return (struct gr_transposed){ .prefix = gr_partition_prefix(p, sum->block->of_strategy, run->layer, sources),
                                    .given = gr_partition_prefix(p, sum->block->of_strategy, run->layer, reads_sources),
-                                   .local = &p->part.local,
+                                   .local = &p->part->local,
                                    .of_extrema = p->extremum != 0,
                                    .width = sum->width,
                                    .of_result = !sources,

@@ -76,8 +76,6 @@ void gr_partition_fini(struct gr_partition *p)
     if (p->shared != NULL) gr_blocks_fini(&p->shared->blocks);
     if (p->shared != NULL) gr_grid_fini(p->context, &p->shared->grid);
     gr_free(p->context, p->shared);
-    gr_links_fini(p->comm, &p->links);
-    gr_made_part_fini(p->context, &p->made);
 }
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
@@ -122,7 +120,7 @@ done:
 
 void gr_partition_charge(struct gr_partition *p, struct gr_budget *budget)
 {
-    int64_t messages = p->plan != NULL ? gr_plan_bytes(p->plan) : 0, graph = gr_made_part_bytes(&p->made);
+    int64_t messages = p->plan != NULL ? gr_plan_bytes(p->plan) : 0, graph = 0;
 
     for (int32_t l = 0; l < p->n_layers; l++) {
         if (p->masked[l].plan != NULL) messages += gr_plan_bytes(p->masked[l].plan);
@@ -131,7 +129,7 @@ void gr_partition_charge(struct gr_partition *p, struct gr_budget *budget)
     if (p->shared != NULL)
         graph += gr_grid_bytes(&p->shared->grid, p->comm->n_ranks) + gr_blocks_bytes(&p->shared->blocks);
     if (p->shared != NULL) messages += gr_transpose_bytes(&p->shared->transpose);
-    messages += gr_halo_rows_bytes(&p->halo_rows, p->comm->n_ranks) + gr_links_bytes(&p->links);
+    messages += gr_halo_rows_bytes(&p->halo_rows, p->comm->n_ranks);
     gr_budget_charge(budget, GR_USE_MESSAGES, messages - p->charged_messages);
     gr_budget_charge(budget, GR_USE_GRAPH, graph - p->charged_graph);
     p->charged_messages = messages;
@@ -297,7 +295,7 @@ void gr_partition_reset(struct gr_partition *p)
         if (p->masked[l].plan != NULL) gr_halo_layers_reset(&p->masked[l].plan->layers);
     if (p->needs_rows) {
         gr_halo_layers_reset(&p->halo_rows.layers);
-        gr_halo_rows_weigh(&p->halo_rows, &p->part);
+        gr_halo_rows_weigh(&p->halo_rows, p->part);
     }
     p->is_adapted = 0;
     p->traced = 0;

@@ -66,12 +66,10 @@ struct gr_partition {
     int32_t                   gathers_from; /* the first layer that exchanges rows; n_layers: none does */
     graft_semiring            extremum;     /* as in the configuration */
     int                       needs_rows;   /* it exchanges rows of the halo (of the group) instead of sums */
-    struct gr_part            part;         /* the graph as the model needs it */
-    struct gr_made_part       made;         /* its arrays that do not belong to the graph over ranks */
-    struct gr_share          *share;        /* [n_ranks] the sizes of the part on each rank */
+    const struct gr_part     *part;         /* the graph as the model needs it */
+    const struct gr_share    *share;        /* [n_ranks] the sizes of the part on each rank */
     int32_t                   columns;      /* ranks that share the columns of sums; 1: none do */
     struct gr_shared_columns *shared;       /* NULL: columns are not shared */
-    struct gr_links           links;        /* of the halo, while the trainer is created */
     graft_plan               *plan;         /* of all rows; NULL for attention, and extrema without shared columns */
     struct gr_halo_rows       halo_rows;
 
@@ -131,7 +129,7 @@ int32_t gr_partition_renew(struct gr_partition *p, graft_error *error);
 /** The graph of the plans: the graph of this rank, or the edges from other groups to its group. */
 static inline const struct gr_part *gr_partition_summed(const struct gr_partition *p)
 {
-    return p->columns > 1 ? &p->shared->grid.made.part : &p->part;
+    return p->columns > 1 ? &p->shared->grid.made.part : p->part;
 }
 
 /** The rows that a sum of a layer reads forward, or the rows that it computes, as a prefix of the grid. */

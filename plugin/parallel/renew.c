@@ -181,7 +181,7 @@ done:
     gr_free(p->context, list);
     gr_partition_charge(p, p->budget);
     if (rc < 0) return rc;
-    if (p->needs_rows) gr_halo_rows_weigh(&p->halo_rows, &p->part);
+    if (p->needs_rows) gr_halo_rows_weigh(&p->halo_rows, p->part);
     gr_traffic_begin(p); /* its counts depend on the replaced messages */
     p->is_stale = p->context->options.halo.staleness > 0;
     p->is_adapted = 0;

@@ -4,7 +4,8 @@
 #include "base/assert.h"
 #include "base/dense_view.h"
 #include "graph/csr.h"
-#include "run/setup.h"
+#include "run/input.h"
+#include "run/memory.h"
 
 #include <string.h>
 
@@ -19,11 +20,21 @@ static void charge(struct gr_setup *s, int exists)
     }
 }
 
+void gr_arrays_drop_stored(struct gr_setup *s, int32_t l)
+{
+    struct gr_stored *stored = &s->arrays->stored[l];
+
+    gr_budget_charge(&s->arrays->budget, GR_USE_ACTIVATIONS, -gr_bytes(stored->memory));
+    gr_free(s->context, stored->memory);
+    gr_scratch_fini(&stored->file);
+    *stored = (struct gr_stored){ 0 };
+}
+
 void gr_arrays_fini(struct gr_setup *s)
 {
     if (s->arrays == NULL) return;
     gr_run_clear(&s->run);
-    gr_stored_fini(s);
+    for (int32_t l = 0; l < GR_LAYERS_MAX; l++) gr_arrays_drop_stored(s, l);
     if (s->arrays->features != NULL) gr_setup_features_refresh(s);
     charge(s, 0);
     gr_budget_fini(&s->arrays->budget);
@@ -56,7 +67,7 @@ static int32_t check_all_rows(struct gr_setup *s, graft_error *error)
     int32_t                rc = GRAFT_OK;
 
     if (s->data.features_checked || input->x == NULL || !gr_setup_reads_rows(s)) return GRAFT_OK;
-    GR_TRY(gr_features_check(&x, s->data.first, s->run.threads, error));
+    GR_TRY(gr_dataset_check_features(&x, 0, s->run.threads, error));
     s->data.features_checked = 1;
 done:
     return rc;
@@ -73,7 +84,7 @@ static int32_t widen_features(struct gr_setup *s, graft_error *error)
     if (input->x == NULL || input->type == GRAFT_F32) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&s->arrays->budget, GR_USE_FEATURES, x, s->data.n * width, error));
     charge(s, 1);
-    gr_features_widen_all(&s->data.features, s->run.threads, x);
+    gr_dataset_widen_all(&s->data.features, s->run.threads, x);
     s->arrays->features = x;
     input->x = x;
     input->type = GRAFT_F32;

@@ -8,20 +8,13 @@
 #include "base/limits.h"
 #include "edge/edge.h"
 #include "graph/csr.h"
-#include "run/setup.h"
+#include "run/input.h"
+#include "run/memory.h"
 #include "sample/sample.h"
 
 #include <string.h>
 
 /* -- decision, and sizes of blocks -------------------------------------------------------------------------------- */
-
-int gr_can_go_by_rows(const struct gr_setup *s)
-{
-    const struct gr_resource_options *options = &s->context->options.resource;
-    const int                         is_alone = s->data.over == NULL && (s->given != NULL || gr_setup_has_batches(s));
-
-    return is_alone && options->eval_blocks != GR_NO && options->workers_sparse == 0 && s->model.config.label_rate == 0;
-}
 
 int gr_goes_by_rows(struct gr_setup *s)
 {
@@ -112,19 +105,6 @@ static int is_read_after(const struct gr_config *config, int32_t l, int32_t k)
     for (int32_t next = l + 1; next < config->n_layers; next++)
         if (reads(config, next, k)) return 1;
     return k == config->n_layers - 1;
-}
-
-static void drop_stored(struct gr_setup *s, struct gr_stored *stored)
-{
-    gr_budget_charge(&s->arrays->budget, GR_USE_ACTIVATIONS, -gr_bytes(stored->memory));
-    gr_free(s->context, stored->memory);
-    gr_scratch_fini(&stored->file);
-    *stored = (struct gr_stored){ 0 };
-}
-
-void gr_stored_fini(struct gr_setup *s)
-{
-    for (int32_t l = 0; l < GR_LAYERS_MAX; l++) drop_stored(s, &s->arrays->stored[l]);
 }
 
 static int64_t stored_bytes(const struct gr_setup *s, int32_t l)
@@ -303,7 +283,7 @@ done:
 
 static void put_input_back(struct pass *p)
 {
-    if (p->s->run.input.sparse.whole.x != p->input.sparse.whole.x) gr_setup_sparse_rows_fini(p->s);
+    if (p->s->run.input.sparse.whole.x != p->input.sparse.whole.x) gr_setup_sparse_fini(p->s);
     p->s->run.input = p->input;
 }
 
@@ -350,7 +330,7 @@ static int32_t run_layer(struct pass *p, int32_t l, graft_error *error)
     }
     gr_budget_fini(&p->of_layer);
     for (int32_t k = 0; k < l; k++)
-        if (!is_read_after(&s->model.config, l, k)) drop_stored(s, &s->arrays->stored[k]);
+        if (!is_read_after(&s->model.config, l, k)) gr_arrays_drop_stored(s, k);
     return rc;
 }
 
@@ -377,7 +357,7 @@ done:
 }
 
 /* A struct of this size is too large for the stack of a thread of the host. */
-static int32_t forward_by_rows(struct gr_setup *s, graft_error *error)
+int32_t gr_by_rows_forward(struct gr_setup *s, graft_error *error)
 {
     const struct gr_input input = s->run.input;
     struct pass          *p = NULL;
@@ -395,22 +375,5 @@ static int32_t forward_by_rows(struct gr_setup *s, graft_error *error)
     gr_free(s->context, p);
 done:
     if (rc < 0) gr_arrays_fini(s);
-    return rc;
-}
-
-int32_t gr_setup_forward(struct gr_setup *s, graft_error *error)
-{
-    /* Without ranks the blocks of a step have the rows that the list to predict needs. */
-    const struct gr_block *const *blocks =
-        s->given != NULL && s->data.over == NULL ? s->derived.step_of : s->derived.whole_of;
-    int32_t rc = GRAFT_OK;
-
-    if (s->arrays != NULL) {
-        gr_arrays_fini(s);
-        if (gr_goes_by_rows(s)) return forward_by_rows(s, error);
-        GR_TRY(gr_arrays_for_all(s, error));
-    }
-    rc = gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, blocks, error);
-done:
     return rc;
 }

@@ -5,7 +5,8 @@
 #include "base/parallel.h"
 #include "edge/edge.h"
 #include "graph/csr.h"
-#include "run/setup.h"
+#include "run/input.h"
+#include "run/memory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 /* Edges of the graph; before it is made, of the host's graph. */
 static int64_t edges_of(const struct gr_setup *s)
 {
-    return gr_csr_entries(s->derived.a != NULL ? &s->derived.a->csr : &s->data.graph);
+    return gr_csr_entries(s->derived.whole.a != NULL ? &s->derived.whole.a->csr : &s->data.graph);
 }
 
 /* The numbers of missing self loops, and of transposes for graphs that are not symmetric, are not known yet. */
@@ -29,7 +30,8 @@ static double graph_bytes(const struct gr_setup *s)
     if (!kind->gathers) return bytes;
     if (s->model.config.symmetrize || gr_setup_is_ordered(s))
         bytes += (double)gr_csr_copy_bytes(&s->data.graph, s->data.n, edges_of(s));
-    if (gr_setup_is_ordered(s)) bytes += (sizeof *s->derived.vertex + labels + split + values) * (double)s->data.n;
+    if (gr_setup_is_ordered(s))
+        bytes += (sizeof *s->derived.whole.vertex + labels + split + values) * (double)s->data.n;
     if (s->model.config.normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->derived.left * (double)s->data.n;
     if (s->model.config.edge_array)
         bytes += sizeof *s->derived.edge * (double)s->model.config.edge_features * (double)edges_of(s);
@@ -76,9 +78,9 @@ static int64_t rows_made(const struct gr_setup *s, int32_t l, int64_t all)
 
 struct gr_capacity gr_capacity_of(const struct gr_setup *s)
 {
-    GR_ASSERT(s->derived.n_seen >= s->data.n);
+    GR_ASSERT(s->derived.whole.n_seen >= s->data.n);
     return (struct gr_capacity){ .rows = rows_made(s, 1, s->data.n),
-                                 .seen = rows_made(s, 0, s->derived.n_seen),
+                                 .seen = rows_made(s, 0, s->derived.whole.n_seen),
                                  .predicts = s->given != NULL || gr_setup_has_batches(s),
                                  .reads_history = gr_setup_has_history(s),
                                  .edges = s->model.config.kind->attends ? edges_of(s) : 0,
@@ -132,14 +134,6 @@ int32_t gr_setup_replan(struct gr_setup *s, graft_error *error)
     return gr_budget_check_plan(&s->budget, advice, error);
 }
 
-void gr_input_expect(struct gr_setup *s, int sparse)
-{
-    const struct gr_config *config = &s->model.config;
-
-    s->run.input.is_sparse = sparse;
-    s->run.input.is_constant = config->reuse_input && config->input_dropout == 0 && !sparse;
-}
-
 int32_t gr_setup_plan(struct gr_setup *s, graft_error *error)
 {
     const struct gr_config *config = &s->model.config;
@@ -152,7 +146,7 @@ int32_t gr_setup_plan(struct gr_setup *s, graft_error *error)
         gr_budget_plan(&s->budget, GR_USE_OPTIMISER, 0);
     }
     if (s->data.over != NULL) return GRAFT_OK; /* The size of a rank's part is known when it has been redistributed. */
-    s->derived.n_seen = s->data.n;
+    s->derived.whole.n_seen = s->data.n;
     gr_budget_plan(&s->budget, GR_USE_FEATURES, feature_bytes(s));
     gr_budget_plan(&s->budget, GR_USE_GRAPH, graph_bytes(s));
     rc = gr_setup_replan(s, error);

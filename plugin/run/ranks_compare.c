@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/compare_options.h"
-#include "run/setup.h"
+#include "run/ranks.h"
 
 int32_t gr_ranks_fail(struct gr_setup *s, int32_t rc, graft_error *error)
 {

@@ -1,269 +1,29 @@
-/* The graph over ranks: made symmetric, in the order of the setup, with self loops; and its parts for the layers in a
- * step.
+/* The plans of a graph over ranks, of all rows and of the layers in a step.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
 #include "edge/edge.h"
-#include "run/setup.h"
+#include "run/ranks.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Replace the part by its derived part. */
-static void replace_part(struct gr_setup *s, struct gr_part_copy *copy, struct gr_made_part *next)
-{
-    gr_made_part_fini(s->context, copy->made);
-    *copy->made = *next;
-    *copy->part = next->part;
-    GR_ASSERT(gr_part_is_valid(copy->part, s->data.over->comm->n_ranks, s->data.over->comm->rank));
-    *next = (struct gr_made_part){ 0 };
-    gr_partition_charge(&s->partition, &s->budget);
-}
-
-/* Store every edge in both directions. */
-static int32_t make_part_symmetric(struct gr_setup *s, struct gr_part_copy *copy, graft_error *error)
-{
-    const int64_t       bytes = gr_part_symmetrize_bytes(copy->part);
-    struct gr_made_part made = { 0 };
-    int32_t             rc = GRAFT_OK;
-
-    rc = gr_budget_borrow(copy->budget, bytes, "graph (made symmetric)", error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY(gr_part_symmetrize(s->context, s->data.over->comm, copy->part, &made, error));
-    gr_budget_return(copy->budget, bytes);
-    replace_part(s, copy, &made);
-done:
-    gr_made_part_fini(s->context, &made);
-    return rc;
-}
-
-/* Share the counts of a part, unless it is the part of the graph over ranks. */
-static int32_t share_part(struct gr_setup *s, graft_error *error)
-{
-    struct gr_partition *r = &s->partition;
-    int32_t              rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, r->share, s->data.over->comm->n_ranks, error);
-
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    rc = gr_graph_share(s->data.over, &r->part, r->share, error);
-done:
-    return rc;
-}
-
-/* Add a loop at each vertex, which changes only the local matrix. */
-static int32_t add_part_loops(struct gr_setup *s, struct gr_part_copy *copy, graft_error *error)
-{
-    const graft_csr *local = &copy->part->local;
-    const int64_t    entries = gr_csr_entries(local) + gr_csr_missing_loops(local);
-    const int64_t    bytes = gr_csr_copy_bytes(local, s->data.n, entries);
-    struct gr_csr    looped = { 0 };
-    int32_t          rc = GRAFT_OK;
-
-    const struct gr_loop_value value = gr_setup_loop_value(s, &copy->part->remote);
-
-    GR_TRY(gr_budget_borrow(copy->budget, bytes, "graph (with self loops)", error));
-    GR_TRY(gr_csr_add_self_loops(s->context, local, &value, &looped, error));
-    gr_csr_fini(s->context, &copy->made->local);
-    copy->made->local = looped;
-    copy->part->local = copy->made->part.local = looped.view;
-    gr_budget_return(copy->budget, bytes);
-    gr_partition_charge(&s->partition, &s->budget);
-done:
-    return rc;
-}
-
-static int32_t put_part_in_order(struct gr_setup *s, struct gr_part_copy *copy, graft_error *error)
-{
-    const int64_t       bytes = gr_part_reorder_bytes(copy->part);
-    struct gr_made_part made = { 0 };
-    int32_t             rc = GRAFT_OK;
-
-    GR_TRY(gr_strategy_agree(s->run.strategy, gr_budget_borrow(copy->budget, bytes, "graph (in another order)", error),
-                             error));
-    GR_TRY(
-        gr_part_reorder(s->context, s->data.over->comm, copy->part, &s->partition.links, s->derived.row, &made, error));
-    gr_budget_return(copy->budget, bytes);
-    replace_part(s, copy, &made);
-done:
-    gr_made_part_fini(s->context, &made);
-    return rc;
-}
-
-int32_t gr_ranks_graph_derive(struct gr_setup *s, struct gr_part_copy *copy, int first, graft_error *error)
-{
-    struct gr_partition *r = &s->partition;
-    const int moves = first ? gr_masks_rows(s) || s->model.config.order != GR_ORDER_GIVEN : s->derived.row != NULL;
-    int32_t   rc = GRAFT_OK;
-
-    if (s->model.config.symmetrize) GR_TRY(make_part_symmetric(s, copy, error));
-    if (s->model.config.symmetrize && first) GR_TRY(share_part(s, error));
-    if (moves) GR_TRY(gr_links_init(s->context, s->data.over->comm, &copy->part->halo, &r->links, error));
-    gr_partition_charge(r, &s->budget);
-    if (first) GR_TRY(gr_setup_order_init(s, &copy->part->local, error));
-    if (s->model.config.self_loops) rc = add_part_loops(s, copy, error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    if (s->derived.row != NULL) rc = put_part_in_order(s, copy, error);
-done:
-    gr_links_fini(s->data.over->comm, &r->links);
-    gr_partition_charge(r, &s->budget);
-    return rc;
-}
-
-/* Mark in `out` the vertices of the halo from which the level gathers. */
-static void mark_halo(const graft_csr *remote, const struct gr_search *search, uint8_t *out)
-{
-    for (int64_t i = search->begin; i < search->end; i++) {
-        const int64_t row = search->queue[i];
-
-        for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) out[gr_csr_column(remote, e)] = 1;
-    }
-}
-
-int32_t gr_ranks_search(struct gr_setup *s, struct gr_search *search, int32_t hop, graft_error *error)
-{
-    struct gr_partition *r = &s->partition;
-    uint8_t             *out = NULL, *in = NULL;
-    int64_t              told;
-    int32_t              rc = GRAFT_OK;
-
-    if (s->data.over == NULL) return GRAFT_OK;
-    told = r->links.send_start[s->data.over->comm->n_ranks];
-    rc = gr_budget_check(&s->budget, (double)(r->part.halo.count + told), "graph (the order of its vertices)", error);
-    if (rc == GRAFT_OK) rc = GR_NEW(s->context, out, r->part.halo.count, error);
-    if (rc == GRAFT_OK) rc = GR_NEW(s->context, in, told, error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    mark_halo(&r->part.remote, search, out);
-    GR_TRY(gr_links_tell(&r->links, s->data.over->comm, out, in, 1, error));
-    for (int64_t i = 0; i < told; i++)
-        if (in[i]) gr_search_add(search, r->links.place[i], hop);
-done:
-    gr_free(s->context, out);
-    gr_free(s->context, in);
-    return rc;
-}
-
-void gr_ranks_join_values(const struct gr_part *part, void *values)
-{
-    const graft_csr *parts[] = { &part->local, &part->remote };
-    const int64_t    bytes = gr_dtype_bytes(part->local.value_type);
-    char            *to = values;
-
-    for (int64_t row = 0; row < part->local.n_rows; row++) {
-        for (int i = 0; i < 2; i++) {
-            const int64_t begin = parts[i]->row_ptr[row], count = parts[i]->row_ptr[row + 1] - begin;
-
-            if (count == 0) continue;
-            memcpy(to, (const char *)parts[i]->values + begin * bytes, (uint64_t)(count * bytes));
-            to += count * bytes;
-        }
-    }
-}
-
-int32_t gr_ranks_join(const struct gr_setup *s, int with_values, struct gr_csr *joined, graft_error *error)
-{
-    const struct gr_part *part = &s->partition.part;
-    const graft_csr      *parts[] = { &part->local, &part->remote };
-    const graft_csr       like = { .size = sizeof like,
-                                   .index_type = GRAFT_I32,
-                                   .value_type = part->local.value_type,
-                                   .values = with_values ? part->local.values : NULL };
-    const graft_semiring  extremum = s->model.config.extremum;
-    const int64_t         seen = s->data.n + part->halo.count;
-    const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
-    int64_t               at = 0;
-    int32_t               rc = GRAFT_OK;
-
-    if (seen > INT32_MAX)
-        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                       "%lld vertices and %lld of other ranks are too many for option '%s' = %s", (long long)s->data.n,
-                       (long long)part->halo.count, extremum != 0 ? "aggregator" : "model",
-                       extremum != 0 ? gr_extremum_word(extremum) : s->model.config.kind->name);
-    GR_TRY(gr_csr_init(s->context, joined, &like, s->data.n, seen, entries, error));
-    for (int64_t row = 0; row < s->data.n; row++) {
-        for (int i = 0; i < 2; i++) {
-            for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++)
-                ((int32_t *)joined->col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? s->data.n : 0));
-        }
-        joined->row_ptr[row + 1] = at;
-    }
-    if (joined->values != NULL) gr_ranks_join_values(part, joined->values);
-    GR_ASSERT(gr_csr_is_valid(&joined->view));
-done:
-    return rc;
-}
-
-/* For attention and extrema, the matrix of the rows of this rank. If values are numbers of entries, the matrix has no
- * values, and the caller frees the numbers. */
-static int32_t make_joined(struct gr_setup *s, int64_t **numbers, graft_error *error)
-{
-    const graft_csr *remote = &s->partition.part.remote;
-    struct gr_csr    joined = { 0 };
-
-    const struct gr_edge_map *map;
-    int32_t                   rc = GRAFT_OK;
-
-    GR_TRY(gr_ranks_join(s, gr_setup_uses_values(s) || s->model.config.edge_array, &joined, error));
-    GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, s->derived.row_kind, s->derived.n_seen, error));
-    memset(s->derived.row_kind + s->data.n, GR_ROW_HALO, (uint64_t)(s->derived.n_seen - s->data.n));
-    for (int64_t row = 0; row < s->data.n; row++)
-        if (remote->row_ptr[row] < remote->row_ptr[row + 1]) s->derived.row_kind[row] = GR_ROW_BOUNDARY;
-    if (s->model.config.edge_array) {
-        *numbers = joined.values;
-        joined.values = NULL;
-        joined.view.values = NULL;
-    }
-    GR_TRY(gr_matrix_take(s->context, &joined, &s->derived.a, error));
-    if (s->given == NULL && s->model.config.kind->attends)
-        GR_TRY(gr_edge_map(s->derived.a, &map, error)); /* here, so that no epoch allocates */
-    gr_budget_charge(&s->budget, GR_USE_GRAPH, gr_matrix_own_bytes(s->derived.a));
-done:
-    gr_csr_fini(s->context, &joined);
-    return rc;
-}
-
-/* Dropout of attention draws for both ends of an edge, so a rank needs the numbers of vertices in its halo. */
-static int32_t ask_vertices(struct gr_setup *s, graft_error *error)
-{
-    struct gr_comm  *comm = s->data.over->comm;
-    struct gr_links *links = &s->partition.halo_rows.links;
-    const int64_t    bytes = links->send_start[comm->n_ranks] * (int64_t)sizeof(int64_t);
-    int64_t         *seen = NULL, *packed = NULL;
-    int32_t          rc = gr_budget_borrow(&s->budget, bytes, "graph (vertices of other ranks)", error);
-
-    if (rc == GRAFT_OK) rc = GR_NEW(s->context, packed, links->send_start[comm->n_ranks], error);
-    if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(&s->budget, GR_USE_GRAPH, seen, s->derived.n_seen, error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    for (int64_t v = 0; v < s->data.n; v++) seen[v] = s->derived.vertex[v];
-    GR_TRY(gr_links_ask(links, comm, s->derived.vertex, packed, seen + s->data.n, sizeof *seen, error));
-    s->derived.vertex = seen;
-    gr_budget_return(&s->budget, bytes);
-done:
-    gr_free(s->context, packed);
-    return rc;
-}
-
 static int32_t init_halo_rows(struct gr_setup *s, graft_error *error)
 {
-    const struct gr_halo *halo = &s->partition.part.halo;
+    const struct gr_part *part = s->partition.part;
     const int32_t         layers = s->model.config.n_layers;
-    int64_t               width[GR_LAYERS_MAX], *numbers = NULL;
+    int64_t               width[GR_LAYERS_MAX];
     int32_t               rc = GRAFT_OK;
 
-    s->derived.n_seen = s->data.n + halo->count;
     for (int32_t l = 0; l < layers; l++)
         width[l] = s->partition.columns_of[l] = s->partition.widest[l] =
             s->model.config.kind->attends ? gr_config_wide(&s->model.config, l) : gr_config_in(&s->model.config, l);
-    GR_TRY(gr_strategy_agree(s->run.strategy, make_joined(s, &numbers, error), error));
-    if (s->model.config.edge_array) {
-        gr_ranks_edge_numbers_drop(s);
-        GR_TRY(gr_edge_features_init(s, &s->derived.a->csr, numbers, error));
-    }
-    GR_TRY(gr_halo_rows_init(s->context, s->data.over->comm, halo, width, layers, &s->partition.halo_rows, error));
-    gr_halo_rows_weigh(&s->partition.halo_rows, &s->partition.part);
+    GR_TRY(
+        gr_halo_rows_init(s->context, s->data.over->comm, &part->halo, width, layers, &s->partition.halo_rows, error));
+    gr_halo_rows_weigh(&s->partition.halo_rows, part);
     gr_partition_charge(&s->partition, &s->budget);
-    if (s->model.config.attention_dropout > 0 && s->given == NULL) rc = ask_vertices(s, error);
 done:
-    gr_free(s->context, numbers);
     return rc;
 }
 
@@ -316,8 +76,8 @@ static int32_t make_grid(struct gr_setup *s, struct gr_linked_part *linked, graf
     rc = GR_NEW(s->context, r->shared, 1, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     grid = &r->shared->grid;
-    GR_TRY(gr_grid_init(&s->budget, r->comm, &r->part, r->columns, layers + 2, reach, grid, error));
-    GR_TRY(gr_linked_part_init(&s->budget, r->comm, &grid->linked, &r->part, linked, error));
+    GR_TRY(gr_grid_init(&s->budget, r->comm, r->part, r->columns, layers + 2, reach, grid, error));
+    GR_TRY(gr_linked_part_init(&s->budget, r->comm, &grid->linked, r->part, linked, error));
     GR_TRY(
         gr_grid_gather(&s->budget, r->comm, grid, &linked->made.part, gr_partition_has_remote(r), &grid->made, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, init_shared(s, error), error));
@@ -345,27 +105,17 @@ done:
 int32_t gr_ranks_graph_init(struct gr_setup *s, graft_error *error)
 {
     struct gr_partition *r = &s->partition;
-    struct gr_part_copy  copy = { &s->budget, &r->part, &r->made };
     const int64_t        slots = GR_DIRECTIONS * (int64_t)s->model.config.n_layers;
     int32_t              rc = GRAFT_OK;
 
-    s->derived.vertex = s->data.over->vertex;
-    r->part = s->data.over->part;
-    r->share = s->data.over->share;
+    if (s->data.over == NULL) return GRAFT_OK;
     rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->sent, slots + 1, error);
     if (rc == GRAFT_OK)
         rc = GR_BUDGET_NEW(&s->budget, GR_USE_MESSAGES, r->pairs, slots * s->data.over->comm->n_ranks, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    if (!s->model.config.kind->gathers) return gr_setup_order_init(s, NULL, error);
-    if (s->model.config.edge_array) {
-        GR_TRY(gr_ranks_edge_numbers(s, &s->budget, &s->data.edge_features, &r->made, error));
-        r->part = r->made.part;
-        gr_partition_charge(r, &s->budget);
-    }
-    GR_TRY(gr_ranks_graph_derive(s, &copy, 1, error));
-    rc = gr_strategy_agree(s->run.strategy, gr_setup_scales(s, &r->part.local, &r->part.remote, error), error);
-    GR_TRY(rc);
-    if (gr_reads_halo(s)) rc = init_halo_rows(s, error);
+    r->part = &s->derived.graph.part;
+    r->share = s->derived.share;
+    if (s->derived.wish.reads_halo && s->model.config.kind->gathers) rc = init_halo_rows(s, error);
 done:
     return rc;
 }
@@ -445,8 +195,9 @@ int32_t gr_ranks_graph_mask(struct gr_setup *s, graft_error *error)
     struct gr_partition *r = &s->partition;
     int32_t              rc = GRAFT_OK;
 
-    if (!s->model.config.kind->gathers || gr_reads_halo(s)) return GRAFT_OK;
+    if (s->data.over == NULL || !s->model.config.kind->gathers || s->derived.wish.reads_halo) return GRAFT_OK;
     GR_TRY(make_all_rows(s, error));
+    s->derived.whole.of_strategy = r->plan;
     if (s->given != NULL) return GRAFT_OK;
     for (int32_t l = s->model.config.gathers_from; l < s->model.config.n_layers; l++) {
         r->step_plan[l] = r->plan;

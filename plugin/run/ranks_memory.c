@@ -1,7 +1,8 @@
 /* The memory that a rank needs at least, and advice if this is more than the limit.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
-#include "run/setup.h"
+#include "run/memory.h"
+#include "run/ranks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -151,15 +152,14 @@ static void estimate_modes(const struct gr_setup *s, int64_t *bytes)
 {
     const struct gr_partition *p = &s->partition;
     const int64_t              widest = widest_sum(s), own[] = { s->data.n, s->data.n },
-                  halo[] = { p->part.halo.count, p->part.halo.count };
+                  halo[] = { p->part->halo.count, p->part->halo.count };
     const double row = sizeof(float) * (double)widest;
-    const double entries = (double)(gr_csr_entries(&p->part.local) + gr_csr_entries(&p->part.remote));
-    const double edges = 4 * ((double)s->data.n + (p->part.local.values != NULL ? 2 : 1) * entries);
+    const double entries = (double)(gr_csr_entries(&p->part->local) + gr_csr_entries(&p->part->remote));
+    const double edges = 4 * ((double)s->data.n + (p->part->local.values != NULL ? 2 : 1) * entries);
     const double own_messages = (double)gr_messages_need(&p->plan->messages, own, widest, GRAFT_F32);
     const double halo_messages = (double)gr_messages_need(&p->plan->messages, halo, widest, GRAFT_F32);
-    const double rest = gr_budget_planned(&s->budget) + (double)gr_made_part_bytes(&p->made) -
-                        (double)(p->charged_messages + p->charged_graph);
-    double steps = 0; /* rows of layers that have a plan of their own, as shares of all rows */
+    const double rest = gr_budget_planned(&s->budget) - (double)(p->charged_messages + p->charged_graph);
+    double       steps = 0; /* rows of layers that have a plan of their own, as shares of all rows */
 
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
         if (p->masked[l].plan != NULL && s->data.n > 0) steps += (double)s->derived.reach[l] / (double)s->data.n;
@@ -167,7 +167,7 @@ static void estimate_modes(const struct gr_setup *s, int64_t *bytes)
         -(int64_t)(rest + (4 + steps) * edges + (3 + 1.0 / p->comm->n_ranks) * row * (double)s->data.n + own_messages);
     bytes[PARTITION_LEAST] = -(int64_t)(rest + (1 + steps) * edges);
     bytes[PARTITION_MOST] =
-        -(int64_t)(rest + (1 + steps) * (edges + 2 * row * (double)p->part.halo.count + halo_messages));
+        -(int64_t)(rest + (1 + steps) * (edges + 2 * row * (double)p->part->halo.count + halo_messages));
 }
 
 /* Add other modes that may need less, unless only a partition is possible. Collective. */

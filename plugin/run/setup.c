@@ -1,6 +1,8 @@
 /* A setup from the host's arrays to a run.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "run/setup.h"
+#include "run/input.h"
+#include "run/memory.h"
+#include "run/ranks.h"
 
 #include "base/assert.h"
 #include "base/memory.h"
@@ -53,6 +55,12 @@ static int32_t check_model_type(const graft_context *context, graft_error *error
                    "option 'model.type' is f64, which only networks on meshes have; trainers have f32 and bf16");
 }
 
+/* Whether the data set's features of edges are used. */
+static int uses_edges(const struct gr_setup *s)
+{
+    return s->options->model.kind == GR_KIND_GAT && s->options->model.edge_features == GR_EDGE_FEATURES_ARRAY;
+}
+
 /* The local checks and copies. */
 static int32_t begin_setup(struct gr_setup *s, graft_error *error)
 {
@@ -66,13 +74,14 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     run->isa = gr_processor_isa();
     gr_setup_set_threads(s);
     GR_TRY(check_model_type(s->context, error));
-    GR_TRY(gr_setup_read_dataset(s, error));
+    GR_TRY(gr_dataset_read(&s->data, uses_edges(s), &run->targets, error));
     GR_TRY(gr_config_read(s->options, &s->data.given, &s->model.config, error));
+    s->data.regresses = gr_is_regression(&s->model.config);
     s->widens_rows =
         s->data.over != NULL ? gr_setup_has_batches(s) : gr_can_go_by_rows(s) && !s->context->options.sampling.history;
     if (s->given == NULL && !gr_setup_has_batches(s)) GR_TRY(gr_workers_check(run, error));
     if (s->data.given.features != NULL && !gr_setup_reads_rows(s)) /* else batches check the rows that they read */
-        GR_TRY(gr_features_check(&s->data.features.x, s->data.first, run->threads, error));
+        GR_TRY(gr_dataset_check_features(&s->data.features.x, gr_dataset_first(&s->data), run->threads, error));
     GR_TRY(check_edge_features(s, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs results of another layer. */
     s->by_rows = s->given != NULL && gr_can_go_by_rows(s);
@@ -161,21 +170,24 @@ void gr_setup_report_options(struct gr_setup *s)
     else if (s->data.over->comm->rank == 0) gr_options_report(s->context, groups, s->data.over->comm->n_ranks);
 }
 
-int gr_setup_has_batches(const struct gr_setup *s)
+/* The graph and the features that the model reads, and the blocks of its layers. */
+static int32_t derive(struct gr_setup *s, graft_error *error)
 {
-    return s->given == NULL && s->context->options.sampling.batch_size > 0;
-}
+    int32_t rc = GRAFT_OK;
 
-int gr_setup_has_history(const struct gr_setup *s)
-{
-    return gr_setup_has_batches(s) && s->context->options.sampling.history && s->model.config.kind->gathers;
-}
-
-uint32_t gr_setup_groups(const struct gr_setup *s)
-{
-    return s->given == NULL
-               ? ~0u
-               : ~(1u << GR_GROUP_MODEL | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_DATA | 1u << GR_GROUP_SAMPLING);
+    s->derived.wish = gr_setup_wish(s);
+    if (s->data.over == NULL) GR_TRY(gr_check_cancel(s->context, error));
+    GR_TRY(gr_derived_init(&s->derived, error));
+    s->run.input.whole = &s->derived.whole;
+    GR_TRY(gr_ranks_graph_init(s, error));
+    if (s->data.over == NULL) GR_TRY(gr_check_cancel(s->context, error));
+    GR_TRY(gr_setup_features_init(s, error));
+    if (s->data.over == NULL) GR_TRY(gr_check_cancel(s->context, error));
+    GR_TRY(gr_ranks_graph_mask(s, error));
+    GR_TRY(gr_derived_mask(&s->derived, gr_first_masked(s), error));
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) s->derived.step[l].of_strategy = s->partition.step_plan[l];
+done:
+    return rc;
 }
 
 int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_dataset *dataset,
@@ -187,27 +199,19 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     s->context = context;
     s->given = given;
     s->options = given != NULL ? &given->options : &context->options;
-    s->data.given = *dataset;
-    s->data.over = dataset->over;
+    s->data = (struct gr_dataset){ .context = context, .budget = &s->budget, .given = *dataset, .over = dataset->over };
+    s->derived.data = &s->data;
     if (s->data.over != NULL) s->data.over->references++;
     /* Before the options are used: a differing option may also cause a failure of a single rank. */
     GR_TRY(gr_ranks_compare_options(s, error));
-    rc = begin_setup(s, error);
-    if (s->data.over != NULL) rc = gr_comm_agree(s->data.over->comm, rc, error);
-    GR_TRY(rc);
+    GR_TRY(gr_dataset_agree(&s->data, begin_setup(s, error), error));
     GR_TRY(choose_strategy(s, error));
     GR_TRY(gr_ranks_compare_data(s, error));
     gr_setup_report_options(s);
-    GR_TRY(gr_ranks_take(s, error));
-    s->run.targets.n = s->data.n;
+    GR_TRY(gr_dataset_distribute(&s->data, &s->run.targets, error));
     GR_TRY(count_trained(s, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_plan(s, error), error));
-    if (s->data.over == NULL) GR_TRY(gr_check_cancel(context, error));
-    GR_TRY(gr_setup_graph_init(s, error));
-    if (s->data.over == NULL) GR_TRY(gr_check_cancel(context, error));
-    GR_TRY(gr_setup_features_init(s, error));
-    if (s->data.over == NULL) GR_TRY(gr_check_cancel(context, error));
-    GR_TRY(gr_setup_graph_mask(s, error));
+    GR_TRY(derive(s, error));
     GR_TRY(gr_ranks_check_memory(s, &streams, error));
     GR_TRY(gr_ranks_blocks_init(s, streams, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, finish_setup(s, error), error));
@@ -218,13 +222,12 @@ done:
 
 void gr_setup_fini(struct gr_setup *s)
 {
-    for (int i = 0; i < 2; i++) gr_free(s->context, s->data.row_ptr[i]);
     gr_setup_sparse_fini(s);
-    gr_setup_graph_fini(s);
+    gr_derived_fini(&s->derived);
     gr_workers_fini(&s->run);
     gr_arrays_fini(s);
     gr_free(s->context, s->arrays);
-    gr_free(s->context, s->data.owned);
+    gr_dataset_fini(&s->data);
     gr_budget_fini(&s->budget);
     gr_partition_fini(&s->partition);
     if (s->data.over != NULL) gr_graph_destroy(s->data.over); /* last, because messages used memory of the budget */
@@ -232,5 +235,22 @@ void gr_setup_fini(struct gr_setup *s)
 
 void gr_setup_set_threads(struct gr_setup *s)
 {
-    s->run.threads = s->run.profile.team = gr_threads(s->context, 0);
+    s->run.threads = s->run.profile.team = s->data.threads = gr_threads(s->context, 0);
+}
+
+int32_t gr_setup_forward(struct gr_setup *s, graft_error *error)
+{
+    /* Without ranks the blocks of a step have the rows that the list to predict needs. */
+    const struct gr_block *const *blocks =
+        s->given != NULL && s->data.over == NULL ? s->derived.step_of : s->derived.whole_of;
+    int32_t rc = GRAFT_OK;
+
+    if (s->arrays != NULL) {
+        gr_arrays_fini(s);
+        if (gr_goes_by_rows(s)) return gr_by_rows_forward(s, error);
+        GR_TRY(gr_arrays_for_all(s, error));
+    }
+    rc = gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, blocks, error);
+done:
+    return rc;
 }

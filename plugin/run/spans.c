@@ -1,7 +1,7 @@
 /* Space for the spans of a profile.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
-#include "run/setup.h"
+#include "run/memory.h"
 
 #include <string.h>
 

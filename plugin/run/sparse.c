@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "edge/edge.h"
 #include "graph/csr.h"
-#include "run/setup.h"
+#include "run/input.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,10 +19,7 @@ static const double SPARSE_COST = 8;
 static double gathered_edges(const struct gr_setup *s)
 {
     if (s->model.config.gathers_from > 0 || s->model.config.kind->attends) return 0;
-    if (s->data.over != NULL)
-        return (double)(s->partition.part.local.row_ptr[s->derived.reach[1]] +
-                        s->partition.part.remote.row_ptr[s->derived.reach[1]]);
-    return (double)s->derived.a->csr.row_ptr[s->derived.reach[1]];
+    return (double)gr_derived_entries(&s->derived, s->derived.reach[1]);
 }
 
 /* Multiply-adds of the first layer in a step, forward and backward, if X stays sparse: X W and X^T G, twice in sage,
@@ -98,7 +95,7 @@ int32_t gr_setup_sparse_init(struct gr_setup *s, struct gr_csr *x, graft_error *
     int32_t           rc = GRAFT_OK;
 
     parts->whole.rows = s->data.n;
-    GR_TRY(gr_matrix_take(s->context, x, &parts->whole.x, error));
+    GR_TRY(gr_derived_matrix(s->context, x, &parts->whole.x, error));
     gr_budget_return(&s->budget, bytes);
     gr_budget_charge(&s->budget, GR_USE_FEATURES, gr_matrix_own_bytes(parts->whole.x));
     if (s->run.targets.n_train == 0 || s->given != NULL || gr_setup_has_batches(s)) return GRAFT_OK;
@@ -181,11 +178,6 @@ int32_t gr_setup_sparse_block(struct gr_setup *s, struct gr_budget *budget, cons
     rc = gr_matrix_create(s->context, &own, &parts->step[1].x, error);
 done:
     return rc;
-}
-
-void gr_setup_sparse_rows_fini(struct gr_setup *s)
-{
-    gr_setup_sparse_fini(s);
 }
 
 void gr_setup_sparse_fini(struct gr_setup *s)

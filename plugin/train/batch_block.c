@@ -126,7 +126,7 @@ static int32_t make_scales(const struct gr_setup *s, struct gr_minibatches *m, c
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, right, b->n_src, error));
     for (int64_t i = 0; i < b->n_src; i++)
         right[i] =
-            m->vertex[i] < s->data.n ? s->derived.right[m->vertex[i]] : m->ranks->right[m->vertex[i] - s->data.n];
+            m->vertex[i] < s->data.n ? s->derived.whole.right[m->vertex[i]] : m->ranks->right[m->vertex[i] - s->data.n];
     block->right = right;
 done:
     return rc;
@@ -198,7 +198,7 @@ static int32_t transpose_edges(struct gr_setup *s, struct gr_minibatches *m, con
     GR_TRY(gr_budget_check(&m->budget, (double)gr_csr_copy_bytes(csr, csr->n_cols, csr->row_ptr[csr->n_rows]), "graph",
                            error));
     GR_TRY(gr_csr_transpose(s->context, csr, &turned, error));
-    rc = gr_matrix_take(s->context, &turned, made, error);
+    rc = gr_derived_matrix(s->context, &turned, made, error);
 done:
     gr_csr_fini(s->context, &turned);
     return rc;

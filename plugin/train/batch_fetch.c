@@ -32,7 +32,7 @@ static int32_t find_missing(const struct gr_setup *s, struct gr_minibatches *m, 
         if (v >= 0) fetch->vertex[fetch->count++] = v;
     }
     if (edges > 0)
-        rc = gr_sort_unique(s->context, fetch->vertex, s->partition.part.halo.count - 1, &fetch->count, error);
+        rc = gr_sort_unique(s->context, fetch->vertex, s->derived.graph.part.halo.count - 1, &fetch->count, error);
 done:
     return rc;
 }

@@ -89,11 +89,11 @@ static int64_t input_row_bytes(const struct gr_setup *s)
 static int32_t make_halo_arrays(struct gr_setup *s, struct gr_batch_ranks *r, graft_error *error)
 {
     const int     by_degree = s->context->options.sampling.weights == GR_SAMPLE_BY_DEGREE;
-    const int64_t halo = s->partition.part.halo.count;
+    const int64_t halo = s->derived.graph.part.halo.count;
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->name, halo, error));
-    if (s->derived.right != NULL) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->right, halo, error));
+    if (s->derived.whole.right != NULL) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->right, halo, error));
     if (by_degree) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->degree, halo, error));
     rc = GR_BUDGET_NEW(&r->budget, GR_USE_FEATURES, r->x, halo * input_row_bytes(s), error);
 done:
@@ -142,7 +142,8 @@ static int32_t order_entries(struct gr_setup *s, struct gr_minibatches *m, graft
         for (int64_t i = 0; i < count; i++) {
             const int64_t column = gr_csr_column(graph, begin + i);
 
-            row[i] = (struct named_entry){ column < s->data.n ? s->derived.vertex[column] : r->name[column - s->data.n],
+            row[i] = (struct named_entry){ column < s->data.n ? s->derived.whole.vertex[column]
+                                                              : r->name[column - s->data.n],
                                            begin + i };
         }
         qsort(row, (size_t)count, sizeof *row, by_name);
@@ -155,10 +156,10 @@ done:
 
 static double joined_bytes(const struct gr_setup *s)
 {
-    const struct gr_part *part = &s->partition.part;
+    const struct gr_part *part = &s->derived.graph.part;
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
 
-    return (double)s->data.n * sizeof(int64_t) + (double)entries * (gr_setup_uses_values(s) ? 8.0 : 4.0);
+    return (double)s->data.n * sizeof(int64_t) + (double)entries * (s->derived.wish.uses_values ? 8.0 : 4.0);
 }
 
 /* The graph to draw from: the matrix of attention and extrema, or for sums a copy. */
@@ -167,9 +168,9 @@ static int32_t join_graph(struct gr_setup *s, struct gr_minibatches *m, graft_er
     struct gr_batch_ranks *r = m->ranks;
     int32_t                rc = GRAFT_OK;
 
-    if (s->derived.a != NULL || !s->model.config.kind->gathers) return GRAFT_OK;
+    if (s->derived.whole.a != NULL || !s->model.config.kind->gathers) return GRAFT_OK;
     GR_TRY(gr_budget_check(&r->budget, joined_bytes(s), "graph (to draw from)", error));
-    GR_TRY(gr_ranks_join(s, gr_setup_uses_values(s), &r->joined, error));
+    GR_TRY(gr_derived_join(&s->derived, s->derived.wish.uses_values, &r->joined, error));
     gr_budget_charge(&r->budget, GR_USE_GRAPH, gr_csr_bytes(&r->joined));
     m->graph = &r->joined.view;
 done:
@@ -184,7 +185,7 @@ static int32_t make_caches(struct gr_setup *s, struct gr_minibatches *m, graft_e
     const struct gr_cached_wish wish = {
         .ranks = s->run.strategy,
         .comm = s->data.over->comm,
-        .halo = &s->partition.part.halo,
+        .halo = &s->derived.graph.part.halo,
         .links = &r->links,
         .graph = m->graph,
         .first = config->gathers_from + 1 < config->n_layers ? config->gathers_from + 1 : config->n_layers,
@@ -210,14 +211,14 @@ int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_
     GR_TRY(gr_comm_agree(comm, rc, error));
     gr_budget_init(&r->budget, s->context, s->budget.limit);
     r->budget.limit -= gr_budget_total(&s->budget);
-    GR_TRY(gr_links_init(s->context, comm, &s->partition.part.halo, &r->links, error));
+    GR_TRY(gr_links_init(s->context, comm, &s->derived.graph.part.halo, &r->links, error));
     rc = make_halo_arrays(s, r, error);
     if (rc == GRAFT_OK) rc = join_graph(s, m, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gr_comm_agree(comm, make_caches(s, m, error), error));
-    GR_TRY(fetch_halo(s, r, s->derived.vertex, sizeof *r->name, r->name, error));
+    GR_TRY(fetch_halo(s, r, s->derived.whole.vertex, sizeof *r->name, r->name, error));
     GR_TRY(gr_comm_agree(comm, order_entries(s, m, error), error));
-    if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->derived.right, sizeof *r->right, r->right, error));
+    if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->derived.whole.right, sizeof *r->right, r->right, error));
     if (r->degree != NULL) GR_TRY(fetch_degrees(s, m, error));
     GR_ASSERT(s->run.input.x != NULL && s->run.input.stride == s->model.config.width[0]);
     GR_TRY(fetch_halo(s, r, s->run.input.x, input_row_bytes(s), r->x, error));
@@ -262,7 +263,7 @@ int32_t gr_batch_ranks_refresh(struct gr_setup *s, struct gr_batch_ranks *r, uin
     if (what & GRAFT_UPDATE_FEATURES)
         GR_TRY(gr_links_ask(&r->links, comm, s->run.input.x, packed, r->x, input_row_bytes(s), error));
     if ((what & GRAFT_UPDATE_EDGE_VALUES) != 0 && r->right != NULL)
-        rc = gr_links_ask(&r->links, comm, s->derived.right, packed, r->right, sizeof *r->right, error);
+        rc = gr_links_ask(&r->links, comm, s->derived.whole.right, packed, r->right, sizeof *r->right, error);
 done:
     return rc;
 }
@@ -364,7 +365,7 @@ int32_t gr_batch_ranks_number(const struct gr_setup *s, struct gr_minibatches *m
         const int64_t v = batch->vertex[i], at = r->place[i] >= 0 ? r->place[i] : r->n_owned + ~r->place[i];
 
         r->vertex[at] = v;
-        r->names[at] = v < s->data.n ? s->derived.vertex[v] : r->name[v - s->data.n];
+        r->names[at] = v < s->data.n ? s->derived.whole.vertex[v] : r->name[v - s->data.n];
     }
     r->cached.features_read += r->n_halo;
     r->n_edges += gr_batch_edges(batch);

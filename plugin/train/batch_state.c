@@ -26,12 +26,12 @@ static int64_t layout_of(const struct gr_setup *s, const struct gr_minibatches *
 
     crc = gr_crc(crc, a->row_ptr, (uint64_t)(a->n_rows + 1) * sizeof *a->row_ptr);
     crc = gr_crc(crc, a->col_idx, (uint64_t)(entries * gr_dtype_bytes(a->index_type)));
-    if (s->derived.vertex != NULL)
-        crc = gr_crc(crc, s->derived.vertex, (uint64_t)s->data.n * sizeof *s->derived.vertex);
+    if (s->derived.whole.vertex != NULL)
+        crc = gr_crc(crc, s->derived.whole.vertex, (uint64_t)s->data.n * sizeof *s->derived.whole.vertex);
     if (m->ranks == NULL) return crc;
     crc = gr_crc(crc, &s->data.over->comm->rank, sizeof s->data.over->comm->rank);
     crc = gr_crc(crc, &s->data.over->comm->n_ranks, sizeof s->data.over->comm->n_ranks);
-    return gr_crc(crc, m->ranks->name, (uint64_t)s->partition.part.halo.count * sizeof *m->ranks->name);
+    return gr_crc(crc, m->ranks->name, (uint64_t)s->derived.graph.part.halo.count * sizeof *m->ranks->name);
 }
 
 /* A checksum of all that determines to which batch a seed of this rank is dealt. */
@@ -47,7 +47,7 @@ static uint32_t checksum_of(const struct gr_setup *s, const graft_sampler *sampl
         const int64_t end = gr_sampler_first_seed(sampler, b + 1);
 
         for (int64_t i = gr_sampler_first_seed(sampler, b); i < end; i++) {
-            const int64_t vertex = s->derived.vertex != NULL ? s->derived.vertex[seeds[i]] : seeds[i];
+            const int64_t vertex = s->derived.whole.vertex != NULL ? s->derived.whole.vertex[seeds[i]] : seeds[i];
 
             crc = gr_crc(crc, &vertex, sizeof vertex);
         }

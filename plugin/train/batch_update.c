@@ -24,7 +24,8 @@ static graft_csr next_graph(const struct batch_update *u, const struct gr_new_ed
     const struct gr_minibatches *m = u->trainer->batches;
     graft_csr                    graph = *m->graph;
 
-    if (m->graph != &m->no_edges && edges != NULL && s->derived.a != NULL) return gr_new_edges_graph(s, edges);
+    if (m->graph != &m->no_edges && edges != NULL && s->derived.whole.a != NULL)
+        return gr_derived_new_graph(&s->derived, edges);
     if (u->values != NULL) graph.values = u->values;
     return graph;
 }
@@ -43,7 +44,7 @@ static int32_t prepare_ranks(struct batch_update *u, const struct gr_new_edges *
     GR_TRY(GR_NEW(s->context, u->packed, bytes, error));
     if (edges == NULL || r->joined.values == NULL) return GRAFT_OK;
     GR_TRY(GR_NEW(s->context, values, gr_csr_entries(&r->joined.view), error));
-    gr_ranks_join_values(&edges->part, values);
+    gr_derived_join_values(&edges->copy.part, values);
     u->values = values;
 done:
     return rc;

@@ -76,7 +76,7 @@ static void go_on(struct gr_text *text)
 /* Tables of all ranks, from data known on every rank. */
 static void explain_ranks(const struct gr_setup *s, struct gr_text *text)
 {
-    gr_graph_explain(s->data.over, s->partition.share, text->at, text->left);
+    gr_graph_explain(s->data.over, s->derived.share, text->at, text->left);
     go_on(text);
     if (s->partition.plan != NULL && gr_setup_has_batches(s))
         gr_text_add(text, "products belong to evaluations; batches read rows from caches\n");
@@ -96,7 +96,7 @@ static void explain_graph(const struct gr_setup *s, struct gr_text *text)
     }
     if (s->data.over == NULL)
         gr_text_add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)s->data.n,
-                    (long long)s->derived.a->csr.row_ptr[s->data.n],
+                    (long long)s->derived.whole.a->csr.row_ptr[s->data.n],
                     s->model.config.self_loops ? " with self loops" : "",
                     s->derived.symmetric ? "symmetric" : "not symmetric");
     if (s->model.config.order != GR_ORDER_GIVEN)

@@ -124,7 +124,7 @@ int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, const str
         source.n_batches = deal->n_batches;
         source.rank = s->data.over->comm->rank;
         source.degree = m->ranks->degree;
-        source.name = s->derived.vertex;
+        source.name = s->derived.whole.vertex;
         source.shift = m->ranks->shift;
         source.extension = gr_batch_fetch_extension(s, m);
     } else {
@@ -157,7 +157,7 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
     if (rc == GRAFT_OK) rc = gr_batch_seeds(s, &s->run.targets, &seeds, &source.n_seeds, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     m->graph = &m->no_edges;
-    if (s->model.config.kind->gathers && s->derived.a != NULL) m->graph = &s->derived.a->csr;
+    if (s->model.config.kind->gathers && s->derived.whole.a != NULL) m->graph = &s->derived.whole.a->csr;
     if (s->data.over != NULL) {
         GR_TRY(gr_batch_ranks_init(s, m, error));
         deal = &m->ranks->deal;
@@ -388,9 +388,9 @@ static int32_t name_batch(const struct gr_setup *s, struct gr_minibatches *m, co
     if (m->ranks != NULL) return gr_batch_ranks_number(s, m, batch, error);
     m->n_vertices = batch->n_vertices;
     m->vertex = m->names = batch->vertex;
-    if (s->derived.vertex == NULL) return GRAFT_OK;
+    if (s->derived.whole.vertex == NULL) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, names, batch->n_vertices, error));
-    for (int64_t i = 0; i < batch->n_vertices; i++) names[i] = s->derived.vertex[batch->vertex[i]];
+    for (int64_t i = 0; i < batch->n_vertices; i++) names[i] = s->derived.whole.vertex[batch->vertex[i]];
     m->names = names;
 done:
     return rc;
@@ -502,7 +502,7 @@ void gr_minibatch_end(graft_trainer *t)
     struct gr_setup       *s = &t->setup;
 
     s->run.strategy = m->strategy;
-    if (s->run.input.sparse.whole.x != m->input.sparse.whole.x) gr_setup_sparse_rows_fini(s);
+    if (s->run.input.sparse.whole.x != m->input.sparse.whole.x) gr_setup_sparse_fini(s);
     s->run.input = m->input;
     s->run.targets = m->targets;
     gr_batch_blocks_fini(s, m);

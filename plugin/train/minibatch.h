@@ -9,7 +9,9 @@
 #define GR_TRAIN_MINIBATCH_H
 
 #include "parallel/cached.h"
-#include "run/setup.h"
+#include "run/input.h"
+#include "run/memory.h"
+#include "run/ranks.h"
 #include "sample/sample.h"
 
 /** The edges of a layer in its block. Without ranks these are the drawn edges. */

@@ -1,4 +1,4 @@
-/* Runs ranks as threads of an internal test, see harness/ranks.h.
+/* Ranks as threads of the test.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/ranks.h"
 

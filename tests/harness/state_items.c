@@ -1,4 +1,4 @@
-/* Copies the states of trainers, see harness/state_items.h.
+/* Copies of states of trainers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/state_items.h"
 

@@ -1,4 +1,4 @@
-/* Compares the results of one call on all ranks, see its header.
+/* What all ranks say of one call.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/verdicts.h"
 

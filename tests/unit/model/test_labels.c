@@ -66,7 +66,7 @@ static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *
     int64_t       wrong = 0, seen = 0;
 
     for (int64_t row = 0; row < t->setup.data.n; row++) {
-        const int64_t v = t->setup.derived.vertex != NULL ? t->setup.derived.vertex[row] : row;
+        const int64_t v = t->setup.derived.whole.vertex != NULL ? t->setup.derived.whole.vertex[row] : row;
         const int     trained = set->split[v] == GRAFT_SPLIT_TRAIN && set->labels[v] >= 0;
         const int     gives = trained && (epoch < 0 || oracle_gives_label(RATE, SEED, epoch, v));
 
@@ -158,7 +158,7 @@ static float *first_logits(const graft_dataset *dataset, const char *settings, u
 
     epoch_loss(t);
     for (int64_t row = 0; row < t->setup.derived.reach[t->setup.model.config.n_layers]; row++) {
-        const int64_t v = t->setup.derived.vertex != NULL ? t->setup.derived.vertex[row] : row;
+        const int64_t v = t->setup.derived.whole.vertex != NULL ? t->setup.derived.whole.vertex[row] : row;
         const float  *z = t->setup.run.layers[t->setup.model.config.n_layers - 1].z + row * CLASSES;
 
         taken[v] = t->setup.run.labels.taken[row];

@@ -2,13 +2,13 @@
  * for it. The host's array of dense features is used if possible; sparse features stay sparse or are made dense
  * (sparse.c).
  * SPDX-License-Identifier: Apache-2.0 */
+#include "run/input.h"
 #include "base/assert.h"
 #include "base/dense_view.h"
 #include "base/dtype.h"
 #include "base/finite.h"
 #include "base/parallel.h"
 #include "graph/csr.h"
-#include "run/setup.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static int32_t fill_from_host(const struct gr_setup *s, struct gr_csr *x, int64_
         const int64_t begin = x->row_ptr[row];
 
         x->row_ptr[row + 1] = copy_row(&s->data.sparse_features, gr_vertex(s->derived.row, row), x, begin, place);
-        GR_TRY(check_merged_values(x, row, gr_vertex(s->derived.vertex, row), error));
+        GR_TRY(check_merged_values(x, row, gr_vertex(s->derived.whole.vertex, row), error));
         if (s->model.config.normalize_features) normalize_row((float *)x->values + begin, x->row_ptr[row + 1] - begin);
     }
 done:
@@ -137,6 +137,14 @@ done:
     return rc;
 }
 
+void gr_input_expect(struct gr_setup *s, int sparse)
+{
+    const struct gr_config *config = &s->model.config;
+
+    s->run.input.is_sparse = sparse;
+    s->run.input.is_constant = config->reuse_input && config->input_dropout == 0 && !sparse;
+}
+
 /* Over ranks they stay sparse on all ranks, or on none. */
 static int32_t init_from_sparse(struct gr_setup *s, graft_error *error)
 {
@@ -199,7 +207,7 @@ int32_t gr_setup_sparse_refresh(struct gr_setup *s, const graft_csr *given, graf
     struct gr_csr owned = { 0 }, x = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    if (s->data.over != NULL) GR_TRY(gr_ranks_take_sparse(s, given, 0, &owned, error));
+    if (s->data.over != NULL) GR_TRY(gr_dataset_send_sparse(&s->data, given, 0, &owned, error));
     s->data.sparse_features = s->data.over != NULL ? owned.view : *given;
     rc = read_host_sparse(s, &x, error);
     if (rc == GRAFT_OK) rc = check_same_entries(s, &x.view, error);
@@ -212,18 +220,6 @@ done:
     gr_csr_fini(s->context, &x);
     gr_csr_fini(s->context, &owned);
     return rc;
-}
-
-int gr_features_are_copied(const struct gr_setup *s)
-{
-    if (s->data.features.x.dtype != GRAFT_F32 && !s->widens_rows) return 1;
-    return s->model.config.normalize_features || gr_setup_is_ordered(s);
-}
-
-int gr_setup_reads_rows(const struct gr_setup *s)
-{
-    return gr_setup_has_batches(s) && s->data.over == NULL && s->run.targets.split != NULL &&
-           !gr_features_are_copied(s);
 }
 
 /* Prefetch a row that the permuted copy will read soon. */
@@ -260,7 +256,7 @@ void gr_setup_features_refresh(struct gr_setup *s)
 #pragma omp for schedule(static) nowait
         for (int64_t row = 0; row < rows; row++) {
             prefetch_row(s, row);
-            gr_features_widen(&s->data.features, gr_vertex(s->derived.row, row), x + row * width);
+            gr_dataset_widen(&s->data.features, gr_vertex(s->derived.row, row), x + row * width);
             if (s->model.config.normalize_features) normalize_row(x + row * width, width);
         }
         gr_fp_set(own);
@@ -275,7 +271,7 @@ static int32_t check_taken(const struct gr_setup *s, const int64_t *vertex, int6
     const int64_t at = gr_setup_reads_rows(s) && !s->data.features_checked ? gr_first_not_finite(x, count * width) : -1;
 
     if (at < 0 || at == count * width) return GRAFT_OK;
-    return gr_features_refuse(gr_vertex(s->derived.vertex, vertex[at / width]), at % width, x[at], error);
+    return gr_dataset_refuse(gr_vertex(s->derived.whole.vertex, vertex[at / width]), at % width, x[at], error);
 }
 
 int32_t gr_setup_take_features(const struct gr_setup *s, const struct gr_input *from, const int64_t *vertex,
@@ -292,7 +288,7 @@ int32_t gr_setup_take_features(const struct gr_setup *s, const struct gr_input *
         const struct gr_fp own = gr_fp_swap(fp);
 
 #pragma omp for schedule(static) nowait
-        for (int64_t i = 0; i < count; i++) gr_features_widen(&f, vertex[i], to + i * width);
+        for (int64_t i = 0; i < count; i++) gr_dataset_widen(&f, vertex[i], to + i * width);
         gr_fp_set(own);
     }
     return check_taken(s, vertex, count, to, error);
@@ -310,7 +306,7 @@ static int32_t init_from_dense(struct gr_setup *s, graft_error *error)
         s->run.input.stride = s->model.config.width[0];
     }
     gr_setup_features_refresh(s);
-    if (s->data.over != NULL && x != NULL) gr_ranks_drop_features(s, &s->data.owned);
+    if (s->data.over != NULL && x != NULL) gr_dataset_drop_features(&s->data, &s->data.owned);
 done:
     return rc;
 }

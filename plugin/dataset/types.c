@@ -7,8 +7,8 @@
 #include "base/finite.h"
 #include "base/limits.h"
 #include "base/team.h"
+#include "dataset/dataset.h"
 #include "kernel/kernel.h"
-#include "run/setup.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void widen_bytes(const uint8_t *from, const float *scale, const float *ze
     for (int64_t j = 0; j < count; j++) to[j] = scale[j] * ((float)from[j] - zero[j]);
 }
 
-void gr_features_widen(const struct gr_features *f, int64_t row, float *to)
+void gr_dataset_widen(const struct gr_features *f, int64_t row, float *to)
 {
     const graft_dense *x = &f->x;
     const void        *from = (const char *)x->data + row * x->stride * gr_dtype_bytes(x->dtype);
@@ -54,7 +54,7 @@ void gr_features_widen(const struct gr_features *f, int64_t row, float *to)
     }
 }
 
-void gr_features_widen_all(const struct gr_features *f, int threads, float *to)
+void gr_dataset_widen_all(const struct gr_features *f, int threads, float *to)
 {
     const struct gr_fp fp = gr_fp_get();
 
@@ -64,7 +64,7 @@ void gr_features_widen_all(const struct gr_features *f, int threads, float *to)
         const struct gr_fp own = gr_fp_swap(fp);
 
 #pragma omp for schedule(static) nowait
-        for (int64_t row = 0; row < f->x.n_rows; row++) gr_features_widen(f, row, to + row * f->x.n_cols);
+        for (int64_t row = 0; row < f->x.n_rows; row++) gr_dataset_widen(f, row, to + row * f->x.n_cols);
         gr_fp_set(own);
     }
 }
@@ -86,7 +86,7 @@ static int32_t check_scale(const struct gr_features *f, graft_error *error)
     return GRAFT_OK;
 }
 
-int32_t gr_features_view(const graft_dataset *data, struct gr_features *f, graft_error *error)
+int32_t gr_dataset_view_features(const graft_dataset *data, struct gr_features *f, graft_error *error)
 {
     graft_dense form;
     int32_t     rc = GRAFT_OK;
@@ -111,7 +111,7 @@ done:
     return rc;
 }
 
-int64_t gr_features_not_finite(const graft_dense *x, int64_t from, int64_t count)
+int64_t gr_dataset_first_not_finite(const graft_dense *x, int64_t from, int64_t count)
 {
     const uint16_t  exponent = x->dtype == GRAFT_F16 ? 0x7C00 : 0x7F80; /* all ones in infinities and NaNs */
     const uint16_t *half = (const uint16_t *)x->data + from;
@@ -126,14 +126,14 @@ int64_t gr_features_not_finite(const graft_dense *x, int64_t from, int64_t count
     return at;
 }
 
-float gr_features_element(const graft_dense *x, int64_t at)
+float gr_dataset_element(const graft_dense *x, int64_t at)
 {
     if (x->dtype == GRAFT_F32) return ((const float *)x->data)[at];
     return x->dtype == GRAFT_F16 ? widen_half(((const uint16_t *)x->data)[at])
                                  : gr_bfloat_widen(((const uint16_t *)x->data)[at]);
 }
 
-int32_t gr_features_refuse(int64_t vertex, int64_t column, double value, graft_error *error)
+int32_t gr_dataset_refuse(int64_t vertex, int64_t column, double value, graft_error *error)
 {
     return gr_fail(error, GRAFT_ERR_FORMAT, "features of vertex %lld: column %lld is %g, expected a finite number",
                    (long long)vertex, (long long)column, value);

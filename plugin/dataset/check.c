@@ -1,0 +1,131 @@
+/* Checks of the values of the host's arrays: labels, targets, split, and features of vertices and edges.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/dense_view.h"
+#include "base/limits.h"
+#include "base/team.h"
+#include "dataset/dataset.h"
+#include "kernel/kernel.h"
+
+#include <math.h>
+
+static int32_t check_labels(const struct gr_targets *d, int64_t first, graft_error *error)
+{
+    for (int64_t v = 0; v < d->n && d->labels != NULL; v++) {
+        if (d->labels[v] < -1 || d->labels[v] >= d->n_classes) {
+            return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has label %d, expected -1 to %lld",
+                           (long long)(first + v), d->labels[v], (long long)d->n_classes - 1);
+        }
+    }
+    for (int64_t i = 0; i < d->n * d->n_classes && d->targets != NULL; i++) {
+        if (d->targets[i] > 1) {
+            return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has target %d for class %lld, expected 0 or 1",
+                           (long long)(first + i / d->n_classes), d->targets[i], (long long)(i % d->n_classes));
+        }
+    }
+    return GRAFT_OK;
+}
+
+static int32_t check_float_values(const struct gr_targets *d, int64_t first, graft_error *error)
+{
+    for (int64_t i = 0; i < d->n * d->n_classes && d->values != NULL; i++) {
+        if (!isinf(d->values[i / d->n_classes * d->stride + i % d->n_classes])) continue;
+        return gr_fail(error, GRAFT_ERR_FORMAT,
+                       "float_targets: row %lld, column %lld is infinite, expected a finite value, or NaN if it is not "
+                       "known",
+                       (long long)(first + i / d->n_classes), (long long)(i % d->n_classes));
+    }
+    return GRAFT_OK;
+}
+
+static int32_t check_split(const struct gr_targets *d, int64_t first, graft_error *error)
+{
+    for (int64_t v = 0; v < d->n && d->split != NULL; v++) {
+        if (d->split[v] > GRAFT_SPLIT_TEST) {
+            return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has split %d, expected 0 to 3", (long long)(first + v),
+                           d->split[v]);
+        }
+    }
+    return GRAFT_OK;
+}
+
+int32_t gr_dataset_check_targets(const struct gr_targets *targets, int64_t first, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(check_labels(targets, first, error));
+    GR_TRY(check_float_values(targets, first, error));
+    rc = check_split(targets, first, error);
+done:
+    return rc;
+}
+
+int32_t gr_dataset_check_float_targets(const graft_dense *y, int64_t n, int64_t n_classes, graft_error *error)
+{
+    const int32_t rc = gr_dense_check(y, "float_targets", error);
+
+    if (rc < 0 || (y->dtype == GRAFT_F32 && y->n_rows == n && y->n_cols == n_classes)) return rc;
+    return gr_fail(error, GRAFT_ERR_ARG,
+                   "float_targets are %lld x %lld of dtype %d; expected %lld x %lld (n_classes) of GRAFT_F32 (1)",
+                   (long long)y->n_rows, (long long)y->n_cols, y->dtype, (long long)n, (long long)n_classes);
+}
+
+/* The first row in [begin, end) with a NaN or an infinity, or n_rows. Contiguous rows are checked in one loop. */
+static int64_t find_row_not_finite(const graft_dense *f, int64_t begin, int64_t end)
+{
+    const int64_t span = f->stride == f->n_cols ? end - begin : 1;
+
+    for (int64_t row = begin; row < end; row += span) {
+        const int64_t count = span * f->n_cols, at = gr_dataset_first_not_finite(f, row * f->stride, count);
+
+        if (at < count) return row + at / f->n_cols;
+    }
+    return f->n_rows;
+}
+
+/* The first row with a NaN or an infinity, or n_rows. */
+static int64_t find_bad_row(const graft_dense *f, int threads)
+{
+    const struct gr_fp fp = gr_fp_get();
+    int64_t            bad = f->n_rows;
+
+    threads = gr_threads_worth(threads, f->n_rows * f->n_cols);
+#pragma omp parallel for num_threads(threads) reduction(min : bad) if (threads > 1)
+    for (int64_t begin = 0; begin < f->n_rows; begin += GR_CHUNK_ROWS) {
+        const int64_t      end = begin + GR_CHUNK_ROWS < f->n_rows ? begin + GR_CHUNK_ROWS : f->n_rows;
+        const struct gr_fp own = gr_fp_swap(fp);
+        const int64_t      at = find_row_not_finite(f, begin, end);
+
+        gr_fp_set(own);
+        if (at < bad) bad = at;
+    }
+    return bad;
+}
+
+int32_t gr_dataset_check_edge_features(const graft_dense *f, int64_t rows, int threads, graft_error *error)
+{
+    const int32_t rc = gr_dense_check(f, "edge_features", error);
+    int64_t       bad;
+
+    if (rc < 0) return rc;
+    if (f->dtype != GRAFT_F32 || f->n_cols < 1 || f->n_cols > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "edge_features are %lld x %lld of dtype %d, expected a column at least, of GRAFT_F32 (1)",
+                       (long long)f->n_rows, (long long)f->n_cols, f->dtype);
+    if (rows >= 0 && f->n_rows != rows)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "edge_features have %lld rows, but the graph has %lld edges; expected a row for each",
+                       (long long)f->n_rows, (long long)rows);
+    bad = find_bad_row(f, threads);
+    if (bad == f->n_rows) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "edge_features: row %lld has a value that is not finite", (long long)bad);
+}
+
+int32_t gr_dataset_check_features(const graft_dense *f, int64_t first, int threads, graft_error *error)
+{
+    const int64_t bad = find_bad_row(f, threads);
+    int64_t       column;
+
+    if (bad == f->n_rows) return GRAFT_OK;
+    column = gr_dataset_first_not_finite(f, bad * f->stride, f->n_cols);
+    return gr_dataset_refuse(first + bad, column, gr_dataset_element(f, bad * f->stride + column), error);
+}

@@ -1,0 +1,290 @@
+/* New arrays of the host for a data set: checked, sent to the owners of their rows, and put into the order of the
+ * vertices. The arrays in use are replaced when nothing can fail any more.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "dataset/dataset.h"
+#include "graph/csr.h"
+
+#include <string.h>
+
+enum {
+    ALL_TARGETS = GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT,
+    ALL = GRAFT_UPDATE_FEATURES | ALL_TARGETS | GRAFT_UPDATE_EDGE_VALUES | GRAFT_UPDATE_EDGE_FEATURES
+};
+
+/* One array of gr_targets. */
+struct array {
+    uint32_t    what;
+    const char *name;
+    int64_t     bytes;  /* of a row */
+    int64_t     stride; /* of rows of the host, in bytes */
+    const void *given, *now;
+};
+
+/* Float targets use the array number of class targets. */
+static struct array array_at(const struct gr_dataset *d, const struct gr_new_data *u, const struct gr_targets *now,
+                             int i)
+{
+    const int64_t classes = now->n_classes, one = sizeof *now->values;
+
+    switch (i) {
+    case 0: return (struct array){ GRAFT_UPDATE_LABELS, "labels", 4, 4, u->given.labels, now->labels };
+    case 1:
+        if (d->regresses)
+            return (struct array){ GRAFT_UPDATE_TARGETS,          "float_targets",       classes * one,
+                                   u->float_targets.stride * one, u->float_targets.data, now->values };
+        return (struct array){ GRAFT_UPDATE_TARGETS, "targets", classes, classes, u->given.targets, now->targets };
+    default: return (struct array){ GRAFT_UPDATE_SPLIT, "a split", 1, 1, u->given.split, now->split };
+    }
+}
+
+static void set_array(const struct gr_dataset *d, struct gr_targets *targets, int i, const void *array, int64_t stride)
+{
+    if (i == 0) targets->labels = array;
+    else if (i == 2) targets->split = array;
+    else if (!d->regresses) targets->targets = array;
+    else {
+        targets->values = array;
+        targets->stride = stride / (int64_t)sizeof *targets->values;
+    }
+}
+
+static int32_t check_sparse(const struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
+{
+    const graft_csr *x = &u->sparse;
+    int32_t          rc = GRAFT_OK;
+
+    if (u->given.sparse_features == NULL && gr_dataset_host_rows(d) == 0) return GRAFT_OK;
+    if (u->given.sparse_features == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG, "sparse features are to be replaced, and are null");
+    GR_TRY(gr_struct_read(&u->sparse, sizeof u->sparse, u->given.sparse_features, "dataset.sparse_features", error));
+    if (x->n_rows != gr_dataset_host_rows(d) || x->n_cols != d->given.n_features)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "sparse features are %lld x %lld; the trainer was created with %lld x %lld",
+                       (long long)x->n_rows, (long long)x->n_cols, (long long)gr_dataset_host_rows(d),
+                       (long long)d->given.n_features);
+    u->lent_sparse = u->sparse;
+    GR_TRY(gr_csr_widen(d->context, &u->sparse, "sparse_features", &u->row_ptr, error));
+    rc = gr_csr_check(x, "sparse_features", 0, d->threads, error);
+done:
+    return rc;
+}
+
+static int32_t check_features(const struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
+{
+    const graft_dataset *data = &u->given;
+    const graft_dense   *x = &u->features.x;
+    int32_t              rc = GRAFT_OK;
+
+    if (d->given.sparse_features != NULL) return check_sparse(d, u, error);
+    u->features.x.stride = d->given.n_features;
+    if (data->features == NULL && gr_dataset_host_rows(d) == 0) return GRAFT_OK;
+    if (data->features == NULL) return gr_fail(error, GRAFT_ERR_ARG, "features are to be replaced, and are null");
+    GR_TRY(gr_dataset_view_features(data, &u->features, error));
+    if (x->n_rows != gr_dataset_host_rows(d) || x->n_cols != d->given.n_features || x->dtype != d->feature_type)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "features are %lld x %lld of dtype %d; the trainer was created with %lld x %lld of dtype %d",
+                       (long long)x->n_rows, (long long)x->n_cols, x->dtype, (long long)gr_dataset_host_rows(d),
+                       (long long)d->given.n_features, d->feature_type);
+    rc = gr_dataset_check_features(x, gr_dataset_first(d), d->threads, error);
+done:
+    return rc;
+}
+
+/* Read the struct of float targets; u->float_targets.data stays NULL without it. */
+static int32_t read_float_targets(const struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if ((u->what & GRAFT_UPDATE_TARGETS) == 0 || !d->regresses) return GRAFT_OK;
+    u->float_targets.stride = d->given.n_classes;
+    if (u->given.float_targets == NULL) return GRAFT_OK;
+    GR_TRY(gr_struct_read(&u->float_targets, sizeof u->float_targets, u->given.float_targets, "dataset.float_targets",
+                          error));
+    rc = gr_dataset_check_float_targets(&u->float_targets, gr_dataset_host_rows(d), d->given.n_classes, error);
+done:
+    return rc;
+}
+
+static int32_t check_arrays(const struct gr_dataset *d, const struct gr_targets *now, struct gr_new_data *u,
+                            graft_error *error)
+{
+    struct gr_targets given = { .n = gr_dataset_host_rows(d), .n_classes = now->n_classes };
+    int32_t           rc = GRAFT_OK;
+
+    GR_TRY(read_float_targets(d, u, error));
+    for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
+        const struct array array = array_at(d, u, now, i);
+
+        if ((u->what & array.what) == 0) continue;
+        if (array.now == NULL)
+            return gr_fail(error, GRAFT_ERR_STATE,
+                           "this trainer was created without %s, or does not use them: they "
+                           "cannot be replaced",
+                           array.name);
+        if (array.given == NULL && given.n > 0)
+            return gr_fail(error, GRAFT_ERR_ARG, "%s: to be replaced, and null", array.name);
+        set_array(d, &given, i, array.given, array.stride);
+    }
+    rc = gr_dataset_check_targets(&given, gr_dataset_first(d), error);
+done:
+    return rc;
+}
+
+static int32_t check_edge_features(const struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
+{
+    const int64_t rows = d->over != NULL ? -1 : gr_csr_entries(&d->graph);
+    int32_t       rc = GRAFT_OK;
+
+    if (d->edge_features.size == 0)
+        return gr_fail(error, GRAFT_ERR_STATE,
+                       "this trainer was created without edge_features, or does not use them: they cannot be replaced");
+    if (u->given.edge_features == NULL)
+        return gr_fail(error, GRAFT_ERR_ARG, "edge_features are to be replaced, and are null");
+    GR_TRY(gr_struct_read(&u->edge_features, sizeof u->edge_features, u->given.edge_features, "dataset.edge_features",
+                          error));
+    GR_TRY(gr_dataset_check_edge_features(&u->edge_features, rows, d->threads, error));
+    if (u->edge_features.n_cols != d->edge_features.n_cols)
+        rc = gr_fail(error, GRAFT_ERR_ARG, "edge_features have %lld columns; the trainer was created with %lld",
+                     (long long)u->edge_features.n_cols, (long long)d->edge_features.n_cols);
+done:
+    return rc;
+}
+
+int32_t gr_dataset_check_new(const struct gr_dataset *d, const struct gr_targets *now, struct gr_new_data *u,
+                             graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (u->what == 0 || (u->what & ~(uint32_t)ALL) != 0)
+        return gr_fail(error, GRAFT_ERR_ARG, "what is 0x%x, expected some of GRAFT_UPDATE_... (0x%x)", u->what, ALL);
+    if (u->what & GRAFT_UPDATE_FEATURES) GR_TRY(check_features(d, u, error));
+    if (u->what & GRAFT_UPDATE_EDGE_FEATURES) GR_TRY(check_edge_features(d, u, error));
+    rc = check_arrays(d, now, u, error);
+done:
+    return rc;
+}
+
+/* *made[n] becomes the rows of the array in the order of the vertices. */
+static int32_t arrange(const struct gr_dataset *d, const int64_t *row, const struct array *array, void **made,
+                       graft_error *error)
+{
+    const int64_t bytes = array->bytes, stride = d->over != NULL ? bytes : array->stride;
+    const char   *from = array->given;
+    char         *owned = NULL, *out = NULL;
+    int32_t       rc = GR_NEW(d->context, out, d->n * bytes, error);
+
+    if (rc == GRAFT_OK && d->over != NULL && row != NULL) rc = GR_NEW(d->context, owned, d->n * bytes, error);
+    GR_TRY(gr_dataset_agree(d, rc, error));
+    if (d->over != NULL)
+        GR_TRY(gr_dataset_send_rows(d, from, array->stride, bytes, owned != NULL ? owned : out, error));
+    for (int64_t v = 0; v < d->n && row != NULL; v++)
+        memcpy(out + v * bytes, (owned != NULL ? owned : from) + row[v] * stride, (uint64_t)bytes);
+    *made = out;
+    out = NULL;
+done:
+    gr_free(d->context, owned);
+    gr_free(d->context, out);
+    return rc;
+}
+
+int32_t gr_dataset_arrange_new(const struct gr_dataset *d, const int64_t *row, struct gr_new_data *u,
+                               struct gr_targets *next, graft_error *error)
+{
+    const struct gr_targets now = *next;
+    int32_t                 rc = GRAFT_OK;
+
+    for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
+        const struct array array = array_at(d, u, &now, i);
+
+        if ((u->what & array.what) == 0) continue;
+        if (d->over == NULL && row == NULL) {
+            set_array(d, next, i, array.given, array.stride);
+        } else {
+            GR_TRY(arrange(d, row, &array, &u->made[i], error));
+            set_array(d, next, i, u->made[i], array.bytes);
+        }
+    }
+done:
+    return rc;
+}
+
+void gr_dataset_take_targets(struct gr_dataset *d, const struct gr_new_data *u, struct gr_targets *now)
+{
+    for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
+        const struct array array = array_at(d, u, now, i);
+
+        if ((u->what & array.what) == 0) continue;
+        if (u->made[i] == NULL) set_array(d, now, i, array.given, array.stride);
+        else memcpy((void *)(uintptr_t)array.now, u->made[i], (uint64_t)(d->n * array.bytes));
+    }
+    gr_dataset_lend_targets(d, u->what, &u->given, &u->float_targets);
+}
+
+/* Replace values by values of the same type. */
+static void take_scale(struct gr_dataset *d, const float *scale, const float *zero)
+{
+    const int64_t width = d->given.n_features;
+
+    if (scale == NULL) return;
+    memcpy(d->feature_scale, scale, (uint64_t)width * sizeof *scale);
+    memcpy(d->feature_scale + width, zero, (uint64_t)width * sizeof *zero);
+}
+
+int32_t gr_dataset_prepare_new(struct gr_dataset *d, int copied, struct gr_new_data *u, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (d->over == NULL || (u->what & GRAFT_UPDATE_FEATURES) == 0 || d->given.features == NULL) return GRAFT_OK;
+    if (d->features.x.dtype == GRAFT_U8) GR_TRY(gr_dataset_share_scale(d, &u->features, &u->scale, error));
+    if (copied) rc = gr_dataset_new_features(d, &u->owned, error);
+    rc = gr_dataset_agree(d, rc, error);
+done:
+    return rc;
+}
+
+static int32_t send_features(struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
+{
+    void *const owned = u->owned != NULL ? u->owned : d->owned;
+    int32_t     rc = GRAFT_OK;
+
+    GR_TRY(gr_dataset_send_features(d, &u->features.x, owned, error));
+    if (u->scale != NULL) take_scale(d, u->scale, u->scale + d->given.n_features);
+    d->features.x.data = owned;
+done:
+    return rc;
+}
+
+int32_t gr_dataset_take_features(struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    if (d->over != NULL) {
+        GR_TRY(send_features(d, u, error));
+    } else {
+        take_scale(d, u->features.scale, u->features.zero);
+        d->features.x = u->features.x;
+    }
+    gr_dataset_lend_features(d, &u->features.x);
+done:
+    return rc;
+}
+
+void gr_dataset_take_sparse(struct gr_dataset *d, struct gr_new_data *u)
+{
+    int64_t *const before = d->row_ptr[1];
+
+    gr_dataset_lend_sparse(d, &u->lent_sparse);
+    if (d->over != NULL) return;
+    d->row_ptr[1] = u->row_ptr;
+    u->row_ptr = before;
+    gr_budget_charge(d->budget, GR_USE_FEATURES, gr_bytes(d->row_ptr[1]) - gr_bytes(before));
+}
+
+void gr_dataset_new_fini(struct gr_dataset *d, struct gr_new_data *u)
+{
+    for (int i = 0; i < GR_TARGET_ARRAYS; i++) gr_free(d->context, u->made[i]);
+    gr_free(d->context, u->scale);
+    if (u->owned != NULL) gr_dataset_drop_features(d, &u->owned);
+    gr_free(d->context, u->row_ptr);
+}

@@ -1,0 +1,347 @@
+/* Features of edges (edge_features=array): an array of the host with a row for each entry of its graph. While the graph
+ * is derived, its values are the numbers of the host's entries, and GR_NO_ENTRY for added self-loops. In the end each
+ * entry gets the row of its number, over ranks from the rank whose host has this row.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/memory.h"
+#include "comm/collective.h"
+#include "comm/route.h"
+#include "derived/derived.h"
+#include "graph/csr.h"
+
+#include <string.h>
+
+/* In one process. */
+static int32_t number_entries(const struct gr_derived *d, struct gr_graph_copy *copy, graft_error *error)
+{
+    const int64_t entries = gr_csr_entries(&d->data->graph);
+    int64_t      *numbers;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_budget_check(copy->budget, (double)gr_block_bytes(entries, sizeof *numbers),
+                           "graph (numbers of its entries)", error));
+    GR_TRY(GR_NEW(d->data->context, numbers, entries, error));
+    for (int64_t e = 0; e < entries; e++) numbers[e] = e;
+    copy->part.local = d->data->graph;
+    copy->part.local.values = copy->made.local.values = numbers;
+    copy->part.local.value_type = GRAFT_I64;
+done:
+    return rc;
+}
+
+int64_t *gr_derived_take_numbers(struct gr_graph_copy *copy)
+{
+    int64_t *const numbers = copy->made.local.values;
+
+    gr_free(copy->budget->context, copy->made.remote.values);
+    copy->made.local.values = copy->made.remote.values = NULL;
+    copy->made.local.view.values = copy->made.remote.view.values = NULL;
+    copy->made.part.local.values = copy->made.part.remote.values = NULL;
+    copy->part.local.values = copy->part.remote.values = NULL;
+    gr_derived_charge(copy);
+    return numbers;
+}
+
+/* -- over ranks --------------------------------------------------------------------------------------------------- */
+
+/* The number of the first entry of each row, and the count of its entries, in the order of slices and in the order of
+ * owners. */
+struct row_numbers {
+    int64_t *length_owned, *length, *first, *first_owned;
+};
+
+static int32_t row_numbers_init(const struct gr_derived *d, struct row_numbers *r, graft_error *error)
+{
+    const graft_graph *g = d->data->over;
+    int32_t            rc = GRAFT_OK;
+
+    GR_TRY(GR_NEW(d->data->context, r->length_owned, g->n_owned, error));
+    GR_TRY(GR_NEW(d->data->context, r->length, g->n_slice, error));
+    GR_TRY(GR_NEW(d->data->context, r->first, g->n_slice, error));
+    GR_TRY(GR_NEW(d->data->context, r->first_owned, g->n_owned, error));
+    for (int64_t v = 0; v < g->n_owned; v++)
+        r->length_owned[v] = g->part.local.row_ptr[v + 1] - g->part.local.row_ptr[v] + g->part.remote.row_ptr[v + 1] -
+                             g->part.remote.row_ptr[v];
+done:
+    return rc;
+}
+
+static void row_numbers_fini(const struct gr_derived *d, struct row_numbers *r)
+{
+    gr_free(d->data->context, r->length_owned);
+    gr_free(d->data->context, r->length);
+    gr_free(d->data->context, r->first);
+    gr_free(d->data->context, r->first_owned);
+}
+
+static int32_t move_numbers(const struct gr_derived *d, int32_t direction, const int64_t *from, int64_t *to,
+                            graft_error *error)
+{
+    const graft_redistribution args = { .size = sizeof args,
+                                        .direction = direction,
+                                        .row_bytes = sizeof *from,
+                                        .from = from,
+                                        .from_stride = sizeof *from,
+                                        .to = to,
+                                        .to_stride = sizeof *to };
+
+    return gr_graph_redistribute(d->data->over, &args, GR_OWN_FROM | GR_OWN_TO, error);
+}
+
+/* The entries of a rank's slice have the numbers from first_entry[rank] on. Owners send the counts of the rows. */
+static int32_t number_slice_rows(const struct gr_derived *d, const graft_dense *features, struct row_numbers *r,
+                                 graft_error *error)
+{
+    const graft_graph *g = d->data->over;
+    int64_t            mine = 0, next;
+    int32_t            rc = GRAFT_OK;
+
+    GR_TRY(move_numbers(d, GRAFT_TO_SLICES, r->length_owned, r->length, error));
+    for (int64_t i = 0; i < g->n_slice; i++) mine += r->length[i];
+    if (features->n_rows != mine)
+        rc = gr_fail(error, GRAFT_ERR_ARG,
+                     "edge_features have %lld rows, but the slice of this rank has %lld edges; expected a row for each",
+                     (long long)features->n_rows, (long long)mine);
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(gr_comm_allgather(g->comm, &mine, sizeof mine, d->first_entry + 1, error));
+    d->first_entry[0] = 0;
+    for (int32_t p = 0; p < g->comm->n_ranks; p++) d->first_entry[p + 1] += d->first_entry[p];
+    next = d->first_entry[g->comm->rank];
+    for (int64_t i = 0; i < g->n_slice; i++) {
+        r->first[i] = next;
+        next += r->length[i];
+    }
+    rc = move_numbers(d, GRAFT_TO_OWNERS, r->first, r->first_owned, error);
+done:
+    return rc;
+}
+
+/* The numbers of the entries of owned rows as values of both matrices; the bits of is_cut are in the order of the host.
+ */
+static void fill_numbers(const graft_graph *g, const struct row_numbers *r, struct gr_made_part *made)
+{
+    int64_t *to[] = { made->local.values, made->remote.values };
+    int64_t  bit = 0;
+
+    for (int64_t v = 0; v < g->n_owned; v++)
+        for (int64_t i = 0; i < r->length_owned[v]; i++, bit++)
+            *to[g->is_cut[bit / 8] >> bit % 8 & 1]++ = r->first_owned[v] + i;
+    made->part = g->part;
+    made->part.local.values = made->local.values;
+    made->part.remote.values = made->remote.values;
+    made->part.local.value_type = made->part.remote.value_type = GRAFT_I64;
+}
+
+static int32_t number_over_ranks(struct gr_derived *d, struct gr_graph_copy *copy, const graft_dense *features,
+                                 graft_error *error)
+{
+    const graft_graph   *g = d->data->over;
+    const int64_t        local = gr_csr_entries(&g->part.local), remote = gr_csr_entries(&g->part.remote);
+    struct gr_made_part *made = &copy->made;
+    struct row_numbers   r = { 0 };
+    int64_t             *values = NULL;
+    int32_t              rc = row_numbers_init(d, &r, error);
+
+    if (rc == GRAFT_OK && d->first_entry == NULL)
+        rc = GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, d->first_entry, g->comm->n_ranks + 1, error);
+    if (rc == GRAFT_OK)
+        rc = gr_budget_check(copy->budget, 8 * (double)(local + remote), "graph (numbers of its entries)", error);
+    if (rc == GRAFT_OK) rc = GR_NEW(d->data->context, values, local, error);
+    made->local.values = values;
+    if (rc == GRAFT_OK) rc = GR_NEW(d->data->context, values, remote, error);
+    made->remote.values = rc == GRAFT_OK ? values : NULL;
+    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(number_slice_rows(d, features, &r, error));
+    fill_numbers(g, &r, made);
+    copy->part = made->part;
+done:
+    row_numbers_fini(d, &r);
+    return rc;
+}
+
+int32_t gr_derived_number(struct gr_derived *d, struct gr_graph_copy *copy, const graft_dense *features,
+                          graft_error *error)
+{
+    const int32_t rc =
+        d->data->over != NULL ? number_over_ranks(d, copy, features, error) : number_entries(d, copy, error);
+
+    gr_derived_charge(copy);
+    return rc;
+}
+
+/* Rows of edge features that this rank requests from others, and rows that others request from it. */
+struct asked_rows {
+    struct gr_route route;
+    int64_t        *asked, *asked_in; /* packed and received: places in the slice of the other rank, of this rank */
+    float          *rows, *rows_in;   /* [n x d] requested by this rank, and by others */
+};
+
+/* The rank whose slice has an entry. */
+static int32_t rank_of_entry(const struct gr_derived *d, int64_t number)
+{
+    int32_t low = 0, high = d->data->over->comm->n_ranks;
+
+    while (high - low > 1) {
+        const int32_t middle = low + (high - low) / 2;
+
+        if (d->first_entry[middle] <= number) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+static int32_t asked_rows_init(const struct gr_derived *d, const struct gr_budget *budget, struct asked_rows *a,
+                               graft_error *error)
+{
+    const int64_t out = gr_route_n_out(&a->route), in = gr_route_n_in(&a->route), width = d->wish.config->edge_features;
+    const double  bytes = (double)(out + in) * (8 + 4 * (double)width);
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_budget_check(budget, bytes, "graph (messages with features of edges)", error));
+    GR_TRY(GR_NEW(d->data->context, a->asked, out, error));
+    GR_TRY(GR_NEW(d->data->context, a->asked_in, in, error));
+    GR_TRY(GR_NEW(d->data->context, a->rows, out * width, error));
+    rc = GR_NEW(d->data->context, a->rows_in, in * width, error);
+done:
+    return rc;
+}
+
+static void asked_rows_fini(const struct gr_derived *d, struct asked_rows *a)
+{
+    gr_route_fini(&a->route);
+    gr_free(d->data->context, a->asked);
+    gr_free(d->data->context, a->asked_in);
+    gr_free(d->data->context, a->rows);
+    gr_free(d->data->context, a->rows_in);
+}
+
+static void copy_edge_row(const graft_dense *features, int64_t row, float *to)
+{
+    memcpy(to, (const float *)features->data + row * features->stride, (uint64_t)features->n_cols * sizeof *to);
+}
+
+/* to[e] becomes the row of entry numbers[e], if it has a number. */
+static int32_t fetch_rows(const struct gr_derived *d, const struct gr_budget *budget, const int64_t *numbers,
+                          int64_t entries, const graft_dense *features, float *to, graft_error *error)
+{
+    const int64_t     width = d->wish.config->edge_features;
+    struct asked_rows a = { 0 };
+    int32_t           rc = gr_route_init(&a.route, d->data->over->comm, error);
+
+    GR_TRY(gr_comm_agree(d->data->over->comm, rc, error));
+    for (int64_t e = 0; e < entries; e++)
+        if (numbers[e] >= 0) a.route.out[rank_of_entry(d, numbers[e]) + 1]++;
+    GR_TRY(gr_route_plan(&a.route, error));
+    GR_TRY(gr_comm_agree(d->data->over->comm, asked_rows_init(d, budget, &a, error), error));
+    for (int64_t e = 0; e < entries; e++) {
+        const int32_t q = numbers[e] >= 0 ? rank_of_entry(d, numbers[e]) : -1;
+
+        if (q >= 0) a.asked[gr_route_take(&a.route, q, 1)] = numbers[e] - d->first_entry[q];
+    }
+    gr_route_rewind(&a.route);
+    GR_TRY(gr_route_send(&a.route, a.asked, a.asked_in, sizeof *a.asked, error));
+    for (int64_t i = 0; i < gr_route_n_in(&a.route); i++) {
+        GR_ASSERT(a.asked_in[i] >= 0 && a.asked_in[i] < features->n_rows);
+        copy_edge_row(features, a.asked_in[i], a.rows_in + i * width);
+    }
+    GR_TRY(gr_route_return(&a.route, a.rows_in, a.rows, width * (int64_t)sizeof *a.rows, error));
+    for (int64_t e = 0; e < entries; e++) {
+        if (numbers[e] < 0) continue;
+        memcpy(to + e * width, a.rows + gr_route_take(&a.route, rank_of_entry(d, numbers[e]), 1) * width,
+               (uint64_t)width * sizeof *to);
+    }
+done:
+    asked_rows_fini(d, &a);
+    return rc;
+}
+
+/* -- the rows of all entries -------------------------------------------------------------------------------------- */
+
+/* Entry `loop` of a row, an added loop, gets the mean of the other entries. */
+static void fill_loop(const graft_csr *csr, int64_t row, int64_t loop, int64_t d, float *features)
+{
+    const int64_t begin = csr->row_ptr[row], end = csr->row_ptr[row + 1];
+
+    for (int64_t k = 0; k < d; k++) {
+        double sum = 0;
+
+        for (int64_t e = begin; e < end; e++)
+            if (e != loop) sum += (double)features[e * d + k];
+        features[loop * d + k] = end - begin > 1 ? (float)(sum / (double)(end - begin - 1)) : 0;
+    }
+}
+
+/* to[entries of csr x features] becomes the rows of these numbers, and means for added loops. */
+static int32_t place_rows(const struct gr_derived *d, const struct gr_budget *budget, const graft_csr *csr,
+                          const int64_t *numbers, const graft_dense *features, float *to, graft_error *error)
+{
+    const int64_t width = d->wish.config->edge_features, entries = gr_csr_entries(csr);
+    int32_t       rc = GRAFT_OK;
+
+    if (d->data->over != NULL) GR_TRY(fetch_rows(d, budget, numbers, entries, features, to, error));
+    for (int64_t e = 0; e < entries && d->data->over == NULL; e++)
+        if (numbers[e] >= 0) copy_edge_row(features, numbers[e], to + e * width);
+    for (int64_t row = 0; row < csr->n_rows; row++)
+        for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++)
+            if (numbers[e] == GR_NO_ENTRY) fill_loop(csr, row, e, width, to);
+done:
+    return rc;
+}
+
+int32_t gr_derived_edge_features(struct gr_derived *d, const graft_csr *csr, const int64_t *numbers, graft_error *error)
+{
+    int32_t rc = GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, d->edge,
+                               gr_csr_entries(csr) * d->wish.config->edge_features, error);
+
+    d->whole.edge = d->edge;
+    GR_TRY(gr_dataset_agree(d->data, rc, error));
+    rc = place_rows(d, d->data->budget, csr, numbers, &d->data->edge_features, d->edge, error);
+done:
+    return rc;
+}
+
+/* -- other features ----------------------------------------------------------------------------------------------- */
+
+/* Find the numbers of the entries of whole.a again. */
+static int32_t number_again(struct gr_derived *d, struct gr_graph_copy *copy, const graft_dense *features,
+                            int64_t **numbers, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_derived_number(d, copy, features, error));
+    GR_TRY(gr_derived_derive(d, copy, 0, error));
+    if (d->data->over != NULL) {
+        rc = GR_NEW(d->data->context, *numbers, gr_csr_entries(&d->whole.a->csr), error);
+        if (rc == GRAFT_OK) gr_derived_join_values(&copy->part, *numbers);
+        rc = gr_dataset_agree(d->data, rc, error);
+    } else {
+        *numbers = gr_derived_take_numbers(copy);
+    }
+done:
+    return rc;
+}
+
+int32_t gr_derived_new_edge_features(struct gr_derived *d, const graft_dense *features, float **made,
+                                     graft_error *error)
+{
+    const int64_t        count = gr_csr_entries(&d->whole.a->csr) * d->wish.config->edge_features;
+    int64_t             *numbers = NULL;
+    struct gr_budget     budget;
+    struct gr_graph_copy copy = { .budget = &budget };
+    int32_t              rc = GR_NEW(d->data->context, *made, count, error);
+
+    gr_budget_init(&budget, d->data->context, INT64_MAX);
+    GR_TRY(gr_dataset_agree(d->data, rc, error));
+    GR_TRY(number_again(d, &copy, features, &numbers, error));
+    rc = place_rows(d, &budget, &d->whole.a->csr, numbers, features, *made, error);
+done:
+    gr_derived_copy_fini(&copy);
+    gr_budget_fini(&budget);
+    gr_free(d->data->context, numbers);
+    return rc;
+}
+
+void gr_derived_take_edge_features(struct gr_derived *d, const float *made)
+{
+    memcpy(d->edge, made, (uint64_t)(gr_csr_entries(&d->whole.a->csr) * d->wish.config->edge_features) * sizeof *made);
+}

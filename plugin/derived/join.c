@@ -1,0 +1,122 @@
+/* For attention and extrema over ranks: the edges of the rows of this rank as one matrix, in a block with a halo.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "derived/derived.h"
+#include "edge/edge.h"
+
+#include <string.h>
+
+void gr_derived_join_values(const struct gr_part *part, void *values)
+{
+    const graft_csr *parts[] = { &part->local, &part->remote };
+    const int64_t    bytes = gr_dtype_bytes(part->local.value_type);
+    char            *to = values;
+
+    for (int64_t row = 0; row < part->local.n_rows; row++) {
+        for (int i = 0; i < 2; i++) {
+            const int64_t begin = parts[i]->row_ptr[row], count = parts[i]->row_ptr[row + 1] - begin;
+
+            if (count == 0) continue;
+            memcpy(to, (const char *)parts[i]->values + begin * bytes, (uint64_t)(count * bytes));
+            to += count * bytes;
+        }
+    }
+}
+
+int32_t gr_derived_join(const struct gr_derived *d, int with_values, struct gr_csr *joined, graft_error *error)
+{
+    const struct gr_part *part = &d->graph.part;
+    const graft_csr      *parts[] = { &part->local, &part->remote };
+    const graft_csr       like = { .size = sizeof like,
+                                   .index_type = GRAFT_I32,
+                                   .value_type = part->local.value_type,
+                                   .values = with_values ? part->local.values : NULL };
+    const graft_semiring  extremum = d->wish.config->extremum;
+    const int64_t         seen = d->data->n + part->halo.count;
+    const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
+    int64_t               at = 0;
+    int32_t               rc = GRAFT_OK;
+
+    if (seen > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "%lld vertices and %lld of other ranks are too many for option '%s' = %s", (long long)d->data->n,
+                       (long long)part->halo.count, extremum != 0 ? "aggregator" : "model",
+                       extremum != 0 ? gr_extremum_word(extremum) : d->wish.config->kind->name);
+    GR_TRY(gr_csr_init(d->data->context, joined, &like, d->data->n, seen, entries, error));
+    for (int64_t row = 0; row < d->data->n; row++) {
+        for (int i = 0; i < 2; i++) {
+            for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++)
+                ((int32_t *)joined->col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? d->data->n : 0));
+        }
+        joined->row_ptr[row + 1] = at;
+    }
+    if (joined->values != NULL) gr_derived_join_values(part, joined->values);
+    GR_ASSERT(gr_csr_is_valid(&joined->view));
+done:
+    return rc;
+}
+
+/* If values are numbers of entries, the matrix has no values, and the caller frees the numbers. */
+static int32_t make_joined(struct gr_derived *d, int64_t **numbers, graft_error *error)
+{
+    const graft_csr          *remote = &d->graph.part.remote;
+    const int64_t             n = d->data->n;
+    struct gr_csr             joined = { 0 };
+    uint8_t                  *kind;
+    const struct gr_edge_map *map;
+    int32_t                   rc = GRAFT_OK;
+
+    GR_TRY(gr_derived_join(d, d->wish.uses_values || d->wish.config->edge_array, &joined, error));
+    GR_TRY(GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, kind, d->whole.n_seen, error));
+    memset(kind + n, GR_ROW_HALO, (uint64_t)(d->whole.n_seen - n));
+    for (int64_t row = 0; row < n; row++)
+        if (remote->row_ptr[row] < remote->row_ptr[row + 1]) kind[row] = GR_ROW_BOUNDARY;
+    d->whole.kind = kind;
+    if (d->wish.config->edge_array) {
+        *numbers = joined.values;
+        joined.values = NULL;
+        joined.view.values = NULL;
+    }
+    GR_TRY(gr_derived_matrix(d->data->context, &joined, &d->whole.a, error));
+    if (!d->wish.predicts && d->wish.config->kind->attends)
+        GR_TRY(gr_edge_map(d->whole.a, &map, error)); /* here, so that no epoch allocates */
+    gr_budget_charge(d->data->budget, GR_USE_GRAPH, gr_matrix_own_bytes(d->whole.a));
+done:
+    gr_csr_fini(d->data->context, &joined);
+    return rc;
+}
+
+/* Dropout of attention draws for both ends of an edge, so a rank needs the numbers of vertices in its halo. */
+static int32_t ask_vertices(struct gr_derived *d, graft_error *error)
+{
+    struct gr_comm *comm = d->data->over->comm;
+    struct gr_links links = { 0 };
+    int64_t        *seen = NULL, *packed = NULL, bytes = 0;
+    int32_t         rc = GRAFT_OK;
+
+    GR_TRY(gr_links_init(d->data->context, comm, &d->graph.part.halo, &links, error));
+    bytes = links.send_start[comm->n_ranks] * (int64_t)sizeof *packed + gr_links_bytes(&links);
+    rc = gr_budget_borrow(d->data->budget, bytes, "graph (vertices of other ranks)", error);
+    if (rc == GRAFT_OK) rc = GR_NEW(d->data->context, packed, links.send_start[comm->n_ranks], error);
+    if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, seen, d->whole.n_seen, error);
+    GR_TRY(gr_dataset_agree(d->data, rc, error));
+    for (int64_t v = 0; v < d->data->n; v++) seen[v] = d->whole.vertex[v];
+    GR_TRY(gr_links_ask(&links, comm, d->whole.vertex, packed, seen + d->data->n, sizeof *seen, error));
+    d->whole.vertex = seen;
+    gr_budget_return(d->data->budget, bytes);
+done:
+    gr_links_fini(comm, &links);
+    gr_free(d->data->context, packed);
+    return rc;
+}
+
+int32_t gr_derived_read_halo(struct gr_derived *d, int64_t **numbers, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    d->whole.n_seen = d->data->n + d->graph.part.halo.count;
+    GR_TRY(gr_dataset_agree(d->data, make_joined(d, numbers, error), error));
+    if (d->wish.config->attention_dropout > 0 && !d->wish.predicts) rc = ask_vertices(d, error);
+done:
+    return rc;
+}

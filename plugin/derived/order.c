@@ -1,0 +1,255 @@
+/* An order of the vertices in which rows that are read together are close together, and rows that training needs come
+ * first, layer by layer: then a mask of rows is a number of rows. Inside the library, vertex v is vertex
+ * derived->whole.vertex[v] of the host; the host never sees the order.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "graph/order.h"
+#include "base/assert.h"
+#include "derived/derived.h"
+
+#include <string.h>
+
+/* A breadth-first search, level by level, for the vertices on which training depends. */
+struct search {
+    int32_t *hop;        /* [n] the level of each vertex; n_layers + 1: not found yet */
+    int64_t *queue;      /* [n] vertices in the order in which they are found */
+    int64_t  begin, end; /* of the current level in the queue */
+    int64_t  found;      /* the end of the next level */
+};
+
+/* Vertex v is found on level `hop`, unless it was before. */
+static void search_add(struct search *search, int64_t v, int32_t hop)
+{
+    if (search->hop[v] <= hop) return;
+    search->hop[v] = hop;
+    search->queue[search->found++] = v;
+}
+
+/* *array[n] of rows of `bytes` bytes becomes a copy in the order of the vertices. NULL stays NULL. */
+static int32_t reorder(struct gr_derived *d, const void **array, uint64_t bytes, uint64_t stride, graft_error *error)
+{
+    const char *from = *array;
+    char       *to;
+    int32_t     rc = GRAFT_OK;
+
+    if (from == NULL) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, to, d->data->n * (int64_t)bytes, error));
+    for (int64_t v = 0; v < d->data->n; v++)
+        memcpy(to + (uint64_t)v * bytes, from + (uint64_t)d->row[v] * stride, bytes);
+    *array = to;
+done:
+    return rc;
+}
+
+/* Level 0: the training vertices, or the vertices of the list to predict. */
+static void find_first_level(const struct gr_derived *d, struct search *search)
+{
+    for (int64_t v = 0; v < d->data->n; v++) search->hop[v] = d->wish.config->n_layers + 1;
+    for (int64_t i = 0; d->wish.predicts && i < d->wish.n_list; i++) search_add(search, d->wish.list[i], 0);
+    for (int64_t v = 0; !d->wish.predicts && v < d->data->n; v++)
+        if (gr_is_trained(d->wish.targets, v)) search_add(search, v, 0);
+}
+
+/* Mark in `out` the vertices of the halo from which the level gathers. */
+static void mark_halo(const graft_csr *remote, const struct search *search, uint8_t *out)
+{
+    for (int64_t i = search->begin; i < search->end; i++) {
+        const int64_t row = search->queue[i];
+
+        for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) out[gr_csr_column(remote, e)] = 1;
+    }
+}
+
+/* Continue the current level over ranks: vertices of other ranks from which it gathers get level `hop` there. */
+static int32_t search_ranks(const struct gr_derived *d, const struct gr_part *part, struct gr_links *links,
+                            struct search *search, int32_t hop, graft_error *error)
+{
+    struct gr_comm *comm = d->data->over->comm;
+    const int64_t   told = links->send_start[comm->n_ranks];
+    uint8_t        *out = NULL, *in = NULL;
+    int32_t         rc;
+
+    rc =
+        gr_budget_check(d->data->budget, (double)(part->halo.count + told), "graph (the order of its vertices)", error);
+    if (rc == GRAFT_OK) rc = GR_NEW(d->data->context, out, part->halo.count, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(d->data->context, in, told, error);
+    GR_TRY(gr_dataset_agree(d->data, rc, error));
+    mark_halo(&part->remote, search, out);
+    GR_TRY(gr_links_tell(links, comm, out, in, 1, error));
+    for (int64_t i = 0; i < told; i++)
+        if (in[i]) search_add(search, links->place[i], hop);
+done:
+    gr_free(d->data->context, out);
+    gr_free(d->data->context, in);
+    return rc;
+}
+
+/* hop[v]: the number of edges over which a vertex of level 0 gathers from v; n_layers + 1 if more than n_layers. reach
+ * is counted. Levels of layers with all rows are not searched. */
+static int32_t find_reach(struct gr_derived *d, const struct gr_part *part, struct gr_links *links,
+                          struct search *search, graft_error *error)
+{
+    const graft_csr *graph = part != NULL ? &part->local : NULL;
+    const int32_t    n_layers = d->wish.config->n_layers;
+    int32_t          rc = GRAFT_OK;
+
+    find_first_level(d, search);
+    d->reach[n_layers] = search->end = search->found;
+    for (int32_t h = 1; h <= n_layers; h++) {
+        const int32_t l = n_layers - h;
+        const int     gathers = graph != NULL && l >= d->wish.config->gathers_from && l > d->wish.complete;
+
+        for (int64_t i = search->begin; i < search->end && gathers; i++) {
+            for (int64_t e = graph->row_ptr[search->queue[i]]; e < graph->row_ptr[search->queue[i] + 1]; e++)
+                search_add(search, gr_csr_column(graph, e), h);
+        }
+        if (gathers && d->data->over != NULL) GR_TRY(search_ranks(d, part, links, search, h, error));
+        search->begin = search->end;
+        search->end = search->found;
+        d->reach[l] = search->end;
+        GR_ASSERT(search->end <= d->data->n);
+    }
+done:
+    return rc;
+}
+
+static int32_t sum_reach(struct gr_derived *d, graft_error *error)
+{
+    double  rows[GR_LAYERS_MAX + 1]; /* exact to 2^53 */
+    int32_t rc = GRAFT_OK;
+
+    for (int32_t l = 0; l <= d->wish.config->n_layers; l++) rows[l] = (double)d->reach[l];
+    GR_TRY(gr_dataset_sum(d->data, rows, d->wish.config->n_layers + 1, error));
+    for (int32_t l = 0; l <= d->wish.config->n_layers; l++) d->reach_of_all[l] = (int64_t)rows[l];
+done:
+    return rc;
+}
+
+/* Whether masks of rows save enough of a step to be worth a copy of the features: a tenth of the rows of all layers. */
+static int reach_is_short(const struct gr_derived *d)
+{
+    double rows = 0;
+
+    for (int32_t l = 1; l <= d->wish.config->n_layers; l++)
+        rows += (double)(l > d->wish.complete ? d->reach_of_all[l] : d->data->given.n_vertices);
+    return rows < 0.9 * (double)d->data->given.n_vertices * d->wish.config->n_layers;
+}
+
+/* Sort vertices stably by hops. */
+static void sort_by_hop(const struct gr_derived *d, const int32_t *hop, const int64_t *from, int64_t *to)
+{
+    int64_t at[GR_LAYERS_MAX + 2] = { 0 };
+
+    for (int32_t h = 1; h <= d->wish.config->n_layers + 1; h++) at[h] = d->reach[d->wish.config->n_layers - h + 1];
+    for (int64_t i = 0; i < d->data->n; i++) to[at[hop[from[i]]]++] = from[i];
+}
+
+/* In layer l a step computes all rows. */
+static void reach_all(struct gr_derived *d, int32_t l)
+{
+    d->reach[l] = d->data->n;
+    d->reach_of_all[l] = d->data->given.n_vertices;
+}
+
+/* Masks that save little are not worth a copy of their part of the graph. reach decreases from layer to layer, so
+ * dropped masks belong to the first layers, as do layers with all rows. */
+static void drop_long_reach(struct gr_derived *d)
+{
+    for (int32_t l = 0; l <= d->wish.config->n_layers; l++) {
+        if (l <= d->wish.complete || (double)d->reach_of_all[l] > 0.95 * (double)d->data->given.n_vertices)
+            reach_all(d, l);
+    }
+}
+
+static int32_t reorder_vertices(struct gr_derived *d, graft_error *error)
+{
+    struct gr_targets *now = d->wish.targets;
+    const void        *labels = now->labels, *targets = now->targets, *split = now->split, *values = now->values;
+    const uint64_t     classes = (uint64_t)now->n_classes, wide = classes * sizeof *now->values;
+    int32_t            rc = GRAFT_OK;
+
+    GR_TRY(reorder(d, &labels, sizeof *now->labels, sizeof *now->labels, error));
+    GR_TRY(reorder(d, &targets, classes, classes, error));
+    GR_TRY(reorder(d, &split, 1, 1, error));
+    GR_TRY(reorder(d, &values, wide, (uint64_t)now->stride * sizeof *now->values, error));
+    now->labels = labels;
+    now->targets = targets;
+    now->split = split;
+    now->values = values;
+    now->stride = now->n_classes;
+done:
+    return rc;
+}
+
+/* Over ranks a vertex has a place among the vertices of its owner, and another number. */
+static int32_t name_vertices(struct gr_derived *d, graft_error *error)
+{
+    int64_t *vertex;
+    int32_t  rc = GRAFT_OK;
+
+    d->whole.vertex = d->row;
+    if (d->data->over == NULL) return GRAFT_OK;
+    GR_TRY(GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, vertex, d->data->n, error));
+    for (int64_t v = 0; v < d->data->n; v++) vertex[v] = d->data->over->vertex[d->row[v]];
+    d->whole.vertex = vertex;
+done:
+    return rc;
+}
+
+/* The order of option order, with the vertices that training needs first; `order` is [n], and is overwritten. */
+static int32_t choose_order(struct gr_derived *d, const graft_csr *graph, const int32_t *hop, int64_t *order,
+                            graft_error *error)
+{
+    const int given = d->wish.config->order == GR_ORDER_GIVEN || graph == NULL;
+    int64_t  *row;
+    int32_t   rc = GRAFT_OK;
+
+    for (int64_t v = 0; v < d->data->n; v++) order[v] = v;
+    GR_TRY(gr_budget_check(d->data->budget, given ? 0 : (double)gr_order_bytes(d->data->n),
+                           "graph (finding an order of its vertices)", error));
+    if (!given) GR_TRY(gr_order_compute(d->data->context, graph, d->wish.config->order, order, error));
+    GR_TRY(GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, row, d->data->n, error));
+    if (hop != NULL) sort_by_hop(d, hop, order, row);
+    else memcpy(row, order, (uint64_t)d->data->n * sizeof *order);
+    d->row = row;
+    GR_TRY(name_vertices(d, error));
+    rc = reorder_vertices(d, error);
+done:
+    return rc;
+}
+
+static int32_t search_init(struct gr_derived *d, int64_t bytes, struct search *search, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY(gr_budget_borrow(d->data->budget, bytes, "graph (the order of its vertices)", error));
+    GR_TRY(GR_NEW(d->data->context, search->queue, d->data->n, error));
+    rc = GR_NEW(d->data->context, search->hop, d->data->n, error);
+done:
+    return rc;
+}
+
+int32_t gr_derived_order(struct gr_derived *d, const struct gr_part *part, struct gr_links *links, graft_error *error)
+{
+    const int        given = d->wish.config->order == GR_ORDER_GIVEN || part == NULL;
+    const int64_t    bytes = gr_block_bytes(d->data->n, sizeof(int64_t)) + gr_block_bytes(d->data->n, sizeof(int32_t));
+    const graft_csr *graph = part != NULL ? &part->local : NULL;
+    struct search    search = { 0 };
+    int32_t          rc = GRAFT_OK;
+    int              masks = d->wish.masks_rows;
+
+    GR_TRY(gr_dataset_agree(d->data, search_init(d, bytes, &search, error), error));
+    if (masks) {
+        GR_TRY(find_reach(d, part, links, &search, error));
+        GR_TRY(sum_reach(d, error));
+        masks = reach_is_short(d);
+    }
+    for (int32_t l = 0; l <= d->wish.config->n_layers && !masks; l++) reach_all(d, l);
+    if (masks || !given) rc = choose_order(d, graph, masks ? search.hop : NULL, search.queue, error);
+    if (masks) drop_long_reach(d);
+    rc = gr_dataset_agree(d->data, rc, error);
+done:
+    gr_budget_return(d->data->budget, bytes);
+    gr_free(d->data->context, search.queue);
+    gr_free(d->data->context, search.hop);
+    return rc;
+}

@@ -1,0 +1,109 @@
+/* What the options of a setup decide.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/option_row.h"
+#include "run/setup.h"
+
+int gr_setup_has_batches(const struct gr_setup *s)
+{
+    return s->given == NULL && s->context->options.sampling.batch_size > 0;
+}
+
+int gr_setup_has_history(const struct gr_setup *s)
+{
+    return gr_setup_has_batches(s) && s->context->options.sampling.history && s->model.config.kind->gathers;
+}
+
+uint32_t gr_setup_groups(const struct gr_setup *s)
+{
+    return s->given == NULL
+               ? ~0u
+               : ~(1u << GR_GROUP_MODEL | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_DATA | 1u << GR_GROUP_SAMPLING);
+}
+
+int gr_features_are_copied(const struct gr_setup *s)
+{
+    if (s->data.features.x.dtype != GRAFT_F32 && !s->widens_rows) return 1;
+    return s->model.config.normalize_features || gr_setup_is_ordered(s);
+}
+
+int gr_setup_reads_rows(const struct gr_setup *s)
+{
+    return gr_setup_has_batches(s) && s->data.over == NULL && s->run.targets.split != NULL &&
+           !gr_features_are_copied(s);
+}
+
+int gr_can_go_by_rows(const struct gr_setup *s)
+{
+    const struct gr_resource_options *options = &s->context->options.resource;
+    const int                         is_alone = s->data.over == NULL && (s->given != NULL || gr_setup_has_batches(s));
+
+    return is_alone && options->eval_blocks != GR_NO && options->workers_sparse == 0 && s->model.config.label_rate == 0;
+}
+
+/* Whether the receptive field of a list is worth a separate order. Labels as input belong to vertices that come first
+ * in training; sparse features have parts only for a step and for all rows. */
+static int predicts_few(const struct gr_setup *s)
+{
+    const struct gr_outputs *outputs = s->given->outputs;
+
+    return outputs->vertices != NULL && outputs->n > 0 && s->data.over == NULL && s->data.given.features != NULL &&
+           !gr_propagates(&s->run);
+}
+
+int gr_masks_rows(const struct gr_setup *s)
+{
+    if (!s->model.config.row_masks || s->model.config.kind->attends) return 0;
+    if (s->data.over != NULL && s->partition.needs_rows) return 0;
+    if (s->given != NULL) return predicts_few(s);
+    return s->run.targets.n_train > 0;
+}
+
+int gr_setup_is_ordered(const struct gr_setup *s)
+{
+    return s->derived.row != NULL || (s->model.config.kind->gathers && s->model.config.order != GR_ORDER_GIVEN);
+}
+
+int32_t gr_first_masked(const struct gr_setup *s)
+{
+    return s->run.input.is_constant && !gr_propagates(&s->run);
+}
+
+/* Statistics of BatchNorm in a step are over all vertices; predictions use running statistics. */
+static int32_t last_complete(const struct gr_setup *s)
+{
+    int32_t last = -1;
+
+    for (int32_t l = 0; l < s->model.config.n_layers && s->given == NULL; l++)
+        if (gr_has_batch_norm(&s->run, &s->model.layers[l])) last = l + 1;
+    return last;
+}
+
+static int uses_values(const struct gr_setup *s)
+{
+    const struct gr_config           *config = &s->model.config;
+    const struct gr_sampling_options *sampling = &s->context->options.sampling;
+
+    if (gr_setup_has_batches(s) && config->kind->gathers && sampling->sampler == GR_SAMPLER_NEIGHBOUR &&
+        sampling->weights == GR_SAMPLE_BY_EDGE)
+        return 1;
+    if (config->kind->attends) return config->edge_features > 0 && !config->edge_array;
+    return config->kind->gathers && config->extremum == 0;
+}
+
+struct gr_derived_wish gr_setup_wish(struct gr_setup *s)
+{
+    const struct gr_outputs *list = s->given != NULL ? s->given->outputs : NULL;
+
+    return (struct gr_derived_wish){
+        .config = &s->model.config,
+        .targets = &s->run.targets,
+        .list = list != NULL ? list->vertices : NULL,
+        .n_list = list != NULL ? list->n : 0,
+        .predicts = s->given != NULL,
+        .has_batches = gr_setup_has_batches(s),
+        .masks_rows = gr_masks_rows(s),
+        .reads_halo = s->data.over != NULL && s->partition.needs_rows && s->partition.columns == 1,
+        .uses_values = uses_values(s),
+        .complete = last_complete(s),
+    };
+}
