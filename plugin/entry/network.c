@@ -49,9 +49,9 @@ static int32_t network_begin(graft_network *network, const graft_field *input, g
     int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " begin", error);
 
     GR_TRY(rc);
-    if (network->begun) gr_mgn_count_begin(network->mgn);
+    if (network->use.begun) gr_mgn_count_begin(network->mgn);
     GR_TRY(gr_network_check_idle(network, &call.error));
-    rc = read_field(network, input, "input", network->n_in, &ours, &call.error);
+    rc = read_field(network, input, "input", network->columns.in, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_network_check_input(network, &ours, &call.error);
     rc = gr_network_begin(network, rc, &ours, &call.error);
 done:
@@ -65,7 +65,7 @@ static int32_t read_result(const graft_network *n, const graft_field **field, co
     const graft_field *theirs = *field;
 
     *field = theirs != NULL ? ours : NULL;
-    return theirs != NULL ? read_field(n, theirs, name, n->n_out, ours, error) : GRAFT_OK;
+    return theirs != NULL ? read_field(n, theirs, name, n->columns.out, ours, error) : GRAFT_OK;
 }
 
 static int32_t network_end(graft_network *network, const graft_field *output, graft_error *error)
@@ -75,7 +75,7 @@ static int32_t network_end(graft_network *network, const graft_field *output, gr
     int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " end", error);
 
     GR_TRY(rc);
-    if (!network->begun) {
+    if (!network->use.begun) {
         gr_mgn_count_end(network->mgn);
         GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "no inference of this network has begun; call begin() first"));
     }
@@ -93,12 +93,12 @@ static int32_t read_rollout(const graft_network *n, const graft_rollout *args, g
     GR_TRY(gr_struct_read(ours, sizeof *ours, args, "args", error));
     GR_TRY(gr_network_check_idle(n, error));
     if (ours->steps < 1) return gr_fail(error, GRAFT_ERR_ARG, "args.steps is %d, expected 1 or more", ours->steps);
-    if (n->n_out > n->n_in)
+    if (n->columns.out > n->columns.in)
         return gr_fail(error, GRAFT_ERR_ARG,
                        "the network has %lld outputs and %lld inputs: results cannot be inputs of the next step",
-                       (long long)n->n_out, (long long)n->n_in);
-    GR_TRY(read_field(n, ours->initial, "args.initial", n->n_in, &fields[0], error));
-    GR_TRY(read_field(n, ours->state, "args.state", n->n_in, &fields[1], error));
+                       (long long)n->columns.out, (long long)n->columns.in);
+    GR_TRY(read_field(n, ours->initial, "args.initial", n->columns.in, &fields[0], error));
+    GR_TRY(read_field(n, ours->state, "args.state", n->columns.in, &fields[1], error));
     ours->initial = &fields[0];
     ours->state = &fields[1];
     rc = gr_network_check_input(n, ours->initial, error);
@@ -131,7 +131,7 @@ static int32_t check_members(graft_network *const *networks, int32_t count, graf
         snprintf(name, sizeof name, "networks[%d]", k);
         GR_TRY(gr_handle_check(first->context, n, GR_HANDLE_NETWORK, name, error));
         GR_TRY(gr_network_check_idle(n, error));
-        if (n->mesh != first->mesh || n->n_in != first->n_in || n->n_out != first->n_out ||
+        if (n->mesh != first->mesh || n->columns.in != first->columns.in || n->columns.out != first->columns.out ||
             n->predicts != first->predicts)
             return gr_fail(error, GRAFT_ERR_ARG,
                            "networks[%d] has another mesh than networks[0], or other inputs and outputs", k);
@@ -151,7 +151,7 @@ static int32_t network_ensemble(graft_network *const *networks, int32_t count, c
     if (count < 1) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "count is %d, expected 1 or more", count);
     GR_TRY(rc);
     rc = check_members(networks, count, &call.error);
-    if (rc == GRAFT_OK) rc = read_field(first, input, "input", first->n_in, &ours[0], &call.error);
+    if (rc == GRAFT_OK) rc = read_field(first, input, "input", first->columns.in, &ours[0], &call.error);
     for (int32_t k = 0; rc == GRAFT_OK && k < count; k++)
         rc = gr_network_check_input(networks[k], &ours[0], &call.error);
     if (rc == GRAFT_OK) rc = read_result(first, &mean, "mean", &ours[1], &call.error);
@@ -174,8 +174,8 @@ static int32_t read_pair(const graft_network *n, const graft_pair *pair, graft_f
     int32_t    rc = GRAFT_OK;
 
     GR_TRY(gr_struct_read(&ours, sizeof ours, pair, "pair", error));
-    GR_TRY(read_field(n, ours.input, "pair.input", n->n_in, &fields[0], error));
-    rc = read_field(n, ours.target, "pair.target", n->n_out, &fields[1], error);
+    GR_TRY(read_field(n, ours.input, "pair.input", n->columns.in, &fields[0], error));
+    rc = read_field(n, ours.target, "pair.target", n->columns.out, &fields[1], error);
 done:
     return rc;
 }

@@ -95,7 +95,7 @@ static struct part part_of_rows(struct gr_mgn *g, int64_t l, int64_t n, const st
                           .n = n,
                           .units = gr_chunk_count(n, GR_MGN_ROWS),
                           .mlp = mlp,
-                          .elements = gr_mlp_elements(mlp),
+                          .elements = gr_nn_mlp_elements(mlp),
                           .gradient = gr_mgn_at(g, gradient, mlp->weight[0]) };
 }
 

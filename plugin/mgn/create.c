@@ -186,10 +186,10 @@ int32_t gr_mgn_reserve_backward(struct gr_mgn *g, graft_error *error)
 
     if (g->partial != NULL) return GRAFT_OK;
     g->n_partials = GR_MGN_PARTIALS;
-    g->partial_elements = greater_of(gr_mlp_elements(&shape->decoder), gr_mlp_elements(&shape->node_encoder));
-    g->partial_elements = greater_of(g->partial_elements, gr_mlp_elements(&shape->edge_encoder));
+    g->partial_elements = greater_of(gr_nn_mlp_elements(&shape->decoder), gr_nn_mlp_elements(&shape->node_encoder));
+    g->partial_elements = greater_of(g->partial_elements, gr_nn_mlp_elements(&shape->edge_encoder));
     if (shape->options.layers > 0)
-        g->partial_elements = greater_of(g->partial_elements, gr_mlp_elements(&shape->edge[0]));
+        g->partial_elements = greater_of(g->partial_elements, gr_nn_mlp_elements(&shape->edge[0]));
     GR_TRY(new_kept_blocks(g, &g->backward_memory, error));
     GR_TRY(new_kept_arrays(g, &g->backward_memory, error));
     rc = new_gradients(g, &g->backward_memory, error);

@@ -186,9 +186,6 @@ void *gr_mlp_backward(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, in
 /** The same MLP for an array that begins with its first weight. */
 struct gr_mlp gr_mlp_alone(const struct gr_mlp *mlp);
 
-/** The number of weights of an MLP. */
-int64_t gr_mlp_elements(const struct gr_mlp *mlp);
-
 /* -- cut.c -------------------------------------------------------------------------------------------------------- */
 
 /** \return OK; ERR_NOMEM. */

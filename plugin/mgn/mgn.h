@@ -8,8 +8,7 @@
 
 #include "base/team.h"
 #include "mesh/mesh.h"
-
-enum { GR_MLP_LINEAR_MAX = 16 };
+#include "nn/mlp.h"
 
 enum gr_mgn_sum { GR_MGN_SUM_UPDATE, GR_MGN_SUM_NEW, GR_MGN_SUM_OLD };
 enum gr_mgn_edges { GR_MGN_EDGES_CARRIED, GR_MGN_EDGES_ENCODED };
@@ -19,15 +18,6 @@ struct gr_mgn_options {
     int32_t           is_elu, has_norm;
     enum gr_mgn_sum   sum;
     enum gr_mgn_edges edges;
-};
-
-/** An MLP: linear layers with the activation between them, and LayerNorm after the last if has_norm. Matrices are [out
- *  x in] row-major, as in PyTorch. */
-struct gr_mlp {
-    int32_t linear, has_norm;
-    int64_t in, width, out;
-    int64_t weight[GR_MLP_LINEAR_MAX], bias[GR_MLP_LINEAR_MAX]; /* first elements in the array of weights */
-    int64_t gain, shift;                                        /* of LayerNorm */
 };
 
 /** The MLPs of a network, in the order of their weights. The first matrix of an edge MLP has the columns of [source,
@@ -45,6 +35,10 @@ struct gr_mgn_shape {
 int32_t gr_mgn_shape_init(const graft_context *context, const struct gr_mgn_options *options, int64_t n_node_in,
                           int64_t n_edge_in, int64_t n_out, struct gr_mgn_shape *shape, graft_error *error);
 void    gr_mgn_shape_fini(const graft_context *context, struct gr_mgn_shape *shape);
+
+/** The number of its parameters, and their list, which has space for them. */
+int32_t gr_mgn_count_parameters(const struct gr_mgn_shape *shape);
+void    gr_mgn_add_parameters(const struct gr_mgn_shape *shape, struct gr_parameters *all);
 
 /** Multiply-adds of one forward pass. */
 double gr_mgn_work(const struct gr_mgn_shape *shape, int64_t n_nodes, int64_t n_edges);

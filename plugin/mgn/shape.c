@@ -1,32 +1,16 @@
-/* The offsets of the weights of a network.
+/* The weights of a network: their offsets and names.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mgn/inside.h"
 
-int64_t gr_mlp_elements(const struct gr_mlp *mlp)
-{
-    const int64_t end = mlp->has_norm ? mlp->shift : mlp->bias[mlp->linear - 1];
+#include <stdio.h>
 
-    return end + mlp->out - mlp->weight[0];
-}
-
-/* An MLP whose weights begin at *at, which moves to their end. */
 static struct gr_mlp place_mlp(const struct gr_mgn_options *options, int64_t in, int64_t out, int has_norm, int64_t *at)
 {
     struct gr_mlp mlp = {
         .linear = (int32_t)options->linear, .has_norm = has_norm, .in = in, .width = options->width, .out = out
     };
 
-    for (int64_t i = 0; i < options->linear; i++) {
-        const int64_t columns = i == 0 ? in : options->width, rows = i == options->linear - 1 ? out : options->width;
-
-        mlp.weight[i] = *at;
-        mlp.bias[i] = mlp.weight[i] + rows * columns;
-        *at = mlp.bias[i] + rows;
-    }
-    if (!has_norm) return mlp;
-    mlp.gain = *at;
-    mlp.shift = mlp.gain + out;
-    *at = mlp.shift + out;
+    gr_nn_place_mlp(&mlp, at);
     return mlp;
 }
 
@@ -60,25 +44,45 @@ void gr_mgn_shape_fini(const graft_context *context, struct gr_mgn_shape *shape)
     *shape = (struct gr_mgn_shape){ 0 };
 }
 
-/* Multiply-adds of an MLP for one row, whose first product has `in` columns. */
-static double work_of_mlp(const struct gr_mlp *mlp, int64_t in)
+static int32_t parameters_of(const struct gr_mlp *mlp)
 {
-    const double width = (double)mlp->width;
+    return 2 * mlp->linear + 2 * (mlp->has_norm != 0);
+}
 
-    if (mlp->linear == 1) return (double)in * (double)mlp->out;
-    return (double)in * width + (mlp->linear - 2) * width * width + width * (double)mlp->out;
+int32_t gr_mgn_count_parameters(const struct gr_mgn_shape *shape)
+{
+    int32_t count = parameters_of(&shape->node_encoder) + parameters_of(&shape->edge_encoder);
+
+    for (int64_t l = 0; l < shape->options.layers; l++)
+        count += parameters_of(&shape->edge[l]) + parameters_of(&shape->node[l]);
+    return count + parameters_of(&shape->decoder);
+}
+
+void gr_mgn_add_parameters(const struct gr_mgn_shape *shape, struct gr_parameters *all)
+{
+    char name[32];
+
+    gr_nn_add_mlp(all, "node_encoder.", &shape->node_encoder);
+    gr_nn_add_mlp(all, "edge_encoder.", &shape->edge_encoder);
+    for (int64_t l = 0; l < shape->options.layers; l++) {
+        snprintf(name, sizeof name, "layers.%d.edge.", (int)l);
+        gr_nn_add_mlp(all, name, &shape->edge[l]);
+        snprintf(name, sizeof name, "layers.%d.node.", (int)l);
+        gr_nn_add_mlp(all, name, &shape->node[l]);
+    }
+    gr_nn_add_mlp(all, "decoder.", &shape->decoder);
 }
 
 double gr_mgn_work(const struct gr_mgn_shape *shape, int64_t n_nodes, int64_t n_edges)
 {
     const int64_t width = shape->options.width;
     const double  layers = (double)shape->options.layers, nodes = (double)n_nodes, edges = (double)n_edges;
-    const double  encoder = nodes * work_of_mlp(&shape->node_encoder, shape->n_node_in) +
-                           edges * work_of_mlp(&shape->edge_encoder, shape->n_edge_in);
+    const double  encoder = nodes * gr_nn_mlp_work(&shape->node_encoder, shape->n_node_in) +
+                           edges * gr_nn_mlp_work(&shape->edge_encoder, shape->n_edge_in);
     const double in_layer =
-        layers > 0 ? nodes * (2 * (double)width * (double)width + work_of_mlp(&shape->node[0], 2 * width)) +
-                         edges * work_of_mlp(&shape->edge[0], width)
+        layers > 0 ? nodes * (2 * (double)width * (double)width + gr_nn_mlp_work(&shape->node[0], 2 * width)) +
+                         edges * gr_nn_mlp_work(&shape->edge[0], width)
                    : 0;
 
-    return encoder + layers * in_layer + nodes * work_of_mlp(&shape->decoder, width);
+    return encoder + layers * in_layer + nodes * gr_nn_mlp_work(&shape->decoder, width);
 }

@@ -19,9 +19,9 @@ void gr_network_texts(const graft_network *n, struct gr_network_texts *t)
     } rows[GR_NETWORK_TEXTS] = {
         { "architecture", 0, GR_NETWORK_ARCHITECTURE },
         { "predicts", 0, n->predicts == GRAFT_PREDICTS_CHANGE ? "change" : "value" },
-        { "n_in", n->n_in, NULL },
-        { "n_out", n->n_out, NULL },
-        { "n_constant", n->n_constant, NULL },
+        { "n_in", n->columns.in, NULL },
+        { "n_out", n->columns.out, NULL },
+        { "n_constant", n->columns.constant, NULL },
         { "dim", n->mesh->dim, NULL },
         { "mgn.width", o->width, NULL },
         { "mgn.layers", o->layers, NULL },
@@ -44,7 +44,7 @@ void gr_network_texts(const graft_network *n, struct gr_network_texts *t)
 int32_t gr_network_list(graft_network *n, struct gr_tensor_data **data, int32_t *count, int32_t more,
                         graft_error *error)
 {
-    const int32_t    most = 3 * n->n_tensors + 3 * GR_STATISTICS + 1;
+    const int32_t    most = 3 * n->parameters.count + 3 * GR_STATISTICS + 1;
     graft_state_item item = { .size = sizeof item };
     graft_error      end = { .size = sizeof end };
     int32_t          rc = GRAFT_OK;
@@ -196,9 +196,7 @@ void gr_network_take_items(graft_network *n, void *const *copies)
 
     n->training.has_gradient = 0;
     for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++)
-        if (copies[i] != NULL)
-            memcpy((void *)(uintptr_t)item.data, copies[i],
-                   (size_t)(gr_network_item_count(&item) * gr_tensor_type_bytes(item.dtype)));
+        if (copies[i] != NULL) memcpy((void *)(uintptr_t)item.data, copies[i], (size_t)gr_nn_item_bytes(&item));
     gr_network_state_changed(n);
 }
 
@@ -211,9 +209,7 @@ static int32_t share_items(graft_network *n, void *const *copies, graft_error *e
 
     for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++)
         if (copies[i] != NULL)
-            GR_TRY(gr_comm_broadcast(n->mesh->comm, 0, copies[i],
-                                     (uint64_t)(gr_network_item_count(&item) * gr_tensor_type_bytes(item.dtype)),
-                                     error));
+            GR_TRY(gr_comm_broadcast(n->mesh->comm, 0, copies[i], (uint64_t)gr_nn_item_bytes(&item), error));
 done:
     return rc;
 }
@@ -252,7 +248,8 @@ int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_er
                                                loaded */
     GR_TRY(gr_tensor_file_open(n->context, comm, path, &from, error));
     rc = check_file(n, &from, error);
-    if (rc == GRAFT_OK) rc = GR_POOL_NEW(n->context, &pool, copies, 4 * n->n_tensors + 3 * GR_STATISTICS + 1, error);
+    if (rc == GRAFT_OK)
+        rc = GR_POOL_NEW(n->context, &pool, copies, 4 * n->parameters.count + 3 * GR_STATISTICS + 1, error);
     if (rc == GRAFT_OK) rc = gr_network_read_items(n, &from, &pool, copies, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(share_items(n, copies, error));
@@ -260,7 +257,7 @@ int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_er
         gr_log(n->context, GRAFT_LOG_WARNING, "'%s' has no checksums: damage of its weights is not noticed",
                from.file.name);
     gr_network_take_items(n, copies);
-    if (has_whole_state(n, &from.header)) n->digest = 0;
+    if (has_whole_state(n, &from.header)) n->progress.digest = 0;
 done:
     if (rc < 0) n->training.has_moments = had_moments;
     gr_pool_fini(n->context, &pool);

@@ -12,7 +12,7 @@
 
 int32_t gr_network_check_idle(const graft_network *n, graft_error *error)
 {
-    if (!n->begun) return GRAFT_OK;
+    if (!n->use.begun) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_STATE, "an inference of this network has begun and not ended; call end() first");
 }
 
@@ -21,14 +21,14 @@ static void standardise(graft_network *n, const double *values, int64_t first, i
 {
     const struct gr_statistics *s = &n->statistics[GR_STATISTICS_NODE];
     const double                mean = s->mean[j], scale = 1 / s->deviation[j];
-    const int64_t               width = n->n_node_in, at = first * width + j;
+    const int64_t               width = n->columns.node_in, at = first * width + j;
 
-    if (n->dtype == GRAFT_F64) {
-        double *nodes = (double *)n->nodes + at;
+    if (n->parameters.dtype == GRAFT_F64) {
+        double *nodes = (double *)n->arrays.nodes + at;
 
         for (int64_t i = 0; i < count; i++) nodes[i * width] = (values[i] - mean) * scale;
     } else {
-        float *nodes = (float *)n->nodes + at;
+        float *nodes = (float *)n->arrays.nodes + at;
 
         for (int64_t i = 0; i < count; i++) nodes[i * width] = (float)((values[i] - mean) * scale);
     }
@@ -42,10 +42,11 @@ static void take_input(graft_network *n, const graft_field *input)
     for (int64_t first = 0; first < n_nodes; first += GR_FIELD_ROWS) {
         const int64_t count = n_nodes - first < GR_FIELD_ROWS ? n_nodes - first : GR_FIELD_ROWS;
 
-        for (int64_t j = 0; j < n->n_in; j++) {
+        for (int64_t j = 0; j < n->columns.in; j++) {
             gr_field_read_column(input, n->mesh->row_of + first, count, j, column);
             standardise(n, column, first, count, j);
-            for (int64_t i = 0; j < n->n_out && i < count; i++) n->values[(first + i) * n->n_out + j] = column[i];
+            for (int64_t i = 0; j < n->columns.out && i < count; i++)
+                n->arrays.values[(first + i) * n->columns.out + j] = column[i];
         }
     }
 }
@@ -61,9 +62,9 @@ int32_t gr_network_check_finite(const graft_network *n, const graft_field *field
         for (int64_t j = 0; j < field->n_columns; j++) {
             gr_field_read_column(field, n->mesh->row_of + first, count, j, column);
             for (int64_t i = 0; i < count; i++) {
-                const double x = n->dtype == GRAFT_F64 ? column[i] : (double)(float)column[i];
+                const double x = n->parameters.dtype == GRAFT_F64 ? column[i] : (double)(float)column[i];
 
-                if (isfinite(x) || (only_free && !n->is_free[first + i])) continue;
+                if (isfinite(x) || (only_free && !n->of_node.is_free[first + i])) continue;
                 return gr_fail(error, GRAFT_ERR_NONFINITE, "%s has %g in row %lld, column %lld; expected finite values",
                                name, column[i], gr_network_row(n, first + i), (long long)j);
             }
@@ -74,7 +75,7 @@ int32_t gr_network_check_finite(const graft_network *n, const graft_field *field
 
 int32_t gr_network_check_input(const graft_network *n, const graft_field *input, graft_error *error)
 {
-    return n->refuses_nonfinite ? gr_network_check_finite(n, input, "the input", 0, error) : GRAFT_OK;
+    return n->checks.refuses_nonfinite ? gr_network_check_finite(n, input, "the input", 0, error) : GRAFT_OK;
 }
 
 /* From outputs of the network to values in units of the data, in place of the inputs. */
@@ -84,13 +85,13 @@ static void finish_values(graft_network *n)
     const int                   changes = n->predicts == GRAFT_PREDICTS_CHANGE;
 
     for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
-        double *values = n->values + i * n->n_out;
+        double *values = n->arrays.values + i * n->columns.out;
 
-        if (changes && !n->is_free[i]) continue;
-        for (int64_t j = 0; j < n->n_out; j++) {
-            double y = gr_network_at(n, n->output, i * n->n_out + j);
+        if (changes && !n->of_node.is_free[i]) continue;
+        for (int64_t j = 0; j < n->columns.out; j++) {
+            double y = gr_network_at(n, n->arrays.output, i * n->columns.out + j);
 
-            if (n->options.adds_input) y += gr_network_at(n, n->nodes, i * n->n_node_in + j);
+            if (n->options.adds_input) y += gr_network_at(n, n->arrays.nodes, i * n->columns.node_in + j);
             y = s->mean[j] + y * s->deviation[j];
             values[j] = changes ? values[j] + y : y;
         }
@@ -102,7 +103,7 @@ static int has_result(const graft_network *n, int64_t row)
 {
     const int32_t node = n->mesh->node_of[row];
 
-    return node >= 0 && (n->predicts == GRAFT_PREDICTS_CHANGE || n->is_free[node]);
+    return node >= 0 && (n->predicts == GRAFT_PREDICTS_CHANGE || n->of_node.is_free[node]);
 }
 
 /* Write [n_nodes x n_out] values to the rows that results have. */
@@ -110,21 +111,21 @@ static void give_values(const graft_network *n, const double *values, const graf
 {
     for (int64_t row = 0; row < n->mesh->n_rows; row++) {
         if (!has_result(n, row)) continue;
-        for (int64_t j = 0; j < n->n_out; j++)
-            gr_field_put(output, row, j, values[n->mesh->node_of[row] * n->n_out + j]);
+        for (int64_t j = 0; j < n->columns.out; j++)
+            gr_field_put(output, row, j, values[n->mesh->node_of[row] * n->columns.out + j]);
     }
 }
 
-/* End an inference; its results are in n->values. */
+/* End an inference; its results are in n->arrays.values. */
 static int32_t end_values(graft_network *n, int32_t status, graft_error *error)
 {
     const double begin = gr_network_clock(n);
     int32_t      rc = status;
 
-    GR_ASSERT(n->begun);
-    n->begun = 0;
+    GR_ASSERT(n->use.begun);
+    n->use.begun = 0;
     if (status == GRAFT_OK || n->mesh->comm->n_ranks > 1)
-        rc = gr_mgn_forward_end(n->mgn, status, n->output, gr_network_team(n), error);
+        rc = gr_mgn_forward_end(n->mgn, status, n->arrays.output, gr_network_team(n), error);
     if (rc == GRAFT_OK) finish_values(n);
     gr_network_measure(n, GR_PHASE_END, begin);
     return rc;
@@ -133,7 +134,7 @@ static int32_t end_values(graft_network *n, int32_t status, graft_error *error)
 int32_t gr_network_compare_field(graft_network *n, int32_t rc, const graft_field *field, const char *name,
                                  int is_target, graft_error *error)
 {
-    const int64_t          columns = is_target ? n->n_out : n->n_in;
+    const int64_t          columns = is_target ? n->columns.out : n->columns.in;
     double                *values = NULL;
     struct gr_network_rows rows = { NULL, GRAFT_F64, columns, columns, is_target };
 
@@ -154,11 +155,12 @@ int32_t gr_network_begin(graft_network *n, int32_t status, const graft_field *in
     const double begin = gr_network_clock(n);
     int32_t      rc = GRAFT_OK;
 
-    if (n->compares) GR_TRY(gr_network_compare_field(n, status, input, "the input", 0, error));
+    if (n->checks.compares) GR_TRY(gr_network_compare_field(n, status, input, "the input", 0, error));
     if (status == GRAFT_OK) take_input(n, input);
     else if (n->mesh->comm->n_ranks == 1) return status;
-    rc = gr_mgn_forward_begin(n->mgn, status, n->weights, n->nodes, n->edges, 0, gr_network_team(n), error);
-    n->begun = rc == GRAFT_OK;
+    rc = gr_mgn_forward_begin(n->mgn, status, gr_nn_array(&n->parameters, GR_COPY_VALUE), n->arrays.nodes,
+                              n->arrays.edges, 0, gr_network_team(n), error);
+    n->use.begun = rc == GRAFT_OK;
     gr_network_measure(n, GR_PHASE_BEGIN, begin);
 done:
     return rc;
@@ -168,7 +170,7 @@ int32_t gr_network_end(graft_network *n, int32_t status, const graft_field *outp
 {
     const int32_t rc = end_values(n, status, error);
 
-    if (rc == GRAFT_OK && output != NULL) give_values(n, n->values, output);
+    if (rc == GRAFT_OK && output != NULL) give_values(n, n->arrays.values, output);
     return rc;
 }
 
@@ -176,7 +178,7 @@ int32_t gr_network_end(graft_network *n, int32_t status, const graft_field *outp
 static void copy_state(const graft_network *n, const graft_field *from, const graft_field *to)
 {
     for (int64_t row = 0; row < n->mesh->n_rows && from->data != to->data; row++)
-        for (int64_t j = 0; j < n->n_in && n->mesh->node_of[row] >= 0; j++)
+        for (int64_t j = 0; j < n->columns.in && n->mesh->node_of[row] >= 0; j++)
             gr_field_put(to, row, j, gr_field_at(from, row, j));
 }
 
@@ -188,7 +190,7 @@ int32_t gr_network_rollout(graft_network *n, int32_t rc, const graft_rollout *ar
 
     GR_TRY(gr_comm_agree_same(n->mesh->comm, rc, names, values, 2, error));
     output = *args->state;
-    output.n_columns = n->n_out;
+    output.n_columns = n->columns.out;
     copy_state(n, args->initial, args->state);
     for (int32_t step = 1; step <= args->steps; step++) {
         GR_TRY(gr_network_begin(n, GRAFT_OK, args->state, error));
@@ -206,11 +208,11 @@ done:
 /* Add result number k, from 1 on, to a running mean and sum of squared deviations (Welford 1962). */
 static void add_result(const graft_network *n, int32_t k, double *mean, double *squares)
 {
-    for (int64_t i = 0; i < n->mesh->n_nodes * n->n_out; i++) {
-        const double d = n->values[i] - mean[i];
+    for (int64_t i = 0; i < n->mesh->n_nodes * n->columns.out; i++) {
+        const double d = n->arrays.values[i] - mean[i];
 
         mean[i] += d / k;
-        squares[i] += d * (n->values[i] - mean[i]);
+        squares[i] += d * (n->arrays.values[i] - mean[i]);
     }
 }
 
@@ -223,8 +225,8 @@ static int32_t agree_on_members(graft_network *const *networks, int32_t count, i
 
     for (int32_t k = 0; rc == GRAFT_OK && k < count; k++) {
         members = gr_crc(members, &networks[k]->number, sizeof networks[k]->number);
-        states = gr_crc(states, &networks[k]->steps, sizeof networks[k]->steps);
-        states = gr_crc(states, &networks[k]->digest, sizeof networks[k]->digest);
+        states = gr_crc(states, &networks[k]->progress.steps, sizeof networks[k]->progress.steps);
+        states = gr_crc(states, &networks[k]->progress.digest, sizeof networks[k]->progress.digest);
     }
     return gr_comm_agree_same(networks[0]->mesh->comm, rc, names, (uint64_t[]){ (uint64_t)count, members, states }, 3,
                               error);
@@ -234,7 +236,7 @@ int32_t gr_network_ensemble(graft_network *const *networks, int32_t count, int32
                             const graft_field *mean, const graft_field *deviation, graft_error *error)
 {
     graft_network *n = networks[0];
-    const int64_t  size = n->mesh->n_nodes * n->n_out;
+    const int64_t  size = n->mesh->n_nodes * n->columns.out;
     double        *means = NULL, *squares = NULL;
 
     if (rc == GRAFT_OK) rc = GR_NEW(n->context, means, size, error);

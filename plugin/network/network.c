@@ -107,26 +107,26 @@ static void describe_network(graft_network *n, const graft_network_args *args, c
     const struct gr_options *options = &n->context->options;
 
     n->predicts = args->predicts;
-    n->dtype = options->kernel.model_type == GR_MODEL_F64 ? GRAFT_F64 : GRAFT_F32;
-    n->n_in = args->n_in;
-    n->n_out = args->n_out;
-    n->n_constant = given->constant.n_columns;
-    n->n_node_in = n->n_in + n->n_constant;
-    n->n_edge_in = n->mesh->dim + 1;
+    n->parameters.dtype = options->kernel.model_type == GR_MODEL_F64 ? GRAFT_F64 : GRAFT_F32;
+    n->columns.in = args->n_in;
+    n->columns.out = args->n_out;
+    n->columns.constant = given->constant.n_columns;
+    n->columns.node_in = n->columns.in + n->columns.constant;
+    n->columns.edge_in = n->mesh->dim + 1;
     n->options = options->mesh;
     n->seed = options->train.seed;
-    n->profile = options->resource.profile;
-    n->compares =
+    n->times.is_measured = options->resource.profile;
+    n->checks.compares =
         options->library.check == GR_CHECK_FULL && n->mesh->kind == GRAFT_MESH_SHARED && n->mesh->comm->n_ranks > 1;
-    n->refuses_nonfinite = options->halo.refuses_nonfinite && options->halo.codec[GR_FORWARD].bits < 16 &&
-                           n->mesh->kind == GRAFT_MESH_GHOSTS && n->mesh->comm->n_ranks > 1;
+    n->checks.refuses_nonfinite = options->halo.refuses_nonfinite && options->halo.codec[GR_FORWARD].bits < 16 &&
+                                  n->mesh->kind == GRAFT_MESH_GHOSTS && n->mesh->comm->n_ranks > 1;
 }
 
 /* Arrays that have the type of the network. */
 static int32_t new_typed(graft_network *n, enum gr_use use, void **array, int64_t count, const char *name,
                          graft_error *error)
 {
-    *array = gr_budget_new(&n->budget, use, count, n->dtype == GRAFT_F64 ? 8 : 4, name, error);
+    *array = gr_budget_new(&n->budget, use, count, n->parameters.dtype == GRAFT_F64 ? 8 : 4, name, error);
     return *array != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
 }
 
@@ -139,19 +139,22 @@ static int32_t allocate(graft_network *n, graft_error *error)
     const int64_t nodes = n->mesh->n_nodes;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(gr_mgn_shape_init(n->context, &options, n->n_node_in, n->n_edge_in, n->n_out, &n->shape, error));
-    GR_TRY(gr_network_name_weights(n, error));
-    GR_TRY(new_typed(n, GR_USE_WEIGHTS, &n->weights, n->shape.n_weights, "weights", error));
-    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_MASKS, n->is_free, nodes, error));
-    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_MASKS, n->loss_weight, nodes, error));
-    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_MASKS, n->free_weight, nodes, error));
-    GR_TRY(new_typed(n, GR_USE_FEATURES, &n->nodes, nodes * n->n_node_in, "nodes", error));
-    GR_TRY(new_typed(n, GR_USE_FEATURES, &n->edges, n->mesh->n_edges * n->n_edge_in, "edges", error));
-    GR_TRY(new_typed(n, GR_USE_FEATURES, &n->output, nodes * n->n_out, "output", error));
-    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, n->values, nodes * n->n_out, error));
-    GR_TRY(gr_statistics_init(&n->budget, n->n_in, &n->statistics[GR_STATISTICS_NODE], error));
-    GR_TRY(gr_statistics_init(&n->budget, n->n_edge_in, &n->statistics[GR_STATISTICS_EDGE], error));
-    GR_TRY(gr_statistics_init(&n->budget, n->n_out, &n->statistics[GR_STATISTICS_OUTPUT], error));
+    GR_TRY(gr_mgn_shape_init(n->context, &options, n->columns.node_in, n->columns.edge_in, n->columns.out, &n->shape,
+                             error));
+    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_WEIGHTS, n->parameters.list, gr_mgn_count_parameters(&n->shape), error));
+    gr_mgn_add_parameters(&n->shape, &n->parameters);
+    GR_ASSERT(n->parameters.n_weights == n->shape.n_weights);
+    GR_TRY(gr_nn_reserve(&n->parameters, &n->budget, GR_USE_WEIGHTS, GR_COPY_VALUE, error));
+    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_MASKS, n->of_node.is_free, nodes, error));
+    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_MASKS, n->of_node.loss_weight, nodes, error));
+    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_MASKS, n->of_node.free_weight, nodes, error));
+    GR_TRY(new_typed(n, GR_USE_FEATURES, &n->arrays.nodes, nodes * n->columns.node_in, "nodes", error));
+    GR_TRY(new_typed(n, GR_USE_FEATURES, &n->arrays.edges, n->mesh->n_edges * n->columns.edge_in, "edges", error));
+    GR_TRY(new_typed(n, GR_USE_FEATURES, &n->arrays.output, nodes * n->columns.out, "output", error));
+    GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, n->arrays.values, nodes * n->columns.out, error));
+    GR_TRY(gr_statistics_init(&n->budget, n->columns.in, &n->statistics[GR_STATISTICS_NODE], error));
+    GR_TRY(gr_statistics_init(&n->budget, n->columns.edge_in, &n->statistics[GR_STATISTICS_EDGE], error));
+    GR_TRY(gr_statistics_init(&n->budget, n->columns.out, &n->statistics[GR_STATISTICS_OUTPUT], error));
 done:
     return rc;
 }
@@ -166,18 +169,20 @@ static int32_t take_rows_given(graft_network *n, const struct given *given, graf
     for (int64_t i = 0; i < mesh->n_nodes; i++) {
         const int64_t row = mesh->row_of[i];
 
-        for (int64_t j = 0; j < n->n_constant; j++)
-            gr_network_put(n, n->nodes, i * n->n_node_in + n->n_in + j, gr_field_at(&given->constant, row, j));
-        n->is_free[i] = given->is_free == NULL || given->is_free[row];
-        n->free_weight[i] = n->is_free[i] ? (mesh->node_weight != NULL ? mesh->node_weight[i] : 1) : 0;
-        n->loss_weight[i] = n->free_weight[i] * (given->loss_weight != NULL ? given->loss_weight[row] : 1);
-        sum += n->loss_weight[i];
+        for (int64_t j = 0; j < n->columns.constant; j++)
+            gr_network_put(n, n->arrays.nodes, i * n->columns.node_in + n->columns.in + j,
+                           gr_field_at(&given->constant, row, j));
+        n->of_node.is_free[i] = given->is_free == NULL || given->is_free[row];
+        n->of_node.free_weight[i] = n->of_node.is_free[i] ? (mesh->node_weight != NULL ? mesh->node_weight[i] : 1) : 0;
+        n->of_node.loss_weight[i] =
+            n->of_node.free_weight[i] * (given->loss_weight != NULL ? given->loss_weight[row] : 1);
+        sum += n->of_node.loss_weight[i];
     }
     GR_TRY(gr_comm_sum_f64(mesh->comm, &sum, 1, error));
     if (!(sum > 0))
         return gr_fail(error, GRAFT_ERR_FORMAT,
                        "no node is free and has a loss_weight above 0, on any rank: there is nothing to predict");
-    for (int64_t i = 0; i < mesh->n_nodes; i++) n->loss_weight[i] /= sum * (double)n->n_out;
+    for (int64_t i = 0; i < mesh->n_nodes; i++) n->of_node.loss_weight[i] /= sum * (double)n->columns.out;
 done:
     return rc;
 }
@@ -199,10 +204,11 @@ void gr_network_set_edges(graft_network *n)
     const int                   by_longest = n->options.scales_by_longest;
 
     for (int64_t e = 0; e < n->mesh->n_edges; e++) {
-        for (int64_t j = 0; j < n->n_edge_in; j++) {
+        for (int64_t j = 0; j < n->columns.edge_in; j++) {
             const double mean = by_longest ? 0 : s->mean[j], scale = by_longest ? longest : s->deviation[j];
 
-            gr_network_put(n, n->edges, e * n->n_edge_in + j, scale > 0 ? (edge_at(n, e, j) - mean) / scale : 0);
+            gr_network_put(n, n->arrays.edges, e * n->columns.edge_in + j,
+                           scale > 0 ? (edge_at(n, e, j) - mean) / scale : 0);
         }
     }
 }
@@ -214,18 +220,18 @@ static int32_t measure_edges(graft_network *n, graft_error *error)
     double                row[4], sums[1 + 2 * 4];
     int32_t               rc = GRAFT_OK;
 
-    GR_ASSERT(n->n_edge_in <= 4);
+    GR_ASSERT(n->columns.edge_in <= 4);
     for (int pass = 0; pass < 2; pass++) {
         memset(sums, 0, sizeof sums);
         for (int64_t e = 0; e < n->mesh->n_edges; e++) {
             const double                    weight = n->mesh->edge_ranks != NULL ? 1.0 / n->mesh->edge_ranks[e] : 1;
-            const struct gr_statistics_rows rows = { 1, n->n_edge_in, row, &weight };
+            const struct gr_statistics_rows rows = { 1, n->columns.edge_in, row, &weight };
 
-            for (int64_t j = 0; j < n->n_edge_in; j++) row[j] = edge_at(n, e, j);
-            if (pass == 0) gr_statistics_sum(&rows, n->n_edge_in, sums);
+            for (int64_t j = 0; j < n->columns.edge_in; j++) row[j] = edge_at(n, e, j);
+            if (pass == 0) gr_statistics_sum(&rows, n->columns.edge_in, sums);
             else gr_statistics_deviate(s, &rows, sums);
         }
-        GR_TRY(gr_comm_sum_f64(n->mesh->comm, sums, gr_statistics_sums(n->n_edge_in), error));
+        GR_TRY(gr_comm_sum_f64(n->mesh->comm, sums, gr_statistics_sums(n->columns.edge_in), error));
         if (pass == 0) gr_statistics_centre(s, sums);
         else gr_statistics_add(s, sums);
     }
@@ -242,7 +248,7 @@ static uint64_t sum_of_node(const graft_network *n, const struct given *given, i
     const double  weight = given->loss_weight != NULL ? given->loss_weight[row] : 1;
 
     sum = sum << 32 | gr_crc(0, &weight, sizeof weight);
-    for (int64_t j = 0; j < n->n_constant; j++) {
+    for (int64_t j = 0; j < n->columns.constant; j++) {
         const double x = gr_field_at(&given->constant, row, j);
 
         sum = (sum & ~(uint64_t)UINT32_MAX) | gr_crc((uint32_t)sum, &x, sizeof x);
@@ -289,8 +295,8 @@ int32_t gr_network_compare_copies(graft_network *n, const struct gr_network_rows
 
     GR_TRY(rc);
     for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
-        for (int64_t j = 0; j < rows->columns && !(rows->only_free && !n->is_free[i]); j++) {
-            const double x = gr_real_at(rows->dtype, rows->data, i * rows->stride + j), y = x == 0 ? 0 : x;
+        for (int64_t j = 0; j < rows->columns && !(rows->only_free && !n->of_node.is_free[i]); j++) {
+            const double x = gr_nn_at(rows->dtype, rows->data, i * rows->stride + j), y = x == 0 ? 0 : x;
 
             sums[i] = gr_crc((uint32_t)sums[i], &y, sizeof y);
         }
@@ -308,8 +314,8 @@ static int32_t fill(graft_network *n, const struct given *given, graft_error *er
     if (rc < 0) return rc;
     GR_TRY(take_rows_given(n, given, error));
     GR_TRY(measure_edges(n, error));
-    gr_network_first_weights(n);
-    GR_TRY(gr_mgn_create(n->mesh, &n->shape, n->dtype, &n->mgn, error));
+    gr_nn_set_first(&n->parameters, (uint64_t)n->seed);
+    GR_TRY(gr_mgn_create(n->mesh, &n->shape, n->parameters.dtype, &n->mgn, error));
     GR_TRY(compare_given(n, given, error));
     gr_budget_charge(&n->budget, GR_USE_ACTIVATIONS, gr_mgn_bytes(n->mgn));
     GR_TRY(gr_comm_agree(n->mesh->comm, gr_budget_check(&n->budget, 0, "the network", error), error));
@@ -329,7 +335,7 @@ int32_t gr_network_create(graft_mesh *mesh, int32_t rc, const graft_network_args
     GR_TRY(gr_comm_agree(mesh->comm, GR_NEW(mesh->context, n, 1, error), error));
     n->context = mesh->context;
     n->mesh = gr_mesh_use(mesh);
-    n->uses = 1;
+    n->use.count = 1;
     n->number = ++mesh->networks;
     gr_budget_init(&n->budget, n->context, 1000000 * n->context->options.resource.memory_limit);
     describe_network(n, args, &given);
@@ -343,7 +349,7 @@ done:
 
 graft_network *gr_network_use(graft_network *network)
 {
-    network->uses++;
+    network->use.count++;
     return network;
 }
 
@@ -351,7 +357,7 @@ void gr_network_destroy(graft_network *n)
 {
     const graft_context *context;
 
-    if (n == NULL || --n->uses > 0) return;
+    if (n == NULL || --n->use.count > 0) return;
     context = n->context;
     gr_mgn_destroy(n->mgn);
     gr_mgn_shape_fini(context, &n->shape);
@@ -363,10 +369,10 @@ void gr_network_destroy(graft_network *n)
 
 void gr_network_info(const graft_network *n, graft_network_info *info)
 {
-    *info = (graft_network_info){ .size = sizeof *info, .dtype = n->dtype, .n_weights = n->shape.n_weights };
-    info->n_steps = n->steps;
+    *info = (graft_network_info){ .size = sizeof *info, .dtype = n->parameters.dtype, .n_weights = n->shape.n_weights };
+    info->n_steps = n->progress.steps;
     info->multiply_adds = gr_mgn_work(&n->shape, n->mesh->n_nodes, n->mesh->n_edges);
     info->bytes = gr_budget_total(&n->budget);
     info->bytes_sent = gr_mgn_bytes_sent(n->mgn);
-    info->learning_rate = gr_network_learning_rate(n);
+    info->learning_rate = gr_network_live_options(n).step.rate;
 }

@@ -1,9 +1,8 @@
 /* A network as an object of the host: the arithmetic of mgn/ with statistics, noise, loss, optimiser and files.
  *
  * network.c     makes a network                      fields.h      arrays of the host, by node
- * weights.c     names and first values of weights    statistics.h  mean and deviation of data, for standardised values
  * infer.c       begin, end, rollouts, ensembles      train.c       a step: statistics, noise, loss, gradient
- * state.c       the state as items                   adamw.c       the optimiser and its learning rate
+ * state.c       the state as items                   options.c     the options that a step reads
  * file.c        save and load                        explain.c
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_NETWORK_NETWORK_H
@@ -12,76 +11,91 @@
 #include "base/budget.h"
 #include "draft/graft_network.h"
 #include "mgn/mgn.h"
-#include "network/statistics.h"
+#include "nn/optimizer.h"
+#include "nn/state.h"
+#include "nn/statistics.h"
 
 #define GR_NETWORK_ARCHITECTURE "graft.mgn/1"
 
-/** The weights of a tensor, and other arrays of its shape: its name with the prefix of each. */
-enum gr_network_copy { GR_COPY_WEIGHT, GR_COPY_M, GR_COPY_V, GR_COPY_GRADIENT, GR_COPIES };
-
-struct gr_network_tensor {
-    char    name[GR_COPIES][56];
-    int64_t at; /* in the array of weights */
-    int32_t n_dims;
-    int64_t rows, columns; /* [rows x columns], or [columns] */
-    double  first, bound;  /* initial values are within `bound` of `first` */
-};
-
-/** Data for training; all NULL before the first step. */
+/** Data for training; all NULL before the first step. The gradients of the parameters are sums over the pairs of a
+ *  step. */
 struct gr_network_training {
-    void                *m, *v;               /* [n_weights] moments */
     int32_t              has_moments;         /* moments are items: a step was made, or they were set or loaded */
-    void                *gradient, *sum;      /* [n_weights] of a pair, and of all pairs of a step */
-    double              *input, *target;      /* [n_nodes x n_in], [n_nodes x n_out] of a pair, with noise */
+    void                *gradient;            /* [n_weights] of a pair */
+    double              *input, *target;      /* [n_nodes x in], [n_nodes x out] of a pair, with noise */
     double              *sums;                /* for statistics over ranks */
     int64_t              staged;              /* pairs of the host that `stage` has space for */
-    double              *stage;               /* [staged x n_nodes x (n_in + n_out)] */
+    double              *stage;               /* [staged x n_nodes x (in + out)] */
     int32_t              has_gradient;        /* gradient() has been called since the last change of weights */
     struct gr_statistics next[GR_STATISTICS]; /* new statistics of a step, until it has succeeded */
+};
+
+/** Columns of rows of nodes: of the state of the host, of the results, of constant inputs, and of all inputs; and of
+ *  inputs of edges. */
+struct gr_network_columns {
+    int64_t in, out, constant, node_in, edge_in;
+};
+
+/** What the host has said about each node, [n_nodes]. */
+struct gr_network_nodes {
+    uint8_t *is_free;
+    double  *loss_weight; /* of a column of a node; the sum of all ranks and columns is 1 */
+    double  *free_weight; /* weights in statistics of outputs; statistics of inputs use the weights of the mesh */
+};
+
+struct gr_network_arrays {
+    void   *nodes, *edges; /* inputs of the network, standardised, in its type */
+    void   *output;        /* [n_nodes x out] of the network, in its type */
+    double *values;        /* [n_nodes x out] first inputs, then results, in units of the data */
 };
 
 /** Times for option profile: seconds of the last call of each function. */
 enum gr_network_phase { GR_PHASE_BEGIN, GR_PHASE_END, GR_PHASE_STEP, GR_PHASES };
 
+struct gr_network_phases {
+    int32_t is_measured;
+    double  seconds[GR_PHASES];
+};
+
+struct gr_network_use {
+    int32_t count;
+    int     begun, is_streamed; /* an inference has; a stream trains it */
+};
+
+struct gr_network_checks {
+    int refuses_nonfinite; /* rows that are sent must be finite */
+    int compares;          /* copies of shared nodes, at every call (option check=full) */
+};
+
+struct gr_network_progress {
+    int64_t  steps;
+    uint32_t digest; /* checksum of the items set by state_set(), which must be the same on all ranks */
+};
+
 struct graft_network {
-    struct gr_handle handle;
-    graft_context   *context;
-    graft_mesh      *mesh;
-    int32_t          uses;
-    int64_t          number; /* among the networks of the mesh, the same on all ranks */
+    struct gr_handle      handle;
+    graft_context        *context;
+    graft_mesh           *mesh;
+    struct gr_network_use use;
+    int64_t               number; /* among the networks of the mesh, the same on all ranks */
 
-    graft_predicts         predicts;
-    graft_dtype            dtype;
-    int64_t                n_in, n_out, n_constant, n_node_in, n_edge_in;
-    struct gr_mesh_options options; /* options that are not live */
-    int64_t                seed;
+    graft_predicts            predicts;
+    struct gr_network_columns columns;
+    struct gr_mesh_options    options; /* options that are not live */
+    int64_t                   seed;
+    struct gr_network_checks  checks;
 
-    struct gr_budget          budget;
-    struct gr_mgn_shape       shape;
-    struct gr_mgn            *mgn;
-    struct gr_network_tensor *tensors;
-    int32_t                   n_tensors;
+    struct gr_budget     budget;
+    struct gr_mgn_shape  shape;
+    struct gr_parameters parameters; /* each copy of all is one array, as mgn.h describes it */
+    struct gr_mgn       *mgn;
 
-    uint8_t *is_free;     /* [n_nodes] */
-    double  *loss_weight; /* [n_nodes] of a column of a node; the sum of all ranks and columns is 1 */
-    double  *free_weight; /* [n_nodes] weights in statistics of outputs; statistics of inputs use the weights of the
-                             mesh */
-
-    void   *weights;       /* [n_weights] */
-    void   *nodes, *edges; /* inputs of the network, standardised */
-    void   *output;        /* [n_nodes x n_out] of the network */
-    double *values;        /* [n_nodes x n_out] first inputs, then results, in units of the data */
-
+    struct gr_network_nodes    of_node;
+    struct gr_network_arrays   arrays;
     struct gr_statistics       statistics[GR_STATISTICS];
     struct gr_network_training training;
-    int64_t                    steps;
-    uint32_t                   digest; /* checksum of the items set by state_set(), which must be the same on all
-                                          ranks */
-    int32_t                    profile;
-    double                     seconds[GR_PHASES]; /* with option profile */
-    int                        begun, is_streamed; /* an inference has; a stream trains it */
-    int                        refuses_nonfinite;  /* rows that are sent must be finite */
-    int                        compares;           /* copies of shared nodes, at every call (option check=full) */
+    struct gr_network_progress progress;
+    struct gr_network_phases   times;
 };
 
 /** Rows of data [n_nodes x columns], `stride` elements apart; of free nodes only, if only_free. */
@@ -102,35 +116,25 @@ int32_t gr_network_compare_copies(graft_network *n, const struct gr_network_rows
 int32_t gr_network_compare_field(graft_network *n, int32_t rc, const graft_field *field, const char *name,
                                  int is_target, graft_error *error);
 
-/** The type of the network at index i of an array. */
-static inline double gr_real_at(graft_dtype dtype, const void *array, int64_t i)
-{
-    return dtype == GRAFT_F64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
-}
-static inline void gr_real_put(graft_dtype dtype, void *array, int64_t i, double value)
-{
-    if (dtype == GRAFT_F64) ((double *)array)[i] = value;
-    else ((float *)array)[i] = (float)value;
-}
-
+/** Element i of an array in the type of the network. */
 static inline double gr_network_at(const graft_network *n, const void *array, int64_t i)
 {
-    return gr_real_at(n->dtype, array, i);
+    return gr_nn_at(n->parameters.dtype, array, i);
 }
 static inline void gr_network_put(const graft_network *n, void *array, int64_t i, double value)
 {
-    gr_real_put(n->dtype, array, i, value);
+    gr_nn_put(n->parameters.dtype, array, i, value);
 }
 
 /** The time now, for gr_network_measure(); 0 without option profile. */
 static inline double gr_network_clock(const graft_network *n)
 {
-    return n->profile ? gr_seconds() : 0;
+    return n->times.is_measured ? gr_seconds() : 0;
 }
 
 static inline void gr_network_measure(graft_network *n, enum gr_network_phase phase, double begin)
 {
-    if (n->profile) n->seconds[phase] = gr_seconds() - begin;
+    if (n->times.is_measured) n->times.seconds[phase] = gr_seconds() - begin;
 }
 
 struct gr_team gr_network_team(const graft_network *n);
@@ -155,10 +159,6 @@ void    gr_network_explain(const graft_network *n, char *text, uint64_t capacity
 /** As graft_networks.times(). */
 int32_t gr_network_times(const graft_network *n, int32_t layer, int32_t pass, graft_network_times *times,
                          graft_error *error);
-
-/* weights.c */
-int32_t gr_network_name_weights(graft_network *n, graft_error *error);
-void    gr_network_first_weights(graft_network *n);
 
 /** Standardise the edges of the mesh; after a change of their statistics. */
 void gr_network_set_edges(graft_network *n);
@@ -216,13 +216,15 @@ int32_t gr_network_gradient(graft_network *n, int32_t rc, const struct gr_networ
  *  \return rc; the failure of another rank; ERR_ARG; ERR_PEER: the same on all ranks. */
 int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graft_error *error);
 
-/* adamw.c */
-double gr_network_learning_rate(const graft_network *n);
-/** A step of AdamW. */
-void   gr_network_follow(graft_network *n, const void *gradient, double rate);
+/** What a step reads from the options of the context. */
+struct gr_network_live {
+    struct gr_nn_step step;
+    double            clip_norm; /* 0: none */
+    double            noise, noise_correction;
+};
+struct gr_network_live gr_network_live_options(const graft_network *n);
 
 /* state.c */
-int64_t gr_network_item_count(const graft_state_item *item);
 /** Find an item by its name. \return OK; ERR_NOT_FOUND. */
 int32_t gr_network_find(graft_network *n, const char *name, graft_state_item *item, graft_error *error);
 /** Whether the values of an item are legal. \return OK; ERR_FORMAT. */

@@ -11,13 +11,12 @@
 
 int32_t gr_network_reserve_moments(graft_network *n, graft_error *error)
 {
-    struct gr_network_training *t = &n->training;
-    const uint64_t              bytes = n->dtype == GRAFT_F64 ? 8 : 4;
+    int32_t rc = GRAFT_OK;
 
-    if (t->m == NULL) t->m = gr_budget_new(&n->budget, GR_USE_OPTIMISER, n->shape.n_weights, bytes, "moments", error);
-    if (t->m == NULL) return GRAFT_ERR_NOMEM;
-    if (t->v == NULL) t->v = gr_budget_new(&n->budget, GR_USE_OPTIMISER, n->shape.n_weights, bytes, "moments", error);
-    return t->v != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
+    GR_TRY(gr_nn_reserve(&n->parameters, &n->budget, GR_USE_OPTIMISER, GR_COPY_M, error));
+    rc = gr_nn_reserve(&n->parameters, &n->budget, GR_USE_OPTIMISER, GR_COPY_V, error);
+done:
+    return rc;
 }
 
 /* Gradients, and a pair with noise. */
@@ -25,24 +24,21 @@ static int32_t reserve_arrays(graft_network *n, graft_error *error)
 {
     struct gr_network_training *t = &n->training;
     struct gr_statistics       *s = n->statistics;
-    const int64_t               nodes = n->mesh->n_nodes, bytes = n->dtype == GRAFT_F64 ? 8 : 4;
-    void **const                gradients[] = { &t->gradient, &t->sum };
-    double **const              pair[] = { &t->input, &t->target };
-    const int64_t               columns[] = { n->n_in, n->n_out };
+    const int64_t               nodes = n->mesh->n_nodes;
     int32_t                     rc = GRAFT_OK;
 
-    for (int k = 0; k < 2; k++) {
-        if (*gradients[k] == NULL)
-            *gradients[k] =
-                gr_budget_new(&n->budget, GR_USE_GRADIENTS, n->shape.n_weights, (uint64_t)bytes, "gradients", error);
-        if (*gradients[k] == NULL) return GRAFT_ERR_NOMEM;
-        if (*pair[k] == NULL) GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, *pair[k], nodes * columns[k], error));
-    }
+    if (t->gradient == NULL)
+        t->gradient = gr_budget_new(&n->budget, GR_USE_GRADIENTS, n->parameters.n_weights,
+                                    (uint64_t)gr_nn_bytes(n->parameters.dtype), "gradients", error);
+    if (t->gradient == NULL) return GRAFT_ERR_NOMEM;
+    GR_TRY(gr_nn_reserve(&n->parameters, &n->budget, GR_USE_GRADIENTS, GR_COPY_GRADIENT, error));
+    if (t->input == NULL) GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, t->input, nodes * n->columns.in, error));
+    if (t->target == NULL) GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, t->target, nodes * n->columns.out, error));
     for (int k = GR_STATISTICS_NODE; k < GR_STATISTICS; k++)
         if (t->next[k].count == NULL) GR_TRY(gr_statistics_init(&n->budget, s[k].columns, &t->next[k], error));
     if (t->sums == NULL)
         GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, t->sums,
-                             gr_statistics_sums(n->n_in) + gr_statistics_sums(n->n_out), error));
+                             gr_statistics_sums(n->columns.in) + gr_statistics_sums(n->columns.out), error));
 done:
     return rc;
 }
@@ -51,7 +47,7 @@ done:
 static int32_t reserve_stage(graft_network *n, int64_t count, graft_error *error)
 {
     struct gr_network_training *t = &n->training;
-    const int64_t               columns = n->n_in + n->n_out;
+    const int64_t               columns = n->columns.in + n->columns.out;
     double                     *stage;
     int32_t                     rc = GRAFT_OK;
 
@@ -120,7 +116,7 @@ void gr_network_copy_field(const graft_network *n, const graft_field *field, gra
 
         for (int64_t j = 0; j < field->n_columns; j++) {
             gr_field_read_column(field, n->mesh->row_of + first, count, j, column);
-            for (int64_t i = 0; i < count; i++) gr_real_put(dtype, to, (first + i) * field->n_columns + j, column[i]);
+            for (int64_t i = 0; i < count; i++) gr_nn_put(dtype, to, (first + i) * field->n_columns + j, column[i]);
         }
     }
 }
@@ -129,9 +125,10 @@ void gr_network_stage(graft_network *n, const graft_field *input, const graft_fi
                       struct gr_network_pair *pair)
 {
     const int64_t nodes = n->mesh->n_nodes;
-    double *const x = n->training.stage + k * nodes * (n->n_in + n->n_out), *const y = x + nodes * n->n_in;
+    double *const x = n->training.stage + k * nodes * (n->columns.in + n->columns.out), *const y =
+                                                                                            x + nodes * n->columns.in;
 
-    *pair = (struct gr_network_pair){ x, y, n->n_out, GRAFT_F64 };
+    *pair = (struct gr_network_pair){ x, y, n->columns.out, GRAFT_F64 };
     gr_network_copy_field(n, input, GRAFT_F64, x);
     gr_network_copy_field(n, target, GRAFT_F64, y);
 }
@@ -147,13 +144,13 @@ static int32_t refuse_value(const graft_network *n, const char *what, int64_t k,
 int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pair *pair, int64_t k, graft_error *error)
 {
     for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
-        for (int64_t j = 0; j < n->n_in; j++) {
-            const double x = gr_real_at(pair->dtype, pair->input, i * n->n_in + j);
+        for (int64_t j = 0; j < n->columns.in; j++) {
+            const double x = gr_nn_at(pair->dtype, pair->input, i * n->columns.in + j);
 
             if (!isfinite(x)) return refuse_value(n, "input", k, i, j, x, error);
         }
-        for (int64_t j = 0; j < n->n_out && n->is_free[i]; j++) {
-            const double y = gr_real_at(pair->dtype, pair->target, i * pair->stride + j);
+        for (int64_t j = 0; j < n->columns.out && n->of_node.is_free[i]; j++) {
+            const double y = gr_nn_at(pair->dtype, pair->target, i * pair->stride + j);
 
             if (!isfinite(y)) return refuse_value(n, "target", k, i, j, y, error);
         }
@@ -167,7 +164,7 @@ int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graf
                                          "the items set by state_set() (their CRC32C)",
                                          "an option that a step reads (mgn.lr, clip_norm, ...; their CRC32C)" };
     const uint32_t           groups = 1u << GR_GROUP_MESH | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_HALO;
-    const uint64_t           values[] = { (uint64_t)count, (uint64_t)n->steps, n->digest,
+    const uint64_t           values[] = { (uint64_t)count, (uint64_t)n->progress.steps, n->progress.digest,
                                           gr_options_live_digest(n->context, groups) };
     graft_error              differs = { .size = sizeof differs };
 
@@ -186,24 +183,24 @@ enum noise { WITHOUT_NOISE, WITH_NOISE };
  * it. */
 static void prepare(graft_network *n, const struct gr_network_pair *pair, int64_t k, enum noise noise)
 {
-    struct gr_network_training   *t = &n->training;
-    const struct gr_mesh_options *o = &n->context->options.mesh;
-    const int64_t                 noisy = n->n_out < n->n_in ? n->n_out : n->n_in;
-    const double                  deviation = noise == WITH_NOISE ? o->noise : 0;
-    const uint64_t                key = gr_noise_key(n->seed, n->steps, k);
-    double                        draws[GR_NOISE_AT_ONCE];
+    struct gr_network_training  *t = &n->training;
+    const struct gr_network_live o = gr_network_live_options(n);
+    const int64_t                noisy = n->columns.out < n->columns.in ? n->columns.out : n->columns.in;
+    const double                 deviation = noise == WITH_NOISE ? o.noise : 0;
+    const uint64_t               key = gr_noise_key(n->seed, n->progress.steps, k);
+    double                       draws[GR_NOISE_AT_ONCE];
 
     for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
-        double *x = t->input + i * n->n_in, *y = t->target + i * n->n_out;
+        double *x = t->input + i * n->columns.in, *y = t->target + i * n->columns.out;
 
-        for (int64_t j = 0; j < n->n_in; j++) x[j] = gr_real_at(pair->dtype, pair->input, i * n->n_in + j);
-        for (int64_t j = 0; j < n->n_out; j++) y[j] = gr_real_at(pair->dtype, pair->target, i * pair->stride + j);
-        for (int64_t j = 0; j < noisy && n->is_free[i] && deviation > 0; j++) {
+        for (int64_t j = 0; j < n->columns.in; j++) x[j] = gr_nn_at(pair->dtype, pair->input, i * n->columns.in + j);
+        for (int64_t j = 0; j < n->columns.out; j++) y[j] = gr_nn_at(pair->dtype, pair->target, i * pair->stride + j);
+        for (int64_t j = 0; j < noisy && n->of_node.is_free[i] && deviation > 0; j++) {
             if (j % GR_NOISE_AT_ONCE == 0) gr_noise(key, n->mesh->id[i], j / GR_NOISE_AT_ONCE, draws);
             x[j] += deviation * draws[j % GR_NOISE_AT_ONCE];
-            y[j] += (1 - o->noise_correction) * deviation * draws[j % GR_NOISE_AT_ONCE];
+            y[j] += (1 - o.noise_correction) * deviation * draws[j % GR_NOISE_AT_ONCE];
         }
-        for (int64_t j = 0; j < n->n_out && n->predicts == GRAFT_PREDICTS_CHANGE; j++) y[j] -= x[j];
+        for (int64_t j = 0; j < n->columns.out && n->predicts == GRAFT_PREDICTS_CHANGE; j++) y[j] -= x[j];
     }
 }
 
@@ -212,20 +209,20 @@ static int32_t sum_statistics(graft_network *n, const struct gr_network_pair *pa
                               graft_error *error)
 {
     struct gr_network_training *t = &n->training;
-    const int64_t               of_nodes = gr_statistics_sums(n->n_in), all = of_nodes + gr_statistics_sums(n->n_out);
+    const int64_t of_nodes = gr_statistics_sums(n->columns.in), all = of_nodes + gr_statistics_sums(n->columns.out);
 
     memset(t->sums, 0, (size_t)all * sizeof *t->sums);
     for (int32_t k = 0; k < count; k++) {
-        const struct gr_statistics_rows in = { n->mesh->n_nodes, n->n_in, t->input, n->mesh->node_weight };
-        const struct gr_statistics_rows out = { n->mesh->n_nodes, n->n_out, t->target, n->free_weight };
+        const struct gr_statistics_rows in = { n->mesh->n_nodes, n->columns.in, t->input, n->mesh->node_weight };
+        const struct gr_statistics_rows out = { n->mesh->n_nodes, n->columns.out, t->target, n->of_node.free_weight };
 
         prepare(n, &pairs[k], k, WITH_NOISE);
         if (deviates) {
             gr_statistics_deviate(&t->next[GR_STATISTICS_NODE], &in, t->sums);
             gr_statistics_deviate(&t->next[GR_STATISTICS_OUTPUT], &out, t->sums + of_nodes);
         } else {
-            gr_statistics_sum(&in, n->n_in, t->sums);
-            gr_statistics_sum(&out, n->n_out, t->sums + of_nodes);
+            gr_statistics_sum(&in, n->columns.in, t->sums);
+            gr_statistics_sum(&out, n->columns.out, t->sums + of_nodes);
         }
     }
     return gr_comm_sum_f64(n->mesh->comm, t->sums, all, error);
@@ -236,11 +233,11 @@ static int32_t gather(graft_network *n, const struct gr_network_pair *pairs, int
 {
     struct gr_network_training *t = &n->training;
     struct gr_statistics       *node = &t->next[GR_STATISTICS_NODE], *output = &t->next[GR_STATISTICS_OUTPUT];
-    double *const               of_output = t->sums + gr_statistics_sums(n->n_in);
+    double *const               of_output = t->sums + gr_statistics_sums(n->columns.in);
     int32_t                     rc = GRAFT_OK;
 
     for (int k = 0; k < GR_STATISTICS; k++) gr_statistics_copy(&t->next[k], &n->statistics[k]);
-    if (n->steps >= n->options.freeze) return GRAFT_OK;
+    if (n->progress.steps >= n->options.freeze) return GRAFT_OK;
     if (*node->count == 0 || *output->count == 0) {
         GR_TRY(sum_statistics(n, pairs, count, 0, error));
         gr_statistics_centre(node, t->sums);
@@ -249,12 +246,13 @@ static int32_t gather(graft_network *n, const struct gr_network_pair *pairs, int
     GR_TRY(sum_statistics(n, pairs, count, 1, error));
     gr_statistics_add(node, t->sums);
     gr_statistics_add(output, of_output);
-    for (int64_t j = 0; j < n->n_in + n->n_out && rc == GRAFT_OK; j++) {
-        const double squares = j < n->n_in ? node->squares[j] : output->squares[j - n->n_in];
+    for (int64_t j = 0; j < n->columns.in + n->columns.out && rc == GRAFT_OK; j++) {
+        const double squares = j < n->columns.in ? node->squares[j] : output->squares[j - n->columns.in];
 
         if (!isfinite(squares))
-            rc = gr_fail(error, GRAFT_ERR_NONFINITE, "column %lld of the %s has values whose squares are not finite",
-                         (long long)(j < n->n_in ? j : j - n->n_in), j < n->n_in ? "input" : "target");
+            rc =
+                gr_fail(error, GRAFT_ERR_NONFINITE, "column %lld of the %s has values whose squares are not finite",
+                        (long long)(j < n->columns.in ? j : j - n->columns.in), j < n->columns.in ? "input" : "target");
     }
 done:
     return rc;
@@ -272,10 +270,10 @@ struct pair_loss {
 static double error_at(const struct pair_loss *l, const void *output, int64_t i, int64_t j)
 {
     const graft_network *n = l->network;
-    double               y = gr_network_at(n, output, i * n->n_out + j);
+    double               y = gr_network_at(n, output, i * n->columns.out + j);
 
-    if (n->options.adds_input) y += gr_network_at(n, n->nodes, i * n->n_node_in + j);
-    return y - (n->training.target[i * n->n_out + j] - l->output->mean[j]) / l->output->deviation[j];
+    if (n->options.adds_input) y += gr_network_at(n, n->arrays.nodes, i * n->columns.node_in + j);
+    return y - (n->training.target[i * n->columns.out + j] - l->output->mean[j]) / l->output->deviation[j];
 }
 
 static int32_t loss_of_pair(void *arg, const void *output, void *gradient, graft_error *error)
@@ -285,14 +283,14 @@ static int32_t loss_of_pair(void *arg, const void *output, void *gradient, graft
 
     (void)error;
     for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
-        const double weight = l->share * n->loss_weight[i];
+        const double weight = l->share * n->of_node.loss_weight[i];
 
-        for (int64_t j = 0; j < n->n_out; j++) {
+        for (int64_t j = 0; j < n->columns.out; j++) {
             const double e = weight > 0 ? error_at(l, output, i, j) : 0; /* the target may be undefined where the weight
                                                                             is 0 */
 
             l->sum += weight * e * e;
-            if (gradient != NULL) gr_network_put(n, gradient, i * n->n_out + j, 2 * weight * e);
+            if (gradient != NULL) gr_network_put(n, gradient, i * n->columns.out + j, 2 * weight * e);
         }
     }
     return GRAFT_OK;
@@ -301,15 +299,15 @@ static int32_t loss_of_pair(void *arg, const void *output, void *gradient, graft
 static void standardise_input(graft_network *n, const struct gr_statistics *s)
 {
     for (int64_t i = 0; i < n->mesh->n_nodes; i++)
-        for (int64_t j = 0; j < n->n_in; j++)
-            gr_network_put(n, n->nodes, i * n->n_node_in + j,
-                           (n->training.input[i * n->n_in + j] - s->mean[j]) / s->deviation[j]);
+        for (int64_t j = 0; j < n->columns.in; j++)
+            gr_network_put(n, n->arrays.nodes, i * n->columns.node_in + j,
+                           (n->training.input[i * n->columns.in + j] - s->mean[j]) / s->deviation[j]);
 }
 
 static int32_t sum_weights(const graft_network *n, void *values, graft_error *error)
 {
-    return n->dtype == GRAFT_F64 ? gr_comm_sum_f64(n->mesh->comm, values, n->shape.n_weights, error)
-                                 : gr_comm_sum_f32(n->mesh->comm, values, n->shape.n_weights, error);
+    return n->parameters.dtype == GRAFT_F64 ? gr_comm_sum_f64(n->mesh->comm, values, n->shape.n_weights, error)
+                                            : gr_comm_sum_f32(n->mesh->comm, values, n->shape.n_weights, error);
 }
 
 /* Loss and gradient of all pairs, of all ranks, with these statistics; the gradient is training.sum. */
@@ -323,12 +321,14 @@ static int32_t differentiate(graft_network *n, const struct gr_network_pair *pai
     for (int32_t k = 0; k < count; k++) {
         prepare(n, &pairs[k], k, noise);
         standardise_input(n, &statistics[GR_STATISTICS_NODE]);
-        GR_TRY(gr_mgn_backward(n->mgn, n->weights, n->nodes, n->edges, noise == WITHOUT_NOISE, n->steps, loss_of_pair,
-                               &l, k == 0 ? t->sum : t->gradient, gr_network_team(n), error));
+        GR_TRY(gr_mgn_backward(n->mgn, gr_nn_array(&n->parameters, GR_COPY_VALUE), n->arrays.nodes, n->arrays.edges,
+                               noise == WITHOUT_NOISE, n->progress.steps, loss_of_pair, &l,
+                               k == 0 ? n->parameters.gradients : t->gradient, gr_network_team(n), error));
         for (int64_t i = 0; k > 0 && i < n->shape.n_weights; i++)
-            gr_network_put(n, t->sum, i, gr_network_at(n, t->sum, i) + gr_network_at(n, t->gradient, i));
+            gr_network_put(n, n->parameters.gradients, i,
+                           gr_network_at(n, n->parameters.gradients, i) + gr_network_at(n, t->gradient, i));
     }
-    GR_TRY(sum_weights(n, t->sum, error));
+    GR_TRY(sum_weights(n, n->parameters.gradients, error));
     GR_TRY(gr_comm_sum_f64(n->mesh->comm, &l.sum, 1, error));
     *loss = l.sum;
 done:
@@ -338,29 +338,15 @@ done:
 /* The length of the gradient. Squares are elements of the second moment, so they must not overflow in its type. */
 static int32_t measure_gradient(const graft_network *n, double loss, double *length, graft_error *error)
 {
-    double squares = 0;
+    const double squares = gr_nn_squares(&n->parameters);
 
-    for (int64_t i = 0; i < n->shape.n_weights; i++) {
-        const double g = gr_network_at(n, n->training.sum, i);
-
-        squares += g * g;
-    }
     *length = sqrt(squares);
-    if (isfinite(loss) && isfinite(n->dtype == GRAFT_F64 ? squares : (double)(float)squares)) return GRAFT_OK;
+    if (isfinite(loss) && isfinite(n->parameters.dtype == GRAFT_F64 ? squares : (double)(float)squares))
+        return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_NONFINITE,
                    "step %lld: the loss is %g and the gradient has length %g; expected finite values. Weights and "
                    "statistics stay as before the step",
-                   (long long)n->steps + 1, loss, *length);
-}
-
-/* Option clip_norm: scale a longer gradient down. */
-static void clip(graft_network *n, double length)
-{
-    const double longest = n->context->options.train.clip_norm;
-
-    if (longest == 0 || length <= longest) return;
-    for (int64_t i = 0; i < n->shape.n_weights; i++)
-        gr_network_put(n, n->training.sum, i, gr_network_at(n, n->training.sum, i) * (longest / length));
+                   (long long)n->progress.steps + 1, loss, *length);
 }
 
 /* With option check=full, compare copies of the inputs and of the targets of free nodes. */
@@ -368,10 +354,10 @@ static int32_t compare_pairs(graft_network *n, const struct gr_network_pair *pai
 {
     int32_t rc = GRAFT_OK;
 
-    for (int32_t k = 0; k < count && n->compares; k++) {
+    for (int32_t k = 0; k < count && n->checks.compares; k++) {
         const struct gr_network_pair *p = &pairs[k];
-        const struct gr_network_rows  input = { p->input, p->dtype, n->n_in, n->n_in, 0 };
-        const struct gr_network_rows  target = { p->target, p->dtype, n->n_out, p->stride, 1 };
+        const struct gr_network_rows  input = { p->input, p->dtype, n->columns.in, n->columns.in, 0 };
+        const struct gr_network_rows  target = { p->target, p->dtype, n->columns.out, p->stride, 1 };
 
         GR_TRY(gr_network_compare_copies(n, &input, "the input of a pair", error));
         GR_TRY(gr_network_compare_copies(n, &target, "the target of a pair", error));
@@ -383,10 +369,11 @@ done:
 int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_pair *pairs, int32_t count,
                          graft_network_step *step, graft_error *error)
 {
-    const int    is_gathering = n->steps < n->options.gather;
-    const double rate = gr_network_learning_rate(n), begin = gr_network_clock(n);
+    const int                    is_gathering = n->progress.steps < n->options.gather;
+    const struct gr_network_live live = gr_network_live_options(n);
+    const double                 begin = gr_network_clock(n);
 
-    *step = (graft_network_step){ .size = sizeof *step, .is_gathering = is_gathering, .learning_rate = rate };
+    *step = (graft_network_step){ .size = sizeof *step, .is_gathering = is_gathering, .learning_rate = live.step.rate };
     for (int32_t k = 0; rc == GRAFT_OK && k < count; k++) rc = gr_network_check_pair(n, &pairs[k], k, error);
     if (rc == GRAFT_OK) rc = gr_check_cancel(n->context, error);
     GR_TRY(gr_network_agree(n, rc, count, error));
@@ -396,12 +383,12 @@ int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_p
     if (!is_gathering) {
         GR_TRY(differentiate(n, pairs, count, WITH_NOISE, n->training.next, &step->loss, error));
         GR_TRY(measure_gradient(n, step->loss, &step->gradient_norm, error));
-        clip(n, step->gradient_norm);
-        gr_network_follow(n, n->training.sum, rate);
+        if (live.clip_norm > 0) gr_nn_clip(&n->parameters, step->gradient_norm, live.clip_norm);
+        gr_nn_step(&n->parameters, &live.step, gr_network_team(n));
     }
     for (int k = 0; k < GR_STATISTICS; k++) gr_statistics_copy(&n->statistics[k], &n->training.next[k]);
     n->training.has_moments = 1;
-    step->step = ++n->steps;
+    step->step = ++n->progress.steps;
     gr_network_measure(n, GR_PHASE_STEP, begin);
 done:
     return rc;
@@ -432,9 +419,10 @@ int32_t gr_network_loss(graft_network *n, const struct gr_network_pair *pairs, i
     for (int32_t k = 0; k < count; k++) {
         prepare(n, &pairs[k], k, WITHOUT_NOISE);
         standardise_input(n, &n->statistics[GR_STATISTICS_NODE]);
-        GR_TRY(gr_mgn_forward_begin(n->mgn, GRAFT_OK, n->weights, n->nodes, n->edges, 1, gr_network_team(n), error));
-        GR_TRY(gr_mgn_forward_end(n->mgn, GRAFT_OK, n->output, gr_network_team(n), error));
-        GR_TRY(loss_of_pair(&l, n->output, NULL, error));
+        GR_TRY(gr_mgn_forward_begin(n->mgn, GRAFT_OK, gr_nn_array(&n->parameters, GR_COPY_VALUE), n->arrays.nodes,
+                                    n->arrays.edges, 1, gr_network_team(n), error));
+        GR_TRY(gr_mgn_forward_end(n->mgn, GRAFT_OK, n->arrays.output, gr_network_team(n), error));
+        GR_TRY(loss_of_pair(&l, n->arrays.output, NULL, error));
     }
     GR_TRY(gr_comm_sum_f64(n->mesh->comm, &l.sum, 1, error));
     *loss = l.sum;

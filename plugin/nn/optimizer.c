@@ -137,7 +137,7 @@ double gr_nn_rate(const struct gr_nn_schedule *s, int64_t t)
     if (t < s->warmup) return s->rate * (double)(t + 1) / (double)s->warmup;
     switch (s->kind) {
     case GR_SCHEDULE_COSINE:
-        if (s->steps <= s->warmup) return s->last;
+        if (t >= s->steps || s->steps <= s->warmup) return s->last;
         return s->last +
                (s->rate - s->last) / 2 * (1 + cos(pi * (double)(t - s->warmup) / (double)(s->steps - s->warmup)));
     case GR_SCHEDULE_STEP: return s->rate * pow(s->factor, (double)(t / s->every));

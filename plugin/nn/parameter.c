@@ -34,10 +34,32 @@ void gr_nn_place(struct gr_parameters *all, enum gr_copy copy, void *array)
 {
     char *at = array;
 
+    if (copy == GR_COPY_GRADIENT) all->gradients = array;
     for (int32_t i = 0; i < all->count; i++) {
         all->list[i].copy[copy] = at;
         at += gr_parameter_elements(&all->list[i]) * gr_nn_bytes(all->dtype);
     }
+}
+
+static int64_t all_elements(const struct gr_parameters *all)
+{
+    int64_t count = 0;
+
+    for (int32_t i = 0; i < all->count; i++) count += gr_parameter_elements(&all->list[i]);
+    return count;
+}
+
+int32_t gr_nn_reserve(struct gr_parameters *all, struct gr_budget *budget, enum gr_use use, enum gr_copy copy,
+                      graft_error *error)
+{
+    void   *array;
+    int32_t rc = GRAFT_OK;
+
+    if (gr_nn_array(all, copy) != NULL) return GRAFT_OK;
+    GR_TRY(new_array(all, budget, use, all_elements(all), &array, error));
+    gr_nn_place(all, copy, array);
+done:
+    return rc;
 }
 
 /* Running statistics have no moments. */
@@ -62,14 +84,6 @@ done:
     return rc;
 }
 
-static int64_t all_elements(const struct gr_parameters *all)
-{
-    int64_t count = 0;
-
-    for (int32_t i = 0; i < all->count; i++) count += gr_parameter_elements(&all->list[i]);
-    return count;
-}
-
 /* Best and previous values, and present and previous moments. */
 void gr_nn_plan(const struct gr_parameters *all, struct gr_budget *budget)
 {
@@ -83,8 +97,7 @@ int32_t gr_nn_init(struct gr_parameters *all, struct gr_budget *budget, uint64_t
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(new_array(all, budget, GR_USE_WEIGHTS, all_elements(all), &all->gradients, error));
-    gr_nn_place(all, GR_COPY_GRADIENT, all->gradients);
+    GR_TRY(gr_nn_reserve(all, budget, GR_USE_WEIGHTS, GR_COPY_GRADIENT, error));
     GR_TRY(gr_nn_allocate(all, budget, GR_STATE_COPIES, error));
     for (int32_t i = 0; i < all->count; i++)
         for (int k = 0; k < (i < all->n_trained ? GR_STEP_ARRAYS : 1); k++)

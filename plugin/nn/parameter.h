@@ -60,6 +60,12 @@ static inline int64_t gr_parameter_elements(const struct gr_parameter *p)
     return p->rows * p->cols;
 }
 
+/** The array of a copy that gr_nn_place() or gr_nn_reserve() has set; NULL before. */
+static inline void *gr_nn_array(const struct gr_parameters *all, enum gr_copy copy)
+{
+    return all->list[0].copy[copy];
+}
+
 /** Bytes of an element, F32 or F64. */
 static inline int64_t gr_nn_bytes(graft_dtype dtype)
 {
@@ -85,6 +91,10 @@ void gr_nn_place(struct gr_parameters *all, enum gr_copy copy, void *array);
 
 /** Allocate arrays of zeros for each parameter: only the values, or all copies in the state of a training. */
 int32_t gr_nn_allocate(struct gr_parameters *all, struct gr_budget *budget, int32_t copies, graft_error *error);
+
+/** Allocate one array of zeros with this copy of all parameters, unless they have it. */
+int32_t gr_nn_reserve(struct gr_parameters *all, struct gr_budget *budget, enum gr_use use, enum gr_copy copy,
+                      graft_error *error);
 
 /** Announce the bytes of gr_nn_init() to the budget. */
 void gr_nn_plan(const struct gr_parameters *all, struct gr_budget *budget);

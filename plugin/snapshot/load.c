@@ -152,7 +152,8 @@ static int32_t share_arrays(const struct loading *l, graft_error *error)
 
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++)
         if (!gr_state_is_table(&item))
-            GR_TRY(gr_comm_broadcast(l->comm, 0, (void *)(uintptr_t)item.data, (uint64_t)gr_state_bytes(&item), error));
+            GR_TRY(
+                gr_comm_broadcast(l->comm, 0, (void *)(uintptr_t)item.data, (uint64_t)gr_nn_item_bytes(&item), error));
 done:
     return rc;
 }

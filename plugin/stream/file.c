@@ -108,7 +108,7 @@ done:
 
 static void add_tensors(const graft_stream *s, struct contents *c, struct gr_tensor_data *data, int32_t *count)
 {
-    const graft_dtype           dtype = s->network->dtype;
+    const graft_dtype           dtype = s->network->parameters.dtype;
     const int64_t               elements = s->slots.bytes / (dtype == GRAFT_F64 ? 8 : 4);
     const struct gr_tensor_data made[TENSORS] = {
         { "stream.numbers", GRAFT_I64, 1, { NUMBERS }, &c->numbers, NULL },
@@ -247,7 +247,7 @@ static int32_t check_pairs_of(const graft_stream *s, const struct checkpoint *c,
 
         if (row[0] < 0 || row[1] < 0 || row[0] >= c->contents.n_states || row[1] >= c->contents.n_states)
             return refuse_checkpoint(c, "its pairs", error);
-        if (k < pairs ? row[2] != s->network->n_in && row[2] != s->network->n_out
+        if (k < pairs ? row[2] != s->network->columns.in && row[2] != s->network->columns.out
                       : row[2] <= due || !has_begun(s, row[2], n->counters.position))
             return refuse_checkpoint(c, "its pairs", error);
         if (k >= pairs) due = row[2];
@@ -258,7 +258,7 @@ static int32_t check_pairs_of(const graft_stream *s, const struct checkpoint *c,
 /* States go to new slots, in the order of the file. */
 static int32_t read_states(graft_stream *s, struct checkpoint *c, graft_error *error)
 {
-    const graft_dtype       dtype = s->network->dtype;
+    const graft_dtype       dtype = s->network->parameters.dtype;
     const int64_t           elements = s->slots.bytes / (dtype == GRAFT_F64 ? 8 : 4);
     const struct gr_tensor *found = gr_tensors_find(&c->from.header, "stream.states");
     struct gr_tensor expected = { .name = "stream.states", .dtype = dtype, .n_dims = 2, .shape = { 0, elements } };
@@ -293,7 +293,7 @@ static int32_t read_checkpoint(graft_stream *s, const char *path, struct checkpo
     GR_TRY(gr_network_reserve_moments(n, error));
     n->training.has_moments = 1;
     GR_TRY(gr_network_check_tensors(n, &c->from.file, &c->from.header, "stream.", error));
-    GR_TRY(GR_POOL_NEW(s->context, &c->pool, c->items, 4 * n->n_tensors + 3 * GR_STATISTICS + 1, error));
+    GR_TRY(GR_POOL_NEW(s->context, &c->pool, c->items, 4 * n->parameters.count + 3 * GR_STATISTICS + 1, error));
     GR_TRY(gr_network_read_items(n, &c->from, &c->pool, c->items, error));
     GR_TRY(read_tensor(
         c, &(struct gr_tensor){ .name = "stream.numbers", .dtype = GRAFT_I64, .n_dims = 1, .shape = { NUMBERS } },
@@ -325,9 +325,7 @@ static int32_t compare_checkpoints(graft_stream *s, struct checkpoint *c, graft_
     int32_t               rc = GRAFT_OK;
 
     for (int32_t i = 0; gr_network_state_item(s->network, i, &item, &end) == GRAFT_OK; i++)
-        if (c->items[i] != NULL)
-            crc =
-                gr_crc(crc, c->items[i], (uint64_t)(gr_network_item_count(&item) * (item.dtype == GRAFT_F32 ? 4 : 8)));
+        if (c->items[i] != NULL) crc = gr_crc(crc, c->items[i], (uint64_t)gr_nn_item_bytes(&item));
     least = most = crc;
     GR_TRY(gr_comm_min(s->network->mesh->comm, &least, 1, error));
     GR_TRY(gr_comm_max(s->network->mesh->comm, &most, 1, error));

@@ -44,11 +44,11 @@ static int32_t check_state(graft_stream *s, const graft_sample_state *state, con
     const graft_network *n = s->network;
     int32_t              rc = GRAFT_OK;
 
-    if (state->target == NULL && n->n_out > n->n_in)
+    if (state->target == NULL && n->columns.out > n->columns.in)
         return gr_fail(error, GRAFT_ERR_ARG,
                        "state.target is null, but the network has %lld outputs and %lld inputs: a later state has no "
                        "targets",
-                       (long long)n->n_out, (long long)n->n_in);
+                       (long long)n->columns.out, (long long)n->columns.in);
     GR_TRY(gr_slots_reserve(s->context, &s->slots, slots_needed(p, state), error));
     GR_TRY(gr_network_check_finite(n, state->input, "state.input", 0, error));
     if (state->target != NULL) rc = gr_network_check_finite(n, state->target, "state.target", 1, error);
@@ -62,7 +62,7 @@ static int32_t compare_state(graft_stream *s, const graft_sample_state *state, g
     graft_network *n = s->network;
     int32_t        rc = GRAFT_OK;
 
-    if (!n->compares) return GRAFT_OK;
+    if (!n->checks.compares) return GRAFT_OK;
     GR_TRY(gr_network_compare_field(n, GRAFT_OK, state->input, "state.input", 0, error));
     if (state->target != NULL) rc = gr_network_compare_field(n, GRAFT_OK, state->target, "state.target", 1, error);
 done:
@@ -83,17 +83,17 @@ static int32_t copy_to_slot(graft_stream *s, const graft_field *field)
 {
     const int32_t slot = gr_slots_take(&s->slots);
 
-    gr_network_copy_field(s->network, field, s->network->dtype, s->slots.state[slot]);
+    gr_network_copy_field(s->network, field, s->network->parameters.dtype, s->slots.state[slot]);
     return slot;
 }
 
 /* End the pair of a state, which has its own target or is the target of a waiting input. */
 static void end_pair(graft_stream *s, const struct plan *p, const graft_sample_state *state, int32_t slot)
 {
-    struct gr_stream_pair pair = { -1, slot, s->network->n_in };
+    struct gr_stream_pair pair = { -1, slot, s->network->columns.in };
 
     if (state->target != NULL && p->place >= 0) {
-        pair = (struct gr_stream_pair){ slot, copy_to_slot(s, state->target), s->network->n_out };
+        pair = (struct gr_stream_pair){ slot, copy_to_slot(s, state->target), s->network->columns.out };
         gr_slots_use(&s->slots, slot);
     } else if (state->target == NULL) {
         pair.input = next_waiting(s).slot;

@@ -41,7 +41,7 @@ static void forget_slowest(graft_stream *s)
 static struct gr_network_pair pair_of(const graft_stream *s, const struct gr_stream_pair *pair)
 {
     return (struct gr_network_pair){ s->slots.state[pair->input], s->slots.state[pair->target], pair->stride,
-                                     s->network->dtype };
+                                     s->network->parameters.dtype };
 }
 
 /* One step with pairs drawn from the kept pairs. */

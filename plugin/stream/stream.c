@@ -29,11 +29,11 @@ static int64_t other_slots(const graft_stream *s)
 static int32_t size_pairs(graft_stream *s, graft_error *error)
 {
     const graft_network *n = s->network;
-    const int64_t        columns = n->n_in > n->n_out ? n->n_in : n->n_out;
+    const int64_t        columns = n->columns.in > n->columns.out ? n->columns.in : n->columns.out;
     int64_t              pairs, held = 0;
     int32_t              rc = GRAFT_OK;
 
-    s->slots.bytes = n->mesh->n_nodes * columns * (n->dtype == GRAFT_F64 ? 8 : 4);
+    s->slots.bytes = n->mesh->n_nodes * columns * (n->parameters.dtype == GRAFT_F64 ? 8 : 4);
     s->waiting_most = (int32_t)((s->options.lag + s->options.interval - 1) / s->options.interval) + 1;
     pairs = (1000000 * s->options.memory - other_slots(s) * slot_bytes(s)) / pair_bytes(s);
     if (pairs > GR_STREAM_PAIRS_MOST) pairs = GR_STREAM_PAIRS_MOST;
@@ -73,7 +73,7 @@ done:
 
 static int32_t check_network(const graft_network *n, int32_t rc, graft_error *error)
 {
-    if (rc == GRAFT_OK && n->is_streamed)
+    if (rc == GRAFT_OK && n->use.is_streamed)
         rc = gr_fail(error, GRAFT_ERR_STATE, "another stream trains this network; destroy it first");
     GR_TRY(gr_network_agree(n, rc, 0, error));
     rc = gr_options_compare(n->context, n->mesh->comm, 1u << GR_GROUP_MESH, error);
@@ -90,7 +90,7 @@ int32_t gr_stream_create(graft_network *network, int32_t rc, graft_stream **stre
     GR_TRY(gr_comm_agree(network->mesh->comm, GR_NEW(network->context, s, 1, error), error));
     s->context = network->context;
     s->network = gr_network_use(network);
-    network->is_streamed = 1;
+    network->use.is_streamed = 1;
     s->options = s->context->options.mesh;
     s->train.policy = s->options.policy;
     s->held.policy = GR_STREAM_RESERVOIR;
@@ -118,7 +118,7 @@ void gr_stream_destroy(graft_stream *s)
     gr_free(context, s->held.pair);
     gr_free(context, s->waiting);
     gr_free(context, s->batch);
-    s->network->is_streamed = 0;
+    s->network->use.is_streamed = 0;
     gr_network_destroy(s->network);
     gr_free(context, s);
 }

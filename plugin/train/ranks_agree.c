@@ -11,7 +11,7 @@ static uint64_t digest_of(graft_trainer *t)
     uint32_t         crc = 0;
 
     for (int32_t i = 0; gr_trainer_state_item(t, i, &item, &error) == GRAFT_OK; i++)
-        if (!gr_state_is_table(&item)) crc = gr_crc(crc, item.data, (uint64_t)gr_state_bytes(&item));
+        if (!gr_state_is_table(&item)) crc = gr_crc(crc, item.data, (uint64_t)gr_nn_item_bytes(&item));
     return crc;
 }
 

@@ -2,9 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/train.h"
 
-#include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static void progress_item(const struct gr_progress *p, int32_t index, graft_state_item *item)
@@ -48,13 +46,12 @@ int gr_state_is_table(const graft_state_item *item)
 
 int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error)
 {
-    const int32_t              n = state->model->parameters.count, n_trained = state->model->parameters.n_trained;
-    const int32_t              count = state->copies == 1 ? n : 2 * (n + n_trained);
-    const int32_t              copy = index < 2 * n ? index / n : 2 + (index - 2 * n) / n_trained;
-    const int32_t              progress = state->copies < GR_STATE_COPIES ? 0 : state->n_progress;
-    const int32_t              tables = state->copies < GR_STATE_COPIES ? 0 : state->n_tables;
-    const int32_t              all = count + progress + tables;
-    const struct gr_parameter *p;
+    const int32_t n = state->model->parameters.count, n_trained = state->model->parameters.n_trained;
+    const int32_t count = state->copies == 1 ? n : 2 * (n + n_trained);
+    const int32_t copy = index < 2 * n ? index / n : 2 + (index - 2 * n) / n_trained;
+    const int32_t progress = state->copies < GR_STATE_COPIES ? 0 : state->n_progress;
+    const int32_t tables = state->copies < GR_STATE_COPIES ? 0 : state->n_tables;
+    const int32_t all = count + progress + tables;
 
     if (index < 0 || index >= all) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "state item %d of %d", index, all);
     if (index >= count + progress) {
@@ -65,13 +62,7 @@ int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_i
         progress_item(state->progress, index - count, item);
         return GRAFT_OK;
     }
-    p = &state->model->parameters.list[copy < 2 ? index % n : (index - 2 * n) % n_trained];
-    item->dtype = GRAFT_F32;
-    item->name = p->name[copy];
-    item->n_dims = p->n_dims;
-    item->shape[0] = p->n_dims == 2 ? p->rows : p->cols;
-    item->shape[1] = p->n_dims == 2 ? p->cols : 0;
-    item->data = (const float *const[GR_STATE_COPIES]){ p->value, p->best, p->m, p->v }[copy];
+    gr_nn_item(&state->model->parameters, copy < 2 ? index % n : (index - 2 * n) % n_trained, (enum gr_copy)copy, item);
     return GRAFT_OK;
 }
 
@@ -102,30 +93,6 @@ int32_t gr_trainer_state_item(graft_trainer *t, int32_t index, graft_state_item 
     return gr_state_item(&state, index, item, error);
 }
 
-static int64_t elements(const graft_state_item *item)
-{
-    return item->shape[0] * (item->n_dims == 2 ? item->shape[1] : 1);
-}
-
-/* The item as text, such as "F32 [128, 64]". */
-static void describe(const graft_state_item *item, char text[64])
-{
-    const char *const types[] = { "?", "F32", "F64", "I32", "I64", "U8" };
-    const int         known = item->dtype >= GRAFT_F32 && item->dtype <= GRAFT_U8;
-    int               used = snprintf(text, 64, "%s [", types[known ? item->dtype : 0]);
-
-    for (int i = 0; i < item->n_dims && i < 2; i++) {
-        used += snprintf(text + used, 64 - (size_t)used, "%s%lld", i > 0 ? ", " : "", (long long)item->shape[i]);
-    }
-    snprintf(text + used, 64 - (size_t)used, "%s]", item->n_dims > 2 ? ", ..." : "");
-}
-
-static int same_form(const graft_state_item *a, const graft_state_item *b)
-{
-    return a->dtype == b->dtype && a->n_dims == b->n_dims && a->shape[0] == b->shape[0] &&
-           (a->n_dims < 2 || a->shape[1] == b->shape[1]);
-}
-
 /* Whether a number is legal in the item of this name: an accuracy, or -1 before the first; a factor of the learning
  * rate; a mean loss. */
 static int number_can_be(const char *name, double number)
@@ -135,20 +102,6 @@ static int number_can_be(const char *name, double number)
     return number >= 0 && isfinite(number);
 }
 
-int64_t gr_state_bytes(const graft_state_item *item)
-{
-    return elements(item) * (item->dtype == GRAFT_F32 ? 4 : 8);
-}
-
-/* Whether an element is not finite, or negative where it must not be. */
-static int has_bad_float(const float *values, int64_t count, float least)
-{
-    int bad = 0;
-
-    for (int64_t i = 0; i < count; i++) bad |= !(values[i] >= least && values[i] <= FLT_MAX);
-    return bad;
-}
-
 /* Whether the item holds variances or second moments. */
 static int has_squares(const struct gr_model *model, const char *name)
 {
@@ -156,8 +109,9 @@ static int has_squares(const struct gr_model *model, const char *name)
         const struct gr_parameter *p = &model->parameters.list[i];
         const int                  is_variance = p->statistic == GR_RUNNING_VARIANCE;
 
-        if (strcmp(name, p->name[3]) == 0) return 1;
-        if (is_variance && (strcmp(name, p->name[0]) == 0 || strcmp(name, p->name[1]) == 0)) return 1;
+        if (strcmp(name, p->name[GR_COPY_V]) == 0) return 1;
+        if (is_variance && (strcmp(name, p->name[GR_COPY_VALUE]) == 0 || strcmp(name, p->name[GR_COPY_BEST]) == 0))
+            return 1;
     }
     return 0;
 }
@@ -165,53 +119,29 @@ static int has_squares(const struct gr_model *model, const char *name)
 /* Counters cannot be negative, nor squares; weights must be finite, or no evaluation could follow. */
 int32_t gr_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error)
 {
-    int squares;
+    const int is_count = item->dtype == GRAFT_I64;
 
     if (gr_state_is_table(item)) return GRAFT_OK; /* values depend on the trainer */
-    for (int64_t i = 0; item->dtype == GRAFT_I64 && i < elements(item); i++) {
-        const int64_t value = ((const int64_t *)item->data)[i];
-
-        if (value < 0)
-            return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s' is %lld, expected 0 or more", item->name,
-                           (long long)value);
-    }
     if (item->dtype == GRAFT_F64 && !number_can_be(item->name, *(const double *)item->data)) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s' cannot be %g", item->name,
                        *(const double *)item->data);
     }
-    if (item->dtype != GRAFT_F32) return GRAFT_OK;
-    squares = has_squares(model, item->name);
-    if (!has_bad_float(item->data, elements(item), squares ? 0 : -FLT_MAX)) return GRAFT_OK;
-    for (int64_t i = 0; i < elements(item); i++) {
-        const float value = ((const float *)item->data)[i];
-
-        if (value < 0 && squares) {
-            return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s': element %lld is %g, expected 0 or more",
-                           item->name, (long long)i, (double)value);
-        }
-        if (!isfinite(value)) {
-            return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s': element %lld is not finite", item->name,
-                           (long long)i);
-        }
-    }
-    return GRAFT_OK;
+    if (item->dtype == GRAFT_F64) return GRAFT_OK;
+    return gr_nn_check_values(item, is_count || has_squares(model, item->name) ? GR_NN_NOT_NEGATIVE : GR_NN_FINITE,
+                              error);
 }
 
 int32_t gr_trainer_state_find(graft_trainer *t, const graft_state_item *like, graft_state_item *ours,
                               graft_error *error)
 {
     const struct gr_state state = state_of(t, 1, GR_PROGRESS_BATCHES); /* a trainer without batches finds theirs */
-    char                  found[64], expected[64];
     int32_t               index = 0;
 
     do {
         if (gr_state_item(&state, index++, ours, error) < 0)
             return gr_fail(error, GRAFT_ERR_NOT_FOUND, "this trainer has no state item '%.80s'", like->name);
     } while (strcmp(ours->name, like->name) != 0);
-    if (same_form(like, ours)) return GRAFT_OK;
-    describe(like, found);
-    describe(ours, expected);
-    return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s' is %s, expected %s", ours->name, found, expected);
+    return gr_nn_check_form(like, ours, error);
 }
 
 /* The table of an item of the trainer, or NULL. */
@@ -237,7 +167,7 @@ void gr_trainer_state_copy(graft_trainer *t, const graft_state_item *item, const
     struct gr_state_table *table = table_of(t, ours);
 
     if (t->batches != NULL && !t->state_is_set) gr_batch_tables_unset(t->batches);
-    memcpy((void *)(uintptr_t)ours->data, item->data, (uint64_t)gr_state_bytes(ours));
+    memcpy((void *)(uintptr_t)ours->data, item->data, (uint64_t)gr_nn_item_bytes(ours));
     if (table != NULL) table->is_set = 1;
     t->state_is_set = 1;
     t->has_previous = t->is_measured = 0;

@@ -9,6 +9,7 @@
 #ifndef GR_TRAIN_TRAIN_H
 #define GR_TRAIN_TRAIN_H
 
+#include "nn/state.h"
 #include "train/minibatch.h"
 
 struct gr_progress {
@@ -59,8 +60,6 @@ struct gr_state gr_trainer_state(const graft_trainer *trainer);
 int32_t         gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error);
 /** Check values for an item of the model's state. \return OK; ERR_FORMAT. */
 int32_t         gr_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error);
-/** Bytes of its array. */
-int64_t         gr_state_bytes(const graft_state_item *item);
 /** Whether the item is a table. */
 int             gr_state_is_table(const graft_state_item *item);
 /** The item of the trainer with this name and shape; empty tables are found too. \return OK; ERR_NOT_FOUND;

@@ -114,9 +114,9 @@ static void time_calls(graft_network *network, int calls, graft_dtype dtype, int
         }
         middle = thread_seconds();
         for (int k = 0; k < calls / 20; k++) {
-            must(gr_mgn_forward_begin(network->mgn, GRAFT_OK, network->weights, network->nodes, network->edges, 0, team,
-                                      &error));
-            must(gr_mgn_forward_end(network->mgn, GRAFT_OK, network->output, team, &error));
+            must(gr_mgn_forward_begin(network->mgn, GRAFT_OK, gr_nn_array(&network->parameters, GR_COPY_VALUE),
+                                      network->arrays.nodes, network->arrays.edges, 0, team, &error));
+            must(gr_mgn_forward_end(network->mgn, GRAFT_OK, network->arrays.output, team, &error));
         }
         end = thread_seconds();
         if (part < 0) continue;

@@ -1,4 +1,4 @@
-/* Adaptive bits, for tests.
+/* Runs the passes, the assignments of bit widths and the comparisons that harness/adapting.h declares.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/adapting.h"
 
@@ -53,7 +53,7 @@ static int32_t counted_send(void *self, int32_t to, int32_t tag, const void *dat
 
 /* -- one rank ----------------------------------------------------------------------------------------------------- */
 
-/* The arrays of the job on a rank, in the order of owners. */
+/* What one rank keeps of the job: input and output rows of the vertices that it owns, in the order of its graph. */
 struct owned {
     struct adapting_job *job;
     graft_graph         *graph;
@@ -176,7 +176,8 @@ static const float *sent_rows(const struct owned *o, int lane)
     return o->plan->rows[lane % 2 ? GR_RECEIVE : GR_SEND].buffer;
 }
 
-/* Add the rows of a pass of a lane to the sums. */
+/* Add range and squared norm of the rows that a pass of this lane has just sent to the sums of the test, which must
+ * equal the sums that the library traces. */
 static void sum_rows(struct rank *r, struct owned *o, int lane)
 {
     struct seen                *s = &o->job->seen[r->rank][lane];
@@ -198,7 +199,7 @@ static void sum_rows(struct rank *r, struct owned *o, int lane)
     }
 }
 
-/* Keep the sums of this decision; sums for the next begin at 0. */
+/* Copy the sums on which the library has just based its widths, and begin new sums at 0. */
 static void keep_sums(struct rank *r, struct owned *o)
 {
     for (int lane = 0; lane < LANES; lane++) {
@@ -212,7 +213,8 @@ static void keep_sums(struct rank *r, struct owned *o)
     }
 }
 
-/* Every third row is eight times as large; different rows in each epoch. */
+/* Give the rows values that change from epoch to epoch, so that traces differ. Every third row is eight times as
+ * large. */
 static void change_rows(struct owned *o, int64_t epoch)
 {
     for (int64_t i = 0; i < o->n * WIDTH; i++) {
@@ -221,7 +223,7 @@ static void change_rows(struct owned *o, int64_t epoch)
     }
 }
 
-/* After a pass of a lane. */
+/* Record what the last pass of a lane sent and received on this rank. */
 static void note(struct rank *r, struct owned *o, int lane)
 {
     struct seen                *s = &o->job->seen[r->rank][lane];
@@ -272,7 +274,8 @@ done:
     return rc;
 }
 
-/* Weights of the received rows, from the products that use them: one row at a time is all ones. */
+/* Measure the weight of each received row, which is the sum of the coefficients with which the product uses it. One
+ * pass with a unit vector for each row shows the coefficients. */
 static int32_t probe(struct rank *r, struct owned *o, int lane)
 {
     graft_matrix *const  a = o->plan->matrices[lane % 2].received;
@@ -313,7 +316,8 @@ done:
     return rc;
 }
 
-/* One allocation of a rank fails: all ranks return the error, and can continue and try again. */
+/* Let one allocation of one rank fail while widths are assigned. All ranks must return the error, and a second try must
+ * succeed. */
 static int32_t starve(struct rank *r, struct owned *o)
 {
     int32_t rc;
@@ -330,7 +334,8 @@ done:
     return rc;
 }
 
-/* The squared distance of the last forward pass of layer 0 from an exact pass, and the squared length of the latter. */
+/* Compare the last forward pass of layer 0 with a pass without quantization: the squared distance, and the squared
+ * length of the exact result. */
 static int32_t compare(struct rank *r, struct owned *o)
 {
     double  sums[2] = { 0 };
@@ -386,7 +391,8 @@ done:
     return rc;
 }
 
-/* Run it. Returns NULL, or an error in words: the message of the ranks, if all have the same. */
+/* Run the job. The return value is NULL, or an error in words, which is the message of the ranks if all have the
+ * same. */
 const char *adapting_run(struct adapting_job *job, int32_t n_ranks, int32_t *rc)
 {
     static struct ranks ranks;
@@ -422,7 +428,8 @@ static int64_t row_bytes(int bits)
     return (WIDTH * bits + 7) / 8 + 4;
 }
 
-/* Both sides of a lane have the same bits and weights, and all ranks report the bytes that follow from the bits. */
+/* Check one lane: sender and receiver of a row agree on its width and weight, and all ranks report the bytes that
+ * follow from the widths. */
 static const char *check_sides(const struct adapting_job *job, int32_t n_ranks, int lane, int64_t *bytes)
 {
     for (int32_t p = 0; p < n_ranks; p++) {
@@ -454,7 +461,7 @@ static const char *check_sides(const struct adapting_job *job, int32_t n_ranks, 
     return NULL;
 }
 
-/* The checks of all lanes; NULL, or an error in words. *bytes: of an epoch. */
+/* Check all lanes. The return value is NULL or an error in words; *bytes is the number of bytes of an epoch. */
 const char *adapting_check(const struct adapting_job *job, int32_t n_ranks, int64_t *bytes)
 {
     const char *words = NULL;
@@ -466,7 +473,8 @@ const char *adapting_check(const struct adapting_job *job, int32_t n_ranks, int6
     return words;
 }
 
-/* The largest relative quantization error of a lane, weighted, in its last pass. */
+/* The largest relative quantization error over the lanes in their last pass, weighted by the coefficients of the
+ * rows. */
 double adapting_lost(const struct adapting_job *job, int32_t n_ranks)
 {
     double worst = 0;
@@ -504,7 +512,7 @@ double adapting_expected(const struct adapting_job *job, int32_t n_ranks)
     return worst;
 }
 
-/* The number of rows with this width, of all lanes and ranks. */
+/* How many rows of all lanes and ranks have this width. */
 int64_t adapting_count(const struct adapting_job *job, int32_t n_ranks, int bits)
 {
     int64_t count = 0;

@@ -1,5 +1,5 @@
-/* A check in a separate process, so that a crash or a hang is one failed check and not the end of the test. The caller
- * must not have started OpenMP threads: they would be missing in the child.
+/* A check in a child process, so that a crash or a hang fails this one check and not the whole program. The caller must
+ * not have started OpenMP threads, because fork() does not copy them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CHILD_H
 #define CHILD_H
@@ -12,8 +12,8 @@
 
 enum { CHILD_SECONDS = 20 };
 
-/** Run check(arg), which returns NULL or an error in words. Returns the same, or a text on the end of the process. The
- *  text is valid until the next call. */
+/** Run check(arg) in a child process. It returns NULL or an error in words, and so does this function, with a sentence
+ *  about the signal or the exit status if the child did not end by itself. The text is valid until the next call. */
 __attribute__((unused)) static const char *in_child(const char *(*check)(const void *arg), const void *arg)
 {
     static char text[1024];

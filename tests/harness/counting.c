@@ -1,4 +1,4 @@
-/* Messages, counted.
+/* Counts the messages of a transport, see harness/counting.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/counting.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A rank is a thread, and only this thread calls its transport. All ranks have the same function for sends. */
+/* Each rank is a thread, and only this thread calls its transport, so the counts of a rank are thread-local. */
 static _Thread_local struct counts *counts;
 static _Thread_local int            tired;
 static _Thread_local int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **,
@@ -38,7 +38,7 @@ static void count(int32_t to, const void *data, uint64_t bytes)
 static int32_t counting_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
                              graft_request **request, graft_error *error)
 {
-    /* Rows have the first tag of their object. */
+    /* Messages with rows use the first tag of the channel of their plan or halo; other tags are control messages. */
     if (counts != NULL && tag >= GR_TAG_FIRST && (tag - GR_TAG_FIRST) % GR_CHANNEL_TAGS == 0) count(to, data, bytes);
     return inner_send(self, to, tag, data, bytes, request, error);
 }

@@ -1,4 +1,5 @@
-/* A transport that wraps another and counts the messages of passes, by layer, direction and receiving rank.
+/* A transport that counts the messages of passes by layer, direction and receiving rank, and hands them on to another
+ * transport. Tests compare the counts with the traffic that a trainer reports.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COUNTING_H
 #define COUNTING_H
@@ -7,24 +8,26 @@
 
 enum { COUNTED_LAYERS = 3, COUNTED_ITEMS = 2 * COUNTED_LAYERS };
 
-/** The counts of sent data since the struct was zeroed. */
+/** What a rank has sent since the test set this struct to 0. */
 struct counts {
     int64_t bytes[COUNTED_ITEMS][HOSTS_MOST], messages[COUNTED_ITEMS][HOSTS_MOST];
-    int64_t spare[COUNTED_ITEMS][HOSTS_MOST]; /* bytes of rows that no code can encode, sent raw */
-    int     odd;                              /* messages whose size differs from their frame, except: */
-    int     last_is_odd;                      /* whether the last message is odd */
-    int     item, to;                         /* of the last message, and: */
-    int     parts;                            /* the number of its parts after the frame */
+    /* Bytes of rows that were sent unquantized because no code can encode them. */
+    int64_t spare[COUNTED_ITEMS][HOSTS_MOST];
+    /* Messages whose length differs from the length that their frame announces. */
+    int     odd;
+    int     last_is_odd; /* whether the last message was one of those */
+    int     item, to;    /* layer and direction, and receiving rank, of the last message */
+    int     parts;       /* number of parts of the last message that follow its frame */
     int64_t said;
 };
 
-/** Count what this thread sends through a counting transport from now on; NULL: stop. */
+/** From now on count what this thread sends through a counting transport; NULL ends the counting. */
 void counting_begin(struct counts *counts);
 
-/** Let this thread sleep for this time before it sends the rows of its next pass. */
+/** Let this thread sleep for some milliseconds before it sends the rows of its next pass, as a slow rank would. */
 void counting_tire(int milliseconds);
 
-/** Wrap a transport of ranks that are threads. */
+/** Wrap the transport of a rank that is a thread. */
 void counting_wrap(graft_transport *transport);
 
 #endif

@@ -1,4 +1,5 @@
-/* The effort of a test. Under a sanitizer tests are many times slower, and few cases find as much as many.
+/* How much work a test does. Under a sanitizer or an emulator tests are many times slower, and a few cases find as much
+ * as many, so variable GRAFT_TEST_FEWER reduces the number of cases.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef EFFORT_H
 #define EFFORT_H
@@ -12,14 +13,15 @@ static inline int effort_fewer(void)
     return text != NULL ? atoi(text) : 1;
 }
 
-/** The step through numbers whose bits are settings: all numbers, or with GRAFT_TEST_FEWER every fifth, which still has
- *  both values of each bit, and all three values of a setting with three. */
+/** Tests number their cases so that each bit of the number is one setting. This is the step from one case to the next:
+ *  1, or 5 with GRAFT_TEST_FEWER. Every fifth number still has both values of each bit, and all three values of a
+ *  setting with three. */
 static inline int case_step(void)
 {
     return effort_fewer() > 1 ? 5 : 1;
 }
 
-/** The repetitions of a random case: `usual`, or with variable GRAFT_TEST_FEWER=N an Nth of them, at least one. */
+/** How often a random case is repeated: `usual` times, or with GRAFT_TEST_FEWER=N an Nth of that, at least once. */
 static inline int repeats(int usual)
 {
     const int fewer = effort_fewer();
@@ -27,7 +29,8 @@ static inline int repeats(int usual)
     return fewer > 1 && usual > fewer ? usual / fewer : fewer > 1 ? 1 : usual;
 }
 
-/** Whether all numbers are to be finite: with variable GRAFT_TEST_FINITE, for a library that traps (lanes/traps). */
+/** Whether the test may use finite numbers only. Variable GRAFT_TEST_FINITE asks for that, because lanes/traps runs
+ *  tests with a library in which floating-point exceptions are trapped. */
 static inline int only_finite(void)
 {
     return getenv("GRAFT_TEST_FINITE") != NULL;

@@ -1,4 +1,4 @@
-/* Runs with one fault each.
+/* Runs ranks over a transport with one fault, see harness/fault_runs.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/fault_runs.h"
 
@@ -32,8 +32,8 @@ static void blame(struct run *run, const char *words, int32_t rank)
              run->ranks.at[rank].error.message);
 }
 
-/* Whether a rank must notice the fault. Messages in another order, or twice, may have no effect. Receives for notices
- * of cancellation may stay unused, and no other rank may miss a rank that stops at the very end. */
+/* Whether a rank has to notice the fault. A message that arrives twice or out of order may have no effect. A receive
+ * for a notice of cancellation may stay unused, and no rank needs one that stops after its last message. */
 static int must_fail(const struct run *run)
 {
     enum { END = 8 };
@@ -84,7 +84,7 @@ void run_one(struct run *run, int32_t (*body)(struct rank *rank))
                  fault_name[run->faulty.kind], (long long)run->faulty.at, run->bad_rank, run->n_ranks, fault);
 }
 
-/* All runs with one kind of fault: one for each call. */
+/* All runs with one kind of fault; each run has the fault at another call of the transport. */
 struct series {
     int32_t (*body)(struct rank *rank);
     enum fault      kind;

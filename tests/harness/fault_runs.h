@@ -1,6 +1,6 @@
-/* Runs in which the transport of one rank has one fault, at each of its sends and receives in turn. Either all results
- * are right, or all live ranks return the same error before the deadline. There is never a wrong number and never a
- * hang. Many runs are made at once, because they mostly wait.
+/* Runs in which the transport of one rank has exactly one fault, at each of its sends and receives in turn. In every
+ * run either all results are right, or all ranks that are alive return the same error before the deadline. A wrong
+ * number or a hang is a failure. Many runs are made at once, because they mostly wait.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FAULT_RUNS_H
 #define FAULT_RUNS_H
@@ -11,33 +11,34 @@
 
 #define RUN_TIMEOUT 1.0 /* seconds that ranks wait for each other */
 
-/** One run; the arg of its ranks. */
+/** One run. Its ranks get it as their argument. */
 struct run {
     struct ranks  ranks;
     struct faulty faulty;
     int32_t       n_ranks, bad_rank;
-    int64_t       calls;      /* of the bad rank in a run without faults */
-    int32_t       by_results; /* 1, set by the body: it compares results, and a fault that changes none may pass */
+    int64_t       calls; /* sends and receives of the bad rank in a run without faults */
+    /* Set to 1 by a body that compares results; a fault that changes none of them may then pass. */
+    int32_t       by_results;
     char          fault[768];
 };
 
-/** At the end of a body, with its status: whether all ranks must make one more collective call, because a rank that was
- *  done before another rank failed learns of the failure only in its next call. */
+/** A body calls this at its end with its status. The result says whether all ranks must make one more collective call:
+ *  a rank that was done before another one failed learns of the failure only in its next call. */
 int run_goes_on(struct rank *rank, int32_t rc);
 
-/** Run the bodies and check their results; run->fault describes an error. */
+/** Run the bodies and check their results. An error is described in run->fault. */
 void run_one(struct run *run, int32_t (*body)(struct rank *rank));
 
-/** A run without a fault, and the number of calls of the rank in it. Returns an error in words, or NULL. */
+/** A run without a fault, which also counts the calls of the rank. The return value is NULL or an error in words. */
 const char *run_well(int32_t (*body)(struct rank *rank), int32_t n_ranks, int32_t rank, int64_t *calls);
 
-/** Runs with the fault at every `every`-th of the calls. Returns an error in words, or NULL. */
+/** Runs with the fault at every `every`-th of the calls. The return value is NULL or an error in words. */
 const char *run_series(int32_t (*body)(struct rank *rank), enum fault kind, int32_t n_ranks, int32_t bad_rank,
                        int32_t every, int64_t calls);
 
-/** Checks of a body: a run without faults; and each kind of fault except `omitted` (FAULT_FLIP: all that change bytes),
- *  at every `every[0]`-th call of one rank for faults that a rank notices at once, and at every `every[1]`-th for
- *  faults that end with a timeout. */
+/** The checks of a body: one run without faults, and a series of runs for each kind of fault except `omitted`;
+ *  FAULT_FLIP there omits all kinds that change bytes. Faults that a rank notices at once strike at every `every[0]`-th
+ *  call of one rank, and those that end with a timeout at every `every[1]`-th call. */
 __attribute__((unused)) static void run_faults(const char *what, int32_t (*body)(struct rank *rank), int32_t n_ranks,
                                                int32_t bad_rank, const int every[2], enum fault omitted)
 {

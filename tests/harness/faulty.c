@@ -1,4 +1,4 @@
-/* A transport with faults.
+/* Makes one fault in a transport, see harness/faulty.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/faulty.h"
 
@@ -13,12 +13,12 @@ const char *const fault_name[FAULTS] = { "nothing", "error",  "late error", "del
                                          "zeroed",  "random", "doubled",    "reordered", "drop",     "stop", "die" };
 
 struct graft_request {
-    graft_request *inner; /* NULL: the message is lost */
-    void          *copy;  /* of the bytes, changed */
+    graft_request *inner; /* request of the wrapped transport; NULL if the message is lost */
+    void          *copy;  /* changed copy of the bytes */
     int32_t        is_send;
     int32_t        is_broken;
     int32_t        is_control;
-    int64_t        tests; /* so far */
+    int64_t        tests; /* number of tests so far */
 };
 
 static int32_t refuse(graft_error *error, const char *sentence)
@@ -37,7 +37,7 @@ static void sleep_for(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* Whether this call has the fault. Immediate faults are made here. */
+/* Count a send or receive, and tell whether it is the one with the fault. Faults that need no request are made here. */
 static int32_t begin(struct faulty *f, int is_send, int *now, graft_error *error)
 {
     *now = f->calls++ == f->at && (is_send || f->kind < FAULT_TRUNCATE || f->kind > FAULT_REORDERED);
@@ -50,7 +50,7 @@ static int32_t begin(struct faulty *f, int is_send, int *now, graft_error *error
 
 enum { MORE = 16, POLLS = 200 };
 
-/* The bytes that are sent instead of a message; *bytes receives their number. */
+/* The bytes that are sent in place of the message. Their number goes to *bytes. */
 static void *changed_copy(struct faulty *f, const void *data, uint64_t *bytes)
 {
     unsigned char *copy = calloc(*bytes + MORE, 1);
@@ -77,7 +77,7 @@ static void send_late(struct faulty *f)
         late->request = NULL;
 }
 
-/* Let a late message progress. */
+/* Send the delayed or doubled message when its time has come, and test its request. */
 static void poll_late(struct faulty *f)
 {
     graft_error ignored = { .size = sizeof ignored };

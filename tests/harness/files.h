@@ -1,4 +1,4 @@
-/* Files that tests inspect.
+/* Folders of files that a test writes and inspects.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FILES_H
 #define FILES_H
@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/** Number of files in a folder; -1: it cannot be read. */
+/** The number of files in a folder, or -1 if it cannot be read. */
 static inline int64_t files_in(const char *folder)
 {
     DIR    *list = opendir(folder);
-    int64_t count = -2; /* "." and ".." */
+    int64_t count = -2; /* entries "." and ".." do not count */
 
     if (list == NULL) return -1;
     while (readdir(list) != NULL) count++;
@@ -20,7 +20,7 @@ static inline int64_t files_in(const char *folder)
     return count;
 }
 
-/** Remove a folder, and files left in it by tests or killed processes. */
+/** Remove a folder with the files that tests or killed processes have left in it. */
 __attribute__((unused)) static void remove_folder(const char *folder)
 {
     DIR *list = opendir(folder);

@@ -1,4 +1,4 @@
-/* Graphs to cut, and plain counts.
+/* Makes graphs to partition, and counts the costs of a partition with plain loops; see harness/graphs.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/graphs.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Entries in any order. */
+/* A list of matrix entries (row, column) in any order. */
 struct entries {
     int64_t  n, count, room;
     int64_t *row, *column;
@@ -30,7 +30,7 @@ static void add_both(struct entries *entries, int64_t a, int64_t b)
     add(entries, b, a);
 }
 
-/* Small numbers are far more likely than large numbers. */
+/* Draw a number below n, so that small numbers are far more likely than large ones. */
 static int64_t skewed(struct sample *sample, int64_t n)
 {
     return sample_below(sample, 1 + sample_below(sample, 1 + sample_below(sample, n)));
@@ -195,7 +195,7 @@ static int64_t total_of(const struct graph *graph, int share, const int32_t *own
     return total;
 }
 
-/* Rows of one ordered pair: for each vertex, whether some entry needs it. */
+/* Check the rows that a pair of parts would exchange: a vertex counts once if some entry of the other part needs it. */
 static const char *pair_fault(const struct graph *graph, const struct gr_partition_measure *measure,
                               const int32_t *owner, int32_t receiver, int32_t sender)
 {

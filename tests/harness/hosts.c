@@ -1,4 +1,4 @@
-/* Hosts of ranks.
+/* Runs hosts as threads, see harness/hosts.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/state_items.h"
@@ -72,8 +72,8 @@ void host_set_all(const graft_api *api, const char *settings)
     for (char *setting; (setting = strtok_r(rest, " ", &rest)) != NULL;) host_set(api, setting);
 }
 
-/* Words that may be values of an option: words of its type, with a number for the letter of "bytes:N", and some values
- * of numbers, lists and texts. Returns their number. */
+/* Texts that may be values of an option: the words of its type, with 1 in place of the letter of "bytes:N", followed by
+ * some numbers and names of kernels. The result is how many. */
 static int candidates(const graft_option *option, char (*words)[32])
 {
     static const char *const others[] = { "1", "2", "0", "0.25", "0.75", "simd", "reference" };
@@ -149,7 +149,7 @@ static void run_bodies(struct hosts *hosts)
     for (int32_t i = 0; i < hosts->n_ranks; i++) pthread_join(thread[i], NULL);
 }
 
-/* Close the transports first, then the contexts, which must have given all memory back. */
+/* Close the transports before the contexts. After that all memory of each context must have been freed. */
 static void close_hosts(struct hosts *hosts)
 {
     for (int32_t i = 0; i < hosts->n_ranks; i++) {
@@ -242,7 +242,7 @@ static void find_range(enum slices way, int64_t n, int32_t n_ranks, int32_t rank
     }
 }
 
-/* Rows first to end - 1. */
+/* Rows first to end - 1 of a matrix, with their own row pointers. */
 static graft_csr part_of(const graft_csr *whole, int64_t first, int64_t end, int64_t **ends)
 {
     const int64_t index = whole->index_type == GRAFT_I32 ? 4 : 8, value = whole->value_type == GRAFT_F64 ? 8 : 4;

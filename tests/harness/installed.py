@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build, installed and moved to another folder, and its programs in an environment without paths to another Graft."""
+"""Installs a build into a temporary folder, moves it, and gives tests the programs there, in an environment that has no
+path to another Graft."""
 import contextlib
 import json
 import os
@@ -14,7 +15,7 @@ TIMEOUT = 900
 
 
 def run(*command, cwd=None, **variables):
-    """The environment without paths to another Graft."""
+    """The environment of this process without variables that lead to another Graft."""
     environment = {key: value for key, value in os.environ.items()
                    if not key.startswith("GRAFT_") and key not in ("LD_LIBRARY_PATH", "PYTHONPATH")}
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -26,7 +27,7 @@ def fine(name, result):
 
 
 def meson_of(build):
-    """The Meson that made this build: another version may not read it."""
+    """The path of the Meson that made this build, because another version may not be able to read it."""
     with open(f"{build}/build.ninja", encoding="utf-8") as file:
         return shlex.split(re.search(r"^ command = (.*) --internal regenerate ", file.read(), re.MULTILINE)[1])
 
@@ -38,7 +39,7 @@ def option(build, name):
 
 @contextlib.contextmanager
 def kept_log(build):
-    """The log of the last installation belongs to the user."""
+    """Install, and restore the log of the last installation, which belongs to the user."""
     log = os.path.join(build, "meson-logs", "install-log.txt")
     kept = open(log, "rb").read() if os.path.exists(log) else None
     try:
@@ -52,7 +53,7 @@ def kept_log(build):
 
 
 def paths(build, tree):
-    """The variables with which a user finds programs, pkg-config's file and the Python package of a tree."""
+    """The variables by which a user finds the programs, the pkg-config file and the Python package of a tree."""
     lib = os.path.join(tree, option(build, "libdir"))
     return {"PATH": f"{tree}/bin:{os.environ['PATH']}", "PKG_CONFIG_PATH": f"{lib}/pkgconfig",
             "PYTHONPATH": f"{lib}/graft/python"}
@@ -63,7 +64,7 @@ def install(build, target):
 
 
 def installed_and_moved(build, folder):
-    """The tree, moved to folder/moved; or None."""
+    """Install the build and move it to folder/moved. The result is that path, or None if something failed."""
     if not fine("it installs", install(build, f"{folder}/first")):
         return None
     shutil.move(f"{folder}/first" + option(build, "prefix"), f"{folder}/moved")

@@ -1,4 +1,4 @@
-/* Jobs of hosts over ranks.
+/* The jobs that harness/jobs.h describes: small programs of a host that make every collective call of the library.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/jobs.h"
 
@@ -53,7 +53,7 @@ static const void *table(const struct job_run *run, const char *id)
     return graft_interface(run->host.api, id, 0);
 }
 
-/* Set an option to a text on this rank, and agree on whether all could. */
+/* Set an option on this rank, and agree with the others on whether all ranks could. */
 static int32_t set_text(struct job_run *run, const char *key, const char *value)
 {
     const graft_transports *t = table(run, GRAFT_TRANSPORT_ID);
@@ -62,7 +62,8 @@ static int32_t set_text(struct job_run *run, const char *key, const char *value)
     return t->agree(run->group, rc, &run->host.error);
 }
 
-/* Collective calls of the host. One of them fails on the last rank, which all must learn. */
+/* The collective calls that a host makes itself: broadcast, sum, maximum, gather. At the end one call fails on the last
+ * rank, and all ranks must learn of it. */
 static int32_t job_of_calls(struct job_run *run)
 {
     const graft_transports *t = table(run, GRAFT_TRANSPORT_ID);
@@ -103,7 +104,7 @@ done:
     return rc;
 }
 
-/* The graph of the slice of this rank. */
+/* Make the distributed graph from the slice of this rank. */
 static int32_t job_graph(struct job_run *run, struct host_slice *slice, graft_graph **graph)
 {
     struct host *h = &run->host;
@@ -112,7 +113,7 @@ static int32_t job_graph(struct job_run *run, struct host_slice *slice, graft_gr
     return h->graphs->create(h->api->context, &h->transport, &slice->slice, graph, &h->error);
 }
 
-/* Owners, by way of a file if there is an option for it; and rows to them and back. */
+/* Make a graph, with owners from a file if the job has that option, and move rows to their owners and back. */
 static int32_t job_of_graph(struct job_run *run)
 {
     struct host         *h = &run->host;
@@ -143,7 +144,7 @@ done:
     return rc;
 }
 
-/* Owners are written to a file, and read from it. */
+/* Write the owners of a graph to a file, and make a second graph that reads them. */
 static int32_t job_of_owners(struct job_run *run)
 {
     char    path[512];
@@ -168,7 +169,7 @@ done:
     return rc;
 }
 
-/* Rows of the halo, and sums back to their owners. */
+/* Exchange rows of the halo, and return sums to the owners of the rows. */
 static int32_t job_of_halo(struct job_run *run)
 {
     const graft_halos *halos = table(run, GRAFT_HALO_ID);
@@ -201,7 +202,7 @@ done:
     return rc;
 }
 
-/* Passes of a plan, forward and transposed, in two epochs; with adaptive bits they are assigned in between. */
+/* Make forward and transposed passes of a plan in two epochs. With adaptive widths the plan assigns them in between. */
 static int32_t job_of_passes(struct job_run *run)
 {
     const graft_aggregate *aggregate = table(run, GRAFT_AGGREGATE_ID);
@@ -261,7 +262,7 @@ static graft_dense job_logits(const struct host_slice *slice, float *logits)
     return (graft_dense){ sizeof(graft_dense), GRAFT_F32, slice->end - slice->first, CLASSES, CLASSES, logits };
 }
 
-/* Epochs, an evaluation, predictions, other data, other messages. */
+/* Train some epochs, evaluate, predict, replace data of the trainer, and change options of its messages. */
 static int32_t job_of_training(struct job_run *run)
 {
     struct host        *h = &run->host;
@@ -288,7 +289,7 @@ done:
     return rc;
 }
 
-/* Rank 0 saves, and all learn whether it could. */
+/* Let rank 0 save a model, and tell all ranks whether it could. */
 static int32_t save_model(struct job_run *run, const graft_models *models, graft_trainer *trainer, const char *path)
 {
     const graft_transports *t = table(run, GRAFT_TRANSPORT_ID);
@@ -300,7 +301,7 @@ static int32_t save_model(struct job_run *run, const graft_models *models, graft
     return rc == GRAFT_ERR_PEER ? rc : t->agree(run->group, rc, &run->host.error);
 }
 
-/* A model goes through a file, predicts, and goes back into the trainer. */
+/* Take a model out of a trainer, save it, load it, predict with it, and apply it to the trainer again. */
 static int32_t job_of_model(struct job_run *run)
 {
     const graft_models *models = table(run, GRAFT_MODEL_ID);
@@ -331,7 +332,7 @@ done:
     return rc;
 }
 
-/* A data set that the ranks read together. */
+/* Read a data set, of which each rank gets a slice. */
 static int32_t job_of_data(struct job_run *run)
 {
     const graft_data_interface *data = table(run, GRAFT_DATA_ID);
@@ -349,7 +350,7 @@ done:
     return rc;
 }
 
-/* A mesh of each kind. */
+/* Make a mesh with ghosts and one with shared nodes, and hash what create() found out about each. */
 static int32_t job_of_mesh(struct job_run *run)
 {
     const graft_meshes *meshes = table(run, GRAFT_MESH_ID);

@@ -1,4 +1,4 @@
-/* The kernels that a test can try on this machine.
+/* Finds out which kernels this machine can use, see harness/kernels.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/kernels.h"
 
@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* The text of explain() for the smallest product: the kernel that would run it, and in further lines why others
- * cannot. */
+/* Ask explain() about the smallest product. The first line of its text names the kernel that would run, further lines
+ * say why others cannot. */
 static void explain_smallest(const graft_api *api, char *text, uint64_t capacity)
 {
     static int64_t   row_ptr[] = { 0, 1 };

@@ -1,11 +1,11 @@
-/* A short stream of pseudo-random numbers, for tests that need no better generator.
+/* A linear congruential generator, for tests to which the quality of random numbers does not matter.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef LCG_H
 #define LCG_H
 
 #include <stdint.h>
 
-/** The next number of 24 bits. */
+/** The next pseudo-random number, which has 24 bits. */
 static inline uint32_t lcg_next(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;

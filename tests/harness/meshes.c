@@ -1,4 +1,4 @@
-/* Meshes for tests.
+/* Makes meshes and their edges from tables, see harness/meshes.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/meshes.h"
 
@@ -10,7 +10,7 @@
 
 const char *const mesh_shape_name[SHAPES] = { "lines", "triangles", "quads", "tetrahedra", "hexahedra", "mixed cells" };
 
-/* Edges of the types of cells, as pairs. */
+/* For each type of cell its edges, as pairs of corners. */
 static const struct {
     uint8_t type, count, pair[12][2];
 } tables[] = {
@@ -53,10 +53,10 @@ int test_mesh_cell_edges(const struct mesh_cell *cell, struct mesh_edge *edges)
     return count;
 }
 
-/* A grid, whose nodes are moved a little. */
+/* A regular grid whose nodes are displaced a little. */
 struct grid {
     struct test_mesh *mesh;
-    int               side, n[3]; /* nodes in each direction, each once */
+    int               side, n[3]; /* cells per direction, and distinct nodes per direction */
 };
 
 static int32_t grid_node(const struct grid *g, const int *at)
@@ -64,7 +64,8 @@ static int32_t grid_node(const struct grid *g, const int *at)
     return (int32_t)(((int64_t)(at[2] % g->n[2]) * g->n[1] + at[1] % g->n[1]) * g->n[0] + at[0] % g->n[0]);
 }
 
-/* The box of a grid at `at`, corners in the order of a hexahedron of VTK; in fewer dimensions the first 4 or 2. */
+/* The box of a grid at position `at`, with corners in the order of a hexahedron of VTK. In fewer dimensions the box is
+ * the first 4 or 2 corners. */
 static struct mesh_cell grid_box(const struct grid *g, const int *at)
 {
     static const int step[MESH_CORNERS][3] = { { 0, 0, 0 }, { 1, 0, 0 }, { 1, 1, 0 }, { 0, 1, 0 },
@@ -95,7 +96,7 @@ static void add_cell(struct test_mesh *mesh, uint8_t type, const struct mesh_cel
     }
 }
 
-/* Cut a box into cells: tetrahedra after Kuhn, mixed cells in turn. */
+/* Cut a box into cells: tetrahedra by the subdivision of Kuhn; for mixed cells the type alternates. */
 static void cut_box(struct test_mesh *mesh, const struct mesh_cell *box, int turn)
 {
     static const int all[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -119,7 +120,7 @@ static void cut_box(struct test_mesh *mesh, const struct mesh_cell *box, int tur
         for (int k = 0; k < 3; k++) add_cell(mesh, GRAFT_CELL_PYRAMID, box, pyramid[k], 5);
 }
 
-static const int64_t *id_of_source; /* for compare_edges(), one mesh at a time */
+static const int64_t *id_of_source; /* argument of compare_edges(), for one mesh at a time */
 
 static int compare_edges(const void *left, const void *right)
 {
@@ -142,7 +143,7 @@ static void find_edges(struct test_mesh *mesh)
             mesh->edge[mesh->n_edges++] = mesh->edge[e];
 }
 
-/* Ids in no order, with gaps, below `top`. */
+/* Draw ids below `top` in random order with gaps. */
 static void draw_ids(struct test_mesh *mesh, struct sample *sample, int64_t top)
 {
     const int64_t gap = 3;

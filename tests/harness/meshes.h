@@ -1,5 +1,5 @@
-/* Meshes for tests: grids of lines, triangles, quads, tetrahedra, hexahedra and mixed cells, with ids in no order, and
- * the edges between their nodes from tables and a sort that share no code with the library.
+/* Meshes for tests: grids of lines, triangles, quadrilaterals, tetrahedra, hexahedra and mixed cells, whose nodes have
+ * ids in random order. The edges between nodes come from tables and a sort that share no code with the library.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MESHES_H
 #define MESHES_H
@@ -15,36 +15,36 @@ enum { MESH_CORNERS = 8 };
 struct mesh_cell {
     uint8_t type;
     int32_t count, node[MESH_CORNERS];
-    double  x[MESH_CORNERS][3]; /* of its corners: in a periodic mesh a node has several images */
+    double  x[MESH_CORNERS][3]; /* positions of the corners; in a periodic mesh a node has several images */
 };
 
-/** A directed edge; its weight counts it once, even if several cells have it. */
+/** A directed edge between nodes. It counts once, even if several cells have it. */
 struct mesh_edge {
     int32_t target, source;
 };
 
-/** A whole mesh. */
+/** A whole mesh, before it is cut into the parts of ranks. */
 struct test_mesh {
     enum mesh_shape   shape;
     int32_t           dim;
     double            period[3];
     int64_t           n_nodes, n_cells, n_edges;
-    int64_t          *id;   /* [n_nodes] */
-    double           *x;    /* [n_nodes x dim] an image of each */
+    int64_t          *id;   /* [n_nodes] id of each node */
+    double           *x;    /* [n_nodes x dim] position of one image of each node */
     struct mesh_cell *cell; /* [n_cells] */
-    struct mesh_edge *edge; /* [n_edges] by target, and then by the id of the source */
+    struct mesh_edge *edge; /* [n_edges] sorted by target, then by the id of the source */
 };
 
-/** `side`: cells in each direction. `periodic`: in the first direction; then `side` is at least 3. `top`: ids are below
- *  it. */
+/** Make a mesh. `side` is the number of cells per direction. `periodic` joins the ends of the first direction and needs
+ *  a `side` of at least 3. Ids are below `top`. */
 void test_mesh_init(struct test_mesh *mesh, struct sample *sample, enum mesh_shape shape, int side, int periodic,
                     int64_t top);
 void test_mesh_fini(struct test_mesh *mesh);
 
-/** The edges of one cell, both directions: returns their number. */
+/** List the edges of one cell in both directions. The result is their number. */
 int test_mesh_cell_edges(const struct mesh_cell *cell, struct mesh_edge *edges);
 
-/** Component c of the vector from target to source, to the nearest image. */
+/** Component c of the vector from the target of an edge to the nearest image of its source. */
 double test_mesh_offset(const struct test_mesh *mesh, const struct mesh_edge *edge, int c);
 
 #endif

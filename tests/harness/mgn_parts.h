@@ -1,4 +1,4 @@
-/* The parts of one mesh on ranks, made by hand: ghosts or shared nodes, in two partitions. For networks of model mgn.
+/* A mesh for networks of kind mgn, divided by hand among ranks with ghosts or shared nodes, by blocks or by a hash.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MGN_PARTS_H
 #define MGN_PARTS_H
@@ -8,28 +8,29 @@
 
 enum { NODES = 61, MOST = 12 };
 
-/* The data of all ranks. */
+/* What all ranks share: the mesh, the ways to divide it, and the results of one rank for comparison. */
 struct world {
     struct mgn_scene scene; /* the whole mesh, on one rank */
     graft_mesh_kind  kind;
-    int              in_blocks; /* the partition; else by hash */
-    const char      *codec;     /* option halo.codec, NULL: raw */
-    const char      *module;    /* of dense products: a name, or a file; NULL: reference */
+    int              in_blocks; /* whether ranks have blocks of nodes; otherwise a hash deals them out */
+    const char      *codec;     /* value of option halo.codec; NULL for unquantized messages */
+    const char      *module;    /* dense module as a name or a file; NULL for the reference */
     int              exact;
-    int64_t          fail_at;                 /* of fail_rank: an allocation of its network */
-    double          *output, *gradient, loss; /* of one rank */
+    int64_t          fail_at;                 /* number of the allocation of the network that fails on fail_rank */
+    double          *output, *gradient, loss; /* results of one rank */
     double           found[RANKS_MOST][NODES * 4], *gradients[RANKS_MOST], losses[RANKS_MOST];
     int64_t          bytes_sent[RANKS_MOST];
-    int              loops_multiply[RANKS_MOST]; /* plain loops computed the products */
+    int              loops_multiply[RANKS_MOST]; /* whether plain loops computed the dense products of each rank */
 };
 
-/* The part of a rank. */
+/* The part of the mesh on one rank. */
 struct rank_part {
     struct world  *world;
     graft_mesh     mesh;
-    int32_t        global[NODES];            /* of its nodes */
-    int32_t        local[RANKS_MOST][NODES]; /* numbers of nodes on each rank; -1: not on the rank */
-    int32_t        edge[NODES * (9 + MOST)]; /* of the whole mesh, by edge of the rank */
+    int32_t        global[NODES]; /* numbers of its nodes in the whole mesh */
+    /* For each rank the local numbers of all nodes; -1 if the rank does not have the node. */
+    int32_t        local[RANKS_MOST][NODES];
+    int32_t        edge[NODES * (9 + MOST)]; /* for each edge of the rank its number in the whole mesh */
     double         node_weight[NODES];
     void          *nodes, *edges;
     struct gr_mgn *mgn;
@@ -40,7 +41,8 @@ static inline int32_t rank_of(const struct world *w, int32_t n_ranks, int64_t no
     return (int32_t)(w->in_blocks ? node * n_ranks / NODES : (node * 2654435761 >> 7) % n_ranks);
 }
 
-/* Shared: an edge is on the rank that owns its source, and some are also on the rank of the target. */
+/* Whether a rank has edge k. With shared nodes an edge belongs to the owner of its source, and some edges also to the
+ * owner of the target. */
 static inline int edge_is_on(const struct world *w, int32_t n_ranks, int64_t k, int32_t rank)
 {
     const graft_mesh *whole = &w->scene.mesh;
@@ -78,7 +80,8 @@ static inline void number_nodes(struct rank_part *p, int32_t n_ranks, int32_t ra
     }
 }
 
-/* Ghosts: nodes of other ranks that are sources of edges. Shared: copies of its nodes. */
+/* Whether a rank has a row for a node that it does not own: a ghost is the source of one of its edges, a shared node is
+ * a copy. */
 static inline int needs_row(const struct rank_part *p, int32_t n_ranks, int32_t rank, int32_t q, int32_t node)
 {
     const graft_mesh *whole = &p->world->scene.mesh;
@@ -167,7 +170,7 @@ static inline void make_rank_edges(struct rank_part *p, int32_t n_ranks, int32_t
     free(place);
 }
 
-/* The rows of `whole` on a rank, in the type of the network. */
+/* Copy the rows that a rank has out of an array of the whole mesh, in the element type of the network. */
 static inline void *take_part_rows(const struct world *w, const double *whole, const int32_t *which, int64_t n,
                                    int64_t columns)
 {

@@ -1,4 +1,4 @@
-/* A network of model mgn on a mesh of one rank, made by hand, with random numbers.
+/* A network of kind mgn on a small mesh of one rank that is made by hand, with random weights and features.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MGN_SCENE_H
 #define MGN_SCENE_H
@@ -14,10 +14,12 @@
 struct mgn_scene {
     struct oracle_mgn   what;
     graft_mesh          mesh;
-    double             *edge_weight; /* 1 / number of ranks with the edge; NULL: 1 */
+    /* Weight of each edge: 1 over the number of ranks that have it; NULL if all weights are 1. */
+    double             *edge_weight;
     struct gr_mgn_shape shape;
-    double             *weights, *nodes, *edges;             /* values, */
-    void               *own_weights, *own_nodes, *own_edges; /* and in the type of the network */
+    /* Weights of the network, features of nodes and of edges, in double. */
+    double             *weights, *nodes, *edges;
+    void               *own_weights, *own_nodes, *own_edges; /* the same in the element type of the network */
     graft_dtype         dtype;
     struct gr_mgn      *mgn;
 };
@@ -35,7 +37,7 @@ static inline double *mgn_scene_numbers(int64_t n, double scale, uint32_t *state
     return made;
 }
 
-/* Numbers in the type of the network. */
+/* Convert an array of doubles to the element type of the network. */
 static inline void *mgn_scene_convert(const double *x, int64_t n, graft_dtype dtype)
 {
     double *made = malloc((size_t)(n + 1) * sizeof *made);
@@ -52,7 +54,7 @@ static inline double mgn_scene_element(const void *x, int64_t i, graft_dtype dty
     return dtype == GRAFT_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-/* Edges to node i: some nodes have none, one node has `most`; sources ascend. */
+/* Make the edges to each node. Some nodes have none, and one node has `most`. The sources of a node ascend. */
 static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most, int has_ranks, uint32_t *state)
 {
     int32_t *place;
@@ -85,7 +87,8 @@ static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most
     free(place);
 }
 
-/** `what` has the model; its mesh is made. On failure rc is the status of gr_mgn_create(). */
+/** Make the network. `what` has the description of the network, and its mesh exists. On failure rc is the status of
+ *  gr_mgn_create(). */
 static inline int32_t mgn_scene_init(struct mgn_scene *s, graft_context *context, const struct oracle_mgn *what,
                                      int64_t n, int64_t most, int has_ranks, graft_dtype dtype, graft_error *error)
 {
@@ -152,7 +155,7 @@ static inline int32_t mgn_scene_forward(struct mgn_scene *s, int threads, void *
     return rc < 0 ? rc : gr_mgn_forward_end(s->mgn, GRAFT_OK, output, team, error);
 }
 
-/* The loss of the tests: the sum of factor * output + output^2 / 2. */
+/* The loss of these tests: the sum over all outputs of factor * output + output^2 / 2, whose gradient is known. */
 struct mgn_scene_loss {
     const struct mgn_scene *scene;
     double                  value;

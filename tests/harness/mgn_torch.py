@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model mgn in plain PyTorch, with the names of graft_network.h, for comparisons with Graft. It follows the formulas of
-graft_network.h, without the split of the first product; `split=True` adds that, for measurements of time.
+"""The network of kind mgn in plain PyTorch, with the parameter names of graft_network.h, as an oracle for Graft. It
+follows the formulas of graft_network.h. Graft splits the first product of an edge into products of its two nodes;
+`split=True` does so here too, for measurements of time.
 
     net = MGN(n_node_in, n_edge_in, n_out, width=128, layers=15, linear=3)
-    y = net(nodes, edges, source, target)       # standardised values in, standardised values out
-"""
+    y = net(nodes, edges, source, target)       # standardised values in, standardised values out"""
 import torch
 from torch import nn
 
 
 class MLP(nn.ModuleDict):
-    """`linear` linear layers with the activation between them, and LayerNorm after the last."""
+    """Make a multilayer perceptron: `linear` linear layers with the activation between them, then LayerNorm."""
 
     def __init__(self, n_in, width, n_out, linear, norm, activation):
         widths = [n_in] + [width] * (linear - 1) + [n_out]
@@ -70,6 +70,6 @@ class MGN(nn.Module):
 
 
 def load(net, state):
-    """Take weights by name from a dict of arrays, such as graft.Network.state(), without the rest of it."""
+    """Load the parameters out of a dict of arrays such as graft.Network.state(), which may have other entries too."""
     net.load_state_dict({name: torch.from_numpy(state[name]) for name in net.state_dict()})
     return net

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of models, written only by the description in graft_model.h."""
+"""Reads and writes files of models by their description in graft_model.h alone, as another program would."""
 import json
 import struct
 
@@ -30,7 +30,7 @@ def compact(value):
 
 
 def unseal(header):
-    """Remove the checksums, like a program that writes other weights or texts."""
+    """Remove the checksums, as a program does that changes weights or texts and does not know them."""
     for key in ("crc32c", "crc32c.header"):
         header.get("__metadata__", {}).pop(key, None)
     return header
@@ -41,7 +41,7 @@ def tensors_of(header):
 
 
 def seal_header(header):
-    """Add the checksum of the header, which has the checksums of its tensors."""
+    """Add the checksum of the header, which covers the checksums of the tensors."""
     metadata = header["__metadata__"]
     metadata.pop("crc32c.header", None)
     items = [f"{key}\0{value}\0".encode() for key, value in metadata.items()]
@@ -52,7 +52,7 @@ def seal_header(header):
 
 
 def seal(header, data):
-    """Add the checksums of this header and these data."""
+    """Add the checksums of the header and of the data."""
     digits = ""
     for _, entry in tensors_of(header):
         begin, end = entry["data_offsets"]
@@ -63,13 +63,13 @@ def seal(header, data):
 
 
 def pack(header, data):
-    """The bytes of a file. The header is an object, or the bytes of one."""
+    """The bytes of a file. The header is given as an object, or as its bytes."""
     text = header if isinstance(header, bytes) else compact(header).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text + data
 
 
 def unpack(content):
-    """(header, data)"""
+    """Split a file into its header, as an object, and its data."""
     start = 8 + struct.unpack("<Q", content[:8])[0]
     return json.loads(content[8:start]), content[start:]

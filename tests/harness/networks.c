@@ -1,4 +1,4 @@
-/* Networks on parts of a whole mesh.
+/* Runs networks on the parts of a mesh, see harness/networks.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/networks.h"
 
@@ -139,7 +139,7 @@ const char *network_run(struct network_case *what, const struct test_mesh *mesh,
     mesh_cut_init(&what->cut, mesh, &sample, n_ranks, how);
     hosts_run(&hosts, n_ranks, list, body, what);
     mesh_cut_fini(&what->cut);
-    /* A test that ends early also leaves memory. */
+    /* Networks of a test that ended early are still allocated here. */
     for (int32_t r = 0; r < n_ranks; r++)
         if (hosts.at[r].rc != GRAFT_OK && hosts.at[r].rc != GRAFT_ERR_PEER) return hosts.at[r].error.message;
     return hosts_fault(&hosts);

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-__attribute__((weak)) atomic_uint outputs_filled; /* One instance for all files of a program. */
+__attribute__((weak)) atomic_uint outputs_filled; /* shared by all files of a program */
 
 /** Fill an output of the library before the call that writes it. Each call fills with another byte, from 0xC0 to 0xFF.
  *  Outputs of two calls that wrote nothing therefore differ, whereas zeroed ones would be equal. As a number the

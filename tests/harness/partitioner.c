@@ -1,4 +1,5 @@
-/* A program that replaces graft-metis and behaves as GRAFT_TEST_BEHAVIOUR says, mostly wrongly.
+/* A partitioning program in place of graft-metis. Variable GRAFT_TEST_BEHAVIOUR names the way in which it misbehaves: a
+ * wrong answer, a crash, a hang, or too much output.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "draft/graft_partitioner.h"
 
@@ -33,7 +34,7 @@ static void write_all(const void *from, size_t bytes)
     }
 }
 
-/* Open files above standard error: the guard, and files inherited from the host. */
+/* Whether files are open that a child should not inherit: those above standard error, except for the guard. */
 static int inherited_files(void)
 {
     DIR           *list = opendir("/proc/self/fd");

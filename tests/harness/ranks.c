@@ -1,4 +1,4 @@
-/* Ranks as threads of the test.
+/* Runs ranks as threads of an internal test, see harness/ranks.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/ranks.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small data set in files, for hosts that train on it."""
+"""Writes a small data set as files, for tests of programs that train on it."""
 import os
 import random
 import struct
@@ -17,8 +17,8 @@ def write_npy(path, descr, code, shape, values):
 
 
 def make_dataset(folder, with_split=True):
-    """Three communities; the features of a vertex have little information, the features of its neighbours together have
-    much."""
+    """Make three communities. The features of one vertex tell little about its class, those of all its neighbours
+    together tell much, so that a GNN learns more than a perceptron."""
     rng = random.Random(5)
     labels = [v % N_CLASSES for v in range(N)]
     edges = set()

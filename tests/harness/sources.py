@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C and C++ files of the tree, and their code without comments."""
+"""Lists the C and C++ files of the tree, and reads their code without comments."""
 import os
 import re
 
@@ -11,7 +11,7 @@ _COMMENT_OR_LITERAL = re.compile(
 
 
 def files(root, folders=FOLDERS):
-    """Paths, relative to the root, in order."""
+    """Paths of all files, relative to the root, in alphabetical order."""
     found = []
     for folder in folders:
         for path, _, names in os.walk(os.path.join(root, folder)):
@@ -25,7 +25,7 @@ def read(root, path):
 
 
 def blank_out(text, literals=True):
-    """The text with every comment, and every literal if asked for, replaced by blanks: lines and columns stay."""
+    """Replace every comment, and on request every literal, by blanks, so that lines and columns stay."""
     def blank(match):
         if not literals and match.group()[0] in "\"'":
             return match.group()
@@ -38,7 +38,7 @@ def line_of(text, position):
 
 
 def documents(root):
-    """The documents of the tree, relative to the root."""
+    """The Markdown documents of the tree, relative to the root."""
     found = [name for name in os.listdir(root) if name.endswith(".md")]
     for folder in FOLDERS + (".github",):
         for path, _, names in os.walk(os.path.join(root, folder)):

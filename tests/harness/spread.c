@@ -1,4 +1,4 @@
-/* Graphs over ranks, for tests.
+/* Distributes graphs over ranks and joins the results, see harness/spread.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/spread.h"
 
@@ -28,7 +28,7 @@ void spread_slice(enum slicing slicing, int64_t n, int32_t n_ranks, int32_t rank
     case SLICE_EVEN: *first = n * rank / n_ranks, *end = n * (rank + 1) / n_ranks; break;
     case SLICE_FIRST: *first = rank == 0 ? 0 : n, *end = n; break;
     case SLICE_LAST: *first = 0, *end = rank == n_ranks - 1 ? n : 0; break;
-    default: /* edges of odd ranks; with one rank all */
+    default: /* every rank with an odd number has edges; a single rank has all */
         *first = odd > 0 ? n * (rank / 2) / odd : 0;
         *end = odd == 0 ? n : rank % 2 == 1 ? n * (rank / 2 + 1) / odd : *first;
         if (*first > n) *first = *end = n;
@@ -85,14 +85,14 @@ static graft_dense dense(const struct spread *s, void *data, int64_t rows, int64
     return (graft_dense){ sizeof(graft_dense), s->dtype, rows, width, stride, data };
 }
 
-/* The arrays of a rank, in the order of its owned vertices. */
+/* The arrays of one rank, in the order of the vertices that it owns. */
 struct owned {
     int64_t   n, first, element;
     char     *x, *out, *scale;
     uint16_t *half; /* x as bfloat16, or NULL */
 };
 
-/* The upper halves of floats, whose lower halves must be 0. */
+/* Store the upper halves of floats, whose lower halves are 0, so that nothing is rounded. */
 static void spread_halve(struct rank *r, const struct spread *s, struct owned *o)
 {
     const int64_t count = o->n * s->x_width;
@@ -115,7 +115,8 @@ static int32_t spread_redistribute(struct rank *r, graft_graph *graph, int32_t d
     return gr_interface_graph.redistribute(graph, &args, &r->error);
 }
 
-/* When all ranks have begun, progress() receives all messages, so that end() does not wait. */
+/* Wait until all ranks have begun the pass, and call progress() until all messages have arrived. end() then does not
+ * wait. */
 static int32_t spread_progress(struct rank *r, graft_graph *graph, graft_plan *plan)
 {
     const double begin = gr_seconds();
@@ -130,7 +131,7 @@ done:
     return rc;
 }
 
-/* The seconds that the plan has waited so far. */
+/* The seconds for which the plan has waited for messages so far. */
 static double spread_waited(const struct rank *r, const graft_plan *plan)
 {
     graft_plan_info info = GRAFT_INIT(graft_plan_info);
@@ -173,7 +174,7 @@ done:
     return rc;
 }
 
-/* Check the rows of x of the vertices that this rank owns. */
+/* Check that move() has brought the rows of x to the rank that owns their vertices. */
 static void check_owned(struct rank *r, struct spread *s, const graft_graph *graph, const struct owned *o)
 {
     const int64_t *vertex = gr_interface_graph.owned(graph);
@@ -224,7 +225,7 @@ done:
     return rc;
 }
 
-/* After a plan for which one rank had no memory the same ranks can make another, and do a pass. */
+/* After a plan failed on a rank without memory, make a second plan with the same ranks, and a pass. */
 static void make_again(struct rank *r, const struct spread *s, graft_graph *graph, const graft_plan_args *args,
                        struct owned *o)
 {
@@ -263,7 +264,7 @@ int32_t spread_body(struct rank *r)
     args.flags = s->forward_only ? 0 : GRAFT_PLAN_TRANSPOSED;
     args.width = s->reserved;
     args.dtype = s->dtype;
-    args.layers = 4; /* as in passes */
+    args.layers = 4; /* as in the other passes */
     rc = spread_plan(r, s, graph, &args, &plan);
     if (rc == GRAFT_ERR_NOMEM && s->starved) make_again(r, s, graph, &args, &o);
     TRY(rc);
@@ -279,7 +280,7 @@ done:
     free(o.half);
     free(o.out);
     free(o.scale);
-    if (r->rank % 2 == 0) { /* in any order */
+    if (r->rank % 2 == 0) { /* an order other than that of the rows */
         gr_interface_graph.destroy(graph);
         gr_interface_aggregate.destroy(plan);
     } else {
@@ -289,8 +290,8 @@ done:
     return rc;
 }
 
-/* Whether a rank had no memory for the last message of all, after the others had sent theirs and were done: they learn
- * of it in their next call. */
+/* Whether a rank ran out of memory for the very last message. The others had sent theirs and were done, and learn of
+ * the failure in their next call. */
 static int is_too_late(const struct rank *r, const struct rank *other)
 {
     return r->rc == GRAFT_ERR_PEER && other->rc == GRAFT_OK && strstr(r->error.message, "'a message'") != NULL;

@@ -1,4 +1,4 @@
-/* Copies of states of trainers.
+/* Copies the states of trainers, see harness/state_items.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/state_items.h"
 

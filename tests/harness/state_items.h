@@ -1,4 +1,4 @@
-/* Items of states of trainers and models, and copies of states.
+/* State items of trainers and models, and copies of whole states, which tests compare bitwise.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEST_STATE_ITEMS_H
 #define TEST_STATE_ITEMS_H
@@ -9,7 +9,7 @@
 
 enum { STATE_ITEMS_MOST = 96 };
 
-/** Bytes of the data of an item. */
+/** The number of bytes of the data of an item. */
 static inline uint64_t state_item_bytes(const graft_state_item *item)
 {
     uint64_t bytes = item->dtype == GRAFT_F32 ? 4 : 8;
@@ -18,7 +18,7 @@ static inline uint64_t state_item_bytes(const graft_state_item *item)
     return bytes;
 }
 
-/** Whether two items have the same name and the same bytes. */
+/** Whether two items have the same name, shape and bytes. */
 static inline int same_state_item(const graft_state_item *a, const graft_state_item *b)
 {
     return strcmp(a->name, b->name) == 0 && state_item_bytes(a) == state_item_bytes(b) &&
@@ -38,17 +38,17 @@ struct kept_state {
     char             name[STATE_ITEMS_MOST][64];
 };
 
-/** Copy the state of a trainer. free() is due. */
+/** Copy the state of a trainer. kept_state_fini() frees it. */
 void              kept_state_take(struct kept_state *kept, const graft_train *train, graft_trainer *trainer);
 void              kept_state_free(struct kept_state *kept);
-/** The item of this name, or NULL. */
+/** The item with this name, or NULL. */
 graft_state_item *kept_state_find(struct kept_state *kept, const char *name);
-/** Set all items in a trainer, except for items whose names begin with `without`, unless it is NULL. Returns the status
- *  of the first item that is refused. */
+/** Set all items in a trainer, except those whose names begin with `without` if that is not NULL. The result is the
+ *  status of the first item that is refused. */
 int32_t           kept_state_set(const struct kept_state *kept, const char *without, const graft_train *train,
                                  graft_trainer *trainer, graft_error *error);
-/** Whether two states are the same, except for items whose names begin with `without`, unless it is NULL. Prints the
- *  first item that differs. */
+/** Whether two states are bitwise identical, except for items whose names begin with `without` if that is not NULL. The
+ *  first item that differs is printed. */
 int               same_kept_state(const struct kept_state *a, const struct kept_state *b, const char *without);
 
 #endif

@@ -1,5 +1,5 @@
-/* The part of the Test Anything Protocol that the tests need. A failed check is a line "not ok"; the program goes on,
- * and exits with 0 so that the runner reads the lines (a crash is any other exit).
+/* The Test Anything Protocol as far as tests need it. A failed check prints a line "not ok", the program goes on, and
+ * it exits with 0 so that the runner reads all lines. Any other exit is a crash.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TAP_H
 #define TAP_H
@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One instance of each for all files of a program. */
+/* Counters that all files of a program share. */
 __attribute__((weak)) int tap_count, tap_failed;
 
-/** A comment line, for readers of the next lines. */
+/** Print a comment line, which explains the check before it or after it. */
 __attribute__((format(printf, 1, 2), unused)) static void diag(const char *format, ...)
 {
     va_list list;
@@ -24,7 +24,7 @@ __attribute__((format(printf, 1, 2), unused)) static void diag(const char *forma
     fflush(stdout);
 }
 
-/** One check. Returns the condition, so that dependent checks can be left out. */
+/** Print one check. The result is the condition, so that the caller can leave out checks that depend on it. */
 __attribute__((format(printf, 2, 3), unused)) static int ok(int condition, const char *format, ...)
 {
     va_list list;
@@ -40,14 +40,14 @@ __attribute__((format(printf, 2, 3), unused)) static int ok(int condition, const
     return condition;
 }
 
-/** A check with its error in words; NULL: no error. */
+/** Print one check whose error is given in words; NULL means that it passed. */
 __attribute__((unused)) static int ok_fault(const char *name, const char *fault)
 {
     if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
     return fault == NULL;
 }
 
-/** `count` checks that cannot be made here, and why. */
+/** Print `count` checks that cannot be made here, with the reason. */
 __attribute__((format(printf, 2, 3), unused)) static void skip(int count, const char *format, ...)
 {
     char    reason[512];
@@ -60,8 +60,8 @@ __attribute__((format(printf, 2, 3), unused)) static void skip(int count, const 
     fflush(stdout);
 }
 
-/** The plan, at the end. main() returns it. With GRAFT_TEST_EXIT set, failures show in the exit code, for use by hand.
- *  */
+/** Print the plan, at the end of main(), which returns the result. With variable GRAFT_TEST_EXIT failed checks show in
+ *  the exit status. */
 __attribute__((unused)) static int done(void)
 {
     printf("1..%d\n", tap_count);

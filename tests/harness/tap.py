@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test Anything Protocol for checks written in Python; tap.h is the same for C."""
+"""The Test Anything Protocol for checks in Python, as tap.h is for checks in C."""
 import sys
 
 _count = 0
 
 
 def ok(condition, name, *details):
-    """One check; `details`, which may be long, are shown when it fails."""
+    """Print one check. The details, which may be long, are shown when it fails."""
     global _count
     _count += 1
     print(f"{'ok' if condition else 'not ok'} {_count} - {name}")
@@ -18,7 +18,7 @@ def ok(condition, name, *details):
 
 
 def skip(name, reason):
-    """A check that cannot be made here."""
+    """Print a check that cannot be made here, with the reason."""
     global _count
     _count += 1
     print(f"ok {_count} - {name} # SKIP {reason}")

@@ -1,4 +1,4 @@
-/* Training over ranks compared with training in one process.
+/* Compares training over ranks with training in one process, see harness/train_cases.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/train_cases.h"
 #include "harness/tap.h"
@@ -9,10 +9,11 @@
 #include <string.h>
 
 static const double TOLERANCE = 1e-4;
-/* With model.type=bf16: sums of another order may be rounded to another bfloat16, 2^-8 apart. */
+/* Tolerance with model.type=bf16. A sum in another order may be rounded to a neighbouring bfloat16, which is 2^-8
+ * apart. */
 static const double ROUNDED_TOLERANCE = 1e-3;
 
-/* All weights, one after the other. */
+/* Copy all weights of a trainer, one after the other. */
 void train_keep_weights(const graft_train *train, graft_trainer *trainer, struct outcome *o)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -28,7 +29,7 @@ void train_keep_weights(const graft_train *train, graft_trainer *trainer, struct
     }
 }
 
-/* Train, predict n vertices, and measure. */
+/* Train all epochs, predict n vertices, and keep losses, metrics and weights. */
 static int32_t train_and_keep(const graft_api *api, const graft_train *train, const graft_dataset *dataset, int64_t n,
                               int32_t *labels, float *rows, struct outcome *o, graft_error *error)
 {
@@ -63,7 +64,7 @@ int32_t train_job_body(struct host *host)
     host_slice_init(&s, &job->set.dataset, job->way, host->rank, host->n_ranks);
     rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
     s.dataset.over = graph;
-    if (s.first == s.end && host->rank % 2 == 0) { /* arrays of no rows may be null */
+    if (s.first == s.end && host->rank % 2 == 0) { /* a rank without rows may pass null arrays */
         s.dataset.labels = NULL;
         s.dataset.targets = s.dataset.split = NULL;
     }
@@ -110,7 +111,8 @@ double train_off(double a, double b)
     return a == b ? 0 : fabs(a - b) / fabs(b);
 }
 
-/* The largest distance of the results of ranks from the results of one process; NaN is not a distance. */
+/* The largest relative distance between the results of the ranks and those of one process. A NaN is never smaller than
+ * a tolerance. */
 double train_worst_of(const struct job *job)
 {
     const struct outcome *a = &job->at[0], *b = &job->one;
@@ -125,8 +127,8 @@ double train_worst_of(const struct job *job)
     return fmax(worst, train_off(a->metrics.test_loss, b->metrics.test_loss));
 }
 
-/* Classes must follow from the logits, and accuracies equal the accuracies of one process, except for a vertex between
- * two classes. */
+/* Classes must be those of the largest logits, and accuracies must equal those of one process, except for a vertex
+ * whose two largest logits are nearly equal. */
 static const char *check_classes(const struct job *job)
 {
     const struct outcome *a = &job->at[0], *b = &job->one;
@@ -159,14 +161,15 @@ static const char *train_ranks_check_bits(const struct job *job, int32_t n_ranks
     return NULL;
 }
 
-/* A lone vertex has only loops, as many as it had edges. Others gather from the vertex before it. */
+/* Replace the edges of every fourth vertex by loops, as many as it had edges. Other vertices that gathered from it
+ * gather from the vertex before it. */
 static int32_t without_lone(int64_t v, int32_t column)
 {
     if (v % 4 == 1) return (int32_t)v;
     return column % 4 == 1 ? column - 1 : column;
 }
 
-/* Fewer training vertices, and every third row with two entries has its first entry twice. */
+/* Reduce the training vertices, and repeat the first entry of every third row that has at least two. */
 static void change(struct job *job, const struct shape *shape)
 {
     const graft_csr *graph = &job->set.graph.csr;
@@ -237,10 +240,10 @@ const struct setup train_setups[TRAIN_SETUPS] = {
     { "dropout=0.2 edge_features=array attention_input=relu recompute=yes", { 300, REPEATS } },
 };
 
-/* Adam would turn gradients that are 0 up to rounding into steps. */
+/* SGD in place of Adam, which would turn gradients that are 0 up to rounding into steps of full length. */
 #define SGD "optimizer=sgd momentum=0.5 lr=0.05"
 
-/* The graph is changed first, or there are few training vertices. */
+/* Cases in which the library changes the graph first, or in which there are few training vertices. */
 const struct setup train_prepared[TRAIN_PREPARED] = {
     { "symmetrize=yes dropout=0.3 edge_features=values " SGD, { 300, WEIGHTED | REPEATS } },
     { "symmetrize=yes order=rcm self_loops=yes row_masks=no input_dropout=0.2 " SGD, { 211, SEVERAL } },
@@ -273,11 +276,11 @@ void train_settings_init(struct settings *s, const char *model, const char *part
              "layers=3 hidden=16 heads=2 epochs=%d eval_every=4 threads=1 halo.timeout=60 "
              "model=%s partition=%s halo.cover=%s %s %s",
              EPOCHS, model, partition, cover, train_shared, more);
-    /* Adam would turn gradients that are 0 up to rounding into whole steps: gradients of the target vectors of gat, if
-     * all scores of a row have one sign, and gradients of nearly dead units of gin. */
+    /* Adam would turn gradients that are 0 up to rounding into steps of full length. Such are the gradients of the
+     * target vectors of gat when all scores of a row have one sign, and those of nearly dead units of gin. */
     if (strcmp(model, "gat") == 0 || strcmp(model, "gin") == 0)
         snprintf(s->text + strlen(s->text), sizeof s->text - strlen(s->text), " optimizer=sgd lr=0.05");
-    /* BatchNorm divides by the deviations of these units, and so multiplies rounding errors. */
+    /* BatchNorm divides by the deviation of these units and so multiplies their rounding errors. */
     if (strcmp(model, "gin") == 0 && strstr(more, "norm=batch") != NULL)
         snprintf(s->text + strlen(s->text), sizeof s->text - strlen(s->text), " lr=0.001");
     while (count + 1 < HOST_SETTINGS && (word = strtok_r(rest, " ", &rest)) != NULL) s->at[count++] = word;
@@ -288,7 +291,7 @@ void train_settings_init(struct settings *s, const char *model, const char *part
     }
 }
 
-/* Train in one process and over ranks. \return An error of the training over ranks in words, or NULL. */
+/* Train in one process and over ranks. \return NULL, or an error of the training over ranks in words. */
 const char *train_run_case(struct job *job, int32_t n_ranks, const struct settings *settings)
 {
     static struct hosts hosts;
@@ -328,7 +331,7 @@ void train_test_case(int number, const char *model, int32_t n_ranks, const struc
     free(job);
 }
 
-/* Every model and data set, on two or three of five numbers of ranks. */
+/* Try every model with every data set, each on two or three of the five numbers of ranks. */
 void train_test_all(const char *const *models, int n_models, const struct setup *setup, int n, const int32_t *ranks)
 {
     int number = 0;

@@ -1,5 +1,6 @@
-/* Training over ranks compared with training in one process: data sets, models and settings, and the comparison of
- * losses, weights, predictions and metrics. Shared by tests of the ways in which ranks divide the work.
+/* Training over ranks compared with training in one process, by losses, weights, predictions and metrics. The tests of
+ * the ways in which ranks divide the work share these data sets, models and options. That one process is right is for
+ * tests that compare it with the oracle.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEST_TRAIN_CASES_H
 #define TEST_TRAIN_CASES_H
@@ -13,25 +14,25 @@ enum { EPOCHS = 10, CLASSES = 4, FEATURES = 13, WEIGHTS_MOST = 8000 };
 struct outcome {
     double        loss[EPOCHS];
     graft_metrics metrics;
-    graft_traffic traffic; /* over ranks, of all ranks */
+    graft_traffic traffic; /* traffic over all ranks */
     int64_t       n_weights;
     float         weights[WEIGHTS_MOST];
     char          explained[8192];
 };
 
-/* A data set, its training, and the results. */
+/* A data set, and the results of training on it. */
 struct job {
     struct sample_dataset set;
-    float                *values; /* of the edges, or NULL */
+    float                *values; /* values of the edges, or NULL */
     enum slices           way;
     struct outcome        one, at[HOSTS_MOST];
-    float                *logits[2]; /* [n x CLASSES] of one process, and of ranks */
+    float                *logits[2]; /* [n x CLASSES] predictions of one process, and of the ranks */
     int32_t              *labels[2];
 };
 
-/* Properties of data sets: sparse features; several classes for each vertex; edges with values; few training vertices,
- * without the vertex that gathers from all; rows with a repeated column; vertices with equal features; every fourth
- * vertex without edges other than loops. */
+/* Properties of data sets as bits: sparse features, several classes for each vertex, values on edges, few training
+ * vertices (without the vertex that gathers from all), rows with a repeated column, vertices with equal features, and
+ * every fourth vertex with no edges but loops. */
 enum { SPARSE = 1, SEVERAL = 2, WEIGHTED = 4, FEW = 8, REPEATS = 16, ALIKE = 32, LONE = 64 };
 
 struct shape {
@@ -39,7 +40,7 @@ struct shape {
     int     is;
 };
 
-/* One way to train: settings separated by blanks, and its data set. */
+/* One way to train: options separated by blanks, and a data set. */
 struct setup {
     const char  *settings;
     struct shape shape;
@@ -47,13 +48,13 @@ struct setup {
 
 enum { TRAIN_SETUPS = 15, TRAIN_PREPARED = 15 };
 
-/** Ways to train; and ways with a changed graph, or with few training vertices. */
+/** Ways to train; the second list changes the graph first or has few training vertices. */
 extern const struct setup train_setups[TRAIN_SETUPS], train_prepared[TRAIN_PREPARED];
 
-/** Settings of all cases: the division of work among ranks. */
+/** Options of all cases that divide the work among ranks. */
 extern const char *train_shared;
 
-/* All settings of a case; later settings replace earlier settings. */
+/* All options of a case. Where an option is repeated the last value counts. */
 struct settings {
     const char *at[HOST_SETTINGS];
     char        text[1024];
@@ -65,24 +66,25 @@ void        train_settings_init(struct settings *s, const char *model, const cha
                                 const char *more);
 /** Train in one process. */
 void        train_one_process(struct job *job, const char *const *settings);
-/** Train on a rank; for hosts_run(). */
+/** Train on one rank; a body for hosts_run(). */
 int32_t     train_job_body(struct host *host);
-/** All weights of a trainer, one after the other, as o->weights. */
+/** Copy all weights of a trainer, one after the other, to o->weights. */
 void        train_keep_weights(const graft_train *train, graft_trainer *trainer, struct outcome *o);
-/** Train in one process and over ranks. \return An error of the training over ranks in words, or NULL. */
+/** Train in one process and over ranks. \return NULL, or an error of the training over ranks in words. */
 const char *train_run_case(struct job *job, int32_t n_ranks, const struct settings *settings);
-/** The relative distance of two numbers, 0 if both are NaN. */
+/** The relative distance of two numbers, which is 0 if both are NaN. */
 double      train_off(double a, double b);
-/** The largest distance of the results of ranks from the results of one process; NaN is not a distance. */
+/** The largest relative distance between the results of the ranks and those of one process; NaN if a result is NaN. */
 double      train_worst_of(const struct job *job);
 
-/** One check: case `number`, which determines partition, cover and slices. */
+/** One check. The number of the case determines partitioner, cover and slices. */
 void train_test_case(int number, const char *model, int32_t n_ranks, const struct setup *setup);
-/** Checks of several models in each of n ways, on two or three of ranks[5]. */
+/** Check several models in each of n ways, on two or three of the five numbers of ranks. */
 void train_test_all(const char *const *models, int n_models, const struct setup *setup, int n, const int32_t *ranks);
-/** Checks of sums over neighbours instead of means, and of models whose layers sum several times, on ranks[5]. */
+/** Check sums over neighbours in place of means, and models whose layers propagate several times, on the five numbers
+ *  of ranks. */
 void train_test_sums(const int32_t *ranks);
-/** Maxima ("max") or minima ("min") over neighbours. \param[in] ranks  [4] */
+/** Check the maximum ("max") or minimum ("min") over neighbours. \param[in] ranks Four numbers of ranks. */
 void train_test_extrema(const char *aggregator, const int32_t *ranks);
 
 #endif

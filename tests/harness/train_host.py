@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common parts of tests of graft-train: the program, which is their argument, a small data set, and a folder that
-is removed at the end."""
+"""What tests of graft-train share: the program, which is their first argument, a small data set, and a temporary folder
+that is removed at the end."""
 import atexit
 import json
 import os
@@ -17,7 +17,7 @@ TIMEOUT = 120
 
 
 def read_npy(path):
-    """(descr, shape, values) of a file with int32 or float32."""
+    """Read a .npy file of int32 or float32. The result is its type, shape and values."""
     with open(path, "rb") as file:
         data = file.read()
     assert data[:8] == b"\x93NUMPY\x01\x00"
@@ -37,8 +37,8 @@ def run(*args, env=None, **options):
 
 
 def refused(name, result, code, *words):
-    """It ended with `code` after one line "graft-train: ..." that holds all the words. Warnings may come before: of a
-    library without BLAS, for one."""
+    """Check that graft-train ended with exit status `code` after one line "graft-train: ..." that has all of the words.
+    Warnings may come before it, for example of a library without BLAS."""
     lines = [line for line in result.stderr.splitlines() if not line.startswith("graft-train: warning: ")]
     fine = result.returncode == code and len(lines) == 1 and lines[0].startswith("graft-train: ")
     fine = fine and all(word in lines[0] for word in words)
@@ -46,7 +46,8 @@ def refused(name, result, code, *words):
 
 
 def read_safetensors(path):
-    """(metadata, {name: (dtype, shape, bytes)}) only by the description of the format."""
+    """Read a model file by the description of the format alone. The result is its metadata and, for each tensor, type,
+    shape and bytes."""
     with open(path, "rb") as file:
         data = file.read()
     start = 8 + struct.unpack("<Q", data[:8])[0]

@@ -1,4 +1,4 @@
-/* Trainers one after the other over the same graph and ranks.
+/* Runs trainers one after the other over the same graph, see harness/train_runs.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/train_runs.h"
 
@@ -59,7 +59,7 @@ static int32_t train_one(struct host *host, struct job *job, int number, graft_t
     return rc;
 }
 
-/* Settings of all runs; with this seed no column is 0 in all rows. */
+/* Options of all runs. With this seed no feature column is 0 in all rows. */
 static const char *const usual =
     "layers=3 hidden=3,6 heads=1 epochs=8 dropout=0 input_dropout=0 norm=none "
     "seed=5 optimizer=sgd lr=0.2 momentum=0 eval_every=0 reuse_input=yes row_masks=yes "

@@ -1,4 +1,4 @@
-/* The traps of floating-point exceptions that a thread has.
+/* Which floating-point exceptions the calling thread traps.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAPS_H
 #define TRAPS_H
@@ -8,7 +8,7 @@
 #include <xmmintrin.h>
 #endif
 
-/** Those of SSE, which fegetexcept() does not ask: it reads the register of x87. */
+/** The traps of the SSE unit. fegetexcept() does not tell them, because it reads the control word of the x87 unit. */
 static inline int traps_of_thread(void)
 {
 #ifdef __x86_64__

@@ -1,4 +1,4 @@
-/* What all ranks say of one call.
+/* Compares the results of one call on all ranks, see its header.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/verdicts.h"
 

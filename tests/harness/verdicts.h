@@ -1,4 +1,5 @@
-/* What all ranks say of one call, compared.
+/* The result of one call on each rank. After an error all ranks must return the same status with the same sentence in
+ * time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef VERDICTS_H
 #define VERDICTS_H
@@ -6,7 +7,7 @@
 #include "graft_transport.h"
 #include "harness/hosts.h"
 
-/** The status of a call on one rank, and how long it took. */
+/** The status of a call on one rank, with its message and its duration. */
 struct verdict {
     int32_t rc, rank;
     double  seconds;
@@ -15,11 +16,11 @@ struct verdict {
 
 double verdict_clock(void);
 
-/** Note a call that began at `begin`. */
+/** Note the result of a call that began at `begin`. */
 struct verdict verdict_of(int32_t rc, const graft_error *error, double begin);
 
-/** Whether all ranks have this status with the same sentence, which begins with "rank `rank`: ", and none has waited
- *  longer than `seconds`. Collective. Returns 1, or 0 with a sentence in fault[512]. */
+/** Check that all ranks have this status and the same message, that the message begins with "rank `rank`: ", and that
+ *  no rank waited longer than `seconds`. Collective. The result is 1, or 0 with a sentence in fault[512]. */
 int verdicts_agree(const graft_transports *transports, graft_group *group, int32_t n_ranks, const struct verdict *mine,
                    int32_t rc, int32_t rank, double seconds, char *fault);
 

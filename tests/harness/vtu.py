@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of examples/heat/vtu.c."""
+"""Reads the files that examples/heat/vtu.c writes."""
 import struct
 import xml.etree.ElementTree as xml
 
 
 def read(path):
-    """Points and fields of a .vtu file, as {(x, y): (solver, surrogate)}, and its number of cells."""
+    """The points and fields of a .vtu file as {(x, y): (solver, surrogate)}, and its number of cells."""
     with open(path, "rb") as file:
         text = file.read()
     begin = text.index(b"<AppendedData")

@@ -1,4 +1,4 @@
-/* As much of METIS with 64-bit indices as graft-metis uses. Debian has the one with 32 bits.
+/* The declarations of METIS with 64-bit indices that graft-metis uses. The METIS of Debian has 32-bit indices.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef WIDE_METIS_H
 #define WIDE_METIS_H
@@ -14,7 +14,7 @@ enum { METIS_OK = 1, METIS_ERROR_MEMORY = -3, METIS_NOPTIONS = 40, METIS_OPTION_
 
 int METIS_SetDefaultOptions(idx_t *options);
 
-/** Deals the vertices out to the parts one after the other. */
+/** Assign vertex v to part v modulo the number of parts. */
 int METIS_PartGraphKway(idx_t *n, idx_t *constraints, idx_t *begin, idx_t *neighbour, idx_t *weight, idx_t *size,
                         idx_t *edge_weight, idx_t *parts, real_t *target, real_t *imbalance, idx_t *options, idx_t *cut,
                         idx_t *owner);

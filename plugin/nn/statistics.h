@@ -1,8 +1,8 @@
 /* Running mean and standard deviation of the columns of data. Sums of squares are of deviations from the mean (Chan,
  * Golub and LeVeque 1983), because columns such as a pressure have a mean much larger than their deviation.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NETWORK_STATISTICS_H
-#define GR_NETWORK_STATISTICS_H
+#ifndef GR_NN_STATISTICS_H
+#define GR_NN_STATISTICS_H
 
 #include "base/budget.h"
 

@@ -1,6 +1,6 @@
 /* Running mean and standard deviation of the columns of data.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "network/statistics.h"
+#include "nn/statistics.h"
 
 #include <math.h>
 #include <string.h>
