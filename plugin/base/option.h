@@ -151,7 +151,13 @@ struct gr_halo_options {
     double                  smoothing, drift_limit, timeout;
 };
 
-enum gr_sampler { GR_SAMPLER_NEIGHBOUR, GR_SAMPLER_CLUSTER, GR_SAMPLER_SAINT };
+/** The kinds of samplers: X(constant, word). Each is a row gr_sample_WORD of a file of sample/. */
+#define GR_SAMPLER_MAP(X) X(NEIGHBOUR, neighbour) X(CLUSTER, cluster) X(SAINT, saint) X(LADIES, ladies)
+
+#define GR_SAMPLER_ENUM(constant, word) GR_SAMPLER_##constant,
+enum gr_sampler { GR_SAMPLER_MAP(GR_SAMPLER_ENUM) GR_SAMPLERS };
+#undef GR_SAMPLER_ENUM
+
 enum gr_sample_weights { GR_SAMPLE_UNIFORM, GR_SAMPLE_BY_EDGE, GR_SAMPLE_BY_DEGREE };
 
 /** The treatment of a halo row missing from a cache: it is left out of sums; the same, and sums are rescaled; an older

@@ -48,9 +48,11 @@
 #define ADAPTIVE EXCHANGE " and halo.codec=adaptive"
 
 #define DRAWN "batch_size!=0 and sampler=neighbour"
+#define BY_LAYER "batch_size!=0 and sampler=neighbour|ladies"
 #define CACHED EXCHANGE " and batch_size!=0"
 
 #define MODEL_WORD(constant, word) "|" #word
+#define SAMPLER_WORD(constant, word) "|" #word
 #define CODEC_WORD(word, bits, adaptive, code) "|" word
 #define METHOD_WORD(constant, word, whole) "|" #word
 
@@ -258,17 +260,17 @@ const struct gr_option_row gr_option_table[] = {
 
     { "batch_size", INTEGER(sampling.batch_size), "0..", "0", SAMPLING, SAME, USUAL, "",
       "training vertices, or other seeds, of a minibatch; 0: all" },
-    { "sampler", CHOICE(sampling.sampler), "neighbour|cluster|saint", "neighbour", SAMPLING, SAME, USUAL,
+    { "sampler", CHOICE(sampling.sampler), &(GR_SAMPLER_MAP(SAMPLER_WORD))[1], "neighbour", SAMPLING, SAME, USUAL,
       "batch_size!=0 and model!=mlp",
-      "batches: drawn neighbours of seeds, or the subgraph of parts of a partition, or of random walks (saint)" },
+      "batches: neighbours drawn for each vertex or each layer (ladies), or subgraphs of parts or of random walks" },
     { "cluster.parts", INTEGER(sampling.cluster_parts), "0..1000000000", "0", SAMPLING, SAME, USUAL,
       "batch_size!=0 and sampler=cluster", "parts of the partition; 0: ten for each batch" },
     { "saint.walk", INTEGER(sampling.saint_walk), "1..1000", "2", SAMPLING, SAME, USUAL,
       "batch_size!=0 and sampler=saint", "steps of a random walk" },
     { "saint.coverage", INTEGER(sampling.saint_coverage), "1..10000", "20", SAMPLING, SAME, EXPERT,
       "batch_size!=0 and sampler=saint", "epochs of batches that are drawn first, to estimate the weights" },
-    { "fanout", WIDTHS(sampling.fanout), "-1..1000000", "10", SAMPLING, SAME, USUAL, DRAWN,
-      "neighbours drawn for a vertex of a batch: one number, or one per layer from the first; -1: all" },
+    { "fanout", WIDTHS(sampling.fanout), "-1..1000000", "10", SAMPLING, SAME, USUAL, BY_LAYER,
+      "neighbours drawn for a vertex, or for a layer (ladies): one number, or one per layer from the first; -1: all" },
     { "sample.weights", CHOICE(sampling.weights), "uniform|edge|degree", "uniform", SAMPLING, SAME, USUAL,
       DRAWN,
       "probabilities of neighbours: equal, or in proportion to the value of the edge or to their degree" },
@@ -276,7 +278,7 @@ const struct gr_option_row gr_option_table[] = {
       "whether an edge may be drawn more than once" },
     { "sample.ahead", INTEGER(sampling.ahead), "0..4096", "0", SAMPLING, EACH, EXPERT, "batch_size!=0",
       "batches made at once, one on each thread; 0: one for each thread" },
-    { "drop_last", CHOICE(sampling.drop_last), "no|yes", "no", SAMPLING, SAME, USUAL, DRAWN,
+    { "drop_last", CHOICE(sampling.drop_last), "no|yes", "no", SAMPLING, SAME, USUAL, BY_LAYER,
       "leave out a smaller batch at the end of an epoch" },
     { "history", CHOICE(sampling.history), "no|full", "no", SAMPLING, SAME, USUAL, "model!=mlp and batch_size!=0",
       "full: batches cover all vertices, and read rows of earlier batches for other neighbours; "

@@ -77,7 +77,7 @@ static int32_t give_batch(const graft_sampler *sampler, graft_sample_batch *thei
                                       .n_vertices = batch->n_vertices,
                                       .n_edges = gr_batch_edges(batch),
                                       .vertex = batch->vertex,
-                                      .weight = batch->is_weighted ? batch->weight : NULL };
+                                      .weight = batch->weighs_seeds ? batch->weight : NULL };
 
     return gr_struct_write(theirs, &ours, sizeof ours, "batch", error);
 }
@@ -136,7 +136,7 @@ static int32_t sample_block(graft_sampler *sampler, int32_t layer, graft_sample_
     ours.row_ptr = of.row_ptr;
     ours.col_idx = of.col;
     ours.entry = of.entry;
-    ours.weight = batch->is_weighted ? batch->edge_weight : NULL;
+    ours.weight = of.weight;
     rc = gr_struct_write(block, &ours, sizeof ours, "block", &call.error);
 done:
     return gr_call_end(&call, rc);

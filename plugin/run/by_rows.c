@@ -175,14 +175,10 @@ struct pass {
 /* The sources of the rows in `seeds`: the rows themselves, then the rows from which they gather. */
 static int32_t find_sources(struct pass *p, int32_t l, int64_t rows, graft_error *error)
 {
-    const struct gr_draw_rule     rule = { .graph = &whole_block(p->s, l)->a->csr };
-    const struct gr_batch_request request = {
-        .rule = &rule, .n_layers = 1, .fanout = { GR_ALL_NEIGHBOURS }, .seeds = p->seeds, .n_seeds = rows
-    };
+    const int32_t rc =
+        gr_sample_all(p->s->context, &p->batch, &p->work, &whole_block(p->s, l)->a->csr, p->seeds, rows, error);
     int64_t bytes;
-    int32_t rc = GRAFT_OK;
 
-    rc = gr_batch_make(p->s->context, &p->batch, &p->work, &request, error);
     p->vertex = p->batch.vertex;
     bytes = gr_sample_work_bytes(&p->work) + gr_batch_bytes(&p->batch);
     gr_budget_charge(&p->s->arrays->budget, GR_USE_GRAPH, bytes - p->s->arrays->sources_bytes);

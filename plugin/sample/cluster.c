@@ -1,7 +1,7 @@
 /* Batches of parts of a partition (Chiang et al. 2019, algorithm 1): the parts with seeds are shuffled and dealt to the
  * batches of an epoch, and a batch is the subgraph of its parts, including the edges between them.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "sample/subgraph.h"
+#include "sample/kind.h"
 
 #include "base/context.h"
 #include "base/random.h"
@@ -50,7 +50,7 @@ static int32_t listen_for_cancel(void *context, graft_error *error)
 }
 
 /* METIS if its program is installed, else a method that needs no program. */
-static int32_t partition(const struct gr_subgraph_source *source, struct clusters *c, graft_error *error)
+static int32_t partition(const struct gr_kind_source *source, struct clusters *c, graft_error *error)
 {
     const struct gr_slice           slice = { .rows = source->graph };
     const struct gr_meanwhile       meanwhile = { listen_for_cancel, source->context };
@@ -70,9 +70,9 @@ done:
 }
 
 /* Copy a partition of the same graph into the same number of parts, if there is one. */
-static int copy_partition(const struct gr_subgraph_source *source, struct clusters *c)
+static int copy_partition(const struct gr_kind_source *source, struct clusters *c)
 {
-    const struct clusters *like = source->like != NULL ? source->like->state : NULL;
+    const struct clusters *like = source->like;
 
     if (like == NULL || like->n_parts != c->n_parts) return 0;
     memcpy(c->part, like->part, (uint64_t)source->graph->n_rows * sizeof *c->part);
@@ -99,15 +99,14 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int32_t create_clusters(const struct gr_subgraph_source *source, const struct gr_subgraphs *subgraphs,
-                               void **state, graft_error *error)
+static int32_t create_clusters(const struct gr_kind_source *source, void **state, int64_t *n_batches,
+                               graft_error *error)
 {
     graft_context *const context = source->context;
     const int64_t        n = source->graph->n_rows, wanted = context->options.sampling.cluster_parts;
     struct clusters     *c = NULL;
     int32_t              rc = GRAFT_OK;
 
-    (void)subgraphs;
     GR_TRY(GR_NEW(context, c, 1, error));
     c->n_parts = smaller(wanted > 0 ? wanted : PARTS_OF_BATCH * source->n_batches, n > 0 ? n : 1);
     c->n_parts = smaller(c->n_parts, INT32_MAX - 1);
@@ -123,17 +122,12 @@ static int32_t create_clusters(const struct gr_subgraph_source *source, const st
     sort_by_part(c, source->seeds, source->n_seeds, c->first_seed, c->seed);
     for (int64_t p = 0; p < c->n_parts; p++)
         if (c->first_seed[p + 1] > c->first_seed[p]) c->drawn[c->n_drawn++] = p;
-    c->n_batches = smaller(source->n_batches, c->n_drawn);
+    *n_batches = c->n_batches = smaller(source->n_batches, c->n_drawn);
     *state = c;
     c = NULL;
 done:
     destroy_clusters(context, c);
     return rc;
-}
-
-static int64_t cluster_batches(const void *state)
-{
-    return ((const struct clusters *)state)->n_batches;
 }
 
 static void order_clusters(const void *state, uint64_t seed, int64_t epoch, int64_t *seeds, int64_t *first)
@@ -145,9 +139,9 @@ static void order_clusters(const void *state, uint64_t seed, int64_t epoch, int6
     gr_sample_shuffle(c->order, c->n_drawn, gr_random_key(seed, GR_RANDOM_SHUFFLE, (uint64_t)epoch, 0));
     first[0] = 0;
     for (int64_t b = 0; b < c->n_batches; b++) {
-        const int64_t end = (int64_t)((__int128)c->n_drawn * (b + 1) / c->n_batches);
+        const int64_t end = gr_sample_deal(c->n_drawn, c->n_batches, b + 1);
 
-        for (int64_t i = (int64_t)((__int128)c->n_drawn * b / c->n_batches); i < end; i++)
+        for (int64_t i = gr_sample_deal(c->n_drawn, c->n_batches, b); i < end; i++)
             for (int64_t j = c->first_seed[c->order[i]]; j < c->first_seed[c->order[i] + 1]; j++)
                 seeds[at++] = c->seed[j];
         first[b + 1] = at;
@@ -155,9 +149,9 @@ static void order_clusters(const void *state, uint64_t seed, int64_t epoch, int6
 }
 
 /* The parts of the seeds, in the order of the first seed of each. */
-static int32_t gather_parts(const void *state, const struct gr_subgraph *g, graft_error *error)
+static int32_t add_parts(const struct gr_making *g, graft_error *error)
 {
-    const struct clusters         *c = state;
+    const struct clusters         *c = g->request->state;
     const struct gr_batch_request *request = g->request;
     uint8_t                       *is_there = NULL; /* a bit for each part */
     int32_t                        rc = GRAFT_OK;
@@ -169,29 +163,38 @@ static int32_t gather_parts(const void *state, const struct gr_subgraph *g, graf
 
         if (is_there[p / 8] >> p % 8 & 1) continue;
         is_there[p / 8] |= (uint8_t)(1u << p % 8);
-        GR_TRY(gr_subgraph_reserve(g, end - begin, error));
-        for (; begin < end; begin++) gr_subgraph_add(g, c->member[begin]);
+        GR_TRY(gr_making_reserve(g, end - begin, error));
+        for (; begin < end; begin++) gr_making_add(g, c->member[begin]);
     }
 done:
     gr_free(g->context, is_there);
     return rc;
 }
 
-static void explain_clusters(const void *state, struct gr_text *text)
+static int32_t make_cluster(const struct gr_making *g, graft_error *error)
 {
-    const struct clusters *c = state;
+    const int32_t rc = add_parts(g, error);
+
+    return rc < 0 ? rc : gr_making_induce(g, error);
+}
+
+static void explain_clusters(const struct gr_batch_request *request, struct gr_text *text)
+{
+    const struct clusters *c = request->state;
 
     gr_text_add(text, "cluster   %lld parts by %s, %lld of them with seeds, %.1f in a batch\n", (long long)c->n_parts,
                 c->is_metis ? "metis" : "stream", (long long)c->n_drawn,
                 c->n_batches > 0 ? (double)c->n_drawn / (double)c->n_batches : 0.0);
 }
 
-const struct gr_subgraph_kind gr_cluster_kind = {
+const struct gr_sampler_kind gr_sample_cluster = {
+    .word = "cluster",
+    .deals_evenly = 1,
+    .one_process = "its subgraphs are of a graph that one process has",
     .create = create_clusters,
     .destroy = destroy_clusters,
     .bytes = clusters_bytes,
-    .batches = cluster_batches,
     .order = order_clusters,
-    .gather = gather_parts,
+    .make = make_cluster,
     .explain = explain_clusters,
 };

@@ -4,7 +4,7 @@
  * for k of d. With weights: each entry gets the key -log(u) / w, and the k smallest are taken (Efraimidis and Spirakis
  * 2006), which is equivalent to drawing one after the other without replacement.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "sample/sample.h"
+#include "sample/draw.h"
 
 #include "base/random.h"
 
@@ -60,6 +60,13 @@ static double draw_unit(struct words *words)
     const uint64_t high = next_word(words), low = next_word(words);
 
     return (double)((high << 21 | low >> 11) + 1) * 0x1p-53;
+}
+
+double gr_draw_unit(uint64_t key, uint64_t name)
+{
+    struct words words = { .key = key, .vertex = name };
+
+    return draw_unit(&words);
 }
 
 /* Vertices of other ranks are columns without rows. */
@@ -174,29 +181,28 @@ static void swap_down(double *key, int64_t *entry, int64_t at, int64_t count)
     }
 }
 
-/* The k smallest keys, in a heap with the largest key first. */
+void gr_draw_keep_smallest(double *key, int64_t *entry, int64_t *count, int64_t most, double offered, int64_t of)
+{
+    if (*count < most) {
+        key[*count] = offered;
+        entry[(*count)++] = of;
+        for (int64_t at = most / 2 - 1; *count == most && at >= 0; at--) swap_down(key, entry, at, most);
+    } else if (offered < key[0]) {
+        key[0] = offered;
+        entry[0] = of;
+        swap_down(key, entry, 0, most);
+    }
+}
+
 static void draw_weighted_subset(const struct gr_draw_rule *rule, struct words *words, struct gr_draw_space *space,
                                  int64_t begin, int64_t d, int64_t k, int64_t *entries)
 {
-    double *key = space->weight;
     int64_t count = 0;
 
     for (int64_t e = begin; e < begin + d; e++) {
         const double weight = weight_of(rule, e);
-        double       mine;
 
-        if (!(weight > 0)) continue;
-        mine = -log(draw_unit(words)) / weight;
-        if (count < k) {
-            key[count] = mine;
-            entries[count++] = e;
-            if (count == k)
-                for (int64_t at = k / 2 - 1; at >= 0; at--) swap_down(key, entries, at, k);
-        } else if (mine < key[0]) {
-            key[0] = mine;
-            entries[0] = e;
-            swap_down(key, entries, 0, k);
-        }
+        if (weight > 0) gr_draw_keep_smallest(space->weight, entries, &count, k, -log(draw_unit(words)) / weight, e);
     }
 }
 

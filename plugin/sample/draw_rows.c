@@ -1,7 +1,7 @@
 /* Draws of several rows at once, one row in each lane: the same draws as gr_draw_entries(), without weights and
  * replacement. Compiled once for each instruction set: ISA is part of the name of the function.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "sample/sample.h"
+#include "sample/draw.h"
 
 #include "base/draws.h"
 

@@ -1,6 +1,6 @@
 /* Numbers of vertices in a batch.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "sample/sample.h"
+#include "sample/numbering.h"
 
 /* Places for each vertex that may be looked up. */
 enum { SPARSITY = 2 };

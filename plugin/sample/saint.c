@@ -7,14 +7,16 @@
  * (C_e + 1) / (C_v + 1). Then the expectation of a sum over the edges of a batch with weights 1 / alpha_e is the sum
  * over all edges, and the expectation of a sum over seeds with weights 1 / p_v is the sum over all seeds.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "sample/subgraph.h"
+#include "sample/kind.h"
 
 #include "base/context.h"
 #include "base/fp.h"
 #include "base/random.h"
+#include "base/team.h"
 
 struct saint {
     const graft_csr  *graph;
+    uint8_t          *is_seed; /* a bit for each vertex */
     int64_t           walk;
     int64_t           n_drawn;             /* N */
     _Atomic uint32_t *of_vertex, *of_edge; /* C */
@@ -25,6 +27,7 @@ static void destroy_saint(const graft_context *context, void *state)
     struct saint *s = state;
 
     if (s == NULL) return;
+    gr_free(context, s->is_seed);
     gr_free(context, (void *)s->of_vertex);
     gr_free(context, (void *)s->of_edge);
     gr_free(context, s);
@@ -34,7 +37,8 @@ static int64_t saint_bytes(const void *state)
 {
     const struct saint *s = state;
 
-    return gr_bytes(s) + gr_bytes((const void *)s->of_vertex) + gr_bytes((const void *)s->of_edge);
+    return gr_bytes(s) + gr_bytes(s->is_seed) + gr_bytes((const void *)s->of_vertex) +
+           gr_bytes((const void *)s->of_edge);
 }
 
 /* -- a batch ------------------------------------------------------------------------------------------------------ */
@@ -52,7 +56,7 @@ static int64_t step_from(const graft_csr *graph, int64_t v, uint64_t key, int64_
 }
 
 /* Walk from each root, and add either the vertices that are seeds, or the other vertices. */
-static void walk(const struct saint *s, const struct gr_subgraph *g, uint64_t key, int adds_seeds)
+static void walk(const struct saint *s, const struct gr_making *g, uint64_t key, int adds_seeds)
 {
     const struct gr_batch_request *request = g->request;
 
@@ -61,19 +65,18 @@ static void walk(const struct saint *s, const struct gr_subgraph *g, uint64_t ke
 
         for (int64_t step = 0; step < s->walk; step++) {
             v = step_from(s->graph, v, key, request->seeds[i], step);
-            if (adds_seeds == gr_subgraphs_has_seed(request->subgraphs, v)) gr_subgraph_add(g, v);
+            if (adds_seeds == (s->is_seed[v / 8] >> v % 8 & 1)) gr_making_add(g, v);
         }
     }
 }
 
-static int32_t gather_walks(const void *state, const struct gr_subgraph *g, graft_error *error)
+static int32_t add_walks(const struct gr_making *g, graft_error *error)
 {
-    const struct saint            *s = state;
+    const struct saint            *s = g->request->state;
     const struct gr_batch_request *request = g->request;
     const int64_t  most = request->n_seeds < s->graph->n_rows / s->walk ? request->n_seeds * s->walk : s->graph->n_rows;
-    const uint64_t key = gr_random_key(request->seed, GR_RANDOM_SAMPLE, (uint64_t)request->epoch,
-                                       (uint64_t)request->index * GR_SAMPLE_LAYERS_MAX);
-    const int32_t  rc = gr_subgraph_reserve(g, most, error);
+    const uint64_t key = gr_making_key(g, 0);
+    const int32_t  rc = gr_making_reserve(g, most, error);
 
     if (rc < 0) return rc;
     walk(s, g, key, 1);
@@ -87,18 +90,38 @@ static uint32_t count_of(const _Atomic uint32_t *count, int64_t i)
     return atomic_load_explicit(&count[i], memory_order_relaxed);
 }
 
-static void weigh_saint(const void *state, struct gr_batch *batch)
+static int32_t weigh_saint(const struct gr_making *g, graft_error *error)
 {
-    const struct saint            *s = state;
-    const struct gr_sampled_layer *layer = &batch->layers[0];
+    const struct saint      *s = g->request->state;
+    struct gr_batch         *batch = g->batch;
+    struct gr_sampled_layer *layer = &batch->layers[0];
+    int32_t                  rc = GRAFT_OK;
 
+    GR_TRY(gr_making_reserve_weights(g, layer, error));
+    GR_TRY(gr_sample_grow(g->context, (void **)&batch->weight, &batch->weights, batch->n_vertices, 0,
+                          sizeof *batch->weight, error));
+    batch->weighs_edges = batch->weighs_seeds = 1;
     for (int64_t i = 0; i < batch->n_vertices; i++) {
         const double of_vertex = (double)count_of(s->of_vertex, batch->vertex[i]) + 1;
 
         batch->weight[i] = (float)((double)(s->n_drawn + 1) / of_vertex);
         for (int64_t e = layer->row_ptr[i]; e < layer->row_ptr[i + 1]; e++)
-            batch->edge_weight[e] = (float)(of_vertex / ((double)count_of(s->of_edge, layer->entry[e]) + 1));
+            layer->weight[e] = (float)(of_vertex / ((double)count_of(s->of_edge, layer->entry[e]) + 1));
     }
+done:
+    return rc;
+}
+
+static int32_t make_saint(const struct gr_making *g, graft_error *error)
+{
+    const int has_weights = g->request->epoch >= 0 && g->request->index >= 0;
+    int32_t   rc = GRAFT_OK;
+
+    GR_TRY(add_walks(g, error));
+    GR_TRY(gr_making_induce(g, error));
+    if (has_weights) rc = weigh_saint(g, error);
+done:
+    return rc;
 }
 
 /* -- creation ----------------------------------------------------------------------------------------------------- */
@@ -118,12 +141,12 @@ struct counting {
     int                    threads;
     struct gr_batch       *batch; /* [threads] */
     struct gr_sample_work *work;  /* [threads] */
-    int64_t               *seeds, *first;
+    int64_t               *seeds;
 };
 
 /* The batches of epoch -1 - number; epochs of the host are never negative. */
-static int32_t count_epoch(const struct gr_subgraph_source *source, const struct gr_subgraphs *subgraphs,
-                           struct saint *s, struct counting *c, int64_t number, graft_error *error)
+static int32_t count_epoch(const struct gr_kind_source *source, struct saint *s, struct counting *c, int64_t number,
+                           graft_error *error)
 {
     const struct gr_draw_rule rule = { .graph = source->graph };
     const int                 threads = gr_pool_team(c->threads);
@@ -131,18 +154,22 @@ static int32_t count_epoch(const struct gr_subgraph_source *source, const struct
     _Atomic int32_t           failed = GRAFT_OK;
 
     for (int64_t i = 0; i < source->n_seeds; i++) c->seeds[i] = source->seeds[i];
-    gr_subgraphs_order(subgraphs, source->seed, -1 - number, c->seeds, source->n_seeds, c->first);
+    gr_sample_shuffle(c->seeds, source->n_seeds,
+                      gr_random_key(source->seed, GR_RANDOM_SHUFFLE, (uint64_t)(-1 - number), 0));
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1) if (threads > 1)
-    for (int64_t b = 0; b < subgraphs->n_batches; b++) {
+    for (int64_t b = 0; b < source->n_batches; b++) {
         const int                     t = threads > 1 ? omp_get_thread_num() : 0;
-        const struct gr_batch_request request = { .rule = &rule,
+        const int64_t                 first = gr_sample_deal(source->n_seeds, source->n_batches, b);
+        const struct gr_batch_request request = { .kind = &gr_sample_saint,
+                                                  .state = s,
+                                                  .rule = &rule,
                                                   .n_layers = 1,
                                                   .seed = source->seed,
                                                   .epoch = -1 - number,
                                                   .index = b,
-                                                  .seeds = c->seeds + c->first[b],
-                                                  .n_seeds = c->first[b + 1] - c->first[b],
-                                                  .subgraphs = subgraphs };
+                                                  .seeds = c->seeds + first,
+                                                  .n_seeds = gr_sample_deal(source->n_seeds, source->n_batches, b + 1) -
+                                                             first };
         const struct gr_fp            own = gr_fp_swap(fp);
         graft_error                   mine = { .size = sizeof mine };
         int32_t                       rc = gr_check_cancel(source->context, &mine);
@@ -164,44 +191,42 @@ static void counting_fini(const graft_context *context, struct counting *c)
     gr_free(context, c->batch);
     gr_free(context, c->work);
     gr_free(context, c->seeds);
-    gr_free(context, c->first);
 }
 
-static int32_t count_batches(const struct gr_subgraph_source *source, const struct gr_subgraphs *subgraphs,
-                             struct saint *s, graft_error *error)
+static int32_t count_batches(const struct gr_kind_source *source, struct saint *s, graft_error *error)
 {
     graft_context *const context = source->context;
     const int64_t        epochs = context->options.sampling.saint_coverage;
-    struct gr_subgraphs  counted = *subgraphs;
     struct counting      c = { .threads = gr_threads(context, 0) };
     int32_t              rc = GRAFT_OK;
 
-    counted.state = s;
     GR_TRY(GR_NEW(context, c.batch, c.threads, error));
     GR_TRY(GR_NEW(context, c.work, c.threads, error));
     for (int t = 0; t < c.threads; t++)
         GR_TRY(gr_sample_work_init(context, &c.work[t], source->graph->n_rows, 1, error));
     GR_TRY(GR_NEW(context, c.seeds, source->n_seeds, error));
-    GR_TRY(GR_NEW(context, c.first, subgraphs->n_batches + 1, error));
-    for (int64_t i = 0; i < epochs; i++) GR_TRY(count_epoch(source, &counted, s, &c, i, error));
-    s->n_drawn = epochs * subgraphs->n_batches;
+    for (int64_t i = 0; i < epochs; i++) GR_TRY(count_epoch(source, s, &c, i, error));
+    s->n_drawn = epochs * source->n_batches;
 done:
     counting_fini(context, &c);
     return rc;
 }
 
-static int32_t create_saint(const struct gr_subgraph_source *source, const struct gr_subgraphs *subgraphs, void **state,
-                            graft_error *error)
+static int32_t create_saint(const struct gr_kind_source *source, void **state, int64_t *n_batches, graft_error *error)
 {
     struct saint *s = NULL;
     int32_t       rc = GRAFT_OK;
 
+    (void)n_batches;
     GR_TRY(GR_NEW(source->context, s, 1, error));
     s->graph = source->graph;
+    GR_TRY(GR_NEW(source->context, s->is_seed, source->graph->n_rows / 8 + 1, error));
+    for (int64_t i = 0; i < source->n_seeds; i++)
+        s->is_seed[source->seeds[i] / 8] |= (uint8_t)(1u << source->seeds[i] % 8);
     s->walk = source->context->options.sampling.saint_walk;
     GR_TRY(GR_NEW(source->context, s->of_vertex, source->graph->n_rows, error));
     GR_TRY(GR_NEW(source->context, s->of_edge, gr_csr_entries(source->graph), error));
-    if (source->n_seeds > 0) GR_TRY(count_batches(source, subgraphs, s, error));
+    if (source->n_seeds > 0) GR_TRY(count_batches(source, s, error));
     *state = s;
     s = NULL;
 done:
@@ -209,19 +234,22 @@ done:
     return rc;
 }
 
-static void explain_saint(const void *state, struct gr_text *text)
+static void explain_saint(const struct gr_batch_request *request, struct gr_text *text)
 {
-    const struct saint *s = state;
+    const struct saint *s = request->state;
 
     gr_text_add(text, "saint     walks of %lld steps; weights from %lld batches\n", (long long)s->walk,
                 (long long)s->n_drawn);
 }
 
-const struct gr_subgraph_kind gr_saint_kind = {
+const struct gr_sampler_kind gr_sample_saint = {
+    .word = "saint",
+    .deals_evenly = 1,
+    .one_process = "its subgraphs are of a graph that one process has",
+    .no_history = "an epoch of random walks leaves out some vertices, and rows of all are renewed",
     .create = create_saint,
     .destroy = destroy_saint,
     .bytes = saint_bytes,
-    .gather = gather_walks,
-    .weigh = weigh_saint,
+    .make = make_saint,
     .explain = explain_saint,
 };

@@ -1,15 +1,15 @@
-/* The batches of an epoch, some of them made ahead of the batch in use.
+/* The batches of an epoch, some of them made ahead of the batch in use. The kind of the sampler makes them.
  *
  * Batch b of an epoch is in slot b % n_slots. Batches are claimed in order, by next() or prefetch(), made without the
  * lock, and marked as ready. After a failure, next() makes the batch again, and returns the error if it fails again.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "sample/subgraph.h"
+#include "sample/kind.h"
 
 #include "base/assert.h"
 #include "base/fp.h"
 #include "base/handle.h"
 #include "base/random.h"
-#include "base/text.h"
+#include "base/team.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -26,22 +26,19 @@ struct work_item {
     struct work_item     *next;
 };
 
-struct graft_sampler {
-    struct gr_handle        handle;
-    graft_context          *context;
-    graft_matrix           *matrix;
-    graft_csr               graph;
-    struct gr_draw_rule     rule;
-    struct gr_batch_request request; /* of a batch of the epoch, without its seeds */
-    uint64_t                shuffle_seed;
-    int64_t                *seeds, *shuffled;
-    int64_t                 n_seeds, batch_size, n_batches;
-    struct gr_subgraphs    *subgraphs; /* NULL: neighbours are drawn */
-    int64_t                *first_of;  /* [n_batches + 1] first seed of each batch of it */
-    int                     is_dealt;  /* sizes of batches differ by at most one seed; else all but the last have
-                                        * batch_size seeds */
+/* The seeds, and the batches of an epoch to which they are dealt. */
+struct deal {
+    uint64_t key_seed; /* of the order */
+    int64_t  n_seeds, batch_size, n_batches;
+    int      is_even;  /* sizes of batches differ by at most one seed; else all but the last have batch_size seeds */
+    int64_t *seeds;    /* [n_seeds] */
+    int64_t *shuffled; /* [n_seeds] in the order of the epoch */
+    int64_t *first;    /* [n_batches + 1] the first seed of each batch in it */
+};
 
-    pthread_mutex_t   lock; /* of all fields that follow */
+/* Batches that are made, or were made ahead. */
+struct queue {
+    pthread_mutex_t   lock; /* of all other fields */
     pthread_cond_t    done; /* a claimed batch is ready or failed */
     struct slot      *slots;
     int64_t           n_slots;
@@ -50,12 +47,32 @@ struct graft_sampler {
     int64_t           claimed;      /* the next one to claim */
     int64_t           in_making;
     struct work_item *idle; /* of one thread each */
-    int64_t           n_items;
-
-    struct gr_sample_work  team_work; /* of the caller's team */
-    struct gr_batch        single;    /* of sample() */
-    const struct gr_batch *given;     /* or NULL */
 };
+
+struct graft_sampler {
+    struct gr_handle              handle;
+    graft_context                *context;
+    graft_matrix                 *matrix;
+    graft_csr                     graph;
+    struct gr_draw_rule           rule;
+    const struct gr_sampler_kind *kind;    /* it deals the seeds */
+    void                         *state;   /* of this kind; or NULL */
+    struct gr_batch_request       request; /* of a batch of the epoch, without its seeds */
+    struct deal                   deal;
+    struct queue                  queue;
+    struct gr_sample_work         team_work; /* of the caller's team */
+    struct gr_batch               single;    /* of sample() */
+    const struct gr_batch        *given;     /* by next() or sample(); or NULL */
+};
+
+#define KIND(constant, word) [GR_SAMPLER_##constant] = &gr_sample_##word,
+static const struct gr_sampler_kind *const kinds[] = { GR_SAMPLER_MAP(KIND) };
+#undef KIND
+
+const struct gr_sampler_kind *gr_sample_kind(const graft_context *context)
+{
+    return kinds[context->options.sampling.sampler];
+}
 
 /* -- creation ----------------------------------------------------------------------------------------------------- */
 
@@ -68,7 +85,7 @@ static int32_t read_fanout(graft_sampler *s, const struct gr_sampler_source *sou
     for (int32_t l = 0; l < source->n_layers; l++) s->request.fanout[l] = source->fanout[l];
     if (source->n_layers > 0) return GRAFT_OK;
     s->request.n_layers = (int32_t)options->model.layers;
-    if (options->sampling.sampler != GR_SAMPLER_NEIGHBOUR) return GRAFT_OK;
+    if (!s->request.kind->has_fanout) return GRAFT_OK;
     if (fanout->count != 1 && fanout->count != s->request.n_layers)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'fanout' is a list of %d numbers, but there are %d layers",
                        fanout->count, s->request.n_layers);
@@ -76,24 +93,23 @@ static int32_t read_fanout(graft_sampler *s, const struct gr_sampler_source *sou
     return GRAFT_OK;
 }
 
+/* The size and the number of batches; parts of a partition may be fewer than batches. */
 static int32_t read_batch_sizes(graft_sampler *s, const struct gr_sampler_source *source, graft_error *error)
 {
     const struct gr_sampling_options *options = &s->context->options.sampling;
+    struct deal                      *d = &s->deal;
+    const int64_t                     n = d->n_seeds;
 
-    s->n_slots = options->ahead > 0 ? options->ahead : gr_threads(s->context, 0);
-    if (source->extension != NULL) s->n_slots = 1;
-    s->is_dealt = source->n_batches > 0;
-    if (s->is_dealt) {
-        s->n_batches = source->n_batches;
-        return GRAFT_OK;
-    }
-    s->batch_size = options->batch_size > 0 ? options->batch_size : s->n_seeds;
-    if (s->n_seeds > 0 && s->batch_size > s->n_seeds)
+    s->queue.n_slots = source->extension != NULL ? 1 : options->ahead > 0 ? options->ahead : gr_threads(s->context, 0);
+    d->is_even = source->n_batches > 0 || s->kind->deals_evenly;
+    d->n_batches = source->n_batches;
+    if (source->n_batches > 0) return GRAFT_OK;
+    d->batch_size = options->batch_size > 0 ? options->batch_size : n;
+    if (n > 0 && d->batch_size > n)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'batch_size' is %lld, expected at most %lld, the number of seeds",
-                       (long long)s->batch_size, (long long)s->n_seeds);
-    if (s->n_seeds > 0)
-        s->n_batches = (options->drop_last ? s->n_seeds : s->n_seeds + s->batch_size - 1) / s->batch_size;
+                       (long long)d->batch_size, (long long)n);
+    if (n > 0) d->n_batches = (options->drop_last && !d->is_even ? n : n + d->batch_size - 1) / d->batch_size;
     return GRAFT_OK;
 }
 
@@ -123,9 +139,9 @@ static int32_t copy_seeds(graft_sampler *s, const int64_t *seeds, graft_error *e
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(s->context, seen, n / 8 + 1, error));
-    GR_TRY(GR_NEW(s->context, s->seeds, s->n_seeds, error));
-    GR_TRY(GR_NEW(s->context, s->shuffled, s->n_seeds, error));
-    for (int64_t i = 0; i < s->n_seeds && rc == GRAFT_OK; i++) {
+    GR_TRY(GR_NEW(s->context, s->deal.seeds, s->deal.n_seeds, error));
+    GR_TRY(GR_NEW(s->context, s->deal.shuffled, s->deal.n_seeds, error));
+    for (int64_t i = 0; i < s->deal.n_seeds && rc == GRAFT_OK; i++) {
         const int64_t v = seeds[i];
 
         if (v < 0 || v >= n)
@@ -135,7 +151,7 @@ static int32_t copy_seeds(graft_sampler *s, const int64_t *seeds, graft_error *e
             rc = gr_fail(error, GRAFT_ERR_ARG, "seeds[%lld] is %lld, which is a seed already", (long long)i,
                          (long long)v);
         else seen[v / 8] |= (uint8_t)(1u << v % 8);
-        s->seeds[i] = v;
+        s->deal.seeds[i] = v;
     }
 done:
     gr_free(s->context, seen);
@@ -156,34 +172,35 @@ void gr_sample_shuffle(int64_t *values, int64_t n, uint64_t key)
     }
 }
 
-static void shuffle_seeds(graft_sampler *s)
+static void deal_seeds(struct deal *d, const struct gr_sampler_kind *kind, const void *state, int64_t epoch)
 {
-    const uint64_t seed = s->shuffle_seed;
-
-    for (int64_t i = 0; i < s->n_seeds; i++) s->shuffled[i] = s->seeds[i];
-    if (s->subgraphs != NULL) gr_subgraphs_order(s->subgraphs, seed, s->epoch, s->shuffled, s->n_seeds, s->first_of);
-    else gr_sample_shuffle(s->shuffled, s->n_seeds, gr_random_key(seed, GR_RANDOM_SHUFFLE, (uint64_t)s->epoch, 0));
+    for (int64_t i = 0; i < d->n_seeds; i++) d->shuffled[i] = d->seeds[i];
+    if (kind->order != NULL) {
+        kind->order(state, d->key_seed, epoch, d->shuffled, d->first);
+        return;
+    }
+    gr_sample_shuffle(d->shuffled, d->n_seeds, gr_random_key(d->key_seed, GR_RANDOM_SHUFFLE, (uint64_t)epoch, 0));
+    for (int64_t b = 0; b <= d->n_batches; b++) {
+        if (d->is_even) d->first[b] = gr_sample_deal(d->n_seeds, d->n_batches, b);
+        else d->first[b] = b * d->batch_size < d->n_seeds ? b * d->batch_size : d->n_seeds;
+    }
 }
 
-/* Option sampler, if it is not neighbour, or only the order of the seeds. */
-static int32_t create_subgraphs(graft_sampler *s, const struct gr_sampler_source *from, graft_error *error)
+static int32_t create_state(graft_sampler *s, const struct gr_sampler_source *from, graft_error *error)
 {
-    const int64_t asked = s->context->options.sampling.batch_size, n = s->n_seeds > 0 ? s->n_seeds : s->graph.n_rows;
-    const struct gr_subgraph_source source = { .context = s->context,
-                                               .graph = &s->graph,
-                                               .seeds = s->seeds,
-                                               .n_seeds = s->n_seeds,
-                                               .seed = s->request.seed,
-                                               .n_batches = asked > 0 && n > 0 ? (n + asked - 1) / asked : 1,
-                                               .like = from->like != NULL ? from->like->subgraphs : NULL };
-    int32_t                         rc = GRAFT_OK;
+    const int64_t asked = s->context->options.sampling.batch_size;
+    const int64_t n = s->deal.n_seeds > 0 ? s->deal.n_seeds : s->graph.n_rows;
 
-    GR_TRY(gr_subgraphs_create(&source, &s->subgraphs, error));
-    s->n_batches = s->subgraphs->n_batches;
-    if (!from->neighbours) s->request.subgraphs = s->subgraphs;
-    GR_TRY(GR_NEW(s->context, s->first_of, s->n_batches + 1, error));
-done:
-    return rc;
+    const struct gr_kind_source source = { .context = s->context,
+                                           .graph = &s->graph,
+                                           .seeds = s->deal.seeds,
+                                           .n_seeds = s->deal.n_seeds,
+                                           .seed = s->request.seed,
+                                           .n_batches = asked > 0 && n > 0 ? (n + asked - 1) / asked : 1,
+                                           .like = from->like != NULL ? from->like->state : NULL };
+
+    if (s->kind->create == NULL) return GRAFT_OK;
+    return s->kind->create(&source, &s->state, &s->deal.n_batches, error);
 }
 
 static int32_t check_source(const struct gr_sampler_source *source, graft_error *error)
@@ -202,41 +219,51 @@ static int32_t check_source(const struct gr_sampler_source *source, graft_error 
     return GRAFT_OK;
 }
 
-int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,
-                          graft_error *error)
+/* The kind that makes batches, the kind that deals the seeds, and how neighbours are drawn. */
+static void choose_kind(graft_sampler *s, const struct gr_sampler_source *source)
 {
-    const struct gr_sampling_options *options = &context->options.sampling;
-    const int                         has_subgraphs = options->sampler != GR_SAMPLER_NEIGHBOUR && !source->neighbours;
-    graft_sampler                    *s = NULL;
-    int32_t                           rc = GRAFT_OK;
+    const struct gr_sampling_options *options = &s->context->options.sampling;
+    const struct gr_sampler_kind     *kind = gr_sample_kind(s->context);
 
-    GR_TRY(check_source(source, error));
-    GR_TRY(GR_NEW(context, s, 1, error));
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->done, NULL);
-    s->context = context;
-    s->graph = *source->graph;
-    s->n_seeds = source->n_seeds;
+    s->request.kind = source->neighbours ? &gr_sample_neighbour : kind;
+    s->kind = source->by_parts ? kind : s->request.kind;
     s->rule = (struct gr_draw_rule){
         .graph = &s->graph, .degree = source->degree, .name = source->name, .shift = source->shift
     };
-    if (options->sampler == GR_SAMPLER_NEIGHBOUR) {
+    if (kind->draws) {
         s->rule.weights = options->weights;
         s->rule.replace = options->replace != 0;
     }
     if (s->rule.weights == GR_SAMPLE_UNIFORM && !s->rule.replace)
         s->rule.draw_rows = gr_draw_rows_for(gr_processor_isa());
     s->request.rule = &s->rule;
+}
+
+int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,
+                          graft_error *error)
+{
+    graft_sampler *s = NULL;
+    int32_t        rc = GRAFT_OK;
+
+    GR_TRY(check_source(source, error));
+    GR_TRY(GR_NEW(context, s, 1, error));
+    pthread_mutex_init(&s->queue.lock, NULL);
+    pthread_cond_init(&s->queue.done, NULL);
+    s->context = context;
+    s->graph = *source->graph;
+    choose_kind(s, source);
     s->request.extension = source->extension;
     s->request.seed = (uint64_t)context->options.train.seed;
-    s->shuffle_seed = s->request.seed + 0x9E3779B97F4A7C15u * (uint64_t)source->rank;
-    if (options->sampler == GR_SAMPLER_SAINT) s->request.seed = s->shuffle_seed; /* roots have numbers of this rank */
+    s->deal.key_seed = s->request.seed + 0x9E3779B97F4A7C15u * (uint64_t)source->rank;
+    s->deal.n_seeds = source->n_seeds;
     GR_TRY(read_fanout(s, source, error));
     GR_TRY(copy_seeds(s, source->seeds, error));
     GR_TRY(read_batch_sizes(s, source, error));
     GR_TRY(check_edge_weights(s, error));
-    if (has_subgraphs || source->by_parts) GR_TRY(create_subgraphs(s, source, error));
-    GR_TRY(GR_NEW(context, s->slots, s->n_slots, error));
+    GR_TRY(create_state(s, source, error));
+    s->request.state = s->state;
+    GR_TRY(GR_NEW(context, s->deal.first, s->deal.n_batches + 1, error));
+    GR_TRY(GR_NEW(context, s->queue.slots, s->queue.n_slots, error));
     GR_TRY(gr_sampler_begin(s, 0, 0, error));
     *sampler = s;
     s = NULL;
@@ -248,23 +275,24 @@ done:
 void gr_sampler_destroy(graft_sampler *s)
 {
     if (s == NULL) return;
-    for (int64_t i = 0; s->slots != NULL && i < s->n_slots; i++) gr_batch_fini(s->context, &s->slots[i].batch);
-    while (s->idle != NULL) {
-        struct work_item *item = s->idle;
+    for (int64_t i = 0; s->queue.slots != NULL && i < s->queue.n_slots; i++)
+        gr_batch_fini(s->context, &s->queue.slots[i].batch);
+    while (s->queue.idle != NULL) {
+        struct work_item *item = s->queue.idle;
 
-        s->idle = item->next;
+        s->queue.idle = item->next;
         gr_sample_work_fini(s->context, &item->work);
         gr_free(s->context, item);
     }
     gr_sample_work_fini(s->context, &s->team_work);
     gr_batch_fini(s->context, &s->single);
-    gr_free(s->context, s->slots);
-    gr_free(s->context, s->seeds);
-    gr_free(s->context, s->shuffled);
-    gr_free(s->context, s->first_of);
-    gr_subgraphs_destroy(s->context, s->subgraphs);
-    pthread_cond_destroy(&s->done);
-    pthread_mutex_destroy(&s->lock);
+    gr_free(s->context, s->queue.slots);
+    gr_free(s->context, s->deal.seeds);
+    gr_free(s->context, s->deal.shuffled);
+    gr_free(s->context, s->deal.first);
+    if (s->state != NULL) s->kind->destroy(s->context, s->state);
+    pthread_cond_destroy(&s->queue.done);
+    pthread_mutex_destroy(&s->queue.lock);
     gr_free(s->context, s);
 }
 
@@ -288,12 +316,13 @@ int gr_sampler_reads_values(const graft_sampler *s)
 
 int gr_sampler_has_seeds(const graft_sampler *s, const int64_t *seeds, int64_t n_seeds)
 {
-    return n_seeds == s->n_seeds && (n_seeds == 0 || memcmp(seeds, s->seeds, (uint64_t)n_seeds * sizeof *seeds) == 0);
+    return n_seeds == s->deal.n_seeds &&
+           (n_seeds == 0 || memcmp(seeds, s->deal.seeds, (uint64_t)n_seeds * sizeof *seeds) == 0);
 }
 
 void gr_sampler_set_graph(graft_sampler *s, const graft_csr *graph)
 {
-    GR_ASSERT(s->in_making == 0 && graph->n_rows == s->graph.n_rows && graph->n_cols == s->graph.n_cols);
+    GR_ASSERT(s->queue.in_making == 0 && graph->n_rows == s->graph.n_rows && graph->n_cols == s->graph.n_cols);
     s->graph = *graph;
 }
 
@@ -301,56 +330,53 @@ void gr_sampler_set_graph(graft_sampler *s, const graft_csr *graph)
 
 int64_t gr_sampler_batches(const graft_sampler *s)
 {
-    return s->n_batches;
+    return s->deal.n_batches;
 }
 
 int64_t gr_sampler_first_seed(const graft_sampler *s, int64_t batch)
 {
-    if (s->first_of != NULL) return s->first_of[batch];
-    if (s->is_dealt) return (int64_t)((__int128)s->n_seeds * batch / s->n_batches);
-    return batch * s->batch_size < s->n_seeds ? batch * s->batch_size : s->n_seeds;
+    return s->deal.first[batch];
 }
 
 const int64_t *gr_sampler_seeds(const graft_sampler *s)
 {
-    return s->shuffled;
+    return s->deal.shuffled;
 }
 
 int32_t gr_sampler_begin(graft_sampler *s, int64_t epoch, int64_t first, graft_error *error)
 {
     if (epoch < 0) return gr_fail(error, GRAFT_ERR_ARG, "epoch is %lld, less than 0", (long long)epoch);
-    if (first < 0 || first > s->n_batches)
+    if (first < 0 || first > s->deal.n_batches)
         return gr_fail(error, GRAFT_ERR_ARG, "first is %lld, but an epoch has %lld batches", (long long)first,
-                       (long long)s->n_batches);
-    pthread_mutex_lock(&s->lock);
-    s->claimed = s->n_batches; /* so that no other batch is begun */
-    while (s->in_making > 0) pthread_cond_wait(&s->done, &s->lock);
-    s->epoch = epoch;
-    shuffle_seeds(s);
-    for (int64_t i = 0; i < s->n_slots; i++) s->slots[i].state = SLOT_EMPTY;
-    s->first = first;
-    s->current = first - 1;
-    s->claimed = first;
+                       (long long)s->deal.n_batches);
+    pthread_mutex_lock(&s->queue.lock);
+    s->queue.claimed = s->deal.n_batches; /* so that no other batch is begun */
+    while (s->queue.in_making > 0) pthread_cond_wait(&s->queue.done, &s->queue.lock);
+    s->queue.epoch = epoch;
+    deal_seeds(&s->deal, s->kind, s->state, epoch);
+    for (int64_t i = 0; i < s->queue.n_slots; i++) s->queue.slots[i].state = SLOT_EMPTY;
+    s->queue.first = first;
+    s->queue.current = first - 1;
+    s->queue.claimed = first;
     s->given = NULL;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->queue.lock);
     return GRAFT_OK;
 }
 
 static struct slot *slot_of_batch(const graft_sampler *s, int64_t batch)
 {
-    return &s->slots[batch % s->n_slots];
+    return &s->queue.slots[batch % s->queue.n_slots];
 }
 
 static struct gr_batch_request request_of_batch(const graft_sampler *s, int64_t batch)
 {
     struct gr_batch_request request = s->request;
-    const int64_t           begin = gr_sampler_first_seed(s, batch);
+    const int64_t          *first = &s->deal.first[batch];
 
-    request.epoch = s->epoch;
+    request.epoch = s->queue.epoch;
     request.index = batch;
-    request.weighs = 1;
-    request.seeds = s->shuffled + begin;
-    request.n_seeds = gr_sampler_first_seed(s, batch + 1) - begin;
+    request.seeds = s->deal.shuffled + first[0];
+    request.n_seeds = first[1] - first[0];
     return request;
 }
 
@@ -360,16 +386,13 @@ static int32_t take_work(graft_sampler *s, struct work_item **taken, graft_error
     struct work_item *item;
     int32_t           rc = GRAFT_OK;
 
-    pthread_mutex_lock(&s->lock);
-    item = s->idle;
-    if (item != NULL) s->idle = item->next;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&s->queue.lock);
+    item = s->queue.idle;
+    if (item != NULL) s->queue.idle = item->next;
+    pthread_mutex_unlock(&s->queue.lock);
     if (item == NULL) {
         GR_TRY(GR_NEW(s->context, item, 1, error));
         GR_TRY(gr_sample_work_init(s->context, &item->work, s->graph.n_cols, 1, error));
-        pthread_mutex_lock(&s->lock);
-        s->n_items++;
-        pthread_mutex_unlock(&s->lock);
     }
     *taken = item;
     item = NULL;
@@ -380,20 +403,20 @@ done:
 
 static void return_work(graft_sampler *s, struct work_item *item)
 {
-    pthread_mutex_lock(&s->lock);
-    item->next = s->idle;
-    s->idle = item;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&s->queue.lock);
+    item->next = s->queue.idle;
+    s->queue.idle = item;
+    pthread_mutex_unlock(&s->queue.lock);
 }
 
 /* Set the state of a claimed batch, after success or failure. */
 static void release_claimed(graft_sampler *s, int64_t batch, int32_t rc)
 {
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->queue.lock);
     slot_of_batch(s, batch)->state = rc == GRAFT_OK ? SLOT_READY : SLOT_FAILED;
-    s->in_making--;
-    pthread_cond_broadcast(&s->done);
-    pthread_mutex_unlock(&s->lock);
+    s->queue.in_making--;
+    pthread_cond_broadcast(&s->queue.done);
+    pthread_mutex_unlock(&s->queue.lock);
 }
 
 /* Make a claimed batch on this thread only. */
@@ -439,14 +462,15 @@ static int32_t make_together(graft_sampler *s, int64_t batch, graft_error *error
 /* Claim up to `most` batches, one after the other. \return Their number; *begin is the first. */
 static int64_t claim(graft_sampler *s, int64_t most, int64_t *begin)
 {
-    const int64_t oldest = s->current < s->first ? s->first : s->current; /* in use, or the next */
-    int64_t       count = 0;
+    const int64_t oldest =
+        s->queue.current < s->queue.first ? s->queue.first : s->queue.current; /* in use, or the next */
+    int64_t count = 0;
 
-    *begin = s->claimed;
-    while (count < most && s->claimed < s->n_batches && s->claimed - oldest < s->n_slots) {
-        slot_of_batch(s, s->claimed)->state = SLOT_CLAIMED;
-        s->claimed++;
-        s->in_making++;
+    *begin = s->queue.claimed;
+    while (count < most && s->queue.claimed < s->deal.n_batches && s->queue.claimed - oldest < s->queue.n_slots) {
+        slot_of_batch(s, s->queue.claimed)->state = SLOT_CLAIMED;
+        s->queue.claimed++;
+        s->queue.in_making++;
         count++;
     }
     return count;
@@ -479,30 +503,31 @@ int32_t gr_sampler_next(graft_sampler *s, graft_error *error)
     int64_t      begin, count = 0;
     int32_t      rc = GRAFT_OK;
 
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->queue.lock);
     s->given = NULL;
-    if (s->current + 1 >= s->n_batches) {
-        pthread_mutex_unlock(&s->lock);
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "the epoch has no more than %lld batches", (long long)s->n_batches);
+    if (s->queue.current + 1 >= s->deal.n_batches) {
+        pthread_mutex_unlock(&s->queue.lock);
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "the epoch has no more than %lld batches",
+                       (long long)s->deal.n_batches);
     }
-    s->current++;
-    slot = slot_of_batch(s, s->current);
-    if (s->claimed == s->current) count = claim(s, threads > 1 ? s->n_slots : 1, &begin);
-    pthread_mutex_unlock(&s->lock);
+    s->queue.current++;
+    slot = slot_of_batch(s, s->queue.current);
+    if (s->queue.claimed == s->queue.current) count = claim(s, threads > 1 ? s->queue.n_slots : 1, &begin);
+    pthread_mutex_unlock(&s->queue.lock);
     if (count > 0 && s->request.extension == NULL) make_claimed(s, begin, count, gr_pool_team(threads));
     if (count > 0 && s->request.extension != NULL) release_claimed(s, begin, GRAFT_ERR_STATE); /* it is made below */
-    pthread_mutex_lock(&s->lock);
-    while (slot->state == SLOT_CLAIMED) pthread_cond_wait(&s->done, &s->lock);
+    pthread_mutex_lock(&s->queue.lock);
+    while (slot->state == SLOT_CLAIMED) pthread_cond_wait(&s->queue.done, &s->queue.lock);
     if (slot->state == SLOT_FAILED) {
         slot->state = SLOT_CLAIMED;
-        s->in_making++;
-        pthread_mutex_unlock(&s->lock);
-        rc = make_together(s, s->current, error);
-        pthread_mutex_lock(&s->lock);
+        s->queue.in_making++;
+        pthread_mutex_unlock(&s->queue.lock);
+        rc = make_together(s, s->queue.current, error);
+        pthread_mutex_lock(&s->queue.lock);
     }
     if (rc == GRAFT_OK) s->given = &slot->batch;
-    else s->current--;
-    pthread_mutex_unlock(&s->lock);
+    else s->queue.current--;
+    pthread_mutex_unlock(&s->queue.lock);
     return rc;
 }
 
@@ -511,9 +536,9 @@ int32_t gr_sampler_prefetch(graft_sampler *s, int32_t *made, graft_error *error)
     int64_t batch;
 
     *made = 0;
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&s->queue.lock);
     *made = (int32_t)claim(s, 1, &batch);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->queue.lock);
     return *made ? make_alone(s, batch, error) : GRAFT_OK;
 }
 
@@ -524,11 +549,11 @@ int32_t gr_sampler_sample(graft_sampler *s, const int64_t *seeds, int64_t n, int
 
     s->given = NULL;
     if (rc < 0) return rc;
-    request.epoch = s->epoch;
+    request.epoch = s->queue.epoch;
     request.index = -1;
     request.seeds = seeds;
     request.n_seeds = n;
-    if (all) request.subgraphs = NULL;
+    if (all) request.kind = &gr_sample_neighbour;
     for (int32_t l = 0; all && l < request.n_layers; l++) request.fanout[l] = GR_ALL_NEIGHBOURS;
     rc = gr_batch_make(s->context, &s->single, &s->team_work, &request, error);
     if (rc == GRAFT_OK) s->given = &s->single;
@@ -544,16 +569,16 @@ const struct gr_batch *gr_sampler_batch(const graft_sampler *s)
 
 int64_t gr_sampler_bytes(graft_sampler *s)
 {
-    int64_t bytes = gr_bytes(s->seeds) + gr_bytes(s->shuffled) + gr_batch_bytes(&s->single) +
-                    (s->subgraphs != NULL ? gr_subgraphs_bytes(s->subgraphs) : 0) +
+    int64_t bytes = gr_bytes(s->deal.seeds) + gr_bytes(s->deal.shuffled) + gr_bytes(s->deal.first) +
+                    gr_batch_bytes(&s->single) + (s->state != NULL ? s->kind->bytes(s->state) : 0) +
                     (s->team_work.space != NULL ? gr_sample_work_bytes(&s->team_work) : 0);
 
-    pthread_mutex_lock(&s->lock);
-    for (int64_t i = 0; i < s->n_slots; i++)
-        if (s->slots[i].state != SLOT_CLAIMED) bytes += gr_batch_bytes(&s->slots[i].batch);
-    for (const struct work_item *item = s->idle; item != NULL; item = item->next)
+    pthread_mutex_lock(&s->queue.lock);
+    for (int64_t i = 0; i < s->queue.n_slots; i++)
+        if (s->queue.slots[i].state != SLOT_CLAIMED) bytes += gr_batch_bytes(&s->queue.slots[i].batch);
+    for (const struct work_item *item = s->queue.idle; item != NULL; item = item->next)
         bytes += gr_sample_work_bytes(&item->work);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->queue.lock);
     return bytes;
 }
 
@@ -569,7 +594,7 @@ static void explain_draws(const graft_sampler *s, struct gr_text *out)
 
 void gr_sampler_explain_kind(const graft_sampler *s, struct gr_text *text)
 {
-    if (s->subgraphs != NULL) s->subgraphs->kind->explain(s->subgraphs->state, text);
+    if (s->kind->explain != NULL) s->kind->explain(&s->request, text);
 }
 
 void gr_sampler_explain(graft_sampler *s, char *text, uint64_t capacity)
@@ -579,9 +604,9 @@ void gr_sampler_explain(graft_sampler *s, char *text, uint64_t capacity)
     text[0] = '\0';
     gr_text_add(&out, "graph     %lld vertices, %lld edges\n", (long long)s->graph.n_rows,
                 (long long)gr_csr_entries(&s->graph));
-    gr_text_add(&out, "batches   %lld of %lld seeds in an epoch, at most %lld ahead\n", (long long)s->n_batches,
-                (long long)s->batch_size, (long long)s->n_slots);
+    gr_text_add(&out, "batches   %lld of %lld seeds in an epoch, at most %lld ahead\n", (long long)s->deal.n_batches,
+                (long long)s->deal.batch_size, (long long)s->queue.n_slots);
     gr_sampler_explain_kind(s, &out);
-    if (s->request.subgraphs == NULL) explain_draws(s, &out);
+    if (s->request.kind->draws) explain_draws(s, &out);
     gr_text_add(&out, "memory    %.1f MB beside the graph\n", (double)gr_sampler_bytes(s) / 1e6);
 }

@@ -2,8 +2,8 @@
  *
  * Sums over sampled neighbours estimate sums over all neighbours: a mean is over the drawn neighbours, and other sums
  * of a row are multiplied by the number of its neighbours over the number of its draws, so they are unbiased if draws
- * are uniform. So evaluations, over all neighbours, need no other scale. Subgraphs of random walks have weights
- * instead. Extrema and attention are over the drawn neighbours. Over ranks, neighbours with missing rows count as zero
+ * are uniform. So evaluations, over all neighbours, need no other scale. If edges have weights, draws count by weight;
+ * or, in subgraphs of random walks, sums with weights are estimates without a scale. Extrema and attention are over the drawn neighbours. Over ranks, neighbours with missing rows count as zero
  * in sums, or with hec.miss=drop_rescaled as if they had not been drawn; extrema and attention leave them out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
@@ -14,46 +14,50 @@
 
 #include <string.h>
 
-/* Edges of a destination. */
-struct range {
-    int64_t begin, end;
+/* The edges that the sum of a destination counts, in the sampled layer or in the block. */
+struct counted {
+    int64_t        begin, end;
+    const int64_t *entry;  /* of the graph */
+    const float   *weight; /* or NULL */
 };
 
-/* The edges that its sum counts, in the sampled layer or in the block. */
-static struct range drawn_edges(const struct gr_batch_layer *b, int64_t i)
+static struct counted counted_edges(const struct gr_setup *s, const struct gr_batch_layer *b, int64_t i)
 {
     const int64_t at = b->row != NULL ? b->row[i] : i;
 
-    return (struct range){ b->from->row_ptr[at], b->from->row_ptr[at + 1] };
+    if (s->context->options.sampling.cache_miss == GR_MISS_DROP_RESCALED)
+        return (struct counted){ b->row_ptr[i], b->row_ptr[i + 1], b->entry, b->weight };
+    return (struct counted){ b->from->row_ptr[at], b->from->row_ptr[at + 1], b->from->entry, b->from->weight };
 }
 
-static struct range kept_edges(const struct gr_batch_layer *b, int64_t i)
+/* The sum of their weights, times their values. */
+static double counted_sum(struct counted c, const float *value)
 {
-    return (struct range){ b->row_ptr[i], b->row_ptr[i + 1] };
+    double sum = c.weight != NULL || value != NULL ? 0 : (double)(c.end - c.begin);
+
+    if (c.weight == NULL && value == NULL) return sum;
+    for (int64_t e = c.begin; e < c.end; e++)
+        sum += (c.weight != NULL ? (double)c.weight[e] : 1) * (value != NULL ? (double)value[c.entry[e]] : 1);
+    return sum;
 }
 
-static int64_t counted_edges(const struct gr_setup *s, const struct gr_batch_layer *b, int64_t i)
+/* The number of neighbours of vertex v over the sum of the weights that its sum counts. */
+static float share_of(const graft_csr *graph, int64_t v, struct counted counted)
 {
-    const int          rescales = s->context->options.sampling.cache_miss == GR_MISS_DROP_RESCALED;
-    const struct range range = rescales ? kept_edges(b, i) : drawn_edges(b, i);
+    const double sum = counted_sum(counted, NULL);
 
-    return range.end - range.begin;
+    return sum > 0 ? (float)((double)(graph->row_ptr[v + 1] - graph->row_ptr[v]) / sum) : 0;
 }
 
-/* The number of neighbours of vertex v over the number that its sum counts. */
-static float share_of(const graft_csr *graph, int64_t v, int64_t counted)
-{
-    return counted > 0 ? (float)((double)(graph->row_ptr[v + 1] - graph->row_ptr[v]) / (double)counted) : 0;
-}
-
-/* Values of the edges, if the graph has them; if sums are not scaled otherwise, times their share. */
+/* Values of the edges, if the graph has them, times their weights; if sums are not scaled otherwise, times their share.
+ */
 static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                            const float **values, graft_error *error)
 {
     const struct gr_config *config = &s->model.config;
     const graft_csr        *graph = m->graph;
-    const int shared = config->normalization == GR_NORMALIZE_NONE && !config->kind->attends && config->extremum == 0;
-    const int weighs = b->weight != NULL && !config->kind->attends && config->extremum == 0;
+    const int               sums = !config->kind->attends && config->extremum == 0, weighs = sums && b->weight != NULL;
+    const int shared = sums && config->normalization == GR_NORMALIZE_NONE && (b->weight == NULL || b->normalizes);
     const int threads = gr_threads_worth(s->run.threads, 4 * b->n_edges);
     const struct gr_fp fp = gr_fp_get();
     float             *made;
@@ -69,11 +73,11 @@ static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, c
 
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < b->n_dst; i++) {
-            const float share = shared && !weighs ? share_of(graph, m->vertex[i], counted_edges(s, b, i)) : 1;
+            const float share = shared ? share_of(graph, m->vertex[i], counted_edges(s, b, i)) : 1;
 
             for (int64_t e = b->row_ptr[i]; e < b->row_ptr[i + 1]; e++)
                 made[e] = (graph->values != NULL ? ((const float *)graph->values)[b->entry[e]] : 1) *
-                          (weighs ? b->weight[e] : share);
+                          (weighs ? b->weight[e] : 1) * share;
         }
         gr_fp_set(own);
     }
@@ -82,17 +86,17 @@ done:
     return rc;
 }
 
-/* The sum of the values of the edges that a sum counts. */
-static double counted_values(const struct gr_setup *s, const graft_csr *graph, const struct gr_batch_layer *b,
-                             int64_t i)
+/* The factor of the sum of destination i. */
+static float scale_of(const struct gr_setup *s, const graft_csr *graph, const struct gr_batch_layer *b, int64_t i,
+                      int64_t v)
 {
-    const int          rescales = s->context->options.sampling.cache_miss == GR_MISS_DROP_RESCALED;
-    const struct range range = rescales ? kept_edges(b, i) : drawn_edges(b, i);
-    const int64_t     *entry = rescales ? b->entry : b->from->entry;
-    double             sum = 0;
+    double sum;
 
-    for (int64_t e = range.begin; e < range.end; e++) sum += (double)((const float *)graph->values)[entry[e]];
-    return sum;
+    if (b->weight != NULL && !b->normalizes) return s->derived.whole.left[v];
+    if (s->model.config.normalization == GR_NORMALIZE_SYMMETRIC)
+        return s->derived.whole.left[v] * share_of(graph, v, counted_edges(s, b, i));
+    sum = counted_sum(counted_edges(s, b, i), graph->values);
+    return sum > 0 ? (float)(1 / sum) : 0;
 }
 
 /* The factors on both sides; see the top. */
@@ -100,27 +104,12 @@ static int32_t make_scales(const struct gr_setup *s, struct gr_minibatches *m, c
                            struct gr_block *block, graft_error *error)
 {
     const enum gr_normalization normalization = s->model.config.normalization;
-    const graft_csr            *graph = m->graph;
     float                      *left, *right;
     int32_t                     rc = GRAFT_OK;
 
     if (normalization == GR_NORMALIZE_NONE) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, left, b->n_dst, error));
-    for (int64_t i = 0; i < b->n_dst; i++) {
-        const int64_t counted = counted_edges(s, b, i), v = m->vertex[i];
-        double        sum;
-
-        if (b->weight != NULL) {
-            left[i] = s->derived.left[v];
-            continue;
-        }
-        if (normalization == GR_NORMALIZE_SYMMETRIC) {
-            left[i] = s->derived.left[v] * share_of(graph, v, counted);
-            continue;
-        }
-        sum = graph->values != NULL ? counted_values(s, graph, b, i) : (double)counted;
-        left[i] = sum > 0 ? (float)(1 / sum) : 0;
-    }
+    for (int64_t i = 0; i < b->n_dst; i++) left[i] = scale_of(s, m->graph, b, i, m->vertex[i]);
     block->left = left;
     if (normalization != GR_NORMALIZE_SYMMETRIC) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, right, b->n_src, error));

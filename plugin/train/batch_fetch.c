@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/sort.h"
 #include "comm/collective.h"
-#include "sample/subgraph.h"
+#include "sample/kind.h"
 #include "train/minibatch.h"
 
 /* The halo vertex at the source of an edge of layer l, if its row must be fetched; else -1. */
@@ -38,18 +38,18 @@ done:
 }
 
 /* Add missing destinations of layer l - 1 for other ranks; their numbers replace the vertices. */
-static int32_t add_asked(const struct gr_subgraph *made, struct gr_fetch *fetch, int64_t count, graft_error *error)
+static int32_t add_asked(const struct gr_making *made, struct gr_fetch *fetch, int64_t count, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_subgraph_reserve(made, count, error));
-    for (int64_t i = 0; i < count; i++) gr_subgraph_add(made, fetch->row[i]);
+    GR_TRY(gr_making_reserve(made, count, error));
+    for (int64_t i = 0; i < count; i++) gr_making_add(made, fetch->row[i]);
     for (int64_t i = 0; i < count; i++) fetch->row[i] = gr_numbering_find(&made->work->numbering, fetch->row[i]);
 done:
     return rc;
 }
 
-static int32_t extend_batch(void *arg, const struct gr_subgraph *made, int32_t l, int32_t rc, graft_error *error)
+static int32_t extend_batch(void *arg, const struct gr_making *made, int32_t l, int32_t rc, graft_error *error)
 {
     struct gr_batch_ranks *r = arg;
     struct gr_comm        *comm = r->setup->data.over->comm;

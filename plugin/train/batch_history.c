@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "sample/kind.h"
 #include "train/train.h"
 
 #include <string.h>
@@ -14,15 +15,16 @@
 static int32_t check_history_options(const struct gr_setup *s, graft_error *error)
 {
     const struct gr_sampling_options *options = &s->context->options.sampling;
+    const struct gr_sampler_kind     *kind = gr_sample_kind(s->context);
 
-    if (options->drop_last && options->sampler == GR_SAMPLER_NEIGHBOUR) /* else it has no effect */
+    if (kind->no_history != NULL)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "options 'history' and 'sampler=%s' cannot be set together: %s; expected neighbour or cluster",
+                       kind->word, kind->no_history);
+    if (options->drop_last && !kind->deals_evenly) /* else it has no effect */
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'drop_last' is yes, but with history=full each epoch renews the rows of all vertices");
-    if (options->sampler == GR_SAMPLER_SAINT)
-        return gr_fail(error, GRAFT_ERR_OPTION,
-                       "options 'history' and 'sampler=saint' cannot be set together: an epoch of random walks leaves "
-                       "out some vertices, and rows of all are renewed; expected neighbour or cluster");
-    if (options->fanout.count > 1 && options->sampler == GR_SAMPLER_NEIGHBOUR)
+    if (options->fanout.count > 1 && kind->has_fanout)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'fanout' is a list of %d numbers, but with history=full all layers gather from the same "
                        "neighbours; expected one number",

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/sort.h"
 #include "comm/collective.h"
+#include "sample/kind.h"
 #include "train/train.h"
 
 #include <stdlib.h>
@@ -14,21 +15,24 @@
 
 int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
 {
-    const struct gr_config  *config = &s->model.config;
-    const struct gr_options *options = &s->context->options;
-    const char              *what = NULL;
+    const struct gr_config       *config = &s->model.config;
+    const struct gr_options      *options = &s->context->options;
+    const struct gr_sampler_kind *kind = gr_sample_kind(s->context);
+    const char                   *what = NULL;
 
     if (s->partition.columns > 1) what = "parallel=feature or grid: a batch has only vertices of its rank";
     else if (config->norm == GR_NORM_BATCH)
         what = "norm=batch: ranks have batches of their own, and statistics are of one batch";
-    else if (config->kind->gathers && options->sampling.sampler != GR_SAMPLER_NEIGHBOUR)
-        what = "sampler=cluster or saint: their subgraphs are of a graph that one process has";
     else if (config->kind->gathers && options->sampling.history)
         what = "history=full: its tables have all vertices, and over ranks options hec.* have their place";
     else if (options->halo.staleness > 0)
         what = "halo.staleness=1: batches have other rows of the halo each, and hec.life says how old they may be";
     else if (options->halo.codec[GR_FORWARD].adaptive)
         what = "halo.codec=adaptive: widths are assigned to rows that are sent in each epoch; aep.codec is for batches";
+    if (config->kind->gathers && kind->one_process != NULL)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'batch_size' over ranks cannot be set together with sampler=%s: %s", kind->word,
+                       kind->one_process);
     if (what != NULL)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'batch_size' over ranks cannot be set together with %s", what);
     if (config->extremum != 0 && options->sampling.cache_miss == GR_MISS_DROP_RESCALED)

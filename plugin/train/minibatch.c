@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/finite.h"
+#include "sample/kind.h"
 #include "train/train.h"
 
 #include <stdio.h>
@@ -37,7 +38,7 @@ static int32_t check_options(const struct gr_setup *s, graft_error *error)
             error, GRAFT_ERR_OPTION,
             "options 'batch_size' and 'workers.sparse' cannot be set together: the pipeline is made once for "
             "the whole graph, and each batch has another one");
-    if (config->kind->attends && options->sampling.replace && options->sampling.sampler == GR_SAMPLER_NEIGHBOUR)
+    if (config->kind->attends && options->sampling.replace && gr_sample_kind(s->context)->draws)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'sample.replace' is yes, but attention needs each neighbour at most once");
     if (s->data.over != NULL) {
@@ -54,8 +55,7 @@ static int32_t read_fanouts(const struct gr_setup *s, int64_t *fanout, graft_err
     const struct gr_widths *given = &s->context->options.sampling.fanout;
     const int32_t           first = config->kind->gathers ? config->gathers_from : config->n_layers;
 
-    if (given->count != 1 && given->count != config->n_layers - first &&
-        s->context->options.sampling.sampler == GR_SAMPLER_NEIGHBOUR)
+    if (given->count != 1 && given->count != config->n_layers - first && gr_sample_kind(s->context)->has_fanout)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'fanout' is a list of %d numbers, but %d layers gather from neighbours", given->count,
                        config->n_layers - first);
@@ -132,7 +132,7 @@ int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, const str
     }
     if (gr_setup_has_history(s)) {
         source.n_layers = 1; /* which all layers share */
-        source.by_parts = options->sampler == GR_SAMPLER_CLUSTER;
+        source.by_parts = gr_sample_kind(s->context)->order != NULL;
         fanout[0] = source.by_parts || gr_option_is_default(s->context, "fanout") ? GR_ALL_NEIGHBOURS
                                                                                   : options->fanout.width[0];
     } else {
@@ -362,8 +362,8 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
     now->stride = from->n_classes;
     now->split = split;
     now->n = batch->n_seeds;
-    now->n_train = batch->is_weighted ? batch->n_seeds : 0;
-    if (batch->is_weighted) { /* the loss of all training vertices is estimated */
+    now->n_train = batch->weighs_seeds ? batch->n_seeds : 0;
+    if (batch->weighs_seeds) { /* the loss of all training vertices is estimated */
         now->vertex_weight = batch->weight;
         goto done;
     }
@@ -407,7 +407,8 @@ static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, co
                                             .row_ptr = from->row_ptr,
                                             .col = from->col,
                                             .entry = from->entry,
-                                            .weight = batch->is_weighted ? batch->edge_weight : NULL,
+                                            .weight = from->weight,
+                                            .normalizes = batch->normalizes,
                                             .from = from };
     int32_t                       rc = GRAFT_OK;
 

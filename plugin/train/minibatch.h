@@ -20,7 +20,8 @@ struct gr_batch_layer {
     const int64_t *row_ptr;                       /* [n_dst + 1] */
     const int32_t *col;                           /* [n_edges] */
     const int64_t *entry;                         /* [n_edges] of the graph */
-    const float   *weight; /* [n_edges] for estimates of sums over all edges; NULL: by the number of edges */
+    const float   *weight;                        /* [n_edges] for estimates of sums over all edges; NULL: 1 */
+    int            normalizes; /* the weights of a row are scaled to add up to the number of its neighbours */
 
     const struct gr_sampled_layer *from;   /* all drawn edges, some of which may be left out, and: */
     const int64_t                 *row;    /* [n_dst] row of each destination in it; NULL: the same */

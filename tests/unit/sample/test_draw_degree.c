@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/random.h"
 #include "harness/tap.h"
-#include "sample/sample.h"
+#include "sample/draw.h"
 
 #include <math.h>
 
