@@ -20,10 +20,12 @@ GRAFT_EXTERN_C_BEGIN
  * Options, read by create() unless stated otherwise:
  *
  *     batch_size      seeds of a batch; 0: all seeds in one batch
- *     sampler         neighbour: as above, with fanout, sample.weights, sample.replace and drop_last. cluster, saint: a
+ *     sampler         neighbour: as above, with fanout, sample.weights, sample.replace and drop_last. ladies: the
+ *                     sources of a block are drawn for the whole block, with fanout and drop_last. cluster, saint: a
  *                     batch is a subgraph
  *     layers, fanout  in-neighbours that a destination gets in each layer, the first number for the first layer, which
- *                     reads the features; one number is for all layers. -1: all in-neighbours
+ *                     reads the features; one number is for all layers. -1: all in-neighbours. With sampler=ladies:
+ *                     vertices that are drawn for a layer
  *     sample.weights  which neighbours are drawn. uniform: each entry of a row is as likely as the others. edge: in
  *                     proportion to its value, which must not be negative; an entry of value 0 is never drawn. degree:
  *                     in proportion to the number of entries in the row of the neighbour
@@ -42,8 +44,8 @@ GRAFT_EXTERN_C_BEGIN
  *                     first batch, after update() and steps that are undone, and after state_set() unless it replaces
  *                     all tables. Tables are part of the state, see below. If a row has no code, epoch() returns
  *                     ERR_NONFINITE. With sampler=cluster a batch consists of parts, so that fewer of their neighbours
- *                     are in other batches. ERR_OPTION with drop_last, sampler=saint, or a list in fanout;
- *                     ERR_UNSUPPORTED over ranks
+ *                     are in other batches. ERR_OPTION with drop_last, sampler=saint or ladies, or a list in
+ *                     fanout; ERR_UNSUPPORTED over ranks
  *     seed            of draws and of the order of the seeds
  *
  * With batch_size the state of a trainer has four more items, of which this one (I64) identifies its batches:
@@ -79,6 +81,13 @@ GRAFT_EXTERN_C_BEGIN
  * loads a model of its own. If a rank does not set all of them, all ranks continue with empty caches. A file that rank
  * 0 loads for all ranks has the arrays of rank 0 only.
  *
+ * With sampler=ladies (Zou et al. 2019) block l has all edges from its sources, which are its destinations and `fanout`
+ * of their other in-neighbours. Vertex u is drawn by its importance q, the sum of 1 / degree(v)^2 over the edges from u
+ * to destinations v: the fanout vertices with the smallest x / q are drawn, where x is uniform in (0, 1] (Duffield, Lund
+ * and Thorup 2007). If t is the next value of x / q, the edges of u have weight 1 / min(1, q t); other edges have 1. A
+ * sum over a row with these weights is an unbiased estimate of the sum over all edges of v. A trainer divides each row
+ * by the sum of its weights, as the paper does, and then multiplies sums that are no means by the number of edges of v.
+ *
  * A subgraph has all edges of the graph between its vertices. Every block has all these edges, except for the last
  * block, which has the edges of the seeds only. Seeds are the first vertices. The vertices of a subgraph are:
  *
@@ -111,7 +120,7 @@ typedef struct graft_sample_block {
     const int64_t *row_ptr; /**< [n_dst + 1] from 0 to n_edges */
     const int32_t *col_idx; /**< [n_edges] each in 0 .. n_src-1 */
     const int64_t *entry;   /**< [n_edges] the entry of the graph to which the edge belongs */
-    const float   *weight;  /**< [n_edges] 1 / alpha of sampler=saint and next(); else NULL. */
+    const float   *weight;  /**< [n_edges] of sampler=ladies; 1 / alpha of saint and next(); else NULL. */
 } graft_sample_block;
 
 /** A batch, valid as long as its blocks. */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samplers from Python: blocks against the graph in plain NumPy, and what is refused."""
+import os
 import threading
 
 import graft
@@ -161,6 +162,59 @@ def test_weights_of_saint():
     exact = np.bincount(TARGETS, feature[GRAPH[1]], N)
     assert abs((rows / times).sum() / exact.sum() - 1) < 0.03
     assert sampler.sample([1, 2]).weights is None
+
+
+def test_weights_of_layers():
+    """The sources of a block are destinations and `fanout` other vertices, and weighted sums estimate all edges."""
+    sampler = graft.Sampler(GRAPH, SEEDS, {"sampler": "ladies"}, fanout=[25, 10], layers=2, batch_size=20)
+    feature = 1 + np.arange(N) % 7
+    rows, times = np.zeros(N), np.zeros(N)
+    for epoch in range(100):
+        for batch in sampler.epoch(epoch):
+            check_blocks(batch)
+            assert batch.weights is None
+            for block, fanout in zip(batch.blocks, [25, 10]):
+                assert block.n_src - block.n_dst == fanout and block.weights.min() >= 1
+            gathered = block.weights * feature[batch.vertices[block.indices]]
+            rows[batch.seeds] += np.bincount(destinations(block), gathered, block.n_dst)
+            times[batch.seeds] += 1
+    exact = np.bincount(TARGETS, feature[GRAPH[1]], N)
+    assert abs((rows[SEEDS] / times[SEEDS]).sum() / exact[SEEDS].sum() - 1) < 0.03
+
+
+def cora():
+    """The data set in the folder GRAFT_TEST_DATA, symmetric, or None."""
+    folder = os.path.join(os.environ.get("GRAFT_TEST_DATA", ""), "cora")
+    if not os.path.isdir(folder):
+        return None
+    sparse = pytest.importorskip("scipy.sparse")
+    arrays = {name: np.load(os.path.join(folder, f"{name}.npy")) for name in ("edges", "labels", "split")}
+    shape = np.load(os.path.join(folder, "features_csr_shape.npy"))
+    features = sparse.csr_matrix(tuple(np.load(os.path.join(folder, f"features_csr_{part}.npy"))
+                                       for part in ("data", "indices", "indptr")), shape=shape)
+    edges = arrays["edges"] if arrays["edges"].shape[0] == 2 else arrays["edges"].T
+    both = np.concatenate([edges, edges[::-1]], axis=1)
+    adjacency = sparse.csr_matrix((np.ones(both.shape[1], np.float32), both), shape=(shape[0], shape[0]))
+    adjacency.data[:] = 1
+    return graft.Dataset(adjacency, features.astype(np.float32).toarray(), arrays["labels"].astype(np.int32),
+                         arrays["split"].astype(np.uint8))
+
+
+def test_accuracy_of_layers():
+    """Layers of drawn vertices train about as well as drawn neighbours."""
+    dataset = cora()
+    if dataset is None:
+        pytest.skip("GRAFT_TEST_DATA has no folder cora")
+    accuracy = {}
+    for sampler, fanout in (("neighbour", 5), ("ladies", 400)):
+        found = []
+        for seed in (1, 2):
+            with graft.Trainer(dataset, sampler=sampler, fanout=fanout, batch_size=70, epochs=8, hidden=32, layers=2,
+                               seed=seed) as trainer:
+                trainer.fit(progress=False)
+                found.append(trainer.evaluate()["test_accuracy"])
+        accuracy[sampler] = np.mean(found)
+    assert accuracy["neighbour"] > 0.6 and accuracy["ladies"] > accuracy["neighbour"] - 0.04, accuracy
 
 
 def test_other_threads_run_and_can_cancel():

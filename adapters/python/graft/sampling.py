@@ -40,7 +40,7 @@ class Block:
     entries: np.ndarray
     """[n_edges] int64, the position of each edge in the indices of the graph"""
     weights: np.ndarray | None
-    """[n_edges] float32, 1 / alpha, of sampler="saint" in an epoch; else None"""
+    """[n_edges] float32 of sampler="ladies"; 1 / alpha of sampler="saint" in an epoch; else None"""
 
     @property
     def n_edges(self) -> int:

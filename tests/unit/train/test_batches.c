@@ -146,6 +146,8 @@ static void test_one_batch_of_all(void)
         snprintf(settings, sizeof settings, "model=%s sparse_input=no order=degree", kinds[m]);
         test_one_batch(&sparse, "sparse", settings);
         if (m == 4) continue; /* mlp has no graph */
+        snprintf(settings, sizeof settings, "model=%s sampler=ladies dropout=0.3 order=rcm", kinds[m]);
+        test_one_batch(&dense, "dense", settings);
         snprintf(settings, sizeof settings, "model=%s sampler=cluster cluster.parts=1 dropout=0.3 order=rcm", kinds[m]);
         test_one_batch(&dense, "dense", settings);
         test_one_batch(&several, "several classes", settings);
@@ -575,6 +577,8 @@ int main(void)
     test_evaluation_between("model=sage aggregator=min batch_size=10 fanout=2 norm=none");
     test_rows_read();
     test_bits("model=gcn batch_size=30 sampler=cluster cluster.parts=40 dropout=0.2 partition.program=none", 150);
+    test_bits("batch_size=30 sampler=ladies fanout=20,40,60 dropout=0.4", 150);
+    test_bits("model=gcn batch_size=30 sampler=ladies fanout=50 order=rcm drop_last=yes", 150);
     test_bits("model=gat batch_size=50 sampler=saint saint.walk=3 saint.coverage=5", 100);
     test_new_split();
     test_update_without_memory("epochs=99 row_masks=no batch_size=30 fanout=3");

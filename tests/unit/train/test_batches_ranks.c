@@ -401,6 +401,7 @@ static void test_batches_refusals(void)
     test_batches_refused("halo.staleness=1", GRAFT_ERR_OPTION, "halo.staleness=1");
     test_batches_refused("halo.codec=adaptive", GRAFT_ERR_OPTION, "halo.codec=adaptive");
     test_batches_refused("sampler=cluster", GRAFT_ERR_OPTION, "sampler=cluster");
+    test_batches_refused("sampler=ladies", GRAFT_ERR_OPTION, "sampler=ladies: a layer is drawn");
     test_batches_refused("sampler=saint", GRAFT_ERR_OPTION, "sampler=saint: its subgraphs");
     test_batches_refused("aggregator=max hec.miss=drop_rescaled", GRAFT_ERR_OPTION,
                          "option 'hec.miss' is drop_rescaled, but aggregator=max has no scale");

@@ -521,6 +521,7 @@ static void test_history_refusals(void)
     static const char *const wrong[][2] = {
         { "batch_size=40 history=full drop_last=yes", "'drop_last'" },
         { "batch_size=40 history=full drop_last=no sampler=saint", "'sampler=saint'" },
+        { "batch_size=40 history=full drop_last=no sampler=ladies", "'sampler=ladies'" },
         { "batch_size=40 history=full fanout=1,2,3", "list of 3 numbers" },
         { "batch_size=301 history=full", "'batch_size' is 301" },
     };
