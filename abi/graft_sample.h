@@ -83,10 +83,11 @@ GRAFT_EXTERN_C_BEGIN
  *
  * With sampler=ladies (Zou et al. 2019) block l has all edges from its sources, which are its destinations and `fanout`
  * of their other in-neighbours. Vertex u is drawn by its importance q, the sum of 1 / degree(v)^2 over the edges from u
- * to destinations v: the fanout vertices with the smallest x / q are drawn, where x is uniform in (0, 1] (Duffield, Lund
- * and Thorup 2007). If t is the next value of x / q, the edges of u have weight 1 / min(1, q t); other edges have 1. A
- * sum over a row with these weights is an unbiased estimate of the sum over all edges of v. A trainer divides each row
- * by the sum of its weights, as the paper does, and then multiplies sums that are no means by the number of edges of v.
+ * to destinations v: the fanout vertices with the smallest x / q are drawn, where x is uniform in (0, 1] (Duffield,
+ * Lund and Thorup 2007). If t is the next value of x / q, the edges of u have weight 1 / min(1, q t); other edges have
+ * 1. A sum over a row with these weights is an unbiased estimate of the sum over all edges of v. A trainer divides each
+ * row by the sum of its weights, as the paper does, and then multiplies sums that are no means by the number of edges
+ * of v.
  *
  * A subgraph has all edges of the graph between its vertices. Every block has all these edges, except for the last
  * block, which has the edges of the seeds only. Seeds are the first vertices. The vertices of a subgraph are:

@@ -91,6 +91,22 @@ int32_t gr_sample_grow_space(const graft_context *context, struct gr_draw_space 
     return rc;
 }
 
+/* -- order ------------------------------------------------------------------------------------------------------- */
+
+void gr_sample_shuffle(int64_t *values, int64_t n, uint64_t key)
+{
+    for (int64_t i = n - 1; i > 0; i--) {
+        uint32_t word[4];
+        int64_t  other, v;
+
+        gr_random_block(key, (uint64_t)i, 0, word);
+        other = (int64_t)((unsigned __int128)((uint64_t)word[0] << 32 | word[1]) * (uint64_t)(i + 1) >> 64);
+        v = values[i];
+        values[i] = values[other];
+        values[other] = v;
+    }
+}
+
 /* -- a batch ------------------------------------------------------------------------------------------------------ */
 
 void gr_making_add(const struct gr_making *g, int64_t v)

@@ -1,12 +1,12 @@
 /* Vertices drawn for each layer (LADIES, Zou et al. 2019, algorithm 1), in proportion to the squared norms of the
- * columns of D^-1 A, restricted to the rows of the destinations: q_u is the sum of 1 / degree^2 over the edges from u to
- * destinations. Destinations themselves are sources in any case, so their edges stay, with weight 1.
+ * columns of D^-1 A, restricted to the rows of the destinations: q_u is the sum of 1 / degree^2 over the edges from u
+ * to destinations. Destinations themselves are sources in any case, so their edges stay, with weight 1.
  *
  * The paper draws with replacement. Here `fanout` different vertices are drawn by priority sampling (Duffield, Lund and
- * Thorup 2007): vertex u gets the key x_u / q_u, where x_u is uniform in (0, 1], and the vertices with the smallest keys
- * are kept. With the next key t as threshold, the weight of u is 1 / min(1, q_u t). The expectation of the weight of
- * each vertex, counted as 0 if it is not drawn, is exactly 1, so that weighted sums over rows have no bias. A trainer
- * then divides each row by the sum of its weights, as the paper does.
+ * Thorup 2007): vertex u gets the key x_u / q_u, where x_u is uniform in (0, 1], and the vertices with the smallest
+ * keys are kept. With the next key t as threshold, the weight of u is 1 / min(1, q_u t). The expectation of the weight
+ * of each vertex, counted as 0 if it is not drawn, is exactly 1, so that weighted sums over rows have no bias. A
+ * trainer then divides each row by the sum of its weights, as the paper does.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/kind.h"
 

@@ -1,5 +1,5 @@
-/* Minibatches: blocks of sampled neighbours (Hamilton, Ying and Leskovec 2017, algorithm 2), or subgraphs. These are the
- * declarations for other rooms; kind.h has the kinds of samplers.
+/* Minibatches: blocks of sampled neighbours (Hamilton, Ying and Leskovec 2017, algorithm 2), or subgraphs. These are
+ * the declarations for other rooms; kind.h has the kinds of samplers.
  *
  * sampler.c  the batches of an epoch, some of them made ahead     cache.h      historical embeddings
  * batch.c    one batch and its memory                             numbering.c  numbers of vertices in a batch

@@ -158,20 +158,6 @@ done:
     return rc;
 }
 
-void gr_sample_shuffle(int64_t *values, int64_t n, uint64_t key)
-{
-    for (int64_t i = n - 1; i > 0; i--) {
-        uint32_t word[4];
-        int64_t  other, v;
-
-        gr_random_block(key, (uint64_t)i, 0, word);
-        other = (int64_t)((unsigned __int128)((uint64_t)word[0] << 32 | word[1]) * (uint64_t)(i + 1) >> 64);
-        v = values[i];
-        values[i] = values[other];
-        values[other] = v;
-    }
-}
-
 static void deal_seeds(struct deal *d, const struct gr_sampler_kind *kind, const void *state, int64_t epoch)
 {
     for (int64_t i = 0; i < d->n_seeds; i++) d->shuffled[i] = d->seeds[i];

@@ -3,8 +3,9 @@
  * Sums over sampled neighbours estimate sums over all neighbours: a mean is over the drawn neighbours, and other sums
  * of a row are multiplied by the number of its neighbours over the number of its draws, so they are unbiased if draws
  * are uniform. So evaluations, over all neighbours, need no other scale. If edges have weights, draws count by weight;
- * or, in subgraphs of random walks, sums with weights are estimates without a scale. Extrema and attention are over the drawn neighbours. Over ranks, neighbours with missing rows count as zero
- * in sums, or with hec.miss=drop_rescaled as if they had not been drawn; extrema and attention leave them out.
+ * or, in subgraphs of random walks, sums with weights are estimates without a scale. Extrema and attention are over the
+ * drawn neighbours. Over ranks, neighbours with missing rows count as zero in sums, or with hec.miss=drop_rescaled as
+ * if they had not been drawn; extrema and attention leave them out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 

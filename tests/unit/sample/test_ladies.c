@@ -1,5 +1,6 @@
 /* graft.sample/1 with sampler=ladies: blocks and weights against plain loops over the graph; how often vertices are
- * drawn, against their probabilities by numerical integration; weighted sums, which have no bias; any number of threads.
+ * drawn, against their probabilities by numerical integration; weighted sums, which have no bias; any number of
+ * threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft.h"
 #include "graft_load.h"
