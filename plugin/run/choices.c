@@ -83,8 +83,7 @@ static int uses_values(const struct gr_setup *s)
     const struct gr_config           *config = &s->model.config;
     const struct gr_sampling_options *sampling = &s->context->options.sampling;
 
-    if (gr_setup_has_batches(s) && config->kind->gathers && sampling->weights == GR_SAMPLE_BY_EDGE)
-        return 1;
+    if (gr_setup_has_batches(s) && config->kind->gathers && sampling->weights == GR_SAMPLE_BY_EDGE) return 1;
     if (config->kind->attends) return config->edge_features > 0 && !config->edge_array;
     return config->kind->gathers && config->extremum == 0;
 }
