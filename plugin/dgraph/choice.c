@@ -71,7 +71,7 @@ static int32_t gather_structure(const graft_graph *g, struct structure *s, enum 
     GR_TRY(gr_route_send(&s->root.edges, s->column, s->columns, sizeof *s->column, error));
     GR_TRY(gr_route_send(&s->root.rows, s->train_mask, s->trains, sizeof *s->train_mask, error));
     if (!gr_partition_needs_whole(method))
-        GR_TRY(gr_route_send(&s->root.rows, g->owner, s->owner, sizeof *s->owner, error));
+        GR_TRY(gr_route_send(&s->root.rows, g->slice.owner, s->owner, sizeof *s->owner, error));
     for (int32_t p = 0; p < g->comm->n_ranks && g->comm->rank == 0; p++) {
         for (int64_t v = g->first[p]; v < g->first[p + 1]; v++) s->ends[v + 1] += before;
         before += g->share[p].n_edges;
@@ -108,7 +108,7 @@ static int32_t measure_network(const graft_graph *g, const struct structure *s, 
     int32_t rc = probe_network(g, s, s->block, &large, error);
 
     GR_TRY(rc);
-    if (g->compares) GR_TRY(probe_network(g, s, 8, &small, error));
+    if (g->division.compares) GR_TRY(probe_network(g, s, 8, &small, error));
     *bytes_per_second = (double)(s->block * (g->comm->n_ranks - 1)) / fmax(large, 1e-9);
     *latency = small / (g->comm->n_ranks - 1);
 done:
@@ -183,8 +183,8 @@ static int32_t check_machine(const graft_graph *g, int64_t entries, graft_error 
     return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                    "the graph has %lld vertices and %lld entries, for which %s needs more than %.3g GB, and "
                    "%.3g GB are available to rank 0",
-                   (long long)g->n_vertices, (long long)entries, g->compares ? "parallel=auto" : "METIS", needed * 1e-9,
-                   there * 1e-9);
+                   (long long)g->n_vertices, (long long)entries, g->division.compares ? "parallel=auto" : "METIS",
+                   needed * 1e-9, there * 1e-9);
 }
 
 int32_t gr_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_partition_method method, graft_error *error)
@@ -197,7 +197,8 @@ int32_t gr_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_part
     if (g->comm->rank == 0) {
         if (gr_partition_needs_whole(method))
             rc = gr_metis_check_size(g->context, g->n_vertices, entries, &meanwhile, error);
-        if (rc == GRAFT_OK && (method == GR_PARTITION_AUTO || g->compares)) rc = check_machine(g, entries, error);
+        if (rc == GRAFT_OK && (method == GR_PARTITION_AUTO || g->division.compares))
+            rc = check_machine(g, entries, error);
         if (asks) rc = end_waiting(&heartbeat, rc, error);
     } else if (asks) {
         rc = gr_comm_attend(g->comm, error);
@@ -209,7 +210,7 @@ int32_t gr_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_part
 static int32_t choose_parts(graft_graph *g, const struct gr_grid_question *question, struct structure *s,
                             struct gr_partition_choice *choice, graft_error *error)
 {
-    if (g->compares) return gr_grids_choose(g, question, s->owner, choice, error);
+    if (g->division.compares) return gr_grids_choose(g, question, s->owner, choice, error);
     return gr_partition_choose(g->context, question->whole, gr_owner_parts(g), question->method,
                                &question->costs->of_rank, question->meanwhile, s->owner, choice, error);
 }
@@ -218,7 +219,7 @@ static void describe_owners(const graft_graph *g, const struct gr_partition_choi
 {
     const enum gr_partition_method method = g->context->options.partition.method;
 
-    if (g->is_given) gr_text_add(text, "given by the host, kept");
+    if (g->division.is_given) gr_text_add(text, "given by the host, kept");
     else if (method == GR_PARTITION_GIVEN) gr_text_add(text, "given, kept");
     else if (g->columns == g->comm->n_ranks && g->columns > 1) gr_text_add(text, "none, because " GR_OWNER_DEALT);
     else gr_text_add(text, "%s, %s", gr_partition_name(method), choice->why);
@@ -242,14 +243,14 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
 
     if (rc == GRAFT_OK) rc = choose_parts(g, &question, s, &choice, error);
     if (rc == GRAFT_OK) {
-        struct gr_text text = { g->partition, sizeof g->partition };
+        struct gr_text text = { g->division.partition, sizeof g->division.partition };
 
         describe_owners(g, &choice, &text);
         gr_text_add(&text, "; measured: %.3g MB/s between ranks", rates->bytes_per_second * 1e-6);
-        if (g->compares)
+        if (g->division.compares)
             gr_text_add(&text, ", %.3g us a message; a rank sums %.3g G elements/s and multiplies at %.3g GFLOP/s",
                         latency * 1e6, 1e-9 / rates->element_seconds, rates->operations_per_second * 1e-9);
-        gr_log(g->context, GRAFT_LOG_INFO, "partition: %s", g->partition);
+        gr_log(g->context, GRAFT_LOG_INFO, "partition: %s", g->division.partition);
     }
     return end_waiting(&heartbeat, rc, error);
 }
@@ -261,17 +262,18 @@ int32_t gr_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partit
     double                bytes_per_second = 0, latency = 0;
     int32_t               rc = structure_init(g, slice, &s, error);
 
-    if (rc == GRAFT_OK && g->compares) rc = gr_grids_init(g, error);
+    if (rc == GRAFT_OK && g->division.compares) rc = gr_grids_init(g, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(measure_network(g, &s, &bytes_per_second, &latency, error));
     rates = gr_owner_rates_assumed(g->context, bytes_per_second);
-    if (g->compares) GR_TRY(gr_owner_measure_rates(g, slice, &rates, error));
+    if (g->division.compares) GR_TRY(gr_owner_measure_rates(g, slice, &rates, error));
     GR_TRY(gather_structure(g, &s, method, error));
     rc = g->comm->rank == 0 ? choose_owners(g, &s, method, &rates, latency, error) : gr_comm_attend(g->comm, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_comm_broadcast(g->comm, 0, g->partition, sizeof g->partition, error));
-    if (g->compares) GR_TRY(gr_grids_share(g, error));
-    if (method != GR_PARTITION_GIVEN) rc = gr_route_return(&s.root.rows, s.owner, g->owner, sizeof *g->owner, error);
+    GR_TRY(gr_comm_broadcast(g->comm, 0, g->division.partition, sizeof g->division.partition, error));
+    if (g->division.compares) GR_TRY(gr_grids_share(g, error));
+    if (method != GR_PARTITION_GIVEN)
+        rc = gr_route_return(&s.root.rows, s.owner, g->slice.owner, sizeof *g->slice.owner, error);
 done:
     structure_fini(g, &s);
     return rc;

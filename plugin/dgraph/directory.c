@@ -71,10 +71,11 @@ static void answer_requests(const graft_graph *g, struct inquiry *q)
 {
     for (int64_t i = 0; i < gr_route_n_in(&q->route); i++) {
         const int64_t row = q->request[i] - g->first[g->comm->rank];
-        const int32_t owner = g->owner[row];
+        const int32_t owner = g->slice.owner[row];
         GR_ASSERT(row >= 0 && row < g->n_slice && owner >= 0 && owner < g->comm->n_ranks);
 
-        q->reply[i] = (struct home){ owner, (int32_t)(q->base[owner] + g->packed[row] - g->rows.out[owner]) };
+        q->reply[i] =
+            (struct home){ owner, (int32_t)(q->base[owner] + g->slice.packed[row] - g->slice.route.out[owner]) };
     }
 }
 
@@ -83,7 +84,7 @@ static int32_t request_homes(const graft_graph *g, const struct gr_column_map *m
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_comm_alltoall(g->comm, g->rows.in, sizeof *q->base, q->base, error));
+    GR_TRY(gr_comm_alltoall(g->comm, g->slice.route.in, sizeof *q->base, q->base, error));
     GR_TRY(gr_route_plan(&q->route, error));
     rc = GR_NEW(g->context, q->request, gr_route_n_in(&q->route), error);
     if (rc == GRAFT_OK) rc = GR_NEW(g->context, q->reply, gr_route_n_in(&q->route), error);

@@ -70,23 +70,24 @@ static void explain_break_even(const graft_graph *g, struct gr_text *text)
     gr_text_add(text,
                 "%lld of %lld vertices have neighbours: with columns shared by all ranks a sum sends %.0f rows "
                 "(2 N (m - 1) / m), with rows shared %lld\n",
-                (long long)g->n_linked, (long long)g->n_vertices, 2.0 * (double)g->n_linked * (n - 1) / n,
-                (long long)g->choices[0].halo_rows);
+                (long long)g->division.n_linked, (long long)g->n_vertices,
+                2.0 * (double)g->division.n_linked * (n - 1) / n, (long long)g->division.choices[0].halo_rows);
 }
 
 /* The comparison of parallel=auto. In each of the two transposes of a sum, the row of a vertex with neighbours is sent
  * to the other ranks of its group, except for the own columns: in total nearly 2 rows a vertex. */
 static void explain_grids(const graft_graph *g, struct gr_text *text)
 {
-    if (g->shares_rows[0] != '\0') gr_text_add(text, "parallel: auto shares rows, because %s\n", g->shares_rows);
-    if (g->n_choices == 0) return;
+    if (g->division.shares_rows[0] != '\0')
+        gr_text_add(text, "parallel: auto shares rows, because %s\n", g->division.shares_rows);
+    if (g->division.n_choices == 0) return;
     gr_text_add(text,
                 "parallel: auto; groups of ranks share columns of sums; rows are the rows of all columns that "
                 "all ranks send in one sum\n%-10s %-9s %12s %15s %12s\n",
                 "group of", "partition", "halo rows", "transposed rows", "epoch (s)");
-    for (int32_t i = 0; i < g->n_choices; i++) {
-        const struct gr_grid_choice *c = &g->choices[i];
-        const double                 transposed = 2.0 * (double)g->n_linked * (c->columns - 1) / c->columns;
+    for (int32_t i = 0; i < g->division.n_choices; i++) {
+        const struct gr_grid_choice *c = &g->division.choices[i];
+        const double                 transposed = 2.0 * (double)g->division.n_linked * (c->columns - 1) / c->columns;
 
         gr_text_add(text, "%-10d %-9s %12lld %15.0f %12.3g%s\n", c->columns,
                     c->columns == g->comm->n_ranks ? "-" : gr_partition_name((enum gr_partition_method)c->method),
@@ -96,11 +97,11 @@ static void explain_grids(const graft_graph *g, struct gr_text *text)
                                              : "");
     }
     explain_break_even(g, text);
-    for (int32_t i = 0; i < g->n_choices; i++)
-        if (g->choices[i].streamed > 0)
+    for (int32_t i = 0; i < g->division.n_choices; i++)
+        if (g->division.choices[i].streamed > 0)
             gr_text_add(text,
                         "edges are sent in each sum where %d ranks share columns, %.4g MB by all ranks together\n",
-                        g->choices[i].columns, (double)g->choices[i].streamed * 1e-6);
+                        g->division.choices[i].columns, (double)g->division.choices[i].streamed * 1e-6);
 }
 
 void gr_graph_explain(const graft_graph *g, const struct gr_share *share, char *text, uint64_t capacity)
@@ -112,7 +113,7 @@ void gr_graph_explain(const graft_graph *g, const struct gr_share *share, char *
 
     gr_text_add(&t, "%lld vertices over %d ranks, %s\n", (long long)g->n_vertices, g->comm->n_ranks,
                 g->value_type != 0 ? "weighted" : "unweighted");
-    gr_text_add(&t, "partition: %s\n", g->partition);
+    gr_text_add(&t, "partition: %s\n", g->division.partition);
     explain_grids(g, &t);
     gr_text_add(&t, "%-6s %12s %14s %14s %12s %8s %8s\n", "rank", "vertices", "edges", "cut edges", "halo", "v/mean",
                 "e/mean");

@@ -113,10 +113,10 @@ static int32_t allocate_graph(graft_graph *g, const graft_slice *slice, struct s
     GR_TRY(GR_NEW(context, *records, n_ranks, error));
     GR_TRY(GR_NEW(context, g->share, n_ranks, error));
     GR_TRY(GR_NEW(context, g->first, n_ranks + 1, error));
-    GR_TRY(gr_route_init(&g->rows, g->comm, error));
+    GR_TRY(gr_route_init(&g->slice.route, g->comm, error));
     GR_TRY(GR_NEW(context, g->part.halo.start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, g->owner, g->n_slice, error));
-    GR_TRY(GR_NEW(context, g->packed, g->n_slice, error));
+    GR_TRY(GR_NEW(context, g->slice.owner, g->n_slice, error));
+    GR_TRY(GR_NEW(context, g->slice.packed, g->n_slice, error));
 done:
     return rc;
 }
@@ -138,7 +138,7 @@ static int32_t join_slices(graft_graph *g, const graft_slice *slice, graft_error
         g->share[p].n_edges = records[p].n_edges;
         g->first[p + 1] = g->first[p] + records[p].n_rows;
         if (records[p].n_edges > 0) g->value_type = records[p].value_type;
-        if (records[p].n_rows > 0 && records[p].has_owner) g->is_given = 1;
+        if (records[p].n_rows > 0 && records[p].has_owner) g->division.is_given = 1;
     }
 done:
     gr_free(g->context, records);
@@ -173,11 +173,11 @@ static int32_t route_rows(graft_graph *g, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    for (int64_t i = 0; i < g->n_slice; i++) g->rows.out[g->owner[i] + 1]++;
-    GR_TRY(gr_route_plan(&g->rows, error));
-    for (int64_t i = 0; i < g->n_slice; i++) g->packed[i] = gr_route_take(&g->rows, g->owner[i], 1);
-    gr_route_rewind(&g->rows);
-    g->n_owned = gr_route_n_in(&g->rows);
+    for (int64_t i = 0; i < g->n_slice; i++) g->slice.route.out[g->slice.owner[i] + 1]++;
+    GR_TRY(gr_route_plan(&g->slice.route, error));
+    for (int64_t i = 0; i < g->n_slice; i++) g->slice.packed[i] = gr_route_take(&g->slice.route, g->slice.owner[i], 1);
+    gr_route_rewind(&g->slice.route);
+    g->n_owned = gr_route_n_in(&g->slice.route);
 done:
     return rc;
 }
@@ -208,9 +208,9 @@ static void pack_rows(const graft_graph *g, const graft_slice *slice, struct row
 {
     for (int64_t i = 0; i < g->n_slice; i++) {
         const int64_t begin = slice->rows->row_ptr[i], n_edges = slice->rows->row_ptr[i + 1] - begin;
-        int64_t      *col = p->col + gr_route_take(&p->edges, g->owner[i], n_edges);
+        int64_t      *col = p->col + gr_route_take(&p->edges, g->slice.owner[i], n_edges);
 
-        p->row[g->packed[i]] = (struct row){ slice->first_row + i, n_edges };
+        p->row[g->slice.packed[i]] = (struct row){ slice->first_row + i, n_edges };
         for (int64_t e = 0; e < n_edges; e++) col[e] = gr_csr_column(slice->rows, begin + e);
     }
     gr_route_rewind(&p->edges);
@@ -229,7 +229,7 @@ static int32_t deliver_rows(graft_graph *g, const graft_slice *slice, struct row
     rc = allocate_parcel(g, p, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     pack_rows(g, slice, p);
-    GR_TRY(gr_route_send(&g->rows, p->row, p->row_in, sizeof *p->row, error));
+    GR_TRY(gr_route_send(&g->slice.route, p->row, p->row_in, sizeof *p->row, error));
     GR_TRY(gr_route_send(&p->edges, p->col, p->col_in, sizeof *p->col, error));
     if (g->value_type != 0)
         GR_TRY(gr_graph_send_edges(g, row_ptr, &p->edges, slice->rows != NULL ? slice->rows->values : NULL,
@@ -250,7 +250,7 @@ int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct 
 {
     struct gr_share mine = { .n_slice = g->n_slice, .n_owned = g->n_owned, .n_halo = part->halo.count };
 
-    for (int64_t i = 0; i < g->n_slice; i++) mine.n_moved += g->owner[i] != g->comm->rank;
+    for (int64_t i = 0; i < g->n_slice; i++) mine.n_moved += g->slice.owner[i] != g->comm->rank;
     mine.n_cut = gr_csr_entries(&part->remote);
     mine.n_edges = gr_csr_entries(&part->local) + mine.n_cut;
     return gr_comm_allgather(g->comm, &mine, sizeof mine, share, error);
@@ -260,8 +260,8 @@ int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct 
 static int32_t keep_slice_rows(graft_graph *g, const graft_slice *slice, graft_error *error)
 {
     if (g->value_type == 0) return GRAFT_OK;
-    if (GR_NEW(g->context, g->slice_row_ptr, g->n_slice + 1, error) < 0) return GRAFT_ERR_NOMEM;
-    for (int64_t i = 0; i < g->n_slice; i++) g->slice_row_ptr[i + 1] = slice->rows->row_ptr[i + 1];
+    if (GR_NEW(g->context, g->slice.row_ptr, g->n_slice + 1, error) < 0) return GRAFT_ERR_NOMEM;
+    for (int64_t i = 0; i < g->n_slice; i++) g->slice.row_ptr[i + 1] = slice->rows->row_ptr[i + 1];
     return GRAFT_OK;
 }
 
@@ -272,7 +272,7 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
     int32_t              rc = GRAFT_OK;
 
     GR_TRY(join_slices(g, slice, error));
-    if (g->value_type != 0) g->slice_digest = gr_slice_digest(slice->rows);
+    if (g->value_type != 0) g->slice.digest = gr_slice_digest(slice->rows);
     GR_TRY(gr_owner_find(g, slice, error));
     GR_TRY(deliver_rows(g, slice, &parcel, error));
     GR_TRY(gr_column_map_init(g, parcel.col_in, gr_route_n_in(&parcel.edges), &map, error));
@@ -281,8 +281,8 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_graph_share(g, &g->part, g->share, error));
     if (gr_graph_is_in_place(g)) {
-        gr_free(g->context, g->slice_row_ptr);
-        g->slice_row_ptr = NULL;
+        gr_free(g->context, g->slice.row_ptr);
+        g->slice.row_ptr = NULL;
     }
 done:
     gr_column_map_fini(g->context, &map);
@@ -319,14 +319,14 @@ void gr_graph_destroy(graft_graph *g)
     gr_free(g->context, g->part.halo.start);
     gr_free(g->context, g->part.halo.place);
     gr_free(g->context, g->share);
-    gr_free(g->context, g->choices);
+    gr_free(g->context, g->division.choices);
     gr_free(g->context, g->is_cut);
     gr_free(g->context, g->first);
-    gr_free(g->context, g->owner);
+    gr_free(g->context, g->slice.owner);
     gr_free(g->context, g->vertex);
-    gr_free(g->context, g->packed);
-    gr_free(g->context, g->slice_row_ptr);
-    gr_route_fini(&g->rows);
+    gr_free(g->context, g->slice.packed);
+    gr_free(g->context, g->slice.row_ptr);
+    gr_route_fini(&g->slice.route);
     gr_comm_destroy(g->own_comm);
     gr_free(g->context, g);
 }

@@ -31,37 +31,52 @@ struct gr_grid_choice {
     double  seconds;    /* of an epoch */
 };
 
-struct graft_graph {
-    struct gr_handle       handle;
-    graft_context         *context;
-    struct gr_comm        *comm;
-    struct gr_comm        *own_comm;   /* the same, if the graph destroys it; else NULL */
-    int32_t                references; /* of the host, and of each plan */
-    int64_t                n_vertices;
-    int64_t                n_slice, n_owned; /* of this rank */
-    graft_dtype            value_type;       /* 0: no values */
+/** How the vertices were divided among ranks, and why. */
+struct gr_division {
     int32_t                is_given;         /* 1: the host passes the owners */
-    int32_t                columns;          /* ranks that share the columns of a part; 1: each rank has its own part */
     char                   partition[512];   /* the method by which owners were found, and why */
     int32_t                compares;         /* parallel=auto compares ways to share columns; decided by rank 0 */
     char                   shares_rows[128]; /* the reason if parallel=auto does not compare; else empty */
     int32_t                n_choices;        /* of parallel=auto; 0: nothing was compared */
     struct gr_grid_choice *choices;          /* [n_choices] by columns, ascending */
     int64_t                n_linked;         /* vertices with neighbours, which are the rows of transposes */
-    int64_t               *first;            /* [n_ranks + 1] the first vertex of each slice */
-    int32_t               *owner;            /* [n_slice] */
-    int64_t               *vertex;           /* [n_owned] ascending */
-    struct gr_route        rows;   /* from the slices to the owners, which receive rows in the order of vertices */
-    int64_t               *packed; /* [n_slice] the place of each row of the slice among the packed rows */
-    struct gr_part         part;   /* views of: */
-    struct gr_csr          local, remote;
-    struct gr_share       *share;         /* [n_ranks] */
-    uint8_t               *is_cut;        /* a bit for each edge of the owned rows, in the order of the host */
-    uint32_t               slice_digest;  /* of the entries of the slice, if it has values */
-    int64_t               *slice_row_ptr; /* [n_slice + 1] if the graph has values that travel to their owners */
-    struct graft_plan     *plans;         /* of the host, the latest first: they have the values of the graph, like: */
-    struct graft_halo     *halos;
-    int64_t                plans_made; /* so far */
+};
+
+/** The slice of a rank, from which rows travel to their owners, which receive them in the order of vertices. */
+struct gr_graph_slice {
+    int32_t        *owner; /* [n_slice] */
+    struct gr_route route;
+    int64_t        *packed;  /* [n_slice] the place of each row among the packed rows */
+    int64_t        *row_ptr; /* [n_slice + 1] if the graph has values that travel to their owners */
+    uint32_t        digest;  /* of the entries, if they have values */
+};
+
+/** Objects of the host that have the values of a graph, the latest first. */
+struct gr_graph_users {
+    struct graft_plan *plans;
+    struct graft_halo *halos;
+    int64_t            plans_made; /* so far */
+};
+
+struct graft_graph {
+    struct gr_handle      handle;
+    graft_context        *context;
+    struct gr_comm       *comm;
+    struct gr_comm       *own_comm;   /* the same, if the graph destroys it; else NULL */
+    int32_t               references; /* of the host, and of each plan */
+    int64_t               n_vertices;
+    int64_t               n_slice, n_owned; /* of this rank */
+    graft_dtype           value_type;       /* 0: no values */
+    int32_t               columns;          /* ranks that share the columns of a part; 1: each rank has its own part */
+    struct gr_division    division;
+    int64_t              *first; /* [n_ranks + 1] the first vertex of each slice */
+    struct gr_graph_slice slice;
+    int64_t              *vertex; /* [n_owned] ascending */
+    struct gr_part        part;   /* views of: */
+    struct gr_csr         local, remote;
+    struct gr_share      *share;  /* [n_ranks] */
+    uint8_t              *is_cut; /* a bit for each edge of the owned rows, in the order of the host */
+    struct gr_graph_users users;
 };
 
 /** Distribute a graph over ranks. Collective.
@@ -79,7 +94,7 @@ void gr_graph_destroy(graft_graph *graph);
 /** The local checks of a slice. `rows` may be NULL. \return OK; ERR_ARG and others of gr_csr_check(). */
 int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error);
 
-/** Find graph->owner, the owners of the rows of this slice: from the slice itself, from the file of option
+/** Find graph->slice.owner, the owners of the rows of this slice: from the slice itself, from the file of option
  *  "partition.file", or with the method of option "partition"; see owner.h. Collective.
  * \return OK; ERR_ARG (an owner is not a rank), and errors of gr_owners_read() and METIS: the same on all ranks;
  *         ERR_PEER. */

@@ -32,17 +32,18 @@ const char *gr_grids_refusal(const graft_context *context)
 
 int32_t gr_grids_init(graft_graph *g, graft_error *error)
 {
-    g->n_choices = 0;
-    for (int32_t c = 1; c <= g->comm->n_ranks; c++) g->n_choices += g->comm->n_ranks % c == 0;
-    return GR_NEW(g->context, g->choices, g->n_choices, error);
+    g->division.n_choices = 0;
+    for (int32_t c = 1; c <= g->comm->n_ranks; c++) g->division.n_choices += g->comm->n_ranks % c == 0;
+    return GR_NEW(g->context, g->division.choices, g->division.n_choices, error);
 }
 
 int32_t gr_grids_share(graft_graph *g, graft_error *error)
 {
-    int32_t rc = gr_comm_broadcast(g->comm, 0, g->choices, (uint64_t)g->n_choices * sizeof *g->choices, error);
+    int32_t rc = gr_comm_broadcast(g->comm, 0, g->division.choices,
+                                   (uint64_t)g->division.n_choices * sizeof *g->division.choices, error);
 
     GR_TRY(rc);
-    GR_TRY(gr_comm_broadcast(g->comm, 0, &g->n_linked, sizeof g->n_linked, error));
+    GR_TRY(gr_comm_broadcast(g->comm, 0, &g->division.n_linked, sizeof g->division.n_linked, error));
     rc = gr_comm_broadcast(g->comm, 0, &g->columns, sizeof g->columns, error);
 done:
     return rc;
@@ -212,7 +213,7 @@ static int64_t streamed_bytes(const graft_graph *g, const struct gr_slice *whole
 
     if (option == GR_FEATURE_GRAPH_REPLICATE) return 0;
     if (option == GR_FEATURE_GRAPH_AUTO && (limit <= 0 || held <= limit)) return 0;
-    return (columns - 1) * (4 * g->n_linked + of_entry * (whole->rows->row_ptr[whole->rows->n_rows] - cut));
+    return (columns - 1) * (4 * g->division.n_linked + of_entry * (whole->rows->row_ptr[whole->rows->n_rows] - cut));
 }
 
 /* The transposes of an epoch. In each of the two transposes of a sum, a rank sends its rows except for its own columns,
@@ -221,7 +222,7 @@ static double transpose_seconds(const graft_graph *g, const struct gr_partition_
                                 const struct gr_grid_costs *costs, const struct gr_grid_choice *choice)
 {
     const int32_t columns = choice->columns;
-    const double  share = g->n_vertices > 0 ? (double)g->n_linked / (double)g->n_vertices : 0;
+    const double  share = g->n_vertices > 0 ? (double)g->division.n_linked / (double)g->n_vertices : 0;
     int64_t       vertices = 0;
 
     for (int32_t p = 0; p < measure->parts; p++) {
@@ -289,8 +290,8 @@ static int32_t count_linked(graft_graph *g, const struct gr_slice *whole, graft_
             if (column != v) is_linked[v] = is_linked[column] = 1;
         }
     }
-    g->n_linked = 0;
-    for (int64_t v = 0; v < g->n_vertices; v++) g->n_linked += is_linked[v];
+    g->division.n_linked = 0;
+    for (int64_t v = 0; v < g->n_vertices; v++) g->division.n_linked += is_linked[v];
     gr_free(g->context, is_linked);
     return GRAFT_OK;
 }
@@ -354,10 +355,10 @@ int32_t gr_grids_choose(graft_graph *g, const struct gr_grid_question *question,
     GR_TRY(rc);
     GR_TRY(count_linked(g, question->whole, error));
     for (int32_t c = 1, i = 0; c <= g->comm->n_ranks; c++) {
-        struct gr_grid_choice *choice = &g->choices[i];
+        struct gr_grid_choice *choice = &g->division.choices[i];
 
         if (g->comm->n_ranks % c != 0) continue;
-        GR_ASSERT(i < g->n_choices);
+        GR_ASSERT(i < g->division.n_choices);
         i++;
         choice->columns = c;
         GR_TRY(predict_choice(g, question, choice, parts, &made, error));

@@ -69,8 +69,8 @@ int32_t gr_halo_create(graft_graph *graph, graft_halo **halo, graft_error *error
     }
     GR_TRY(gr_comm_agree(graph->comm, rc, error));
     GR_TRY(make_halo(made, error));
-    made->next = graph->halos;
-    graph->halos = made;
+    made->next = graph->users.halos;
+    graph->users.halos = made;
     *halo = made;
     made = NULL;
 done:
@@ -83,7 +83,7 @@ void gr_halo_destroy(graft_halo *h)
     graft_halo **link;
 
     if (h == NULL) return;
-    for (link = &h->graph->halos; *link != NULL && *link != h;) link = &(*link)->next;
+    for (link = &h->graph->users.halos; *link != NULL && *link != h;) link = &(*link)->next;
     if (*link != NULL) *link = h->next;
     if (gr_halo_has_begun(h)) gr_comm_abandon(h->graph->comm, "a halo was destroyed between begin and end");
     if (h->rows.halo != NULL) gr_halo_rows_fini(h->graph->comm, &h->rows);

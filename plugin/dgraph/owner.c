@@ -16,7 +16,7 @@ static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_er
         return gr_fail(error, GRAFT_ERR_ARG, "slice: owner of vertex %lld is %d, expected 0 to %d",
                        (long long)(slice->first_row + i), slice->owner[i], graph->comm->n_ranks - 1);
     }
-    memcpy(graph->owner, slice->owner, (uint64_t)graph->n_slice * sizeof *slice->owner);
+    memcpy(graph->slice.owner, slice->owner, (uint64_t)graph->n_slice * sizeof *slice->owner);
     return GRAFT_OK;
 }
 
@@ -28,9 +28,9 @@ static int32_t find_comparison(graft_graph *graph, graft_error *error)
     int32_t     rc = GRAFT_OK;
 
     if (graph->context->options.partition.parallel != GR_PARALLEL_AUTO || graph->comm->n_ranks == 1) return GRAFT_OK;
-    if (why != NULL) snprintf(graph->shares_rows, sizeof graph->shares_rows, "%s", why);
-    GR_TRY(gr_comm_broadcast(graph->comm, 0, graph->shares_rows, sizeof graph->shares_rows, error));
-    graph->compares = graph->shares_rows[0] == '\0';
+    if (why != NULL) snprintf(graph->division.shares_rows, sizeof graph->division.shares_rows, "%s", why);
+    GR_TRY(gr_comm_broadcast(graph->comm, 0, graph->division.shares_rows, sizeof graph->division.shares_rows, error));
+    graph->division.compares = graph->division.shares_rows[0] == '\0';
 done:
     return rc;
 }
@@ -44,7 +44,7 @@ static int32_t find_columns(graft_graph *graph, graft_error *error)
 
     if (rc < 0) return rc;
     graph->columns = options->parallel == GR_PARALLEL_FEATURE ? n_ranks : 1;
-    if (graph->compares && options->file[0] != '\0' && !graph->is_given)
+    if (graph->division.compares && options->file[0] != '\0' && !graph->division.is_given)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'partition.file' is '%s', but a file is for one number of parts, and parallel=auto "
                        "compares several; expected another value of parallel",
@@ -82,9 +82,9 @@ static int32_t deal_parts(graft_graph *graph, const graft_slice *slice, graft_er
     int32_t               rc = GR_NEW(graph->context, next, 2 * (int64_t)gr_owner_parts(graph), error);
 
     for (int64_t i = 0; i < graph->n_slice && next != NULL; i++) {
-        int64_t *at = &next[2 * graph->owner[i] + (rows.train_mask != NULL && rows.train_mask[i] != 0)];
+        int64_t *at = &next[2 * graph->slice.owner[i] + (rows.train_mask != NULL && rows.train_mask[i] != 0)];
 
-        graph->owner[i] = graph->owner[i] * c + (int32_t)((graph->comm->rank + (*at)++) % c);
+        graph->slice.owner[i] = graph->slice.owner[i] * c + (int32_t)((graph->comm->rank + (*at)++) % c);
     }
     gr_free(graph->context, next);
     return gr_comm_agree(graph->comm, rc, error);
@@ -122,16 +122,16 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
                                               .parts = gr_owner_parts(graph),
                                               .comm = graph->comm,
                                               .first = graph->first };
-    const size_t                    used = strlen(graph->partition);
+    const size_t                    used = strlen(graph->division.partition);
     struct gr_refinement            done;
     int32_t                         rc;
 
-    rc = gr_partition_refine(&input, graph->context->options.partition.refine, graph->owner, &done, error);
+    rc = gr_partition_refine(&input, graph->context->options.partition.refine, graph->slice.owner, &done, error);
     if (rc < 0) return rc;
-    snprintf(graph->partition + used, sizeof graph->partition - used,
+    snprintf(graph->division.partition + used, sizeof graph->division.partition - used,
              "; refined in %lld rounds, from %lld cut entries to %lld", (long long)done.rounds,
              (long long)done.cut_before, (long long)done.cut);
-    if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->partition);
+    if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->division.partition);
     return GRAFT_OK;
 }
 
@@ -151,9 +151,9 @@ static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_p
 
     sum_shares(graph, before, total);
     if (gr_owner_parts(graph) > 1 && method < GR_PARTITION_METHODS)
-        return gr_partition_run(method, &input, graph->owner, error);
-    for (int64_t i = 0; i < graph->n_slice && !graph->is_given; i++)
-        graph->owner[i] = is_dealt(graph) ? 0 : graph->comm->rank;
+        return gr_partition_run(method, &input, graph->slice.owner, error);
+    for (int64_t i = 0; i < graph->n_slice && !graph->division.is_given; i++)
+        graph->slice.owner[i] = is_dealt(graph) ? 0 : graph->comm->rank;
     return GRAFT_OK;
 }
 
@@ -165,9 +165,9 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, enum 
     int64_t     entries = 0;
     int32_t     rc = GRAFT_OK;
 
-    if (method == GR_PARTITION_GIVEN || (graph->compares && !gr_partition_needs_whole(method)))
+    if (method == GR_PARTITION_GIVEN || (graph->division.compares && !gr_partition_needs_whole(method)))
         GR_TRY(gr_comm_agree(graph->comm, own_slice(graph, slice, method, error), error));
-    if (graph->compares || (gr_partition_needs_whole(method) && gr_owner_parts(graph) > 1)) {
+    if (graph->division.compares || (gr_partition_needs_whole(method) && gr_owner_parts(graph) > 1)) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
         rc = gr_owner_check_whole(graph, entries, method, &too_large);
         if (rc == GRAFT_OK) return gr_owner_choose(graph, slice, method, error);
@@ -176,9 +176,9 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, enum 
             return rc;
         }
         if (method == GR_PARTITION_AUTO) method = GR_PARTITION_STREAM;
-        snprintf(graph->partition, sizeof graph->partition, "auto: %s, because %.200s", gr_partition_name(method),
-                 too_large.message);
-        if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->partition);
+        snprintf(graph->division.partition, sizeof graph->division.partition, "auto: %s, because %.200s",
+                 gr_partition_name(method), too_large.message);
+        if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->division.partition);
     }
     rc = gr_comm_agree(graph->comm, own_slice(graph, slice, method, error), error);
 done:
@@ -191,7 +191,8 @@ static void describe_one_part(graft_graph *graph)
     static const char *const unused[] = { "partition.file", "partition.refine" };
     static const char        shared[] = "all ranks share the columns of one part";
 
-    if (is_dealt(graph)) snprintf(graph->partition, sizeof graph->partition, "none, because " GR_OWNER_DEALT);
+    if (is_dealt(graph))
+        snprintf(graph->division.partition, sizeof graph->division.partition, "none, because " GR_OWNER_DEALT);
     if (graph->comm->rank != 0) return;
     gr_option_report_idle(graph->context, "partition", GR_OWNER_DEALT ", with every value except given");
     for (size_t i = 0; i < sizeof unused / sizeof *unused; i++)
@@ -207,12 +208,12 @@ int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error 
     int32_t                        found = 0, rc = GRAFT_OK;
 
     GR_TRY(find_columns(graph, error));
-    snprintf(graph->partition, sizeof graph->partition, "%s",
-             graph->is_given ? "given by the host" : gr_partition_name(method));
-    if (graph->is_given) {
+    snprintf(graph->division.partition, sizeof graph->division.partition, "%s",
+             graph->division.is_given ? "given by the host" : gr_partition_name(method));
+    if (graph->division.is_given) {
         if (graph->n_slice > 0) rc = take_given(graph, slice, error);
         GR_TRY(gr_comm_agree(graph->comm, rc, error));
-        return graph->compares ? own_by_method(graph, slice, GR_PARTITION_GIVEN, error) : GRAFT_OK;
+        return graph->division.compares ? own_by_method(graph, slice, GR_PARTITION_GIVEN, error) : GRAFT_OK;
     }
     if (graph->columns > 1 && graph->columns == graph->comm->n_ranks) {
         describe_one_part(graph);

@@ -71,8 +71,8 @@ int32_t gr_owner_load(graft_graph *g, const graft_slice *slice, const char *path
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_comm_broadcast(g->comm, 0, found, sizeof *found, error));
     if (!*found) goto done;
-    GR_TRY(gr_route_return(&all.root.rows, all.owner, g->owner, sizeof *g->owner, error));
-    snprintf(g->partition, sizeof g->partition, "from the file %.300s", path);
+    GR_TRY(gr_route_return(&all.root.rows, all.owner, g->slice.owner, sizeof *g->slice.owner, error));
+    snprintf(g->division.partition, sizeof g->division.partition, "from the file %.300s", path);
 done:
     all_owners_fini(g, &all);
     return rc;
@@ -85,7 +85,7 @@ int32_t gr_owner_save(const graft_graph *g, const char *path, const struct gr_gr
     int32_t           rc = all_owners_init(g, &all, error);
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_route_send(&all.root.rows, g->owner, all.owner, sizeof *g->owner, error));
+    GR_TRY(gr_route_send(&all.root.rows, g->slice.owner, all.owner, sizeof *g->slice.owner, error));
     if (g->comm->rank == 0) rc = gr_owners_write(path, identity, gr_owner_parts(g), all.owner, error);
     rc = gr_comm_agree(g->comm, rc, error);
 done:

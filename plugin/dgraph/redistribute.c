@@ -41,7 +41,7 @@ struct strip {
 static int slice_is_packed(const graft_graph *g)
 {
     for (int64_t i = 0; i < g->n_slice; i++)
-        if (g->packed[i] != i) return 0;
+        if (g->slice.packed[i] != i) return 0;
     return 1;
 }
 
@@ -77,11 +77,12 @@ static int32_t redistribute_strip(const graft_graph *g, const graft_redistributi
 
     GR_ASSERT(bytes > 0 && bytes <= s->bytes);
     for (int64_t i = 0; i < rows_out && s->out != NULL; i++)
-        memcpy(s->out + (to_owners ? g->packed[i] : i) * bytes, (const char *)args->from + i * args->from_stride + at,
-               (uint64_t)bytes);
-    rc = to_owners ? gr_route_send(&g->rows, out, in, bytes, error) : gr_route_return(&g->rows, out, in, bytes, error);
+        memcpy(s->out + (to_owners ? g->slice.packed[i] : i) * bytes,
+               (const char *)args->from + i * args->from_stride + at, (uint64_t)bytes);
+    rc = to_owners ? gr_route_send(&g->slice.route, out, in, bytes, error)
+                   : gr_route_return(&g->slice.route, out, in, bytes, error);
     for (int64_t i = 0; i < rows_in && s->in != NULL && rc == GRAFT_OK; i++)
-        memcpy((char *)args->to + i * args->to_stride + at, s->in + (to_owners ? i : g->packed[i]) * bytes,
+        memcpy((char *)args->to + i * args->to_stride + at, s->in + (to_owners ? i : g->slice.packed[i]) * bytes,
                (uint64_t)bytes);
     return rc;
 }
@@ -170,7 +171,7 @@ done:
 
 int32_t gr_graph_route_edges(const graft_graph *g, const int64_t *row_ptr, struct gr_route *edges, graft_error *error)
 {
-    for (int64_t i = 0; i < g->n_slice; i++) edges->out[g->owner[i] + 1] += row_ptr[i + 1] - row_ptr[i];
+    for (int64_t i = 0; i < g->n_slice; i++) edges->out[g->slice.owner[i] + 1] += row_ptr[i + 1] - row_ptr[i];
     return gr_route_plan(edges, error);
 }
 
@@ -179,7 +180,7 @@ int32_t gr_graph_send_edges(const graft_graph *g, const int64_t *row_ptr, struct
 {
     for (int64_t i = 0; i < g->n_slice; i++) {
         const int64_t begin = row_ptr[i], count = row_ptr[i + 1] - begin;
-        const int64_t place = gr_route_take(edges, g->owner[i], count);
+        const int64_t place = gr_route_take(edges, g->slice.owner[i], count);
 
         if (count > 0)
             memcpy((char *)packed + place * bytes, (const char *)elements + begin * bytes, (uint64_t)(count * bytes));

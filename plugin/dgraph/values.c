@@ -62,7 +62,7 @@ static int64_t first_not_finite(const graft_dense *values, int threads)
 
 int32_t gr_graph_check_values(const graft_graph *g, const graft_dense *values, graft_error *error)
 {
-    const int64_t entries = g->slice_row_ptr != NULL ? g->slice_row_ptr[g->n_slice] : owned_entries(g);
+    const int64_t entries = g->slice.row_ptr != NULL ? g->slice.row_ptr[g->n_slice] : owned_entries(g);
     int64_t       wrong;
 
     if (g->value_type == 0)
@@ -113,7 +113,7 @@ static int32_t value_parcel_init(const graft_graph *g, struct value_parcel *p, g
     int32_t       rc = gr_route_init(&p->edges, g->comm, error);
 
     GR_TRY(rc);
-    GR_TRY(GR_NEW(g->context, p->packed, g->slice_row_ptr[g->n_slice] * bytes, error));
+    GR_TRY(GR_NEW(g->context, p->packed, g->slice.row_ptr[g->n_slice] * bytes, error));
     rc = GR_NEW(g->context, p->received, owned_entries(g) * bytes, error);
 done:
     return rc;
@@ -156,14 +156,14 @@ int32_t gr_graph_send_values(const graft_graph *g, const void *values, struct gr
     struct value_parcel p = { 0 };
     int32_t             rc = made_values_init(g, made, error);
 
-    if (rc == GRAFT_OK && g->slice_row_ptr != NULL) rc = value_parcel_init(g, &p, error);
+    if (rc == GRAFT_OK && g->slice.row_ptr != NULL) rc = value_parcel_init(g, &p, error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    if (g->slice_row_ptr != NULL) {
-        GR_TRY(gr_graph_route_edges(g, g->slice_row_ptr, &p.edges, error));
-        GR_TRY(gr_graph_send_edges(g, g->slice_row_ptr, &p.edges, values, gr_dtype_bytes(g->value_type), p.packed,
+    if (g->slice.row_ptr != NULL) {
+        GR_TRY(gr_graph_route_edges(g, g->slice.row_ptr, &p.edges, error));
+        GR_TRY(gr_graph_send_edges(g, g->slice.row_ptr, &p.edges, values, gr_dtype_bytes(g->value_type), p.packed,
                                    p.received, error));
     }
-    split_values(g, g->slice_row_ptr != NULL ? p.received : values, made);
+    split_values(g, g->slice.row_ptr != NULL ? p.received : values, made);
 done:
     gr_route_fini(&p.edges);
     gr_free(g->context, p.packed);
@@ -184,5 +184,5 @@ void gr_graph_take_values(graft_graph *g, struct gr_made_part *made)
 {
     gr_part_take_values(&g->local, &g->part.local, &made->local);
     gr_part_take_values(&g->remote, &g->part.remote, &made->remote);
-    for (graft_halo *halo = g->halos; halo != NULL; halo = halo->next) gr_halo_take_values(halo);
+    for (graft_halo *halo = g->users.halos; halo != NULL; halo = halo->next) gr_halo_take_values(halo);
 }

@@ -46,20 +46,19 @@ int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error
     struct gr_edge_map *made = NULL;
     int32_t             rc = GRAFT_OK;
 
-    if (a->edge_map == NULL) {
+    if (a->attached.data == NULL) {
         pattern.values = NULL;
         GR_TRY(GR_NEW(a->context, made, 1, error));
         GR_TRY(GR_NEW(a->context, made->entry, entries, error));
         GR_TRY(gr_csr_transpose(a->context, &pattern, &made->csr, error));
         number_transposed_entries(&pattern, made);
         GR_ASSERT(gr_csr_is_valid(&made->csr.view));
-        a->edge_map = made;
-        a->edge_map_free = destroy_edge_map;
-        a->edge_map_bytes = (int64_t)sizeof *made->csr.row_ptr * (pattern.n_cols + 1) +
+        a->attached = (struct gr_attached){ .data = made, .destroy = destroy_edge_map };
+        a->attached.bytes = (int64_t)sizeof *made->csr.row_ptr * (pattern.n_cols + 1) +
                             entries * ((int64_t)sizeof *made->entry + gr_dtype_bytes(pattern.index_type));
         made = NULL;
     }
-    *map = a->edge_map;
+    *map = a->attached.data;
 done:
     destroy_edge_map(a->context, made);
     return rc;

@@ -108,7 +108,7 @@ static int32_t plan_progress(graft_plan *plan, int32_t *arrived, graft_error *er
     if (!gr_plan_has_begun(plan)) GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "no pass of this plan has begun"));
     *arrived = 1;
     if (plan->product.begun) GR_TRY(gr_exchange_progress(&plan->product.exchange, arrived, &call.error));
-    rc = gr_outcome_progress(&plan->outcome, arrived, &call.error);
+    rc = gr_outcome_progress(&plan->host.outcome, arrived, &call.error);
 done:
     return gr_call_end(&call, rc);
 }

@@ -27,7 +27,7 @@ struct gr_codec gr_messages_codec(const struct gr_messages *m, const struct gr_e
     c.key = gr_random_key(m->format.seed, GR_RANDOM_CODEC, (uint64_t)args->epoch,
                           GR_DIRECTIONS * (uint64_t)args->layer + (uint64_t)args->direction +
                               (args->second ? UINT64_C(1) << 32 : 0));
-    c.isa = m->codec.isa;
+    c.isa = m->begun.codec.isa;
     c.narrows = m->is_detached;
     return c;
 }
@@ -41,25 +41,25 @@ int64_t gr_messages_row_bytes(const struct gr_messages *m, const struct gr_excha
 
 int gr_messages_are_encoded(const struct gr_messages *m)
 {
-    return m->codec.bits < 32 || m->is_detached;
+    return m->begun.codec.bits < 32 || m->is_detached;
 }
 
 static int64_t raw_row_bytes(const struct gr_messages *m)
 {
-    return m->codec.width * gr_dtype_bytes(m->codec.dtype);
+    return m->begun.codec.width * gr_dtype_bytes(m->begun.codec.dtype);
 }
 
 static struct gr_codec row_codec(const struct gr_messages *m, enum gr_side side, int64_t row)
 {
-    struct gr_codec codec = m->codec;
+    struct gr_codec codec = m->begun.codec;
 
-    if (m->widths != NULL) codec.bits = m->widths->bits[side][row];
+    if (m->begun.widths != NULL) codec.bits = m->begun.widths->bits[side][row];
     return codec;
 }
 
 static int64_t encoded_row_at(const struct gr_messages *m, enum gr_side side, int64_t row)
 {
-    return m->widths != NULL ? m->widths->at[side][row] : row * gr_codec_row_bytes(&m->codec);
+    return m->begun.widths != NULL ? m->begun.widths->at[side][row] : row * gr_codec_row_bytes(&m->begun.codec);
 }
 
 static uint8_t *encoded_row(const struct gr_messages *m, enum gr_side side, int64_t row)
@@ -130,7 +130,7 @@ static int64_t number_of(const struct gr_messages *m, enum gr_side side, int32_t
 
 struct gr_team gr_messages_team(const struct gr_messages *m, struct gr_team team)
 {
-    const int64_t each = gr_codec_work(&m->codec), most = each > 0 ? m->work_floats / each : 1;
+    const int64_t each = gr_codec_work(&m->begun.codec), most = each > 0 ? m->work.n_floats / each : 1;
 
     if (gr_messages_are_encoded(m) && team.threads > most) team.threads = (int)most;
     return team;
@@ -143,13 +143,14 @@ static void measure_error(struct gr_messages *m, const struct gr_codec *codec, i
 {
     graft_codec_error error = { 0 };
 
-    m->row_error[2 * row] = -1;
+    m->work.row_error[2 * row] = -1;
     if (codec->bits == 32) return;
     /* Other rows in each epoch, so that a pair of ranks with few rows is sampled too. */
-    if (m->format.measuring == GR_STATISTICS_SAMPLE && ((uint64_t)row + (uint64_t)m->head.epoch) % SAMPLE != 0) return;
+    if (m->format.measuring == GR_STATISTICS_SAMPLE && ((uint64_t)row + (uint64_t)m->begun.head.epoch) % SAMPLE != 0)
+        return;
     gr_codec_measure(codec, number, raw_row(m, GR_SEND, row), record, work, &error);
-    m->row_error[2 * row] = (float)error.nmse;
-    m->row_error[2 * row + 1] = (float)error.expected;
+    m->work.row_error[2 * row] = (float)error.nmse;
+    m->work.row_error[2 * row + 1] = (float)error.expected;
 }
 
 static double squares_of(const struct gr_messages *m, int64_t row)
@@ -157,16 +158,16 @@ static double squares_of(const struct gr_messages *m, int64_t row)
     double squares = 0;
     float  sum = 0;
 
-    if (m->codec.dtype == GRAFT_F64) {
+    if (m->begun.codec.dtype == GRAFT_F64) {
         const double *x = (const double *)(const void *)raw_row(m, GR_SEND, row);
 
-        for (int64_t j = 0; j < m->codec.width; j++) squares += x[j] * x[j];
+        for (int64_t j = 0; j < m->begun.codec.width; j++) squares += x[j] * x[j];
         return squares;
     } else {
         const float *x = (const float *)(const void *)raw_row(m, GR_SEND, row);
 
 #pragma omp simd simdlen(16) reduction(+ : sum)
-        for (int64_t j = 0; j < m->codec.width; j++) sum += x[j] * x[j];
+        for (int64_t j = 0; j < m->begun.codec.width; j++) sum += x[j] * x[j];
         return (double)sum;
     }
 }
@@ -174,7 +175,7 @@ static double squares_of(const struct gr_messages *m, int64_t row)
 /* Record range and squares of an encoded row, for adaptive widths. */
 static void trace_row(const struct gr_messages *m, const struct gr_codec *codec, int64_t row, const uint8_t *record)
 {
-    const struct gr_row_widths *widths = m->widths;
+    const struct gr_row_widths *widths = m->begun.widths;
     double                      range;
 
     if (widths == NULL) return;
@@ -187,7 +188,7 @@ void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t e
 {
     struct gr_messages     *m = messages;
     struct gr_message_side *side = &m->side[GR_SEND];
-    float                  *work = m->work + thread * gr_codec_work(&m->codec);
+    float                  *work = m->work.floats + thread * gr_codec_work(&m->begun.codec);
     int32_t                 q = rank_of(m, GR_SEND, begin);
 
     GR_ASSERT(begin >= 0 && end <= side->rows.start[m->comm->n_ranks]);
@@ -203,7 +204,7 @@ void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t e
 #pragma omp atomic write
                 side->has_raw[q] = 1;
             }
-            if (m->format.measuring != GR_STATISTICS_NO) m->row_error[2 * row] = -1;
+            if (m->format.measuring != GR_STATISTICS_NO) m->work.row_error[2 * row] = -1;
             continue;
         }
         if (m->format.measuring != GR_STATISTICS_NO) measure_error(m, &codec, row, number, record, work);
@@ -223,10 +224,10 @@ static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_st
     }
     if (sent->raw > 0 || m->format.measuring == GR_STATISTICS_NO) return;
     for (int64_t row = start[q]; row < start[q + 1]; row++) {
-        if (m->row_error[2 * row] < 0) continue;
+        if (m->work.row_error[2 * row] < 0) continue;
         sent->sampled_rows++;
-        sent->nmse += (double)m->row_error[2 * row];
-        sent->expected += (double)m->row_error[2 * row + 1];
+        sent->nmse += (double)m->work.row_error[2 * row];
+        sent->expected += (double)m->work.row_error[2 * row + 1];
     }
 }
 
@@ -266,7 +267,7 @@ static void decode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     struct decode_job            *job = arg;
     struct gr_messages           *m = job->m;
     const struct gr_message_side *side = &m->side[GR_RECEIVE];
-    float                        *work = m->work + omp_get_thread_num() * gr_codec_work(&m->codec);
+    float                        *work = m->work.floats + omp_get_thread_num() * gr_codec_work(&m->begun.codec);
     int32_t                       q = rank_of(m, GR_RECEIVE, begin);
 
     (void)chunk;
@@ -297,7 +298,7 @@ int32_t gr_messages_decode(struct gr_messages *m, void *rows, struct gr_team tea
 
     if (!gr_messages_are_encoded(m)) return GRAFT_OK;
     m->side[GR_RECEIVE].rows.data = rows;
-    gr_parallel_chunks(gr_messages_team(m, team), n * m->codec.width, n, GR_ROWS_AT_ONCE, decode_rows, &job);
+    gr_parallel_chunks(gr_messages_team(m, team), n * m->begun.codec.width, n, GR_ROWS_AT_ONCE, decode_rows, &job);
     if (job.wrong < 0) return GRAFT_OK;
     q = rank_of(m, GR_RECEIVE, job.wrong);
     gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message from rank %d has a scale that no row has",

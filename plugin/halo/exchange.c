@@ -31,7 +31,7 @@ int32_t gr_exchange_begin(struct gr_exchange *x, struct gr_team team, graft_erro
     if (x->is_repeat) return GRAFT_OK;
     if (history != NULL && history->in_flight) {
         GR_TRY(gr_history_receive(history, x->received.data, x->smoothing, team, error));
-        x->settled_at = history->messages.received_at;
+        x->settled_at = history->messages.begun.received_at;
     }
     if (widths_of(x) != NULL) gr_row_bits_begin(&x->layer->bits, x->layer->rows, x->args.width, x->args.epoch);
     rc = gr_messages_post(x->messages, &x->args, widths_of(x), x->received, error);
@@ -48,7 +48,7 @@ int32_t gr_exchange_send(struct gr_exchange *x, struct gr_team team, graft_error
     if (x->is_repeat) return GRAFT_OK;
     rc = gr_messages_send(x->messages, team, error);
     if (rc < 0 && rc != GRAFT_ERR_NONFINITE) goto done;
-    x->sent_at = x->messages->sent_at;
+    x->sent_at = x->messages->begun.sent_at;
     if (history != NULL && rc == GRAFT_OK) gr_history_sent(history, x->args.epoch);
 done:
     return rc;
@@ -67,11 +67,11 @@ int32_t gr_exchange_progress(struct gr_exchange *x, int32_t *arrived, graft_erro
     struct gr_messages *m = x->messages;
 
     if (!x->is_repeat) gr_messages_poll(m);
-    if (m->rc < 0) {
-        *error = m->error;
-        return m->rc;
+    if (m->begun.rc < 0) {
+        *error = m->begun.error;
+        return m->begun.rc;
     }
-    *arrived = m->arrived || !uses_own_rows(x);
+    *arrived = m->begun.arrived || !uses_own_rows(x);
     return GRAFT_OK;
 }
 
@@ -84,7 +84,7 @@ int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, const void *
     if (history == NULL) {
         GR_TRY(gr_messages_wait(x->messages, team, error));
         GR_TRY(gr_messages_decode(x->messages, x->received.data, team, error));
-        x->received_at = x->messages->received_at;
+        x->received_at = x->messages->begun.received_at;
         *rows = x->received.data;
         return GRAFT_OK;
     }
@@ -93,7 +93,7 @@ int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, const void *
     if (x->is_repeat) return GRAFT_OK;
     if (uses_own_rows(x)) {
         GR_TRY(gr_history_receive(history, x->received.data, 0, team, error));
-        x->received_at = history->messages.received_at;
+        x->received_at = history->messages.begun.received_at;
     }
     gr_history_use(history, x->args.epoch);
 done:

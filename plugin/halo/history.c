@@ -146,7 +146,7 @@ static void store_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const struct store *s = arg;
     double             *drift = s->h->chunk_drift + 2 * chunk;
 
-    if (s->h->messages.codec.dtype == GRAFT_F64) store_doubles(s, begin, end, drift);
+    if (s->h->messages.begun.codec.dtype == GRAFT_F64) store_doubles(s, begin, end, drift);
     else store_floats(s, begin, end, drift);
 }
 
@@ -163,7 +163,7 @@ int32_t gr_history_receive(struct gr_history *h, void *decoded, double smoothing
     GR_TRY(gr_messages_wait(&h->messages, team, error));
     GR_TRY(gr_messages_decode(&h->messages, decoded, team, error));
     h->in_flight = 0;
-    store.width = h->messages.codec.width;
+    store.width = h->messages.begun.codec.width;
     gr_parallel_chunks(team, rows * store.width, rows, GR_ROWS_AT_ONCE, store_rows, &store);
     for (int64_t c = 0; c < chunks && follows; c++)
         for (int i = 0; i < 2; i++) h->drift[i] += h->chunk_drift[2 * c + i];

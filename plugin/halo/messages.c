@@ -49,7 +49,7 @@ int32_t gr_messages_init(const graft_context *context, struct gr_comm *comm, int
     *m = (struct gr_messages){ .context = context, .comm = comm, .channel = gr_comm_channel(comm) };
     m->format = gr_row_format_of(context);
     m->is_detached = is_detached;
-    m->codec.isa = gr_processor_isa();
+    m->begun.codec.isa = gr_processor_isa();
     for (int s = 0; s < GR_SIDES; s++) GR_TRY(side_init(context, n_ranks, &m->side[s], error));
     GR_TRY(GR_NEW(context, m->crc, n_ranks, error));
     GR_TRY(GR_NEW(context, m->requests, GR_SIDES * PARTS * n_ranks, error));
@@ -67,8 +67,8 @@ void gr_messages_fini(struct gr_messages *m)
     gr_free(context, m->crc);
     gr_free(context, m->requests);
     gr_free(context, m->sent);
-    gr_free(context, m->work);
-    gr_free(context, m->row_error);
+    gr_free(context, m->work.floats);
+    gr_free(context, m->work.row_error);
     *m = (struct gr_messages){ 0 };
 }
 
@@ -107,7 +107,7 @@ struct need {
 
 static int64_t error_bytes(const struct gr_messages *m, int64_t rows)
 {
-    return rows * 2 * (int64_t)sizeof *m->row_error;
+    return rows * 2 * (int64_t)sizeof *m->work.row_error;
 }
 
 static struct need need_of(const struct gr_messages *m, const int64_t rows[GR_SIDES], int64_t width, graft_dtype dtype)
@@ -118,7 +118,7 @@ static struct need need_of(const struct gr_messages *m, const int64_t rows[GR_SI
 
     if (bytes == 0) return (struct need){ 0 };
     return (struct need){ .encoded = most * bytes,
-                          .work = gr_threads(m->context, 0) * gr_codec_work(&codec) * (int64_t)sizeof *m->work,
+                          .work = gr_threads(m->context, 0) * gr_codec_work(&codec) * (int64_t)sizeof *m->work.floats,
                           .errors = m->format.measuring != GR_STATISTICS_NO ? error_bytes(m, most) : 0 };
 }
 
@@ -133,16 +133,16 @@ int32_t gr_messages_reserve(struct gr_messages *m, const int64_t rows[GR_SIDES],
                             graft_error *error)
 {
     const struct need need = need_of(m, rows, width, dtype);
-    int64_t           work = m->work_floats * (int64_t)sizeof *m->work, errors = error_bytes(m, m->row_errors);
-    int32_t           rc = GRAFT_OK;
+    int64_t work = m->work.n_floats * (int64_t)sizeof *m->work.floats, errors = error_bytes(m, m->work.row_errors);
+    int32_t rc = GRAFT_OK;
 
     GR_ASSERT(rows[GR_SEND] >= 0 && rows[GR_RECEIVE] >= 0 && width >= 0);
     for (int s = 0; s < GR_SIDES; s++)
         GR_TRY(grow(m, (void **)&m->side[s].encoded, &m->side[s].capacity, need.encoded, error));
-    GR_TRY(grow(m, (void **)&m->work, &work, need.work, error));
-    m->work_floats = work / (int64_t)sizeof *m->work;
-    GR_TRY(grow(m, (void **)&m->row_error, &errors, need.errors, error));
-    m->row_errors = errors / error_bytes(m, 1);
+    GR_TRY(grow(m, (void **)&m->work.floats, &work, need.work, error));
+    m->work.n_floats = work / (int64_t)sizeof *m->work.floats;
+    GR_TRY(grow(m, (void **)&m->work.row_error, &errors, need.errors, error));
+    m->work.row_errors = errors / error_bytes(m, 1);
 done:
     return rc;
 }
@@ -156,7 +156,7 @@ int64_t gr_messages_bytes(const struct gr_messages *m)
     const uint64_t per_rank = GR_SIDES * per_side + sizeof *m->crc + sizeof *m->sent;
 
     return n_ranks * (int64_t)per_rank + side[GR_SEND].capacity + side[GR_RECEIVE].capacity +
-           m->work_floats * (int64_t)sizeof *m->work + error_bytes(m, m->row_errors);
+           m->work.n_floats * (int64_t)sizeof *m->work.floats + error_bytes(m, m->work.row_errors);
 }
 
 void gr_messages_add_seconds(const struct gr_messages *m, double *wait, double *exchange)
@@ -194,7 +194,7 @@ static struct part valid_part(const struct gr_messages *m, const struct gr_messa
 
 static int16_t raw_bits(const struct gr_messages *m)
 {
-    return m->codec.dtype == GRAFT_F64 ? 64 : 32;
+    return m->begun.codec.dtype == GRAFT_F64 ? 64 : 32;
 }
 
 /* Whether a message may have raw rows besides the encoded ones. */
@@ -206,7 +206,7 @@ static int may_have_raw(const struct gr_messages *m)
 static struct gr_frame frame_of(const struct gr_messages *m, const struct gr_message_side *side, int32_t q,
                                 int32_t sender)
 {
-    struct gr_frame frame = m->head;
+    struct gr_frame frame = m->begun.head;
 
     frame.channel = (uint32_t)m->channel;
     frame.from = sender;
@@ -318,21 +318,23 @@ int32_t gr_messages_post(struct gr_messages *m, const struct gr_exchange_args *a
     const struct gr_message_side *side = &m->side[GR_RECEIVE];
     int32_t                       rc = GRAFT_OK;
 
-    m->codec = gr_messages_codec(m, args);
-    m->widths = widths;
-    m->head = (struct gr_frame){ .layer = args->layer,
-                                 .direction = (int16_t)args->direction,
-                                 .semiring = (int16_t)args->semiring,
-                                 .flags = (int16_t)args->flags,
-                                 .epoch = args->call != 0 ? args->call : args->epoch,
-                                 .width = args->width };
-    if (args->call != 0) m->head.flags |= GR_FRAME_OF_CALL;
-    m->head.bits = (int16_t)(widths != NULL ? MIXED_BITS : m->codec.bits < 32 ? m->codec.bits : raw_bits(m));
-    m->frames_checked = m->arrived = 0;
-    m->n_sent = m->is_sent = 0;
-    m->send_began_at = 0;
-    m->rc = GRAFT_OK;
-    m->error = (graft_error){ .size = sizeof m->error };
+    m->begun.codec = gr_messages_codec(m, args);
+    m->begun.widths = widths;
+    m->begun.head = (struct gr_frame){ .layer = args->layer,
+                                       .direction = (int16_t)args->direction,
+                                       .semiring = (int16_t)args->semiring,
+                                       .flags = (int16_t)args->flags,
+                                       .epoch = args->call != 0 ? args->call : args->epoch,
+                                       .width = args->width };
+    if (args->call != 0) m->begun.head.flags |= GR_FRAME_OF_CALL;
+    m->begun.head.bits = (int16_t)(widths != NULL             ? MIXED_BITS
+                                   : m->begun.codec.bits < 32 ? m->begun.codec.bits
+                                                              : raw_bits(m));
+    m->begun.frames_checked = m->begun.arrived = 0;
+    m->begun.n_sent = m->begun.is_sent = 0;
+    m->begun.send_began_at = 0;
+    m->begun.rc = GRAFT_OK;
+    m->begun.error = (graft_error){ .size = sizeof m->begun.error };
     m->side[GR_SEND].n = 0;
     set_side(m, GR_RECEIVE, received);
     for (int32_t i = 0; i < side->n; i++) {
@@ -358,8 +360,8 @@ static int32_t check_raw(const struct gr_messages *m, graft_error *error)
             return gr_fail(error, GRAFT_ERR_NONFINITE,
                            "a row for rank %d has an element that is not finite, or a range that is no float, and does "
                            "not fit into %d bits (%s %lld, layer %d, %s; halo.nonfinite is refuse)",
-                           q, m->codec.bits, gr_frame_epoch_name(&m->head), (long long)m->head.epoch, m->head.layer,
-                           m->head.direction == GR_FORWARD ? "forward" : "backward");
+                           q, m->begun.codec.bits, gr_frame_epoch_name(&m->begun.head), (long long)m->begun.head.epoch,
+                           m->begun.head.layer, m->begun.head.direction == GR_FORWARD ? "forward" : "backward");
     return GRAFT_OK;
 }
 
@@ -387,13 +389,13 @@ static int32_t places_behind(const struct gr_messages *m, int32_t rank)
 int32_t gr_messages_send_until(struct gr_messages *m, int32_t peer, struct gr_team team, graft_error *error)
 {
     const struct gr_message_side *side = &m->side[GR_SEND];
-    int32_t                       last = m->n_sent, rc = GRAFT_OK;
+    int32_t                       last = m->begun.n_sent, rc = GRAFT_OK;
 
     while (last < side->n && places_behind(m, side->peer[last]) <= places_behind(m, peer)) last++;
     if (m->is_detached) GR_TRY(check_raw(m, error)); /* there is no space for raw rows */
-    compute_crcs(m, side, m->n_sent, last, team);
-    if (m->send_began_at == 0) m->send_began_at = gr_seconds();
-    for (; m->n_sent < last; m->n_sent++) GR_TRY(send_message(m, m->n_sent, error));
+    compute_crcs(m, side, m->begun.n_sent, last, team);
+    if (m->begun.send_began_at == 0) m->begun.send_began_at = gr_seconds();
+    for (; m->begun.n_sent < last; m->begun.n_sent++) GR_TRY(send_message(m, m->begun.n_sent, error));
 done:
     return rc;
 }
@@ -404,8 +406,8 @@ int32_t gr_messages_send(struct gr_messages *m, struct gr_team team, graft_error
 
     GR_TRY(rc);
     gr_messages_count_sent(m);
-    m->is_sent = 1;
-    m->sent_at = gr_seconds();
+    m->begun.is_sent = 1;
+    m->begun.sent_at = gr_seconds();
     if (!m->is_detached) rc = check_raw(m, error);
 done:
     return rc;
@@ -428,7 +430,7 @@ static int32_t check_frames(struct gr_messages *m, graft_error *error)
         if (side->has_raw[q])
             GR_TRY(receive_part(m, q, raw_part(side, q), request_of(m, GR_RECEIVE, PART_RAW, i), error));
     }
-    m->frames_checked = 1;
+    m->begun.frames_checked = 1;
 done:
     return rc;
 }
@@ -448,9 +450,9 @@ static void note_arrival(struct gr_messages *m, double idle_since)
 {
     const double now = gr_seconds();
 
-    m->arrived = 1;
+    m->begun.arrived = 1;
     if (request_count(m) == 0) return;
-    m->exchange_seconds += now - m->send_began_at;
+    m->exchange_seconds += now - m->begun.send_began_at;
     if (idle_since > 0) m->wait_seconds += now - idle_since;
 }
 
@@ -460,24 +462,24 @@ void gr_messages_poll(void *messages)
     int64_t             left = 0;
 
     gr_outcome_poll(m->outcome);
-    if (m->rc < 0 || m->arrived) return;
-    if (!m->frames_checked) {
-        m->rc = gr_comm_poll(m->comm, m->requests, m->side[GR_RECEIVE].n, &left, &m->error);
-        if (m->rc == GRAFT_OK && left == 0) m->rc = check_frames(m, &m->error);
+    if (m->begun.rc < 0 || m->begun.arrived) return;
+    if (!m->begun.frames_checked) {
+        m->begun.rc = gr_comm_poll(m->comm, m->requests, m->side[GR_RECEIVE].n, &left, &m->begun.error);
+        if (m->begun.rc == GRAFT_OK && left == 0) m->begun.rc = check_frames(m, &m->begun.error);
     }
-    if (m->rc < 0 || !m->frames_checked) return;
-    m->rc = gr_comm_poll(m->comm, m->requests, request_count(m), &left, &m->error);
-    if (m->rc == GRAFT_OK && left == 0 && m->is_sent) note_arrival(m, 0);
+    if (m->begun.rc < 0 || !m->begun.frames_checked) return;
+    m->begun.rc = gr_comm_poll(m->comm, m->requests, request_count(m), &left, &m->begun.error);
+    if (m->begun.rc == GRAFT_OK && left == 0 && m->begun.is_sent) note_arrival(m, 0);
 }
 
 static int32_t wait_for_arrival(struct gr_messages *m, graft_error *error)
 {
     const double begin = gr_seconds();
-    int32_t      rc = m->rc;
+    int32_t      rc = m->begun.rc;
 
-    if (rc < 0) *error = m->error;
-    if (rc < 0 || m->arrived) return rc;
-    if (!m->frames_checked) {
+    if (rc < 0) *error = m->begun.error;
+    if (rc < 0 || m->begun.arrived) return rc;
+    if (!m->begun.frames_checked) {
         GR_TRY(gr_comm_wait(m->comm, m->requests, m->side[GR_RECEIVE].n, error));
         GR_TRY(check_frames(m, error));
     }
@@ -491,7 +493,7 @@ int32_t gr_messages_wait(struct gr_messages *m, struct gr_team team, graft_error
 {
     const int32_t rc = wait_for_arrival(m, error);
 
-    m->received_at = gr_seconds();
+    m->begun.received_at = gr_seconds();
     return rc < 0 ? rc : check_crcs(m, team, error);
 }
 

@@ -72,24 +72,8 @@ struct gr_message_side {
     const int64_t      *spare;      /* [n_ranks] bytes at the end of raw rows that do not travel; NULL: none */
 };
 
-struct gr_messages {
-    const graft_context   *context;
-    struct gr_comm        *comm;
-    int32_t                channel;
-    struct gr_row_format   format;
-    int                    is_detached; /* see gr_messages_init() */
-    struct gr_message_side side[GR_SIDES];
-    _Atomic uint32_t      *crc;       /* [n_ranks] of the rows of a message */
-    struct gr_request     *requests;  /* see request_of() */
-    struct gr_send_stats  *sent;      /* [n_ranks] of the exchange, by receiver */
-    float                 *work;      /* [threads x gr_codec_work()] */
-    float                 *row_error; /* [rows sent x 2] nmse and its expectation; negative: not measured */
-    int64_t                work_floats, row_errors;
-    struct gr_outcome     *outcome;          /* of a call, polled with the messages; NULL: none */
-    double                 wait_seconds;     /* seconds of only waiting */
-    double                 exchange_seconds; /* seconds from the first send to the arrival of the last message */
-
-    /* The exchange that has begun: */
+/** The exchange that has begun. */
+struct gr_messages_exchange {
     struct gr_codec             codec;
     const struct gr_row_widths *widths; /* NULL: all rows have codec.bits */
     struct gr_frame             head;   /* common fields of its frames */
@@ -100,6 +84,30 @@ struct gr_messages {
     int32_t                     rc;      /* of gr_messages_poll(), and: */
     graft_error                 error;
     double                      send_began_at, sent_at, received_at;
+};
+
+/** Work space of encoding. */
+struct gr_messages_work {
+    float  *floats;    /* [threads x gr_codec_work()] */
+    float  *row_error; /* [rows sent x 2] nmse and its expectation; negative: not measured */
+    int64_t n_floats, row_errors;
+};
+
+struct gr_messages {
+    const graft_context        *context;
+    struct gr_comm             *comm;
+    int32_t                     channel;
+    struct gr_row_format        format;
+    int                         is_detached; /* see gr_messages_init() */
+    struct gr_message_side      side[GR_SIDES];
+    _Atomic uint32_t           *crc;      /* [n_ranks] of the rows of a message */
+    struct gr_request          *requests; /* see request_of() */
+    struct gr_send_stats       *sent;     /* [n_ranks] of the exchange, by receiver */
+    struct gr_messages_work     work;
+    struct gr_outcome          *outcome;          /* of a call, polled with the messages; NULL: none */
+    double                      wait_seconds;     /* seconds of only waiting */
+    double                      exchange_seconds; /* seconds from the first send to the arrival of the last message */
+    struct gr_messages_exchange begun;
 };
 
 /** Not collective, but all ranks call it in the same order, also after a failure of a rank: it takes the next channel

@@ -19,6 +19,13 @@ struct gr_prepared {
     struct gr_prepared *next;
 };
 
+/** What another room derives from a matrix, freed with it. */
+struct gr_attached {
+    void *data; /* NULL: nothing */
+    void (*destroy)(graft_context *context, void *data);
+    int64_t bytes;
+};
+
 /** Rows begin .. end-1 of a matrix as a matrix, and their first and last columns. */
 struct gr_row_block {
     graft_matrix *a;
@@ -35,11 +42,7 @@ struct graft_matrix {
     int64_t             owned_bytes;
     struct gr_loans     loans;
     struct gr_prepared *prepared;
-
-    /* The map of the edge operators (edge/edge.h), freed with the matrix. */
-    void *edge_map;
-    void (*edge_map_free)(graft_context *context, void *edge_map);
-    int64_t edge_map_bytes;
+    struct gr_attached  attached;
 
     struct gr_row_block *blocks; /* of block_rows rows each, or NULL */
     int64_t              n_blocks, block_rows;

@@ -80,7 +80,7 @@ void gr_matrix_swap_values(graft_matrix *matrix, void **values)
 
 int64_t gr_matrix_own_bytes(const graft_matrix *matrix)
 {
-    return matrix != NULL ? matrix->owned_bytes + matrix->edge_map_bytes : 0;
+    return matrix != NULL ? matrix->owned_bytes + matrix->attached.bytes : 0;
 }
 
 int64_t gr_matrix_bytes(const graft_matrix *matrix)
@@ -111,7 +111,7 @@ void gr_matrix_destroy(graft_matrix *matrix)
     if (matrix == NULL) return;
     gr_matrix_unprepare(matrix);
     gr_matrix_drop_blocks(matrix);
-    if (matrix->edge_map_free != NULL) matrix->edge_map_free(matrix->context, matrix->edge_map);
+    if (matrix->attached.data != NULL) matrix->attached.destroy(matrix->context, matrix->attached.data);
     for (int i = 0; i < GR_OWNED; i++) gr_free(matrix->context, matrix->owned[i]);
     gr_free(matrix->context, matrix);
 }

@@ -26,7 +26,7 @@ void gr_traffic_count(struct gr_partition *p, const struct gr_run *run, const st
                       const struct gr_flow *flow, enum gr_direction direction)
 {
     const int32_t          at = run->layer * GR_DIRECTIONS + (int32_t)direction, n_ranks = p->comm->n_ranks;
-    const struct gr_codec *codec = &pass->messages->codec;
+    const struct gr_codec *codec = &pass->messages->begun.codec;
     struct gr_sent        *sent = &p->sent[at];
 
     GR_ASSERT(run->layer >= 0 && run->layer < p->n_layers);
@@ -51,7 +51,7 @@ void gr_traffic_count_transpose(struct gr_partition *p, const struct gr_run *run
                                 int to_rows)
 {
     const struct gr_exchange *pass = &p->shared->transpose.exchange;
-    const struct gr_codec    *codec = &pass->messages->codec;
+    const struct gr_codec    *codec = &pass->messages->begun.codec;
     const int32_t             at = run->layer * GR_DIRECTIONS + (int32_t)what->args.direction, n = p->comm->n_ranks;
     const int32_t             c = p->columns;
     const int64_t             bytes = gr_messages_row_bytes(pass->messages, &pass->args);

@@ -202,15 +202,15 @@ static int32_t refuse_limit(const struct gr_setup *s, const struct rank_bytes *b
     int32_t                    rc = GRAFT_OK;
 
     /* With more memory auto may choose another mode, which needs more. */
-    if (s->data.over->compares && strcmp(mode_of(p), "grid") == 0)
+    if (s->data.over->division.compares && strcmp(mode_of(p), "grid") == 0)
         snprintf(mode, sizeof mode, "parallel=grid, parallel.columns=%d and ", p->columns);
-    else if (s->data.over->compares) snprintf(mode, sizeof mode, "parallel=%s and ", mode_of(p));
+    else if (s->data.over->division.compares) snprintf(mode, sizeof mode, "parallel=%s and ", mode_of(p));
     advise_options(bytes, streams, &advice);
     GR_TRY(advise_modes(s, least, &advice, error));
     rc = gr_fail(error, GRAFT_ERR_NOMEM,
                  "with parallel=%s%s a rank needs %.1f MB at least%s, more than one of them may use; expected option%s "
                  "%smemory.limit=%.0f or more%s",
-                 mode_of(p), s->data.over->compares ? ", which auto has chosen," : "", least * 1e-6,
+                 mode_of(p), s->data.over->division.compares ? ", which auto has chosen," : "", least * 1e-6,
                  gr_setup_has_batches(s) ? " beside the arrays of batches" : "", mode[0] != '\0' ? "s" : "", mode,
                  ceil(least * 1e-6), words);
 done:

@@ -44,7 +44,7 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
         if (rank < 0 || rank == p) add_flow(info, &plan->flow[p]);
     if (rank >= 0 && rank != plan->comm->rank) return GRAFT_OK;
     info->bytes += grown_bytes(plan);
-    info->passes = plan->passes;
+    info->passes = plan->host.passes;
     info->bytes_sent = plan->sent.bytes;
     info->bytes_unquantized = plan->sent.raw_bytes;
     info->sampled_rows = plan->sent.sampled_rows;

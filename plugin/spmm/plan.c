@@ -52,8 +52,8 @@ static int32_t allocate_plan(graft_plan *plan, graft_error *error)
         GR_TRY(GR_NEW(plan->context, plan->rows[side].start, n_ranks + 1, error));
     GR_TRY(GR_NEW(plan->context, plan->flow, n_ranks, error));
     if (!is_of_host(plan)) return GRAFT_OK;
-    rc = gr_outcome_init(&plan->outcome, plan->comm, plan->messages.channel + 1, "a pass of a plan", error);
-    plan->messages.outcome = &plan->outcome;
+    rc = gr_outcome_init(&plan->host.outcome, plan->comm, plan->messages.channel + 1, "a pass of a plan", error);
+    plan->messages.outcome = &plan->host.outcome;
 done:
     return rc;
 }
@@ -167,7 +167,7 @@ int64_t gr_plan_bytes(const graft_plan *plan)
         bytes += matrix_bytes(m->local) + matrix_bytes(m->sent) + matrix_bytes(m->received);
     }
     return bytes + plan->n_remote_only * (int64_t)sizeof *plan->remote_only + gr_bytes(plan->sources.asked_start) +
-           gr_bytes(plan->sources.asked) + gr_bytes(plan->sources.received) + gr_outcome_bytes(&plan->outcome);
+           gr_bytes(plan->sources.asked) + gr_bytes(plan->sources.received) + gr_outcome_bytes(&plan->host.outcome);
 }
 
 static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_error *error)
@@ -238,9 +238,9 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     GR_TRY(make_plan(made, wish, error));
     GR_ASSERT(gr_plan_is_valid(made));
     if (is_of_host(made)) {
-        made->next = graph->plans;
-        made->serial = graph->plans_made++;
-        graph->plans = made;
+        made->host.next = graph->users.plans;
+        made->host.serial = graph->users.plans_made++;
+        graph->users.plans = made;
     }
     *plan = made;
     made = NULL;
@@ -278,10 +278,10 @@ int gr_plan_is_valid(const graft_plan *plan)
 
 static void leave_graph(const graft_plan *plan)
 {
-    graft_plan **link = plan->graph != NULL ? &plan->graph->plans : NULL;
+    graft_plan **link = plan->graph != NULL ? &plan->graph->users.plans : NULL;
 
-    while (link != NULL && *link != NULL && *link != plan) link = &(*link)->next;
-    if (link != NULL && *link != NULL) *link = plan->next;
+    while (link != NULL && *link != NULL && *link != plan) link = &(*link)->host.next;
+    if (link != NULL && *link != NULL) *link = plan->host.next;
 }
 
 void gr_plan_destroy(graft_plan *plan)
@@ -300,7 +300,7 @@ void gr_plan_destroy(graft_plan *plan)
         gr_free(plan->context, plan->rows[side].buffer);
     }
     gr_messages_fini(&plan->messages);
-    gr_outcome_fini(&plan->outcome);
+    gr_outcome_fini(&plan->host.outcome);
     gr_free(plan->context, plan->remote_only);
     gr_plan_sources_fini(plan->context, &plan->sources);
     gr_free(plan->context, plan->flow);

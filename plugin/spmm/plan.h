@@ -108,12 +108,19 @@ struct gr_plan_values {
     void *back_local, *back_sent, *back_received; /* of the transposed one */
 };
 
+/** A plan that the host has. */
+struct gr_plan_host {
+    graft_plan       *next;    /* of the graph */
+    int64_t           serial;  /* among the plans of the graph */
+    struct gr_outcome outcome; /* of passes */
+    int64_t           passes;
+};
+
 struct graft_plan {
     struct gr_handle        handle;
     graft_context          *context;
     graft_graph            *graph; /* referenced, or NULL */
-    graft_plan             *next;  /* of this graph, if the host has the plan; and: */
-    int64_t                 serial;
+    struct gr_plan_host     host;
     struct gr_comm         *comm;
     const struct gr_part   *part;
     graft_dtype             value_type;
@@ -128,8 +135,6 @@ struct graft_plan {
     struct gr_plan_sources  sources;       /* empty if values do not change */
     struct gr_plan_values   new_values;    /* while gr_graph_update_values() runs */
     struct gr_spmm          product;
-    struct gr_outcome       outcome; /* of passes, in use if the host has the plan */
-    int64_t                 passes;
     struct gr_send_stats    sent; /* in all products, by this rank */
 };
 
@@ -194,7 +199,7 @@ int64_t gr_plan_bytes(const graft_plan *plan);
 /** Whether a pass of the host has begun and not ended. */
 static inline int gr_plan_has_begun(const graft_plan *plan)
 {
-    return plan->product.begun || plan->outcome.is_open;
+    return plan->product.begun || plan->host.outcome.is_open;
 }
 
 /** A pass of the host; see graft_aggregate. rc: the status of this rank, on which all ranks agree. `args` is complete

@@ -430,7 +430,7 @@ int32_t gr_spmm_receive(graft_plan *plan, const void **rows, graft_error *error)
     if (!p->begun) return gr_fail(error, GRAFT_ERR_STATE, "no pass of this plan has begun");
     p->begun = 0;
     rc = gr_exchange_end(&p->exchange, plan_team(plan), rows, error);
-    if (rc == GRAFT_OK) plan->passes++;
+    if (rc == GRAFT_OK) plan->host.passes++;
     return rc;
 }
 
@@ -487,7 +487,7 @@ static int32_t send_zeros(graft_plan *plan, const struct terms *terms, graft_err
 static int32_t end_refused(graft_plan *plan, int32_t rc, graft_error *error)
 {
     struct gr_spmm     *p = &plan->product;
-    const struct terms *terms = gr_outcome_terms(&plan->outcome);
+    const struct terms *terms = gr_outcome_terms(&plan->host.outcome);
     const void         *rows;
     int32_t             sent = GRAFT_OK;
 
@@ -507,7 +507,7 @@ static int32_t end_refused(graft_plan *plan, int32_t rc, graft_error *error)
 
 int32_t gr_plan_begin(graft_plan *plan, int32_t rc, const graft_aggregate_args *args, graft_error *error)
 {
-    struct gr_outcome *outcome = &plan->outcome;
+    struct gr_outcome *outcome = &plan->host.outcome;
     struct terms       terms = { 0 };
     const int          is_late = is_step(plan, args->flags);
     int                is_good;
@@ -536,7 +536,7 @@ int32_t gr_plan_end(graft_plan *plan, graft_error *error)
 {
     int32_t rc;
 
-    if (!gr_plan_has_begun(plan)) gr_outcome_count_end(&plan->outcome);
-    rc = gr_outcome_end(&plan->outcome, error);
+    if (!gr_plan_has_begun(plan)) gr_outcome_count_end(&plan->host.outcome);
+    rc = gr_outcome_end(&plan->host.outcome, error);
     return rc < 0 ? end_refused(plan, rc, error) : gr_spmm_end(plan, error);
 }

@@ -84,10 +84,10 @@ static int32_t check_users(const graft_graph *g, graft_error *error)
 {
     int32_t users = 1;
 
-    for (const graft_plan *plan = g->plans; plan != NULL; plan = plan->next, users++)
+    for (const graft_plan *plan = g->users.plans; plan != NULL; plan = plan->host.next, users++)
         if (gr_plan_has_begun(plan))
             return gr_fail(error, GRAFT_ERR_STATE, "a pass of a plan of this graph has begun and not ended");
-    for (const graft_halo *halo = g->halos; halo != NULL; halo = halo->next) users++;
+    for (const graft_halo *halo = g->users.halos; halo != NULL; halo = halo->next) users++;
     if (g->references == users) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_STATE,
                    "a trainer uses this graph; it takes new values by update(GRAFT_UPDATE_EDGE_VALUES)");
@@ -100,9 +100,9 @@ static int32_t compare_plans(const graft_graph *g, graft_error *error)
                                          "which plans of the graph are not destroyed" };
     uint64_t                 values[2] = { 0 };
 
-    for (const graft_plan *plan = g->plans; plan != NULL; plan = plan->next) {
+    for (const graft_plan *plan = g->users.plans; plan != NULL; plan = plan->host.next) {
         values[0]++;
-        values[1] = gr_crc((uint32_t)values[1], &plan->serial, sizeof plan->serial);
+        values[1] = gr_crc((uint32_t)values[1], &plan->host.serial, sizeof plan->host.serial);
     }
     return gr_comm_compare(g->comm, names, values, 2, error);
 }
@@ -116,15 +116,16 @@ int32_t gr_graph_update_values(graft_graph *g, const graft_dense *values, graft_
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(compare_plans(g, error));
     GR_TRY(gr_graph_send_values(g, values->data, &made, error));
-    for (graft_plan *plan = g->plans; plan != NULL; plan = plan->next)
+    for (graft_plan *plan = g->users.plans; plan != NULL; plan = plan->host.next)
         GR_TRY(gr_plan_values_begin(plan, &made.part, &plan->new_values, error));
     gr_graph_take_values(g, &made);
-    for (graft_plan *plan = g->plans; plan != NULL; plan = plan->next) {
+    for (graft_plan *plan = g->users.plans; plan != NULL; plan = plan->host.next) {
         gr_plan_values_end(plan, &plan->new_values);
         gr_halo_layers_reset(&plan->layers);
     }
 done:
-    for (graft_plan *plan = g->plans; plan != NULL; plan = plan->next) gr_plan_values_fini(plan, &plan->new_values);
+    for (graft_plan *plan = g->users.plans; plan != NULL; plan = plan->host.next)
+        gr_plan_values_fini(plan, &plan->new_values);
     gr_made_part_fini(g->context, &made);
     return rc;
 }

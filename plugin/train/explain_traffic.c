@@ -252,7 +252,7 @@ static void explain_sent(const struct gr_setup *s, struct gr_text *text)
 /* Bytes of edges that all ranks send in a sum of all rows, and of the loops that the model adds to them. */
 static double predicted_stream(const struct gr_setup *s, const struct gr_grid_choice *choice)
 {
-    const double of_loops = (s->data.over->value_type != 0 ? 8 : 4) * (double)s->data.over->n_linked;
+    const double of_loops = (s->data.over->value_type != 0 ? 8 : 4) * (double)s->data.over->division.n_linked;
 
     if (choice->streamed == 0) return 0;
     return (double)choice->streamed + (s->model.config.self_loops ? (choice->columns - 1) * of_loops : 0);
@@ -282,7 +282,7 @@ static double predicted_exchange(const struct gr_setup *s, const struct gr_grid_
     const double elsewhere = (double)(choice->columns - 1) / choice->columns;
     const double element = (double)row_bytes(s, pass, GR_RECORD) / GR_RECORD;
 
-    const double linked = (double)s->data.over->n_linked / (double)s->data.given.n_vertices;
+    const double linked = (double)s->data.over->division.n_linked / (double)s->data.given.n_vertices;
 
     return (double)choice->halo_rows * halo_share(s, l) * (double)row_bytes(s, pass, width) +
            elsewhere * linked * (of_input + of_result) * (double)width * element +
@@ -323,16 +323,17 @@ static void explain_prediction(const graft_trainer *trainer, int64_t sent, struc
 {
     const struct gr_setup *s = &trainer->setup;
 
-    if (s->data.over->n_choices == 0) return;
+    if (s->data.over->division.n_choices == 0) return;
     gr_text_add(text, "parallel  a step is predicted to send");
-    for (int32_t i = 0; i < s->data.over->n_choices; i++)
+    for (int32_t i = 0; i < s->data.over->division.n_choices; i++)
         gr_text_add(text, "%s %.4g MB in groups of %d", i > 0 ? "," : "",
-                    predicted_bytes(s, &s->data.over->choices[i]) * 1e-6, s->data.over->choices[i].columns);
+                    predicted_bytes(s, &s->data.over->division.choices[i]) * 1e-6,
+                    s->data.over->division.choices[i].columns);
     gr_text_add(text, " that share columns");
-    for (int32_t i = 0; i < s->data.over->n_choices && trainer->seconds_step > 0; i++)
-        if (s->data.over->choices[i].columns == s->partition.columns)
+    for (int32_t i = 0; i < s->data.over->division.n_choices && trainer->seconds_step > 0; i++)
+        if (s->data.over->division.choices[i].columns == s->partition.columns)
             gr_text_add(text, "; the last one sent %.4g MB and took %.3g s (predicted: %.3g s)", (double)sent * 1e-6,
-                        trainer->seconds_step, predicted_seconds(s, &s->data.over->choices[i]));
+                        trainer->seconds_step, predicted_seconds(s, &s->data.over->division.choices[i]));
     gr_text_add(text, "\n");
 }
 

@@ -131,9 +131,10 @@ static int32_t large_rows(struct rank *r)
     if (rc == GRAFT_OK) rc = gr_messages_post(&m, &args, NULL, (struct gr_rank_rows){ start, rows[1] }, &r->error);
     if (rc == GRAFT_OK) gr_messages_set_rows(&m, (struct gr_rank_rows){ start, rows[0] });
     if (rc == GRAFT_OK) rc = gr_messages_send(&m, team, &r->error);
-    if (rc == GRAFT_OK &&
-        !(times[GR_TIME_END] > 0 && times[GR_TIME_END] <= m.send_began_at && m.send_began_at <= m.sent_at))
-        rank_blame(r, "the exchange began %g s before the rows were sealed", times[GR_TIME_END] - m.send_began_at);
+    if (rc == GRAFT_OK && !(times[GR_TIME_END] > 0 && times[GR_TIME_END] <= m.begun.send_began_at &&
+                            m.begun.send_began_at <= m.begun.sent_at))
+        rank_blame(r, "the exchange began %g s before the rows were sealed",
+                   times[GR_TIME_END] - m.begun.send_began_at);
     if (rc == GRAFT_OK) rc = gr_messages_wait(&m, team, &r->error);
     for (int32_t i = 0; i < in->n && rc == GRAFT_OK; i++) {
         const float *from = rows[1] + start[in->peer[i]] * WIDTH;
@@ -200,8 +201,8 @@ static int32_t poll_rows(struct rank *r, struct few *f)
     int32_t              rc;
 
     TRY(few_begin(r, f));
-    for (; !f->m.arrived && gr_seconds() - begin < 10; polls++) gr_messages_poll(&f->m);
-    if (!f->m.arrived || polls < HOLD) rank_blame(r, "messages did not arrive, in %lld polls", (long long)polls);
+    for (; !f->m.begun.arrived && gr_seconds() - begin < 10; polls++) gr_messages_poll(&f->m);
+    if (!f->m.begun.arrived || polls < HOLD) rank_blame(r, "messages did not arrive, in %lld polls", (long long)polls);
     if ((double)(transport->listens - listens) > (r->n_ranks - 1) * ((gr_seconds() - begin) * 1000 + 2))
         rank_blame(r, "listened %lld times in %g s", (long long)(transport->listens - listens), gr_seconds() - begin);
     TRY(few_end(r, f));
@@ -241,12 +242,13 @@ static int32_t send_in_turn(struct rank *r, struct few *f)
     memset(f->out, 0, sizeof f->out);
     TRY(gr_messages_post(&f->m, &args, NULL, (struct gr_rank_rows){ f->start, f->in }, &r->error));
     gr_messages_set_rows(&f->m, (struct gr_rank_rows){ f->start, f->out });
-    while (!f->m.arrived && gr_seconds() - begin < 0.3) gr_messages_poll(&f->m);
+    while (!f->m.begun.arrived && gr_seconds() - begin < 0.3) gr_messages_poll(&f->m);
     for (int32_t q = 1; q < r->n_ranks; q++) {
         memset(f->out + f->at[q], 1, 8);
         TRY(gr_messages_send_until(&f->m, q, team, &r->error));
         gr_messages_poll(&f->m);
-        if (f->m.arrived || f->m.n_sent != q) rank_blame(r, "%d messages are sent, expected %d", f->m.n_sent, q);
+        if (f->m.begun.arrived || f->m.begun.n_sent != q)
+            rank_blame(r, "%d messages are sent, expected %d", f->m.begun.n_sent, q);
     }
     TRY(gr_messages_send(&f->m, team, &r->error));
     return few_end(r, f);

@@ -116,15 +116,15 @@ static int32_t large_body(struct rank *r)
     slice.rows = &rows;
     g.share = share;
     g.first = first;
-    g.owner = owner;
+    g.slice.owner = owner;
     TRY(gr_option_set(r->context, "partition", large->method, &r->error));
     TRY(gr_option_set(r->context, "partition.program", partitioner, &r->error));
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
     g.comm = r->comm;
     TRY(gr_owner_find(&g, &slice, &r->error));
-    if (strstr(g.partition, "auto: stream, because rank 0: the graph has 4 vertices and ") == NULL ||
-        strstr(g.partition, large->words) == NULL)
-        rank_blame(r, "it says %s", g.partition);
+    if (strstr(g.division.partition, "auto: stream, because rank 0: the graph has 4 vertices and ") == NULL ||
+        strstr(g.division.partition, large->words) == NULL)
+        rank_blame(r, "it says %s", g.division.partition);
     if (owner[0] < 0 || owner[0] > 1 || owner[1] < 0 || owner[1] > 1) rank_blame(r, "vertices without owners");
 done:
     return rc;
@@ -184,7 +184,7 @@ static int32_t vast_body(struct rank *r)
     slice.rows = &rows;
     g.share = share;
     g.first = first;
-    g.owner = owner;
+    g.slice.owner = owner;
     TRY(gr_option_set(r->context, "partition", "stream", &r->error));
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
     g.comm = r->comm;
