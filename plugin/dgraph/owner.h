@@ -25,8 +25,8 @@ int32_t gr_owner_parts(const graft_graph *graph);
 struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice);
 
 /** Partition the whole graph on rank 0 with METIS or AUTO, while the others wait; with parallel=auto also find the
- *  number of ranks that share columns; then the method is any, or GIVEN for graph->slice.owner. Collective. Describes the
- *  result in graph->division.partition and in the log of rank 0.
+ *  number of ranks that share columns; then the method is any, or GIVEN for graph->slice.owner. Collective. Describes
+ *  the result in graph->division.partition and in the log of rank 0.
  * \return OK; errors of gr_partition_choose(), and ERR_OPTION: the same on all ranks; ERR_PEER. */
 int32_t gr_owner_choose(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                         graft_error *error);
@@ -79,8 +79,9 @@ struct gr_grid_question {
     const struct gr_meanwhile  *meanwhile;
 };
 
-/** Predict an epoch for each way, with the rows of minimum vertex covers between the parts. Fills graph->division.choices, and
- *  sets graph->columns to the fastest choice that memory.limit allows; one column is always allowed. On rank 0.
+/** Predict an epoch for each way, with the rows of minimum vertex covers between the parts. Fills
+ *  graph->division.choices, and sets graph->columns to the fastest choice that memory.limit allows; one column is always
+ *  allowed. On rank 0.
  * \param[out] owner  [n_vertices] parts of the groups; not written if the method is GIVEN. May be question->owner,
  *                    which is read for one column only, the first choice.
  * \param[out] why    How owners were found. \return OK; ERR_NOMEM; errors of gr_partition_choose(). */
