@@ -80,8 +80,8 @@ struct gr_grid_question {
 };
 
 /** Predict an epoch for each way, with the rows of minimum vertex covers between the parts. Fills
- *  graph->division.choices, and sets graph->columns to the fastest choice that memory.limit allows; one column is always
- *  allowed. On rank 0.
+ *  graph->division.choices, and sets graph->columns to the fastest choice that memory.limit allows; one column is
+ *  always allowed. On rank 0.
  * \param[out] owner  [n_vertices] parts of the groups; not written if the method is GIVEN. May be question->owner,
  *                    which is read for one column only, the first choice.
  * \param[out] why    How owners were found. \return OK; ERR_NOMEM; errors of gr_partition_choose(). */
