@@ -6,6 +6,17 @@
 /** AVX-512 includes AVX2. SVE has registers of the size that the processor chooses, and loops for two sizes. */
 enum gr_isa { GR_ISA_GENERIC, GR_ISA_AVX2, GR_ISA_AVX512, GR_ISA_SVE256, GR_ISA_SVE512, GR_ISAS };
 
+/** What is compiled for an instruction set under the names NAME_generic, NAME_avx2, ... */
+#if defined(__x86_64__)
+#define GR_FOR_ISA(name, isa)                                                                                          \
+    ((isa) >= GR_ISA_AVX512 ? name##_avx512 : (isa) >= GR_ISA_AVX2 ? name##_avx2 : name##_generic)
+#elif defined(GR_HAS_SVE)
+#define GR_FOR_ISA(name, isa)                                                                                          \
+    ((isa) == GR_ISA_SVE512 ? name##_sve512 : (isa) == GR_ISA_SVE256 ? name##_sve256 : name##_generic)
+#else
+#define GR_FOR_ISA(name, isa) ((void)(isa), name##_generic)
+#endif
+
 /** Bytes of a cache line. */
 enum { GR_CACHE_LINE = 64 };
 

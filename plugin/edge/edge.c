@@ -13,16 +13,7 @@
 
 const struct gr_edge_loops *gr_edge_loops_for(graft_dtype dtype)
 {
-    const struct gr_edge_loops *loops = gr_edge_generic;
-
-#if defined(__x86_64__)
-    if (gr_processor_isa() >= GR_ISA_AVX2) loops = gr_edge_avx2;
-    if (gr_processor_isa() >= GR_ISA_AVX512) loops = gr_edge_avx512;
-#elif defined(GR_HAS_SVE)
-    if (gr_processor_isa() == GR_ISA_SVE256) loops = gr_edge_sve256;
-    if (gr_processor_isa() == GR_ISA_SVE512) loops = gr_edge_sve512;
-#endif
-    return &loops[dtype == GRAFT_F64];
+    return &GR_FOR_ISA(gr_edge, gr_processor_isa())[dtype == GRAFT_F64];
 }
 
 void gr_edge_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads)

@@ -28,12 +28,12 @@ static int64_t partials_of(const struct part *p)
 {
     const int64_t half = (p->units + 1) / 2;
 
-    return half < p->g->n_partials ? half : p->g->n_partials;
+    return half < p->g->partials.count ? half : p->g->partials.count;
 }
 
 static char *partial_at(const struct gr_mgn *g, int64_t i)
 {
-    return gr_mgn_at(g, g->partial, i * g->partial_elements);
+    return gr_mgn_at(g, g->partials.at, i * g->partials.elements);
 }
 
 static void run_partials(void *arg, int thread, int64_t begin, int64_t end)
@@ -44,7 +44,7 @@ static void run_partials(void *arg, int thread, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         char *gradient = partial_at(p->g, i);
 
-        memset(gradient, 0, (uint64_t)(p->elements * p->g->element));
+        memset(gradient, 0, (uint64_t)(p->elements * p->g->blocks.element));
         for (int64_t unit = p->units * i / count; unit < p->units * (i + 1) / count; unit++)
             p->body(p, thread, unit, gradient);
     }
@@ -57,7 +57,7 @@ static void add_partials(void *arg, int64_t chunk, int64_t begin, int64_t end)
     char              *sum = gr_mgn_at(g, p->gradient, begin);
 
     (void)chunk;
-    if (!p->adds) memset(sum, 0, (uint64_t)((end - begin) * g->element));
+    if (!p->adds) memset(sum, 0, (uint64_t)((end - begin) * g->blocks.element));
     for (int64_t i = 0; i < partials_of(p); i++) g->loops->add(end - begin, gr_mgn_at(g, partial_at(g, i), begin), sum);
 }
 
@@ -99,28 +99,21 @@ static struct part part_of_rows(struct gr_mgn *g, int64_t l, int64_t n, const st
                           .gradient = gr_mgn_at(g, gradient, mlp->weight[0]) };
 }
 
-/* The gradient of columns of the first matrix of an MLP, in an array that begins with this matrix. */
-static struct gr_mgn_matrix first_gradient(const struct part *p, int64_t column, int64_t in, const void *gradient)
-{
-    const struct gr_mlp alone = gr_mlp_alone(p->mlp);
-
-    return gr_mlp_first(p->g, &alone, column, in, gradient);
-}
-
 /* -- encoders and decoder ------------------------------------------------------------------------------------------ */
 
 /* An MLP of one array x, from the gradient of its result, which is overwritten. */
 static void *back_whole(const struct part *p, int thread, int64_t unit, const char *x, char *u, void *gradient)
 {
     struct gr_mgn       *g = p->g;
+    struct gr_nn_blocks *b = &g->blocks;
     const struct gr_mlp *mlp = p->mlp;
     const int64_t        begin = begin_of(unit), n = end_of(p, unit) - begin;
     const void          *rows = gr_mgn_at(g, x, begin * mlp->in);
     void                *z;
 
-    gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, 0, mlp->in, g->weights), n, rows, 0, g->thread[thread].rows[0]);
-    z = gr_mlp_backward(g, thread, mlp, n, 0, gr_mgn_at(g, u, begin * mlp->out), gradient, NULL);
-    gr_mgn_multiply_weights(g, thread, first_gradient(p, 0, mlp->in, gradient), n, rows, z);
+    gr_nn_multiply(b, thread, gr_nn_first(b, mlp, 0, mlp->in), n, rows, 0, b->thread[thread].rows[0]);
+    z = gr_nn_backward(b, thread, mlp, n, 0, gr_mgn_at(g, u, begin * mlp->out), gradient, NULL);
+    gr_nn_multiply_weights(b, thread, gr_nn_first_gradient(b, p->mlp, 0, mlp->in, gradient), n, rows, z);
     return z;
 }
 
@@ -128,20 +121,20 @@ static void back_decoder(const struct part *p, int thread, int64_t unit, void *g
 {
     struct gr_mgn *g = p->g;
     const int64_t  begin = begin_of(unit);
-    void          *z = back_whole(p, thread, unit, gr_mgn_h(g, p->l), g->gradient_output, gradient);
+    void          *z = back_whole(p, thread, unit, gr_mgn_h(g, p->l), g->gradients.output, gradient);
 
-    gr_mgn_multiply_back(g, thread, gr_mlp_first(g, p->mlp, 0, p->mlp->in, g->weights), end_of(p, unit) - begin, z, 0,
-                         gr_mgn_row(g, g->gradient_h, begin));
+    gr_nn_multiply_back(&g->blocks, thread, gr_nn_first(&g->blocks, p->mlp, 0, p->mlp->in), end_of(p, unit) - begin, z,
+                        0, gr_mgn_row(g, g->gradients.h, begin));
 }
 
 static void back_node_encoder(const struct part *p, int thread, int64_t unit, void *gradient)
 {
-    back_whole(p, thread, unit, p->g->nodes, p->g->gradient_h, gradient);
+    back_whole(p, thread, unit, p->g->pass.nodes, p->g->gradients.h, gradient);
 }
 
 static void back_edge_encoder(const struct part *p, int thread, int64_t unit, void *gradient)
 {
-    back_whole(p, thread, unit, p->g->edges, p->g->gradient_e, gradient);
+    back_whole(p, thread, unit, p->g->pass.edges, p->g->gradients.e, gradient);
 }
 
 /* -- a layer ------------------------------------------------------------------------------------------------------- */
@@ -151,44 +144,45 @@ static void back_edge_encoder(const struct part *p, int thread, int64_t unit, vo
 static void back_nodes(const struct part *p, int thread, int64_t unit, void *gradient)
 {
     struct gr_mgn       *g = p->g;
+    struct gr_nn_blocks *b = &g->blocks;
     const struct gr_mlp *mlp = p->mlp;
     const int64_t        width = gr_mgn_width(g), begin = begin_of(unit), end = end_of(p, unit), n = end - begin;
-    void                *h = gr_mgn_row(g, g->gradient_h, begin), *u = g->thread[thread].back[0], *z;
+    void                *h = gr_mgn_row(g, g->gradients.h, begin), *u = b->thread[thread].back[0], *z;
 
-    gr_mgn_first_of_nodes(g, thread, p->l, begin, end, g->thread[thread].rows[0]);
-    memcpy(u, h, (uint64_t)(n * width * g->element));
-    z = gr_mlp_backward(g, thread, mlp, n, 0, u, gradient, NULL);
-    gr_mgn_multiply_weights(g, thread, first_gradient(p, 0, width, gradient), n,
-                            gr_mgn_row(g, gr_mgn_h(g, p->l), begin), z);
-    gr_mgn_multiply_weights(g, thread, first_gradient(p, width, width, gradient), n,
-                            gr_mgn_row(g, gr_mgn_m(g, p->l), begin), z);
-    gr_mgn_multiply_back(g, thread, gr_mlp_first(g, mlp, 0, width, g->weights), n, z, 1, h);
-    gr_mgn_multiply_back(g, thread, gr_mlp_first(g, mlp, width, width, g->weights), n, z, 0,
-                         gr_mgn_row(g, g->gradient_m, begin));
+    gr_mgn_first_of_nodes(g, thread, p->l, begin, end, b->thread[thread].rows[0]);
+    memcpy(u, h, gr_mgn_row_bytes(g, n));
+    z = gr_nn_backward(b, thread, mlp, n, 0, u, gradient, NULL);
+    gr_nn_multiply_weights(b, thread, gr_nn_first_gradient(b, p->mlp, 0, width, gradient), n,
+                           gr_mgn_row(g, gr_mgn_h(g, p->l), begin), z);
+    gr_nn_multiply_weights(b, thread, gr_nn_first_gradient(b, p->mlp, width, width, gradient), n,
+                           gr_mgn_row(g, gr_mgn_m(g, p->l), begin), z);
+    gr_nn_multiply_back(b, thread, gr_nn_first(b, mlp, 0, width), n, z, 1, h);
+    gr_nn_multiply_back(b, thread, gr_nn_first(b, mlp, width, width), n, z, 0, gr_mgn_row(g, g->gradients.m, begin));
 }
 
 /* MLP_e of edges begin to end - 1. */
 static void back_edges(const struct part *p, int thread, int64_t begin, int64_t end, void *gradient)
 {
     struct gr_mgn               *g = p->g;
+    struct gr_nn_blocks         *b = &g->blocks;
     const graft_mesh            *mesh = g->mesh;
     const struct gr_mgn_options *options = &g->shape->options;
     const struct gr_mgn_sums     sums = { .sum = options->sum,
                                           .target = mesh->target + begin,
                                           .ranks = mesh->edge_ranks != NULL ? mesh->edge_ranks + begin : NULL };
     const int64_t                width = gr_mgn_width(g), n = end - begin;
-    void                        *e = gr_mgn_row(g, g->gradient_e, begin), *z = gr_mgn_row(g, g->gradient_z, begin);
-    void                        *u = g->thread[thread].back[0];
+    void                        *e = gr_mgn_row(g, g->gradients.e, begin), *z = gr_mgn_row(g, g->gradients.z, begin);
+    void                        *u = b->thread[thread].back[0];
 
-    if (g->products != NULL) gr_mlp_use_products(g, thread, p->l, begin);
-    else gr_mgn_first_of_edges(g, thread, p->l, begin, end, g->thread[thread].rows[0]);
-    g->loops->end_edges_back(n, width, &sums, g->gradient_m, options->edges == GR_MGN_EDGES_CARRIED, e, u);
-    gr_mlp_backward(g, thread, p->mlp, n, g->products != NULL, u, gradient, z);
-    if (g->products != NULL) gr_mlp_use_rows(g, thread, 1);
-    gr_mgn_multiply_weights(g, thread, first_gradient(p, 2 * width, width, gradient), n,
-                            gr_mgn_row(g, gr_mgn_e(g, p->l), begin), z);
-    gr_mgn_multiply_back(g, thread, gr_mlp_first(g, p->mlp, 2 * width, width, g->weights), n, z, 1, e);
-    g->loops->scatter(n, width, z, mesh->target + begin, g->gradient_targets);
+    if (g->kept.products != NULL) gr_mgn_use_products(g, thread, p->l, begin);
+    else gr_mgn_first_of_edges(g, thread, p->l, begin, end, b->thread[thread].rows[0]);
+    g->loops->end_edges_back(n, width, &sums, g->gradients.m, options->edges == GR_MGN_EDGES_CARRIED, e, u);
+    gr_nn_backward(b, thread, p->mlp, n, g->kept.products != NULL, u, gradient, z);
+    if (g->kept.products != NULL) gr_nn_use_rows(b, thread, 1);
+    gr_nn_multiply_weights(b, thread, gr_nn_first_gradient(b, p->mlp, 2 * width, width, gradient), n,
+                           gr_mgn_row(g, gr_mgn_e(g, p->l), begin), z);
+    gr_nn_multiply_back(b, thread, gr_nn_first(b, p->mlp, 2 * width, width), n, z, 1, e);
+    g->loops->scatter(n, width, z, mesh->target + begin, g->gradients.targets);
 }
 
 static void back_task(const struct part *p, int thread, int64_t unit, void *gradient)
@@ -196,8 +190,7 @@ static void back_task(const struct part *p, int thread, int64_t unit, void *grad
     struct gr_mgn *g = p->g;
     const int64_t *target = g->tasks.target + unit, end = g->mesh->row_ptr[target[1]];
 
-    memset(gr_mgn_row(g, g->gradient_targets, target[0]), 0,
-           (uint64_t)((target[1] - target[0]) * gr_mgn_width(g) * g->element));
+    memset(gr_mgn_row(g, g->gradients.targets, target[0]), 0, gr_mgn_row_bytes(g, target[1] - target[0]));
     for (int64_t k = g->mesh->row_ptr[target[0]]; k < end; k += GR_MGN_ROWS)
         back_edges(p, thread, k, k + GR_MGN_ROWS < end ? k + GR_MGN_ROWS : end, gradient);
 }
@@ -207,15 +200,16 @@ static void back_task(const struct part *p, int thread, int64_t unit, void *grad
 static void back_products(const struct part *p, int thread, int64_t column, int64_t begin, int64_t end, char *products,
                           int adds, void *gradient)
 {
-    struct gr_mgn *g = p->g;
-    const int64_t  width = gr_mgn_width(g);
-    const void    *z = gr_mgn_row(g, products, begin);
+    struct gr_mgn       *g = p->g;
+    struct gr_nn_blocks *b = &g->blocks;
+    const int64_t        width = gr_mgn_width(g);
+    const void          *z = gr_mgn_row(g, products, begin);
 
     if (begin >= end) return;
-    gr_mgn_multiply_weights(g, thread, first_gradient(p, column, width, gradient), end - begin,
-                            gr_mgn_row(g, gr_mgn_h(g, p->l), begin), z);
-    gr_mgn_multiply_back(g, thread, gr_mlp_first(g, p->mlp, column, width, g->weights), end - begin, z, adds,
-                         gr_mgn_row(g, g->gradient_h, begin));
+    gr_nn_multiply_weights(b, thread, gr_nn_first_gradient(b, p->mlp, column, width, gradient), end - begin,
+                           gr_mgn_row(g, gr_mgn_h(g, p->l), begin), z);
+    gr_nn_multiply_back(b, thread, gr_nn_first(b, p->mlp, column, width), end - begin, z, adds,
+                        gr_mgn_row(g, g->gradients.h, begin));
 }
 
 /* A block of nodes as sources and as targets. Gradients of rows of the halo are set here. */
@@ -226,10 +220,10 @@ static void back_products_of_nodes(const struct part *p, int thread, int64_t uni
     const int64_t     begin = begin_of(unit), end = end_of(p, unit);
     const int64_t     own = end < mesh->n_nodes ? end : mesh->n_nodes, halo = begin > own ? begin : own;
 
-    g->loops->collect(begin, end, gr_mgn_width(g), mesh->out_ptr, mesh->out_edge, g->gradient_z, g->gradient_sources);
-    back_products(p, thread, 0, begin, own, g->gradient_sources, 1, gradient);
-    back_products(p, thread, 0, halo, end, g->gradient_sources, 0, gradient);
-    back_products(p, thread, gr_mgn_width(g), begin, own, g->gradient_targets, 1, gradient);
+    g->loops->collect(begin, end, gr_mgn_width(g), mesh->out_ptr, mesh->out_edge, g->gradients.z, g->gradients.sources);
+    back_products(p, thread, 0, begin, own, g->gradients.sources, 1, gradient);
+    back_products(p, thread, 0, halo, end, g->gradients.sources, 0, gradient);
+    back_products(p, thread, gr_mgn_width(g), begin, own, g->gradients.targets, 1, gradient);
 }
 
 static void products_again(void *arg, int thread, int64_t begin, int64_t end)
@@ -258,19 +252,19 @@ static int32_t back_layer(struct gr_mgn *g, int64_t l, char *gradient, struct gr
 
     part.body = back_nodes;
     GR_TRY(run_part(&part, team, error));
-    if (is_shared) GR_TRY(exchange(g, l, g->gradient_m, team, error));
+    if (is_shared) GR_TRY(exchange(g, l, g->gradients.m, team, error));
     part = part_of_rows(g, l, mesh->n_sources, &g->shape->edge[l], gradient);
-    if (g->products == NULL) GR_TRY(gr_mgn_run(g, team, &again, error));
+    if (g->kept.products == NULL) GR_TRY(gr_mgn_run(g, team, &again, error));
     part.body = back_task;
     part.measured = GR_MGN_EDGES;
     part.units = g->tasks.count;
     GR_TRY(run_part(&part, team, error));
     part = part_of_rows(g, l, mesh->n_sources, &g->shape->edge[l], gradient);
     part.body = back_products_of_nodes;
-    part.elements = gr_mlp_first_out(part.mlp) * part.mlp->in;
+    part.elements = gr_nn_first(&g->blocks, part.mlp, 0, 0).out * part.mlp->in;
     part.adds = 1;
     GR_TRY(run_part(&part, team, error));
-    if (!is_shared) rc = exchange(g, l, g->gradient_h, team, error);
+    if (!is_shared) rc = exchange(g, l, g->gradients.h, team, error);
     gr_mgn_measure(g, l, GR_MGN_ALL, begin);
 done:
     return rc;
@@ -286,10 +280,10 @@ static int32_t back_all(struct gr_mgn *g, char *gradient, struct gr_team team, g
     struct part       part = part_of_rows(g, layers, mesh->n_nodes, &g->shape->decoder, gradient);
     int32_t           rc;
 
-    g->is_backward = 1;
+    g->pass.is_backward = 1;
     part.body = back_decoder;
     GR_TRY(run_part(&part, team, error));
-    memset(g->gradient_e, 0, (uint64_t)(mesh->n_edges * gr_mgn_width(g) * g->element));
+    memset(g->gradients.e, 0, gr_mgn_row_bytes(g, mesh->n_edges));
     for (int64_t l = layers; l-- > 0;) GR_TRY(back_layer(g, l, gradient, team, error));
     part = part_of_rows(g, layers, mesh->n_edges, &g->shape->edge_encoder, gradient);
     part.body = back_edge_encoder;
@@ -300,15 +294,15 @@ static int32_t back_all(struct gr_mgn *g, char *gradient, struct gr_team team, g
     rc = run_part(&part, team, error);
     gr_mgn_measure(g, layers + 1, GR_MGN_ALL, begin);
 done:
-    g->is_backward = 0;
+    g->pass.is_backward = 0;
     return rc;
 }
 
 /* Agree on rows without a code in the backward pass. */
 static int32_t agree_on_rows(struct gr_mgn *g, graft_error *error)
 {
-    if (g->refused < 0) *error = g->reason;
-    return gr_comm_agree_on(g->mesh->comm, g->refused, error);
+    if (g->messages.refused < 0) *error = g->messages.reason;
+    return gr_comm_agree_on(g->mesh->comm, g->messages.refused, error);
 }
 
 int32_t gr_mgn_backward(struct gr_mgn *g, const void *weights, const void *nodes, const void *edges, int exact,
@@ -316,20 +310,21 @@ int32_t gr_mgn_backward(struct gr_mgn *g, const void *weights, const void *nodes
                         int32_t (*loss)(void *arg, const void *output, void *gradient_of_output, graft_error *error),
                         void *arg, void *gradient, struct gr_team team, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    struct gr_nn_blocks *b = &g->blocks;
+    int32_t              rc = GRAFT_OK;
 
-    GR_ASSERT(g->partial != NULL);
-    g->keeps = 1;
-    g->epoch = epoch;
+    GR_ASSERT(g->partials.at != NULL);
+    g->pass.keeps = 1;
+    g->pass.epoch = epoch;
     GR_TRY(gr_mgn_forward_begin(g, GRAFT_OK, weights, nodes, edges, exact, team, error));
-    GR_TRY(gr_mgn_forward_end(g, GRAFT_OK, g->kept_output, team, error));
-    GR_TRY(loss(arg, g->kept_output, g->gradient_output, error));
-    for (int t = 0; t < g->n_threads; t++) gr_mlp_use_rows(g, t, 1);
+    GR_TRY(gr_mgn_forward_end(g, GRAFT_OK, g->kept.output, team, error));
+    GR_TRY(loss(arg, g->kept.output, g->gradients.output, error));
+    for (int t = 0; t < b->n_threads; t++) gr_nn_use_rows(b, t, 1);
     GR_TRY(back_all(g, gradient, team, error));
-    if (g->rows.messages.format.refuses) rc = agree_on_rows(g, error);
+    if (g->messages.rows.messages.format.refuses) rc = agree_on_rows(g, error);
 done:
-    for (int t = 0; t < g->n_threads; t++) gr_mlp_use_rows(g, t, 0);
-    g->keeps = 0;
-    g->epoch = 0;
+    for (int t = 0; t < b->n_threads; t++) gr_nn_use_rows(b, t, 0);
+    g->pass.keeps = 0;
+    g->pass.epoch = 0;
     return rc;
 }

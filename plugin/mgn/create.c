@@ -6,24 +6,6 @@
 
 #include <string.h>
 
-#if defined(__x86_64__)
-#define LOOPS_OF_WIDE                                                                                                  \
-    (isa >= GR_ISA_AVX512 ? &gr_mgn_loops_avx512 : isa >= GR_ISA_AVX2 ? &gr_mgn_loops_avx2 : &gr_mgn_loops_generic)
-#elif defined(GR_HAS_SVE)
-#define LOOPS_OF_WIDE                                                                                                  \
-    (isa == GR_ISA_SVE512 ? &gr_mgn_loops_sve512 : isa == GR_ISA_SVE256 ? &gr_mgn_loops_sve256 : &gr_mgn_loops_generic)
-#else
-#define LOOPS_OF_WIDE ((void)isa, &gr_mgn_loops_generic)
-#endif
-
-const struct gr_mgn_loops *gr_mgn_loops_for(graft_dtype dtype)
-{
-    const enum gr_isa                   isa = gr_processor_isa();
-    const struct gr_mgn_loops_of_types *loops = LOOPS_OF_WIDE;
-
-    return dtype == GRAFT_F64 ? &loops->f64 : &loops->f32;
-}
-
 static int64_t greater_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -36,31 +18,19 @@ static int32_t new_row_array(struct gr_mgn *g, struct gr_pool *pool, char **rows
     int64_t count;
 
     if (__builtin_mul_overflow(n, elements, &count)) count = INT64_MAX;
-    *rows = gr_pool_new(g->context, pool, count, (uint64_t)g->element, name, error);
+    *rows = gr_pool_new(g->context, pool, count, (uint64_t)g->blocks.element, name, error);
     return *rows != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
 }
 
-static int64_t widest_input(const struct gr_mgn *g)
+static int32_t new_blocks(struct gr_mgn *g, graft_dtype dtype, graft_error *error)
 {
-    return greater_of(g->row_elements, greater_of(g->shape->n_node_in, g->shape->n_edge_in));
-}
+    const struct gr_mgn_shape *shape = g->shape;
+    struct gr_nn_form          form = { .linear = (int32_t)shape->options.linear, .is_elu = shape->options.is_elu };
 
-static int32_t new_threads(struct gr_mgn *g, graft_error *error)
-{
-    int32_t rc = GRAFT_OK;
-
-    g->n_threads = gr_threads(g->context, 0);
-    g->row_elements = greater_of(gr_mgn_width(g), g->shape->n_out);
-    GR_TRY(GR_POOL_NEW(g->context, &g->memory, g->thread, g->n_threads, error));
-    for (int t = 0; t < g->n_threads; t++)
-        GR_TRY(new_row_array(g, &g->memory, &g->thread[t].block, 2 * GR_MGN_ROWS, g->row_elements, "rows of a block",
-                             error));
-    for (int t = 0; t < g->n_threads; t++) gr_mlp_use_rows(g, t, 0);
-    for (int i = 0; i < 2 * g->n_threads && g->pads; i++)
-        GR_TRY(new_row_array(g, &g->memory, &g->thread[i / 2].padded[i % 2], GR_MGN_ROWS, widest_input(g),
-                             "rows of a block", error));
-done:
-    return rc;
+    form.widest = greater_of(gr_mgn_width(g), shape->n_out);
+    form.widest_in = greater_of(form.widest, greater_of(shape->n_node_in, shape->n_edge_in));
+    form.is_whole = g->mesh->kind == GRAFT_MESH_SHARED && g->mesh->comm->n_ranks > 1;
+    return gr_nn_blocks_init(&g->blocks, g->context, dtype, &form, &g->memory, error);
 }
 
 static int32_t new_arrays(struct gr_mgn *g, graft_error *error)
@@ -69,23 +39,23 @@ static int32_t new_arrays(struct gr_mgn *g, graft_error *error)
     const int64_t     width = gr_mgn_width(g), n_copies = mesh->kind == GRAFT_MESH_SHARED ? mesh->halo.count : 0;
     int32_t           rc = GRAFT_OK;
 
-    GR_TRY(new_row_array(g, &g->memory, &g->h, mesh->n_sources, width, "states of nodes", error));
-    GR_TRY(new_row_array(g, &g->memory, &g->e, mesh->n_edges, width, "states of edges", error));
-    GR_TRY(new_row_array(g, &g->memory, &g->m, mesh->n_nodes, width, "sums at nodes", error));
-    GR_TRY(new_row_array(g, &g->memory, &g->sources, mesh->n_sources, width, "products of nodes", error));
-    GR_TRY(new_row_array(g, &g->memory, &g->targets, mesh->n_nodes, width, "products of nodes", error));
-    GR_TRY(new_row_array(g, &g->memory, &g->copies, n_copies, width, "sums of other ranks", error));
+    GR_TRY(new_row_array(g, &g->memory, &g->arrays.h, mesh->n_sources, width, "states of nodes", error));
+    GR_TRY(new_row_array(g, &g->memory, &g->arrays.e, mesh->n_edges, width, "states of edges", error));
+    GR_TRY(new_row_array(g, &g->memory, &g->arrays.m, mesh->n_nodes, width, "sums at nodes", error));
+    GR_TRY(new_row_array(g, &g->memory, &g->arrays.sources, mesh->n_sources, width, "products of nodes", error));
+    GR_TRY(new_row_array(g, &g->memory, &g->arrays.targets, mesh->n_nodes, width, "products of nodes", error));
+    GR_TRY(new_row_array(g, &g->memory, &g->arrays.copies, n_copies, width, "sums of other ranks", error));
 done:
     return rc;
 }
 
 /* The local part of create(). */
-static int32_t init_alone(struct gr_mgn *g, graft_error *error)
+static int32_t init_alone(struct gr_mgn *g, graft_dtype dtype, graft_error *error)
 {
-    int32_t rc = new_threads(g, error);
+    int32_t rc = new_blocks(g, dtype, error);
 
     GR_TRY(rc);
-    GR_TRY(gr_mgn_products_init(g, error));
+    GR_TRY(gr_nn_choose_module(&g->blocks, error));
     GR_TRY(gr_mgn_cut(g, error));
     GR_TRY(gr_mgn_times_init(g, error));
     rc = new_arrays(g, error);
@@ -103,11 +73,8 @@ int32_t gr_mgn_create(graft_mesh *mesh, const struct gr_mgn_shape *shape, graft_
     GR_TRY(rc);
     g->mesh = mesh;
     g->shape = shape;
-    g->dtype = dtype;
-    g->element = dtype == GRAFT_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
-    g->loops = gr_mgn_loops_for(dtype);
-    g->pads = mesh->kind == GRAFT_MESH_SHARED && mesh->comm->n_ranks > 1;
-    GR_TRY(gr_comm_agree(mesh->comm, init_alone(g, error), error));
+    g->loops = &GR_FOR_ISA(gr_mgn_loops, gr_processor_isa())[dtype == GRAFT_F64];
+    GR_TRY(gr_comm_agree(mesh->comm, init_alone(g, dtype, error), error));
     GR_TRY(gr_mgn_products_agree(g, error));
     GR_TRY(gr_mgn_exchange_init(g, error));
     *mgn = g;
@@ -121,28 +88,10 @@ void gr_mgn_destroy(struct gr_mgn *g)
 {
     if (g == NULL) return;
     gr_mgn_exchange_fini(g);
-    gr_mgn_products_fini(g);
+    gr_nn_blocks_fini(&g->blocks);
     gr_pool_fini(g->context, &g->backward_memory);
     gr_pool_fini(g->context, &g->memory);
     gr_free(g->context, g);
-}
-
-static int32_t new_kept_blocks(struct gr_mgn *g, struct gr_pool *pool, graft_error *error)
-{
-    const int64_t linear = g->shape->options.linear;
-    int32_t       rc = GRAFT_OK;
-
-    for (int t = 0; t < g->n_threads; t++) {
-        struct gr_mgn_thread *thread = &g->thread[t];
-
-        GR_TRY(new_row_array(g, pool, &thread->kept_block, (linear + 2) * GR_MGN_ROWS, g->row_elements,
-                             "rows of a block", error));
-        GR_TRY(new_row_array(g, pool, &thread->rstd, GR_MGN_ROWS, 1, "deviations of a block", error));
-        for (int i = 0; i < 2; i++)
-            thread->back[i] = gr_mgn_at(g, thread->kept_block, (linear + i) * GR_MGN_ROWS * g->row_elements);
-    }
-done:
-    return rc;
 }
 
 /* States before each layer and after the last, and sums. */
@@ -153,10 +102,10 @@ static int32_t new_kept_arrays(struct gr_mgn *g, struct gr_pool *pool, graft_err
     const int64_t     carried = g->shape->options.edges == GR_MGN_EDGES_CARRIED ? later : 0;
     int32_t           rc = GRAFT_OK;
 
-    GR_TRY(new_row_array(g, pool, &g->kept_h, layers * mesh->n_sources, width, "states of nodes", error));
-    GR_TRY(new_row_array(g, pool, &g->kept_e, carried * mesh->n_edges, width, "states of edges", error));
-    GR_TRY(new_row_array(g, pool, &g->kept_m, later * mesh->n_nodes, width, "sums at nodes", error));
-    GR_TRY(new_row_array(g, pool, &g->kept_output, mesh->n_nodes, g->shape->n_out, "output", error));
+    GR_TRY(new_row_array(g, pool, &g->kept.h, layers * mesh->n_sources, width, "states of nodes", error));
+    GR_TRY(new_row_array(g, pool, &g->kept.e, carried * mesh->n_edges, width, "states of edges", error));
+    GR_TRY(new_row_array(g, pool, &g->kept.m, later * mesh->n_nodes, width, "sums at nodes", error));
+    GR_TRY(new_row_array(g, pool, &g->kept.output, mesh->n_nodes, g->shape->n_out, "output", error));
 done:
     return rc;
 }
@@ -167,14 +116,15 @@ static int32_t new_gradients(struct gr_mgn *g, struct gr_pool *pool, graft_error
     const int64_t     width = gr_mgn_width(g), n_out = g->shape->n_out;
     int32_t           rc = GRAFT_OK;
 
-    GR_TRY(new_row_array(g, pool, &g->gradient_h, mesh->n_sources, width, "gradients of nodes", error));
-    GR_TRY(new_row_array(g, pool, &g->gradient_e, mesh->n_edges, width, "gradients of edges", error));
-    GR_TRY(new_row_array(g, pool, &g->gradient_z, mesh->n_edges, width, "gradients of edges", error));
-    GR_TRY(new_row_array(g, pool, &g->gradient_m, mesh->n_nodes, width, "gradients of sums", error));
-    GR_TRY(new_row_array(g, pool, &g->gradient_sources, mesh->n_sources, width, "gradients of nodes", error));
-    GR_TRY(new_row_array(g, pool, &g->gradient_targets, mesh->n_nodes, width, "gradients of nodes", error));
-    GR_TRY(new_row_array(g, pool, &g->gradient_output, mesh->n_nodes, n_out, "gradients of the output", error));
-    GR_TRY(new_row_array(g, pool, &g->partial, g->n_partials, g->partial_elements, "gradients of weights", error));
+    GR_TRY(new_row_array(g, pool, &g->gradients.h, mesh->n_sources, width, "gradients of nodes", error));
+    GR_TRY(new_row_array(g, pool, &g->gradients.e, mesh->n_edges, width, "gradients of edges", error));
+    GR_TRY(new_row_array(g, pool, &g->gradients.z, mesh->n_edges, width, "gradients of edges", error));
+    GR_TRY(new_row_array(g, pool, &g->gradients.m, mesh->n_nodes, width, "gradients of sums", error));
+    GR_TRY(new_row_array(g, pool, &g->gradients.sources, mesh->n_sources, width, "gradients of nodes", error));
+    GR_TRY(new_row_array(g, pool, &g->gradients.targets, mesh->n_nodes, width, "gradients of nodes", error));
+    GR_TRY(new_row_array(g, pool, &g->gradients.output, mesh->n_nodes, n_out, "gradients of the output", error));
+    GR_TRY(new_row_array(g, pool, &g->partials.at, g->partials.count, g->partials.elements, "gradients of weights",
+                         error));
 done:
     return rc;
 }
@@ -184,13 +134,13 @@ int32_t gr_mgn_reserve_backward(struct gr_mgn *g, graft_error *error)
     const struct gr_mgn_shape *shape = g->shape;
     int32_t                    rc = GRAFT_OK;
 
-    if (g->partial != NULL) return GRAFT_OK;
-    g->n_partials = GR_MGN_PARTIALS;
-    g->partial_elements = greater_of(gr_nn_mlp_elements(&shape->decoder), gr_nn_mlp_elements(&shape->node_encoder));
-    g->partial_elements = greater_of(g->partial_elements, gr_nn_mlp_elements(&shape->edge_encoder));
+    if (g->partials.at != NULL) return GRAFT_OK;
+    g->partials.count = GR_MGN_PARTIALS;
+    g->partials.elements = greater_of(gr_nn_mlp_elements(&shape->decoder), gr_nn_mlp_elements(&shape->node_encoder));
+    g->partials.elements = greater_of(g->partials.elements, gr_nn_mlp_elements(&shape->edge_encoder));
     if (shape->options.layers > 0)
-        g->partial_elements = greater_of(g->partial_elements, gr_nn_mlp_elements(&shape->edge[0]));
-    GR_TRY(new_kept_blocks(g, &g->backward_memory, error));
+        g->partials.elements = greater_of(g->partials.elements, gr_nn_mlp_elements(&shape->edge[0]));
+    GR_TRY(gr_nn_blocks_reserve(&g->blocks, &g->backward_memory, error));
     GR_TRY(new_kept_arrays(g, &g->backward_memory, error));
     rc = new_gradients(g, &g->backward_memory, error);
 done:
@@ -201,30 +151,30 @@ done:
 void gr_mgn_release_backward(struct gr_mgn *g)
 {
     gr_pool_fini(g->context, &g->backward_memory);
-    g->partial = NULL;
-    g->products = NULL;
+    g->partials.at = NULL;
+    g->kept.products = NULL;
 }
 
 double gr_mgn_products_bytes(const struct gr_mgn *g)
 {
     const struct gr_mgn_options *o = &g->shape->options;
 
-    return (double)o->layers * (double)o->linear * (double)g->mesh->n_edges * (double)(o->width * g->element);
+    return (double)o->layers * (double)o->linear * (double)g->mesh->n_edges * (double)(o->width * g->blocks.element);
 }
 
 int32_t gr_mgn_reserve_products(struct gr_mgn *g, graft_error *error)
 {
     const struct gr_mgn_options *o = &g->shape->options;
 
-    GR_ASSERT(g->partial != NULL);
-    if (g->products != NULL) return GRAFT_OK;
-    return new_row_array(g, &g->backward_memory, &g->products, o->layers * o->linear * g->mesh->n_edges, o->width,
+    GR_ASSERT(g->partials.at != NULL);
+    if (g->kept.products != NULL) return GRAFT_OK;
+    return new_row_array(g, &g->backward_memory, &g->kept.products, o->layers * o->linear * g->mesh->n_edges, o->width,
                          "products of edges", error);
 }
 
 int64_t gr_mgn_bytes(const struct gr_mgn *g)
 {
     return gr_bytes(g) + g->memory.bytes + g->backward_memory.bytes +
-           (g->rows.halo != NULL ? gr_halo_rows_bytes(&g->rows, g->mesh->comm->n_ranks) : 0) +
-           gr_outcome_bytes(&g->outcome);
+           (g->messages.rows.halo != NULL ? gr_halo_rows_bytes(&g->messages.rows, g->mesh->comm->n_ranks) : 0) +
+           gr_outcome_bytes(&g->messages.outcome);
 }

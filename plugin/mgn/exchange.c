@@ -36,11 +36,12 @@ int32_t gr_mgn_exchange_init(struct gr_mgn *g, graft_error *error)
 
     if (is_alone(g)) return GRAFT_OK;
     GR_TRY(gr_comm_agree(comm, check_halo_options(g, error), error));
-    GR_TRY(gr_halo_rows_init(g->context, comm, &g->mesh->halo, NULL, 0, &g->rows, error));
-    rc = gr_halo_rows_reserve(&g->rows, gr_mgn_width(g), g->dtype, 1, error);
+    GR_TRY(gr_halo_rows_init(g->context, comm, &g->mesh->halo, NULL, 0, &g->messages.rows, error));
+    rc = gr_halo_rows_reserve(&g->messages.rows, gr_mgn_width(g), g->blocks.dtype, 1, error);
     if (rc == GRAFT_OK)
-        rc = gr_outcome_init(&g->outcome, comm, g->rows.messages.channel + 1, "an inference of a network", error);
-    g->rows.messages.outcome = &g->outcome;
+        rc = gr_outcome_init(&g->messages.outcome, comm, g->messages.rows.messages.channel + 1,
+                             "an inference of a network", error);
+    g->messages.rows.messages.outcome = &g->messages.outcome;
     rc = gr_comm_agree(comm, rc, error);
 done:
     return rc;
@@ -48,9 +49,9 @@ done:
 
 void gr_mgn_exchange_fini(struct gr_mgn *g)
 {
-    if (g->rows.begun) gr_comm_abandon(g->mesh->comm, "a network was destroyed between begin and end");
-    if (g->rows.halo != NULL) gr_halo_rows_fini(g->mesh->comm, &g->rows);
-    gr_outcome_fini(&g->outcome);
+    if (g->messages.rows.begun) gr_comm_abandon(g->mesh->comm, "a network was destroyed between begin and end");
+    if (g->messages.rows.halo != NULL) gr_halo_rows_fini(g->mesh->comm, &g->messages.rows);
+    gr_outcome_fini(&g->messages.outcome);
 }
 
 /* The rank that owns row `row` of the halo. */
@@ -71,11 +72,11 @@ int32_t gr_mgn_compare_copies(struct gr_mgn *g, const uint64_t *numbers, int64_t
     int32_t                      rc = GRAFT_OK;
 
     *node = -1;
-    if (!g->pads) return GRAFT_OK;
-    rc = GR_NEW(g->context, packed, g->rows.links.send_start[comm->n_ranks], error);
+    if (!g->blocks.form.is_whole) return GRAFT_OK;
+    rc = GR_NEW(g->context, packed, g->messages.rows.links.send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = GR_NEW(g->context, others, g->mesh->halo.count, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gr_links_ask(&g->rows.links, comm, numbers, packed, others, sizeof *others, error));
+    GR_TRY(gr_links_ask(&g->messages.rows.links, comm, numbers, packed, others, sizeof *others, error));
     for (int64_t i = 0; i < copies->count && *node < 0; i++)
         for (int64_t k = copies->start[i]; k < copies->start[i + 1] && *node < 0; k++) {
             if (others[copies->copy[k]] == numbers[copies->node[i]]) continue;
@@ -90,9 +91,9 @@ done:
 
 struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team)
 {
-    if (!g->rows.begun && gr_outcome_is_known(&g->outcome)) return team;
+    if (!g->messages.rows.begun && gr_outcome_is_known(&g->messages.outcome)) return team;
     team.poll = gr_messages_poll;
-    team.poll_arg = g->rows.exchange.messages;
+    team.poll_arg = g->messages.rows.exchange.messages;
     return team;
 }
 
@@ -102,13 +103,13 @@ int32_t gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction
     const graft_mesh   *mesh = g->mesh;
     const int           is_shared = mesh->kind == GRAFT_MESH_SHARED;
     const int64_t       width = gr_mgn_width(g);
-    const void         *halo = is_shared ? g->copies : gr_mgn_row(g, rows, mesh->n_nodes);
+    const void         *halo = is_shared ? g->arrays.copies : gr_mgn_row(g, rows, mesh->n_nodes);
     struct gr_halo_pass pass = { .direction = is_shared ? GR_FORWARD : direction,
                                  .layer = (int32_t)layer,
-                                 .exact = g->exact || is_shared,
+                                 .exact = g->pass.exact || is_shared,
                                  .stateless = 1,
-                                 .epoch = g->epoch,
-                                 .call = g->call,
+                                 .epoch = g->pass.epoch,
+                                 .call = g->messages.call,
                                  .sends_refused_rows = 1,
                                  .is_own = 1 };
     const double        begin = gr_mgn_clock(g);
@@ -116,13 +117,13 @@ int32_t gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction
     int32_t             rc;
 
     if (is_alone(g)) return GRAFT_OK;
-    pass.owned = gr_dense_view(rows, g->dtype, mesh->n_nodes, width, width);
-    pass.halo = gr_dense_view(halo, g->dtype, mesh->halo.count, width, width);
-    rc = gr_halo_rows_begin(&g->rows, &pass, team, &found);
+    pass.owned = gr_dense_view(rows, g->blocks.dtype, mesh->n_nodes, width, width);
+    pass.halo = gr_dense_view(halo, g->blocks.dtype, mesh->halo.count, width, width);
+    rc = gr_halo_rows_begin(&g->messages.rows, &pass, team, &found);
     if (rc == GRAFT_ERR_NONFINITE) {
-        if (g->refused == GRAFT_OK && !g->received_refused) {
-            g->refused = rc;
-            g->reason = found;
+        if (g->messages.refused == GRAFT_OK && !g->messages.received_refused) {
+            g->messages.refused = rc;
+            g->messages.reason = found;
         }
         rc = GRAFT_OK;
     }
@@ -143,18 +144,18 @@ static void add_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
     struct gr_mgn       *g = a->g;
 
     (void)chunk;
-    g->loops->add_copies(&g->mesh->copies, begin, end, gr_mgn_width(g), g->copies, a->rows);
+    g->loops->add_copies(&g->mesh->copies, begin, end, gr_mgn_width(g), g->arrays.copies, a->rows);
 }
 
 /* The times of an exchange whose end began at `begin`. */
 static void measure_end(struct gr_mgn *g, int64_t l, double begin, int64_t bytes)
 {
-    const double waited = g->rows.exchange.received_at - begin;
+    const double waited = g->messages.rows.exchange.received_at - begin;
 
     if (g->times == NULL) return;
     gr_mgn_measure(g, l, GR_MGN_UNPACK, begin + waited);
-    gr_mgn_times_at(g, g->is_backward, l)->seconds[GR_MGN_WAIT] += waited;
-    gr_mgn_times_at(g, g->is_backward, l)->bytes_sent += bytes;
+    gr_mgn_times_at(g, g->pass.is_backward, l)->seconds[GR_MGN_WAIT] += waited;
+    gr_mgn_times_at(g, g->pass.is_backward, l)->bytes_sent += bytes;
 }
 
 int32_t gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, graft_error *error)
@@ -166,14 +167,14 @@ int32_t gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, g
     int32_t       rc = GRAFT_OK;
 
     if (is_alone(g)) return GRAFT_OK;
-    GR_TRY(gr_halo_rows_end(&g->rows, team, error));
+    GR_TRY(gr_halo_rows_end(&g->messages.rows, team, error));
     for (int32_t q = 0; q < g->mesh->comm->n_ranks; q++) {
-        bytes += g->rows.messages.sent[q].bytes;
-        g->received_refused |= g->rows.messages.side[GR_RECEIVE].has_raw[q];
+        bytes += g->messages.rows.messages.sent[q].bytes;
+        g->messages.received_refused |= g->messages.rows.messages.side[GR_RECEIVE].has_raw[q];
     }
     gr_parallel_chunks(team, n_copies * gr_mgn_width(g) * 4, n_copies, GR_ROWS_AT_ONCE, add_some, &adding);
-    g->bytes_sent += bytes;
-    measure_end(g, g->rows.pass.layer, begin, bytes);
+    g->messages.bytes_sent += bytes;
+    measure_end(g, g->messages.rows.pass.layer, begin, bytes);
 done:
     return rc;
 }

@@ -18,15 +18,16 @@ static void run_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
 int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, const struct gr_mgn_pass *pass, graft_error *error)
 {
+    struct gr_nn_blocks *b = &g->blocks;
     const int64_t width = gr_mgn_width(g), operations = (pass->rows == 1 ? GR_MGN_ROWS : 1) * pass->n * width * width;
     const double  begin = gr_mgn_clock(g);
     struct gr_mgn_pass copy = *pass;
     int32_t            rc;
 
-    if (team.threads > g->n_threads) team.threads = g->n_threads;
+    if (team.threads > b->n_threads) team.threads = b->n_threads;
     gr_parallel_chunks(team, operations, pass->n, pass->rows, run_some, &copy);
     gr_mgn_measure(g, pass->l, pass->part, begin);
-    rc = gr_mgn_products_status(g, error);
+    rc = gr_nn_products_status(b, error);
     return rc < 0 && g->mesh->comm->n_ranks > 1 ? gr_comm_fail(g->mesh->comm, error) : rc;
 }
 
@@ -36,33 +37,35 @@ int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, const struct gr_mgn_pa
 static void apply_mlp(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t begin, int64_t end, const void *x,
                       char *out)
 {
-    const int64_t      n = end - begin;
-    struct gr_mgn_norm norm;
+    struct gr_nn_blocks *b = &g->blocks;
+    const int64_t        n = end - begin;
+    struct gr_nn_norm    norm;
 
-    gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, 0, mlp->in, g->weights), n, gr_mgn_at(g, x, begin * mlp->in), 0,
-                    g->thread[thread].rows[0]);
-    norm = gr_mlp_norm(g, mlp, n, gr_mlp_forward(g, thread, mlp, n));
-    g->loops->end(&norm, NULL, gr_mgn_at(g, out, begin * mlp->out));
+    gr_nn_multiply(b, thread, gr_nn_first(b, mlp, 0, mlp->in), n, gr_mgn_at(g, x, begin * mlp->in), 0,
+                   b->thread[thread].rows[0]);
+    norm = gr_nn_forward(b, thread, mlp, n);
+    b->loops->end(&norm, NULL, gr_mgn_at(g, out, begin * mlp->out));
 }
 
 void gr_mgn_products_of_nodes(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end)
 {
+    struct gr_nn_blocks *b = &g->blocks;
     const struct gr_mlp *mlp = &g->shape->edge[l];
     const int64_t        width = gr_mgn_width(g), own = end < g->mesh->n_nodes ? end : g->mesh->n_nodes;
     const void          *h = gr_mgn_row(g, gr_mgn_h(g, l), begin);
 
-    gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, 0, width, g->weights), end - begin, h, 0,
-                    gr_mgn_row(g, g->sources, begin));
+    gr_nn_multiply(b, thread, gr_nn_first(b, mlp, 0, width), end - begin, h, 0,
+                   gr_mgn_row(g, g->arrays.sources, begin));
     if (begin < own)
-        gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, width, width, g->weights), own - begin, h, 0,
-                        gr_mgn_row(g, g->targets, begin));
+        gr_nn_multiply(b, thread, gr_nn_first(b, mlp, width, width), own - begin, h, 0,
+                       gr_mgn_row(g, g->arrays.targets, begin));
 }
 
 static void encode_nodes(void *arg, int thread, int64_t begin, int64_t end)
 {
     struct gr_mgn *g = arg;
 
-    apply_mlp(g, thread, &g->shape->node_encoder, begin, end, g->nodes, gr_mgn_h(g, 0));
+    apply_mlp(g, thread, &g->shape->node_encoder, begin, end, g->pass.nodes, gr_mgn_h(g, 0));
     if (g->shape->options.layers > 0) gr_mgn_products_of_nodes(g, thread, 0, begin, end);
 }
 
@@ -70,7 +73,7 @@ static void encode_edges(void *arg, int thread, int64_t begin, int64_t end)
 {
     struct gr_mgn *g = arg;
 
-    apply_mlp(g, thread, &g->shape->edge_encoder, begin, end, g->edges, g->e);
+    apply_mlp(g, thread, &g->shape->edge_encoder, begin, end, g->pass.edges, g->arrays.e);
 }
 
 /* -- a layer ------------------------------------------------------------------------------------------------------- */
@@ -80,20 +83,21 @@ void gr_mgn_first_of_edges(struct gr_mgn *g, int thread, int64_t l, int64_t begi
     const graft_mesh *mesh = g->mesh;
     const int64_t     width = gr_mgn_width(g);
 
-    g->loops->gather(end - begin, width, g->sources, mesh->source + begin, g->targets, mesh->target + begin, z);
-    gr_mgn_multiply(g, thread, gr_mlp_first(g, &g->shape->edge[l], 2 * width, width, g->weights), end - begin,
-                    gr_mgn_row(g, gr_mgn_e(g, l), begin), 1, z);
+    g->loops->gather(end - begin, width, g->arrays.sources, mesh->source + begin, g->arrays.targets,
+                     mesh->target + begin, z);
+    gr_nn_multiply(&g->blocks, thread, gr_nn_first(&g->blocks, &g->shape->edge[l], 2 * width, width), end - begin,
+                   gr_mgn_row(g, gr_mgn_e(g, l), begin), 1, z);
 }
 
 void gr_mgn_first_of_nodes(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end, void *z)
 {
+    struct gr_nn_blocks *b = &g->blocks;
     const struct gr_mlp *mlp = &g->shape->node[l];
     const int64_t        width = gr_mgn_width(g);
 
-    gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, 0, width, g->weights), end - begin,
-                    gr_mgn_row(g, gr_mgn_h(g, l), begin), 0, z);
-    gr_mgn_multiply(g, thread, gr_mlp_first(g, mlp, width, width, g->weights), end - begin,
-                    gr_mgn_row(g, gr_mgn_m(g, l), begin), 1, z);
+    gr_nn_multiply(b, thread, gr_nn_first(b, mlp, 0, width), end - begin, gr_mgn_row(g, gr_mgn_h(g, l), begin), 0, z);
+    gr_nn_multiply(b, thread, gr_nn_first(b, mlp, width, width), end - begin, gr_mgn_row(g, gr_mgn_m(g, l), begin), 1,
+                   z);
 }
 
 struct layer {
@@ -114,21 +118,22 @@ static char *next_edges(const struct layer *layer)
 static void pass_edges(const struct layer *layer, int thread, int64_t begin, int64_t end)
 {
     struct gr_mgn           *g = layer->g;
+    struct gr_nn_blocks     *b = &g->blocks;
     const graft_mesh        *mesh = g->mesh;
     const struct gr_mlp     *mlp = &g->shape->edge[layer->l];
     const struct gr_mgn_sums sums = { .sum = g->shape->options.sum,
                                       .target = mesh->target + begin,
                                       .ranks = mesh->edge_ranks != NULL ? mesh->edge_ranks + begin : NULL };
-    const int                keeps = g->keeps && g->products != NULL;
+    const int                keeps = g->pass.keeps && g->kept.products != NULL;
     char                    *next = next_edges(layer);
-    struct gr_mgn_norm       norm;
+    struct gr_nn_norm        norm;
 
-    if (keeps) gr_mlp_use_products(g, thread, layer->l, begin);
-    gr_mgn_first_of_edges(g, thread, layer->l, begin, end, g->thread[thread].rows[0]);
-    norm = gr_mlp_norm(g, mlp, end - begin, gr_mlp_forward(g, thread, mlp, end - begin));
+    if (keeps) gr_mgn_use_products(g, thread, layer->l, begin);
+    gr_mgn_first_of_edges(g, thread, layer->l, begin, end, b->thread[thread].rows[0]);
+    norm = gr_nn_forward(b, thread, mlp, end - begin);
     if (keeps) {
-        norm.z = memcpy(g->thread[thread].block, norm.z, (uint64_t)((end - begin) * gr_mgn_width(g) * g->element));
-        gr_mlp_use_rows(g, thread, 0);
+        norm.z = memcpy(b->thread[thread].block, norm.z, gr_mgn_row_bytes(g, end - begin));
+        gr_nn_use_rows(b, thread, 0);
     }
     g->loops->end_edges(&norm, &sums, gr_mgn_row(g, gr_mgn_e(g, layer->l), begin),
                         next != NULL ? gr_mgn_row(g, next, begin) : NULL, gr_mgn_m(g, layer->l));
@@ -143,8 +148,7 @@ static void pass_tasks(void *arg, int thread, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         const int64_t *target = g->tasks.target + g->tasks.order[layer->first_task + i];
 
-        memset(gr_mgn_row(g, gr_mgn_m(g, layer->l), target[0]), 0,
-               (uint64_t)((target[1] - target[0]) * gr_mgn_width(g) * g->element));
+        memset(gr_mgn_row(g, gr_mgn_m(g, layer->l), target[0]), 0, gr_mgn_row_bytes(g, target[1] - target[0]));
         for (int64_t k = row_ptr[target[0]]; k < row_ptr[target[1]]; k += GR_MGN_ROWS)
             pass_edges(layer, thread, k, k + GR_MGN_ROWS < row_ptr[target[1]] ? k + GR_MGN_ROWS : row_ptr[target[1]]);
     }
@@ -164,12 +168,13 @@ static void pass_nodes(void *arg, int thread, int64_t begin, int64_t end)
 {
     const struct layer  *layer = arg;
     struct gr_mgn       *g = layer->g;
+    struct gr_nn_blocks *b = &g->blocks;
     const struct gr_mlp *mlp = &g->shape->node[layer->l];
-    struct gr_mgn_norm   norm;
+    struct gr_nn_norm    norm;
 
-    gr_mgn_first_of_nodes(g, thread, layer->l, begin, end, g->thread[thread].rows[0]);
-    norm = gr_mlp_norm(g, mlp, end - begin, gr_mlp_forward(g, thread, mlp, end - begin));
-    g->loops->end(&norm, gr_mgn_row(g, gr_mgn_h(g, layer->l), begin), gr_mgn_row(g, gr_mgn_h(g, layer->l + 1), begin));
+    gr_mgn_first_of_nodes(g, thread, layer->l, begin, end, b->thread[thread].rows[0]);
+    norm = gr_nn_forward(b, thread, mlp, end - begin);
+    b->loops->end(&norm, gr_mgn_row(g, gr_mgn_h(g, layer->l), begin), gr_mgn_row(g, gr_mgn_h(g, layer->l + 1), begin));
     if (layer->l + 1 < g->shape->options.layers) gr_mgn_products_of_nodes(g, thread, layer->l + 1, begin, end);
 }
 
@@ -223,7 +228,7 @@ static void decode_nodes(void *arg, int thread, int64_t begin, int64_t end)
 {
     struct gr_mgn *g = arg;
 
-    apply_mlp(g, thread, &g->shape->decoder, begin, end, gr_mgn_h(g, g->shape->options.layers), g->output);
+    apply_mlp(g, thread, &g->shape->decoder, begin, end, gr_mgn_h(g, g->shape->options.layers), g->pass.output);
 }
 
 int32_t gr_mgn_forward_begin(struct gr_mgn *g, int32_t status, const void *weights, const void *nodes,
@@ -237,16 +242,16 @@ int32_t gr_mgn_forward_begin(struct gr_mgn *g, int32_t status, const void *weigh
     int32_t                  rc = GRAFT_OK;
 
     if (g->times != NULL) memset(g->times, 0, 2 * (uint64_t)(layers + 2) * sizeof *g->times);
-    g->weights = weights;
-    g->nodes = nodes;
-    g->edges = edges;
-    g->exact = exact;
-    g->bytes_sent = 0;
-    g->refused = status;
-    if (status < 0) g->reason = *error;
-    g->received_refused = 0;
-    gr_outcome_count(&g->outcome);
-    g->call = g->outcome.calls;
+    g->blocks.weights = weights;
+    g->pass.nodes = nodes;
+    g->pass.edges = edges;
+    g->pass.exact = exact;
+    g->messages.bytes_sent = 0;
+    g->messages.refused = status;
+    if (status < 0) g->messages.reason = *error;
+    g->messages.received_refused = 0;
+    gr_outcome_count(&g->messages.outcome);
+    g->messages.call = g->messages.outcome.calls;
     GR_TRY(gr_mgn_run(g, team, &of_nodes, error));
     if (!is_shared && layers > 0) GR_TRY(start_layer(g, 0, team, error));
     GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), &of_edges, error));
@@ -259,8 +264,10 @@ done:
 /* Begin to agree on the outcome, after this rank has encoded its last rows. */
 static int32_t begin_outcome(struct gr_mgn *g, int32_t status, graft_error *error)
 {
-    if (g->refused == GRAFT_OK) return gr_outcome_begin(&g->outcome, g->call, status, error, NULL, 0, error);
-    return gr_outcome_begin(&g->outcome, g->call, g->refused, &g->reason, NULL, 0, error);
+    if (g->messages.refused == GRAFT_OK)
+        return gr_outcome_begin(&g->messages.outcome, g->messages.call, status, error, NULL, 0, error);
+    return gr_outcome_begin(&g->messages.outcome, g->messages.call, g->messages.refused, &g->messages.reason, NULL, 0,
+                            error);
 }
 
 /* Wait for the outcome: a part of the last layer. */
@@ -268,7 +275,7 @@ static int32_t end_outcome(struct gr_mgn *g, graft_error *error)
 {
     const int64_t last = g->shape->options.layers - 1;
     const double  begin = gr_mgn_clock(g);
-    const int32_t rc = gr_outcome_end(&g->outcome, error);
+    const int32_t rc = gr_outcome_end(&g->messages.outcome, error);
 
     if (g->mesh->comm->n_ranks == 1) return rc;
     gr_mgn_measure(g, last, GR_MGN_WAIT, begin);
@@ -278,12 +285,12 @@ static int32_t end_outcome(struct gr_mgn *g, graft_error *error)
 
 void gr_mgn_count_begin(struct gr_mgn *g)
 {
-    gr_outcome_count(&g->outcome);
+    gr_outcome_count(&g->messages.outcome);
 }
 
 void gr_mgn_count_end(struct gr_mgn *g)
 {
-    gr_outcome_count_end(&g->outcome);
+    gr_outcome_count_end(&g->messages.outcome);
 }
 
 int32_t gr_mgn_forward_end(struct gr_mgn *g, int32_t status, void *output, struct gr_team team, graft_error *error)
@@ -298,7 +305,7 @@ int32_t gr_mgn_forward_end(struct gr_mgn *g, int32_t status, void *output, struc
         GR_TRY(finish_layer(g, l, team, error));
         if (l + 1 < layers) GR_TRY(start_layer(g, l + 1, team, error));
     }
-    g->output = output;
+    g->pass.output = output;
     GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), &decode, error));
     rc = end_outcome(g, error);
     gr_mgn_measure(g, layers + 1, GR_MGN_ALL, begin);
@@ -308,5 +315,5 @@ done:
 
 int64_t gr_mgn_bytes_sent(const struct gr_mgn *g)
 {
-    return g->bytes_sent;
+    return g->messages.bytes_sent;
 }

@@ -15,16 +15,7 @@
 
 const struct gr_gat_loops *gr_gat_loops_for(enum gr_isa isa)
 {
-    (void)isa;
-#if defined(__x86_64__)
-    if (isa >= GR_ISA_AVX512) return &gr_gat_avx512;
-    if (isa >= GR_ISA_AVX2) return &gr_gat_avx2;
-#endif
-#if defined(GR_HAS_SVE)
-    if (isa == GR_ISA_SVE512) return &gr_gat_sve512;
-    if (isa == GR_ISA_SVE256) return &gr_gat_sve256;
-#endif
-    return &gr_gat_generic;
+    return GR_FOR_ISA(&gr_gat, isa);
 }
 
 static int64_t gat_edges(const struct gr_activations *a)

@@ -12,10 +12,10 @@
 #define GR_MODEL_RUN_H
 
 #include "base/profile.h"
-#include "dense/rows.h"
 #include "model/model.h"
 #include "model/strategy.h"
 #include "model/targets.h"
+#include "nn/rows.h"
 
 #include <math.h>
 

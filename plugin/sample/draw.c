@@ -15,15 +15,7 @@ enum { SCANNED = GR_DRAWN_TOGETHER };
 
 gr_draw_rows_fn gr_draw_rows_for(enum gr_isa isa)
 {
-#if defined(__x86_64__)
-    if (isa >= GR_ISA_AVX512) return gr_draw_rows_avx512;
-    if (isa >= GR_ISA_AVX2) return gr_draw_rows_avx2;
-#elif defined(GR_HAS_SVE)
-    if (isa == GR_ISA_SVE512) return gr_draw_rows_sve512;
-    if (isa == GR_ISA_SVE256) return gr_draw_rows_sve256;
-#endif
-    (void)isa;
-    return gr_draw_rows_generic;
+    return GR_FOR_ISA(gr_draw_rows, isa);
 }
 
 /* Random words of one vertex. */

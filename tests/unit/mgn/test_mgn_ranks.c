@@ -50,7 +50,7 @@ static int32_t run_part_of_rank(struct rank *r, struct rank_part *p)
         GR_TRY(gr_mgn_forward_end(p->mgn, GRAFT_OK, output, team, &r->error));
     }
     w->bytes_sent[r->rank] = gr_mgn_bytes_sent(p->mgn);
-    w->loops_multiply[r->rank] = p->mgn->dense->table == &gr_dense_reference;
+    w->loops_multiply[r->rank] = p->mgn->blocks.dense->table == &gr_dense_reference;
     for (int64_t i = 0; i < n; i++)
         w->found[r->rank][p->global[i / columns] * columns + i % columns] =
             mgn_scene_element(output, i, w->scene.dtype);

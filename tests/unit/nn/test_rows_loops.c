@@ -2,8 +2,8 @@
  * dropout. That results are right, test_gradient and test_layer_options see.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dropout.h"
-#include "dense/rows_loops.h"
 #include "harness/tap.h"
+#include "nn/rows_loops.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
 

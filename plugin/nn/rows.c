@@ -3,20 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
-#include "dense/rows_loops.h"
+#include "nn/rows_loops.h"
 
 const struct gr_rows_loops *gr_rows_loops_for(enum gr_isa isa)
 {
-    (void)isa;
-#if defined(__x86_64__)
-    if (isa >= GR_ISA_AVX512) return &gr_rows_avx512;
-    if (isa >= GR_ISA_AVX2) return &gr_rows_avx2;
-#endif
-#if defined(GR_HAS_SVE)
-    if (isa == GR_ISA_SVE512) return &gr_rows_sve512;
-    if (isa == GR_ISA_SVE256) return &gr_rows_sve256;
-#endif
-    return &gr_rows_generic;
+    return GR_FOR_ISA(&gr_rows, isa);
 }
 
 void gr_rows_forward_part(void *rows, int64_t begin, int64_t end)

@@ -1,12 +1,12 @@
 /* The loops of rows.c over the elements of rows, compiled once for each instruction set: ISA is part of the table's
  * name.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dense/rows_loops.h"
+#include "nn/rows_loops.h"
 
 #include "base/assert.h"
 #include "base/draws.h"
 #include "base/dropout.h"
-#include "base/exponential.h"
+#include "nn/layer_norm.h"
 
 #include <math.h>
 #include <string.h>
@@ -84,29 +84,11 @@ static void activate_row(const struct gr_rows *r, int64_t row, float *h, uint8_t
     }
 }
 
-/* LayerNorm of a row (Ba et al. 2016), with the biased variance and eps 1e-5. Sums have sixteen parts in two registers,
- * so that additions need not wait for each other, and all instruction sets give the same bits. */
-static void norm_row(const struct gr_rows *r, int64_t row, const float *z, float *out)
+static void norm_row(const struct gr_rows *r, int64_t row, float *z, float *out)
 {
-    floats8 sum[2] = { { 0 } }, squares[2] = { { 0 } };
-    float   mean, rstd;
+    float       mean;
+    const float rstd = row_moments_f32(r->width, 2, NULL, z, &mean);
 
-    for (int64_t j = 0; j < r->width; j += 2 * HEAD_LANES) {
-        sum[0] += load8(z + j, r->width - j, 0);
-        if (j + HEAD_LANES < r->width) sum[1] += load8(z + j + HEAD_LANES, r->width - j - HEAD_LANES, 0);
-    }
-    mean = sum8(sum[0] + sum[1]) / (float)r->width;
-    for (int64_t j = 0; j < r->width; j += 2 * HEAD_LANES) {
-        const floats8 x = load8(z + j, r->width - j, mean) - mean;
-
-        squares[0] += x * x;
-        if (j + HEAD_LANES < r->width) {
-            const floats8 y = load8(z + j + HEAD_LANES, r->width - j - HEAD_LANES, mean) - mean;
-
-            squares[1] += y * y;
-        }
-    }
-    rstd = 1 / sqrtf(sum8(squares[0] + squares[1]) / (float)r->width + 1e-5f);
     for (int64_t j = 0; j < r->width; j++) out[j] = (z[j] - mean) * rstd * r->gain[j] + r->shift[j];
     r->mean[row] = mean;
     r->rstd[row] = rstd;
@@ -184,30 +166,15 @@ static void elu_row_backward(const struct gr_rows *r, const float *h, float *g)
     for (int64_t j = 0; j < r->width; j++) g[j] *= h[j] > 0 ? 1 : h[j] / scale + 1;
 }
 
-/* With x = (z - mean) rstd and y = gain x + shift: dz = rstd (u - mean(u) - x mean(u x)) for u = gain dy. */
 static void norm_row_backward(const struct gr_rows *r, int64_t row, float *g, double *gain, double *shift)
 {
-    const float *z = r->z + row * r->width;
-    const float  mean = r->mean[row], rstd = r->rstd[row], share = 1 / (float)r->width;
-    floats8      parts_u = { 0 }, parts_ux = { 0 };
-    float        sum_u, sum_ux;
+    const struct normed_f32 normed = { r->z + row * r->width, r->mean[row], r->rstd[row] };
 
     for (int64_t j = 0; j < r->width; j++) {
-        gain[j] += g[j] * ((z[j] - mean) * rstd);
+        gain[j] += g[j] * ((normed.z[j] - normed.mean) * normed.scale);
         shift[j] += g[j];
     }
-    for (int64_t j = 0; j < r->width; j += HEAD_LANES) {
-        const floats8 u = load8(g + j, r->width - j, 0) * load8(r->gain + j, r->width - j, 0);
-
-        parts_u += u;
-        parts_ux += u * ((load8(z + j, r->width - j, mean) - mean) * rstd);
-    }
-    sum_u = sum8(parts_u);
-    sum_ux = sum8(parts_ux);
-    for (int64_t j = 0; j < r->width; j++) {
-        const float x = (z[j] - mean) * rstd;
-        g[j] = rstd * (g[j] * r->gain[j] - sum_u * share - x * (sum_ux * share));
-    }
+    norm_row_back_f32(r->width, &normed, normed.scale, r->gain, 0, g);
 }
 
 /* The gradients of gain and shift. The gradient of z needs their sums over all rows. */

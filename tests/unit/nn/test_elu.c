@@ -1,8 +1,8 @@
 /* ELU in passes over rows: relative errors of the function and of its derivative from the smallest to the largest
  * numbers, with the loops of every instruction set, which round alike.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dense/rows.h"
 #include "harness/tap.h"
+#include "nn/rows.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* The table of the loops of rows.c, one for each instruction set.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DENSE_ROWS_LOOPS_H
-#define GR_DENSE_ROWS_LOOPS_H
+#ifndef GR_NN_ROWS_LOOPS_H
+#define GR_NN_ROWS_LOOPS_H
 
-#include "dense/rows.h"
+#include "nn/rows.h"
 
 struct gr_rows_loops {
     /** Rows begin .. end-1 of gr_rows_forward(). */

@@ -1,7 +1,7 @@
 /* Passes over the rows of a layer: bias, LayerNorm, ReLU or ELU, and dropout, forward and backward.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DENSE_ROWS_H
-#define GR_DENSE_ROWS_H
+#ifndef GR_NN_ROWS_H
+#define GR_NN_ROWS_H
 
 #include "base/limits.h"
 #include "base/processor.h"
