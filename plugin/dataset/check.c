@@ -59,16 +59,6 @@ done:
     return rc;
 }
 
-int32_t gr_dataset_check_float_targets(const graft_dense *y, int64_t n, int64_t n_classes, graft_error *error)
-{
-    const int32_t rc = gr_dense_check(y, "float_targets", error);
-
-    if (rc < 0 || (y->dtype == GRAFT_F32 && y->n_rows == n && y->n_cols == n_classes)) return rc;
-    return gr_fail(error, GRAFT_ERR_ARG,
-                   "float_targets are %lld x %lld of dtype %d; expected %lld x %lld (n_classes) of GRAFT_F32 (1)",
-                   (long long)y->n_rows, (long long)y->n_cols, y->dtype, (long long)n, (long long)n_classes);
-}
-
 /* The first row in [begin, end) with a NaN or an infinity, or n_rows. Contiguous rows are checked in one loop. */
 static int64_t find_row_not_finite(const graft_dense *f, int64_t begin, int64_t end)
 {

@@ -35,12 +35,23 @@ struct gr_dataset {
     graft_dtype        feature_type;  /* of the host's features; a rank without rows may have another type */
     float             *feature_scale; /* [2 x n_features] copies of scale and zero, or NULL */
     void              *owned;         /* over ranks: the dense features of the owned vertices, unless they are copied */
-    graft_dense        float_targets, edge_features;
+    graft_dense        edge_features;
     graft_graph       *over;             /* the graph over ranks, or NULL */
     int64_t            n;                /* rows of its arrays; over ranks, of the owned vertices */
     int                features_checked; /* all rows are checked; before, batches check the rows that they read */
     int                regresses;        /* the model learns float targets, instead of classes */
 };
+
+/** The arrays of gr_targets by number. Strides are in bytes. */
+enum { GR_TARGET_LABELS, GR_TARGET_CLASSES, GR_TARGET_VALUES, GR_TARGET_SPLIT, GR_TARGET_ARRAYS };
+struct gr_target_array {
+    const char *name;
+    uint32_t    what; /* GRAFT_UPDATE_... */
+    const void *data; /* NULL: not given */
+    int64_t     bytes, stride;
+};
+struct gr_target_array gr_target_array_of(const struct gr_targets *targets, int array);
+void                   gr_target_array_set(struct gr_targets *targets, int array, const void *data, int64_t stride);
 
 /** Rows of the host's arrays, and the vertex of the first. */
 static inline int64_t gr_dataset_host_rows(const struct gr_dataset *data)
@@ -70,6 +81,9 @@ int32_t gr_dataset_any(const struct gr_dataset *data, int *here, graft_error *er
 
 /* -- create: read() and then, over ranks, distribute() ------------------------------------------------------------ */
 
+/** Targets in the structs of the host, of which arrays without rows count as not given. */
+int32_t gr_dataset_read_targets(const struct gr_dataset *data, const graft_dataset *given, struct gr_targets *targets,
+                                graft_error *error);
 /** Read the structs in data->given, and check all arrays but dense features. `uses_edges`: the model needs features of
  *  edges. */
 int32_t gr_dataset_read(struct gr_dataset *data, int uses_edges, struct gr_targets *targets, graft_error *error);
@@ -82,8 +96,7 @@ void    gr_dataset_fini(struct gr_dataset *data);
 void gr_dataset_lend_edge_values(struct gr_dataset *data, const graft_csr *graph);
 void gr_dataset_lend_features(struct gr_dataset *data, const graft_dense *features);
 void gr_dataset_lend_sparse(struct gr_dataset *data, const graft_csr *sparse);
-void gr_dataset_lend_targets(struct gr_dataset *data, uint32_t what, const graft_dataset *given,
-                             const graft_dense *float_targets);
+void gr_dataset_lend_targets(struct gr_dataset *data, uint32_t what, const struct gr_targets *given);
 
 /** The dense features of a data set; checks their type, scale and zero. */
 int32_t gr_dataset_view_features(const graft_dataset *given, struct gr_features *features, graft_error *error);
@@ -93,14 +106,14 @@ int32_t gr_dataset_check_features(const graft_dense *features, int64_t first, in
 int32_t gr_dataset_check_targets(const struct gr_targets *targets, int64_t first, graft_error *error);
 /** Check features of edges; over ranks their rows are counted later, else `rows` rows are expected. */
 int32_t gr_dataset_check_edge_features(const graft_dense *features, int64_t rows, int threads, graft_error *error);
-/** Check the shape of float targets. */
-int32_t gr_dataset_check_float_targets(const graft_dense *targets, int64_t n, int64_t n_classes, graft_error *error);
 
 /* -- types of dense features -------------------------------------------------------------------------------------- */
 
-/** A row as floats, and all rows. */
-void    gr_dataset_widen(const struct gr_features *features, int64_t row, float *to);
-void    gr_dataset_widen_all(const struct gr_features *features, int threads, float *to);
+/** to[count x columns] = these rows as floats, or with NULL the first rows; each divided by its sum if `normalizes`. */
+void    gr_dataset_widen(const struct gr_features *features, const int64_t *row, int64_t count, int normalizes,
+                         int threads, float *to);
+/** x[count] divided by its sum, unless this is 0. */
+void    gr_dataset_normalize(float *x, int64_t count);
 /** The first of `count` elements from this place in the array that is not finite, or count. */
 int64_t gr_dataset_first_not_finite(const graft_dense *x, int64_t from, int64_t count);
 /** The element at this place in an array of another type than GRAFT_U8; and the error for a value that is not finite.
@@ -134,15 +147,13 @@ int32_t gr_dataset_send_sparse(struct gr_dataset *data, const graft_csr *slice, 
 
 /* -- new arrays, as graft_train.update() -------------------------------------------------------------------------- */
 
-/** Arrays of gr_targets that can be replaced. */
-enum { GR_TARGET_ARRAYS = 3 };
-
 /** New arrays of the host. */
 struct gr_new_data {
     uint32_t           what;  /* GRAFT_UPDATE_... */
     graft_dataset      given; /* of the host, like the next two */
     struct gr_features features;
-    graft_dense        float_targets, edge_features;
+    graft_dense        edge_features;
+    struct gr_targets  targets;                /* arrays of the host; NULL: not replaced */
     graft_csr          sparse, lent_sparse;    /* with row pointers of 64 bits; as given by the host */
     int64_t           *row_ptr;                /* of 64 bits, if the host's are shorter */
     void              *made[GR_TARGET_ARRAYS]; /* targets in the order of the vertices, until they are taken */

@@ -46,24 +46,23 @@ int32_t gr_dataset_any(const struct gr_dataset *d, int *here, graft_error *error
     return rc;
 }
 
-/* *array[n_slice] of rows of `bytes` bytes becomes the array of the owned rows. NULL stays NULL if no rank has the
- * array. */
-static int32_t take(struct gr_dataset *d, enum gr_use use, const void **array, int64_t bytes, int64_t stride,
-                    const char *name, graft_error *error)
+/* An array of the slice becomes the array of the owned rows. NULL stays NULL if no rank has the array. */
+static int32_t take(struct gr_dataset *d, struct gr_targets *targets, int i, graft_error *error)
 {
-    void   *owned = NULL;
-    int     given = *array != NULL;
-    int32_t rc = GRAFT_OK;
+    const struct gr_target_array a = gr_target_array_of(targets, i);
+    void                        *owned = NULL;
+    int                          given = a.data != NULL;
+    int32_t                      rc = GRAFT_OK;
 
     GR_TRY(gr_dataset_any(d, &given, error));
     if (!given) return GRAFT_OK;
-    if (*array == NULL && d->over->n_slice > 0)
-        rc = gr_fail(error, GRAFT_ERR_ARG, "%s are not given, and other ranks give them", name);
-    else if ((owned = gr_budget_new(d->budget, use, d->over->n_owned * bytes, 1, name, error)) == NULL)
+    if (a.data == NULL && d->over->n_slice > 0)
+        rc = gr_fail(error, GRAFT_ERR_ARG, "%s are not given, and other ranks give them", a.name);
+    else if ((owned = gr_budget_new(d->budget, GR_USE_GRAPH, d->over->n_owned * a.bytes, 1, a.name, error)) == NULL)
         rc = GRAFT_ERR_NOMEM;
     GR_TRY(gr_dataset_agree(d, rc, error));
-    GR_TRY(gr_dataset_send_rows(d, *array, stride, bytes, owned, error));
-    *array = owned;
+    GR_TRY(gr_dataset_send_rows(d, a.data, a.stride, a.bytes, owned, error));
+    gr_target_array_set(targets, i, owned, a.bytes);
 done:
     return rc;
 }
@@ -264,10 +263,8 @@ done:
 
 int32_t gr_dataset_distribute(struct gr_dataset *d, struct gr_targets *now, graft_error *error)
 {
-    const void   *labels = now->labels, *targets = now->targets, *split = now->split, *values = now->values;
-    const int64_t row = now->n_classes * (int64_t)sizeof *now->values;
-    int           sparse = d->given.sparse_features != NULL;
-    int32_t       rc = GRAFT_OK;
+    int     sparse = d->given.sparse_features != NULL;
+    int32_t rc = GRAFT_OK;
 
     if (d->over == NULL) return GRAFT_OK;
     GR_TRY(gr_dataset_any(d, &sparse, error));
@@ -275,17 +272,8 @@ int32_t gr_dataset_distribute(struct gr_dataset *d, struct gr_targets *now, graf
         rc = gr_fail(error, GRAFT_ERR_ARG, "features are dense, but sparse on other ranks");
     GR_TRY(gr_dataset_agree(d, rc, error));
     GR_TRY(sparse ? take_sparse(d, error) : take_dense(d, error));
-    GR_TRY(take(d, GR_USE_GRAPH, &labels, 4, 4, "labels", error));
-    GR_TRY(take(d, GR_USE_GRAPH, &targets, d->given.n_classes, d->given.n_classes, "targets", error));
-    GR_TRY(take(d, GR_USE_GRAPH, &split, 1, 1, "split", error));
-    GR_TRY(take(d, GR_USE_GRAPH, &values, row, now->stride * (int64_t)sizeof *now->values, "float_targets", error));
-    now->labels = labels;
-    now->targets = targets;
-    now->split = split;
-    now->values = values;
-    now->stride = now->n_classes;
-    d->n = d->over->n_owned;
-    now->n = d->n;
+    for (int i = 0; i < GR_TARGET_ARRAYS; i++) GR_TRY(take(d, now, i, error));
+    d->n = now->n = d->over->n_owned;
 done:
     return rc;
 }

@@ -4,6 +4,7 @@
 #include "base/dtype.h"
 #include "dataset/dataset.h"
 #include "graph/csr.h"
+#include "kernel/kernel.h"
 
 #include <string.h>
 
@@ -83,24 +84,57 @@ static int32_t check_flags(const struct gr_dataset *d, graft_error *error)
                    (long long)d->over->first[d->over->comm->rank]);
 }
 
-/* The targets as given by the host; arrays without rows count as not given. */
-static void read_targets(const struct gr_dataset *d, struct gr_targets *targets)
+struct gr_target_array gr_target_array_of(const struct gr_targets *t, int array)
 {
-    targets->n_classes = d->given.n_classes;
-    targets->n = d->n;
-    targets->stride = d->given.float_targets != NULL ? d->float_targets.stride : d->given.n_classes;
-    if (d->n == 0) return;
-    targets->labels = d->given.labels;
-    targets->targets = d->given.targets;
-    targets->split = d->given.split;
-    targets->values = d->given.float_targets != NULL ? d->float_targets.data : NULL;
+    const int64_t one = sizeof *t->values, classes = t->n_classes;
+
+    switch (array) {
+    case GR_TARGET_LABELS: return (struct gr_target_array){ "labels", GRAFT_UPDATE_LABELS, t->labels, 4, 4 };
+    case GR_TARGET_CLASSES:
+        return (struct gr_target_array){ "targets", GRAFT_UPDATE_TARGETS, t->targets, classes, classes };
+    case GR_TARGET_VALUES:
+        return (struct gr_target_array){ "float_targets", GRAFT_UPDATE_TARGETS, t->values, classes * one,
+                                         t->stride * one };
+    default: return (struct gr_target_array){ "split", GRAFT_UPDATE_SPLIT, t->split, 1, 1 };
+    }
 }
 
-static void lend_rows(struct gr_dataset *d, const char *name, uint32_t what, const void *data, int64_t rows,
-                      int64_t row_bytes)
+void gr_target_array_set(struct gr_targets *t, int array, const void *data, int64_t stride)
 {
-    gr_loan_take(&d->loans, d->context, &(struct gr_loan){ name, what, data, rows, row_bytes, row_bytes, 0 });
+    switch (array) {
+    case GR_TARGET_LABELS: t->labels = data; break;
+    case GR_TARGET_CLASSES: t->targets = data; break;
+    case GR_TARGET_SPLIT: t->split = data; break;
+    default: t->values = data; t->stride = stride / (int64_t)sizeof *t->values;
+    }
 }
+
+int32_t gr_dataset_read_targets(const struct gr_dataset *d, const graft_dataset *given, struct gr_targets *targets,
+                                graft_error *error)
+{
+    const int64_t n = gr_dataset_host_rows(d), classes = d->given.n_classes;
+    graft_dense   y = { .n_rows = n, .n_cols = classes, .dtype = GRAFT_F32, .stride = classes };
+    int32_t       rc = GRAFT_OK;
+
+    if (given->float_targets != NULL) {
+        GR_TRY(gr_struct_read(&y, sizeof y, given->float_targets, "dataset.float_targets", error));
+        GR_TRY(gr_dense_check(&y, "float_targets", error));
+    }
+    if (y.dtype != GRAFT_F32 || y.n_rows != n || y.n_cols != classes)
+        return gr_fail(error, GRAFT_ERR_ARG,
+                       "float_targets are %lld x %lld of dtype %d; expected %lld x %lld (n_classes) of GRAFT_F32 (1)",
+                       (long long)y.n_rows, (long long)y.n_cols, y.dtype, (long long)n, (long long)classes);
+    *targets = (struct gr_targets){ .n = n, .n_classes = classes, .stride = y.stride };
+    if (n == 0) return GRAFT_OK;
+    targets->labels = given->labels;
+    targets->targets = given->targets;
+    targets->split = given->split;
+    targets->values = y.data;
+done:
+    return rc;
+}
+
+/* -- loans -------------------------------------------------------------------------------------------------------- */
 
 void gr_dataset_lend_features(struct gr_dataset *d, const graft_dense *f)
 {
@@ -119,19 +153,15 @@ void gr_dataset_lend_sparse(struct gr_dataset *d, const graft_csr *x)
     gr_loan_take_csr(&d->loans, d->context, x, names, GRAFT_UPDATE_FEATURES, GRAFT_UPDATE_FEATURES);
 }
 
-void gr_dataset_lend_targets(struct gr_dataset *d, uint32_t what, const graft_dataset *data, const graft_dense *y)
+void gr_dataset_lend_targets(struct gr_dataset *d, uint32_t what, const struct gr_targets *given)
 {
-    const int64_t rows = gr_dataset_host_rows(d), classes = d->given.n_classes;
+    for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
+        const struct gr_target_array a = gr_target_array_of(given, i);
 
-    if (what & GRAFT_UPDATE_LABELS)
-        lend_rows(d, "labels", GRAFT_UPDATE_LABELS, data->labels, rows, sizeof *data->labels);
-    if ((what & GRAFT_UPDATE_TARGETS) && !d->regresses)
-        lend_rows(d, "targets", GRAFT_UPDATE_TARGETS, data->targets, rows, classes);
-    if (what & GRAFT_UPDATE_TARGETS)
-        gr_loan_take(&d->loans, d->context,
-                     &(struct gr_loan){ "float_targets", GRAFT_UPDATE_TARGETS, y->data, rows,
-                                        classes * (int64_t)sizeof(float), y->stride * (int64_t)sizeof(float), 0 });
-    if (what & GRAFT_UPDATE_SPLIT) lend_rows(d, "split", GRAFT_UPDATE_SPLIT, data->split, rows, 1);
+        if ((what & a.what) != 0 && !(d->regresses && i == GR_TARGET_CLASSES))
+            gr_loan_take(&d->loans, d->context,
+                         &(struct gr_loan){ a.name, a.what, a.data, given->n, a.bytes, a.stride, 0 });
+    }
 }
 
 static const char graph_values[] = "graph.values";
@@ -144,15 +174,15 @@ void gr_dataset_lend_edge_values(struct gr_dataset *d, const graft_csr *graph)
 }
 
 /* Called before the views of the host's arrays are replaced. */
-static void lend_dataset(struct gr_dataset *d, const graft_csr *graph, const graft_csr *sparse)
+static void lend_dataset(struct gr_dataset *d, const graft_csr *graph, const graft_csr *sparse,
+                         const struct gr_targets *targets)
 {
     static const char *const names[] = { "graph.row_ptr", "graph.col_idx", graph_values };
 
     if (d->over == NULL) gr_loan_take_csr(&d->loans, d->context, graph, names, 0, GRAFT_UPDATE_EDGE_VALUES);
     if (d->given.features != NULL) gr_dataset_lend_features(d, &d->features.x);
     else gr_dataset_lend_sparse(d, sparse);
-    gr_dataset_lend_targets(d, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT, &d->given,
-                            &d->float_targets);
+    gr_dataset_lend_targets(d, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT, targets);
 }
 
 /* The rows of a slice are counted when its edges are known. */
@@ -196,10 +226,6 @@ int32_t gr_dataset_read(struct gr_dataset *d, int uses_edges, struct gr_targets 
 
     GR_TRY(check_flags(d, error));
     d->n = d->over != NULL ? d->over->n_slice : d->given.n_vertices;
-    if (d->given.float_targets != NULL)
-        GR_TRY(gr_struct_read(&d->float_targets, sizeof d->float_targets, d->given.float_targets,
-                              "dataset.float_targets", error));
-    read_targets(d, targets);
     if (d->over == NULL) GR_TRY(gr_struct_read(&graph, sizeof graph, d->given.graph, "dataset.graph", error));
     if (d->given.features != NULL) GR_TRY(gr_dataset_view_features(&d->given, &d->features, error));
     if (d->given.sparse_features != NULL) {
@@ -212,8 +238,7 @@ int32_t gr_dataset_read(struct gr_dataset *d, int uses_edges, struct gr_targets 
     gr_budget_charge(d->budget, GR_USE_GRAPH, gr_bytes(d->row_ptr[0]));
     GR_TRY(check_graph(d, error));
     if (uses_edges) GR_TRY(read_edge_features(d, error));
-    if (d->given.float_targets != NULL)
-        GR_TRY(gr_dataset_check_float_targets(&d->float_targets, d->n, d->given.n_classes, error));
+    GR_TRY(gr_dataset_read_targets(d, &d->given, targets, error));
     if (d->given.features != NULL) GR_TRY(take_types(d, error));
     else {
         GR_TRY(gr_csr_widen(d->context, &d->sparse_features, "sparse_features", &d->row_ptr[1], error));
@@ -221,7 +246,7 @@ int32_t gr_dataset_read(struct gr_dataset *d, int uses_edges, struct gr_targets 
         GR_TRY(gr_csr_check(&d->sparse_features, "sparse_features", 0, d->threads, error));
     }
     GR_TRY(gr_dataset_check_targets(targets, gr_dataset_first(d), error));
-    lend_dataset(d, &graph, &sparse);
+    lend_dataset(d, &graph, &sparse, targets);
 done:
     return rc;
 }

@@ -41,7 +41,7 @@ static void widen_bytes(const uint8_t *from, const float *scale, const float *ze
     for (int64_t j = 0; j < count; j++) to[j] = scale[j] * ((float)from[j] - zero[j]);
 }
 
-void gr_dataset_widen(const struct gr_features *f, int64_t row, float *to)
+static void widen_row(const struct gr_features *f, int64_t row, float *to)
 {
     const graft_dense *x = &f->x;
     const void        *from = (const char *)x->data + row * x->stride * gr_dtype_bytes(x->dtype);
@@ -54,17 +54,42 @@ void gr_dataset_widen(const struct gr_features *f, int64_t row, float *to)
     }
 }
 
-void gr_dataset_widen_all(const struct gr_features *f, int threads, float *to)
+void gr_dataset_normalize(float *x, int64_t count)
 {
+    double sum = 0;
+
+    for (int64_t j = 0; j < count; j++) sum += x[j];
+    for (int64_t j = 0; j < count && sum != 0; j++) x[j] = (float)(x[j] / sum);
+}
+
+/* Prefetch the beginning of a row that is read soon. */
+static void prefetch_row(const graft_dense *x, int64_t row)
+{
+    enum { LINE = 64, LINES = 4 };
+    const int64_t     element = gr_dtype_bytes(x->dtype), bytes = x->n_cols * element;
+    const char *const at = (const char *)x->data + row * x->stride * element;
+
+    for (int64_t line = 0; line < LINES && line * LINE < bytes; line++) __builtin_prefetch(at + line * LINE);
+}
+
+void gr_dataset_widen(const struct gr_features *f, const int64_t *row, int64_t count, int normalizes, int threads,
+                      float *to)
+{
+    enum { AHEAD = 12 };
+    const int64_t      width = f->x.n_cols;
     const struct gr_fp fp = gr_fp_get();
 
-    threads = gr_threads_worth(threads, f->x.n_rows * f->x.n_cols);
+    threads = gr_threads_worth(threads, count * width);
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         const struct gr_fp own = gr_fp_swap(fp);
 
 #pragma omp for schedule(static) nowait
-        for (int64_t row = 0; row < f->x.n_rows; row++) gr_dataset_widen(f, row, to + row * f->x.n_cols);
+        for (int64_t i = 0; i < count; i++) {
+            if (row != NULL && i + AHEAD < count) prefetch_row(&f->x, row[i + AHEAD]);
+            widen_row(f, row != NULL ? row[i] : i, to + i * width);
+            if (normalizes) gr_dataset_normalize(to + i * width, width);
+        }
         gr_fp_set(own);
     }
 }

@@ -12,43 +12,6 @@ enum {
     ALL = GRAFT_UPDATE_FEATURES | ALL_TARGETS | GRAFT_UPDATE_EDGE_VALUES | GRAFT_UPDATE_EDGE_FEATURES
 };
 
-/* One array of gr_targets. */
-struct array {
-    uint32_t    what;
-    const char *name;
-    int64_t     bytes;  /* of a row */
-    int64_t     stride; /* of rows of the host, in bytes */
-    const void *given, *now;
-};
-
-/* Float targets use the array number of class targets. */
-static struct array array_at(const struct gr_dataset *d, const struct gr_new_data *u, const struct gr_targets *now,
-                             int i)
-{
-    const int64_t classes = now->n_classes, one = sizeof *now->values;
-
-    switch (i) {
-    case 0: return (struct array){ GRAFT_UPDATE_LABELS, "labels", 4, 4, u->given.labels, now->labels };
-    case 1:
-        if (d->regresses)
-            return (struct array){ GRAFT_UPDATE_TARGETS,          "float_targets",       classes * one,
-                                   u->float_targets.stride * one, u->float_targets.data, now->values };
-        return (struct array){ GRAFT_UPDATE_TARGETS, "targets", classes, classes, u->given.targets, now->targets };
-    default: return (struct array){ GRAFT_UPDATE_SPLIT, "a split", 1, 1, u->given.split, now->split };
-    }
-}
-
-static void set_array(const struct gr_dataset *d, struct gr_targets *targets, int i, const void *array, int64_t stride)
-{
-    if (i == 0) targets->labels = array;
-    else if (i == 2) targets->split = array;
-    else if (!d->regresses) targets->targets = array;
-    else {
-        targets->values = array;
-        targets->stride = stride / (int64_t)sizeof *targets->values;
-    }
-}
-
 static int32_t check_sparse(const struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
 {
     const graft_csr *x = &u->sparse;
@@ -91,42 +54,38 @@ done:
     return rc;
 }
 
-/* Read the struct of float targets; u->float_targets.data stays NULL without it. */
-static int32_t read_float_targets(const struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
+/* Whether a target array is replaced: class targets and float targets have the same bit. */
+static int is_replaced(const struct gr_dataset *d, const struct gr_new_data *u, int i)
 {
-    int32_t rc = GRAFT_OK;
+    const struct gr_target_array a = gr_target_array_of(&u->targets, i);
 
-    if ((u->what & GRAFT_UPDATE_TARGETS) == 0 || !d->regresses) return GRAFT_OK;
-    u->float_targets.stride = d->given.n_classes;
-    if (u->given.float_targets == NULL) return GRAFT_OK;
-    GR_TRY(gr_struct_read(&u->float_targets, sizeof u->float_targets, u->given.float_targets, "dataset.float_targets",
-                          error));
-    rc = gr_dataset_check_float_targets(&u->float_targets, gr_dataset_host_rows(d), d->given.n_classes, error);
-done:
-    return rc;
+    return (u->what & a.what) != 0 && i != (d->regresses ? GR_TARGET_CLASSES : GR_TARGET_VALUES);
 }
 
-static int32_t check_arrays(const struct gr_dataset *d, const struct gr_targets *now, struct gr_new_data *u,
-                            graft_error *error)
+static int32_t check_targets(const struct gr_dataset *d, const struct gr_targets *now, struct gr_new_data *u,
+                             graft_error *error)
 {
-    struct gr_targets given = { .n = gr_dataset_host_rows(d), .n_classes = now->n_classes };
-    int32_t           rc = GRAFT_OK;
+    graft_dataset given = u->given;
+    int32_t       rc = GRAFT_OK;
 
-    GR_TRY(read_float_targets(d, u, error));
+    if ((u->what & GRAFT_UPDATE_TARGETS) == 0 || !d->regresses) given.float_targets = NULL;
+    GR_TRY(gr_dataset_read_targets(d, &given, &u->targets, error));
     for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
-        const struct array array = array_at(d, u, now, i);
+        const struct gr_target_array a = gr_target_array_of(&u->targets, i);
 
-        if ((u->what & array.what) == 0) continue;
-        if (array.now == NULL)
+        if (!is_replaced(d, u, i)) {
+            gr_target_array_set(&u->targets, i, NULL, a.stride);
+            continue;
+        }
+        if (gr_target_array_of(now, i).data == NULL)
             return gr_fail(error, GRAFT_ERR_STATE,
-                           "this trainer was created without %s, or does not use them: they "
+                           "this trainer was created without %s%s, or does not use them: they "
                            "cannot be replaced",
-                           array.name);
-        if (array.given == NULL && given.n > 0)
-            return gr_fail(error, GRAFT_ERR_ARG, "%s: to be replaced, and null", array.name);
-        set_array(d, &given, i, array.given, array.stride);
+                           i == GR_TARGET_SPLIT ? "a " : "", a.name);
+        if (a.data == NULL && u->targets.n > 0)
+            return gr_fail(error, GRAFT_ERR_ARG, "%s: to be replaced, and null", a.name);
     }
-    rc = gr_dataset_check_targets(&given, gr_dataset_first(d), error);
+    rc = gr_dataset_check_targets(&u->targets, gr_dataset_first(d), error);
 done:
     return rc;
 }
@@ -160,17 +119,17 @@ int32_t gr_dataset_check_new(const struct gr_dataset *d, const struct gr_targets
         return gr_fail(error, GRAFT_ERR_ARG, "what is 0x%x, expected some of GRAFT_UPDATE_... (0x%x)", u->what, ALL);
     if (u->what & GRAFT_UPDATE_FEATURES) GR_TRY(check_features(d, u, error));
     if (u->what & GRAFT_UPDATE_EDGE_FEATURES) GR_TRY(check_edge_features(d, u, error));
-    rc = check_arrays(d, now, u, error);
+    rc = check_targets(d, now, u, error);
 done:
     return rc;
 }
 
 /* *made[n] becomes the rows of the array in the order of the vertices. */
-static int32_t arrange(const struct gr_dataset *d, const int64_t *row, const struct array *array, void **made,
+static int32_t arrange(const struct gr_dataset *d, const int64_t *row, const struct gr_target_array *array, void **made,
                        graft_error *error)
 {
     const int64_t bytes = array->bytes, stride = d->over != NULL ? bytes : array->stride;
-    const char   *from = array->given;
+    const char   *from = array->data;
     char         *owned = NULL, *out = NULL;
     int32_t       rc = GR_NEW(d->context, out, d->n * bytes, error);
 
@@ -191,19 +150,14 @@ done:
 int32_t gr_dataset_arrange_new(const struct gr_dataset *d, const int64_t *row, struct gr_new_data *u,
                                struct gr_targets *next, graft_error *error)
 {
-    const struct gr_targets now = *next;
-    int32_t                 rc = GRAFT_OK;
+    int32_t rc = GRAFT_OK;
 
     for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
-        const struct array array = array_at(d, u, &now, i);
+        const struct gr_target_array a = gr_target_array_of(&u->targets, i);
 
-        if ((u->what & array.what) == 0) continue;
-        if (d->over == NULL && row == NULL) {
-            set_array(d, next, i, array.given, array.stride);
-        } else {
-            GR_TRY(arrange(d, row, &array, &u->made[i], error));
-            set_array(d, next, i, u->made[i], array.bytes);
-        }
+        if (!is_replaced(d, u, i)) continue;
+        if (d->over != NULL || row != NULL) GR_TRY(arrange(d, row, &a, &u->made[i], error));
+        gr_target_array_set(next, i, u->made[i] != NULL ? u->made[i] : a.data, u->made[i] != NULL ? a.bytes : a.stride);
     }
 done:
     return rc;
@@ -212,13 +166,13 @@ done:
 void gr_dataset_take_targets(struct gr_dataset *d, const struct gr_new_data *u, struct gr_targets *now)
 {
     for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
-        const struct array array = array_at(d, u, now, i);
+        const struct gr_target_array a = gr_target_array_of(&u->targets, i), used = gr_target_array_of(now, i);
 
-        if ((u->what & array.what) == 0) continue;
-        if (u->made[i] == NULL) set_array(d, now, i, array.given, array.stride);
-        else memcpy((void *)(uintptr_t)array.now, u->made[i], (uint64_t)(d->n * array.bytes));
+        if (!is_replaced(d, u, i)) continue;
+        if (u->made[i] == NULL) gr_target_array_set(now, i, a.data, a.stride);
+        else memcpy((void *)(uintptr_t)used.data, u->made[i], (uint64_t)(d->n * a.bytes));
     }
-    gr_dataset_lend_targets(d, u->what, &u->given, &u->float_targets);
+    gr_dataset_lend_targets(d, u->what, &u->targets);
 }
 
 /* Replace values by values of the same type. */

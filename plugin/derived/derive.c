@@ -56,7 +56,7 @@ static void replace_local(struct gr_graph_copy *copy, struct gr_csr *next)
 static void replace_part(const struct gr_derived *d, struct gr_graph_copy *copy, struct gr_made_part *next,
                          int64_t bytes)
 {
-    gr_made_part_fini(d->data->context, &copy->made);
+    gr_made_part_fini(d->context, &copy->made);
     copy->made = *next;
     copy->part = next->part;
     *next = (struct gr_made_part){ 0 };
@@ -99,17 +99,17 @@ static int32_t make_part_symmetric(const struct gr_derived *d, struct gr_graph_c
     int32_t             rc = gr_budget_borrow(copy->budget, bytes, "graph (made symmetric)", error);
 
     GR_TRY(gr_dataset_agree(d->data, rc, error));
-    GR_TRY(gr_part_symmetrize(d->data->context, d->data->over->comm, &copy->part, &made, error));
+    GR_TRY(gr_part_symmetrize(d->context, d->data->over->comm, &copy->part, &made, error));
     replace_part(d, copy, &made, bytes);
 done:
-    gr_made_part_fini(d->data->context, &made);
+    gr_made_part_fini(d->context, &made);
     return rc;
 }
 
 /* Share the counts of a part that is not the part of the graph over ranks. */
 static int32_t share_part(struct gr_derived *d, const struct gr_part *part, graft_error *error)
 {
-    int32_t rc = GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, d->share, d->data->over->comm->n_ranks, error);
+    int32_t rc = GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, d->share, d->data->over->comm->n_ranks, error);
 
     GR_TRY(gr_dataset_agree(d->data, rc, error));
     rc = gr_graph_share(d->data->over, part, d->share, error);
@@ -120,7 +120,7 @@ done:
 /* A loop at each vertex; its value may be the mean of its row. */
 static int32_t add_loops(const struct gr_derived *d, struct gr_graph_copy *copy, graft_error *error)
 {
-    const struct gr_config    *config = d->wish.config;
+    const struct gr_config    *config = d->config;
     const graft_csr           *local = &copy->part.local;
     const int64_t              missing = gr_csr_missing_loops(local);
     const struct gr_loop_value value = { .is_mean = config->edge_features > 0 && !config->edge_array,
@@ -130,7 +130,7 @@ static int32_t add_loops(const struct gr_derived *d, struct gr_graph_copy *copy,
 
     if (missing == 0) return GRAFT_OK;
     GR_TRY(borrow_copy(copy->budget, local, local->n_rows, gr_csr_entries(local) + missing, error));
-    GR_TRY(gr_csr_add_self_loops(d->data->context, local, &value, &looped, error));
+    GR_TRY(gr_csr_add_self_loops(d->context, local, &value, &looped, error));
     replace_local(copy, &looped);
 done:
     return rc;
@@ -139,13 +139,13 @@ done:
 /* Rows are sorted, like those of all graphs that Graft makes: a transpose is sorted. */
 static int32_t put_in_order(const struct gr_derived *d, struct gr_graph_copy *copy, graft_error *error)
 {
-    const int64_t places = gr_block_bytes(d->data->n, sizeof *d->row);
+    const int64_t places = gr_block_bytes(d->n, sizeof *d->row);
     struct gr_csr next = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(borrow_copy(copy->budget, &copy->part.local, d->data->n, gr_csr_entries(&copy->part.local), error));
+    GR_TRY(borrow_copy(copy->budget, &copy->part.local, d->n, gr_csr_entries(&copy->part.local), error));
     GR_TRY(gr_budget_borrow(copy->budget, places, "graph (the places of its vertices)", error));
-    GR_TRY(gr_order_apply(d->data->context, &copy->part.local, d->row, &next, error));
+    GR_TRY(gr_order_apply(d->context, &copy->part.local, d->row, &next, error));
     gr_budget_return(copy->budget, places);
     for (int times = 0; times < 2; times++) {
         replace_local(copy, &next);
@@ -164,10 +164,10 @@ static int32_t put_part_in_order(const struct gr_derived *d, struct gr_graph_cop
     int32_t             rc = gr_budget_borrow(copy->budget, bytes, "graph (in another order)", error);
 
     GR_TRY(gr_dataset_agree(d->data, rc, error));
-    GR_TRY(gr_part_reorder(d->data->context, d->data->over->comm, &copy->part, links, d->row, &made, error));
+    GR_TRY(gr_part_reorder(d->context, d->data->over->comm, &copy->part, links, d->row, &made, error));
     replace_part(d, copy, &made, bytes);
 done:
-    gr_made_part_fini(d->data->context, &made);
+    gr_made_part_fini(d->context, &made);
     return rc;
 }
 
@@ -175,9 +175,9 @@ static int32_t derive_alone(struct gr_derived *d, struct gr_graph_copy *copy, in
 {
     int32_t rc = GRAFT_OK;
 
-    if (d->wish.config->symmetrize) GR_TRY(make_symmetric(copy, error));
+    if (d->config->symmetrize) GR_TRY(make_symmetric(copy, error));
     if (first) GR_TRY(gr_derived_order(d, &copy->part, NULL, error));
-    if (d->wish.config->self_loops) GR_TRY(add_loops(d, copy, error));
+    if (d->config->self_loops) GR_TRY(add_loops(d, copy, error));
     if (d->row != NULL) rc = put_in_order(d, copy, error);
 done:
     return rc;
@@ -186,18 +186,18 @@ done:
 static int32_t derive_over_ranks(struct gr_derived *d, struct gr_graph_copy *copy, int first, graft_error *error)
 {
     struct gr_comm *comm = d->data->over->comm;
-    const int       moves = first ? d->wish.masks_rows || d->wish.config->order != GR_ORDER_GIVEN : d->row != NULL;
+    const int       moves = first ? d->wish.masks_rows || d->config->order != GR_ORDER_GIVEN : d->row != NULL;
     struct gr_links links = { 0 };
     int64_t         bytes = 0;
     int32_t         rc = GRAFT_OK;
 
-    if (d->wish.config->symmetrize) GR_TRY(make_part_symmetric(d, copy, error));
-    if (d->wish.config->symmetrize && first) GR_TRY(share_part(d, &copy->part, error));
-    if (moves) GR_TRY(gr_links_init(d->data->context, comm, &copy->part.halo, &links, error));
+    if (d->config->symmetrize) GR_TRY(make_part_symmetric(d, copy, error));
+    if (d->config->symmetrize && first) GR_TRY(share_part(d, &copy->part, error));
+    if (moves) GR_TRY(gr_links_init(d->context, comm, &copy->part.halo, &links, error));
     bytes = gr_links_bytes(&links);
     gr_budget_charge(copy->budget, GR_USE_GRAPH, bytes);
     if (first) GR_TRY(gr_derived_order(d, &copy->part, &links, error));
-    if (d->wish.config->self_loops) rc = add_loops(d, copy, error);
+    if (d->config->self_loops) rc = add_loops(d, copy, error);
     GR_TRY(gr_dataset_agree(d->data, rc, error));
     if (d->row != NULL) rc = put_part_in_order(d, copy, &links, error);
 done:

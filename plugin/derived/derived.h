@@ -16,16 +16,15 @@
 
 /** What the model, and its use, ask of the graph. */
 struct gr_derived_wish {
-    const struct gr_config *config;
-    struct gr_targets      *targets; /* put into the order of the vertices */
-    const int64_t          *list;    /* [n_list] vertices to predict, which come first; NULL: training vertices do */
-    int64_t                 n_list;
-    int                     predicts;    /* no gradient goes back along edges */
-    int                     has_batches; /* steps are of batches, so no gradient goes back along all edges */
-    int                     masks_rows;  /* a step, or a prediction, may compute fewer than all rows */
-    int                     reads_halo;  /* over ranks: layers read rows of other ranks, instead of sums over them */
-    int     uses_values; /* of edges: in sums, in draws with weights, or as edge features of attention */
-    int32_t complete;    /* up to this layer a step computes all rows of the input; -1: none */
+    struct gr_targets *targets; /* put into the order of the vertices */
+    const int64_t     *list;    /* [n_list] vertices to predict, which come first; NULL: training vertices do */
+    int64_t            n_list;
+    int                predicts;    /* no gradient goes back along edges */
+    int                has_batches; /* steps are of batches, so no gradient goes back along all edges */
+    int                masks_rows;  /* a step, or a prediction, may compute fewer than all rows */
+    int                reads_halo;  /* over ranks: layers read rows of other ranks, instead of sums over them */
+    int                uses_values; /* of edges: in sums, in draws with weights, or as edge features of attention */
+    int32_t            complete;    /* up to this layer a step computes all rows of the input; -1: none */
 };
 
 /** A graph during its derivation: the host's graph, or over ranks the part of this rank, or a copy in `made` whose
@@ -43,9 +42,13 @@ struct gr_masked_matrix {
 };
 
 struct gr_derived {
-    struct gr_dataset     *data;
-    struct gr_derived_wish wish;
-    const int64_t         *row; /* [n] row of vertex v in the host's arrays; NULL: v */
+    graft_context          *context;
+    struct gr_budget       *budget;
+    const struct gr_config *config;
+    struct gr_dataset      *data;
+    int64_t                 n; /* vertices, as in the data set */
+    struct gr_derived_wish  wish;
+    const int64_t          *row; /* [n] row of vertex v in the host's arrays; NULL: v */
 
     /* Receptive fields: a step needs the first reach[l] rows of the input of layer l, and of the logits the first
      * reach[n_layers]. Labelled training vertices, or vertices to predict, come first, then the vertices from which

@@ -20,7 +20,7 @@ static int32_t number_entries(const struct gr_derived *d, struct gr_graph_copy *
 
     GR_TRY(gr_budget_check(copy->budget, (double)gr_block_bytes(entries, sizeof *numbers),
                            "graph (numbers of its entries)", error));
-    GR_TRY(GR_NEW(d->data->context, numbers, entries, error));
+    GR_TRY(GR_NEW(d->context, numbers, entries, error));
     for (int64_t e = 0; e < entries; e++) numbers[e] = e;
     copy->part.local = d->data->graph;
     copy->part.local.values = copy->made.local.values = numbers;
@@ -55,10 +55,10 @@ static int32_t row_numbers_init(const struct gr_derived *d, struct row_numbers *
     const graft_graph *g = d->data->over;
     int32_t            rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(d->data->context, r->length_owned, g->n_owned, error));
-    GR_TRY(GR_NEW(d->data->context, r->length, g->n_slice, error));
-    GR_TRY(GR_NEW(d->data->context, r->first, g->n_slice, error));
-    GR_TRY(GR_NEW(d->data->context, r->first_owned, g->n_owned, error));
+    GR_TRY(GR_NEW(d->context, r->length_owned, g->n_owned, error));
+    GR_TRY(GR_NEW(d->context, r->length, g->n_slice, error));
+    GR_TRY(GR_NEW(d->context, r->first, g->n_slice, error));
+    GR_TRY(GR_NEW(d->context, r->first_owned, g->n_owned, error));
     for (int64_t v = 0; v < g->n_owned; v++)
         r->length_owned[v] = g->part.local.row_ptr[v + 1] - g->part.local.row_ptr[v] + g->part.remote.row_ptr[v + 1] -
                              g->part.remote.row_ptr[v];
@@ -68,10 +68,10 @@ done:
 
 static void row_numbers_fini(const struct gr_derived *d, struct row_numbers *r)
 {
-    gr_free(d->data->context, r->length_owned);
-    gr_free(d->data->context, r->length);
-    gr_free(d->data->context, r->first);
-    gr_free(d->data->context, r->first_owned);
+    gr_free(d->context, r->length_owned);
+    gr_free(d->context, r->length);
+    gr_free(d->context, r->first);
+    gr_free(d->context, r->first_owned);
 }
 
 static int32_t move_numbers(const struct gr_derived *d, int32_t direction, const int64_t *from, int64_t *to,
@@ -143,12 +143,12 @@ static int32_t number_over_ranks(struct gr_derived *d, struct gr_graph_copy *cop
     int32_t              rc = row_numbers_init(d, &r, error);
 
     if (rc == GRAFT_OK && d->first_entry == NULL)
-        rc = GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, d->first_entry, g->comm->n_ranks + 1, error);
+        rc = GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, d->first_entry, g->comm->n_ranks + 1, error);
     if (rc == GRAFT_OK)
         rc = gr_budget_check(copy->budget, 8 * (double)(local + remote), "graph (numbers of its entries)", error);
-    if (rc == GRAFT_OK) rc = GR_NEW(d->data->context, values, local, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(d->context, values, local, error);
     made->local.values = values;
-    if (rc == GRAFT_OK) rc = GR_NEW(d->data->context, values, remote, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(d->context, values, remote, error);
     made->remote.values = rc == GRAFT_OK ? values : NULL;
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(number_slice_rows(d, features, &r, error));
@@ -193,15 +193,15 @@ static int32_t rank_of_entry(const struct gr_derived *d, int64_t number)
 static int32_t asked_rows_init(const struct gr_derived *d, const struct gr_budget *budget, struct asked_rows *a,
                                graft_error *error)
 {
-    const int64_t out = gr_route_n_out(&a->route), in = gr_route_n_in(&a->route), width = d->wish.config->edge_features;
+    const int64_t out = gr_route_n_out(&a->route), in = gr_route_n_in(&a->route), width = d->config->edge_features;
     const double  bytes = (double)(out + in) * (8 + 4 * (double)width);
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(gr_budget_check(budget, bytes, "graph (messages with features of edges)", error));
-    GR_TRY(GR_NEW(d->data->context, a->asked, out, error));
-    GR_TRY(GR_NEW(d->data->context, a->asked_in, in, error));
-    GR_TRY(GR_NEW(d->data->context, a->rows, out * width, error));
-    rc = GR_NEW(d->data->context, a->rows_in, in * width, error);
+    GR_TRY(GR_NEW(d->context, a->asked, out, error));
+    GR_TRY(GR_NEW(d->context, a->asked_in, in, error));
+    GR_TRY(GR_NEW(d->context, a->rows, out * width, error));
+    rc = GR_NEW(d->context, a->rows_in, in * width, error);
 done:
     return rc;
 }
@@ -209,10 +209,10 @@ done:
 static void asked_rows_fini(const struct gr_derived *d, struct asked_rows *a)
 {
     gr_route_fini(&a->route);
-    gr_free(d->data->context, a->asked);
-    gr_free(d->data->context, a->asked_in);
-    gr_free(d->data->context, a->rows);
-    gr_free(d->data->context, a->rows_in);
+    gr_free(d->context, a->asked);
+    gr_free(d->context, a->asked_in);
+    gr_free(d->context, a->rows);
+    gr_free(d->context, a->rows_in);
 }
 
 static void copy_edge_row(const graft_dense *features, int64_t row, float *to)
@@ -224,7 +224,7 @@ static void copy_edge_row(const graft_dense *features, int64_t row, float *to)
 static int32_t fetch_rows(const struct gr_derived *d, const struct gr_budget *budget, const int64_t *numbers,
                           int64_t entries, const graft_dense *features, float *to, graft_error *error)
 {
-    const int64_t     width = d->wish.config->edge_features;
+    const int64_t     width = d->config->edge_features;
     struct asked_rows a = { 0 };
     int32_t           rc = gr_route_init(&a.route, d->data->over->comm, error);
 
@@ -275,7 +275,7 @@ static void fill_loop(const graft_csr *csr, int64_t row, int64_t loop, int64_t d
 static int32_t place_rows(const struct gr_derived *d, const struct gr_budget *budget, const graft_csr *csr,
                           const int64_t *numbers, const graft_dense *features, float *to, graft_error *error)
 {
-    const int64_t width = d->wish.config->edge_features, entries = gr_csr_entries(csr);
+    const int64_t width = d->config->edge_features, entries = gr_csr_entries(csr);
     int32_t       rc = GRAFT_OK;
 
     if (d->data->over != NULL) GR_TRY(fetch_rows(d, budget, numbers, entries, features, to, error));
@@ -290,12 +290,11 @@ done:
 
 int32_t gr_derived_edge_features(struct gr_derived *d, const graft_csr *csr, const int64_t *numbers, graft_error *error)
 {
-    int32_t rc = GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, d->edge,
-                               gr_csr_entries(csr) * d->wish.config->edge_features, error);
+    int32_t rc = GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, d->edge, gr_csr_entries(csr) * d->config->edge_features, error);
 
     d->whole.edge = d->edge;
     GR_TRY(gr_dataset_agree(d->data, rc, error));
-    rc = place_rows(d, d->data->budget, csr, numbers, &d->data->edge_features, d->edge, error);
+    rc = place_rows(d, d->budget, csr, numbers, &d->data->edge_features, d->edge, error);
 done:
     return rc;
 }
@@ -311,7 +310,7 @@ static int32_t number_again(struct gr_derived *d, struct gr_graph_copy *copy, co
     GR_TRY(gr_derived_number(d, copy, features, error));
     GR_TRY(gr_derived_derive(d, copy, 0, error));
     if (d->data->over != NULL) {
-        rc = GR_NEW(d->data->context, *numbers, gr_csr_entries(&d->whole.a->csr), error);
+        rc = GR_NEW(d->context, *numbers, gr_csr_entries(&d->whole.a->csr), error);
         if (rc == GRAFT_OK) gr_derived_join_values(&copy->part, *numbers);
         rc = gr_dataset_agree(d->data, rc, error);
     } else {
@@ -324,24 +323,24 @@ done:
 int32_t gr_derived_new_edge_features(struct gr_derived *d, const graft_dense *features, float **made,
                                      graft_error *error)
 {
-    const int64_t        count = gr_csr_entries(&d->whole.a->csr) * d->wish.config->edge_features;
+    const int64_t        count = gr_csr_entries(&d->whole.a->csr) * d->config->edge_features;
     int64_t             *numbers = NULL;
     struct gr_budget     budget;
     struct gr_graph_copy copy = { .budget = &budget };
-    int32_t              rc = GR_NEW(d->data->context, *made, count, error);
+    int32_t              rc = GR_NEW(d->context, *made, count, error);
 
-    gr_budget_init(&budget, d->data->context, INT64_MAX);
+    gr_budget_init(&budget, d->context, INT64_MAX);
     GR_TRY(gr_dataset_agree(d->data, rc, error));
     GR_TRY(number_again(d, &copy, features, &numbers, error));
     rc = place_rows(d, &budget, &d->whole.a->csr, numbers, features, *made, error);
 done:
     gr_derived_copy_fini(&copy);
     gr_budget_fini(&budget);
-    gr_free(d->data->context, numbers);
+    gr_free(d->context, numbers);
     return rc;
 }
 
 void gr_derived_take_edge_features(struct gr_derived *d, const float *made)
 {
-    memcpy(d->edge, made, (uint64_t)(gr_csr_entries(&d->whole.a->csr) * d->wish.config->edge_features) * sizeof *made);
+    memcpy(d->edge, made, (uint64_t)(gr_csr_entries(&d->whole.a->csr) * d->config->edge_features) * sizeof *made);
 }

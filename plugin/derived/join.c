@@ -31,22 +31,22 @@ int32_t gr_derived_join(const struct gr_derived *d, int with_values, struct gr_c
                                    .index_type = GRAFT_I32,
                                    .value_type = part->local.value_type,
                                    .values = with_values ? part->local.values : NULL };
-    const graft_semiring  extremum = d->wish.config->extremum;
-    const int64_t         seen = d->data->n + part->halo.count;
+    const graft_semiring  extremum = d->config->extremum;
+    const int64_t         seen = d->n + part->halo.count;
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
     int64_t               at = 0;
     int32_t               rc = GRAFT_OK;
 
     if (seen > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                       "%lld vertices and %lld of other ranks are too many for option '%s' = %s", (long long)d->data->n,
+                       "%lld vertices and %lld of other ranks are too many for option '%s' = %s", (long long)d->n,
                        (long long)part->halo.count, extremum != 0 ? "aggregator" : "model",
-                       extremum != 0 ? gr_extremum_word(extremum) : d->wish.config->kind->name);
-    GR_TRY(gr_csr_init(d->data->context, joined, &like, d->data->n, seen, entries, error));
-    for (int64_t row = 0; row < d->data->n; row++) {
+                       extremum != 0 ? gr_extremum_word(extremum) : d->config->kind->name);
+    GR_TRY(gr_csr_init(d->context, joined, &like, d->n, seen, entries, error));
+    for (int64_t row = 0; row < d->n; row++) {
         for (int i = 0; i < 2; i++) {
             for (int64_t e = parts[i]->row_ptr[row]; e < parts[i]->row_ptr[row + 1]; e++)
-                ((int32_t *)joined->col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? d->data->n : 0));
+                ((int32_t *)joined->col_idx)[at++] = (int32_t)(gr_csr_column(parts[i], e) + (i > 0 ? d->n : 0));
         }
         joined->row_ptr[row + 1] = at;
     }
@@ -60,29 +60,29 @@ done:
 static int32_t make_joined(struct gr_derived *d, int64_t **numbers, graft_error *error)
 {
     const graft_csr          *remote = &d->graph.part.remote;
-    const int64_t             n = d->data->n;
+    const int64_t             n = d->n;
     struct gr_csr             joined = { 0 };
     uint8_t                  *kind;
     const struct gr_edge_map *map;
     int32_t                   rc = GRAFT_OK;
 
-    GR_TRY(gr_derived_join(d, d->wish.uses_values || d->wish.config->edge_array, &joined, error));
-    GR_TRY(GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, kind, d->whole.n_seen, error));
+    GR_TRY(gr_derived_join(d, d->wish.uses_values || d->config->edge_array, &joined, error));
+    GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, kind, d->whole.n_seen, error));
     memset(kind + n, GR_ROW_HALO, (uint64_t)(d->whole.n_seen - n));
     for (int64_t row = 0; row < n; row++)
         if (remote->row_ptr[row] < remote->row_ptr[row + 1]) kind[row] = GR_ROW_BOUNDARY;
     d->whole.kind = kind;
-    if (d->wish.config->edge_array) {
+    if (d->config->edge_array) {
         *numbers = joined.values;
         joined.values = NULL;
         joined.view.values = NULL;
     }
-    GR_TRY(gr_derived_matrix(d->data->context, &joined, &d->whole.a, error));
-    if (!d->wish.predicts && d->wish.config->kind->attends)
+    GR_TRY(gr_derived_matrix(d->context, &joined, &d->whole.a, error));
+    if (!d->wish.predicts && d->config->kind->attends)
         GR_TRY(gr_edge_map(d->whole.a, &map, error)); /* here, so that no epoch allocates */
-    gr_budget_charge(d->data->budget, GR_USE_GRAPH, gr_matrix_own_bytes(d->whole.a));
+    gr_budget_charge(d->budget, GR_USE_GRAPH, gr_matrix_own_bytes(d->whole.a));
 done:
-    gr_csr_fini(d->data->context, &joined);
+    gr_csr_fini(d->context, &joined);
     return rc;
 }
 
@@ -94,19 +94,19 @@ static int32_t ask_vertices(struct gr_derived *d, graft_error *error)
     int64_t        *seen = NULL, *packed = NULL, bytes = 0;
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY(gr_links_init(d->data->context, comm, &d->graph.part.halo, &links, error));
+    GR_TRY(gr_links_init(d->context, comm, &d->graph.part.halo, &links, error));
     bytes = links.send_start[comm->n_ranks] * (int64_t)sizeof *packed + gr_links_bytes(&links);
-    rc = gr_budget_borrow(d->data->budget, bytes, "graph (vertices of other ranks)", error);
-    if (rc == GRAFT_OK) rc = GR_NEW(d->data->context, packed, links.send_start[comm->n_ranks], error);
-    if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, seen, d->whole.n_seen, error);
+    rc = gr_budget_borrow(d->budget, bytes, "graph (vertices of other ranks)", error);
+    if (rc == GRAFT_OK) rc = GR_NEW(d->context, packed, links.send_start[comm->n_ranks], error);
+    if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, seen, d->whole.n_seen, error);
     GR_TRY(gr_dataset_agree(d->data, rc, error));
-    for (int64_t v = 0; v < d->data->n; v++) seen[v] = d->whole.vertex[v];
-    GR_TRY(gr_links_ask(&links, comm, d->whole.vertex, packed, seen + d->data->n, sizeof *seen, error));
+    for (int64_t v = 0; v < d->n; v++) seen[v] = d->whole.vertex[v];
+    GR_TRY(gr_links_ask(&links, comm, d->whole.vertex, packed, seen + d->n, sizeof *seen, error));
     d->whole.vertex = seen;
-    gr_budget_return(d->data->budget, bytes);
+    gr_budget_return(d->budget, bytes);
 done:
     gr_links_fini(comm, &links);
-    gr_free(d->data->context, packed);
+    gr_free(d->context, packed);
     return rc;
 }
 
@@ -114,9 +114,9 @@ int32_t gr_derived_read_halo(struct gr_derived *d, int64_t **numbers, graft_erro
 {
     int32_t rc = GRAFT_OK;
 
-    d->whole.n_seen = d->data->n + d->graph.part.halo.count;
+    d->whole.n_seen = d->n + d->graph.part.halo.count;
     GR_TRY(gr_dataset_agree(d->data, make_joined(d, numbers, error), error));
-    if (d->wish.config->attention_dropout > 0 && !d->wish.predicts) rc = ask_vertices(d, error);
+    if (d->config->attention_dropout > 0 && !d->wish.predicts) rc = ask_vertices(d, error);
 done:
     return rc;
 }

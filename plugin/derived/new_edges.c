@@ -59,7 +59,7 @@ static int32_t read_edges(const struct gr_derived *d, const graft_csr *theirs, s
 
     if (theirs == NULL) return gr_fail(error, GRAFT_ERR_ARG, "the values of the graph are to be replaced: it is null");
     GR_TRY(gr_struct_read(&e->graph, sizeof e->graph, theirs, "dataset.graph", error));
-    GR_TRY(gr_csr_widen(d->data->context, &e->graph, "graph", &e->row_ptr, error));
+    GR_TRY(gr_csr_widen(d->context, &e->graph, "graph", &e->row_ptr, error));
     GR_TRY(gr_csr_check(&e->graph, "graph", 1, 1, error));
     if (e->graph.values == NULL && gr_csr_entries(&e->graph) > 0)
         return gr_fail(error, GRAFT_ERR_ARG, "the values of the graph are to be replaced: they are null");
@@ -92,10 +92,10 @@ static int32_t turn_values(const struct gr_derived *d, const graft_csr *csr, con
                            void **turned, graft_error *error)
 {
     float  *values = NULL;
-    int32_t rc = GR_NEW(d->data->context, values, gr_csr_entries(&transpose->csr), error);
+    int32_t rc = GR_NEW(d->context, values, gr_csr_entries(&transpose->csr), error);
 
     *turned = values;
-    return rc < 0 ? rc : gr_csr_transpose_values(d->data->context, csr, &transpose->csr, 1, values, error);
+    return rc < 0 ? rc : gr_csr_transpose_values(d->context, csr, &transpose->csr, 1, values, error);
 }
 
 /* Create a transpose if the old values were symmetric and the new values are not. */
@@ -105,11 +105,11 @@ static int32_t make_transpose(struct gr_derived *d, const graft_csr *csr, struct
     struct gr_csr turned = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(gr_budget_check(d->data->budget, (double)bytes, "graph (its transpose)", error));
-    GR_TRY(gr_csr_transpose(d->data->context, csr, &turned, error));
-    rc = gr_derived_matrix(d->data->context, &turned, &e->a_transpose, error);
+    GR_TRY(gr_budget_check(d->budget, (double)bytes, "graph (its transpose)", error));
+    GR_TRY(gr_csr_transpose(d->context, csr, &turned, error));
+    rc = gr_derived_matrix(d->context, &turned, &e->a_transpose, error);
 done:
-    gr_csr_fini(d->data->context, &turned);
+    gr_csr_fini(d->context, &turned);
     return rc;
 }
 
@@ -123,11 +123,11 @@ static int32_t derive_alone(struct gr_derived *d, struct gr_new_edges *e, graft_
     GR_TRY(gr_derived_derive(d, &e->copy, 0, error));
     part = e->copy.part.local;
     GR_ASSERT(gr_csr_entries(&part) == gr_csr_entries(&d->whole.a->csr));
-    GR_TRY(gr_csr_is_symmetric(d->data->context, &part, &e->symmetric, error));
+    GR_TRY(gr_csr_is_symmetric(d->context, &part, &e->symmetric, error));
     if (d->whole.a_transpose == NULL) return GRAFT_OK; /* of attention, and of training by minibatch */
     if (d->whole.a_transpose != d->whole.a) GR_TRY(turn_values(d, &part, d->whole.a_transpose, &e->turned, error));
     else if (!e->symmetric) GR_TRY(make_transpose(d, &part, e, error));
-    for (int32_t l = 0; l < d->wish.config->n_layers; l++) {
+    for (int32_t l = 0; l < d->config->n_layers; l++) {
         if (d->masked[l].a == NULL) continue;
         part.n_rows = d->reach[l + 1];
         part.n_cols = d->reach[l];
@@ -145,7 +145,7 @@ static int32_t check_memory(const struct gr_derived *d, graft_error *error)
     if (d->wish.reads_halo) return GRAFT_OK;
     if (d->graph.made.local.values == NULL) bytes += 4.0 * (double)gr_csr_entries(&d->graph.part.local);
     if (d->graph.made.remote.values == NULL) bytes += 4.0 * (double)gr_csr_entries(&d->graph.part.remote);
-    return gr_budget_check(d->data->budget, bytes, "graph (values of its own)", error);
+    return gr_budget_check(d->budget, bytes, "graph (values of its own)", error);
 }
 
 /* Over ranks: the new part, and of a block with a halo the values of its matrix. */
@@ -159,7 +159,7 @@ static int32_t derive_over_ranks(struct gr_derived *d, struct gr_new_edges *e, g
     e->copy.part = e->copy.made.part;
     GR_TRY(gr_derived_derive(d, &e->copy, 0, error));
     if (!d->wish.reads_halo) return GRAFT_OK;
-    rc = GR_NEW(d->data->context, values, gr_csr_entries(&d->whole.a->csr), error);
+    rc = GR_NEW(d->context, values, gr_csr_entries(&d->whole.a->csr), error);
     if (rc == GRAFT_OK) gr_derived_join_values(&e->copy.part, values);
     e->joined = values;
     rc = gr_dataset_agree(d->data, rc, error);
@@ -171,16 +171,16 @@ int32_t gr_derived_new_edges(struct gr_derived *d, const graft_dataset *given, s
                              graft_error *error)
 {
     struct gr_new_edges *e = NULL;
-    int32_t              rc = GR_NEW(d->data->context, e, 1, error);
+    int32_t              rc = GR_NEW(d->context, e, 1, error);
 
     GR_TRY(gr_dataset_agree(d->data, rc, error));
     *edges = e;
-    gr_budget_init(&e->budget, d->data->context, INT64_MAX);
+    gr_budget_init(&e->budget, d->context, INT64_MAX);
     e->copy.budget = &e->budget;
     GR_TRY(gr_dataset_agree(d->data, check_edges(d, given, e, error), error));
     if (d->wish.uses_values) rc = d->data->over != NULL ? derive_over_ranks(d, e, error) : derive_alone(d, e, error);
 done:
-    if (*edges == NULL) gr_free(d->data->context, e);
+    if (*edges == NULL) gr_free(d->context, e);
     return rc;
 }
 
@@ -214,7 +214,7 @@ static void take_alone(struct gr_derived *d, struct gr_new_edges *e)
         gr_budget_charge(data->budget, GR_USE_GRAPH, gr_matrix_own_bytes(d->whole.a_transpose));
         gr_derived_blocks(d);
     }
-    for (int32_t l = 0; l < d->wish.config->n_layers; l++) {
+    for (int32_t l = 0; l < d->config->n_layers; l++) {
         if (d->masked[l].a == NULL) continue;
         gr_matrix_set_values(d->masked[l].a, d->whole.a->csr.values);
         gr_matrix_swap_values(d->masked[l].transpose, &e->masked_turned[l]);
@@ -248,9 +248,9 @@ void gr_derived_new_edges_fini(struct gr_derived *d, struct gr_new_edges *e)
     gr_derived_copy_fini(&e->copy);
     gr_budget_fini(&e->budget);
     gr_matrix_destroy(e->a_transpose);
-    gr_free(d->data->context, e->turned);
-    gr_free(d->data->context, e->joined);
-    for (int32_t l = 0; l < GR_LAYERS_MAX; l++) gr_free(d->data->context, e->masked_turned[l]);
-    gr_free(d->data->context, e->row_ptr);
-    gr_free(d->data->context, e);
+    gr_free(d->context, e->turned);
+    gr_free(d->context, e->joined);
+    for (int32_t l = 0; l < GR_LAYERS_MAX; l++) gr_free(d->context, e->masked_turned[l]);
+    gr_free(d->context, e->row_ptr);
+    gr_free(d->context, e);
 }

@@ -24,18 +24,18 @@ static void search_add(struct search *search, int64_t v, int32_t hop)
     search->queue[search->found++] = v;
 }
 
-/* *array[n] of rows of `bytes` bytes becomes a copy in the order of the vertices. NULL stays NULL. */
-static int32_t reorder(struct gr_derived *d, const void **array, uint64_t bytes, uint64_t stride, graft_error *error)
+/* A target array becomes a copy in the order of the vertices. NULL stays NULL. */
+static int32_t reorder(struct gr_derived *d, int i, graft_error *error)
 {
-    const char *from = *array;
-    char       *to;
-    int32_t     rc = GRAFT_OK;
+    const struct gr_target_array a = gr_target_array_of(d->wish.targets, i);
+    const char                  *from = a.data;
+    char                        *to;
+    int32_t                      rc = GRAFT_OK;
 
     if (from == NULL) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, to, d->data->n * (int64_t)bytes, error));
-    for (int64_t v = 0; v < d->data->n; v++)
-        memcpy(to + (uint64_t)v * bytes, from + (uint64_t)d->row[v] * stride, bytes);
-    *array = to;
+    GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, to, d->n * a.bytes, error));
+    for (int64_t v = 0; v < d->n; v++) memcpy(to + v * a.bytes, from + d->row[v] * a.stride, (uint64_t)a.bytes);
+    gr_target_array_set(d->wish.targets, i, to, a.bytes);
 done:
     return rc;
 }
@@ -43,9 +43,9 @@ done:
 /* Level 0: the training vertices, or the vertices of the list to predict. */
 static void find_first_level(const struct gr_derived *d, struct search *search)
 {
-    for (int64_t v = 0; v < d->data->n; v++) search->hop[v] = d->wish.config->n_layers + 1;
+    for (int64_t v = 0; v < d->n; v++) search->hop[v] = d->config->n_layers + 1;
     for (int64_t i = 0; d->wish.predicts && i < d->wish.n_list; i++) search_add(search, d->wish.list[i], 0);
-    for (int64_t v = 0; !d->wish.predicts && v < d->data->n; v++)
+    for (int64_t v = 0; !d->wish.predicts && v < d->n; v++)
         if (gr_is_trained(d->wish.targets, v)) search_add(search, v, 0);
 }
 
@@ -68,18 +68,17 @@ static int32_t search_ranks(const struct gr_derived *d, const struct gr_part *pa
     uint8_t        *out = NULL, *in = NULL;
     int32_t         rc;
 
-    rc =
-        gr_budget_check(d->data->budget, (double)(part->halo.count + told), "graph (the order of its vertices)", error);
-    if (rc == GRAFT_OK) rc = GR_NEW(d->data->context, out, part->halo.count, error);
-    if (rc == GRAFT_OK) rc = GR_NEW(d->data->context, in, told, error);
+    rc = gr_budget_check(d->budget, (double)(part->halo.count + told), "graph (the order of its vertices)", error);
+    if (rc == GRAFT_OK) rc = GR_NEW(d->context, out, part->halo.count, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(d->context, in, told, error);
     GR_TRY(gr_dataset_agree(d->data, rc, error));
     mark_halo(&part->remote, search, out);
     GR_TRY(gr_links_tell(links, comm, out, in, 1, error));
     for (int64_t i = 0; i < told; i++)
         if (in[i]) search_add(search, links->place[i], hop);
 done:
-    gr_free(d->data->context, out);
-    gr_free(d->data->context, in);
+    gr_free(d->context, out);
+    gr_free(d->context, in);
     return rc;
 }
 
@@ -89,14 +88,14 @@ static int32_t find_reach(struct gr_derived *d, const struct gr_part *part, stru
                           struct search *search, graft_error *error)
 {
     const graft_csr *graph = part != NULL ? &part->local : NULL;
-    const int32_t    n_layers = d->wish.config->n_layers;
+    const int32_t    n_layers = d->config->n_layers;
     int32_t          rc = GRAFT_OK;
 
     find_first_level(d, search);
     d->reach[n_layers] = search->end = search->found;
     for (int32_t h = 1; h <= n_layers; h++) {
         const int32_t l = n_layers - h;
-        const int     gathers = graph != NULL && l >= d->wish.config->gathers_from && l > d->wish.complete;
+        const int     gathers = graph != NULL && l >= d->config->gathers_from && l > d->wish.complete;
 
         for (int64_t i = search->begin; i < search->end && gathers; i++) {
             for (int64_t e = graph->row_ptr[search->queue[i]]; e < graph->row_ptr[search->queue[i] + 1]; e++)
@@ -106,7 +105,7 @@ static int32_t find_reach(struct gr_derived *d, const struct gr_part *part, stru
         search->begin = search->end;
         search->end = search->found;
         d->reach[l] = search->end;
-        GR_ASSERT(search->end <= d->data->n);
+        GR_ASSERT(search->end <= d->n);
     }
 done:
     return rc;
@@ -117,9 +116,9 @@ static int32_t sum_reach(struct gr_derived *d, graft_error *error)
     double  rows[GR_LAYERS_MAX + 1]; /* exact to 2^53 */
     int32_t rc = GRAFT_OK;
 
-    for (int32_t l = 0; l <= d->wish.config->n_layers; l++) rows[l] = (double)d->reach[l];
-    GR_TRY(gr_dataset_sum(d->data, rows, d->wish.config->n_layers + 1, error));
-    for (int32_t l = 0; l <= d->wish.config->n_layers; l++) d->reach_of_all[l] = (int64_t)rows[l];
+    for (int32_t l = 0; l <= d->config->n_layers; l++) rows[l] = (double)d->reach[l];
+    GR_TRY(gr_dataset_sum(d->data, rows, d->config->n_layers + 1, error));
+    for (int32_t l = 0; l <= d->config->n_layers; l++) d->reach_of_all[l] = (int64_t)rows[l];
 done:
     return rc;
 }
@@ -129,9 +128,9 @@ static int reach_is_short(const struct gr_derived *d)
 {
     double rows = 0;
 
-    for (int32_t l = 1; l <= d->wish.config->n_layers; l++)
+    for (int32_t l = 1; l <= d->config->n_layers; l++)
         rows += (double)(l > d->wish.complete ? d->reach_of_all[l] : d->data->given.n_vertices);
-    return rows < 0.9 * (double)d->data->given.n_vertices * d->wish.config->n_layers;
+    return rows < 0.9 * (double)d->data->given.n_vertices * d->config->n_layers;
 }
 
 /* Sort vertices stably by hops. */
@@ -139,14 +138,14 @@ static void sort_by_hop(const struct gr_derived *d, const int32_t *hop, const in
 {
     int64_t at[GR_LAYERS_MAX + 2] = { 0 };
 
-    for (int32_t h = 1; h <= d->wish.config->n_layers + 1; h++) at[h] = d->reach[d->wish.config->n_layers - h + 1];
-    for (int64_t i = 0; i < d->data->n; i++) to[at[hop[from[i]]]++] = from[i];
+    for (int32_t h = 1; h <= d->config->n_layers + 1; h++) at[h] = d->reach[d->config->n_layers - h + 1];
+    for (int64_t i = 0; i < d->n; i++) to[at[hop[from[i]]]++] = from[i];
 }
 
 /* In layer l a step computes all rows. */
 static void reach_all(struct gr_derived *d, int32_t l)
 {
-    d->reach[l] = d->data->n;
+    d->reach[l] = d->n;
     d->reach_of_all[l] = d->data->given.n_vertices;
 }
 
@@ -154,30 +153,10 @@ static void reach_all(struct gr_derived *d, int32_t l)
  * dropped masks belong to the first layers, as do layers with all rows. */
 static void drop_long_reach(struct gr_derived *d)
 {
-    for (int32_t l = 0; l <= d->wish.config->n_layers; l++) {
+    for (int32_t l = 0; l <= d->config->n_layers; l++) {
         if (l <= d->wish.complete || (double)d->reach_of_all[l] > 0.95 * (double)d->data->given.n_vertices)
             reach_all(d, l);
     }
-}
-
-static int32_t reorder_vertices(struct gr_derived *d, graft_error *error)
-{
-    struct gr_targets *now = d->wish.targets;
-    const void        *labels = now->labels, *targets = now->targets, *split = now->split, *values = now->values;
-    const uint64_t     classes = (uint64_t)now->n_classes, wide = classes * sizeof *now->values;
-    int32_t            rc = GRAFT_OK;
-
-    GR_TRY(reorder(d, &labels, sizeof *now->labels, sizeof *now->labels, error));
-    GR_TRY(reorder(d, &targets, classes, classes, error));
-    GR_TRY(reorder(d, &split, 1, 1, error));
-    GR_TRY(reorder(d, &values, wide, (uint64_t)now->stride * sizeof *now->values, error));
-    now->labels = labels;
-    now->targets = targets;
-    now->split = split;
-    now->values = values;
-    now->stride = now->n_classes;
-done:
-    return rc;
 }
 
 /* Over ranks a vertex has a place among the vertices of its owner, and another number. */
@@ -188,8 +167,8 @@ static int32_t name_vertices(struct gr_derived *d, graft_error *error)
 
     d->whole.vertex = d->row;
     if (d->data->over == NULL) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, vertex, d->data->n, error));
-    for (int64_t v = 0; v < d->data->n; v++) vertex[v] = d->data->over->vertex[d->row[v]];
+    GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, vertex, d->n, error));
+    for (int64_t v = 0; v < d->n; v++) vertex[v] = d->data->over->vertex[d->row[v]];
     d->whole.vertex = vertex;
 done:
     return rc;
@@ -199,20 +178,20 @@ done:
 static int32_t choose_order(struct gr_derived *d, const graft_csr *graph, const int32_t *hop, int64_t *order,
                             graft_error *error)
 {
-    const int given = d->wish.config->order == GR_ORDER_GIVEN || graph == NULL;
+    const int given = d->config->order == GR_ORDER_GIVEN || graph == NULL;
     int64_t  *row;
     int32_t   rc = GRAFT_OK;
 
-    for (int64_t v = 0; v < d->data->n; v++) order[v] = v;
-    GR_TRY(gr_budget_check(d->data->budget, given ? 0 : (double)gr_order_bytes(d->data->n),
+    for (int64_t v = 0; v < d->n; v++) order[v] = v;
+    GR_TRY(gr_budget_check(d->budget, given ? 0 : (double)gr_order_bytes(d->n),
                            "graph (finding an order of its vertices)", error));
-    if (!given) GR_TRY(gr_order_compute(d->data->context, graph, d->wish.config->order, order, error));
-    GR_TRY(GR_BUDGET_NEW(d->data->budget, GR_USE_GRAPH, row, d->data->n, error));
+    if (!given) GR_TRY(gr_order_compute(d->context, graph, d->config->order, order, error));
+    GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, row, d->n, error));
     if (hop != NULL) sort_by_hop(d, hop, order, row);
-    else memcpy(row, order, (uint64_t)d->data->n * sizeof *order);
+    else memcpy(row, order, (uint64_t)d->n * sizeof *order);
     d->row = row;
     GR_TRY(name_vertices(d, error));
-    rc = reorder_vertices(d, error);
+    for (int i = 0; i < GR_TARGET_ARRAYS; i++) GR_TRY(reorder(d, i, error));
 done:
     return rc;
 }
@@ -221,17 +200,17 @@ static int32_t search_init(struct gr_derived *d, int64_t bytes, struct search *s
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_budget_borrow(d->data->budget, bytes, "graph (the order of its vertices)", error));
-    GR_TRY(GR_NEW(d->data->context, search->queue, d->data->n, error));
-    rc = GR_NEW(d->data->context, search->hop, d->data->n, error);
+    GR_TRY(gr_budget_borrow(d->budget, bytes, "graph (the order of its vertices)", error));
+    GR_TRY(GR_NEW(d->context, search->queue, d->n, error));
+    rc = GR_NEW(d->context, search->hop, d->n, error);
 done:
     return rc;
 }
 
 int32_t gr_derived_order(struct gr_derived *d, const struct gr_part *part, struct gr_links *links, graft_error *error)
 {
-    const int        given = d->wish.config->order == GR_ORDER_GIVEN || part == NULL;
-    const int64_t    bytes = gr_block_bytes(d->data->n, sizeof(int64_t)) + gr_block_bytes(d->data->n, sizeof(int32_t));
+    const int        given = d->config->order == GR_ORDER_GIVEN || part == NULL;
+    const int64_t    bytes = gr_block_bytes(d->n, sizeof(int64_t)) + gr_block_bytes(d->n, sizeof(int32_t));
     const graft_csr *graph = part != NULL ? &part->local : NULL;
     struct search    search = { 0 };
     int32_t          rc = GRAFT_OK;
@@ -243,13 +222,13 @@ int32_t gr_derived_order(struct gr_derived *d, const struct gr_part *part, struc
         GR_TRY(sum_reach(d, error));
         masks = reach_is_short(d);
     }
-    for (int32_t l = 0; l <= d->wish.config->n_layers && !masks; l++) reach_all(d, l);
+    for (int32_t l = 0; l <= d->config->n_layers && !masks; l++) reach_all(d, l);
     if (masks || !given) rc = choose_order(d, graph, masks ? search.hop : NULL, search.queue, error);
     if (masks) drop_long_reach(d);
     rc = gr_dataset_agree(d->data, rc, error);
 done:
-    gr_budget_return(d->data->budget, bytes);
-    gr_free(d->data->context, search.queue);
-    gr_free(d->data->context, search.hop);
+    gr_budget_return(d->budget, bytes);
+    gr_free(d->context, search.queue);
+    gr_free(d->context, search.hop);
     return rc;
 }

@@ -84,7 +84,7 @@ static int32_t widen_features(struct gr_setup *s, graft_error *error)
     if (input->x == NULL || input->type == GRAFT_F32) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&s->arrays->budget, GR_USE_FEATURES, x, s->data.n * width, error));
     charge(s, 1);
-    gr_dataset_widen_all(&s->data.features, s->run.threads, x);
+    gr_dataset_widen(&s->data.features, NULL, s->data.n, 0, s->run.threads, x);
     s->arrays->features = x;
     input->x = x;
     input->type = GRAFT_F32;

@@ -93,7 +93,6 @@ struct gr_derived_wish gr_setup_wish(struct gr_setup *s)
     const struct gr_outputs *list = s->given != NULL ? s->given->outputs : NULL;
 
     return (struct gr_derived_wish){
-        .config = &s->model.config,
         .targets = &s->run.targets,
         .list = list != NULL ? list->vertices : NULL,
         .n_list = list != NULL ? list->n : 0,

@@ -13,14 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-static void normalize_row(float *x, int64_t count)
-{
-    double sum = 0;
-
-    for (int64_t j = 0; j < count; j++) sum += x[j];
-    for (int64_t j = 0; j < count && sum != 0; j++) x[j] = (float)(x[j] / sum);
-}
-
 /* Append row v of the host to the first `to` entries, and add up values of one column. place[c] is one more than the
  * last place of column c. Returns the end. */
 static int64_t copy_row(const graft_csr *from, int64_t v, struct gr_csr *x, int64_t to, int64_t *place)
@@ -61,7 +53,8 @@ static int32_t fill_from_host(const struct gr_setup *s, struct gr_csr *x, int64_
 
         x->row_ptr[row + 1] = copy_row(&s->data.sparse_features, gr_vertex(s->derived.row, row), x, begin, place);
         GR_TRY(check_merged_values(x, row, gr_vertex(s->derived.whole.vertex, row), error));
-        if (s->model.config.normalize_features) normalize_row((float *)x->values + begin, x->row_ptr[row + 1] - begin);
+        if (s->model.config.normalize_features)
+            gr_dataset_normalize((float *)x->values + begin, x->row_ptr[row + 1] - begin);
     }
 done:
     return rc;
@@ -123,6 +116,13 @@ static void fill_dense(const struct gr_setup *s, const graft_csr *sparse, float 
     }
 }
 
+static void set_input(struct gr_setup *s, const void *x, graft_dtype type, int64_t stride)
+{
+    s->run.input.x = x;
+    s->run.input.type = type;
+    s->run.input.stride = stride;
+}
+
 static int32_t make_dense(struct gr_setup *s, const graft_csr *sparse, graft_error *error)
 {
     float  *x = NULL;
@@ -130,9 +130,7 @@ static int32_t make_dense(struct gr_setup *s, const graft_csr *sparse, graft_err
 
     GR_TRY(new_dense(s, &x, error));
     fill_dense(s, sparse, x);
-    s->run.input.x = x;
-    s->run.input.type = GRAFT_F32;
-    s->run.input.stride = s->model.config.width[0];
+    set_input(s, x, GRAFT_F32, s->model.config.width[0]);
 done:
     return rc;
 }
@@ -222,45 +220,14 @@ done:
     return rc;
 }
 
-/* Prefetch a row that the permuted copy will read soon. */
-static void prefetch_row(const struct gr_setup *s, int64_t row)
-{
-    enum { AHEAD = 12, LINE = 64, LINES = 4 };
-    const graft_dense *x = &s->data.features.x;
-    const int64_t      element = gr_dtype_bytes(x->dtype), bytes = s->model.config.width[0] * element;
-    const char *const  at = x->data;
-
-    if (row + AHEAD >= s->data.n) return;
-    for (int64_t line = 0; line < LINES && line * LINE < bytes; line++)
-        __builtin_prefetch(at + gr_vertex(s->derived.row, row + AHEAD) * x->stride * element + line * LINE);
-}
-
 void gr_setup_features_refresh(struct gr_setup *s)
 {
-    const int64_t      width = s->model.config.width[0];
-    float *const       x = (float *)(uintptr_t)s->run.input.x;
-    const int64_t      rows = rows_read(s);
-    const int          threads = gr_threads_worth(s->run.threads, rows * width);
-    const struct gr_fp fp = gr_fp_get();
+    const graft_dense *x = &s->data.features.x;
 
-    if (!gr_features_are_copied(s)) {
-        s->run.input.x = s->data.features.x.data;
-        s->run.input.stride = s->data.features.x.stride;
-        s->run.input.type = s->data.features.x.dtype;
-        return;
-    }
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        const struct gr_fp own = gr_fp_swap(fp);
-
-#pragma omp for schedule(static) nowait
-        for (int64_t row = 0; row < rows; row++) {
-            prefetch_row(s, row);
-            gr_dataset_widen(&s->data.features, gr_vertex(s->derived.row, row), x + row * width);
-            if (s->model.config.normalize_features) normalize_row(x + row * width, width);
-        }
-        gr_fp_set(own);
-    }
+    if (!gr_features_are_copied(s)) set_input(s, x->data, x->dtype, x->stride);
+    else
+        gr_dataset_widen(&s->data.features, s->derived.row, rows_read(s), s->model.config.normalize_features,
+                         s->run.threads, (float *)(uintptr_t)s->run.input.x);
 }
 
 /* Check rows that create() has not read. */
@@ -277,20 +244,10 @@ static int32_t check_taken(const struct gr_setup *s, const int64_t *vertex, int6
 int32_t gr_setup_take_features(const struct gr_setup *s, const struct gr_input *from, const int64_t *vertex,
                                int64_t count, float *to, graft_error *error)
 {
-    const int64_t      width = s->model.config.width[0];
-    const int          threads = gr_threads_worth(s->run.threads, count * width);
-    const struct gr_fp fp = gr_fp_get();
     struct gr_features f = s->data.features;
 
-    f.x = gr_dense_view(from->x, from->type, s->data.n, width, from->stride);
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        const struct gr_fp own = gr_fp_swap(fp);
-
-#pragma omp for schedule(static) nowait
-        for (int64_t i = 0; i < count; i++) gr_dataset_widen(&f, vertex[i], to + i * width);
-        gr_fp_set(own);
-    }
+    f.x = gr_dense_view(from->x, from->type, s->data.n, s->model.config.width[0], from->stride);
+    gr_dataset_widen(&f, vertex, count, 0, s->run.threads, to);
     return check_taken(s, vertex, count, to, error);
 }
 
@@ -301,9 +258,7 @@ static int32_t init_from_dense(struct gr_setup *s, graft_error *error)
 
     if (gr_features_are_copied(s)) {
         GR_TRY(new_dense(s, &x, error));
-        s->run.input.x = x;
-        s->run.input.type = GRAFT_F32;
-        s->run.input.stride = s->model.config.width[0];
+        set_input(s, x, GRAFT_F32, s->model.config.width[0]);
     }
     gr_setup_features_refresh(s);
     if (s->data.over != NULL && x != NULL) gr_dataset_drop_features(&s->data, &s->data.owned);

@@ -200,7 +200,8 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     s->given = given;
     s->options = given != NULL ? &given->options : &context->options;
     s->data = (struct gr_dataset){ .context = context, .budget = &s->budget, .given = *dataset, .over = dataset->over };
-    s->derived.data = &s->data;
+    s->derived =
+        (struct gr_derived){ .context = context, .budget = &s->budget, .config = &s->model.config, .data = &s->data };
     if (s->data.over != NULL) s->data.over->references++;
     /* Before the options are used: a differing option may also cause a failure of a single rank. */
     GR_TRY(gr_ranks_compare_options(s, error));
