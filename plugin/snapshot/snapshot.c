@@ -380,19 +380,19 @@ static int takes_tables(const graft_model *m, graft_trainer *trainer)
     graft_error                  reason = { .size = sizeof reason }, end = reason;
     int32_t                      rc = GRAFT_OK;
 
-    if (m->n_tables == 0 || batches == NULL || batches->n_tables == 0) return 0;
-    if (m->n_tables != batches->n_tables)
+    if (m->n_tables == 0 || batches == NULL || batches->tables.count == 0) return 0;
+    if (m->n_tables != batches->tables.count)
         rc = gr_fail(&reason, GRAFT_ERR_FORMAT, "there are %d arrays of them, expected %d", m->n_tables,
-                     batches->n_tables);
+                     batches->tables.count);
     for (int32_t i = 0; rc == GRAFT_OK && gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
         if (!gr_state_is_table(&item)) continue;
         rc = gr_trainer_state_find(trainer, &item, &theirs, &reason);
-        if (rc == GRAFT_OK && theirs.data == &batches->layout)
+        if (rc == GRAFT_OK && theirs.data == &batches->tables.layout)
             rc = gr_trainer_state_check(trainer, &item, &theirs, &reason);
     }
     if (rc < 0)
         gr_log(trainer->setup.context, GRAFT_LOG_WARNING, "rows of earlier batches in the state are not used; %s: %s",
-               batches->history != NULL ? "tables will be filled again" : "caches begin empty", reason.message);
+               batches->mode->refills, reason.message);
     return rc == GRAFT_OK;
 }
 

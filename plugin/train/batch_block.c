@@ -67,14 +67,14 @@ static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, c
     *values = NULL;
     if (graph->values == NULL && !shared && !weighs) return GRAFT_OK;
     GR_ASSERT(graph->values == NULL || graph->value_type == GRAFT_F32);
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, made, b->n_edges, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, made, b->n_edges, error));
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         const struct gr_fp own = gr_fp_swap(fp);
 
 #pragma omp for schedule(static) nowait
         for (int64_t i = 0; i < b->n_dst; i++) {
-            const float share = shared ? share_of(graph, m->vertex[i], counted_edges(s, b, i)) : 1;
+            const float share = shared ? share_of(graph, m->now.vertex[i], counted_edges(s, b, i)) : 1;
 
             for (int64_t e = b->row_ptr[i]; e < b->row_ptr[i + 1]; e++)
                 made[e] = (graph->values != NULL ? ((const float *)graph->values)[b->entry[e]] : 1) *
@@ -109,14 +109,14 @@ static int32_t make_scales(const struct gr_setup *s, struct gr_minibatches *m, c
     int32_t                     rc = GRAFT_OK;
 
     if (normalization == GR_NORMALIZE_NONE) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, left, b->n_dst, error));
-    for (int64_t i = 0; i < b->n_dst; i++) left[i] = scale_of(s, m->graph, b, i, m->vertex[i]);
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, left, b->n_dst, error));
+    for (int64_t i = 0; i < b->n_dst; i++) left[i] = scale_of(s, m->graph, b, i, m->now.vertex[i]);
     block->left = left;
     if (normalization != GR_NORMALIZE_SYMMETRIC) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, right, b->n_src, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, right, b->n_src, error));
     for (int64_t i = 0; i < b->n_src; i++)
-        right[i] =
-            m->vertex[i] < s->data.n ? s->derived.whole.right[m->vertex[i]] : m->ranks->right[m->vertex[i] - s->data.n];
+        right[i] = m->now.vertex[i] < s->data.n ? s->derived.whole.right[m->now.vertex[i]]
+                                                : m->halo.right[m->now.vertex[i] - s->data.n];
     block->right = right;
 done:
     return rc;
@@ -131,7 +131,7 @@ static int32_t take_edge_rows(const struct gr_setup *s, struct gr_minibatches *m
     int32_t       rc = GRAFT_OK;
 
     if (s->derived.edge == NULL) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, made, b->n_edges * width, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, made, b->n_edges * width, error));
     for (int64_t e = 0; e < b->n_edges; e++)
         memcpy(made + e * width, s->derived.edge + b->entry[e] * width, (uint64_t)width * sizeof *made);
     block->edge = made;
@@ -158,9 +158,9 @@ static int32_t part_of_edges(struct gr_minibatches *m, const graft_csr *all, int
     int32_t        rc = GRAFT_OK;
 
     for (int64_t e = 0; e < all->row_ptr[all->n_rows]; e++) at += col[e] >= begin && col[e] < end;
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row_ptr, all->n_rows + 1, error));
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, to_col, at, error));
-    if (from != NULL) GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, to, at, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row_ptr, all->n_rows + 1, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, to_col, at, error));
+    if (from != NULL) GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, to, at, error));
     at = 0;
     for (int64_t i = 0; i < all->n_rows; i++) {
         for (int64_t e = all->row_ptr[i]; e < all->row_ptr[i + 1]; e++) {
@@ -185,8 +185,8 @@ static int32_t transpose_edges(struct gr_setup *s, struct gr_minibatches *m, con
     struct gr_csr turned = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(gr_budget_check(&m->budget, (double)gr_csr_copy_bytes(csr, csr->n_cols, csr->row_ptr[csr->n_rows]), "graph",
-                           error));
+    GR_TRY(gr_budget_check(&m->now.budget, (double)gr_csr_copy_bytes(csr, csr->n_cols, csr->row_ptr[csr->n_rows]),
+                           "graph", error));
     GR_TRY(gr_csr_transpose(s->context, csr, &turned, error));
     rc = gr_derived_matrix(s->context, &turned, made, error);
 done:
@@ -198,13 +198,13 @@ done:
 static int32_t split_cached(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                             graft_csr *csr, graft_error *error)
 {
-    const int64_t width = m->history != NULL ? m->cached->widest : b->cached->width; /* all layers share the space */
-    graft_csr     cached, all = *csr;
-    int32_t       rc = GRAFT_OK;
+    graft_csr cached, all = *csr;
+    int32_t   rc = GRAFT_OK;
 
     GR_TRY(part_of_edges(m, &all, b->n_src, b->n_seen, &cached, error));
     GR_TRY(part_of_edges(m, &all, 0, b->n_src, csr, error));
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, b->cached->rows, (b->n_seen - b->n_src) * width, error));
+    GR_TRY(
+        GR_BUDGET_NEW(&m->now.budget, GR_USE_MESSAGES, b->cached->rows, (b->n_seen - b->n_src) * b->row_width, error));
     GR_TRY(gr_matrix_create(s->context, &cached, &b->cached->halo, error));
     if (b->cached->fetch.count == 0) return GRAFT_OK;
     GR_TRY(part_of_edges(m, &all, b->n_src + b->cached->n_rows, b->n_seen, &cached, error));
@@ -217,24 +217,23 @@ done:
 static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                            struct gr_block *block, graft_error *error)
 {
-    const struct gr_batch_ranks  *r = m->ranks;
     const struct gr_cached_layer *c = b->cached;
     uint8_t                      *kind;
     int64_t                      *names;
     int32_t                       rc = GRAFT_OK;
 
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, kind, b->n_seen, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, kind, b->n_seen, error));
     memset(kind + b->n_src, GR_ROW_HALO, (uint64_t)(b->n_seen - b->n_src));
     for (int64_t i = 0; i < b->n_dst; i++)
         for (int64_t e = b->row_ptr[i]; e < b->row_ptr[i + 1]; e++)
             if (b->col[e] >= b->n_src) kind[i] = GR_ROW_BOUNDARY;
     block->kind = kind;
     block->n_seen = b->n_seen;
-    if (r == NULL || s->model.config.attention_dropout == 0) return GRAFT_OK; /* m->names has them */
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, names, b->n_seen, error));
-    memcpy(names, m->names, (uint64_t)b->n_src * sizeof *names);
-    for (int64_t i = 0; i < c->n_rows; i++) names[b->n_src + i] = r->name[c->cache.vertex[c->row[i]]];
-    for (int64_t i = 0; i < c->fetch.count; i++) names[b->n_src + c->n_rows + i] = r->name[c->fetch.vertex[i]];
+    if (m->halo.name == NULL || s->model.config.attention_dropout == 0) return GRAFT_OK; /* m->now.names has them */
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, names, b->n_seen, error));
+    memcpy(names, m->now.names, (uint64_t)b->n_src * sizeof *names);
+    for (int64_t i = 0; i < c->n_rows; i++) names[b->n_src + i] = m->halo.name[c->cache.vertex[c->row[i]]];
+    for (int64_t i = 0; i < c->fetch.count; i++) names[b->n_src + c->n_rows + i] = m->halo.name[c->fetch.vertex[i]];
     block->vertex = names;
 done:
     return rc;
@@ -243,12 +242,19 @@ done:
 int32_t gr_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *b,
                        graft_error *error)
 {
-    struct gr_block *block = &m->block[l];
+    struct gr_block *block = &m->now.block[l];
     const int        reads_halo = s->model.config.kind->attends || s->model.config.extremum != 0;
     graft_csr        csr = { .size = sizeof csr, .index_type = GRAFT_I32, .n_rows = b->n_dst, .n_cols = b->n_seen };
     int32_t          rc = GRAFT_OK;
 
-    *block = (struct gr_block){ .n_dst = b->n_dst, .n_src = b->n_src, .n_seen = b->n_src, .vertex = m->names };
+    if (b->is_shared) {
+        *block = m->now.block[l - 1];
+        block->of_strategy = b->cached;
+        b->cached->halo = m->cached->layer[l - 1].halo;
+        b->cached->rows = m->cached->layer[l - 1].rows;
+        return GRAFT_OK;
+    }
+    *block = (struct gr_block){ .n_dst = b->n_dst, .n_src = b->n_src, .n_seen = b->n_src, .vertex = m->now.names };
     if (m->graph == &m->no_edges || l < s->model.config.gathers_from) return GRAFT_OK;
     csr.row_ptr = b->row_ptr;
     csr.col_idx = b->col;
@@ -269,9 +275,9 @@ done:
 void gr_batch_blocks_fini(struct gr_setup *s, struct gr_minibatches *m)
 {
     for (int32_t l = s->model.config.n_layers - 1; l >= 0; l--) {
-        struct gr_block        *block = &m->block[l];
+        struct gr_block        *block = &m->now.block[l];
         struct gr_cached_layer *cached = block->of_strategy;
-        const int               is_shared = l > 0 && block->a != NULL && block->a == m->block[l - 1].a;
+        const int               is_shared = l > 0 && block->a != NULL && block->a == m->now.block[l - 1].a;
 
         if (cached != NULL && !is_shared) gr_matrix_destroy(cached->halo);
         if (cached != NULL && !is_shared) gr_matrix_destroy(cached->halo_transpose);

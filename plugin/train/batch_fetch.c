@@ -8,26 +8,26 @@
 #include "train/minibatch.h"
 
 /* The halo vertex at the source of an edge of layer l, if its row must be fetched; else -1. */
-static int64_t missing_vertex(const struct gr_setup *s, const struct gr_batch_ranks *r, const struct gr_batch *batch,
+static int64_t missing_vertex(const struct gr_setup *s, const struct gr_cached *c, const struct gr_batch *batch,
                               int32_t l, int64_t edge)
 {
     const int64_t v = batch->vertex[batch->layers[l].col[edge]] - s->data.n;
 
-    return v < 0 || gr_cache_has(&r->cached.layer[l].cache, v, &r->cached.life) ? -1 : v;
+    return v < 0 || gr_cache_has(&c->layer[l].cache, v, &c->life) ? -1 : v;
 }
 
 /* The vertices of the halo whose rows layer l fetches. */
 static int32_t find_missing(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int32_t l,
                             graft_error *error)
 {
-    struct gr_fetch *fetch = &m->ranks->cached.layer[l].fetch;
+    struct gr_fetch *fetch = &m->cached->layer[l].fetch;
     int64_t          edges = 0;
     int32_t          rc = GRAFT_OK;
 
-    for (int64_t e = 0; e < batch->layers[l].n_edges; e++) edges += missing_vertex(s, m->ranks, batch, l, e) >= 0;
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, fetch->vertex, edges, error));
+    for (int64_t e = 0; e < batch->layers[l].n_edges; e++) edges += missing_vertex(s, m->cached, batch, l, e) >= 0;
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_MESSAGES, fetch->vertex, edges, error));
     for (int64_t e = 0; e < batch->layers[l].n_edges; e++) {
-        const int64_t v = missing_vertex(s, m->ranks, batch, l, e);
+        const int64_t v = missing_vertex(s, m->cached, batch, l, e);
 
         if (v >= 0) fetch->vertex[fetch->count++] = v;
     }
@@ -51,16 +51,17 @@ done:
 
 static int32_t extend_batch(void *arg, const struct gr_making *made, int32_t l, int32_t rc, graft_error *error)
 {
-    struct gr_batch_ranks *r = arg;
-    struct gr_comm        *comm = r->setup->data.over->comm;
-    struct gr_fetch       *fetch = &r->cached.layer[l].fetch;
+    struct gr_batch_ranks  *r = arg;
+    struct gr_minibatches  *m = r->batches;
+    struct gr_comm         *comm = m->cached->comm;
+    struct gr_cached_layer *layer = &m->cached->layer[l];
 
-    *fetch = (struct gr_fetch){ 0 };
-    if (rc == GRAFT_OK) rc = find_missing(r->setup, r->batches, made->batch, l, error);
-    rc = gr_fetch_ask(&r->cached, &r->batches->budget, &r->cached.layer[l], rc, error);
-    gr_batches_charge(r->setup, &r->budget, r->charged, 1);
+    layer->fetch = (struct gr_fetch){ 0 };
+    if (rc == GRAFT_OK) rc = find_missing(r->setup, m, made->batch, l, error);
+    rc = gr_fetch_ask(m->cached, &m->now.budget, layer, rc, error);
+    gr_batches_charge(r->setup, m);
     GR_TRY(rc);
-    rc = gr_comm_agree(comm, add_asked(made, fetch, fetch->start[GR_SEND][comm->n_ranks], error), error);
+    rc = gr_comm_agree(comm, add_asked(made, &layer->fetch, layer->fetch.start[GR_SEND][comm->n_ranks], error), error);
 done:
     return rc;
 }
@@ -69,23 +70,22 @@ const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *s, struct g
 {
     struct gr_batch_ranks *r = m->ranks;
 
-    if (!r->cached.fetches) return NULL;
+    if (!m->cached->fetches) return NULL;
     r->setup = s;
     r->batches = m;
-    r->extension = (struct gr_extension){ extend_batch, r, r->cached.first - 1 };
+    r->extension = (struct gr_extension){ extend_batch, r, m->cached->first - 1 };
     return &r->extension;
 }
 
 int32_t gr_batch_fetch_number(struct gr_minibatches *m, graft_error *error)
 {
-    struct gr_batch_ranks *r = m->ranks;
-    const int32_t          n_ranks = r->cached.comm->n_ranks;
+    const int32_t n_ranks = m->cached->comm->n_ranks;
 
-    if (!r->cached.fetches) return GRAFT_OK;
-    for (int32_t l = r->cached.first; l < r->cached.n_layers; l++) {
-        struct gr_fetch *fetch = &r->cached.layer[l].fetch;
+    if (!m->cached->fetches) return GRAFT_OK;
+    for (int32_t l = m->cached->first; l < m->cached->n_layers; l++) {
+        struct gr_fetch *fetch = &m->cached->layer[l].fetch;
 
-        for (int64_t i = 0; i < fetch->start[GR_SEND][n_ranks]; i++) fetch->row[i] = r->place[fetch->row[i]];
+        for (int64_t i = 0; i < fetch->start[GR_SEND][n_ranks]; i++) fetch->row[i] = m->ranks->place[fetch->row[i]];
     }
-    return gr_fetch_reserve(&r->cached, &m->budget, error);
+    return gr_fetch_reserve(m->cached, &m->now.budget, error);
 }

@@ -32,38 +32,25 @@ static int32_t check_history_options(const struct gr_setup *s, graft_error *erro
     return GRAFT_OK;
 }
 
-int32_t gr_batch_history_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+static int32_t init_history(struct gr_setup *s, struct gr_minibatches *m, struct gr_cached_wish *wish,
+                            graft_error *error)
 {
-    const struct gr_config *config = &s->model.config;
-    int64_t                 width[GR_LAYERS_MAX];
-    struct gr_cached_wish   wish = { .ranks = s->run.strategy, .n_layers = config->n_layers, .width = width };
-    int32_t                 rc = GRAFT_OK;
+    const int32_t rc = check_history_options(s, error);
 
-    GR_TRY(check_history_options(s, error));
-    GR_TRY(GR_NEW(s->context, m->history, 1, error));
-    m->cached = &m->history->cached;
-    gr_budget_init(&m->history->budget, s->context, s->budget.limit);
-    m->history->budget.limit -= gr_budget_total(&s->budget);
-    wish.first = config->gathers_from + 1 < config->n_layers ? config->gathers_from + 1 : config->n_layers;
-    for (int32_t l = 0; l < config->n_layers; l++)
-        width[l] = config->kind->attends ? gr_config_wide(config, l) : gr_summed_columns(&s->run.layers[l]);
-    GR_TRY(gr_cached_init_full(m->cached, s->context, &wish, s->data.n, &m->history->budget, error));
-    gr_batches_charge(s, &m->history->budget, m->history->charged, 1);
-done:
-    return rc;
+    if (rc < 0) return rc;
+    m->cached = &m->rows;
+    return gr_cached_init_full(m->cached, s->context, wish, s->data.n, &m->lasting.budget, error);
 }
 
-void gr_batch_history_fini(struct gr_setup *s, struct gr_minibatches *m)
+/* All layers share one sampled layer. */
+static void set_source(struct gr_setup *s, struct gr_minibatches *m, struct gr_sampler_source *source, int64_t *fanout)
 {
-    struct gr_batch_history *h = m->history;
-
-    if (h == NULL) return;
-    gr_batches_charge(s, &h->budget, h->charged, 0);
-    gr_cached_fini(&h->cached);
-    gr_budget_fini(&h->budget);
-    gr_free(s->context, h);
-    m->history = NULL;
-    m->cached = NULL;
+    (void)m;
+    source->n_layers = 1;
+    source->by_parts = gr_sample_kind(s->context)->order != NULL;
+    fanout[0] = source->by_parts || gr_option_is_default(s->context, "fanout")
+                    ? GR_ALL_NEIGHBOURS
+                    : s->context->options.sampling.fanout.width[0];
 }
 
 /* The blocks of all vertices as the blocks of one batch. */
@@ -75,7 +62,7 @@ static int32_t make_whole_blocks(struct gr_setup *s, struct gr_minibatches *m, i
     int32_t   rc = GRAFT_OK;
 
     for (int64_t v = 0; v < s->data.n; v++) own[v] = (int32_t)v;
-    if (reads_rows) GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, kind, s->data.n, error));
+    if (reads_rows) GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, kind, s->data.n, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
         block[l] = *s->derived.whole_of[l];
         block_of[l] = &block[l];
@@ -88,7 +75,8 @@ done:
     return rc;
 }
 
-int32_t gr_batch_history_fill(struct gr_setup *s, struct gr_minibatches *m, int64_t number, graft_error *error)
+/* Fill empty tables by a forward pass over all vertices, without dropout. */
+static int32_t fill_tables(struct gr_setup *s, struct gr_minibatches *m, int64_t number, graft_error *error)
 {
     struct gr_cached      *c = m->cached;
     struct gr_block        block[GR_LAYERS_MAX];
@@ -97,8 +85,8 @@ int32_t gr_batch_history_fill(struct gr_setup *s, struct gr_minibatches *m, int6
 
     if (c->is_filled || c->first == c->n_layers) return GRAFT_OK;
     GR_TRY(gr_arrays_for_all(s, error));
-    m->budget.limit = s->budget.limit - gr_budget_total(&s->budget);
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, own, s->data.n, error));
+    m->now.budget.limit = s->budget.limit - gr_budget_total(&s->budget);
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, own, s->data.n, error));
     GR_TRY(make_whole_blocks(s, m, own, block, block_of, error));
     c->batch = c->life.now = number;
     c->own = own;
@@ -108,20 +96,19 @@ int32_t gr_batch_history_fill(struct gr_setup *s, struct gr_minibatches *m, int6
     c->is_filled = c->unfit == 0; /* otherwise the step fails, or is cancelled, and the tables are filled again */
 done:
     gr_arrays_fini(s);
-    s->run.strategy = m->strategy;
+    s->run.strategy = m->whole.strategy;
     return rc;
 }
 
-int32_t gr_batch_history_begin(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
-                               int64_t number, graft_error *error)
+static int32_t begin_batch(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int64_t number,
+                           graft_error *error)
 {
     struct gr_cached *c = m->cached;
     int32_t          *vertex, rc = GRAFT_OK;
 
     (void)s;
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, vertex, batch->n_vertices, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, vertex, batch->n_vertices, error));
     for (int64_t i = 0; i < batch->n_vertices; i++) vertex[i] = (int32_t)batch->vertex[i];
-    m->history->vertex = vertex;
     c->batch = c->life.now = number;
     c->own = vertex;
     c->n_own = batch->n_seeds;
@@ -129,50 +116,50 @@ done:
     return rc;
 }
 
-/* Find the rows of the vertices of other batches. */
+/* Find the rows of the vertices of other batches, which follow the own vertices. */
 static int32_t find_rows(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                          struct gr_cached_layer *layer, graft_error *error)
 {
     const int64_t count = batch->n_vertices - batch->n_seeds;
     int32_t      *row, rc = GRAFT_OK;
 
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row, count, error));
-    gr_cache_find(&layer->cache, m->history->vertex + batch->n_seeds, count, &m->cached->life, s->run.threads, row);
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row, count, error));
+    gr_cache_find(&layer->cache, m->cached->own + batch->n_seeds, count, &m->cached->life, s->run.threads, row);
     layer->row = row;
     layer->n_rows = count;
 done:
     return rc;
 }
 
-/* All layers with tables have the same edges. */
-static void share_block(struct gr_minibatches *m, struct gr_cached_layer *layer, int32_t l)
-{
-    m->block[l] = m->block[l - 1];
-    m->block[l].of_strategy = layer;
-    layer->halo = m->cached->layer[l - 1].halo;
-    layer->rows = m->cached->layer[l - 1].rows;
-}
-
-int32_t gr_batch_history_block(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int32_t l,
-                               graft_error *error)
+/* All layers with tables have the same edges, and share the space of rows. */
+static int32_t read_tables(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int32_t l,
+                           struct gr_batch_layer *b, graft_error *error)
 {
     const struct gr_sampled_layer *from = &batch->layers[0];
-    struct gr_cached_layer        *layer = l >= m->cached->first ? &m->cached->layer[l] : NULL;
-    const int64_t                  rows = l < s->model.config.gathers_from ? batch->n_vertices : batch->n_seeds;
-    const struct gr_batch_layer    b = { .n_dst = rows,
-                                         .n_src = layer != NULL ? batch->n_seeds : batch->n_vertices,
-                                         .n_seen = batch->n_vertices,
-                                         .n_edges = from->n_edges,
-                                         .row_ptr = from->row_ptr,
-                                         .col = from->col,
-                                         .entry = from->entry,
-                                         .from = from,
-                                         .cached = layer };
-    int32_t                        rc = GRAFT_OK;
 
-    if (layer != NULL) GR_TRY(find_rows(s, m, batch, layer, error));
-    if (layer == NULL || l == m->cached->first) return gr_batch_block(s, m, l, &b, error);
-    share_block(m, layer, l);
-done:
-    return rc;
+    *b = (struct gr_batch_layer){ .n_dst = l < s->model.config.gathers_from ? batch->n_vertices : batch->n_seeds,
+                                  .n_src = batch->n_vertices,
+                                  .n_seen = batch->n_vertices,
+                                  .n_edges = from->n_edges,
+                                  .row_ptr = from->row_ptr,
+                                  .col = from->col,
+                                  .entry = from->entry,
+                                  .from = from };
+    if (l < m->cached->first) return GRAFT_OK;
+    b->n_src = batch->n_seeds;
+    b->cached = &m->cached->layer[l];
+    b->row_width = m->cached->widest;
+    b->is_shared = l > m->cached->first;
+    return find_rows(s, m, batch, b->cached, error);
 }
+
+const struct gr_batch_mode gr_train_history_batches = {
+    .seeds = "vertices, which read rows of earlier batches,",
+    .refills = "tables will be filled again",
+    .renews = 1,
+    .init = init_history,
+    .source = set_source,
+    .before = fill_tables,
+    .begin = begin_batch,
+    .layer = read_tables,
+};

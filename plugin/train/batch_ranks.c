@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
+static int32_t check_ranks(const struct gr_setup *s, graft_error *error)
 {
     const struct gr_config       *config = &s->model.config;
     const struct gr_options      *options = &s->context->options;
@@ -50,19 +50,21 @@ int32_t gr_batch_ranks_check(const struct gr_setup *s, graft_error *error)
 /* -- data of the trainer ------------------------------------------------------------------------------------------ */
 
 /* Fetch elements of vertices, `bytes` each, from their owners for the halo. */
-static int32_t fetch_halo(struct gr_setup *s, struct gr_batch_ranks *r, const void *owned, int64_t bytes, void *halo,
+static int32_t fetch_halo(struct gr_setup *s, struct gr_minibatches *m, const void *owned, int64_t bytes, void *halo,
                           graft_error *error)
 {
-    struct gr_comm *comm = s->data.over->comm;
-    const int64_t   count = r->links.send_start[comm->n_ranks];
-    void           *packed = NULL;
-    int32_t         rc = gr_budget_borrow(&r->budget, count * bytes, "messages (rows of the halo)", error);
+    struct gr_batch_ranks *r = m->ranks;
+    struct gr_budget      *budget = &m->lasting.budget;
+    struct gr_comm        *comm = s->data.over->comm;
+    const int64_t          count = r->links.send_start[comm->n_ranks];
+    void                  *packed = NULL;
+    int32_t                rc = gr_budget_borrow(budget, count * bytes, "messages (rows of the halo)", error);
 
     if (rc == GRAFT_OK) packed = gr_new(s->context, count, (uint64_t)bytes, "rows", error);
     if (rc == GRAFT_OK && packed == NULL) rc = GRAFT_ERR_NOMEM;
     GR_TRY(gr_comm_agree(comm, rc, error));
     rc = gr_links_ask(&r->links, comm, owned, packed, halo, bytes, error);
-    gr_budget_return(&r->budget, count * bytes);
+    gr_budget_return(budget, count * bytes);
 done:
     gr_free(s->context, packed);
     return rc;
@@ -73,13 +75,13 @@ static int32_t fetch_degrees(struct gr_setup *s, struct gr_minibatches *m, graft
     struct gr_batch_ranks *r = m->ranks;
     const int64_t          bytes = s->data.n * (int64_t)sizeof(int64_t);
     int64_t               *owned = NULL;
-    int32_t                rc = gr_budget_borrow(&r->budget, bytes, "messages (degrees)", error);
+    int32_t                rc = gr_budget_borrow(&m->lasting.budget, bytes, "messages (degrees)", error);
 
     if (rc == GRAFT_OK) rc = GR_NEW(s->context, owned, s->data.n, error);
     GR_TRY(gr_comm_agree(s->data.over->comm, rc, error));
     for (int64_t v = 0; v < s->data.n; v++) owned[v] = m->graph->row_ptr[v + 1] - m->graph->row_ptr[v];
-    rc = fetch_halo(s, r, owned, sizeof *owned, r->degree, error);
-    gr_budget_return(&r->budget, bytes);
+    rc = fetch_halo(s, m, owned, sizeof *owned, r->degree, error);
+    gr_budget_return(&m->lasting.budget, bytes);
 done:
     gr_free(s->context, owned);
     return rc;
@@ -90,16 +92,17 @@ static int64_t input_row_bytes(const struct gr_setup *s)
     return s->model.config.width[0] * gr_dtype_bytes(s->run.input.type);
 }
 
-static int32_t make_halo_arrays(struct gr_setup *s, struct gr_batch_ranks *r, graft_error *error)
+static int32_t make_halo_arrays(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
-    const int     by_degree = s->context->options.sampling.weights == GR_SAMPLE_BY_DEGREE;
-    const int64_t halo = s->derived.graph.part.halo.count;
-    int32_t       rc = GRAFT_OK;
+    struct gr_budget *budget = &m->lasting.budget;
+    const int         by_degree = s->context->options.sampling.weights == GR_SAMPLE_BY_DEGREE;
+    const int64_t     halo = s->derived.graph.part.halo.count;
+    int32_t           rc = GRAFT_OK;
 
-    GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->name, halo, error));
-    if (s->derived.whole.right != NULL) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->right, halo, error));
-    if (by_degree) GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->degree, halo, error));
-    rc = GR_BUDGET_NEW(&r->budget, GR_USE_FEATURES, r->x, halo * input_row_bytes(s), error);
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRAPH, m->halo.name, halo, error));
+    if (s->derived.whole.right != NULL) GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRAPH, m->halo.right, halo, error));
+    if (by_degree) GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRAPH, m->ranks->degree, halo, error));
+    rc = GR_BUDGET_NEW(budget, GR_USE_FEATURES, m->halo.x, halo * input_row_bytes(s), error);
 done:
     return rc;
 }
@@ -138,7 +141,7 @@ static int32_t order_entries(struct gr_setup *s, struct gr_minibatches *m, graft
     if (!draws_neighbours(s)) return GRAFT_OK;
     for (int64_t v = 0; v < s->data.n; v++)
         if (graph->row_ptr[v + 1] - graph->row_ptr[v] > longest) longest = graph->row_ptr[v + 1] - graph->row_ptr[v];
-    GR_TRY(GR_BUDGET_NEW(&r->budget, GR_USE_GRAPH, r->shift, gr_csr_entries(graph), error));
+    GR_TRY(GR_BUDGET_NEW(&m->lasting.budget, GR_USE_GRAPH, r->shift, gr_csr_entries(graph), error));
     GR_TRY(GR_NEW(s->context, row, longest, error));
     for (int64_t v = 0; v < s->data.n; v++) {
         const int64_t begin = graph->row_ptr[v], count = graph->row_ptr[v + 1] - begin;
@@ -147,7 +150,7 @@ static int32_t order_entries(struct gr_setup *s, struct gr_minibatches *m, graft
             const int64_t column = gr_csr_column(graph, begin + i);
 
             row[i] = (struct named_entry){ column < s->data.n ? s->derived.whole.vertex[column]
-                                                              : r->name[column - s->data.n],
+                                                              : m->halo.name[column - s->data.n],
                                            begin + i };
         }
         qsort(row, (size_t)count, sizeof *row, by_name);
@@ -173,101 +176,102 @@ static int32_t join_graph(struct gr_setup *s, struct gr_minibatches *m, graft_er
     int32_t                rc = GRAFT_OK;
 
     if (s->derived.whole.a != NULL || !s->model.config.kind->gathers) return GRAFT_OK;
-    GR_TRY(gr_budget_check(&r->budget, joined_bytes(s), "graph (to draw from)", error));
+    GR_TRY(gr_budget_check(&m->lasting.budget, joined_bytes(s), "graph (to draw from)", error));
     GR_TRY(gr_derived_join(&s->derived, s->derived.wish.uses_values, &r->joined, error));
-    gr_budget_charge(&r->budget, GR_USE_GRAPH, gr_csr_bytes(&r->joined));
+    gr_budget_charge(&m->lasting.budget, GR_USE_GRAPH, gr_csr_bytes(&r->joined));
     m->graph = &r->joined.view;
 done:
     return rc;
 }
 
-static int32_t make_caches(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+static int32_t make_caches(struct gr_setup *s, struct gr_minibatches *m, struct gr_cached_wish *wish,
+                           graft_error *error)
 {
-    struct gr_batch_ranks      *r = m->ranks;
-    const struct gr_config     *config = &s->model.config;
-    int64_t                     width[GR_LAYERS_MAX];
-    const struct gr_cached_wish wish = {
-        .ranks = s->run.strategy,
-        .comm = s->data.over->comm,
-        .halo = &s->derived.graph.part.halo,
-        .links = &r->links,
-        .graph = m->graph,
-        .first = config->gathers_from + 1 < config->n_layers ? config->gathers_from + 1 : config->n_layers,
-        .n_layers = config->n_layers,
-        .width = width,
-        .feature_width = config->width[0],
-        .feature_bytes = input_row_bytes(s),
-    };
-
-    for (int32_t l = 0; l < config->n_layers; l++)
-        width[l] = config->kind->attends ? gr_config_wide(config, l) : gr_summed_columns(&s->run.layers[l]);
-    return gr_cached_init(&r->cached, s->context, &wish, &r->budget, error);
+    wish->comm = s->data.over->comm;
+    wish->halo = &s->derived.graph.part.halo;
+    wish->links = &m->ranks->links;
+    wish->graph = m->graph;
+    wish->feature_width = s->model.config.width[0];
+    wish->feature_bytes = input_row_bytes(s);
+    m->cached = &m->rows;
+    return gr_cached_init(m->cached, s->context, wish, &m->lasting.budget, error);
 }
 
-int32_t gr_batch_ranks_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+/* The features of the halo are fetched. */
+static int32_t init_ranks(struct gr_setup *s, struct gr_minibatches *m, struct gr_cached_wish *wish, graft_error *error)
 {
-    struct gr_batch_ranks *r = NULL;
+    const struct gr_block *whole = &s->derived.whole;
     struct gr_comm        *comm = s->data.over->comm;
-    int32_t                rc = GR_NEW(s->context, r, 1, error);
+    struct gr_batch_halo  *halo = &m->halo;
+    int32_t                rc = GRAFT_OK;
 
-    m->ranks = r;
-    if (r != NULL) m->cached = &r->cached;
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    gr_budget_init(&r->budget, s->context, s->budget.limit);
-    r->budget.limit -= gr_budget_total(&s->budget);
-    GR_TRY(gr_links_init(s->context, comm, &s->derived.graph.part.halo, &r->links, error));
-    rc = make_halo_arrays(s, r, error);
+    GR_TRY(gr_comm_agree(comm, GR_NEW(s->context, m->ranks, 1, error), error));
+    GR_TRY(gr_links_init(s->context, comm, &s->derived.graph.part.halo, &m->ranks->links, error));
+    rc = make_halo_arrays(s, m, error);
     if (rc == GRAFT_OK) rc = join_graph(s, m, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gr_comm_agree(comm, make_caches(s, m, error), error));
-    GR_TRY(fetch_halo(s, r, s->derived.whole.vertex, sizeof *r->name, r->name, error));
+    GR_TRY(gr_comm_agree(comm, make_caches(s, m, wish, error), error));
+    GR_TRY(fetch_halo(s, m, whole->vertex, sizeof *halo->name, halo->name, error));
     GR_TRY(gr_comm_agree(comm, order_entries(s, m, error), error));
-    if (r->right != NULL) GR_TRY(fetch_halo(s, r, s->derived.whole.right, sizeof *r->right, r->right, error));
-    if (r->degree != NULL) GR_TRY(fetch_degrees(s, m, error));
+    if (halo->right != NULL) GR_TRY(fetch_halo(s, m, whole->right, sizeof *halo->right, halo->right, error));
+    if (m->ranks->degree != NULL) GR_TRY(fetch_degrees(s, m, error));
     GR_ASSERT(s->run.input.x != NULL && s->run.input.stride == s->model.config.width[0]);
-    GR_TRY(fetch_halo(s, r, s->run.input.x, input_row_bytes(s), r->x, error));
-    gr_budget_charge(&r->budget, GR_USE_MESSAGES, gr_links_bytes(&r->links));
-    gr_batches_charge(s, &r->budget, r->charged, 1);
+    GR_TRY(fetch_halo(s, m, s->run.input.x, input_row_bytes(s), halo->x, error));
+    gr_budget_charge(&m->lasting.budget, GR_USE_MESSAGES, gr_links_bytes(&m->ranks->links));
 done:
     return rc;
 }
 
-void gr_batch_ranks_fini(struct gr_setup *s, struct gr_minibatches *m)
+static void fini_ranks(struct gr_setup *s, struct gr_minibatches *m)
 {
-    struct gr_batch_ranks *r = m->ranks;
-
-    if (r == NULL) return;
-    gr_batches_charge(s, &r->budget, r->charged, 0);
-    gr_cached_fini(&r->cached);
-    gr_csr_fini(s->context, &r->joined);
-    gr_links_fini(s->data.over->comm, &r->links);
-    gr_free(s->context, r->deal.weight);
-    gr_budget_fini(&r->budget);
-    gr_free(s->context, r);
+    if (m->ranks == NULL) return;
+    gr_csr_fini(s->context, &m->ranks->joined);
+    gr_links_fini(s->data.over->comm, &m->ranks->links);
+    gr_free(s->context, m->ranks);
     m->ranks = NULL;
-    m->cached = NULL;
 }
 
 /* -- data that change --------------------------------------------------------------------------------------------- */
 
-int64_t gr_batch_ranks_changed_bytes(const struct gr_setup *s, const struct gr_batch_ranks *r, uint32_t what)
+int32_t gr_batch_ranks_prepare(struct gr_setup *s, struct gr_minibatches *m, uint32_t what,
+                               const struct gr_new_edges *edges, struct gr_batch_changes *changes, graft_error *error)
 {
-    const int64_t features = (what & GRAFT_UPDATE_FEATURES) != 0 ? input_row_bytes(s) : 0;
-    const int64_t right = (what & GRAFT_UPDATE_EDGE_VALUES) != 0 && r->right != NULL ? (int64_t)sizeof *r->right : 0;
+    const struct gr_csr *joined = &m->ranks->joined;
+    const int64_t        features = what & GRAFT_UPDATE_FEATURES ? input_row_bytes(s) : 0;
+    const int64_t right = what & GRAFT_UPDATE_EDGE_VALUES && m->halo.right != NULL ? (int64_t)sizeof *m->halo.right : 0;
+    const int64_t bytes =
+        m->ranks->links.send_start[s->data.over->comm->n_ranks] * (features > right ? features : right);
+    float  *values;
+    int32_t rc = GRAFT_OK;
 
-    return features > right ? features : right;
+    GR_TRY(gr_budget_check(&s->budget, (double)bytes, "messages (rows of the halo)", error));
+    GR_TRY(GR_NEW(s->context, changes->packed, bytes, error));
+    if (edges == NULL || joined->values == NULL) return GRAFT_OK;
+    GR_TRY(GR_NEW(s->context, values, gr_csr_entries(&joined->view), error));
+    gr_derived_join_values(&edges->copy.part, values);
+    changes->values = values;
+done:
+    return rc;
 }
 
-int32_t gr_batch_ranks_refresh(struct gr_setup *s, struct gr_batch_ranks *r, uint32_t what, void *packed,
-                               graft_error *error)
+int32_t gr_batch_ranks_take(struct gr_setup *s, struct gr_minibatches *m, uint32_t what,
+                            struct gr_batch_changes *changes, graft_error *error)
 {
-    struct gr_comm *comm = s->data.over->comm;
-    int32_t         rc = GRAFT_OK;
+    struct gr_batch_ranks *r = m->ranks;
+    struct gr_comm        *comm = s->data.over->comm;
+    void *const            before = r->joined.values;
+    int32_t                rc = GRAFT_OK;
 
+    if (changes->values != NULL) {
+        r->joined.values = changes->values;
+        r->joined.view.values = changes->values;
+        changes->values = before;
+    }
     if (what & GRAFT_UPDATE_FEATURES)
-        GR_TRY(gr_links_ask(&r->links, comm, s->run.input.x, packed, r->x, input_row_bytes(s), error));
-    if ((what & GRAFT_UPDATE_EDGE_VALUES) != 0 && r->right != NULL)
-        rc = gr_links_ask(&r->links, comm, s->derived.whole.right, packed, r->right, sizeof *r->right, error);
+        GR_TRY(gr_links_ask(&r->links, comm, s->run.input.x, changes->packed, m->halo.x, input_row_bytes(s), error));
+    if ((what & GRAFT_UPDATE_EDGE_VALUES) != 0 && m->halo.right != NULL)
+        rc = gr_links_ask(&r->links, comm, s->derived.whole.right, changes->packed, m->halo.right,
+                          sizeof *m->halo.right, error);
 done:
     return rc;
 }
@@ -287,7 +291,7 @@ static void warn_of_large_batches(const struct gr_setup *s, const struct gr_batc
            (long long)largest, (long long)size, (long long)deal->most_seeds, (long long)deal->n_all);
 }
 
-int32_t gr_batch_ranks_deal(const struct gr_setup *s, int64_t n_seeds, struct gr_batch_deal *deal, graft_error *error)
+static int32_t deal_seeds(const struct gr_setup *s, int64_t n_seeds, struct gr_batch_deal *deal, graft_error *error)
 {
     const int64_t size = s->context->options.sampling.batch_size, ranks = s->data.over->comm->n_ranks;
     double        all = (double)n_seeds;
@@ -308,74 +312,116 @@ done:
     return rc;
 }
 
-int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+/* The weights of the losses of all batches. */
+static int32_t begin_epoch(const struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     const struct gr_targets *targets = &s->run.targets;
     const int64_t           *seeds = gr_sampler_seeds(m->sampler), n_batches = gr_sampler_batches(m->sampler);
 
     for (int64_t b = 0; b < n_batches; b++) {
-        m->ranks->deal.weight[b] = 0;
+        m->deal.weight[b] = 0;
         for (int64_t i = gr_sampler_first_seed(m->sampler, b); i < gr_sampler_first_seed(m->sampler, b + 1); i++)
-            m->ranks->deal.weight[b] += targets->values != NULL ? (double)gr_known_values(targets, seeds[i])
-                                                                : gr_vertex_weight(targets, seeds[i]);
+            m->deal.weight[b] += targets->values != NULL ? (double)gr_known_values(targets, seeds[i])
+                                                         : gr_vertex_weight(targets, seeds[i]);
     }
-    m->ranks->n_edges = 0;
-    return gr_strategy_sum(s->run.strategy, m->ranks->deal.weight, n_batches, error);
+    m->edges.n = 0;
+    return gr_strategy_sum(s->run.strategy, m->deal.weight, n_batches, error);
 }
 
-int32_t gr_batch_ranks_end_epoch(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+/* Store rows in transit, and count the edges of the batches of each rank. */
+static int32_t end_epoch(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
-    struct gr_batch_ranks *r = m->ranks;
-    double                 all = (double)r->n_edges;
-    int64_t                most = r->n_edges;
-    const double           begin = gr_profile_begin(&s->run.profile);
-    int32_t                rc = GRAFT_OK;
+    double       all = (double)m->edges.n;
+    int64_t      most = m->edges.n;
+    const double begin = gr_profile_begin(&s->run.profile);
+    int32_t      rc = GRAFT_OK;
 
     s->run.profile.pass = GRAFT_PASS_FORWARD;
     s->run.profile.layer = -1;
-    GR_TRY(gr_cached_settle(&r->cached, (struct gr_team){ .threads = s->run.threads }, error));
+    GR_TRY(gr_cached_settle(m->cached, (struct gr_team){ .threads = s->run.threads }, error));
     gr_profile_end_alone(&s->run.profile, "receive", begin);
     GR_TRY(gr_strategy_sum(s->run.strategy, &all, 1, error));
     GR_TRY(gr_comm_max(s->data.over->comm, &most, 1, error));
-    r->all_edges = all;
-    r->most_edges = most;
+    m->edges.all = all;
+    m->edges.most = most;
 done:
     return rc;
 }
 
 /* -- a batch ------------------------------------------------------------------------------------------------------ */
 
-int32_t gr_batch_ranks_number(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
-                              graft_error *error)
+/* Use the rows of earlier batches. */
+static int32_t receive_rows(struct gr_setup *s, struct gr_minibatches *m, int64_t number, graft_error *error)
+{
+    const double begin = gr_profile_begin(&s->run.profile);
+    int32_t      rc = GRAFT_OK;
+
+    GR_TRY(gr_cached_begin(m->cached, number, (struct gr_team){ .threads = s->run.threads }, error));
+    gr_profile_end_alone(&s->run.profile, "receive", begin);
+done:
+    return rc;
+}
+
+/* With an extension, the cached rows determine which rows are fetched while the batch is sampled. */
+static int32_t receive_before(struct gr_setup *s, struct gr_minibatches *m, int64_t number, graft_error *error)
+{
+    return m->is_extended ? receive_rows(s, m, number, error) : GRAFT_OK;
+}
+
+static int32_t receive_after(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int64_t number,
+                             graft_error *error)
+{
+    (void)batch;
+    return m->is_extended ? GRAFT_OK : receive_rows(s, m, number, error);
+}
+
+static int32_t send_rows(struct gr_minibatches *m, graft_error *error)
+{
+    return gr_cached_post(m->cached, m->now.vertex, m->ranks->owned, error);
+}
+
+static void set_source(struct gr_setup *s, struct gr_minibatches *m, struct gr_sampler_source *source, int64_t *fanout)
+{
+    (void)fanout;
+    source->rank = s->data.over->comm->rank;
+    source->degree = m->ranks->degree;
+    source->name = s->derived.whole.vertex;
+    source->shift = m->ranks->shift;
+    source->extension = gr_batch_fetch_extension(s, m);
+    m->is_extended = source->extension != NULL;
+}
+
+static int32_t number_vertices(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
+                               graft_error *error)
 {
     struct gr_batch_ranks *r = m->ranks;
+    struct gr_batch_now   *now = &m->now;
     const int64_t          n = batch->n_vertices;
     int32_t                l = batch->n_layers - 1, rc = GRAFT_OK;
 
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, r->place, n, error));
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, r->vertex, n, error));
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, r->names, n, error));
-    r->n_owned = r->n_halo = 0;
+    GR_TRY(GR_BUDGET_NEW(&now->budget, GR_USE_GRAPH, r->place, n, error));
+    GR_TRY(GR_BUDGET_NEW(&now->budget, GR_USE_GRAPH, r->vertex, n, error));
+    GR_TRY(GR_BUDGET_NEW(&now->budget, GR_USE_GRAPH, r->names, n, error));
+    now->n_owned = r->n_halo = 0;
     for (int64_t i = 0; i <= n; i++) {
         /* Including destinations of the layer below whose rows other ranks need. */
         for (; l >= 0 && (l > 0 ? batch->layers[l - 1].n_dst : batch->layers[0].n_src) == i; l--) {
-            r->owned[l] = r->n_owned;
+            r->owned[l] = now->n_owned;
             r->halo[l] = r->n_halo;
         }
-        if (i < n) r->place[i] = (int32_t)(batch->vertex[i] < s->data.n ? r->n_owned++ : ~r->n_halo++);
+        if (i < n) r->place[i] = (int32_t)(batch->vertex[i] < s->data.n ? now->n_owned++ : ~r->n_halo++);
     }
-    GR_ASSERT(l < 0 && r->n_owned + r->n_halo == n);
+    GR_ASSERT(l < 0 && now->n_owned + r->n_halo == n);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t v = batch->vertex[i], at = r->place[i] >= 0 ? r->place[i] : r->n_owned + ~r->place[i];
+        const int64_t v = batch->vertex[i], at = r->place[i] >= 0 ? r->place[i] : now->n_owned + ~r->place[i];
 
         r->vertex[at] = v;
-        r->names[at] = v < s->data.n ? s->derived.whole.vertex[v] : r->name[v - s->data.n];
+        r->names[at] = v < s->data.n ? s->derived.whole.vertex[v] : m->halo.name[v - s->data.n];
     }
-    r->cached.features_read += r->n_halo;
-    r->n_edges += gr_batch_edges(batch);
-    m->vertex = r->vertex;
-    m->names = r->names;
-    m->n_vertices = n;
+    m->cached->features_read += r->n_halo;
+    m->edges.n += gr_batch_edges(batch);
+    now->vertex = r->vertex;
+    now->names = r->names;
     rc = gr_batch_fetch_number(m, error);
 done:
     return rc;
@@ -395,11 +441,11 @@ static int32_t find_cached(const struct gr_setup *s, struct gr_minibatches *m, c
 
     for (int64_t e = 0; e < from->n_edges; e++)
         if (r->place[from->col[e]] < 0) column[~r->place[from->col[e]]] = 1;
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, vertex, r->halo[l], error));
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row, r->halo[l], error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, vertex, r->halo[l], error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row, r->halo[l], error));
     for (int64_t h = 0; h < r->halo[l]; h++)
-        if (column[h] != 0) vertex[wanted++] = (int32_t)(r->vertex[r->n_owned + h] - s->data.n);
-    cached->n_rows = gr_cache_find(&cached->cache, vertex, wanted, &r->cached.life, s->run.threads, row);
+        if (column[h] != 0) vertex[wanted++] = (int32_t)(r->vertex[m->now.n_owned + h] - s->data.n);
+    cached->n_rows = gr_cache_find(&cached->cache, vertex, wanted, &m->cached->life, s->run.threads, row);
     wanted = 0;
     for (int64_t h = 0; h < r->halo[l]; h++) {
         const int is_wanted = column[h] != 0;
@@ -431,10 +477,10 @@ static int32_t copy_edges(struct gr_minibatches *m, const struct gr_sampled_laye
     int32_t                     *col;
     int32_t                      rc = GRAFT_OK;
 
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row_ptr, b->n_dst + 1, error));
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row, b->n_dst, error));
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, col, from->n_edges, error));
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, entry, from->n_edges, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row_ptr, b->n_dst + 1, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row, b->n_dst, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, col, from->n_edges, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, entry, from->n_edges, error));
     for (int64_t i = 0; i < from->n_dst; i++) {
         if (r->place[i] < 0) continue;
         for (int64_t e = from->row_ptr[i]; e < from->row_ptr[i + 1]; e++) {
@@ -456,8 +502,9 @@ done:
     return rc;
 }
 
-int32_t gr_batch_ranks_layer(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
-                             int32_t l, struct gr_batch_layer *b, graft_error *error)
+/* The edges of layer l, with the cached rows of the halo. */
+static int32_t make_layer(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int32_t l,
+                          struct gr_batch_layer *b, graft_error *error)
 {
     struct gr_batch_ranks         *r = m->ranks;
     const struct gr_sampled_layer *from = &batch->layers[l];
@@ -471,11 +518,31 @@ int32_t gr_batch_ranks_layer(const struct gr_setup *s, struct gr_minibatches *m,
                                   .from = from };
     b->n_seen = b->n_src;
     if (l < first) return GRAFT_OK;
-    if (l > first) b->cached = &r->cached.layer[l];
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, column, r->halo[l], error));
-    for (int64_t h = 0; l == first && h < r->halo[l]; h++) column[h] = (int32_t)(r->n_owned + h);
+    if (l > first) {
+        b->cached = &m->cached->layer[l];
+        b->row_width = b->cached->width;
+    }
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, column, r->halo[l], error));
+    for (int64_t h = 0; l == first && h < r->halo[l]; h++) column[h] = (int32_t)(m->now.n_owned + h);
     if (l > first) GR_TRY(find_cached(s, m, from, l, b, column, error));
     rc = copy_edges(m, from, column, b, error);
 done:
     return rc;
 }
+
+const struct gr_batch_mode gr_train_ranks_batches = {
+    .seeds = "training vertices",
+    .refills = "caches begin empty",
+    .check = check_ranks,
+    .init = init_ranks,
+    .fini = fini_ranks,
+    .deal = deal_seeds,
+    .source = set_source,
+    .begin_epoch = begin_epoch,
+    .end_epoch = end_epoch,
+    .before = receive_before,
+    .name = number_vertices,
+    .begin = receive_after,
+    .layer = make_layer,
+    .end = send_rows,
+};

@@ -14,7 +14,7 @@ enum table_part { ROWS, BATCHES, PLACES, SENT };
 
 static int32_t table_parts(const struct gr_minibatches *m)
 {
-    return m->history != NULL ? 2 : 4;
+    return m->cached->comm == NULL ? 2 : 4;
 }
 
 /* A checksum of all data that determine the place and the vertex of each row. */
@@ -28,10 +28,10 @@ static int64_t layout_of(const struct gr_setup *s, const struct gr_minibatches *
     crc = gr_crc(crc, a->col_idx, (uint64_t)(entries * gr_dtype_bytes(a->index_type)));
     if (s->derived.whole.vertex != NULL)
         crc = gr_crc(crc, s->derived.whole.vertex, (uint64_t)s->data.n * sizeof *s->derived.whole.vertex);
-    if (m->ranks == NULL) return crc;
+    if (m->cached->comm == NULL) return crc;
     crc = gr_crc(crc, &s->data.over->comm->rank, sizeof s->data.over->comm->rank);
     crc = gr_crc(crc, &s->data.over->comm->n_ranks, sizeof s->data.over->comm->n_ranks);
-    return gr_crc(crc, m->ranks->name, (uint64_t)s->derived.graph.part.halo.count * sizeof *m->ranks->name);
+    return gr_crc(crc, m->halo.name, (uint64_t)s->derived.graph.part.halo.count * sizeof *m->halo.name);
 }
 
 /* A checksum of all that determines to which batch a seed of this rank is dealt. */
@@ -73,8 +73,8 @@ done:
 
 static void list_table(struct gr_minibatches *m, int32_t layer, const char *part, int64_t *data, int64_t words)
 {
-    const char            *kind = m->history != NULL ? GR_STATE_HISTORY : GR_STATE_CACHES;
-    struct gr_state_table *table = &m->tables[m->n_tables++];
+    const char            *kind = m->cached->comm == NULL ? GR_STATE_HISTORY : GR_STATE_CACHES;
+    struct gr_state_table *table = &m->tables.table[m->tables.count++];
 
     *table = (struct gr_state_table){ .words = words, .data = data };
     if (layer < 0) snprintf(table->name, sizeof table->name, "%s%s", kind, part);
@@ -87,23 +87,22 @@ static void list_layer(struct gr_minibatches *m, int32_t l)
 
     list_table(m, l, "rows", (int64_t *)(void *)cache->bytes, gr_cache_words(cache));
     list_table(m, l, "batches", cache->since, cache->capacity);
-    if (m->ranks == NULL) return;
+    if (m->cached->comm == NULL) return;
     list_table(m, l, "places", (int64_t *)(void *)cache->vertex, gr_cache_place_words(cache));
-    list_table(m, l, "sent", m->cached->layer[l].last_sent, m->ranks->links.send_start[m->cached->comm->n_ranks]);
+    list_table(m, l, "sent", m->cached->layer[l].last_sent, m->cached->links->send_start[m->cached->comm->n_ranks]);
 }
 
 int32_t gr_batch_tables_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_cached *c = m->cached;
-    struct gr_budget *budget = m->history != NULL ? &m->history->budget : m->ranks != NULL ? &m->ranks->budget : NULL;
     int32_t           rc = GRAFT_OK;
 
-    if (budget == NULL || c->first == c->n_layers) return GRAFT_OK;
-    if (m->ranks != NULL && (c->comm->n_ranks == 1 || (c->rows_most == 0 && !c->keeps))) return GRAFT_OK; /* empty */
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, m->tables, 1 + table_parts(m) * (c->n_layers - c->first), error));
-    gr_batches_charge(s, budget, m->history != NULL ? m->history->charged : m->ranks->charged, 1);
-    m->layout = layout_of(s, m);
-    list_table(m, -1, "layout", &m->layout, 1);
+    if (c == NULL || c->first == c->n_layers) return GRAFT_OK;
+    if (c->comm != NULL && (c->comm->n_ranks == 1 || (c->rows_most == 0 && !c->keeps))) return GRAFT_OK; /* empty */
+    GR_TRY(GR_BUDGET_NEW(&m->lasting.budget, GR_USE_MESSAGES, m->tables.table,
+                         1 + table_parts(m) * (c->n_layers - c->first), error));
+    m->tables.layout = layout_of(s, m);
+    list_table(m, -1, "layout", &m->tables.layout, 1);
     for (int32_t l = c->first; l < c->n_layers; l++) list_layer(m, l);
 done:
     return rc;
@@ -138,23 +137,23 @@ static int32_t check_table_places(struct gr_cache *cache, const char *name, cons
 
 static int32_t check_layout(const struct gr_minibatches *m, const char *name, int64_t layout, graft_error *error)
 {
-    if (layout == m->layout) return GRAFT_OK;
+    if (layout == m->tables.layout) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT,
                    "state item '%s' is %lld, expected %lld: its rows are of another graph or rank, or of other options "
                    "'order' or 'hec.codec'",
-                   name, (long long)layout, (long long)m->layout);
+                   name, (long long)layout, (long long)m->tables.layout);
 }
 
 int32_t gr_batch_table_check(const struct gr_minibatches *m, const struct gr_state_table *table, const int64_t *data,
                              graft_error *error)
 {
-    const int64_t           at = table - m->tables - 1;
+    const int64_t           at = table - m->tables.table - 1;
     struct gr_cached_layer *layer = &m->cached->layer[m->cached->first + at / table_parts(m)];
 
     if (at < 0) return check_layout(m, table->name, *data, error);
     switch ((enum table_part)(at % table_parts(m))) {
     case ROWS: return check_table_rows(m->cached, layer, table->name, data, error);
-    case BATCHES: return check_batches(table, data, m->history != NULL ? 0 : -1, error);
+    case BATCHES: return check_batches(table, data, m->cached->comm == NULL ? 0 : -1, error);
     case PLACES: return check_table_places(&layer->cache, table->name, data, error);
     case SENT: break;
     }
@@ -163,10 +162,10 @@ int32_t gr_batch_table_check(const struct gr_minibatches *m, const struct gr_sta
 
 int gr_batch_tables_hold(const struct gr_minibatches *m, int is_set)
 {
-    int all = m->n_tables > 0;
+    int all = m->tables.count > 0;
 
     if (!is_set) return all && m->cached->is_filled;
-    for (int32_t i = 0; i < m->n_tables; i++) all &= m->tables[i].is_set;
+    for (int32_t i = 0; i < m->tables.count; i++) all &= m->tables.table[i].is_set;
     return all;
 }
 
@@ -178,7 +177,7 @@ void gr_batch_tables_take(struct gr_minibatches *m, int64_t now)
         if (c != NULL) gr_cached_forget(c);
     } else {
         for (int32_t l = c->first; l < c->n_layers; l++) {
-            if (m->history != NULL) gr_cache_place_all(&c->layer[l].cache);
+            if (c->comm == NULL) gr_cache_place_all(&c->layer[l].cache);
             gr_cache_adopt(&c->layer[l].cache, now, c->buffer);
         }
         c->is_filled = 1;
@@ -188,5 +187,5 @@ void gr_batch_tables_take(struct gr_minibatches *m, int64_t now)
 
 void gr_batch_tables_unset(struct gr_minibatches *m)
 {
-    for (int32_t i = 0; i < m->n_tables; i++) m->tables[i].is_set = 0;
+    for (int32_t i = 0; i < m->tables.count; i++) m->tables.table[i].is_set = 0;
 }

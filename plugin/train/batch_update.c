@@ -8,13 +8,12 @@
 #include "train/train.h"
 
 struct batch_update {
-    graft_trainer       *trainer;
-    uint32_t             what;
-    graft_sampler       *sampler; /* NULL: the present one stays; else its: */
-    struct gr_batches_id id;
-    struct gr_batch_deal deal;   /* over ranks, and: */
-    void                *values; /* of the joined graph; NULL: unchanged */
-    char                *packed; /* rows that this rank sends */
+    graft_trainer          *trainer;
+    uint32_t                what;
+    graft_sampler          *sampler; /* NULL: the present one stays; else its: */
+    struct gr_batches_id    id;
+    struct gr_batch_deal    deal;
+    struct gr_batch_changes changes; /* over ranks */
 };
 
 /* The graph from which batches will be drawn. */
@@ -26,28 +25,8 @@ static graft_csr next_graph(const struct batch_update *u, const struct gr_new_ed
 
     if (m->graph != &m->no_edges && edges != NULL && s->derived.whole.a != NULL)
         return gr_derived_new_graph(&s->derived, edges);
-    if (u->values != NULL) graph.values = u->values;
+    if (u->changes.values != NULL) graph.values = u->changes.values;
     return graph;
-}
-
-/* Over ranks: the values of the joined graph, and space for rows. */
-static int32_t prepare_ranks(struct batch_update *u, const struct gr_new_edges *edges, graft_error *error)
-{
-    struct gr_setup       *s = &u->trainer->setup;
-    struct gr_batch_ranks *r = u->trainer->batches->ranks;
-    const int64_t          rows = r->links.send_start[s->data.over->comm->n_ranks];
-    const int64_t          bytes = rows * gr_batch_ranks_changed_bytes(s, r, u->what);
-    float                 *values;
-    int32_t                rc = GRAFT_OK;
-
-    GR_TRY(gr_budget_check(&s->budget, (double)bytes, "messages (rows of the halo)", error));
-    GR_TRY(GR_NEW(s->context, u->packed, bytes, error));
-    if (edges == NULL || r->joined.values == NULL) return GRAFT_OK;
-    GR_TRY(GR_NEW(s->context, values, gr_csr_entries(&r->joined.view), error));
-    gr_derived_join_values(&edges->copy.part, values);
-    u->values = values;
-done:
-    return rc;
 }
 
 /* A sampler of new targets or a new graph, if any rank cannot keep its sampler. */
@@ -59,13 +38,13 @@ static int32_t prepare_sampler(struct batch_update *u, const graft_csr *graph, c
     const int              reads_values = (u->what & GRAFT_UPDATE_EDGE_VALUES) && gr_sampler_reads_values(m->sampler);
     int                    differs = reads_values || !gr_sampler_has_seeds(m->sampler, seeds, n_seeds);
     const struct gr_sampler_source source = { .graph = graph, .seeds = seeds, .n_seeds = n_seeds, .like = m->sampler };
-    struct gr_batch_deal          *deal = m->ranks != NULL ? &u->deal : NULL;
     int32_t                        rc = GRAFT_OK;
 
     GR_TRY(gr_strategy_any(s->run.strategy, &differs, error));
     if (!differs) return GRAFT_OK;
-    if (deal != NULL) GR_TRY(gr_batch_ranks_deal(s, n_seeds, deal, error));
-    GR_TRY(gr_strategy_agree(s->run.strategy, gr_batch_sampler(s, m, deal, &source, &u->sampler, error), error));
+    GR_TRY(gr_batch_deal_seeds(s, m, n_seeds, &u->deal, error));
+    rc = gr_batch_sampler(s, m, source, &u->deal, &u->sampler, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     rc = gr_batches_identify(s, u->sampler, &u->id, error);
 done:
     return rc;
@@ -78,9 +57,10 @@ static int32_t prepare_batches(void *arg, const struct gr_targets *targets, cons
     struct gr_setup     *s = &u->trainer->setup;
     graft_csr            graph;
     int64_t              n_seeds = 0, *seeds = NULL;
-    int32_t              rc = gr_batch_seeds(s, targets, &seeds, &n_seeds, error);
+    int32_t              rc = gr_batch_seeds(s, u->trainer->batches, targets, &seeds, &n_seeds, error);
 
-    if (rc == GRAFT_OK && s->data.over != NULL) rc = prepare_ranks(u, edges, error);
+    if (rc == GRAFT_OK && s->data.over != NULL)
+        rc = gr_batch_ranks_prepare(s, u->trainer->batches, u->what, edges, &u->changes, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     graph = next_graph(u, edges);
     rc = prepare_sampler(u, &graph, seeds, n_seeds, error);
@@ -99,20 +79,9 @@ static void take_sampler(graft_trainer *t, struct batch_update *u)
     m->id = u->id;
     if (t->progress.batch == 0) t->progress.batches = m->id;
     t->progress.n_batches = gr_sampler_batches(m->sampler);
-    if (m->ranks == NULL) return;
-    gr_free(t->setup.context, m->ranks->deal.weight);
-    m->ranks->deal = u->deal;
+    gr_free(t->setup.context, m->deal.weight);
+    m->deal = u->deal;
     u->deal.weight = NULL;
-}
-
-/* Put the new values into the joined graph; the old ones are freed with the update. */
-static void take_values(struct gr_batch_ranks *r, struct batch_update *u)
-{
-    void *const before = r->joined.values;
-
-    r->joined.values = u->values;
-    r->joined.view.values = u->values;
-    u->values = before;
 }
 
 int32_t gr_minibatches_update(graft_trainer *t, uint32_t what, const graft_dataset *data, graft_error *error)
@@ -124,15 +93,14 @@ int32_t gr_minibatches_update(graft_trainer *t, uint32_t what, const graft_datas
 
     GR_TRY(gr_setup_update(&t->setup, what, data, &dependent, error));
     if (update.sampler != NULL) take_sampler(t, &update);
-    if (update.values != NULL) take_values(m->ranks, &update);
+    gr_minibatches_forget(t);
+    if (m->ranks != NULL) rc = gr_batch_ranks_take(&t->setup, m, what, &update.changes, error);
     gr_sampler_set_graph(m->sampler, m->graph);
     gr_batch_charge_sampler(&t->setup, m);
-    gr_minibatches_forget(t);
-    if (m->ranks != NULL) rc = gr_batch_ranks_refresh(&t->setup, m->ranks, what, update.packed, error);
 done:
     gr_sampler_destroy(update.sampler);
     gr_free(t->setup.context, update.deal.weight);
-    gr_free(t->setup.context, update.values);
-    gr_free(t->setup.context, update.packed);
+    gr_free(t->setup.context, update.changes.values);
+    gr_free(t->setup.context, update.changes.packed);
     return rc;
 }

@@ -188,7 +188,7 @@ static int has_changed(const struct finding *found)
 /* With option history a batch may have no training vertex: it renews the rows of its vertices, without a step. */
 static int renews_only(const graft_trainer *t)
 {
-    return t->batches->history != NULL && t->setup.run.targets.n_train == 0;
+    return t->batches->mode->renews && t->setup.run.targets.n_train == 0;
 }
 
 static int32_t renew_rows(graft_trainer *t, int64_t step, struct finding *found, graft_error *error)
@@ -196,7 +196,7 @@ static int32_t renew_rows(graft_trainer *t, int64_t step, struct finding *found,
     int32_t rc;
 
     t->setup.run.epoch = step;
-    rc = gr_run_forward(&t->setup.run, GRAFT_PASS_FORWARD, t->batches->block_of, error);
+    rc = gr_run_forward(&t->setup.run, GRAFT_PASS_FORWARD, t->batches->now.block_of, error);
     if (rc == GRAFT_OK) find_in_history(t, found);
     return rc;
 }
@@ -212,12 +212,12 @@ static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding 
     if (t->setup.data.over == NULL) GR_TRY(gr_check_cancel(t->setup.context, error));
     rc = gr_minibatch_begin(t, error);
     if (rc == GRAFT_OK && renews_only(t)) rc = renew_rows(t, step, found, error);
-    else if (rc == GRAFT_OK) rc = train_blocks(t, t->batches->block_of, step, epoch, &loss, found, error);
+    else if (rc == GRAFT_OK) rc = train_blocks(t, t->batches->now.block_of, step, epoch, &loss, found, error);
     if (rc == GRAFT_OK && has_changed(found)) {
         p->loss += loss * t->setup.run.targets.loss_weight;
         p->weight += t->setup.run.targets.loss_weight;
         p->batch++;
-        if (t->batches->history != NULL) t->batches->history->idle = renews_only(t) ? t->batches->history->idle + 1 : 0;
+        t->batches->idle = renews_only(t) ? t->batches->idle + 1 : 0;
     }
     gr_minibatch_end(t);
 done:
@@ -229,12 +229,9 @@ static int32_t train_batches(graft_trainer *t, graft_epoch *epoch, struct findin
     struct gr_progress *p = &t->progress;
     int32_t             rc = GRAFT_OK;
 
-    GR_TRY(gr_sampler_begin(t->batches->sampler, p->epoch, p->batch, error));
-    if (t->batches->ranks != NULL) GR_TRY(gr_batch_ranks_begin_epoch(&t->setup, t->batches, error));
+    GR_TRY(gr_minibatches_begin_epoch(t, error));
     while (p->batch < p->n_batches && found->what[0] == '\0') GR_TRY(train_batch(t, epoch, found, error));
-    if (found->what[0] != '\0') goto done;
-    if (t->batches->ranks != NULL) GR_TRY(gr_batch_ranks_end_epoch(&t->setup, t->batches, error));
-    if (t->batches->cached != NULL) rc = gr_cached_gather(t->batches->cached, error);
+    if (found->what[0] == '\0') rc = gr_minibatches_end_epoch(t, error);
 done:
     return rc;
 }
@@ -304,7 +301,7 @@ done:
  * weights. */
 static int go_back(graft_trainer *t, const struct finding *found, int restores)
 {
-    const int64_t idle = t->batches != NULL && t->batches->history != NULL ? t->batches->history->idle : 0;
+    const int64_t idle = t->batches != NULL ? t->batches->idle : 0;
 
     gr_strategy_undo_steps(t->setup.run.strategy);
     gr_minibatches_forget(t);

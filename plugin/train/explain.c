@@ -162,23 +162,21 @@ static void explain_batches(const graft_trainer *t, struct gr_text *text)
 {
     const struct gr_minibatches *m = t->batches;
     const int64_t                batches = t->progress.n_batches;
-    const struct gr_batch_ranks *r = m->ranks;
+    const struct gr_batch_deal  *deal = &m->deal;
+    const int32_t                ranks = t->setup.data.over != NULL ? t->setup.data.over->comm->n_ranks : 0;
     graft_cache_item             item = { .size = sizeof item };
     graft_error                  error = { .size = sizeof error };
 
     gr_text_add(text, "batches   %lld of %lld %s in an epoch", (long long)batches,
-                (long long)t->setup.context->options.sampling.batch_size,
-                m->history != NULL ? "vertices, which read rows of earlier batches," : "training vertices");
-    if (r != NULL)
+                (long long)t->setup.context->options.sampling.batch_size, m->mode->seeds);
+    if (ranks > 0)
         gr_text_add(text, " on each rank; here %.1f, the mean is %.1f and the most %.1f",
-                    (double)r->deal.n_seeds / (double)batches,
-                    (double)r->deal.n_all / (double)(batches * t->setup.data.over->comm->n_ranks),
-                    (double)r->deal.most_seeds / (double)batches);
-    if (r != NULL && r->all_edges > 0)
+                    (double)deal->n_seeds / (double)batches, (double)deal->n_all / (double)(batches * ranks),
+                    (double)deal->most_seeds / (double)batches);
+    if (m->edges.all > 0)
         gr_text_add(
             text, "; in the last epoch they had %.0f edges on a rank in the mean, the largest rank %.2f times as many",
-            r->all_edges / t->setup.data.over->comm->n_ranks,
-            (double)r->most_edges * t->setup.data.over->comm->n_ranks / r->all_edges);
+            m->edges.all / ranks, (double)m->edges.most * ranks / m->edges.all);
     gr_text_add(text, "\n");
     gr_sampler_explain_kind(m->sampler, text);
     for (int32_t i = 0; m->cached != NULL && gr_cached_item(m->cached, -1, i, &item, &error) == GRAFT_OK; i++)

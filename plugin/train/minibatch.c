@@ -14,8 +14,11 @@
 /* -- creation ----------------------------------------------------------------------------------------------------- */
 
 /* Options that may change between epochs. */
-static int32_t check_live_options(const struct gr_setup *s, graft_error *error)
+static int32_t check_live_options(const struct gr_setup *s, const struct gr_batch_mode *mode, graft_error *error)
 {
+    const int32_t rc = mode->check != NULL ? mode->check(s, error) : GRAFT_OK;
+
+    if (rc < 0) return rc;
     if (s->context->options.train.restores)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "options 'batch_size' and 'on_nonfinite=restore' cannot be set together: earlier weights must "
@@ -24,7 +27,7 @@ static int32_t check_live_options(const struct gr_setup *s, graft_error *error)
 }
 
 /* Refuse options that are not supported with batches. */
-static int32_t check_options(const struct gr_setup *s, graft_error *error)
+static int32_t check_options(const struct gr_setup *s, const struct gr_batch_mode *mode, graft_error *error)
 {
     const struct gr_config  *config = &s->model.config;
     const struct gr_options *options = &s->context->options;
@@ -41,11 +44,7 @@ static int32_t check_options(const struct gr_setup *s, graft_error *error)
     if (config->kind->attends && options->sampling.replace && gr_sample_kind(s->context)->draws)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'sample.replace' is yes, but attention needs each neighbour at most once");
-    if (s->data.over != NULL) {
-        const int32_t rc = gr_batch_ranks_check(s, error);
-        if (rc < 0) return rc;
-    }
-    return check_live_options(s, error);
+    return check_live_options(s, mode, error);
 }
 
 /* One number for all layers that gather, or one for each; other layers have no edges. */
@@ -64,10 +63,10 @@ static int32_t read_fanouts(const struct gr_setup *s, int64_t *fanout, graft_err
     return GRAFT_OK;
 }
 
-int32_t gr_batch_seeds(const struct gr_setup *s, const struct gr_targets *targets, int64_t **seeds, int64_t *n_seeds,
-                       graft_error *error)
+int32_t gr_batch_seeds(const struct gr_setup *s, const struct gr_minibatches *m, const struct gr_targets *targets,
+                       int64_t **seeds, int64_t *n_seeds, graft_error *error)
 {
-    const int all = gr_setup_has_history(s);
+    const int all = m->mode->renews;
     int64_t   count = 0;
     int32_t   rc = GRAFT_OK;
 
@@ -88,9 +87,9 @@ static int32_t make_places(struct gr_setup *s, struct gr_minibatches *m, graft_e
     int64_t      *row_ptr = NULL;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(s->context, m->block_of, layers, error));
-    GR_TRY(GR_NEW(s->context, m->block, layers, error));
-    for (int32_t l = 0; l < layers; l++) m->block_of[l] = &m->block[l];
+    GR_TRY(GR_NEW(s->context, m->now.block_of, layers, error));
+    GR_TRY(GR_NEW(s->context, m->now.block, layers, error));
+    for (int32_t l = 0; l < layers; l++) m->now.block_of[l] = &m->now.block[l];
     if (s->model.config.kind->gathers) return GRAFT_OK;
     GR_TRY(GR_NEW(s->context, row_ptr, s->data.n + 1, error));
     m->no_edges =
@@ -100,73 +99,73 @@ done:
     return rc;
 }
 
-static int32_t check_batch_size(const struct gr_setup *s, int64_t n_seeds, graft_error *error)
+int32_t gr_batch_deal_seeds(const struct gr_setup *s, const struct gr_minibatches *m, int64_t n_seeds,
+                            struct gr_batch_deal *deal, graft_error *error)
 {
     const int64_t size = s->context->options.sampling.batch_size;
 
+    if (m->mode->deal != NULL) return m->mode->deal(s, n_seeds, deal, error);
     if (size <= n_seeds) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_OPTION, "option 'batch_size' is %lld, expected at most %lld, the number of %s",
-                   (long long)size, (long long)n_seeds, gr_setup_has_history(s) ? "vertices" : "training vertices");
+                   (long long)size, (long long)n_seeds, m->mode->renews ? "vertices" : "training vertices");
 }
 
-int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_deal *deal,
-                         const struct gr_sampler_source *from, graft_sampler **sampler, graft_error *error)
+int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, struct gr_sampler_source source,
+                         const struct gr_batch_deal *deal, graft_sampler **sampler, graft_error *error)
 {
-    const struct gr_sampling_options *options = &s->context->options.sampling;
-    struct gr_sampler_source          source = *from;
-    int64_t                           fanout[GR_LAYERS_MAX];
-    int32_t                           rc = GRAFT_OK;
+    int64_t fanout[GR_LAYERS_MAX];
+    int32_t rc = GRAFT_OK;
 
     source.fanout = fanout;
     source.n_layers = s->model.config.n_layers;
-    source.neighbours = !s->model.config.kind->gathers || gr_setup_has_history(s);
-    if (deal != NULL) {
-        source.n_batches = deal->n_batches;
-        source.rank = s->data.over->comm->rank;
-        source.degree = m->ranks->degree;
-        source.name = s->derived.whole.vertex;
-        source.shift = m->ranks->shift;
-        source.extension = gr_batch_fetch_extension(s, m);
-    } else {
-        GR_TRY(check_batch_size(s, source.n_seeds, error));
-    }
-    if (gr_setup_has_history(s)) {
-        source.n_layers = 1; /* which all layers share */
-        source.by_parts = gr_sample_kind(s->context)->order != NULL;
-        fanout[0] = source.by_parts || gr_option_is_default(s->context, "fanout") ? GR_ALL_NEIGHBOURS
-                                                                                  : options->fanout.width[0];
-    } else {
-        GR_TRY(read_fanouts(s, fanout, error));
-    }
+    source.n_batches = deal->n_batches;
+    source.neighbours = !s->model.config.kind->gathers || m->mode->renews;
+    if (!m->mode->renews) GR_TRY(read_fanouts(s, fanout, error));
+    if (m->mode->source != NULL) m->mode->source(s, m, &source, fanout);
     rc = gr_sampler_create(s->context, &source, sampler, error);
 done:
     return rc;
 }
 
-/* All except the agreement of ranks on local failures. */
+/* Rows of earlier batches are of the layers above the first that gathers. */
+static int32_t init_mode(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+{
+    const struct gr_config *config = &s->model.config;
+    const int32_t           second = config->gathers_from + 1;
+    int64_t                 width[GR_LAYERS_MAX];
+    struct gr_cached_wish   wish = { .ranks = s->run.strategy,
+                                     .first = second < config->n_layers ? second : config->n_layers,
+                                     .n_layers = config->n_layers,
+                                     .width = width };
+    int32_t                 rc = GRAFT_OK;
+
+    for (int32_t l = 0; l < config->n_layers; l++)
+        width[l] = config->kind->attends ? gr_config_wide(config, l) : gr_summed_columns(&s->run.layers[l]);
+    if (m->mode->init != NULL) GR_TRY(m->mode->init(s, m, &wish, error));
+    GR_TRY(gr_strategy_agree(s->run.strategy, gr_batch_tables_init(s, m, error), error));
+    gr_batches_charge(s, m);
+done:
+    return rc;
+}
+
 static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
-    struct gr_batch_deal    *deal = NULL;
     struct gr_sampler_source source = { 0 };
     int64_t                 *seeds = NULL;
     int32_t                  rc = GRAFT_OK;
 
-    GR_TRY(check_options(s, error));
-    if (gr_setup_has_history(s)) GR_TRY(gr_batch_history_init(s, m, error));
+    GR_TRY(check_options(s, m->mode, error));
     rc = make_places(s, m, error);
-    if (rc == GRAFT_OK) rc = gr_batch_seeds(s, &s->run.targets, &seeds, &source.n_seeds, error);
+    if (rc == GRAFT_OK) rc = gr_batch_seeds(s, m, &s->run.targets, &seeds, &source.n_seeds, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     m->graph = &m->no_edges;
     if (s->model.config.kind->gathers && s->derived.whole.a != NULL) m->graph = &s->derived.whole.a->csr;
-    if (s->data.over != NULL) {
-        GR_TRY(gr_batch_ranks_init(s, m, error));
-        deal = &m->ranks->deal;
-        GR_TRY(gr_batch_ranks_deal(s, source.n_seeds, deal, error));
-    }
-    GR_TRY(gr_strategy_agree(s->run.strategy, gr_batch_tables_init(s, m, error), error));
+    GR_TRY(init_mode(s, m, error));
+    GR_TRY(gr_batch_deal_seeds(s, m, source.n_seeds, &m->deal, error));
     source.graph = m->graph;
     source.seeds = seeds;
-    GR_TRY(gr_strategy_agree(s->run.strategy, gr_batch_sampler(s, m, deal, &source, &m->sampler, error), error));
+    rc = gr_batch_sampler(s, m, source, &m->deal, &m->sampler, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     GR_TRY(gr_batches_identify(s, m->sampler, &m->id, error));
     if (m->cached != NULL) rc = gr_cached_gather(m->cached, error); /* so that explain() knows the capacities */
 done:
@@ -178,12 +177,15 @@ static void free_minibatches(struct gr_setup *s, struct gr_minibatches *m)
 {
     if (m == NULL) return;
     gr_sampler_destroy(m->sampler);
-    gr_batch_ranks_fini(s, m);
-    gr_batch_history_fini(s, m);
-    gr_free(s->context, m->block);
-    gr_free(s->context, m->block_of);
-    gr_free(s->context, (void *)(uintptr_t)m->no_edges.row_ptr);
+    if (m->cached != NULL) gr_cached_fini(m->cached);
+    if (m->mode->fini != NULL) m->mode->fini(s, m);
+    for (int use = 0; use < GR_USES; use++) gr_budget_charge(&s->budget, (enum gr_use)use, -m->lasting.charged[use]);
     gr_budget_charge(&s->budget, GR_USE_GRAPH, -m->charged);
+    gr_budget_fini(&m->lasting.budget);
+    gr_free(s->context, m->now.block);
+    gr_free(s->context, m->now.block_of);
+    gr_free(s->context, m->deal.weight);
+    gr_free(s->context, (void *)(uintptr_t)m->no_edges.row_ptr);
     gr_free(s->context, m);
 }
 
@@ -195,6 +197,14 @@ void gr_batch_charge_sampler(struct gr_setup *s, struct gr_minibatches *m)
     m->charged = bytes;
 }
 
+static const struct gr_batch_mode one_process = { .seeds = "training vertices" };
+
+static const struct gr_batch_mode *mode_of(const struct gr_setup *s)
+{
+    if (s->data.over != NULL) return &gr_train_ranks_batches;
+    return gr_setup_has_history(s) ? &gr_train_history_batches : &one_process;
+}
+
 int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
 {
     struct gr_setup       *s = &t->setup;
@@ -203,6 +213,8 @@ int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
 
     if (s->context->options.sampling.batch_size == 0 || s->run.targets.n_train == 0) return GRAFT_OK;
     GR_TRY(gr_strategy_agree(s->run.strategy, GR_NEW(s->context, made, 1, error), error));
+    made->mode = mode_of(s);
+    gr_budget_init(&made->lasting.budget, s->context, s->budget.limit - gr_budget_total(&s->budget));
     GR_TRY(make_minibatches(s, made, error));
     gr_minibatches_fini(t);
     t->batches = made;
@@ -213,16 +225,6 @@ int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
 done:
     free_minibatches(s, made);
     return rc;
-}
-
-void gr_batches_charge(struct gr_setup *s, const struct gr_budget *lasting, int64_t *charged, int exists)
-{
-    for (int use = 0; use < GR_USES; use++) {
-        const int64_t bytes = exists ? gr_budget_bytes(lasting, (enum gr_use)use) : 0;
-
-        gr_budget_charge(&s->budget, (enum gr_use)use, bytes - charged[use]);
-        charged[use] = bytes;
-    }
 }
 
 /* Batches as text; states of older builds do not say. */
@@ -279,10 +281,24 @@ void gr_minibatches_forget(graft_trainer *t)
 int32_t gr_minibatches_prepare(graft_trainer *t, graft_error *error)
 {
     struct gr_setup *s = &t->setup;
-    int32_t          rc = check_live_options(s, error);
 
-    if (rc == GRAFT_OK && t->batches->ranks != NULL) rc = gr_batch_ranks_check(s, error);
-    return gr_strategy_agree(s->run.strategy, rc, error);
+    return gr_strategy_agree(s->run.strategy, check_live_options(s, t->batches->mode, error), error);
+}
+
+int32_t gr_minibatches_begin_epoch(graft_trainer *t, graft_error *error)
+{
+    struct gr_minibatches *m = t->batches;
+    const int32_t          rc = gr_sampler_begin(m->sampler, t->progress.epoch, t->progress.batch, error);
+
+    return rc < 0 || m->mode->begin_epoch == NULL ? rc : m->mode->begin_epoch(&t->setup, m, error);
+}
+
+int32_t gr_minibatches_end_epoch(graft_trainer *t, graft_error *error)
+{
+    struct gr_minibatches *m = t->batches;
+    const int32_t          rc = m->mode->end_epoch != NULL ? m->mode->end_epoch(&t->setup, m, error) : GRAFT_OK;
+
+    return rc < 0 || m->cached == NULL ? rc : gr_cached_gather(m->cached, error);
 }
 
 void gr_minibatches_fini(graft_trainer *t)
@@ -296,14 +312,15 @@ void gr_minibatches_fini(graft_trainer *t)
 /* Features of the vertices of the halo in the batch. */
 static int32_t take_halo_features(struct gr_setup *s, struct gr_minibatches *m, float *to, graft_error *error)
 {
-    const int64_t   owned = m->ranks->n_owned, count = m->n_vertices - owned, *vertex = m->vertex + owned;
-    struct gr_input halo = m->input;
-    int64_t        *row;
-    int32_t         rc = GRAFT_OK;
+    const struct gr_batch_now *now = &m->now;
+    const int64_t              count = now->n_vertices - now->n_owned;
+    struct gr_input            halo = m->whole.input;
+    int64_t                   *row;
+    int32_t                    rc = GRAFT_OK;
 
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, row, count, error));
-    for (int64_t i = 0; i < count; i++) row[i] = vertex[i] - s->data.n;
-    halo.x = m->ranks->x;
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row, count, error));
+    for (int64_t i = 0; i < count; i++) row[i] = now->vertex[now->n_owned + i] - s->data.n;
+    halo.x = m->halo.x;
     rc = gr_setup_take_features(s, &halo, row, count, to, error);
 done:
     return rc;
@@ -311,30 +328,30 @@ done:
 
 static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
-    const int64_t width = s->model.config.width[0], owned = m->ranks != NULL ? m->ranks->n_owned : m->n_vertices;
-    float        *x;
-    int32_t       rc = GRAFT_OK;
+    const struct gr_batch_now *now = &m->now;
+    const int64_t              width = s->model.config.width[0];
+    float                     *x;
+    int32_t                    rc = GRAFT_OK;
 
-    if (m->input.x == NULL)
-        return gr_setup_sparse_rows(s, &m->budget, m->vertex, m->block[0].n_src, m->block[0].n_dst, error);
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_FEATURES, x, m->n_vertices * width, error));
-    GR_TRY(gr_setup_take_features(s, &m->input, m->vertex, owned, x, error));
-    if (m->ranks != NULL) GR_TRY(take_halo_features(s, m, x + owned * width, error));
+    if (m->whole.input.x == NULL)
+        return gr_setup_sparse_rows(s, &m->now.budget, now->vertex, now->block[0].n_src, now->block[0].n_dst, error);
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_FEATURES, x, now->n_vertices * width, error));
+    GR_TRY(gr_setup_take_features(s, &m->whole.input, now->vertex, now->n_owned, x, error));
+    if (now->n_vertices > now->n_owned) GR_TRY(take_halo_features(s, m, x + now->n_owned * width, error));
     s->run.input.x = x;
     s->run.input.type = GRAFT_F32;
     s->run.input.stride = width;
     if (s->model.config.input_dropout > 0)
-        rc = GR_BUDGET_NEW(&m->budget, GR_USE_FEATURES, s->run.input.dropped, m->n_vertices * width, error);
+        rc = GR_BUDGET_NEW(&m->now.budget, GR_USE_FEATURES, s->run.input.dropped, now->n_vertices * width, error);
 done:
     return rc;
 }
 
-/* Labels, targets or float targets of the seeds, and whether they are training vertices: without option history all
- * are. */
+/* Labels, targets or float targets of the seeds, and whether they are training vertices. */
 static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                             graft_error *error)
 {
-    const struct gr_targets *from = &m->targets;
+    const struct gr_targets *from = &m->whole.targets;
     struct gr_targets       *now = &s->run.targets;
     const uint64_t           classes = (uint64_t)from->n_classes;
     int32_t                 *labels = NULL;
@@ -342,12 +359,12 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
     float                   *values = NULL;
     int32_t                  rc = GRAFT_OK;
 
-    if (from->labels != NULL) GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, labels, batch->n_seeds, error));
+    if (from->labels != NULL) GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, labels, batch->n_seeds, error));
     if (from->targets != NULL)
-        GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, targets, batch->n_seeds * from->n_classes, error));
+        GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, targets, batch->n_seeds * from->n_classes, error));
     if (from->values != NULL)
-        GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, values, batch->n_seeds * from->n_classes, error));
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, split, batch->n_seeds, error));
+        GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, values, batch->n_seeds * from->n_classes, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, split, batch->n_seeds, error));
     for (int64_t i = 0; i < batch->n_seeds; i++) {
         const uint64_t v = (uint64_t)batch->vertex[i], to = (uint64_t)i * classes;
 
@@ -367,11 +384,11 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
         now->vertex_weight = batch->weight;
         goto done;
     }
-    now->loss_weight = m->ranks != NULL ? m->ranks->deal.weight[batch->index] : 0;
+    now->loss_weight = m->deal.weight != NULL ? m->deal.weight[batch->index] : 0;
     for (int64_t i = 0; i < batch->n_seeds; i++) {
         if (!gr_is_trained(now, i)) continue;
         now->n_train++;
-        if (m->ranks == NULL)
+        if (m->deal.weight == NULL)
             now->loss_weight += values != NULL ? (double)gr_known_values(now, i) : gr_vertex_weight(now, i);
     }
 done:
@@ -382,16 +399,17 @@ done:
 static int32_t name_batch(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                           graft_error *error)
 {
-    int64_t *names;
-    int32_t  rc = GRAFT_OK;
+    struct gr_batch_now *now = &m->now;
+    int64_t             *names;
+    int32_t              rc = GRAFT_OK;
 
-    if (m->ranks != NULL) return gr_batch_ranks_number(s, m, batch, error);
-    m->n_vertices = batch->n_vertices;
-    m->vertex = m->names = batch->vertex;
+    now->n_vertices = now->n_owned = batch->n_vertices;
+    now->vertex = now->names = batch->vertex;
+    if (m->mode->name != NULL) return m->mode->name(s, m, batch, error);
     if (s->derived.whole.vertex == NULL) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_GRAPH, names, batch->n_vertices, error));
+    GR_TRY(GR_BUDGET_NEW(&now->budget, GR_USE_GRAPH, names, batch->n_vertices, error));
     for (int64_t i = 0; i < batch->n_vertices; i++) names[i] = s->derived.whole.vertex[batch->vertex[i]];
-    m->names = names;
+    now->names = names;
 done:
     return rc;
 }
@@ -412,7 +430,7 @@ static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, co
                                             .from = from };
     int32_t                       rc = GRAFT_OK;
 
-    if (m->ranks != NULL) GR_TRY(gr_batch_ranks_layer(s, m, batch, l, &layer, error));
+    if (m->mode->layer != NULL) GR_TRY(m->mode->layer(s, m, batch, l, &layer, error));
     rc = gr_batch_block(s, m, l, &layer, error);
 done:
     return rc;
@@ -424,27 +442,28 @@ static int32_t make_batch(struct gr_setup *s, struct gr_minibatches *m, const st
 {
     int32_t rc = GRAFT_OK;
 
-    for (int32_t l = 0; l < s->model.config.n_layers; l++) {
-        if (m->history != NULL) GR_TRY(gr_batch_history_block(s, m, batch, l, error));
-        else GR_TRY(make_batch_layer(s, m, batch, l, error));
-    }
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) GR_TRY(make_batch_layer(s, m, batch, l, error));
     GR_TRY(take_features(s, m, error));
     GR_TRY(take_targets(s, m, batch, error));
-    rc = gr_arrays_for_batch(s, m->block, gr_budget_total(&m->budget), error);
+    rc = gr_arrays_for_batch(s, m->now.block, gr_budget_total(&m->now.budget), error);
 done:
     return rc;
 }
 
-/* Over ranks: use the rows of earlier batches, and send the rows of this batch. */
-static int32_t begin_over_ranks(struct gr_setup *s, struct gr_minibatches *m, int64_t number, graft_error *error)
+/* The seeds of the batch and their neighbours. With an extension sampling is collective, so ranks agree before it. */
+static int32_t sample_batch(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
-    struct gr_cached *cached = &m->ranks->cached;
-    struct gr_team    team = { .threads = s->run.threads };
-    const double      begin = gr_profile_begin(&s->run.profile);
-    int32_t           rc = GRAFT_OK;
+    int32_t rc = gr_spans_reserve(s, error);
 
-    GR_TRY(gr_cached_begin(cached, number, team, error));
-    gr_profile_end_alone(&s->run.profile, "receive", begin);
+    if (m->is_extended) {
+        if (rc == GRAFT_OK) rc = gr_sampler_prepare(m->sampler, error);
+        GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    }
+    if (rc == GRAFT_OK) rc = gr_sampler_next(m->sampler, error);
+    gr_batch_charge_sampler(s, m);
+    m->now.budget.limit = s->budget.limit - gr_budget_total(&s->budget);
+    if (rc == GRAFT_OK) rc = name_batch(s, m, gr_sampler_batch(m->sampler), error);
+    rc = gr_strategy_agree(s->run.strategy, rc, error);
 done:
     return rc;
 }
@@ -456,42 +475,31 @@ int64_t gr_minibatch_number(const struct gr_progress *progress)
 
 int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
 {
-    struct gr_setup       *s = &t->setup;
-    struct gr_minibatches *m = t->batches;
-    const int64_t          number = gr_minibatch_number(&t->progress);
-    const int              fetches = m->ranks != NULL && m->ranks->cached.fetches;
-    const struct gr_batch *batch;
-    double                 begin;
-    int32_t                rc = GRAFT_OK;
+    struct gr_setup            *s = &t->setup;
+    struct gr_minibatches      *m = t->batches;
+    const struct gr_batch_mode *mode = m->mode;
+    const int64_t               number = gr_minibatch_number(&t->progress);
+    const struct gr_batch      *batch;
+    double                      begin;
+    int32_t                     rc = GRAFT_OK;
 
-    m->input = s->run.input;
-    m->targets = s->run.targets;
-    m->strategy = s->run.strategy;
-    gr_budget_init(&m->budget, s->context, 0);
-    m->budget.limit = s->budget.limit - gr_budget_total(&s->budget);
+    m->whole = (struct gr_batch_whole){ s->run.input, s->run.targets, s->run.strategy };
+    gr_budget_init(&m->now.budget, s->context, 0);
+    m->now.budget.limit = s->budget.limit - gr_budget_total(&s->budget);
     if (m->cached != NULL) m->cached->unfit = 0;
-    if (m->history != NULL) GR_TRY(gr_batch_history_fill(s, m, number, error));
-    if (fetches) GR_TRY(begin_over_ranks(s, m, number, error)); /* the cached rows determine which rows are fetched */
+    if (mode->before != NULL) GR_TRY(mode->before(s, m, number, error));
     begin = gr_profile_begin(&s->run.profile);
     s->run.profile.pass = GRAFT_PASS_FORWARD;
     s->run.profile.layer = -1;
-    rc = gr_spans_reserve(s, error);
-    if (fetches && rc == GRAFT_OK) rc = gr_sampler_prepare(m->sampler, error);
-    if (fetches) GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    if (rc == GRAFT_OK) rc = gr_sampler_next(m->sampler, error);
-    gr_batch_charge_sampler(s, m);
-    m->budget.limit = s->budget.limit - gr_budget_total(&s->budget);
-    if (rc == GRAFT_OK) rc = name_batch(s, m, gr_sampler_batch(m->sampler), error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY(sample_batch(s, m, error));
     batch = gr_sampler_batch(m->sampler);
     GR_ASSERT(batch->index == t->progress.batch);
     gr_profile_end_alone(&s->run.profile, "sample", begin);
-    if (m->ranks != NULL && !fetches) GR_TRY(begin_over_ranks(s, m, number, error));
+    if (mode->begin != NULL) GR_TRY(mode->begin(s, m, batch, number, error));
     begin = gr_profile_begin(&s->run.profile);
-    if (m->history != NULL) GR_TRY(gr_batch_history_begin(s, m, batch, number, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, make_batch(s, m, batch, error), error));
     gr_profile_end_alone(&s->run.profile, "gather", begin);
-    if (m->ranks != NULL) GR_TRY(gr_cached_post(m->cached, m->vertex, m->ranks->owned, error));
+    if (mode->end != NULL) GR_TRY(mode->end(m, error));
     if (m->cached != NULL) s->run.strategy = &m->cached->base;
 done:
     return rc;
@@ -502,11 +510,11 @@ void gr_minibatch_end(graft_trainer *t)
     struct gr_minibatches *m = t->batches;
     struct gr_setup       *s = &t->setup;
 
-    s->run.strategy = m->strategy;
-    if (s->run.input.sparse.whole.x != m->input.sparse.whole.x) gr_setup_sparse_fini(s);
-    s->run.input = m->input;
-    s->run.targets = m->targets;
+    s->run.strategy = m->whole.strategy;
+    if (s->run.input.sparse.whole.x != m->whole.input.sparse.whole.x) gr_setup_sparse_fini(s);
+    s->run.input = m->whole.input;
+    s->run.targets = m->whole.targets;
     gr_batch_blocks_fini(s, m);
-    gr_budget_fini(&m->budget);
-    memset(&m->budget, 0, sizeof m->budget);
+    gr_budget_fini(&m->now.budget);
+    memset(&m->now.budget, 0, sizeof m->now.budget);
 }

@@ -1,8 +1,8 @@
 /* Training by minibatch: common declarations.
  *
- * minibatch.c    a batch of training vertices, with features and targets     batch_block.c  its blocks
- * batch_ranks.c  over ranks: the halo, and caches of its rows            batch_history.c  option history
- * batch_fetch.c  option hec.miss=fetch                                  batch_update.c  data that change
+ * minibatch.c    a batch of training vertices, with features and targets     batch_block.c   its blocks
+ * batch_ranks.c  batches over ranks: the halo, and caches of its rows        batch_fetch.c   option hec.miss=fetch
+ * batch_history.c  batches that read rows of earlier ones (history)          batch_update.c  data that change
  * batch_state.c  tables of rows in the state, and what identifies batches
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_TRAIN_MINIBATCH_H
@@ -23,55 +23,52 @@ struct gr_batch_layer {
     const float   *weight;                        /* [n_edges] for estimates of sums over all edges; NULL: 1 */
     int            normalizes; /* the weights of a row are scaled to add up to the number of its neighbours */
 
-    const struct gr_sampled_layer *from;   /* all drawn edges, some of which may be left out, and: */
-    const int64_t                 *row;    /* [n_dst] row of each destination in it; NULL: the same */
-    struct gr_cached_layer        *cached; /* NULL: no cache */
+    const struct gr_sampled_layer *from;      /* all drawn edges, some of which may be left out, and: */
+    const int64_t                 *row;       /* [n_dst] row of each destination in it; NULL: the same */
+    struct gr_cached_layer        *cached;    /* NULL: no cache */
+    int64_t                        row_width; /* floats of the space of a row of the cache */
+    int                            is_shared; /* the block of the layer below is also that of this layer */
 };
 
-/** How the training vertices of all ranks are dealt to batches. */
+/** How the seeds of all ranks are dealt to batches. */
 struct gr_batch_deal {
     int64_t n_seeds, most_seeds, n_all; /* of this rank, the most of any rank, and of all ranks */
-    int64_t n_batches;
-    double *weight; /* [n_batches] of the loss, on all ranks, in the present epoch */
+    int64_t n_batches;                  /* over ranks; 0 in one process, where option batch_size decides */
+    double *weight;                     /* [n_batches] of the loss, on all ranks, in the present epoch; or NULL */
+};
+
+/** The edges of batches over ranks. */
+struct gr_batch_edges {
+    int64_t n;    /* of this rank, since the present epoch began */
+    double  all;  /* of all ranks, in the last epoch */
+    int64_t most; /* of any rank, in the last epoch */
+};
+
+/** Data of the vertices of the halo. */
+struct gr_batch_halo {
+    int64_t *name;  /* [halo] global vertices */
+    char    *x;     /* [halo x width] features, of the type of the input of the trainer */
+    float   *right; /* [halo] or NULL */
 };
 
 /** The data of a trainer over ranks for its batches. */
 struct gr_batch_ranks {
-    struct gr_budget budget;           /* of all that lasts */
-    int64_t          charged[GR_USES]; /* of it in the budget of the trainer */
-    struct gr_csr    joined; /* for sums: the rows of this rank, whose columns are owned vertices and then the halo */
-    struct gr_links  links;
-    int64_t         *name;   /* [halo] global vertices */
-    char            *x;      /* [halo x width] features, of the type of the input of the trainer */
-    float           *right;  /* [halo] or NULL */
-    int64_t         *degree; /* [halo] in-neighbours, with sample.weights=degree; else NULL */
-    int32_t         *shift;  /* of entries to the order of global vertices; NULL: all neighbours are drawn */
-    struct gr_cached cached;
-
-    struct gr_batch_deal deal;
-    int64_t              n_edges;   /* of the batches since the present epoch began; of the last epoch: */
-    double               all_edges; /* of all ranks, and the most of any rank */
-    int64_t              most_edges;
+    struct gr_csr   joined; /* for sums: the rows of this rank, whose columns are owned vertices and then the halo */
+    struct gr_links links;
+    int64_t        *degree; /* [halo] in-neighbours, with sample.weights=degree; else NULL */
+    int32_t        *shift;  /* of entries to the order of global vertices; NULL: all neighbours are drawn */
 
     struct gr_extension    extension; /* with hec.miss=fetch, for: */
     struct gr_setup       *setup;
     struct gr_minibatches *batches;
 
     /* Of the present batch: */
-    int64_t  n_owned, n_halo;                           /* of its vertices, and of the sources of each layer: */
-    int64_t  owned[GR_LAYERS_MAX], halo[GR_LAYERS_MAX]; /* */
+    int64_t  n_halo;
+    int64_t  owned[GR_LAYERS_MAX]; /* of the sources of each layer */
+    int64_t  halo[GR_LAYERS_MAX];  /* of the sources of each layer */
     int32_t *place;  /* [vertices of the batch] its number among the owned vertices, or ~ its number in the halo */
-    int64_t *vertex; /* [the same] on this rank, owned vertices first */
-    int64_t *names;  /* [the same] global */
-};
-
-/** The data of a trainer in one process for option history. All layers of a batch have the same sampled layer. */
-struct gr_batch_history {
-    struct gr_budget budget;           /* of all that lasts */
-    int64_t          charged[GR_USES]; /* of it in the budget of the trainer */
-    struct gr_cached cached;
-    int64_t          idle;   /* batches without a training vertex since the last step */
-    int32_t         *vertex; /* [vertices of the present batch] */
+    int64_t *vertex; /* [vertices of the batch] on this rank, owned vertices first */
+    int64_t *names;  /* [vertices of the batch] global */
 };
 
 /** An array of the state with rows of earlier batches, in words of 8 bytes. */
@@ -82,6 +79,13 @@ struct gr_state_table {
     int      is_set; /* in a trainer: the host has replaced the array since the last epoch */
 };
 
+/** The tables of a trainer. */
+struct gr_state_tables {
+    int64_t                layout; /* a checksum of graph, order and codec, over ranks also of the rank */
+    struct gr_state_table *table;  /* [count]; NULL: the state has no rows of earlier batches */
+    int32_t                count;
+};
+
 /** Identifies the batches of a trainer; item "progress.batches" of the state. It is equal if all ranks deal the same
  *  training vertices to the same batches in the same epochs. Neighbours may be drawn in other ways. */
 struct gr_batches_id {
@@ -90,32 +94,95 @@ struct gr_batches_id {
     int64_t checksum; /* of the seeds in the order of epoch 0, and of options: a sum over ranks */
 };
 
-/** The batches of a trainer; keeps the parts of the run that a batch replaces during a step. */
-struct gr_minibatches {
-    graft_sampler           *sampler; /* NULL: a step is on the whole graph */
-    struct gr_batches_id     id;
-    int64_t                  charged;  /* its bytes in the budget of the trainer */
-    const graft_csr         *graph;    /* from which batches are drawn */
-    graft_csr                no_edges; /* the graph for models that use no edges */
-    struct gr_budget         budget;   /* of the current batch */
-    const int64_t           *vertex;   /* numbers of its sources on this rank, and global: */
-    const int64_t           *names;
-    int64_t                  n_vertices;
-    struct gr_block         *block;    /* [layers] */
-    const struct gr_block  **block_of; /* [layers] */
-    struct gr_input          input;
-    struct gr_targets        targets;
-    struct gr_strategy      *strategy;
-    struct gr_cached        *cached;  /* rows of earlier batches; NULL: not used */
-    struct gr_batch_ranks   *ranks;   /* NULL: one process */
-    struct gr_batch_history *history; /* NULL: layers sample deeper */
-
-    int64_t layout; /* of the tables: a checksum of graph, order and codec, over ranks also of the rank */
-    struct gr_state_table *tables; /* [n_tables]; NULL: the state has no rows of earlier batches */
-    int32_t                n_tables;
+/** The parts of the run that a batch replaces during a step. */
+struct gr_batch_whole {
+    struct gr_input     input;
+    struct gr_targets   targets;
+    struct gr_strategy *strategy;
 };
 
-/** List the tables of option history, or over ranks the arrays of caches, for the state. \return OK; ERR_NOMEM. */
+/** The memory of data that last as long as the batches of the trainer. */
+struct gr_batch_memory {
+    struct gr_budget budget;
+    int64_t          charged[GR_USES]; /* of it in the budget of the trainer */
+};
+
+/** The present batch. */
+struct gr_batch_now {
+    struct gr_budget        budget;
+    const int64_t          *vertex;              /* [n_vertices] on this rank */
+    const int64_t          *names;               /* [n_vertices] global */
+    int64_t                 n_vertices, n_owned; /* n_owned: the first ones, which are not in the halo */
+    struct gr_block        *block;               /* [layers] */
+    const struct gr_block **block_of;            /* [layers] */
+};
+
+struct gr_batch_mode;
+
+/** The batches of a trainer. */
+struct gr_minibatches {
+    const struct gr_batch_mode *mode;
+    graft_sampler              *sampler;
+    struct gr_batches_id        id;
+    struct gr_batch_deal        deal;
+    struct gr_batch_edges       edges;
+    struct gr_batch_whole       whole;    /* what a batch replaces during a step */
+    const graft_csr            *graph;    /* from which batches are drawn */
+    graft_csr                   no_edges; /* the graph for models that use no edges */
+    struct gr_batch_memory      lasting;
+    int                         is_extended; /* sampling is collective */
+    int64_t                     charged;     /* bytes of the sampler in the budget of the trainer */
+
+    struct gr_cached       rows;   /* of earlier batches */
+    struct gr_cached      *cached; /* the same; NULL: not used */
+    struct gr_state_tables tables;
+    int64_t                idle;  /* batches without a training vertex since the last step */
+    struct gr_batch_ranks *ranks; /* NULL: one process */
+    struct gr_batch_halo   halo;
+
+    struct gr_batch_now now;
+};
+
+/** What differs between one process, option history, and ranks. Functions that a mode does not need are NULL; \return
+ *  OK; ERR_NOMEM on this rank only, unless stated otherwise. */
+struct gr_batch_mode {
+    const char *seeds;   /* what batches consist of */
+    const char *refills; /* what happens to rows of earlier batches that are not used */
+    int         renews;  /* batches have all vertices, and make a step only if one of them is a training vertex */
+
+    /* Whether model and options, also options that may change between epochs, can have such batches.
+     * \return OK; ERR_UNSUPPORTED; ERR_OPTION. */
+    int32_t (*check)(const struct gr_setup *setup, graft_error *error);
+    /* Make the data that last; fini() is always due. Over ranks it is collective, and errors are the same on all. */
+    int32_t (*init)(struct gr_setup *setup, struct gr_minibatches *m, struct gr_cached_wish *wish, graft_error *error);
+    void (*fini)(struct gr_setup *setup, struct gr_minibatches *m);
+    /* Deal n_seeds seeds of this rank. The caller frees deal->weight. \return OK; ERR_OPTION (batch_size); over ranks
+     * collective: ERR_PEER, and ERR_OPTION on all. */
+    int32_t (*deal)(const struct gr_setup *setup, int64_t n_seeds, struct gr_batch_deal *deal, graft_error *error);
+    /* Complete the arguments of the sampler. */
+    void (*source)(struct gr_setup *setup, struct gr_minibatches *m, struct gr_sampler_source *source, int64_t *fanout);
+    /* An epoch begins or ends. Collective. \return OK; ERR_PEER. */
+    int32_t (*begin_epoch)(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
+    int32_t (*end_epoch)(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
+
+    /* Before batch `number` is sampled. Over ranks collective. \return Also ERR_CANCELLED; ERR_PEER. */
+    int32_t (*before)(struct gr_setup *setup, struct gr_minibatches *m, int64_t number, graft_error *error);
+    /* Number the vertices of a batch; NULL: as in the sampler. */
+    int32_t (*name)(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
+                    graft_error *error);
+    /* All ranks have sampled. Over ranks collective. \return Also ERR_PEER. */
+    int32_t (*begin)(struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch, int64_t number,
+                     graft_error *error);
+    /* Change the edges of layer l. */
+    int32_t (*layer)(struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch, int32_t l,
+                     struct gr_batch_layer *layer, graft_error *error);
+    /* The blocks exist on all ranks. Collective. \return OK; ERR_PEER. */
+    int32_t (*end)(struct gr_minibatches *m, graft_error *error);
+};
+
+extern const struct gr_batch_mode gr_train_history_batches, gr_train_ranks_batches;
+
+/** List the tables of rows of earlier batches for the state. \return OK; ERR_NOMEM. */
 int32_t gr_batch_tables_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** Check values for a table, data[table->words]. \return OK; ERR_FORMAT. */
 int32_t gr_batch_table_check(const struct gr_minibatches *m, const struct gr_state_table *table, const int64_t *data,
@@ -131,15 +198,17 @@ void    gr_batch_tables_unset(struct gr_minibatches *m);
 int32_t gr_batches_identify(const struct gr_setup *setup, const graft_sampler *sampler, struct gr_batches_id *id,
                             graft_error *error);
 
-/** The training vertices of this rank, or with option history all vertices, in the order of the setup. The caller frees
- *  them.
- *  \return OK; ERR_NOMEM. */
-int32_t gr_batch_seeds(const struct gr_setup *setup, const struct gr_targets *targets, int64_t **seeds,
-                       int64_t *n_seeds, graft_error *error);
-/** A sampler of the graph and the seeds in `from`, to which options of the trainer are added; over ranks the seeds are
- *  dealt by `deal`, else it is NULL. \return OK; ERR_OPTION; ERR_NOMEM: on this rank only. */
-int32_t gr_batch_sampler(struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch_deal *deal,
-                         const struct gr_sampler_source *from, graft_sampler **sampler, graft_error *error);
+/** The seeds of this rank in the order of the setup: the training vertices, or all vertices if the mode renews rows.
+ *  The caller frees them. \return OK; ERR_NOMEM. */
+int32_t gr_batch_seeds(const struct gr_setup *setup, const struct gr_minibatches *m, const struct gr_targets *targets,
+                       int64_t **seeds, int64_t *n_seeds, graft_error *error);
+/** Deal n_seeds seeds of this rank, as in gr_batch_mode. */
+int32_t gr_batch_deal_seeds(const struct gr_setup *setup, const struct gr_minibatches *m, int64_t n_seeds,
+                            struct gr_batch_deal *deal, graft_error *error);
+/** A sampler of the graph and the seeds in `source`, to which options of the trainer are added. \return OK; ERR_OPTION;
+ *  ERR_NOMEM: on this rank only. */
+int32_t gr_batch_sampler(struct gr_setup *setup, struct gr_minibatches *m, struct gr_sampler_source source,
+                         const struct gr_batch_deal *deal, graft_sampler **sampler, graft_error *error);
 /** The memory of the sampler counts as the trainer's. */
 void    gr_batch_charge_sampler(struct gr_setup *setup, struct gr_minibatches *m);
 
@@ -148,55 +217,31 @@ int32_t gr_batch_block(struct gr_setup *setup, struct gr_minibatches *m, int32_t
                        graft_error *error);
 void    gr_batch_blocks_fini(struct gr_setup *setup, struct gr_minibatches *m);
 
-/** Charge the budget of the trainer with the present bytes of `lasting`, or return them. */
-void gr_batches_charge(struct gr_setup *setup, const struct gr_budget *lasting, int64_t *charged, int exists);
+/** Charge the budget of the trainer with the present bytes of the data that last. */
+static inline void gr_batches_charge(struct gr_setup *setup, struct gr_minibatches *m)
+{
+    for (int use = 0; use < GR_USES; use++) {
+        const int64_t bytes = gr_budget_bytes(&m->lasting.budget, (enum gr_use)use);
 
-/** Make the data of option history. fini() is always due. \return OK; ERR_OPTION; ERR_NOMEM. */
-int32_t gr_batch_history_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
-void    gr_batch_history_fini(struct gr_setup *setup, struct gr_minibatches *m);
-/** Before batch `number`: a forward pass over all vertices, without dropout, fills the tables if they are empty.
- *  \return OK; ERR_NOMEM; ERR_CANCELLED. */
-int32_t gr_batch_history_fill(struct gr_setup *setup, struct gr_minibatches *m, int64_t number, graft_error *error);
-/** Begin a batch. \return OK; ERR_NOMEM. */
-int32_t gr_batch_history_begin(struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
-                               int64_t number, graft_error *error);
-/** The block of layer l. \return OK; ERR_NOMEM. */
-int32_t gr_batch_history_block(struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
-                               int32_t l, graft_error *error);
+        gr_budget_charge(&setup->budget, (enum gr_use)use, bytes - m->lasting.charged[use]);
+        m->lasting.charged[use] = bytes;
+    }
+}
 
-/** Whether the model and the options can have batches over ranks. \return OK; ERR_UNSUPPORTED; ERR_OPTION. */
-int32_t gr_batch_ranks_check(const struct gr_setup *setup, graft_error *error);
-/** Make the data that batches need from other ranks: the features of the halo are fetched. Collective. fini() is always
- *  due.
- *  \return OK; ERR_OPTION, ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_batch_ranks_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
-void    gr_batch_ranks_fini(struct gr_setup *setup, struct gr_minibatches *m);
-/** The number of batches, equal on all ranks, to which each rank deals its n_seeds training vertices. The caller frees
- *  deal->weight. Collective. \return OK; ERR_OPTION (batch_size): on all ranks; ERR_PEER. */
-int32_t gr_batch_ranks_deal(const struct gr_setup *setup, int64_t n_seeds, struct gr_batch_deal *deal,
-                            graft_error *error);
-/** changed_bytes(): bytes of the longest row that refresh() sends for the changed arrays `what` (GRAFT_UPDATE_...).
- *  refresh(): fetch the changed rows of the halo; `packed` is space for all rows sent. Collective. \return OK;
- *  ERR_PEER. */
-int64_t gr_batch_ranks_changed_bytes(const struct gr_setup *setup, const struct gr_batch_ranks *r, uint32_t what);
-int32_t gr_batch_ranks_refresh(struct gr_setup *setup, struct gr_batch_ranks *r, uint32_t what, void *packed,
-                               graft_error *error);
-/** An epoch begins: the weights of the losses of its batches. Collective. \return OK; ERR_PEER. */
-int32_t gr_batch_ranks_begin_epoch(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
-/** An epoch ends: store rows in transit, and count the edges of the batches of each rank. Collective. \return OK;
- *  ERR_PEER. */
-int32_t gr_batch_ranks_end_epoch(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
-/** Number the vertices of a batch. \return OK; ERR_NOMEM: on this rank only. */
-int32_t gr_batch_ranks_number(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
-                              graft_error *error);
-/** The edges of layer l, with the cached rows of the halo. \return OK; ERR_NOMEM: on this rank only. */
-int32_t gr_batch_ranks_layer(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
-                             int32_t l, struct gr_batch_layer *layer, graft_error *error);
+/** Data of the trainer that change, over ranks: prepare() allocates space, and take() uses the new data and renews the
+ *  halo. `what`: GRAFT_UPDATE_... */
+struct gr_batch_changes {
+    void *values; /* of the joined graph, before take() the new ones, and then the old ones; or NULL */
+    char *packed; /* space for the rows that this rank sends */
+};
+int32_t gr_batch_ranks_prepare(struct gr_setup *setup, struct gr_minibatches *m, uint32_t what,
+                               const struct gr_new_edges *edges, struct gr_batch_changes *changes, graft_error *error);
+int32_t gr_batch_ranks_take(struct gr_setup *setup, struct gr_minibatches *m, uint32_t what,
+                            struct gr_batch_changes *changes, graft_error *error);
 
 /** The extension of the sampler with hec.miss=fetch, or NULL. */
 const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *setup, struct gr_minibatches *m);
-/** Once the vertices of a batch are numbered: the rows that are sent, and space for them. \return OK; ERR_NOMEM: on
- *  this rank alone. */
+/** Once the vertices of a batch are numbered: the rows that are sent, and space for them. */
 int32_t                    gr_batch_fetch_number(struct gr_minibatches *m, graft_error *error);
 
 #endif

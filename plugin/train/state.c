@@ -74,8 +74,8 @@ static struct gr_state state_of(const graft_trainer *t, int has_tables, int32_t 
                               .progress = &t->progress,
                               .copies = GR_STATE_COPIES,
                               .n_progress = n_progress,
-                              .n_tables = m != NULL ? m->n_tables : 0,
-                              .tables = m != NULL ? m->tables : NULL };
+                              .n_tables = m != NULL ? m->tables.count : 0,
+                              .tables = m != NULL ? m->tables.table : NULL };
 }
 
 struct gr_state gr_trainer_state(const graft_trainer *t)
@@ -147,8 +147,8 @@ int32_t gr_trainer_state_find(graft_trainer *t, const graft_state_item *like, gr
 /* The table of an item of the trainer, or NULL. */
 static struct gr_state_table *table_of(const graft_trainer *t, const graft_state_item *ours)
 {
-    for (int32_t i = 0; t->batches != NULL && i < t->batches->n_tables; i++)
-        if (t->batches->tables[i].name == ours->name) return &t->batches->tables[i];
+    for (int32_t i = 0; t->batches != NULL && i < t->batches->tables.count; i++)
+        if (t->batches->tables.table[i].name == ours->name) return &t->batches->tables.table[i];
     return NULL;
 }
 

@@ -86,6 +86,9 @@ void    gr_minibatches_forget(graft_trainer *trainer);
 /** Before an epoch: check that batches support changed options. Collective. \return OK; ERR_OPTION: on all ranks;
  *  ERR_IO (eval.folder): in one process; ERR_PEER. */
 int32_t gr_minibatches_prepare(graft_trainer *trainer, graft_error *error);
+/** An epoch of batches begins or ends. Collective. \return OK; ERR_PEER. */
+int32_t gr_minibatches_begin_epoch(graft_trainer *trainer, graft_error *error);
+int32_t gr_minibatches_end_epoch(graft_trainer *trainer, graft_error *error);
 /** The number of the present batch, counted from the beginning of the training. */
 int64_t gr_minibatch_number(const struct gr_progress *progress);
 /** Set the blocks, features and targets of the run to batch progress.batch, until end(), which is always due. */
