@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "derived/derived.h"
 #include "edge/edge.h"
+#include "model/kind.h"
 
 #include <math.h>
 #include <string.h>

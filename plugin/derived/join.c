@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "derived/derived.h"
 #include "edge/edge.h"
+#include "model/kind.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/context.h"
-#include "model/model.h"
+#include "model/kind.h"
 
 int64_t gr_config_wide(const struct gr_config *config, int32_t l)
 {
@@ -54,13 +54,6 @@ static int32_t check_hidden_heads(const struct gr_config *config, graft_error *e
                        l - 1, (long long)config->width[l], (long long)config->heads);
     }
     return GRAFT_OK;
-}
-
-const char *gr_loss_name(enum gr_loss loss)
-{
-    static const char *const names[] = { "auto", "softmax", "sigmoid", "mse", "mae", "huber" };
-
-    return names[loss];
 }
 
 static int32_t read_loss(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,

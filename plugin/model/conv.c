@@ -4,16 +4,23 @@
  * sage   Hamilton et al. 2017, algorithm 1      gcn   Kipf and Welling 2017, eq. 2
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
-#include "model/run.h"
+#include "model/gather.h"
+#include "model/kind.h"
+#include "model/product.h"
+#include "model/rows.h"
 
-static void conv_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
+/* The sources of the extrema, of the index type of the edges. */
+enum { WINNER };
+
+static const struct gr_array_shape conv_arrays[] = {
+    [WINNER] = { "winner", sizeof(int32_t), GR_USE_ACTIVATIONS, GR_LIFE_RECOMPUTED }, { 0 }
+};
+
+static void conv_count(const struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
 {
-    /* A rank without vertices has no arrays to share, but takes part in the exchanges of recomputed passes. */
-    if (gr_run_config(run)->extremum != 0) a->shared[GR_STEP_BEGIN] = gr_run_config(run)->recompute;
-    a->aggregate_first = a->layer->neigh != NULL && gr_layer_aggregates_first(run, a->index);
-    if (a->aggregate_first) a->count[GR_ARRAY_GATHERED] = capacity->rows * a->layer->in;
+    if (a->layer->neigh != NULL) gr_layer_count_gathered(run, a, capacity);
     if (gr_run_config(run)->extremum != 0 && a->index > 0 && !capacity->predicts)
-        a->count[GR_ARRAY_WINNER] = capacity->rows * a->layer->in * capacity->winner_words;
+        a->own_count[WINNER] = capacity->rows * a->layer->in * capacity->winner_words;
 }
 
 /* The rows of the destinations, which are the first rows of the sources. */
@@ -25,7 +32,7 @@ static struct gr_operand own_rows(const struct gr_activations *a, struct gr_oper
 
 static int32_t conv_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
-    if (gr_run_config(run)->extremum != 0) return gr_layer_gather_extrema(run, a, x, error);
+    if (gr_run_config(run)->extremum != 0) return gr_layer_gather_extrema(run, a, x, a->own[WINNER], error);
     return a->aggregate_first ? gr_layer_gather(run, a, x, 0, error) : GRAFT_OK;
 }
 
@@ -42,9 +49,10 @@ static int32_t conv_forward(struct gr_run *run, struct gr_activations *a, struct
     GR_ASSERT(layer->self != NULL || layer->neigh != NULL);
     if (layer->neigh == NULL) return gr_product_rows(run, own_rows(a, x), layer->self, 0, rows, error);
     if (add) GR_TRY(gr_product(run, own_rows(a, x), layer->self, 0, NULL, a->z, error));
-    if (a->aggregate_first) return gr_product_rows(run, gr_layer_gathered(a), layer->neigh, (float)add, rows, error);
-    GR_TRY(gr_product(run, x, layer->neigh, 0, block->right, run->scratch, error));
-    sum = gr_sum_of(a, GR_FORWARD, block->left, run->scratch, layer->out, add, a->z);
+    if (a->aggregate_first)
+        return gr_product_rows(run, gr_layer_gathered(run, a), layer->neigh, (float)add, rows, error);
+    GR_TRY(gr_product(run, x, layer->neigh, 0, block->right, run->space.scratch, error));
+    sum = gr_sum_of(a, GR_FORWARD, block->left, run->space.scratch, layer->out, add, a->z);
     sum.epilogue = &epilogue;
     rc = gr_aggregate(run, &sum, error);
 done:
@@ -58,14 +66,14 @@ static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, c
 {
     const struct gr_layer *layer = a->layer;
     const struct gr_block *block = a->block;
-    struct gr_sum          sum = gr_sum_of(a, GR_BACKWARD, block->right, run->scratch, layer->in, 0, dx);
+    struct gr_sum          sum = gr_sum_of(a, GR_BACKWARD, block->right, run->space.scratch, layer->in, 0, dx);
     int32_t                rc = GRAFT_OK;
 
-    GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(a), g, 0, layer->neigh, error));
+    GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(run, a), g, 0, layer->neigh, error));
     if (dx == NULL) return GRAFT_OK;
-    GR_TRY(gr_product_input_gradient(run, g, block->n_dst, layer->neigh, 0, block->left, run->scratch, error));
+    GR_TRY(gr_product_input_gradient(run, g, block->n_dst, layer->neigh, 0, block->left, run->space.scratch, error));
     if (layer->self == NULL) sum.epilogue = run->below;
-    if (gr_run_config(run)->extremum != 0) GR_TRY(gr_layer_scatter_extrema(run, a, dx, error));
+    if (gr_run_config(run)->extremum != 0) GR_TRY(gr_layer_scatter_extrema(run, a, a->own[WINNER], dx, error));
     else GR_TRY(gr_aggregate(run, &sum, error));
     if (layer->self != NULL)
         rc = gr_product_input_gradient_with(run, g, block->n_dst, layer->self, 1, dx, run->below, error);
@@ -93,7 +101,7 @@ static int32_t conv_backward_transformed(struct gr_run *run, struct gr_activatio
 {
     const struct gr_layer *layer = a->layer;
     const struct gr_block *block = a->block;
-    const struct gr_sum    sum = gr_sum_of(a, GR_BACKWARD, block->right, g, layer->out, 0, run->scratch);
+    const struct gr_sum    sum = gr_sum_of(a, GR_BACKWARD, block->right, g, layer->out, 0, run->space.scratch);
     const int              add = layer->self != NULL;
     int32_t                rc = GRAFT_OK;
 
@@ -101,10 +109,10 @@ static int32_t conv_backward_transformed(struct gr_run *run, struct gr_activatio
     if (block->left != NULL)
         gr_layer_scale(run, gr_dense_operand(g, layer->out, block->n_dst), block->left, 0, g, layer->out);
     GR_TRY(gr_aggregate(run, &sum, error));
-    GR_TRY(gr_product_weight_gradient(run, x, run->scratch, 0, layer->neigh, error));
+    GR_TRY(gr_product_weight_gradient(run, x, run->space.scratch, 0, layer->neigh, error));
     if (dx != NULL)
-        rc = gr_product_input_gradient_with(run, run->scratch, block->n_src, layer->neigh, (float)add, dx, run->below,
-                                            error);
+        rc = gr_product_input_gradient_with(run, run->space.scratch, block->n_src, layer->neigh, (float)add, dx,
+                                            run->below, error);
 done:
     return rc;
 }
@@ -128,20 +136,21 @@ done:
 }
 
 static const struct gr_parameter_shape sage_shapes[] = {
-    { "weight_self", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN },
-    { "weight_neigh", 'i', 'o', GR_SLOT(neigh), GR_FIRST_FAN_IN },
-    { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN },
+    { "weight_self", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN, NULL },
+    { "weight_neigh", 'i', 'o', GR_SLOT(neigh), GR_FIRST_FAN_IN, NULL },
+    { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN, NULL },
     { 0 },
 };
-static const struct gr_parameter_shape gcn_shapes[] = { { "weight", 'i', 'o', GR_SLOT(neigh), GR_FIRST_GLOROT },
-                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO },
+static const struct gr_parameter_shape gcn_shapes[] = { { "weight", 'i', 'o', GR_SLOT(neigh), GR_FIRST_GLOROT, NULL },
+                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO, NULL },
                                                         { 0 } };
-static const struct gr_parameter_shape mlp_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN },
-                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN },
+static const struct gr_parameter_shape mlp_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN, NULL },
+                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN, NULL },
                                                         { 0 } };
 
 const struct gr_model_kind gr_kind_sage = { .name = "sage",
                                             .shapes = sage_shapes,
+                                            .arrays = conv_arrays,
                                             .normalization = GR_NORMALIZE_MEAN,
                                             .gathers = 1,
                                             .own_rows = 1,
@@ -152,6 +161,7 @@ const struct gr_model_kind gr_kind_sage = { .name = "sage",
                                             .backward = conv_backward };
 const struct gr_model_kind gr_kind_gcn = { .name = "gcn",
                                            .shapes = gcn_shapes,
+                                           .arrays = conv_arrays,
                                            .normalization = GR_NORMALIZE_SYMMETRIC,
                                            .gathers = 1,
                                            .self_loops = 1,
@@ -162,6 +172,7 @@ const struct gr_model_kind gr_kind_gcn = { .name = "gcn",
                                            .backward = conv_backward };
 const struct gr_model_kind gr_kind_mlp = { .name = "mlp",
                                            .shapes = mlp_shapes,
+                                           .arrays = conv_arrays,
                                            .count = conv_count,
                                            .begin = conv_begin,
                                            .forward = conv_forward,

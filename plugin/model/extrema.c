@@ -6,7 +6,9 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/parallel.h"
-#include "model/run.h"
+#include "model/gather.h"
+#include "model/product.h"
+#include "model/rows.h"
 
 #include <string.h>
 
@@ -16,7 +18,7 @@ static int32_t exchange_halo(struct gr_run *run, const struct gr_activations *a,
                              enum gr_direction direction, int is_constant, graft_error *error)
 {
     const double             begin = gr_profile_begin(&run->profile);
-    const struct gr_boundary rows = { block, direction, run->scratch, a->layer->in, begin, is_constant };
+    const struct gr_boundary rows = { block, direction, run->space.scratch, a->layer->in, begin, is_constant };
     int32_t                  rc = GRAFT_OK;
 
     GR_TRY(run->strategy->ops->boundary_begin(run->strategy, run, &rows, error));
@@ -39,11 +41,11 @@ static int32_t extrema_of_slices(struct gr_run *run, const struct gr_activations
 }
 
 /* As with sums, extrema of constant features are computed for all rows, and kept. */
-int32_t gr_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
+int32_t gr_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, struct gr_operand x, void *winner,
+                                graft_error *error)
 {
     const int              constant = a->index == 0 && run->input.is_constant;
     const struct gr_block *block = constant ? run->input.whole : a->block;
-    void *const            winner = run->pass != GRAFT_PASS_EVALUATION ? a->winner : NULL;
     struct gr_operand      seen;
     int32_t                rc = GRAFT_OK;
 
@@ -57,11 +59,12 @@ int32_t gr_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, st
     }
     seen = gr_dense_operand(x.data, x.stride, block->n_src);
     if (gr_block_has_halo(block)) {
-        gr_layer_scale(run, seen, NULL, 1, run->scratch, a->layer->in);
+        gr_layer_scale(run, seen, NULL, 1, run->space.scratch, a->layer->in);
         GR_TRY(exchange_halo(run, a, block, GR_FORWARD, constant, error));
-        seen = gr_dense_operand(run->scratch, a->layer->in, block->n_seen);
+        seen = gr_dense_operand(run->space.scratch, a->layer->in, block->n_seen);
     }
-    GR_TRY(gr_product_extrema(run, block->a, seen, a->layer->in, winner, a->gathered, error));
+    GR_TRY(
+        gr_product_extrema(run, block->a, seen, a->layer->in, gr_is_training(run) ? winner : NULL, a->gathered, error));
     if (constant) a->gathered_of = x.data;
 done:
     return rc;
@@ -105,24 +108,25 @@ void gr_scatter_extrema(struct gr_run *run, const struct gr_winners *from, const
     gr_profile_end(&run->profile, "aggregate", begin, 12 * elements, elements);
 }
 
-int32_t gr_layer_scatter_extrema(struct gr_run *run, const struct gr_activations *a, float *dx, graft_error *error)
+int32_t gr_layer_scatter_extrema(struct gr_run *run, const struct gr_activations *a, const void *winner, float *dx,
+                                 graft_error *error)
 {
     const int64_t     width = a->layer->in, n_src = a->block->n_src;
-    struct gr_winners from = { a->winner, 0, a->block->n_dst, n_src, a->block->n_seen, width, 0 };
+    struct gr_winners from = { winner, 0, a->block->n_dst, n_src, a->block->n_seen, width, 0 };
     int32_t           rc = GRAFT_OK;
 
     if (gr_strategy_shares_columns(run->strategy)) {
-        const struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, run->scratch, width, 0, dx);
+        const struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, run->space.scratch, width, 0, dx);
 
         return run->strategy->ops->extrema(run->strategy, run, &sum, error);
     }
-    GR_ASSERT(a->winner != NULL || a->block->n_dst == 0);
+    GR_ASSERT(winner != NULL || a->block->n_dst == 0);
     from.type = a->block->a->csr.index_type;
-    gr_scatter_extrema(run, &from, run->scratch, dx, run->scratch);
+    gr_scatter_extrema(run, &from, run->space.scratch, dx, run->space.scratch);
     if (!gr_block_has_halo(a->block)) return GRAFT_OK;
-    gr_layer_scale(run, gr_dense_operand(dx, width, n_src), NULL, 1, run->scratch, width);
+    gr_layer_scale(run, gr_dense_operand(dx, width, n_src), NULL, 1, run->space.scratch, width);
     GR_TRY(exchange_halo(run, a, a->block, GR_BACKWARD, 0, error));
-    gr_layer_scale(run, gr_dense_operand(run->scratch, width, n_src), NULL, 1, dx, width);
+    gr_layer_scale(run, gr_dense_operand(run->space.scratch, width, n_src), NULL, 1, dx, width);
 done:
     return rc;
 }

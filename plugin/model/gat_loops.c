@@ -5,6 +5,7 @@
 
 #include "base/draws.h"
 #include "base/dropout.h"
+#include "dense/rows.h"
 #include "graph/csr.h"
 
 #include <string.h>
@@ -28,10 +29,10 @@ static void vertex_scores(const struct gr_gat *gat, int64_t begin, int64_t end)
 
     for (int64_t v = begin; v < end; v++) {
         for (int64_t h = 0; h < heads; h++) {
-            const float *z = gat->arrays->projected + (v * heads + h) * columns;
+            const float *z = gat->arrays.projected + (v * heads + h) * columns;
 
             for (int to = 0; to < GR_ENDS; to++)
-                gat->arrays->score[to][v * heads + h] = f32_dot(z, gat->vector[to] + h * columns, columns);
+                gat->arrays.score[to][v * heads + h] = f32_dot(z, gat->vector[to] + h * columns, columns);
         }
     }
 }
@@ -51,14 +52,14 @@ INLINE float score_of(const struct gr_gat *gat, int64_t e, const float *target, 
 INLINE void score_row(const struct gr_gat *gat, int64_t row, const int64_t heads, const int is_wide,
                       const int has_edges, const int is_backward)
 {
-    const float *const target = gat->arrays->score[GR_TARGET] + row * heads;
-    const float *const scores = gat->arrays->score[GR_SOURCE];
+    const float *const target = gat->arrays.score[GR_TARGET] + row * heads;
+    const float *const scores = gat->arrays.score[GR_SOURCE];
     const void *const  col_idx = gat->csr->col_idx;
 
     for (int64_t e = gat->csr->row_ptr[row]; e < gat->csr->row_ptr[row + 1]; e++) {
         const int64_t      u = is_wide ? ((const int64_t *)col_idx)[e] : ((const int32_t *)col_idx)[e];
         const float *const source = scores + u * heads;
-        float *const       to = (is_backward ? gat->arrays->alpha_gradient : gat->arrays->alpha) + e * heads;
+        float *const       to = (is_backward ? gat->arrays.alpha_gradient : gat->arrays.alpha) + e * heads;
 
 #pragma GCC unroll 8
         for (int64_t h = 0; h < heads; h++) {
@@ -126,8 +127,8 @@ static void drop_alphas(const struct gr_gat *gat, int64_t row)
         draw_blocks(gat->key, gr_vertex(gat->vertex, row), block, count * per_entry, draws);
         for (int64_t i = 0; i < count; i++) {
             const uint16_t    *draw = draws + i * per_entry * 8;
-            const float *const alpha = gat->arrays->alpha + (e + i) * heads;
-            float *const       dropped = gat->arrays->dropped + (e + i) * heads;
+            const float *const alpha = gat->arrays.alpha + (e + i) * heads;
+            float *const       dropped = gat->arrays.dropped + (e + i) * heads;
 
             for (int64_t h = 0; h < heads; h++) dropped[h] = draw[h] >= threshold ? alpha[h] * scale : 0;
         }
@@ -144,23 +145,23 @@ static void drop_gradients(const struct gr_gat *gat, int64_t row, int64_t row_en
 {
     const int64_t      begin = gat->csr->row_ptr[row] * gat->heads, end = gat->csr->row_ptr[row_end] * gat->heads;
     const float        scale = (float)gr_dropout_scale(gat->threshold);
-    const float *const dropped = gat->arrays->dropped;
-    float *const       gradient = gat->arrays->alpha_gradient;
+    const float *const dropped = gat->arrays.dropped;
+    float *const       gradient = gat->arrays.alpha_gradient;
 
 #pragma omp simd
     for (int64_t i = begin; i < end; i++) gradient[i] = dropped[i] != 0 ? gradient[i] * scale : 0;
 }
 
-static void spread_scores(const struct gr_gat *gat, float *dz, int64_t begin, int64_t end)
+static void spread_scores(const struct gr_gat *gat, int64_t begin, int64_t end)
 {
     const int64_t heads = gat->heads, columns = gat->columns;
 
     for (int64_t i = begin * heads; i < end * heads; i++) {
-        const float        as_source = gat->arrays->score_gradient[GR_SOURCE][i];
-        const float        as_target = gat->arrays->score_gradient[GR_TARGET][i];
+        const float        as_source = gat->arrays.score_gradient[GR_SOURCE][i];
+        const float        as_target = gat->arrays.score_gradient[GR_TARGET][i];
         const float *const source = gat->vector[GR_SOURCE] + i % heads * columns;
         const float *const target = gat->vector[GR_TARGET] + i % heads * columns;
-        float *const       of = dz + i * columns;
+        float *const       of = gat->to + i * columns;
 
 #pragma omp simd
         for (int64_t c = 0; c < columns; c++) of[c] = of[c] + as_source * source[c] + as_target * target[c];
@@ -173,9 +174,9 @@ static void vector_gradients(const struct gr_gat *gat, double *sum, int64_t begi
 
     memset(sum, 0, (uint64_t)(GR_ENDS * wide) * sizeof *sum);
     for (int64_t i = begin * heads; i < end * heads; i++) {
-        const float        as_source = gat->arrays->score_gradient[GR_SOURCE][i];
-        const float        as_target = gat->arrays->score_gradient[GR_TARGET][i];
-        const float *const z = gat->arrays->projected + i * columns;
+        const float        as_source = gat->arrays.score_gradient[GR_SOURCE][i];
+        const float        as_target = gat->arrays.score_gradient[GR_TARGET][i];
+        const float *const z = gat->arrays.projected + i * columns;
         double *const      source = sum + GR_SOURCE * wide + i % heads * columns;
         double *const      target = sum + GR_TARGET * wide + i % heads * columns;
 
@@ -193,7 +194,7 @@ static void factor_gradients(const struct gr_gat *gat, double *sum, int64_t row,
 
     memset(sum, 0, (uint64_t)(features * heads) * sizeof *sum);
     for (int64_t e = gat->csr->row_ptr[row]; e < gat->csr->row_ptr[row_end]; e++) {
-        const float *const gradient = gat->arrays->alpha_gradient + e * heads;
+        const float *const gradient = gat->arrays.alpha_gradient + e * heads;
 
         for (int64_t k = 0; k < features; k++) {
             const float   value = gat->edge[e * features + k];
@@ -205,16 +206,16 @@ static void factor_gradients(const struct gr_gat *gat, double *sum, int64_t row,
     }
 }
 
-static void average(const struct gr_gat *gat, const float *from, float *to, int64_t begin, int64_t end)
+static void average(const struct gr_gat *gat, int64_t begin, int64_t end)
 {
     const int64_t heads = gat->heads, columns = gat->columns;
 
     for (int64_t v = begin; v < end; v++) {
-        float *const mean = to + v * columns;
+        float *const mean = gat->to + v * columns;
 
         memset(mean, 0, (uint64_t)columns * sizeof *mean);
         for (int64_t h = 0; h < heads; h++) {
-            const float *const of = from + (v * heads + h) * columns;
+            const float *const of = gat->from + (v * heads + h) * columns;
 
 #pragma omp simd
             for (int64_t c = 0; c < columns; c++) mean[c] += of[c] / (float)heads;
@@ -222,19 +223,19 @@ static void average(const struct gr_gat *gat, const float *from, float *to, int6
     }
 }
 
-static void average_gradients(const struct gr_gat *gat, const float *from, float *to, int64_t begin, int64_t end)
+static void average_gradients(const struct gr_gat *gat, int64_t begin, int64_t end)
 {
     const int64_t heads = gat->heads, columns = gat->columns;
 
     for (int64_t i = begin * heads; i < end * heads; i++) {
-        const float *const of = from + i / heads * columns;
-        float *const       share = to + i * columns;
+        const float *const of = gat->from + i / heads * columns;
+        float *const       share = gat->to + i * columns;
 
 #pragma omp simd
         for (int64_t c = 0; c < columns; c++) share[c] = of[c] / (float)heads;
     }
 }
 
-const struct gr_gat_loops JOIN(gr_gat_, ISA) = { vertex_scores,  entry_scores,     entry_gradients,  drop,
-                                                 drop_gradients, spread_scores,    vector_gradients, factor_gradients,
-                                                 average,        average_gradients };
+const struct gr_gat_loops JOIN(gr_gat_, ISA) = { vertex_scores,    entry_scores,    entry_gradients, drop,
+                                                 drop_gradients,   spread_scores,   average,         average_gradients,
+                                                 vector_gradients, factor_gradients };

@@ -1,44 +1,66 @@
-/* The table of the loops of gat.c over vertices and entries, one for each instruction set. All give the same bits.
+/* The table of the loops of gat.c over vertices and entries, one for each instruction set. All give bitwise identical
+ * results.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_GAT_LOOPS_H
 #define GR_MODEL_GAT_LOOPS_H
 
-#include "model/run.h"
+#include "base/processor.h"
+#include "graft_mxm.h"
+
+/** A vertex as the source or as the target of edges. */
+enum { GR_SOURCE, GR_TARGET, GR_ENDS };
+
+/** The arrays of a layer: Z = H W of all heads; for every vertex and head a score as the source and one as the target
+ *  of edges; and alpha, the softmax over the edges of a vertex. */
+struct gr_attention {
+    float *projected;               /* [n_seen x wide] Z */
+    float *score[GR_ENDS];          /* [n_seen x heads] */
+    float *alpha;                   /* [edges x heads] */
+    float *dropped;                 /* [edges x heads] alpha after its dropout in a step; NULL: no dropout */
+    float *score_gradient[GR_ENDS]; /* [n_seen x heads] */
+    float *alpha_gradient;          /* [edges x heads] */
+};
 
 /** The arguments of the loops for a layer. Vertices are rows of Z, entries are entries of csr. */
 struct gr_gat {
-    const struct gr_attention *arrays;
-    const graft_csr           *csr;
-    const float               *vector[GR_ENDS];    /* [heads x columns] */
-    int64_t                    heads, columns;     /* columns of a head */
-    const float               *edge, *edge_factor; /* [entries x edge_features], [edge_features x heads] */
-    int64_t                    edge_features;
-    const int64_t             *vertex; /* as in gr_block; with the next two, of the dropout of alpha */
-    uint64_t                   key;
-    uint32_t                   threshold;
+    struct gr_attention arrays;
+    const graft_csr    *csr;
+    const float        *vector[GR_ENDS];    /* [heads x columns] */
+    int64_t             heads, columns;     /* columns of a head */
+    const float        *edge, *edge_factor; /* [entries x edge_features], [edge_features x heads] */
+    int64_t             edge_features;
+    const int64_t      *vertex; /* as in gr_block; with the next two, of the dropout of alpha */
+    uint64_t            key;
+    uint32_t            threshold;
+    const float        *from; /* of the averages */
+    float              *to;   /* of the averages; the gradient of Z, [n_seen x wide] */
 };
+
+/** A loop over vertices, or over the entries of rows, begin to end - 1; and one that writes sums over them. */
+typedef void gr_gat_loop(const struct gr_gat *gat, int64_t begin, int64_t end);
+typedef void gr_gat_sum(const struct gr_gat *gat, double *sum, int64_t begin, int64_t end);
 
 struct gr_gat_loops {
     /** Scores of vertices: products of the part of Z of each head with the vectors of the head. */
-    void (*vertex_scores)(const struct gr_gat *gat, int64_t begin, int64_t end);
+    gr_gat_loop *vertex_scores;
     /** alpha = LeakyReLU(both scores + edge . edge_factor) for the entries of some rows. */
-    void (*entry_scores)(const struct gr_gat *gat, int64_t row, int64_t row_end);
+    gr_gat_loop *entry_scores;
     /** alpha_gradient, from the gradient by the result of LeakyReLU to the gradient by the sum. */
-    void (*entry_gradients)(const struct gr_gat *gat, int64_t row, int64_t row_end);
+    gr_gat_loop *entry_gradients;
     /** dropped = dropout(alpha): head h of entry (v, u) uses draw number h of this edge. */
-    void (*drop)(const struct gr_gat *gat, int64_t row, int64_t row_end);
+    gr_gat_loop *drop;
     /** alpha_gradient, from the gradient by alpha after dropout to the gradient by alpha. */
-    void (*drop_gradients)(const struct gr_gat *gat, int64_t row, int64_t row_end);
-    /** dz += the gradients by both scores of a vertex times the vectors. */
-    void (*add_score_gradients)(const struct gr_gat *gat, float *dz, int64_t begin, int64_t end);
-    /** sum[GR_ENDS x heads * columns] = sums over some vertices of the gradients by the scores times Z. */
-    void (*vector_gradients)(const struct gr_gat *gat, double *sum, int64_t begin, int64_t end);
-    /** sum[edge_features x heads] = sums over the entries of some rows of edge times alpha_gradient. */
-    void (*edge_gradients)(const struct gr_gat *gat, double *sum, int64_t row, int64_t row_end);
+    gr_gat_loop *drop_gradients;
+    /** to += the gradients by both scores of a vertex times the vectors. */
+    gr_gat_loop *add_score_gradients;
     /** to[v] = the mean over heads of from[v]. */
-    void (*average)(const struct gr_gat *gat, const float *from, float *to, int64_t begin, int64_t end);
-    /** Give each head its share of the gradient by the mean. */
-    void (*average_gradients)(const struct gr_gat *gat, const float *from, float *to, int64_t begin, int64_t end);
+    gr_gat_loop *average;
+    /** to: each head's share of `from`, the gradient by the mean. */
+    gr_gat_loop *average_gradients;
+    /** sum[GR_ENDS x heads * columns] = sums over some vertices of the gradients by the scores times Z. */
+    gr_gat_sum  *vector_gradients;
+    /** sum[edge_features x heads] = sums over the entries of some rows of edge times alpha_gradient. */
+    gr_gat_sum  *edge_gradients;
 };
 
 /** The table for an instruction set. */

@@ -2,18 +2,29 @@
  * linear in H, so H W_1 may replace H there.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
-#include "model/run.h"
+#include "model/gather.h"
+#include "model/kind.h"
+#include "model/product.h"
+#include "model/rows.h"
 #include "model/workers.h"
 
-static void gin_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
-{
-    const struct gr_layer *layer = a->layer;
+/* ReLU of the first product, [n_dst x out]; the elements that it keeps. */
+enum { INNER, INNER_BITS };
 
-    GR_ASSERT(layer->neigh != NULL && layer->outer != NULL);
-    a->aggregate_first = gr_layer_aggregates_first(run, a->index);
-    if (a->aggregate_first) a->count[GR_ARRAY_GATHERED] = capacity->rows * layer->in;
-    a->count[GR_ARRAY_INNER] = capacity->rows * layer->out;
-    a->count[GR_ARRAY_INNER_BITS] = capacity->rows * ((layer->out + 7) / 8);
+static const struct gr_array_shape gin_arrays[] = {
+    [INNER] = { "inner", sizeof(float), GR_USE_ACTIVATIONS, GR_LIFE_RECOMPUTED },
+    [INNER_BITS] = { "inner_bits", 1, GR_USE_MASKS, GR_LIFE_RECOMPUTED },
+    { 0 }
+};
+
+static void gin_count(const struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
+{
+    const int64_t out = a->layer->out;
+
+    GR_ASSERT(a->layer->neigh != NULL && a->layer->outer != NULL);
+    gr_layer_count_gathered(run, a, capacity);
+    a->own_count[INNER] = capacity->rows * out;
+    a->own_count[INNER_BITS] = capacity->rows * ((out + 7) / 8);
 }
 
 static double own_factor(const struct gr_run *run)
@@ -29,24 +40,24 @@ static struct gr_rows inner_rows(const struct gr_run *run, const struct gr_activ
                              .team = gr_run_team(run),
                              .isa = run->isa,
                              .bias = a->layer->inner_bias->value,
-                             .z = a->inner,
-                             .h = a->inner,
-                             .bits = a->inner_bits };
+                             .z = a->own[INNER],
+                             .h = a->own[INNER],
+                             .bits = a->own[INNER_BITS] };
 }
 
-/* a->inner = (1+eps) X W_1 + A X W_1, and the pass over its rows. */
+/* INNER = (1+eps) X W_1 + A X W_1, and the pass over its rows. */
 static int32_t forward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x,
                                    struct gr_rows *rows, graft_error *error)
 {
     const int64_t      out = a->layer->out;
     struct gr_epilogue epilogue = gr_layer_rows_epilogue(rows);
-    struct gr_sum      sum = gr_sum_of(a, GR_FORWARD, NULL, run->scratch, out, 1, a->inner);
+    struct gr_sum      sum = gr_sum_of(a, GR_FORWARD, NULL, run->space.scratch, out, 1, a->own[INNER]);
     int32_t            rc = GRAFT_OK;
 
     sum.epilogue = &epilogue;
-    GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, run->scratch, error));
-    gr_layer_scale(run, gr_dense_operand(run->scratch, out, a->block->n_dst), NULL, (float)own_factor(run), a->inner,
-                   out);
+    GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, run->space.scratch, error));
+    gr_layer_scale(run, gr_dense_operand(run->space.scratch, out, a->block->n_dst), NULL, (float)own_factor(run),
+                   a->own[INNER], out);
     rc = gr_aggregate(run, &sum, error);
 done:
     return rc;
@@ -59,7 +70,7 @@ static int32_t gin_begin(struct gr_run *run, struct gr_activations *a, struct gr
 
     if (a->aggregate_first) {
         GR_TRY(gr_layer_gather(run, a, x, own_factor(run), error));
-        rc = gr_product_rows(run, gr_layer_gathered(a), a->layer->neigh, 0, &rows, error);
+        rc = gr_product_rows(run, gr_layer_gathered(run, a), a->layer->neigh, 0, &rows, error);
     } else {
         GR_TRY(forward_transformed(run, a, x, &rows, error));
     }
@@ -71,8 +82,8 @@ static int32_t gin_forward(struct gr_run *run, struct gr_activations *a, struct 
                            graft_error *error)
 {
     (void)x; /* begin() has used it */
-    return gr_product_rows(run, gr_dense_operand(a->inner, a->layer->out, a->block->n_dst), a->layer->outer, 0, rows,
-                           error);
+    return gr_product_rows(run, gr_dense_operand(a->own[INNER], a->layer->out, a->block->n_dst), a->layer->outer, 0,
+                           rows, error);
 }
 
 /* to[n_src x width] = (1+eps) g + A^T g, for g of n_dst rows, with the epilogue, which may be NULL. */
@@ -87,14 +98,14 @@ static int32_t scatter_gradient(struct gr_run *run, const struct gr_activations 
     return gr_aggregate(run, &sum, error);
 }
 
-/* From run->scratch, the gradient of a->inner before its bias. The contents of g are no longer needed. */
+/* From run->space.scratch, the gradient of INNER before its bias. The contents of g are no longer needed. */
 static int32_t gin_backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
                                         float *dx, graft_error *error)
 {
     struct gr_parameter *const w = a->layer->neigh;
     int32_t                    rc = GRAFT_OK;
 
-    GR_TRY(scatter_gradient(run, a, run->scratch, a->layer->out, g, NULL, error));
+    GR_TRY(scatter_gradient(run, a, run->space.scratch, a->layer->out, g, NULL, error));
     GR_TRY(gr_product_weight_gradient(run, x, g, 0, w, error));
     if (dx != NULL) rc = gr_product_input_gradient_with(run, g, a->block->n_src, w, 0, dx, run->below, error);
 done:
@@ -106,34 +117,38 @@ static int32_t gin_backward(struct gr_run *run, struct gr_activations *a, struct
 {
     const struct gr_layer  *layer = a->layer;
     const int64_t           n_dst = a->block->n_dst;
-    struct gr_rows_backward inner = { .rows = inner_rows(run, a), .left = run->left[1] };
+    struct gr_rows_backward inner = { .rows = inner_rows(run, a), .left = run->space.left[1] };
     struct gr_epilogue      epilogue = { .some = gr_rows_backward_part, .arg = &inner };
     int32_t                 rc = GRAFT_OK;
 
-    GR_TRY(gr_product_weight_gradient(run, gr_dense_operand(a->inner, layer->out, n_dst), g, 0, layer->outer, error));
-    inner.gradient =
-        (struct gr_rows_gradient){ .g = run->scratch, .bias = layer->inner_bias->gradient, .partial = run->partial };
+    GR_TRY(
+        gr_product_weight_gradient(run, gr_dense_operand(a->own[INNER], layer->out, n_dst), g, 0, layer->outer, error));
+    inner.gradient = (struct gr_rows_gradient){ .g = run->space.scratch,
+                                                .bias = layer->inner_bias->gradient,
+                                                .partial = run->space.partial };
     gr_workers_own_pass(run, a->index, 1, &inner);
     gr_rows_backward_begin(&inner);
-    GR_TRY(gr_product_input_gradient_with(run, g, n_dst, layer->outer, 0, run->scratch, &epilogue, error));
+    GR_TRY(gr_product_input_gradient_with(run, g, n_dst, layer->outer, 0, run->space.scratch, &epilogue, error));
     gr_layer_rows_backward(run, &inner);
     if (!a->aggregate_first) return gin_backward_transformed(run, a, x, g, dx, error);
-    GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(a), run->scratch, 0, layer->neigh, error));
+    GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(run, a), run->space.scratch, 0, layer->neigh, error));
     if (dx == NULL) return rc;
-    GR_TRY(gr_product_input_gradient(run, run->scratch, n_dst, layer->neigh, 0, NULL, g, error));
+    GR_TRY(gr_product_input_gradient(run, run->space.scratch, n_dst, layer->neigh, 0, NULL, g, error));
     rc = scatter_gradient(run, a, g, layer->in, dx, run->below, error);
 done:
     return rc;
 }
 
-static const struct gr_parameter_shape gin_shapes[] = { { "weight_1", 'i', 'o', GR_SLOT(neigh), GR_FIRST_FAN_IN },
-                                                        { "bias_1", '1', 'o', GR_SLOT(inner_bias), GR_FIRST_ZERO },
-                                                        { "weight_2", 'o', 'o', GR_SLOT(outer), GR_FIRST_FAN_IN },
-                                                        { "bias_2", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO },
+static const struct gr_parameter_shape gin_shapes[] = { { "weight_1", 'i', 'o', GR_SLOT(neigh), GR_FIRST_FAN_IN, NULL },
+                                                        { "bias_1", '1', 'o', GR_SLOT(inner_bias), GR_FIRST_ZERO,
+                                                          NULL },
+                                                        { "weight_2", 'o', 'o', GR_SLOT(outer), GR_FIRST_FAN_IN, NULL },
+                                                        { "bias_2", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO, NULL },
                                                         { 0 } };
 
 const struct gr_model_kind gr_kind_gin = { .name = "gin",
                                            .shapes = gin_shapes,
+                                           .arrays = gin_arrays,
                                            .gathers = 1,
                                            .wide_gradient = 1,
                                            .count = gin_count,

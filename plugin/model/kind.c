@@ -1,7 +1,7 @@
 /* The kinds of models. To add one: a file with its row, and its word in GR_KIND_MAP of base/option.h.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "model/kind.h"
 #include "base/assert.h"
-#include "model/model.h"
 
 #define KIND(constant, word) &gr_kind_##word,
 static const struct gr_model_kind *const kinds[GR_KINDS] = { GR_KIND_MAP(KIND) };

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/parallel.h"
 #include "base/random.h"
+#include "model/product.h"
 
 #include <string.h>
 
@@ -36,20 +37,32 @@ static int64_t elements_of(const struct gr_run *run)
     return run->targets.n_classes * run->model->layers[0].wide;
 }
 
-double gr_labels_bytes(const struct gr_run *run)
+/* Labels after aggregation, if the first layer aggregates first. */
+static int64_t gathered_elements(const struct gr_run *run, const struct gr_capacity *capacity)
 {
-    return (double)elements_of(run) * (sizeof *run->labels.product + sizeof *run->labels.sums);
+    return run->layers[0].count[GR_ARRAY_GATHERED] > 0 ? capacity->rows * run->targets.n_classes : 0;
 }
 
-int32_t gr_labels_init(struct gr_run *run, struct gr_budget *budget, int64_t rows, graft_error *error)
+void gr_labels_plan(const struct gr_run *run, const struct gr_capacity *capacity, double bytes[GR_USES])
 {
-    int32_t rc = GRAFT_OK;
+    if (!gr_propagates(run)) return;
+    bytes[GR_USE_ACTIVATIONS] += (double)gathered_elements(run, capacity) * sizeof *run->labels.gathered;
+    bytes[GR_USE_GRADIENTS] += (double)elements_of(run) * (sizeof *run->labels.product + sizeof *run->labels.sums);
+    bytes[GR_USE_MASKS] += (double)capacity->label_rows;
+}
+
+int32_t gr_labels_init(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
+                       graft_error *error)
+{
+    const int64_t gathered = gathered_elements(run, capacity);
+    int32_t       rc = GRAFT_OK;
 
     if (!gr_propagates(run)) return GRAFT_OK;
-    run->labels.rows = rows;
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MASKS, run->labels.taken, rows, error));
+    run->labels.rows = capacity->label_rows;
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MASKS, run->labels.taken, capacity->label_rows, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->labels.product, elements_of(run), error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->labels.sums, elements_of(run), error));
+    if (gathered > 0) GR_TRY(GR_BUDGET_NEW(budget, GR_USE_ACTIVATIONS, run->labels.gathered, gathered, error));
 done:
     return rc;
 }
@@ -105,7 +118,7 @@ int32_t gr_labels_begin(struct gr_run *run, int training, graft_error *error)
     if (!gr_propagates(run)) return GRAFT_OK;
     left = (double)choose_labels(run, training);
     if (training && run->targets.class_weight != NULL) left = weight_in_loss(run);
-    run->layers[0].has_label_sums = 0;
+    run->labels.has_gathered = 0;
     if (training) {
         memset(e->gradient, 0, (uint64_t)(e->rows * e->cols) * sizeof *e->gradient);
         GR_TRY(gr_strategy_sum(run->strategy, &left, 1, error));
@@ -229,7 +242,7 @@ static struct gr_operand embedding_of(const struct gr_run *run)
 
 static struct gr_operand sums_of(const struct gr_run *run, struct gr_operand x)
 {
-    return gr_dense_operand(run->layers[0].label_sums, run->targets.n_classes, x.rows);
+    return gr_dense_operand(run->labels.gathered, run->targets.n_classes, x.rows);
 }
 
 int32_t gr_labels_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta, float *out,

@@ -13,9 +13,10 @@ static inline int gr_is_in_loss(const struct gr_run *run, int64_t v)
 
 /** Whether the data set has the labels that option label_rate needs. \return OK; ERR_OPTION. */
 int32_t gr_labels_check(const struct gr_run *run, graft_error *error);
-int32_t gr_labels_init(struct gr_run *run, struct gr_budget *budget, int64_t rows, graft_error *error);
-/** Bytes allocated by init(), except for `taken`. */
-double  gr_labels_bytes(const struct gr_run *run);
+/** Add the bytes that init() allocates; and allocate them, after the arrays of layers are counted. */
+void    gr_labels_plan(const struct gr_run *run, const struct gr_capacity *capacity, double bytes[GR_USES]);
+int32_t gr_labels_init(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
+                       graft_error *error);
 /** Choose the labels that are input of a pass: in a step the labels drawn for the epoch, in evaluation all.
  *  Collective. */
 int32_t gr_labels_begin(struct gr_run *run, int training, graft_error *error);

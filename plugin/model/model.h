@@ -80,52 +80,10 @@ struct gr_parameter_shape {
     char                rows, cols;
     size_t              slot; /* of its pointer in gr_layer */
     enum gr_first_value first;
+    int (*is_wanted)(const struct gr_config *config); /* NULL: always */
 };
 
 #define GR_SLOT(member) offsetof(struct gr_layer, member)
-
-struct gr_run;
-struct gr_activations;
-struct gr_operand;
-struct gr_rows;
-struct gr_capacity;
-
-/** A kind of model: one file, and one word of GR_KIND_MAP (base/option.h). */
-struct gr_model_kind {
-    const char                      *name;   /* as in option "model" */
-    const struct gr_parameter_shape *shapes; /* of a layer, in the order of the state; the last has no name */
-    enum gr_normalization            normalization;
-    int                              gathers; /* 0: edges are not used */
-    int attends;       /* layers compute edge weights, so a vertex needs the rows of its neighbours, not their sum */
-    int self_loops;    /* option self_loops=auto adds them */
-    int propagates;    /* option propagation adds layers without weights; only they gather from neighbours */
-    int own_rows;      /* the rows of the destinations are an operand too, beside the rows of all sources */
-    int wide_gradient; /* the gradient of a layer's output needs space for as many rows as the layer's input has */
-    int gathers_late;  /* a layer that transforms first gathers in GR_STEP_Z; else all gathers are in GR_STEP_BEGIN */
-
-    /** Count the elements of the activations that only this kind has. */
-    void (*count)(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity);
-    /** Float elements of the arrays that all layers of this kind share, and the allocation. NULL: none. */
-    int64_t (*shared_count)(const struct gr_run *run, const struct gr_capacity *capacity);
-    int32_t (*share)(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
-                     graft_error *error);
-    /** GR_STEP_BEGIN: from x to the arrays that the backward pass needs beside x and Z. */
-    int32_t (*begin)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
-    /** GR_STEP_Z: from x and the result of begin() to a->z, and through the pass over rows that follows. */
-    int32_t (*forward)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
-                       graft_error *error);
-    /** From g, the gradient of Z, which may be overwritten, to the gradients of the weights and, unless NULL, to dx of
-     *  x. */
-    int32_t (*backward)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
-                        graft_error *error);
-};
-
-#define GR_KIND_ROW(constant, word) extern const struct gr_model_kind gr_kind_##word;
-GR_KIND_MAP(GR_KIND_ROW)
-#undef GR_KIND_ROW
-
-/** The kind that option "model" selects. */
-const struct gr_model_kind *gr_model_kind(enum gr_kind kind);
 
 int32_t gr_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
                        graft_error *error);
@@ -146,7 +104,12 @@ static inline int gr_is_regression(const struct gr_config *config)
 }
 
 /** The word of option "loss". */
-const char *gr_loss_name(enum gr_loss loss);
+static inline const char *gr_loss_name(enum gr_loss loss)
+{
+    static const char *const names[] = { "auto", "softmax", "sigmoid", "mse", "mae", "huber" };
+
+    return names[loss];
+}
 
 /** Columns of the product with the weights of layer l: of all heads of gat, which the last layer averages; else of the
  *  output. */

@@ -1,30 +1,20 @@
 /* The parameters of each layer, by name.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
-#include "model/model.h"
+#include "model/kind.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct gr_parameter_shape norm_shapes[] = { { "norm.gain", '1', 'o', GR_SLOT(gain), GR_FIRST_ONE },
-                                                         { "norm.shift", '1', 'o', GR_SLOT(shift), GR_FIRST_ZERO },
+static const struct gr_parameter_shape norm_shapes[] = { { "norm.gain", '1', 'o', GR_SLOT(gain), GR_FIRST_ONE, NULL },
+                                                         { "norm.shift", '1', 'o', GR_SLOT(shift), GR_FIRST_ZERO,
+                                                           NULL },
                                                          { 0 } };
 static const struct gr_parameter_shape running_shapes[] = {
-    { "norm.mean", '1', 'o', GR_SLOT(running_mean), GR_FIRST_ZERO },
-    { "norm.variance", '1', 'o', GR_SLOT(running_variance), GR_FIRST_ONE },
+    { "norm.mean", '1', 'o', GR_SLOT(running_mean), GR_FIRST_ZERO, NULL },
+    { "norm.variance", '1', 'o', GR_SLOT(running_variance), GR_FIRST_ONE, NULL },
     { 0 }
 };
-
-/* As in GATConv of PyTorch Geometric. */
-static const struct gr_parameter_shape edge_shapes[] = {
-    { "weight_edge", 'e', 'w', GR_SLOT(edge_weight), GR_FIRST_GLOROT },
-    { "attention_edge", 'h', 'd', GR_SLOT(edge_attention), GR_FIRST_GLOROT },
-    { 0 }
-};
-
-/* With option attention_input=relu. */
-static const struct gr_parameter_shape relu_shapes[] = { { "inner_bias", '1', 'w', GR_SLOT(inner_bias), GR_FIRST_ZERO },
-                                                         { 0 } };
 
 enum { PARAMETERS_OF_LAYER = 11 };
 
@@ -73,11 +63,7 @@ static void describe_layer(struct gr_model *model, int32_t l)
     layer->adds_input = config->adds_input && layer->hidden && l > 0 && layer->in == layer->out;
     if (l >= config->n_weighted) return;
     for (const struct gr_parameter_shape *s = config->kind->shapes; s->name != NULL; s++)
-        add_parameter(model, l, s, GR_TRAINED);
-    for (const struct gr_parameter_shape *s = edge_shapes; s->name != NULL && config->edge_features > 0; s++)
-        add_parameter(model, l, s, GR_TRAINED);
-    for (const struct gr_parameter_shape *s = relu_shapes; s->name != NULL && config->attends_to_relu; s++)
-        add_parameter(model, l, s, GR_TRAINED);
+        if (s->is_wanted == NULL || s->is_wanted(config)) add_parameter(model, l, s, GR_TRAINED);
     for (const struct gr_parameter_shape *s = norm_shapes;
          s->name != NULL && config->norm != GR_NORM_NONE && layer->hidden; s++)
         add_parameter(model, l, s, GR_TRAINED);

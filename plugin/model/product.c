@@ -1,11 +1,13 @@
 /* The products of layers, each forward, and backward by both operands.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "model/product.h"
+
 #include "base/assert.h"
 #include "base/dense_view.h"
 #include "base/dtype.h"
 #include "base/parallel.h"
-#include "dense/dense.h"
 #include "model/labels.h"
+#include "model/rows.h"
 #include "model/workers.h"
 
 static void scale_all(struct gr_run *run, void *arg)

@@ -3,23 +3,9 @@
  * neighbours. With one weighted layer this is S^K X W.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
-#include "model/run.h"
-
-static void sgc_count(struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
-{
-    (void)run;
-    (void)capacity;
-    a->aggregate_first = 0;
-}
-
-static int32_t sgc_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
-{
-    (void)run;
-    (void)a;
-    (void)x;
-    (void)error;
-    return GRAFT_OK;
-}
+#include "model/gather.h"
+#include "model/kind.h"
+#include "model/rows.h"
 
 static int32_t sgc_forward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
                            graft_error *error)
@@ -43,8 +29,8 @@ static int32_t sgc_backward(struct gr_run *run, struct gr_activations *a, struct
     return gr_aggregate(run, &sum, error);
 }
 
-static const struct gr_parameter_shape sgc_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN },
-                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN },
+static const struct gr_parameter_shape sgc_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN, NULL },
+                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN, NULL },
                                                         { 0 } };
 
 const struct gr_model_kind gr_kind_sgc = { .name = "sgc",
@@ -54,7 +40,6 @@ const struct gr_model_kind gr_kind_sgc = { .name = "sgc",
                                            .propagates = 1,
                                            .self_loops = 1,
                                            .gathers_late = 1,
-                                           .count = sgc_count,
-                                           .begin = sgc_begin,
+
                                            .forward = sgc_forward,
                                            .backward = sgc_backward };

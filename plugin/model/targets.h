@@ -1,4 +1,4 @@
-/* What a model learns. Arrays are of the vertices in the order of the graph that is trained on.
+/* What a model learns, and which vertices are in its loss.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_MODEL_TARGETS_H
 #define GR_MODEL_TARGETS_H
@@ -8,8 +8,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/** What the model learns: labels, targets or float targets of the vertices whose rows the last layer makes, and the
- *  split. */
+/** Labels, targets or float targets of the vertices whose rows the last layer makes, and the split. */
 struct gr_targets {
     const int32_t *labels;  /* [n] -1: none; or NULL */
     const uint8_t *targets; /* [n x n_classes] 0 or 1, or NULL */
@@ -50,6 +49,17 @@ static inline int gr_is_trained(const struct gr_targets *targets, int64_t v)
 static inline double gr_vertex_weight(const struct gr_targets *targets, int64_t v)
 {
     return targets->class_weight != NULL ? targets->class_weight[targets->labels[v]] : 1;
+}
+
+/** The first of the largest elements of a row. */
+static inline int64_t gr_argmax(const float *row, int64_t n)
+{
+    int64_t best = 0;
+
+    for (int64_t j = 1; j < n; j++) {
+        if (row[j] > row[best]) best = j;
+    }
+    return best;
 }
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/dense_view.h"
 #include "base/dtype.h"
 #include "base/parallel.h"
-#include "dense/dense.h"
+#include "model/kind.h"
 
 #include <math.h>
 #include <string.h>
@@ -78,7 +78,7 @@ const char *gr_workers_refusal(const struct gr_run *run)
     if (config->recompute) return "recompute=yes overwrites arrays of recorded products";
     if (config->jumping != GR_JUMPING_NONE) return "option jumping is set";
     if (gr_propagates(run)) return "label_rate is set";
-    if (run->rounded != NULL || run->dense_type != GRAFT_F32) return "products are of bfloat16";
+    if (run->space.rounded != NULL || run->dense_type != GRAFT_F32) return "products are of bfloat16";
     if (gr_dense_verifies(run->context) || gr_mxm_verifies(run->context)) return "products are verified";
     return run->strategy->ops->records ? NULL : "sums read rows of earlier batches";
 }

@@ -6,7 +6,8 @@
 #ifndef GR_MODEL_WORKERS_H
 #define GR_MODEL_WORKERS_H
 
-#include "model/run.h"
+#include "model/product.h"
+#include "model/rows.h"
 
 #include <stdatomic.h>
 

@@ -26,7 +26,7 @@
 #include "graft_account.h"
 #include "halo/links.h"
 #include "halo/messages.h"
-#include "model/run.h"
+#include "model/product.h"
 #include "sample/cache.h"
 
 /** The rows of a layer that one batch sends and receives. */

@@ -3,6 +3,7 @@
 #include "parallel/columns.h"
 
 #include "base/assert.h"
+#include "model/gather.h"
 
 /* The rows that a sum reads (or, with `of_result`, makes), as a prefix of the grid. */
 static struct gr_transposed transposed_of(const struct gr_partition *p, const struct gr_run *run,

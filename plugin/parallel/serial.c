@@ -3,7 +3,7 @@
 #include "parallel/serial.h"
 
 #include "base/assert.h"
-#include "model/run.h"
+#include "model/product.h"
 
 /* One product computes the sum, so the end has nothing to do. */
 static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,

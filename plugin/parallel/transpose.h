@@ -11,7 +11,7 @@
 #define GR_PARALLEL_TRANSPOSE_H
 
 #include "halo/exchange.h"
-#include "model/run.h"
+#include "model/product.h"
 #include "parallel/grid.h"
 
 enum { GR_RECORD = 128 };

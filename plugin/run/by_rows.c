@@ -10,6 +10,7 @@
 #include "graph/csr.h"
 #include "run/input.h"
 #include "run/memory.h"
+#include "run/pass.h"
 #include "sample/sample.h"
 
 #include <string.h>
@@ -93,17 +94,10 @@ static struct sizes find_sizes(const struct gr_setup *s)
 
 /* -- outputs of layers -------------------------------------------------------------------------------------------- */
 
-/* Whether layer l reads outputs of layer k. */
-static int reads(const struct gr_config *config, int32_t l, int32_t k)
-{
-    if (k == l - 1 || (k < l && gr_config_jumps(config, l))) return 1;
-    return config->kind == &gr_kind_appnp && k == config->n_weighted - 1 && l > k;
-}
-
 static int is_read_after(const struct gr_config *config, int32_t l, int32_t k)
 {
     for (int32_t next = l + 1; next < config->n_layers; next++)
-        if (reads(config, next, k)) return 1;
+        if (gr_config_reads(config, next, k)) return 1;
     return k == config->n_layers - 1;
 }
 
@@ -267,7 +261,7 @@ static int32_t run_block(struct pass *p, int32_t l, int64_t begin, int64_t end, 
     if (has_edges(s, l)) GR_TRY(give_edges(p, l, begin, &block, error));
     if (l == 0) GR_TRY(give_features(p, &block, error));
     for (int32_t k = 0; k < l; k++)
-        if (reads(&s->model.config, l, k)) give_outputs(p, &block, begin, k);
+        if (gr_config_reads(&s->model.config, l, k)) give_outputs(p, &block, begin, k);
     gr_profile_end_alone(&s->run.profile, "gather", start);
     GR_TRY(gr_run_layer(&s->run, l, &block, error));
     rc = keep_block(&s->arrays->stored[l], begin * a->layer->out, l + 1 < s->model.config.n_layers ? a->output : a->z,
@@ -303,7 +297,7 @@ static int32_t begin_layer(struct pass *p, int32_t l, graft_error *error)
     if (l == 0 && p->input.x != NULL)
         GR_TRY(GR_BUDGET_NEW(&p->of_layer, GR_USE_FEATURES, p->features, p->sizes.sources * width, error));
     for (int32_t k = 0; k < l && has_edges(s, l); k++)
-        if (reads(&s->model.config, l, k))
+        if (gr_config_reads(&s->model.config, l, k))
             GR_TRY(GR_BUDGET_NEW(&p->of_layer, GR_USE_ACTIVATIONS, p->rows[k],
                                  p->sizes.sources * s->model.layers[k].out, error));
 done:

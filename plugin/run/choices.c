@@ -1,6 +1,7 @@
 /* What the options of a setup decide.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option_row.h"
+#include "run/pass.h"
 #include "run/setup.h"
 
 int gr_setup_has_batches(const struct gr_setup *s)

@@ -2,13 +2,14 @@
  * for it. The host's array of dense features is used if possible; sparse features stay sparse or are made dense
  * (sparse.c).
  * SPDX-License-Identifier: Apache-2.0 */
-#include "run/input.h"
 #include "base/assert.h"
 #include "base/dense_view.h"
 #include "base/dtype.h"
 #include "base/finite.h"
 #include "base/parallel.h"
 #include "graph/csr.h"
+#include "run/input.h"
+#include "run/pass.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/finite.h"
 #include "kernel/kernel.h"
+#include "run/pass.h"
 #include "run/setup.h"
 
 #include <math.h>

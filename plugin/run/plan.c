@@ -7,6 +7,7 @@
 #include "graph/csr.h"
 #include "run/input.h"
 #include "run/memory.h"
+#include "run/pass.h"
 
 #include <math.h>
 #include <stdio.h>

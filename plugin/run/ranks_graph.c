@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "edge/edge.h"
+#include "run/loss.h"
 #include "run/ranks.h"
 
 #include <math.h>
@@ -291,8 +292,8 @@ int32_t gr_ranks_reserve(struct gr_setup *s, graft_error *error)
     if (r->columns > 1 && s->given == NULL) GR_TRY(keep_winners(s, error));
     if (s->given == NULL)
         GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->model.parameters.n_weights * sizeof(float), error));
-    if (s->run.n_column_sums > 0)
-        GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->run.n_column_sums * sizeof(double), error));
+    if (s->run.space.n_column_sums > 0)
+        GR_TRY(gr_comm_reserve(r->comm, (uint64_t)s->run.space.n_column_sums * sizeof(double), error));
     if (gr_is_regression(&s->model.config))
         GR_TRY(gr_comm_reserve(
             r->comm, GR_PARTIALS * (uint64_t)gr_regression_sums(s->data.given.n_classes) * sizeof(double), error));

@@ -12,6 +12,8 @@
 #include "model/labels.h"
 #include "model/workers.h"
 #include "parallel/serial.h"
+#include "run/loss.h"
+#include "run/pass.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "edge/edge.h"
 #include "graph/csr.h"
 #include "run/input.h"
+#include "run/pass.h"
 
 #include <math.h>
 #include <string.h>

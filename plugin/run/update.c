@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "run/input.h"
+#include "run/loss.h"
 #include "run/ranks.h"
 
 #include <string.h>

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "run/pass.h"
 #include "sample/kind.h"
 #include "train/train.h"
 

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/finite.h"
+#include "run/loss.h"
+#include "run/pass.h"
 #include "sample/sample.h"
 #include "train/train.h"
 

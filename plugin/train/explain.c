@@ -203,7 +203,7 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     explain_rows(s, &text);
     if (t->batches != NULL) explain_batches(t, &text);
     gr_text_add(&text, "kernel    %s; %d threads%s\n", kernel, s->run.threads,
-                s->run.rounded != NULL ? "; sums over rows of bfloat16" : "");
+                s->run.space.rounded != NULL ? "; sums over rows of bfloat16" : "");
     gr_text_add(&text, "dense     %s: %s%s\n", s->run.dense->name, s->run.dense->detail,
                 s->run.dense_type == GRAFT_BF16 ? "; products of bfloat16" : "");
     explain_workers(&s->run, &text);

@@ -1,6 +1,8 @@
 /* A trainer from create to destroy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "run/loss.h"
+#include "run/pass.h"
 #include "train/train.h"
 
 int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dataset *dataset, graft_trainer **trainer,

@@ -60,7 +60,7 @@ static void layer_init(struct layer *l, int64_t heads, int64_t columns, int64_t 
     l->gat.edge_factor = random_floats(&sample, edge_features * heads);
     l->gat.edge_features = edge_features;
     l->edge_sums = oracle_new(edge_features * heads, sizeof *l->edge_sums);
-    l->gat.arrays = a;
+    l->gat.arrays = *a;
     l->gat.csr = &l->sparse.csr;
     l->gat.heads = heads;
     l->gat.columns = columns;
@@ -99,11 +99,16 @@ static void run_loops(struct layer *l, enum gr_isa isa)
     loops->entry_gradients(&l->gat, 2, ROWS);
     loops->entry_scores(&l->gat, 2, ROWS);
     loops->drop(&l->gat, 2, ROWS);
-    loops->add_score_gradients(&l->gat, l->dz, 2, COLS);
+    l->gat.to = l->dz;
+    loops->add_score_gradients(&l->gat, 2, COLS);
     loops->vector_gradients(&l->gat, l->sums, 2, COLS);
     loops->edge_gradients(&l->gat, l->edge_sums, 2, ROWS);
-    loops->average(&l->gat, l->arrays.projected, l->mean, 2, COLS);
-    loops->average_gradients(&l->gat, l->mean, l->shares, 2, COLS);
+    l->gat.from = l->arrays.projected;
+    l->gat.to = l->mean;
+    loops->average(&l->gat, 2, COLS);
+    l->gat.from = l->mean;
+    l->gat.to = l->shares;
+    loops->average_gradients(&l->gat, 2, COLS);
 }
 
 static int same_bits(const void *x, const void *y, int64_t count, size_t size)

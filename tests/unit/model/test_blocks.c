@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/dense.h"
 #include "harness/tap.h"
+#include "model/kind.h"
 #include "model/run.h"
 #include "oracle/training.h"
+#include "run/pass.h"
 
 #include <math.h>
 #include <stdlib.h>

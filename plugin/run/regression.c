@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
+#include "dense/rows.h"
 #include "model/run.h"
 #include "nn/rows.h"
+#include "run/loss.h"
 
 #include <string.h>
 
@@ -101,7 +103,7 @@ static void sum_targets(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const struct pass       *p = arg;
     const struct gr_targets *t = &p->run->targets;
     const int64_t            count = SPLITS * gr_regression_sums(t->n_classes);
-    struct sums              sums = sums_in(p->run->partial + chunk * count, t->n_classes);
+    struct sums              sums = sums_in(p->run->space.partial + chunk * count, t->n_classes);
 
     memset(sums.loss, 0, (uint64_t)count * sizeof *sums.loss);
     for (int64_t v = begin; v < end; v++) {
@@ -122,7 +124,7 @@ static int32_t sum_pass(struct gr_run *run, struct pass *pass, double *total, gr
     memset(total, 0, (uint64_t)count * sizeof *total);
     gr_parallel_chunks(gr_run_team(run), t->n * t->n_classes, t->n, GR_CHUNK_ROWS, sum_targets, pass);
     for (int64_t c = 0; c < gr_chunk_count(t->n, GR_CHUNK_ROWS); c++) {
-        for (int64_t i = 0; i < count; i++) total[i] += run->partial[c * count + i];
+        for (int64_t i = 0; i < count; i++) total[i] += run->space.partial[c * count + i];
     }
     return gr_strategy_sum(run->strategy, total, count, error);
 }
@@ -168,7 +170,8 @@ int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_me
 {
     const struct gr_targets *t = &run->targets;
     const int64_t            columns = t->n_classes;
-    double *const     total = run->partial + gr_chunk_count(t->n, GR_CHUNK_ROWS) * SPLITS * gr_regression_sums(columns);
+    double *const            total =
+        run->space.partial + gr_chunk_count(t->n, GR_CHUNK_ROWS) * SPLITS * gr_regression_sums(columns);
     double *const     mean = total + SPLITS * gr_regression_sums(columns);
     const struct sums sums = sums_in(total, columns);
     struct pass       pass = { run, outputs, NULL };

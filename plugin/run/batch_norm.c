@@ -2,7 +2,8 @@
  * that the layer makes, on all ranks. Evaluations use running statistics, which the optimiser updates. Sums over rows
  * are in double and have a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "model/run.h"
+#include "model/rows.h"
+#include "run/pass.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,13 +28,13 @@ static int32_t sum_ranks(struct gr_run *run, double *values, int64_t count, graf
 static void sum_columns(struct gr_run *run, const struct gr_rows *rows, const double *mean, double *sum)
 {
     const double                 begin = gr_profile_begin(&run->profile);
-    const struct gr_rows_columns columns = { .rows = rows, .mean = mean, .partial = run->partial, .sum = sum };
+    const struct gr_rows_columns columns = { .rows = rows, .mean = mean, .partial = run->space.partial, .sum = sum };
 
     gr_rows_sum_columns(&columns);
     gr_profile_end(&run->profile, "rows", begin, 4 * (double)rows->n * (double)rows->width, 0);
 }
 
-/* The number of rows of all ranks; and in run->column_sums the mean of each column, and then the sums of squared
+/* The number of rows of all ranks; and in run->space.column_sums the mean of each column, and then the sums of squared
  * deviations from it. Each rank computes both for its rows, in two passes, and then one sum over ranks joins them (Chan
  * et al. 1979): to the squared deviations from the mean of a rank, n times the squared difference between this mean and
  * the mean of all rows is added. Means are summed as deviations from the running mean, which is near and the same on
@@ -44,7 +45,7 @@ static int32_t find_statistics(struct gr_run *run, const struct gr_activations *
     const int64_t      width = rows->width;
     const double       here = (double)rows->n;
     const float *const near = a->layer->running_mean->value;
-    double *const mean = run->column_sums, *const squares = mean + width;
+    double *const mean = run->space.column_sums, *const squares = mean + width;
     int32_t rc = GRAFT_OK;
 
     sum_columns(run, rows, NULL, mean);
@@ -74,7 +75,7 @@ int32_t gr_batch_norm_forward(struct gr_run *run, const struct gr_activations *a
                               graft_error *error)
 {
     const int64_t       width = rows->width;
-    const double *const mean = run->column_sums, *const squares = mean + width;
+    const double *const mean = run->space.column_sums, *const squares = mean + width;
     double  n = 1;
     int32_t rc = GRAFT_OK;
 
@@ -104,7 +105,7 @@ int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass
     const struct gr_rows           *rows = &pass->rows;
     const struct gr_rows_gradient  *gradient = &pass->gradient;
     const int64_t                   width = rows->width;
-    double *const                   sums = run->column_sums;
+    double *const                   sums = run->space.column_sums;
     struct gr_rows_columns_backward columns = {
         .rows = rows, .mean_g = sums + width, .mean_gx = sums, .g = gradient->g
     };
@@ -120,7 +121,7 @@ int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass
      * into steps. This does not hold with dropout between both. */
     if (rows->drops_first && rows->threshold > 0) columns.bias = gradient->bias;
     else memset(gradient->bias, 0, (uint64_t)width * sizeof *gradient->bias);
-    columns.partial = run->partial;
+    columns.partial = run->space.partial;
     begin = gr_profile_begin(&run->profile);
     gr_rows_columns_backward(&columns);
     gr_profile_end(&run->profile, "rows", begin, 12 * (double)rows->n * (double)width, 0);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
-#include "model/run.h"
+#include "run/pass.h"
 
 #include <string.h>
 
@@ -97,7 +97,7 @@ static void part_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     (void)chunk;
     for (int32_t l = 0; l < jump->from && !largest; l++) first += run->layers[l].layer->out;
     for (int64_t row = begin; row < end; row++) {
-        const float *from = run->jumped + row * in + first;
+        const float *from = run->space.jumped + row * in + first;
         float       *g = jump->gradient + row * width;
 
         for (int64_t j = 0; j < width; j++) {

@@ -4,48 +4,57 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
+#include "model/kind.h"
 #include "model/labels.h"
 #include "model/workers.h"
+#include "run/loss.h"
+#include "run/pass.h"
 
 #include <string.h>
 
-#define ARRAY(field, use, recomputed)                                                                                  \
-    { #field, offsetof(struct gr_activations, field), sizeof *((struct gr_activations *)0)->field, use, recomputed }
+#define ARRAY(field, use, life)                                                                                        \
+    { { #field, sizeof *((struct gr_activations *)0)->field, use, life }, offsetof(struct gr_activations, field) }
 
 static const struct {
-    const char *name;
-    size_t      at; /* of its pointer in gr_activations */
-    uint64_t    element_bytes;
-    enum gr_use use;
-    int         recomputed; /* by option recompute: results of GR_STEP_BEGIN and GR_STEP_Z */
-} arrays[GR_ARRAYS] = {
-    [GR_ARRAY_GATHERED] = ARRAY(gathered, GR_USE_ACTIVATIONS, 1),
-    [GR_ARRAY_WINNER] = ARRAY(winner, GR_USE_ACTIVATIONS, 1),
-    [GR_ARRAY_LABEL_SUMS] = ARRAY(label_sums, GR_USE_ACTIVATIONS, 0),
-    [GR_ARRAY_INNER] = ARRAY(inner, GR_USE_ACTIVATIONS, 1),
-    [GR_ARRAY_INNER_BITS] = ARRAY(inner_bits, GR_USE_MASKS, 1),
-    [GR_ARRAY_PROJECTED] = ARRAY(attention.projected, GR_USE_ACTIVATIONS, 1),
-    [GR_ARRAY_SOURCE_SCORE] = ARRAY(attention.score[GR_SOURCE], GR_USE_ACTIVATIONS, 1),
-    [GR_ARRAY_TARGET_SCORE] = ARRAY(attention.score[GR_TARGET], GR_USE_ACTIVATIONS, 1),
-    [GR_ARRAY_EDGE_FACTOR] = ARRAY(attention.edge_factor[0], GR_USE_ACTIVATIONS, 0),
-    [GR_ARRAY_EDGE_FACTOR_GRADIENT] = ARRAY(attention.edge_factor[1], GR_USE_GRADIENTS, 0),
-    [GR_ARRAY_ALPHA] = ARRAY(attention.alpha, GR_USE_ACTIVATIONS, 1),
-    [GR_ARRAY_DROPPED] = ARRAY(attention.dropped, GR_USE_ACTIVATIONS, 1),
-    [GR_ARRAY_Z] = ARRAY(z, GR_USE_ACTIVATIONS, 1),
-    [GR_ARRAY_H] = ARRAY(h, GR_USE_ACTIVATIONS, 0),
-    [GR_ARRAY_OUTPUT] = ARRAY(output, GR_USE_ACTIVATIONS, 0),
-    [GR_ARRAY_JOINED] = ARRAY(joined, GR_USE_ACTIVATIONS, 0),
-    [GR_ARRAY_MEAN] = ARRAY(mean, GR_USE_ACTIVATIONS, 0),
-    [GR_ARRAY_RSTD] = ARRAY(rstd, GR_USE_ACTIVATIONS, 0),
-    [GR_ARRAY_BITS] = ARRAY(bits, GR_USE_MASKS, 0),
-    [GR_ARRAY_PER_HEAD] = ARRAY(attention.per_head, GR_USE_ACTIVATIONS, 0),
+    struct gr_array_shape shape;
+    size_t                at; /* of its pointer in gr_activations */
+} common[GR_ARRAYS] = {
+    [GR_ARRAY_GATHERED] = ARRAY(gathered, GR_USE_ACTIVATIONS, GR_LIFE_RECOMPUTED),
+    [GR_ARRAY_Z] = ARRAY(z, GR_USE_ACTIVATIONS, GR_LIFE_RECOMPUTED),
+    [GR_ARRAY_H] = ARRAY(h, GR_USE_ACTIVATIONS, GR_LIFE_KEPT),
+    [GR_ARRAY_OUTPUT] = ARRAY(output, GR_USE_ACTIVATIONS, GR_LIFE_KEPT),
+    [GR_ARRAY_JOINED] = ARRAY(joined, GR_USE_ACTIVATIONS, GR_LIFE_KEPT),
+    [GR_ARRAY_MEAN] = ARRAY(mean, GR_USE_ACTIVATIONS, GR_LIFE_KEPT),
+    [GR_ARRAY_RSTD] = ARRAY(rstd, GR_USE_ACTIVATIONS, GR_LIFE_KEPT),
+    [GR_ARRAY_BITS] = ARRAY(bits, GR_USE_MASKS, GR_LIFE_KEPT),
 };
+
+/* An array by number: the common ones, and then those of the kind. NULL: there are no more. */
+static const struct gr_array_shape *shape_of(const struct gr_run *run, int which)
+{
+    const struct gr_array_shape *own = gr_run_config(run)->kind->arrays;
+
+    if (which < GR_ARRAYS) return &common[which].shape;
+    GR_ASSERT(which <= GR_ARRAYS + GR_OWN_ARRAYS);
+    return own != NULL && own[which - GR_ARRAYS].name != NULL ? &own[which - GR_ARRAYS] : NULL;
+}
+
+static int64_t count_of(const struct gr_activations *a, int which)
+{
+    return which < GR_ARRAYS ? a->count[which] : a->own_count[which - GR_ARRAYS];
+}
+
+static void set_array(struct gr_activations *a, int which, void *array)
+{
+    if (which < GR_ARRAYS) memcpy((char *)a + common[which].at, &array, sizeof array);
+    else a->own[which - GR_ARRAYS] = array;
+}
 
 /* Whether the layer need not keep this array. H is kept, as the input of the next layer; so are the logits, constant
  * sums over features, and arrays that are small beside H. */
 static int is_recomputed(const struct gr_run *run, int32_t l, int which)
 {
-    if (!gr_run_config(run)->recompute || !arrays[which].recomputed) return 0;
+    if (!gr_run_config(run)->recompute || shape_of(run, which)->life != GR_LIFE_RECOMPUTED) return 0;
     if (which == GR_ARRAY_Z) return run->layers[l].count[GR_ARRAY_H] > 0;
     return which != GR_ARRAY_GATHERED || l > 0 || !run->input.is_constant;
 }
@@ -55,7 +64,7 @@ static int takes_turns(const struct gr_run *run)
 {
     const struct gr_config *config = gr_run_config(run);
 
-    return run->predicts && config->jumping == GR_JUMPING_NONE && config->kind != &gr_kind_appnp;
+    return run->predicts && config->jumping == GR_JUMPING_NONE && !config->kind->teleports;
 }
 
 /* The set of layers with which the layer shares this array: 0 all, 1 and 2 every second one; -1: none. */
@@ -63,9 +72,9 @@ enum { SETS = 3 };
 
 static int set_of(const struct gr_run *run, int32_t l, int which)
 {
-    if (is_recomputed(run, l, which)) return 0;
+    if (shape_of(run, which)->life == GR_LIFE_SHARED || is_recomputed(run, l, which)) return 0;
     if (!takes_turns(run)) return -1;
-    if (which == GR_ARRAY_BITS || which == GR_ARRAY_PER_HEAD) return 0;
+    if (which == GR_ARRAY_BITS) return 0;
     return which == GR_ARRAY_Z || which == GR_ARRAY_H || which == GR_ARRAY_OUTPUT ? 1 + l % 2 : -1;
 }
 
@@ -75,43 +84,42 @@ static int64_t shared_count(const struct gr_run *run, int set, int which)
     int64_t most = 0;
 
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
-        const int64_t count = run->layers[l].count[which];
+        const int64_t count = count_of(&run->layers[l], which);
 
         if (set_of(run, l, which) == set && count > most) most = count;
     }
     return most;
 }
 
-/* Elements of one array in all layers. */
-static double count_elements(const struct gr_run *run, int which)
+/* Bytes of one array in all layers. */
+static double bytes_of(const struct gr_run *run, int which)
 {
     double count = 0;
 
     for (int set = 0; set < SETS; set++) count += (double)shared_count(run, set, which);
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++)
-        count += set_of(run, l, which) >= 0 ? 0 : (double)run->layers[l].count[which];
-    return count;
+        count += set_of(run, l, which) >= 0 ? 0 : (double)count_of(&run->layers[l], which);
+    return count * (double)shape_of(run, which)->element_bytes;
 }
 
 /* One of the arrays, for each layer or for several. */
 static int32_t make_array(struct gr_run *run, struct gr_budget *budget, int which, graft_error *error)
 {
-    void *shared[SETS] = { NULL };
+    const struct gr_array_shape *shape = shape_of(run, which);
+    void                        *shared[SETS] = { NULL };
 
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
         struct gr_activations *a = &run->layers[l];
         const int              set = set_of(run, l, which);
-        const int64_t          count = set >= 0 ? shared_count(run, set, which) : a->count[which];
+        const int64_t          count = set >= 0 ? shared_count(run, set, which) : count_of(a, which);
         void                  *made = set >= 0 ? shared[set] : NULL;
 
-        if (a->count[which] == 0) continue;
-        if (made == NULL)
-            made =
-                gr_budget_new(budget, arrays[which].use, count, arrays[which].element_bytes, arrays[which].name, error);
+        if (count_of(a, which) == 0) continue;
+        if (made == NULL) made = gr_budget_new(budget, shape->use, count, shape->element_bytes, shape->name, error);
         if (made == NULL) return GRAFT_ERR_NOMEM;
         if (set >= 0) shared[set] = made;
-        if (set == 0 && arrays[which].recomputed) a->shared[which == GR_ARRAY_Z ? GR_STEP_Z : GR_STEP_BEGIN] = 1;
-        memcpy((char *)a + arrays[which].at, &made, sizeof made);
+        if (is_recomputed(run, l, which)) a->shared[which == GR_ARRAY_Z ? GR_STEP_Z : GR_STEP_BEGIN] = 1;
+        set_array(a, which, made);
     }
     return GRAFT_OK;
 }
@@ -120,21 +128,13 @@ void gr_run_clear(struct gr_run *run)
 {
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
         struct gr_activations *a = &run->layers[l];
-        void *const            none = NULL;
 
-        for (int which = 0; which < GR_ARRAYS; which++) memcpy((char *)a + arrays[which].at, &none, sizeof none);
-        for (int end = 0; end < GR_ENDS; end++) a->attention.score_gradient[end] = NULL;
-        a->attention.alpha_gradient = NULL;
+        for (int which = 0; which < GR_ARRAYS + GR_OWN_ARRAYS; which++) set_array(a, which, NULL);
         a->gathered_of = NULL;
         memset(a->shared, 0, sizeof a->shared);
     }
-    for (int i = 0; i < 2; i++) {
-        run->gradient[i] = NULL;
-        run->left[i] = NULL;
-    }
-    run->residual = run->jumped = run->scratch = NULL;
-    run->rounded = NULL;
-    run->partial = run->column_sums = NULL;
+    memset(&run->space, 0, sizeof run->space);
+    memset(&run->labels, 0, sizeof run->labels);
 }
 
 /* The arrays that layers of every kind have. */
@@ -171,6 +171,11 @@ static int64_t rounded_columns(const struct gr_run *run, int32_t l)
     return gr_summed_columns(&run->layers[l]);
 }
 
+static int64_t max_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static struct work_space work_of(const struct gr_run *run, const struct gr_capacity *capacity)
 {
     const struct gr_config *config = gr_run_config(run);
@@ -179,35 +184,32 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     const int64_t           sums =
         gr_is_regression(config) ? gr_regression_sums(config->width[config->n_layers]) : 0; /* of each split */
     const int exchanges = capacity->reads_history || run->strategy->ops->boundary_begin != NULL;
-    int64_t   widest = LOSS_SUMS, scratch = 0, rounded = 0, residual = 0, jumped = 0, partial;
+    int64_t   widest = LOSS_SUMS, scratch = 0, rounded = 0, residual = 0, jumped = 0;
 
     GR_ASSERT(capacity->rows <= capacity->seen);
     for (int32_t l = 0; l < config->n_layers; l++) {
         const struct gr_layer *layer = &run->model->layers[l];
         const int              scales = config->normalization == GR_NORMALIZE_SYMMETRIC;
 
-        if (layer->wide > widest) widest = layer->wide;
-        if (l > 0 && layer->in > widest) widest = layer->in;
+        widest = max_of(widest, max_of(layer->wide, l > 0 ? layer->in : 0));
         if (gr_config_jumps(config, l)) jumped = layer->in;
-        if (layer->adds_input && layer->out > residual) residual = layer->out;
+        if (layer->adds_input) residual = max_of(residual, layer->out);
         /* An input that is aggregated first is scaled on both sides, in the scratch memory. */
-        if (scales && run->layers[l].aggregate_first && layer->in > scratch) scratch = layer->in;
+        if (scales && run->layers[l].aggregate_first) scratch = max_of(scratch, layer->in);
         /* Over ranks extrema need own rows and rows of the halo there. */
-        if (config->extremum != 0 && exchanges && layer->in > scratch) scratch = layer->in;
-        if (rounded_columns(run, l) > rounded) rounded = rounded_columns(run, l);
+        if (config->extremum != 0 && exchanges) scratch = max_of(scratch, layer->in);
+        rounded = max_of(rounded, rounded_columns(run, l));
     }
-    if (widest > scratch) scratch = widest;
-    partial = chunks * (sums > widest ? sums : widest);
-    if (measured * (sums > LOSS_SUMS ? sums : LOSS_SUMS) > partial)
-        partial = measured * (sums > LOSS_SUMS ? sums : LOSS_SUMS);
-    return (struct work_space){ capacity->gradient_rows * widest,
-                                capacity->gradient_rows * residual,
-                                capacity->gradient_rows * jumped,
-                                capacity->seen * scratch,
-                                capacity->seen * rounded,
-                                GR_PARTIALS * (partial + 2 * sums),
-                                config->norm == GR_NORM_BATCH && !capacity->predicts ? 2 * widest + 1 : 0,
-                                chunks };
+    return (struct work_space){
+        .gradient = capacity->gradient_rows * widest,
+        .residual = capacity->gradient_rows * residual,
+        .jumped = capacity->gradient_rows * jumped,
+        .scratch = capacity->seen * max_of(scratch, widest),
+        .rounded = capacity->seen * rounded,
+        .partial = GR_PARTIALS * (max_of(chunks * max_of(sums, widest), measured * max_of(sums, LOSS_SUMS)) + 2 * sums),
+        .column_sums = config->norm == GR_NORM_BATCH && !capacity->predicts ? 2 * widest + 1 : 0,
+        .chunks = chunks
+    };
 }
 
 static void count_layers(struct gr_run *run, const struct gr_capacity *capacity)
@@ -224,13 +226,13 @@ static void count_layers(struct gr_run *run, const struct gr_capacity *capacity)
             of_layer.edges = size->edges;
         }
         memset(a->count, 0, sizeof a->count);
+        memset(a->own_count, 0, sizeof a->own_count);
         a->index = l;
         a->layer = &run->model->layers[l];
+        a->aggregate_first = 0;
         count_common(gr_run_config(run), a, of_layer.rows, of_layer.seen);
-        gr_run_config(run)->kind->count(run, a, &of_layer);
+        if (gr_run_config(run)->kind->count != NULL) gr_run_config(run)->kind->count(run, a, &of_layer);
     }
-    if (gr_propagates(run) && run->layers[0].count[GR_ARRAY_GATHERED] > 0)
-        run->layers[0].count[GR_ARRAY_LABEL_SUMS] = capacity->rows * run->targets.n_classes;
 }
 
 void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity)
@@ -239,20 +241,14 @@ void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_c
     struct work_space work;
 
     count_layers(run, capacity);
-    for (int which = 0; which < GR_ARRAYS; which++)
-        bytes[arrays[which].use] += count_elements(run, which) * (double)arrays[which].element_bytes;
+    for (int which = 0; shape_of(run, which) != NULL; which++) bytes[shape_of(run, which)->use] += bytes_of(run, which);
     work = work_of(run, capacity);
     bytes[GR_USE_GRADIENTS] +=
         (double)(2 * work.gradient + work.residual + work.jumped + work.scratch) * sizeof(float) +
         (double)work.rounded * sizeof(uint16_t) + (double)(work.partial + work.column_sums) * sizeof(double) +
-        2 * (double)work.chunks * sizeof *run->left[0] + gr_loss_bytes(run);
-    if (gr_run_config(run)->kind->shared_count != NULL)
-        bytes[GR_USE_GRADIENTS] += (double)gr_run_config(run)->kind->shared_count(run, capacity) * sizeof(float);
+        2 * (double)work.chunks * sizeof *run->space.left[0] + gr_loss_bytes(run);
     if (gr_workers_wanted(run, capacity)) bytes[GR_USE_GRADIENTS] += gr_workers_bytes(run, work.chunks, work.partial);
-    if (gr_propagates(run)) {
-        bytes[GR_USE_GRADIENTS] += gr_labels_bytes(run);
-        bytes[GR_USE_MASKS] += (double)capacity->label_rows;
-    }
+    gr_labels_plan(run, capacity, bytes);
     gr_budget_plan(budget, GR_USE_ACTIVATIONS, bytes[GR_USE_ACTIVATIONS]);
     gr_budget_plan(budget, GR_USE_MASKS, bytes[GR_USE_MASKS]);
     gr_budget_plan(budget, GR_USE_GRADIENTS, bytes[GR_USE_GRADIENTS]);
@@ -262,27 +258,27 @@ int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct g
                     graft_error *error)
 {
     const struct work_space work = work_of(run, capacity);
+    struct gr_space        *space = &run->space;
     int32_t                 rc = GRAFT_OK;
 
-    if (gr_run_config(run)->kind->share != NULL) GR_TRY(gr_run_config(run)->kind->share(run, budget, capacity, error));
-    for (int which = 0; which < GR_ARRAYS; which++) GR_TRY(make_array(run, budget, which, error));
+    for (int which = 0; shape_of(run, which) != NULL; which++) GR_TRY(make_array(run, budget, which, error));
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
         if (run->layers[l].h == NULL) run->layers[l].h = run->layers[l].z;
         if (run->layers[l].output == NULL) run->layers[l].output = run->layers[l].h;
     }
     for (int i = 0; i < 2; i++) {
-        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->gradient[i], work.gradient, error));
-        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->left[i], work.chunks, error));
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, space->gradient[i], work.gradient, error));
+        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, space->left[i], work.chunks, error));
     }
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->residual, work.residual, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->jumped, work.jumped, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->scratch, work.scratch, error));
-    if (work.rounded > 0) GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->rounded, work.rounded, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->partial, work.partial, error));
-    run->n_column_sums = work.column_sums;
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->column_sums, work.column_sums, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, space->residual, work.residual, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, space->jumped, work.jumped, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, space->scratch, work.scratch, error));
+    if (work.rounded > 0) GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, space->rounded, work.rounded, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, space->partial, work.partial, error));
+    space->n_column_sums = work.column_sums;
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, space->column_sums, work.column_sums, error));
     if (gr_workers_wanted(run, capacity)) GR_TRY(gr_workers_init(run, budget, work.chunks, work.partial, error));
-    rc = gr_labels_init(run, budget, capacity->label_rows, error);
+    rc = gr_labels_init(run, budget, capacity, error);
 done:
     return rc;
 }

@@ -1,6 +1,7 @@
 /* Cross-entropy, its gradient, and accuracy; regression.c has the same for float targets. Sums are taken over chunks of
  * rows, then over the chunks in order.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "run/loss.h"
 #include "base/assert.h"
 #include "base/finite.h"
 #include "base/parallel.h"
@@ -8,17 +9,6 @@
 
 #include <math.h>
 #include <string.h>
-
-int64_t gr_argmax(const float *row, int64_t n)
-{
-    int64_t best = 0;
-
-    GR_ASSERT(n > 0);
-    for (int64_t j = 1; j < n; j++) {
-        if (row[j] > row[best]) best = j;
-    }
-    return best;
-}
 
 static int has_class(const struct gr_targets *t, int64_t v, int64_t class)
 {
@@ -189,7 +179,7 @@ static void gradient_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
             loss += (double)share * vertex_loss(run, p->logits + v * classes, v, factor * share, g);
         }
     }
-    run->partial[chunk] = loss;
+    run->space.partial[chunk] = loss;
 }
 
 double gr_loss_gradient(const struct gr_run *run, int64_t rows, const float *logits, float *gradient)
@@ -200,7 +190,7 @@ double gr_loss_gradient(const struct gr_run *run, int64_t rows, const float *log
 
     GR_ASSERT(rows <= run->targets.n);
     gr_parallel_chunks(gr_run_team(run), rows * run->targets.n_classes, rows, GR_CHUNK_ROWS, gradient_chunk, &pass);
-    for (int64_t c = 0; c < gr_chunk_count(rows, GR_CHUNK_ROWS); c++) loss += run->partial[c];
+    for (int64_t c = 0; c < gr_chunk_count(rows, GR_CHUNK_ROWS); c++) loss += run->space.partial[c];
     return weight > 0 ? loss / weight : 0;
 }
 
@@ -229,7 +219,7 @@ static void measure_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass       *p = arg;
     const struct gr_targets *t = &p->run->targets;
-    double                  *counts = p->run->partial + chunk * 3 * COUNTS;
+    double                  *counts = p->run->space.partial + chunk * 3 * COUNTS;
 
     memset(counts, 0, 3 * COUNTS * sizeof *counts);
     for (int64_t v = begin; v < end; v++) {
@@ -254,7 +244,7 @@ int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *
     if (gr_is_regression(gr_run_config(run))) return gr_regression_measure(run, logits, metrics, is_finite, error);
     gr_parallel_chunks(gr_run_team(run), t->n * t->n_classes, t->n, GR_CHUNK_ROWS, measure_chunk, &pass);
     for (int64_t c = 0; c < gr_chunk_count(t->n, GR_CHUNK_ROWS); c++) {
-        for (int i = 0; i < 3 * COUNTS; i++) counts[i / COUNTS][i % COUNTS] += run->partial[c * 3 * COUNTS + i];
+        for (int i = 0; i < 3 * COUNTS; i++) counts[i / COUNTS][i % COUNTS] += run->space.partial[c * 3 * COUNTS + i];
     }
     GR_TRY(gr_strategy_sum(run->strategy, counts[0], 3 * COUNTS, error));
     *is_finite = isfinite(counts[0][LOSS]) && isfinite(counts[1][LOSS]);

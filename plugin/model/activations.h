@@ -1,0 +1,88 @@
+/* The arrays of layers: those of every kind, and those for which a kind asks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MODEL_ACTIVATIONS_H
+#define GR_MODEL_ACTIVATIONS_H
+
+#include "base/budget.h"
+#include "model/block.h"
+#include "model/model.h"
+
+/** The forward pass of a layer has two steps: first the arrays that the backward pass needs beside input and Z, then Z
+ *  with its bias. */
+enum gr_step { GR_STEP_BEGIN, GR_STEP_Z, GR_STEPS };
+
+/** How long the contents of an array are needed. */
+enum gr_life {
+    GR_LIFE_KEPT,       /* from the forward pass of a layer to its backward pass */
+    GR_LIFE_RECOMPUTED, /* the same, but with option recompute all layers share one array, whose contents are computed
+                         * again from the input of the layer */
+    GR_LIFE_SHARED      /* all layers share one array; what it has between their passes is up to the kind */
+};
+
+/** An array of a layer. */
+struct gr_array_shape {
+    const char  *name; /* in errors of allocation */
+    uint64_t     element_bytes;
+    enum gr_use  use;
+    enum gr_life life;
+};
+
+/** The arrays of every kind. */
+enum gr_array {
+    GR_ARRAY_GATHERED,
+    GR_ARRAY_Z,
+    GR_ARRAY_H,
+    GR_ARRAY_OUTPUT,
+    GR_ARRAY_JOINED,
+    GR_ARRAY_MEAN,
+    GR_ARRAY_RSTD,
+    GR_ARRAY_BITS,
+    GR_ARRAYS
+};
+
+enum { GR_OWN_ARRAYS = 12 };
+
+/** The state of one layer on a block: results of its forward pass for the backward pass. */
+struct gr_activations {
+    int32_t                index;
+    const struct gr_layer *layer;
+    const struct gr_block *block;                    /* of the current pass */
+    int64_t                count[GR_ARRAYS];         /* elements of each array; 0: there is none */
+    int64_t                own_count[GR_OWN_ARRAYS]; /* the same of arrays of the kind */
+    int                    shared[GR_STEPS]; /* arrays of the step are shared with other layers: option recompute */
+    int                    aggregate_first;  /* (A H) W rather than A (H W): the same result at another cost */
+    int                    awaits_halo;      /* rows of the halo are in transit, or have not been used yet */
+    const float           *gathered_of;      /* the constant input of `gathered`, or NULL */
+    float                 *gathered;         /* [n_dst x in] input after aggregation, if the layer aggregates first */
+    float                 *z;                /* [n_dst x out] before norm */
+    float                 *mean, *rstd;      /* [n_dst] of rows; BatchNorm: [out] of columns */
+    uint8_t               *bits;             /* [n_dst x (out+7)/8] elements that activation and dropout keep */
+    float                 *h;      /* [n_dst x out] after norm, activation and dropout; z itself without norm */
+    float                 *output; /* [n_dst x out] input of the next layer: h, or with a residual ELU another array */
+    float                 *joined; /* [n_src x in] read by the layer instead of one output: run/jumping.c */
+    void                  *own[GR_OWN_ARRAYS]; /* by number in the table of the kind; NULL: not wanted */
+};
+
+/** Columns of the sums of a layer over neighbours. */
+static inline int64_t gr_summed_columns(const struct gr_activations *a)
+{
+    return a->aggregate_first ? a->layer->in : a->layer->out;
+}
+
+/** The required sizes of the arrays of a run. */
+struct gr_capacity {
+    int64_t rows;          /* destinations of a layer */
+    int64_t seen;          /* columns of the edges: sources and halo */
+    int     predicts;      /* no pass goes backward */
+    int     reads_history; /* blocks of batches have rows of earlier batches behind their own */
+    int64_t edges;         /* for attention */
+    int64_t winner_words;  /* of 32 bits in an index of the edges; 0: the strategy keeps the winners */
+    int64_t gradient_rows; /* rows of a step that have gradients */
+    int64_t label_rows;    /* gr_labels.rows */
+    int64_t measured;      /* vertices whose outputs are measured, if more than `seen` */
+    struct gr_layer_size {
+        int64_t rows, seen, edges;
+    } layer[GR_LAYERS_MAX]; /* for the blocks of a batch, which differ in size; all 0: as above */
+};
+
+#endif

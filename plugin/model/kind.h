@@ -1,0 +1,52 @@
+/* A kind of model: what its layers compute, and which arrays they need.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MODEL_KIND_H
+#define GR_MODEL_KIND_H
+
+#include "dense/rows.h"
+#include "model/run.h"
+
+/** A kind of model: one file, and one word of GR_KIND_MAP (base/option.h). */
+struct gr_model_kind {
+    const char                      *name;   /* as in option "model" */
+    const struct gr_parameter_shape *shapes; /* of a layer, in the order of the state; the last has no name */
+    const struct gr_array_shape     *arrays; /* of a layer: array i is a->own[i]; the last has no name; NULL: none */
+    enum gr_normalization            normalization;
+    int                              gathers; /* 0: edges are not used */
+    int attends;       /* layers compute edge weights, so a vertex needs the rows of its neighbours, not their sum */
+    int self_loops;    /* option self_loops=auto adds them */
+    int propagates;    /* option propagation adds layers without weights; only they gather from neighbours */
+    int teleports;     /* each layer without weights reads the output of the last layer with weights, too */
+    int own_rows;      /* the rows of the destinations are an operand too, beside the rows of all sources */
+    int wide_gradient; /* the gradient of a layer's output needs space for as many rows as the layer's input has */
+    int gathers_late;  /* a layer that transforms first gathers in GR_STEP_Z; else all gathers are in GR_STEP_BEGIN */
+
+    /** Set a->own_count, the elements of the arrays of the kind, which are 0 before; and a->count of `gathered` with
+     *  gr_layer_count_gathered(). NULL: there are none. */
+    void (*count)(const struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity);
+    /** GR_STEP_BEGIN: from x to the arrays that the backward pass needs beside x and Z. NULL: there are none. */
+    int32_t (*begin)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
+    /** GR_STEP_Z: from x and the result of begin() to a->z, and through the pass over rows that follows. */
+    int32_t (*forward)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
+                       graft_error *error);
+    /** From g, the gradient of Z, which may be overwritten, to the gradients of the weights and, unless NULL, to dx of
+     *  x. */
+    int32_t (*backward)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
+                        graft_error *error);
+};
+
+#define GR_KIND_ROW(constant, word) extern const struct gr_model_kind gr_kind_##word;
+GR_KIND_MAP(GR_KIND_ROW)
+#undef GR_KIND_ROW
+
+/** The kind that option "model" selects. */
+const struct gr_model_kind *gr_model_kind(enum gr_kind kind);
+
+/** Whether layer l reads the output of layer k. */
+static inline int gr_config_reads(const struct gr_config *config, int32_t l, int32_t k)
+{
+    if (k == l - 1 || (k < l && gr_config_jumps(config, l))) return 1;
+    return config->kind->teleports && k == config->n_weighted - 1 && l > k;
+}
+
+#endif

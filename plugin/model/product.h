@@ -1,0 +1,51 @@
+/* The products of layers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MODEL_PRODUCT_H
+#define GR_MODEL_PRODUCT_H
+
+#include "dense/rows.h"
+#include "model/run.h"
+
+/** After a product: the epilogue, unless the product or an earlier call has done it. NULL is legal. */
+void gr_epilogue_end(struct gr_run *run, struct gr_epilogue *epilogue);
+
+/** out[x.rows x w->cols] = diag(scale) (x w + beta out), for beta 0 or 1; scale NULL: 1. x may be sparse features, also
+ *  in the functions below. */
+int32_t gr_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
+                   const float *scale, float *out, graft_error *error);
+/** rows->z[x.rows x w->cols] = x w + beta z, and then the pass over rows, block by block in the caches if possible. */
+int32_t gr_product_rows(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
+                        struct gr_rows *rows, graft_error *error);
+/** The gradient of w: x^T g, added to the present gradient if beta is 1, not if 0. With labels, the gradient of their
+ *  embedding is added too. */
+int32_t gr_product_weight_gradient(struct gr_run *run, struct gr_operand x, const float *g, float beta,
+                                   struct gr_parameter *w, graft_error *error);
+/** The gradient of x: out[rows x w->rows] = diag(scale) (g w^T + beta out). */
+int32_t gr_product_input_gradient(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
+                                  float beta, const float *scale, float *out, graft_error *error);
+/** out = g w^T + beta out, with the epilogue, which may be NULL; run->below for the last product that writes dx. */
+int32_t gr_product_input_gradient_with(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
+                                       float beta, float *out, struct gr_epilogue *epilogue, graft_error *error);
+
+/** out[rows of a x width] = diag(scale) a x, or added to it, as a graft.mxm product in phase `phase` of the profile. */
+struct gr_sparse_product {
+    const char         *phase;
+    graft_matrix       *a;
+    const float        *scale; /* NULL: 1 */
+    struct gr_operand   x;
+    graft_dtype         x_type; /* 0: GRAFT_F32 */
+    int64_t             width;
+    int                 add;
+    int                 in_blocks; /* a sum over neighbours that sparse workers may compute in blocks of rows */
+    float              *out;
+    struct gr_epilogue *epilogue; /* NULL: none */
+};
+int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *product, graft_error *error);
+
+/** out[rows of a x width] = for each column the extremum over the rows of x for which a row of a has entries, 0 if
+ *  none.
+ *  \param[out] winner  The row of x with the extremum, -1 if none, of the index type of a; or NULL. */
+int32_t gr_product_extrema(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
+                           float *out, graft_error *error);
+
+#endif

@@ -1,0 +1,252 @@
+/* All layers in their order, forward and backward: the functions of the kind of model, and the passes over rows that
+ * follow.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "base/dropout.h"
+#include "model/kind.h"
+#include "model/labels.h"
+#include "model/rows.h"
+#include "model/workers.h"
+#include "run/loss.h"
+#include "run/pass.h"
+
+/* The passes over rows that follow layer l; dropout with the bits of this epoch, none in evaluation. */
+static struct gr_rows rows_after(const struct gr_run *run, int32_t l)
+{
+    const struct gr_config      *config = gr_run_config(run);
+    const struct gr_activations *a = &run->layers[l];
+    const struct gr_layer       *layer = a->layer;
+    struct gr_rows               rows = {
+                      .n = a->block->n_dst,
+                      .width = layer->out,
+                      .team = gr_run_team(run),
+                      .isa = run->isa,
+                      .bias = layer->bias != NULL ? layer->bias->value : NULL,
+                      .z = a->z,
+    };
+
+    if (!layer->hidden) return rows;
+    rows.h = a->h;
+    rows.bits = a->bits;
+    rows.is_elu = config->is_elu;
+    rows.drops_first = config->drops_first;
+    if (layer->gain != NULL) {
+        rows.gain = layer->gain->value;
+        rows.shift = layer->shift->value;
+        rows.mean = a->mean;
+        rows.rstd = a->rstd;
+        rows.norms_columns = config->norm == GR_NORM_BATCH;
+    }
+    rows.vertex = a->block->vertex;
+    rows.key = gr_random_key(config->seed, GR_RANDOM_DROPOUT, (uint64_t)run->epoch, (uint64_t)l + 1);
+    rows.threshold = gr_is_training(run) ? gr_dropout_threshold(config->dropout) : 0;
+    return rows;
+}
+
+/* A step of layer l. From now on, arrays shared with other layers hold the values of this layer. */
+static int32_t layer_step(struct gr_run *run, int32_t l, enum gr_step step, struct gr_rows *rows, graft_error *error)
+{
+    const struct gr_model_kind *kind = gr_run_config(run)->kind;
+    struct gr_activations      *a = &run->layers[l];
+    const struct gr_operand     x = gr_run_input(run, l);
+
+    if (a->shared[step]) run->holder[step] = l;
+    if (step == GR_STEP_Z) return kind->forward(run, a, x, rows, error);
+    return kind->begin != NULL ? kind->begin(run, a, x, error) : GRAFT_OK;
+}
+
+static void enter_layer(struct gr_run *run, int32_t l)
+{
+    run->layer = run->profile.layer = l;
+}
+
+/* Copy the n_dst rows of x. */
+static void keep_rows(struct gr_run *run, const struct gr_activations *a, const float *x, float *to)
+{
+    gr_layer_scale(run, gr_dense_operand(x, a->layer->out, a->block->n_dst), NULL, 1, to, a->layer->out);
+}
+
+/* The residual connection of layer l (Kipf and Welling 2017, eq. 14). The backward pass of ELU needs the original H. */
+static void add_input(struct gr_run *run, int32_t l)
+{
+    const struct gr_activations *a = &run->layers[l];
+
+    if (a->output != a->h) keep_rows(run, a, a->h, a->output);
+    gr_layer_mix(run, a->block->n_dst * a->layer->out, 1, run->layers[l - 1].output, 1, a->output);
+}
+
+static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
+{
+    const struct gr_activations *a = &run->layers[l];
+    const int                    batch = gr_has_batch_norm(run, a->layer);
+    struct gr_rows               rows = rows_after(run, l), z = rows;
+    int32_t                      rc = GRAFT_OK;
+
+    enter_layer(run, l);
+    if (batch && gr_is_training(run)) z.h = NULL; /* until all rows of Z are computed */
+    else if (batch) gr_batch_norm_take_running(a);
+    if (gr_config_jumps(gr_run_config(run), l)) gr_jumping_join(run);
+    GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
+    GR_TRY(layer_step(run, l, GR_STEP_Z, &z, error));
+    if (batch && gr_is_training(run)) GR_TRY(gr_batch_norm_forward(run, a, &rows, error));
+    if (a->layer->adds_input) add_input(run, l);
+done:
+    return rc;
+}
+
+/* Recompute the arrays of layer l that later layers have overwritten. H, the bits of kept elements, mean and deviation
+ * still exist, so the pass over rows only recomputes Z. */
+static int32_t layer_recompute(struct gr_run *run, int32_t l, graft_error *error)
+{
+    const struct gr_activations *a = &run->layers[l];
+    struct gr_rows               rows = rows_after(run, l);
+    int32_t                      rc = GRAFT_OK;
+
+    rows.h = NULL;
+    if (a->shared[GR_STEP_BEGIN] && run->holder[GR_STEP_BEGIN] != l)
+        GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
+    if (a->shared[GR_STEP_Z] && run->holder[GR_STEP_Z] != l) rc = layer_step(run, l, GR_STEP_Z, &rows, error);
+done:
+    return rc;
+}
+
+static void enter_pass(struct gr_run *run, int32_t pass)
+{
+    run->pass = run->profile.pass = pass;
+    run->profile.epoch = run->epoch;
+    enter_layer(run, -1);
+}
+
+/* In one process a step may be cancelled before each of its layers; over ranks, other ranks would wait for this
+ * rank. */
+static int32_t check_step(const struct gr_run *run, graft_error *error)
+{
+    if (run->pass == GRAFT_PASS_EVALUATION || run->strategy->ops->agree != NULL) return GRAFT_OK;
+    return gr_check_cancel(run->context, error);
+}
+
+int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *const *blocks, graft_error *error)
+{
+    const struct gr_config *config = gr_run_config(run);
+    int32_t                 rc = GRAFT_OK;
+
+    enter_pass(run, pass);
+    for (int32_t l = 1; l < config->n_layers; l++) GR_ASSERT(blocks[l]->n_src <= blocks[l - 1]->n_dst);
+    for (int32_t l = 0; l < config->n_layers; l++) run->layers[l].block = blocks[l];
+    if (gr_is_training(run) && config->input_dropout > 0) gr_run_drop_input(run, blocks[0]);
+    GR_TRY(gr_labels_begin(run, gr_is_training(run), error));
+    gr_workers_begin(run);
+    for (int32_t l = 0; l < config->n_layers; l++) {
+        GR_TRY(check_step(run, error));
+        GR_TRY(layer_forward(run, l, error));
+    }
+    enter_layer(run, -1);
+done:
+    return gr_workers_end(run, rc, error);
+}
+
+int32_t gr_run_layer(struct gr_run *run, int32_t l, const struct gr_block *block, graft_error *error)
+{
+    enter_pass(run, GRAFT_PASS_EVALUATION);
+    run->layers[l].block = block;
+    return layer_forward(run, l, error);
+}
+
+/* Begin the backward pass over the rows of layer l, whose gradient will be in g. Returns whether there is one. */
+static int begin_rows_backward(struct gr_run *run, int32_t l, float *g, struct gr_rows_backward *pass)
+{
+    const struct gr_layer *layer = run->layers[l].layer;
+
+    *pass = (struct gr_rows_backward){ .rows = rows_after(run, l), .left = run->space.left[0] };
+    pass->gradient = (struct gr_rows_gradient){ .g = g,
+                                                .bias = layer->bias != NULL ? layer->bias->gradient : NULL,
+                                                .partial = run->space.partial,
+                                                .gain = layer->gain != NULL ? layer->gain->gradient : NULL,
+                                                .shift = layer->shift != NULL ? layer->shift->gradient : NULL };
+    gr_workers_own_pass(run, l, 0, pass);
+    gr_rows_backward_begin(pass);
+    return layer->bias != NULL || layer->hidden;
+}
+
+/* Whether the output of the layer below layer l is also read by the layer that reads all hidden layers. */
+static int is_joined(const struct gr_run *run, int32_t l)
+{
+    const struct gr_config *config = gr_run_config(run);
+
+    return config->jumping != GR_JUMPING_NONE && l > 0 && l < config->n_weighted;
+}
+
+/* Whether the products of layer l write all of the gradient of the layer below, so that it needs no copy. */
+static int ends_gradient(const struct gr_run *run, int32_t l)
+{
+    if (l == 0 || is_joined(run, l)) return 0;
+    return !run->layers[l].layer->adds_input && !run->layers[l - 1].layer->adds_input;
+}
+
+/* Add to dx, the gradient of the input of layer l, the gradients that bypass the products of the layer. */
+static void add_other_gradients(struct gr_run *run, int32_t l, float *dx)
+{
+    const struct gr_activations *a = &run->layers[l];
+
+    if (a->layer->adds_input) gr_layer_mix(run, a->block->n_dst * a->layer->in, 1, run->space.residual, 1, dx);
+    if (is_joined(run, l)) gr_jumping_gradient(run, l - 1, a->layer->hidden, dx);
+}
+
+int32_t gr_run_backward(struct gr_run *run, graft_error *error)
+{
+    const struct gr_config *config = gr_run_config(run);
+    float                  *g = run->space.gradient[0], *dx = run->space.gradient[1];
+    struct gr_rows_backward pass;
+    int32_t                 rc = GRAFT_OK;
+    int                     has_pass;
+
+    enter_pass(run, GRAFT_PASS_BACKWARD);
+    gr_workers_begin(run);
+    has_pass = begin_rows_backward(run, config->n_layers - 1, g, &pass);
+    for (int32_t l = config->n_layers - 1; l >= 0; l--) {
+        struct gr_activations *a = &run->layers[l];
+        struct gr_epilogue     below = { .some = gr_rows_backward_part, .arg = &pass };
+        float *const           to = l > 0 ? dx : NULL;
+
+        enter_layer(run, l);
+        GR_TRY(check_step(run, error));
+        GR_TRY(layer_recompute(run, l, error));
+        if (a->layer->adds_input) keep_rows(run, a, g, run->space.residual);
+        if (has_pass) gr_layer_rows_backward(run, &pass);
+        if (gr_has_batch_norm(run, a->layer)) GR_TRY(gr_batch_norm_backward(run, &pass, error));
+        if (l > 0) has_pass = begin_rows_backward(run, l - 1, dx, &pass);
+        below.bits = pass.rows.bits;
+        /* With recompute, the layer below must first recompute arrays for its pass, which would overwrite arrays of
+         * this layer. */
+        run->below = has_pass && ends_gradient(run, l) && !config->recompute ? &below : NULL;
+        GR_TRY(config->kind->backward(run, a, gr_run_input(run, l), g,
+                                      gr_config_jumps(config, l) ? run->space.jumped : to, error));
+        add_other_gradients(run, l, to);
+        dx = g;
+        g = to;
+    }
+    enter_layer(run, -1);
+done:
+    run->below = NULL;
+    return gr_workers_end(run, rc, error);
+}
+
+const float *gr_run_logits(const struct gr_run *run)
+{
+    return run->layers[gr_run_config(run)->n_layers - 1].z;
+}
+
+int32_t gr_run_step(struct gr_run *run, const struct gr_block *const *blocks, double *loss, graft_error *error)
+{
+    const int64_t rows = blocks[gr_run_config(run)->n_layers - 1]->n_dst;
+    double        begin;
+    int32_t       rc = GRAFT_OK;
+
+    GR_TRY(gr_run_forward(run, GRAFT_PASS_FORWARD, blocks, error));
+    begin = gr_profile_begin(&run->profile);
+    *loss = gr_loss_gradient(run, rows, gr_run_logits(run), run->space.gradient[0]);
+    gr_profile_end(&run->profile, "loss", begin, 8 * (double)rows * (double)run->targets.n_classes, 0);
+    rc = gr_run_backward(run, error);
+done:
+    return rc;
+}

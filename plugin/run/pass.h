@@ -1,0 +1,62 @@
+/* The passes of a model over blocks: all layers forward and backward, and their arrays.
+ *
+ * layers.c      all layers in their order        layer_arrays.c  their arrays
+ * layer_input.c  dropout of features             batch_norm.c    statistics over all vertices
+ * jumping.c     the input of the last layer from all hidden layers
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_RUN_PASS_H
+#define GR_RUN_PASS_H
+
+#include "dense/rows.h"
+#include "model/run.h"
+
+/** Count the elements of all arrays for blocks of this capacity, and plan their bytes. */
+void    gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity);
+/** Allocate the planned arrays. */
+int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
+                    graft_error *error);
+/** Forget arrays whose budget was freed. */
+void    gr_run_clear(struct gr_run *run);
+
+/** Run all layers over blocks[n_layers], blocks[0] for the first layer. GRAFT_PASS_FORWARD: a step of training, with
+ *  dropout; GRAFT_PASS_EVALUATION: without. The logits are then z of the last layer. */
+int32_t      gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *const *blocks, graft_error *error);
+/** Only layer l, of an evaluation over this block. The caller has put the outputs that the layer reads into the layers
+ *  below, or the features of the block into run->input. */
+int32_t      gr_run_layer(struct gr_run *run, int32_t l, const struct gr_block *block, graft_error *error);
+/** From the gradient of the logits in run->space.gradient[0], [n_dst of the last layer x classes], to the gradients of
+ *  all parameters. After a forward pass of training over the same blocks. */
+int32_t      gr_run_backward(struct gr_run *run, graft_error *error);
+/** One step up to the gradients: forward, loss and backward. \param[out] loss The part of this rank. */
+int32_t      gr_run_step(struct gr_run *run, const struct gr_block *const *blocks, double *loss, graft_error *error);
+const float *gr_run_logits(const struct gr_run *run);
+
+/** Dropout of the features that blocks[0] reads, for this step. */
+void              gr_run_drop_input(struct gr_run *run, const struct gr_block *block);
+/** The operand of layer l. */
+struct gr_operand gr_run_input(const struct gr_run *run, int32_t l);
+/** The values of the transpose of sparse features, from the values of x. */
+void              gr_sparse_fill_transpose(const struct gr_run *run, const struct gr_sparse_part *part);
+
+/** Whether BatchNorm follows the layer. */
+static inline int gr_has_batch_norm(const struct gr_run *run, const struct gr_layer *layer)
+{
+    return layer->hidden && gr_run_config(run)->norm == GR_NORM_BATCH;
+}
+
+/** Mean and deviation of the columns of Z over all its rows on all ranks, and the pass over rows that needs them.
+ *  Collective. */
+int32_t gr_batch_norm_forward(struct gr_run *run, const struct gr_activations *a, struct gr_rows *rows,
+                              graft_error *error);
+/** Use the running statistics instead, for evaluation. */
+void    gr_batch_norm_take_running(const struct gr_activations *a);
+/** After gr_rows_backward_end(), through the pass and the statistics to the gradient of Z. Collective. */
+int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass, graft_error *error);
+
+/** Fill `joined` of the layer that reads all hidden layers, of which config.jumping is not NONE. */
+void gr_jumping_join(struct gr_run *run);
+/** Write the part of run->space.jumped that belongs to the output of layer l to `gradient`, or add it, in the rows of
+ *  `joined`. */
+void gr_jumping_gradient(struct gr_run *run, int32_t l, int add, float *gradient);
+
+#endif
