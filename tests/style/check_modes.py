@@ -15,7 +15,7 @@ FIRST_LINES = 18
 # How many loops of a file copy numbers, or compute with integers alone.
 EXACT = {"plugin/base/pool.c": 1, "plugin/dgraph/columns.c": 2, "plugin/dgraph/values.c": 1, "plugin/edge/check.c": 1,
          "plugin/edge/edge.c": 1, "plugin/edge/index_add.c": 2, "plugin/graph/csr.c": 1, "plugin/model/labels.c": 1,
-         "plugin/model/sparse.c": 1, "plugin/partition/joint.c": 1, "plugin/sample/cache.c": 1,
+         "plugin/run/layer_input.c": 1, "plugin/partition/joint.c": 1, "plugin/sample/cache.c": 1,
          "plugin/run/sparse.c": 1, "plugin/spmm/cuts.c": 1, "adapters/graphblas/kernel.c": 1,
          "adapters/graphblas/graft_grb.h": 3, "adapters/graphblas/graft_grb_lend.h": 5,
          "adapters/graphblas/graft_grb_store.h": 1}
