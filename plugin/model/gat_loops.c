@@ -5,8 +5,8 @@
 
 #include "base/draws.h"
 #include "base/dropout.h"
-#include "dense/rows.h"
 #include "graph/csr.h"
+#include "nn/rows.h"
 
 #include <string.h>
 

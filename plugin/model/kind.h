@@ -3,8 +3,8 @@
 #ifndef GR_MODEL_KIND_H
 #define GR_MODEL_KIND_H
 
-#include "dense/rows.h"
 #include "model/run.h"
+#include "nn/rows.h"
 
 /** A kind of model: one file, and one word of GR_KIND_MAP (base/option.h). */
 struct gr_model_kind {

@@ -3,8 +3,8 @@
 #ifndef GR_MODEL_PRODUCT_H
 #define GR_MODEL_PRODUCT_H
 
-#include "dense/rows.h"
 #include "model/run.h"
+#include "nn/rows.h"
 
 /** After a product: the epilogue, unless the product or an earlier call has done it. NULL is legal. */
 void gr_epilogue_end(struct gr_run *run, struct gr_epilogue *epilogue);

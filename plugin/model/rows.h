@@ -3,8 +3,8 @@
 #ifndef GR_MODEL_ROWS_H
 #define GR_MODEL_ROWS_H
 
-#include "dense/rows.h"
 #include "model/run.h"
+#include "nn/rows.h"
 
 /** x[n_src x width]: set the rows after the first n_dst to zero. */
 void gr_layer_clear_rest(struct gr_run *run, const struct gr_block *block, float *x, int64_t width);

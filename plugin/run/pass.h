@@ -7,8 +7,8 @@
 #ifndef GR_RUN_PASS_H
 #define GR_RUN_PASS_H
 
-#include "dense/rows.h"
 #include "model/run.h"
+#include "nn/rows.h"
 
 /** Count the elements of all arrays for blocks of this capacity, and plan their bytes. */
 void    gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity);

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
-#include "dense/rows.h"
 #include "model/run.h"
+#include "nn/rows.h"
 #include "nn/rows.h"
 #include "run/loss.h"
 
