@@ -1,8 +1,7 @@
-/* A program that uses GraphBLAS and knows nothing of Graft, for test_preload.py: it multiplies, makes mistakes, and
- * prints what it got.
+/* A program that uses GraphBLAS and does not know Graft, for test_preload.py. It multiplies, makes mistakes, and prints
+ * the results, which must be the same with and without the drop-in.
  *
  *     grb_host products | errors | threads | crowd | places | small | fork | processors | twice | early
- *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <GraphBLAS.h>
 #include <dirent.h>
@@ -69,7 +68,7 @@ static void print_products(void)
     GrB_Matrix_free(&h);
 }
 
-/* After an error a product into the full matrix C is right, and GrB_error() is empty again. */
+/* After a call with an error, a product into the full matrix C must be right and GrB_error() empty again. */
 static void print_in_place(GrB_Matrix a, GrB_Matrix c)
 {
     GrB_Matrix  h = full_matrix(N, WIDTH);
@@ -79,7 +78,7 @@ static void print_in_place(GrB_Matrix a, GrB_Matrix c)
     GrB_Matrix_setElement_FP32(c, 2, 0, 0);
     GrB_Matrix_wait(c, GrB_MATERIALIZE);
     for (int accumulates = 0; accumulates < 2; accumulates++) {
-        GrB_mxm(c, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, h, a, NULL); /* a mistake */
+        GrB_mxm(c, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, h, a, NULL); /* a mistake on purpose */
         printf(", in place %d",
                (int)GrB_mxm(c, NULL, accumulates ? GrB_PLUS_FP32 : NULL, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL));
         GrB_error(&text, c);
@@ -121,7 +120,7 @@ static void *multiply_often(void *arg)
     return NULL;
 }
 
-/* Products of several threads at the same time: at most CROWD. */
+/* Multiply in several threads at the same time, at most CROWD. */
 static void print_threads(int count)
 {
     static struct share shares[CROWD];
@@ -143,7 +142,7 @@ static void print_threads(int count)
     GrB_Matrix_free(&h);
 }
 
-/* Products called from more than 256 places of the program. */
+/* Multiply in calls from more than 256 places of the program. */
 static void print_places(void)
 {
 #define FOUR_PLACES(call) call call call call
@@ -160,14 +159,14 @@ static void print_places(void)
 static int live_threads(void)
 {
     DIR *list = opendir("/proc/self/task");
-    int  count = -2; /* "." and ".." */
+    int  count = -2; /* entries "." and ".." do not count */
 
     while (list != NULL && readdir(list) != NULL) count++;
     if (list != NULL) closedir(list);
     return count;
 }
 
-/* A product of fewer than 2 x 65536 operations has one thread, in each thread of the program. */
+/* Run a product of fewer than 2 x 65536 operations, which uses one thread, in a thread of the program. */
 static void *multiply_small(void *arg)
 {
     const int  before = live_threads();
@@ -190,7 +189,7 @@ static void print_small(void)
     if (pthread_create(&thread, NULL, multiply_small, NULL) == 0) pthread_join(thread, NULL);
 }
 
-/* Read without threads, of which a child of fork() has none. */
+/* Print a matrix without starting threads, which a child of fork() cannot use. */
 static void print_some(const char *name, GrB_Matrix c)
 {
     printf("%s", name);
@@ -204,7 +203,7 @@ static void print_some(const char *name, GrB_Matrix c)
     fflush(stdout);
 }
 
-/* Products after fork() in a process that has had teams of threads. */
+/* Multiply after fork() in a process that has had teams of threads. */
 static void print_fork(void)
 {
     GrB_Matrix a = two_rings(LARGE), h = full_matrix(LARGE, WIDTH), c = full_matrix(LARGE, WIDTH);
@@ -232,7 +231,7 @@ struct processors {
     GrB_Matrix a, h, c;
 };
 
-/* Whether a thread that may run on all processors still may after its first product, which has a team of threads. */
+/* Whether a thread that may run on all processors still may after its first product, which starts a team. */
 static void *check_processors(void *arg)
 {
     struct processors *p = arg;
@@ -244,7 +243,7 @@ static void *check_processors(void *arg)
     return NULL;
 }
 
-/* A new thread has the processors of the one that starts it, which OpenMP has bound when GraphBLAS was loaded. */
+/* A new thread inherits the processors of its parent, which OpenMP has bound when GraphBLAS was loaded. */
 static void print_processors(void)
 {
     struct processors p = { .a = two_rings(LARGE), .h = full_matrix(LARGE, WIDTH), .c = full_matrix(LARGE, WIDTH) };

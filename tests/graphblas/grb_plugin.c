@@ -1,5 +1,5 @@
 /* A plugin that uses the GraphBLAS with which it is linked, for grb_plugins.c. Its products have a small graph and a
- * full matrix; each function returns the sum of a result, or a code of GraphBLAS.
+ * full matrix. Each function returns the sum of a result, or an error code of GraphBLAS.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "grb_plugin.h"
 
@@ -39,7 +39,7 @@ static GrB_Matrix full_operand(GrB_Type type, int user)
     return h;
 }
 
-/* The sum of values that may have a type of the host. */
+/* The weighted sum of the values of a matrix, which may have a user-defined type. */
 static double weighted_sum(GrB_Matrix c, int user)
 {
     double sum = 0;
@@ -93,7 +93,7 @@ int plugin_finalize(void)
     return GrB_finalize();
 }
 
-/* With functions of GraphBLAS 7, which are functions of later versions too. */
+/* Uses only functions that GraphBLAS 7 has, and later versions too. */
 double plugin_product(product_function mxm, enum operators operators)
 {
     GrB_BinaryOp add = NULL, times = NULL;

@@ -1,4 +1,4 @@
-/* A plugin that uses GraphBLAS, as grb_plugins.c calls it.
+/* The functions of a plugin that uses GraphBLAS, as grb_plugins.c calls them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRB_PLUGIN_H
 #define GRB_PLUGIN_H
@@ -10,17 +10,19 @@ typedef GrB_Info (*init_function)(GrB_Mode, void *(*)(size_t), void *(*)(size_t,
 typedef GrB_Info (*product_function)(GrB_Matrix, GrB_Matrix, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Matrix,
                                      GrB_Descriptor);
 
-/* The semiring of a product: built in, of built-in operators, or of the plugin's own operators and type; or NULL. */
+/* The semiring of a product: built in; made of built-in operators; made of operators and a type of the plugin; or
+ * NULL. */
 enum operators { BUILT_IN, OWN_SEMIRING, OWN_TYPE, NO_OPERATORS };
 
-/* Functions of GraphBLAS as the linker resolves them for the plugin: the host calls them. */
+/* Functions of GraphBLAS as the linker resolves them for the plugin. The host calls them. */
 init_function    plugin_init_function(void);
 product_function plugin_product_function(void);
 
 int plugin_init(void);
 int plugin_finalize(void);
 
-/* \return the weighted sum of a product, computed by `mxm`, or by a call of the plugin if that is NULL; or a code */
+/* Multiply by `mxm`, or by a call of the plugin if that is NULL. \return the weighted sum of the result, or an error
+ * code */
 double plugin_product(product_function mxm, enum operators operators);
 
 #endif

@@ -1,8 +1,7 @@
 /* A program without GraphBLAS that loads plugins and libraries in any order, for test_plugins.py.
  *
  *     grb_plugins [load|global|deep]:NUMBER:FILE | WORD:NUMBER ...
- *
- * does one step for each argument, and prints what it got. A number names a loaded file.
+ * It does one step for each argument and prints the results. A number names a loaded file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "grb_plugin.h"
 
@@ -59,7 +58,7 @@ static double multiply_in_child(const struct plugin *plugin)
     return result;
 }
 
-/* Threads of all plugins at once: threads whose number is even begin with the other kind of product. */
+/* Run threads of all plugins at the same time. Threads with an even number begin with the other kind of product. */
 static void *multiply_by_turns(void *arg)
 {
     const int number = (int)(intptr_t)arg, kind = number / FILES % 2;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The libraries of SuiteSparse:GraphBLAS beside the one that tests are linked with: those that packages of the Python
-in PATH bring, and those that GRAFT_GRAPHBLAS names, a list of files and folders separated by colons."""
+"""Finds the versions of SuiteSparse:GraphBLAS that tests can use besides the one they are linked with: those in
+packages of the Python in PATH, and those in GRAFT_GRAPHBLAS, a list of files and folders separated by colons."""
 import glob
 import os
 import re
@@ -11,7 +11,7 @@ SITES = "import site, sysconfig; print(*site.getsitepackages(), *sysconfig.get_p
 
 
 def sites():
-    """The folders of packages of the Python in PATH."""
+    """The package folders of the Python in PATH."""
     python = shutil.which("python3")
     if python is None:
         return []
@@ -30,7 +30,7 @@ def candidates():
 
 
 def find():
-    """([(path, major version)], why there may be none)"""
+    """All versions as [(path, major version)], and the reason if there are none."""
     found = {}
     for path in candidates():
         version = re.search(r"\.so\.(\d+)", os.path.realpath(path))

@@ -1,4 +1,4 @@
-/* Objects of GraphBLAS for tests.
+/* Makes objects of GraphBLAS for tests.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "objects.h"
 

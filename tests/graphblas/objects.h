@@ -5,12 +5,12 @@
 
 #include <GraphBLAS.h>
 
-enum { N = 60 }; /* vertices */
+enum { N = 60 }; /* number of vertices */
 
-/** A graph in which each of N vertices gathers from three others, with weights, by row. */
+/** A graph in which each of N vertices gathers from three others, with weights, stored by row. */
 GrB_Matrix three_each(GrB_Type type);
 
-/** [n x width] of FP32, with all elements. */
+/** A full matrix [n x width] of FP32. */
 GrB_Matrix all_elements(GrB_Index n, GrB_Index width);
 
 #endif

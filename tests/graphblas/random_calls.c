@@ -1,4 +1,4 @@
-/* Random objects in all forms, random calls, and the comparison of their results.
+/* Makes random calls of GraphBLAS and compares their results, see random_calls.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "random_calls.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sides of matrices; one call in MANY is so large that loops over its elements are parallel. */
+/* Sides of matrices. One call in MANY has a matrix so large that loops over its elements are parallel. */
 enum { SIDE = 24, LARGE_SIDE = 420, MANY = 400 };
 
 static uint32_t draw_below(uint32_t *state, uint32_t count)
@@ -30,8 +30,8 @@ static GrB_Index drawn_side(uint32_t *state, int large)
     return large ? LARGE_SIDE / 2 + draw_below(state, LARGE_SIDE / 2) : 1 + draw_below(state, SIDE);
 }
 
-/* A small integer, and seldom NaN or infinity. Not -0.0: a mask of it is true in some products of GraphBLAS 7.4, and
- * false in others. */
+/* A small integer, and seldom NaN or infinity. It is never -0.0, because a mask of -0.0 is true in some products of
+ * GraphBLAS 7.4 and false in others. */
 static double drawn_value(uint32_t *state)
 {
     static const double special[] = { NAN, INFINITY, -INFINITY };
@@ -40,7 +40,7 @@ static double drawn_value(uint32_t *state)
     return (int)draw_below(state, 7) - 2;
 }
 
-/* Some entries; now and then one value for all of them, or rows or columns with all their elements or none. */
+/* Draw some entries; now and then all have one value, or rows or columns are full or empty. */
 static void draw_entries(uint32_t *state, GrB_Matrix matrix, GrB_Index n_rows, GrB_Index n_cols, uint32_t percent)
 {
     const int      iso = draw_below(state, 4) == 0, value = (int)draw_below(state, 4);
@@ -61,7 +61,7 @@ static void draw_entries(uint32_t *state, GrB_Matrix matrix, GrB_Index n_rows, G
     }
 }
 
-/* A matrix of random type and form. Some have pending work. */
+/* A matrix of random type and storage form. Some have pending work. */
 static GrB_Matrix drawn_matrix(uint32_t *state, GrB_Index n_rows, GrB_Index n_cols, uint32_t percent)
 {
     const int32_t forms[] = { GxB_SPARSE, GxB_HYPERSPARSE, GxB_BITMAP, GxB_AUTO_SPARSITY, GxB_AUTO_SPARSITY, GxB_FULL };
@@ -117,7 +117,7 @@ static GrB_Semiring random_semiring(uint32_t *state)
                                 GrB_MIN_PLUS_SEMIRING_FP32,
                                 GxB_PLUS_PAIR_FP64 };
 
-    /* The last ones are drawn less often. */
+    /* The last types are drawn less often. */
     return of[draw_below(state, draw_below(state, 4) ? 16 : 19)];
 }
 
@@ -151,7 +151,7 @@ static struct call random_options(uint32_t *state)
     return call;
 }
 
-/* Compare two matrices, or vectors cast to them: shape, type, form of storage, entries and values. */
+/* Compare two matrices, or vectors cast to matrices: shape, type, storage form, entries and values. */
 static int same_objects(GrB_Matrix x, GrB_Matrix y, char *fault, size_t size)
 {
     GrB_Index  nx = 0, ny = 0;
@@ -206,7 +206,7 @@ static int same_code(GrB_Info found, GrB_Info expected, char *fault, size_t size
     return 0;
 }
 
-/* A copy in another type, whose values are converted as GrB_mxm would. */
+/* A copy with another type, whose values are converted as GrB_mxm converts them. */
 static GrB_Matrix converted(GrB_Matrix matrix, GrB_Type type)
 {
     GrB_Index  n_rows = 0, n_cols = 0;
@@ -229,8 +229,8 @@ static GrB_Type ring_type(GrB_Semiring semiring)
     return type;
 }
 
-/* Whether the library gives `found` for operands that have the type of the semiring already, which by the specification
- * is the same product. `c` is what was there before it. */
+/* Whether the library returns `found` for operands that were converted to the type of the semiring before, which the
+ * specification defines as the same product. `c` is the output before the product. */
 static int same_in_one_type(GrB_Matrix found, GrB_Matrix c, GrB_Matrix mask, const struct call *call, GrB_Matrix a,
                             GrB_Matrix b, const struct products *plain)
 {

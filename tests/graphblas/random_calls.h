@@ -1,4 +1,4 @@
-/* Random calls of GrB_mxm, GrB_mxv and GrB_vxm, each computed twice: by the function under test and by GraphBLAS.
+/* Random calls of GrB_mxm, GrB_mxv and GrB_vxm. Each is made twice, by the function under test and by GraphBLAS.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RANDOM_CALLS_H
 #define RANDOM_CALLS_H
@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-/* Built with the header of version 7, the program also runs with later libraries, whose options have other numbers. */
+/* A program that was built with the header of version 7 also runs with later libraries, whose options have other
+ * numbers. */
 #ifdef OPTIONS_OF_VERSION_8
 #define GxB_FORMAT 7002
 #define GxB_SPARSITY_CONTROL 7036
@@ -22,11 +23,11 @@ struct products {
 
 enum { LIBRARY_DIFFERS = 2 };
 
-/** Make call number `number`, by `tested` and by `plain` on equal objects, and compare codes and results. Values
- *  are small integers, so that sums are exact in any order, and now and then NaN or infinity.
- * \param[out] fault  what differed
- * \return 1 if nothing did; 0; LIBRARY_DIFFERS if `plain` gives what `tested` gives as soon as the operands have the
- *         type of the semiring: versions 8 and 9 of the library give wrong sums for some operands of two types */
+/** Make call number `number` with `tested` and with `plain` on equal objects, and compare codes and results. Values are
+ *  small integers, so that sums are exact in any order, and now and then NaN or infinity. \param[out] fault A sentence
+ *  about the difference. \return 1 if there is none, 0 if there is one, or LIBRARY_DIFFERS if `plain` agrees with
+ *  `tested` as soon as the operands have the type of the semiring: versions 8 and 9 of the library compute wrong sums
+ *  for some operands of two types. */
 int random_call(uint64_t number, const struct products *tested, const struct products *plain, char *fault, size_t size);
 
 #endif

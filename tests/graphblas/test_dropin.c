@@ -1,5 +1,5 @@
-/* A program that calls GrB_mxm, GrB_mxv and GrB_vxm, and has the drop-in before GraphBLAS: random calls against those
- * of the library itself, from several threads too.
+/* Checks the drop-in for GrB_mxm, GrB_mxv and GrB_vxm, which is linked before GraphBLAS: random calls must have the
+ * results of the library itself, also in several threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "random_calls.h"
 
@@ -12,7 +12,7 @@
 static struct products       plain;
 static const struct products tested = { GrB_mxm, GrB_mxv, GrB_vxm };
 
-/* The functions of the library, past those of the drop-in. */
+/* Find the functions of the library behind those of the drop-in. */
 static int find_plain(void)
 {
     Dl_info library, first;

@@ -1,4 +1,5 @@
-/* graft_grb.h in a host of GraphBLAS: random products against GrB_mxm, what is copied, and what is left to it.
+/* Checks graft_grb.h in a host of GraphBLAS: random products against GrB_mxm, which objects are copied, and which
+ * products are left to GraphBLAS.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graphblas/graft_grb.h"
 #include "objects.h"
@@ -57,7 +58,7 @@ static void test_random(int calls)
 
 enum { WIDTH = 9 };
 
-/* What is lent without a copy, and what is not. */
+/* Check which matrices are lent without a copy, and which are not. */
 static void test_loans(void)
 {
     GrB_Matrix     a = three_each(GrB_FP32), h = all_elements(N, WIDTH), c = NULL;
@@ -103,7 +104,7 @@ static void test_loans(void)
     GrB_Matrix_free(&c);
 }
 
-/* The largest difference of two matrices with the same entries; -1 if the entries differ. */
+/* The largest difference between two matrices with the same entries, or -1 if the entries differ. */
 static double difference_of(GrB_Matrix x, GrB_Matrix y)
 {
     GrB_Matrix d = NULL;
@@ -123,8 +124,8 @@ static double difference_of(GrB_Matrix x, GrB_Matrix y)
     return entries[0] == entries[1] && entries[1] == entries[2] ? most : -1;
 }
 
-/* Steps H = A H of label propagation: a vertex without edges loses its row, and so does later each one that only
- * gathers from such vertices. `by_col`: steps H = H A of columns. */
+/* Steps H = A H of label propagation. A vertex without edges loses its row, and later so does each one that only
+ * gathers from such vertices. With `by_col` the steps are H = H A on columns. */
 static void test_lost_rows(GrB_Semiring semiring, int by_col, const char *name)
 {
     enum { STEPS = 4 };
@@ -158,7 +159,7 @@ static void test_lost_rows(GrB_Semiring semiring, int by_col, const char *name)
     for (int i = 0; i < 2; i++) GrB_Matrix_free(&h[i]);
 }
 
-/* C = D A and C += D A for a wide D that is held by row, and an A that has empty columns, or none. */
+/* C = D A and C += D A for a wide D that is stored by row, and an A with empty columns, or without. */
 static void test_wide_operand(GrB_Semiring semiring, GrB_Descriptor descriptor, int empty, const char *name)
 {
     enum { ROWS = 37 };
@@ -186,7 +187,7 @@ static void test_wide_operand(GrB_Semiring semiring, GrB_Descriptor descriptor, 
     for (int i = 0; i < 2; i++) GrB_Matrix_free(&c[i]);
 }
 
-/* Matrices with more rows or elements than any memory stay with GraphBLAS, and cost nothing. */
+/* Matrices with more rows or elements than any memory can hold are left to GraphBLAS at no cost. */
 static void test_huge(void)
 {
     const GrB_Index huge = (GrB_Index)1 << 50;
@@ -212,7 +213,7 @@ static void test_huge(void)
     GrB_Matrix_free(&c);
 }
 
-/* One value mask of many entries, which is read by several threads. */
+/* A value mask of many entries, which several threads read. */
 static void test_large_mask(void)
 {
     enum { ROWS = 2000, COLUMNS = 64 };
@@ -252,7 +253,8 @@ static void test_large_mask(void)
     for (int k = 0; k < 2; k++) GrB_Matrix_free(&c[k]);
 }
 
-/* The reason for which max over the products of one matrix and one that has `value` is left to GraphBLAS, or NULL. */
+/* The reason for which a maximum over the products of one matrix and another that has `value` is left to GraphBLAS, or
+ * NULL. */
 static const char *reason_for(float value, int exact)
 {
     GrB_Matrix  a = three_each(GrB_FP32), h = NULL, c = NULL;
@@ -285,7 +287,7 @@ static void test_special_values(void)
     ok(names_word(reason_for(0, 1), "has a zero"), "nor of a zero, if results are to be exact");
 }
 
-/* A mask of one value for all entries, of a type that is not built in. */
+/* A mask whose entries share one value, of a user-defined type. */
 static void test_user_mask(void)
 {
     struct small {
@@ -330,7 +332,7 @@ static void test_mistakes(void)
     GrB_Matrix_free(&c);
 }
 
-/* Before and after the mistake C is full, so the product is written where it is. */
+/* C is full before and after the call with an error, so the product is written in place. */
 static void test_error_in_place(void)
 {
     GrB_Matrix  a = three_each(GrB_FP32), h = all_elements(N, WIDTH), c = all_elements(N, WIDTH);

@@ -1,5 +1,5 @@
-/* graft_grb.h without memory: each allocation of GraphBLAS in a product fails once. The product is then computed by
- * GraphBLAS or refused by it, and nothing is lost.
+/* Checks graft_grb.h when memory runs out: each allocation of GraphBLAS in a product fails once. GraphBLAS must then
+ * compute the product or refuse it, and no memory may leak.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graphblas/graft_grb.h"
 
@@ -36,14 +36,14 @@ static GrB_Matrix new_operand(GrB_Index n_cols, GrB_Index step)
 
     GrB_Matrix_new(&matrix, GrB_FP32, N, n_cols);
     if (step == 3) GxB_Matrix_Option_set(matrix, GxB_SPARSITY_CONTROL, GxB_SPARSE);
-    for (GrB_Index i = 0; i < N - (step > 1); i++) { /* the last row of a sparse one is empty */
+    for (GrB_Index i = 0; i < N - (step > 1); i++) { /* the last row of a sparse matrix is empty */
         for (GrB_Index j = i % step; j < n_cols; j += step) GrB_Matrix_setElement_FP32(matrix, (float)(i + j), i, j);
     }
     GrB_Matrix_wait(matrix, GrB_MATERIALIZE);
     return matrix;
 }
 
-/* A kind of product: where it is written, and how. */
+/* A kind of product: where the result is written, and how. */
 struct product {
     const char    *name;
     int            full, masked;
@@ -60,7 +60,8 @@ static double sum_of_entries(GrB_Matrix c)
     return sum;
 }
 
-/* \return FAILED if an allocation failed, else 0; -1 if the result or the code is wrong */
+/* Multiply while one allocation fails. \return FAILED if it did, 0 if there are fewer allocations, -1 if the result or
+ * the code is wrong */
 static int multiply_without(graft_grb *grb, const struct product *p, const GrB_Matrix operands[3], int64_t failure,
                             double expected)
 {
@@ -95,7 +96,7 @@ static void test_product(graft_grb *grb, const struct product *p, const GrB_Matr
     GrB_mxm(c, p->masked ? operands[2] : NULL, p->accum, p->semiring, operands[0], operands[1], p->descriptor);
     expected = sum_of_entries(c);
     GrB_Matrix_free(&c);
-    multiply_without(grb, p, operands, -1, expected); /* what is kept from call to call is there now */
+    multiply_without(grb, p, operands, -1, expected); /* fills what is kept from call to call */
     ok(grb->taken, "%s: Graft computes it", p->name);
     before = atomic_load(&live);
     while (failures < MOST_FAILURES) {

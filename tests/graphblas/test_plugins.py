@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several GraphBLAS in one process, loaded and unloaded in any order, with LD_PRELOAD=libgraft-grb.so: every call
-reaches the library that it reaches without the drop-in.
+"""Checks the drop-in in processes with several GraphBLAS libraries, which are loaded and unloaded in any order: with
+LD_PRELOAD=libgraft-grb.so every call must reach the same library as without.
 
     test_plugins.py LIBRARY HOST PLUGIN
-
-A second library is a copy of the first with another name; plugins linked with it are copies of PLUGIN. The versions
-that are found besides are tried with the first one and with each other, in both orders."""
+A second library is a copy of the first one under another name; plugins linked with it are copies of PLUGIN. Other
+installed versions are tried with the first library and with each other, in both orders."""
 
 import itertools
 import os
@@ -21,7 +20,7 @@ import tap
 library, host, plugin = sys.argv[1:4]
 NAME = b"libgraphblas.so.7"
 
-# A is linked with the first library, which @A is, and B with the second.
+# Plugin A is linked with the first library, written @A, and plugin B with the second.
 STEPS = {
     "one is loaded first and never called":
         "load:0:@A load:1:B point:1 product:1 own:1 type:1 called:1 called-own:1 null:1 called-null:1 finalize:1",
@@ -43,7 +42,8 @@ STEPS = {
 
 
 def rename(path, to, name):
-    """A copy of an object that is called `name`, or needs what is called so, instead of libgraphblas.so.7."""
+    """Copy an object under the name `name`, or so that it needs a library of that name in place of
+    libgraphblas.so.7."""
     with open(path, "rb") as file:
         content = file.read()
     with open(to, "wb") as file:
@@ -89,7 +89,7 @@ def check(folder, title, first, second, what):
                f"{found.returncode} {found.stdout} {found.stderr}", f"{plain.returncode} {plain.stdout}")
 
 
-# What a Python process does that has called no function of the linked library when it imports a package.
+# A Python process that imports a package before it has called any function of the linked library.
 SCRIPT = """
 import ctypes, sys
 other = ctypes.CDLL(sys.argv[1])

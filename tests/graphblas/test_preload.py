@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An unchanged program of GraphBLAS with LD_PRELOAD=libgraft-grb.so: the same output and codes.
+"""Checks that an unchanged program of GraphBLAS has the same output and codes with LD_PRELOAD=libgraft-grb.so.
 
     test_preload.py LIBRARY HOST CALLS CALLS_8
-
-All is done with the GraphBLAS that HOST is linked with, and again with each other one that is found. CALLS and CALLS_8
-make random calls with the options of version 7, and of version 8 and later."""
+Each check is made with the GraphBLAS that HOST is linked with, and again with each other one that is found. CALLS and
+CALLS_8 make random calls with the options of version 7, and of version 8 and later."""
 
 import glob
 import os
@@ -22,7 +21,7 @@ library, host, calls, calls_8 = sys.argv[1:5]
 
 
 def preloaded(drop_in, graphblas):
-    """An environment with these libraries, of which those of wheels need others beside them."""
+    """An environment that preloads these libraries. Those from Python wheels need other libraries beside them."""
     searched = [os.path.dirname(graphblas)] if graphblas else []
     searched += [os.environ["LD_LIBRARY_PATH"]] if "LD_LIBRARY_PATH" in os.environ else []
     environment = dict(os.environ, LD_PRELOAD=":".join(path for path in (drop_in, graphblas) if path))
@@ -47,7 +46,7 @@ def check_same(what, wishes, plain, graphblas, name, threads=None):
 
 
 def check_fork(graphblas, name):
-    """The parent has a team of threads. GraphBLAS itself gets none: it would wait for them in the child."""
+    """The parent has a team of threads. GraphBLAS itself gets none, because it would wait for them in the child."""
     plain = run("fork", preload=False, graphblas=graphblas, threads=1)
     found = run("fork", "work=0,verbose", graphblas=graphblas, threads=4)
     tap.ok(found.stdout == plain.stdout and "child" in plain.stdout and found.stderr.count("taken") == 3,
@@ -56,7 +55,7 @@ def check_fork(graphblas, name):
 
 
 def check_calls(program, graphblas, name):
-    """The random calls of test_dropin, and how many of them the drop-in takes."""
+    """Make the random calls of test_dropin, and read how many of them the drop-in takes."""
     environment = preloaded(library, graphblas) | {"GRAFT_GRB": "work=0,columns=0,summary"}
     found = subprocess.run([program, "1000"], env=environment, capture_output=True, text=True, timeout=60)
     taken = re.search(r"(\d+) products taken", found.stderr)
@@ -76,7 +75,7 @@ def check_all(graphblas, name, program):
     check_calls(program, graphblas, name)
 
 
-# What a process prints that loads GraphBLAS, or nothing, and calls none of its functions.
+# A Python process that loads GraphBLAS, or nothing, and calls none of its functions.
 IDLE = """
 import ctypes, os, sys
 before = os.sched_getaffinity(0)
@@ -88,7 +87,7 @@ print(sorted(os.sched_getaffinity(0)))
 
 
 def check_processors():
-    """OpenMP binds the thread that loads it, and threads that start their first team, if these variables are set."""
+    """With these variables OpenMP binds the thread that loads it, and threads that start their first team."""
     def run_bound(command, **more):
         environment = dict(os.environ, OMP_PLACES="cores", OMP_PROC_BIND="close", OMP_NUM_THREADS="2", **more)
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60).stdout
@@ -111,7 +110,7 @@ def check_processors():
 
 
 def check_words():
-    """What GRAFT_GRB may say."""
+    """Check the values of GRAFT_GRB."""
     plain = run("products", preload=False)
     found = run("products", "exact,work=0,verbose")
     tap.ok("left to GraphBLAS: sums may be rounded differently" in found.stderr,
@@ -136,7 +135,7 @@ def check_words():
 
 
 def check_without_graft(folder):
-    """A copy of the drop-in, with a library beside it that is none."""
+    """A copy of the drop-in with a file beside it that is no library."""
     copy = shutil.copy(library, folder)
     products = "libgraft-grb-products.so"
     shutil.copy(os.path.join(os.path.dirname(library), products), folder)

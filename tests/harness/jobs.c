@@ -1,6 +1,7 @@
 /* The jobs that harness/jobs.h describes: small programs of a host that make every collective call of the library.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/jobs.h"
+#include "harness/outputs.h"
 
 #include "fuzz/data_files.h"
 #include "graft_aggregate.h"
@@ -245,7 +246,7 @@ done:
 
 static int32_t job_epoch(struct job_run *run, graft_trainer *trainer)
 {
-    graft_epoch   epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch   epoch = output_epoch();
     const int32_t rc = run->host.train->epoch(trainer, &epoch, &run->host.error);
 
     job_digest(run, &epoch.loss, sizeof epoch.loss);
@@ -267,7 +268,7 @@ static int32_t job_of_training(struct job_run *run)
 {
     struct host        *h = &run->host;
     struct host_trainer t;
-    graft_metrics       metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics       metrics = output_metrics();
     float               logits[N * CLASSES];
     graft_dense         out;
     int32_t             rc;

@@ -4,6 +4,7 @@
 
 #include "graft_load.h"
 
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
 
@@ -35,6 +36,7 @@ graft_field network_field(const struct network_rank *n, int64_t columns)
     f.row_stride = what->by_columns ? 1 : columns + 1;
     f.column_stride = what->by_columns ? f.n_rows + 1 : 1;
     f.data = oracle_new((f.n_rows + 1) * (columns + 1), sizeof(double));
+    output_clear(f.data, (size_t)((f.n_rows + 1) * (columns + 1)) * sizeof(double));
     return f;
 }
 

@@ -1,7 +1,9 @@
-/* Memory for the library to write into, filled so that a test can tell whether it was written.
+/* Memory for the library to write into, filled so that a test notices if it was not written.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef OUTPUTS_H
 #define OUTPUTS_H
+
+#include "graft_train.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -14,6 +16,34 @@ __attribute__((weak)) atomic_uint outputs_filled; /* shared by all files of a pr
 static inline void output_clear(void *output, size_t bytes)
 {
     memset(output, 0xFF - (int)(atomic_fetch_add(&outputs_filled, 1) % 0x40), bytes);
+}
+
+/** The same for the elements of a matrix of floats; gaps between rows stay. */
+__attribute__((unused)) static void output_clear_rows(const graft_dense *out)
+{
+    for (int64_t i = 0; i < out->n_rows; i++)
+        output_clear((float *)out->data + i * out->stride, (size_t)out->n_cols * sizeof(float));
+}
+
+/** An initialised struct for the results of the next epoch, whose numbers are filled by output_clear(). */
+__attribute__((unused)) static graft_epoch output_epoch(void)
+{
+    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+
+    output_clear(&epoch.loss, sizeof epoch.loss);
+    output_clear(&epoch.train_accuracy, 5 * sizeof(double)); /* up to drift */
+    output_clear(&epoch.learning_rate, 7 * sizeof(double));  /* up to test_r2 */
+    output_clear(&epoch.gradient_norm, sizeof epoch.gradient_norm);
+    return epoch;
+}
+
+/** The same for the results of an evaluation. */
+__attribute__((unused)) static graft_metrics output_metrics(void)
+{
+    graft_metrics metrics = GRAFT_INIT(graft_metrics);
+
+    output_clear(&metrics.train_accuracy, 12 * sizeof(double)); /* up to test_r2 */
+    return metrics;
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* Compares training over ranks with training in one process, see harness/train_cases.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/train_cases.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 
 #include "graft_load.h"
@@ -37,13 +38,15 @@ static int32_t train_and_keep(const graft_api *api, const graft_train *train, co
     graft_trainer    *trainer = NULL;
     int32_t           rc = train->create(api->context, dataset, &trainer, error);
 
-    o->metrics = GRAFT_INIT(graft_metrics);
+    o->metrics = output_metrics();
     for (int i = 0; i < EPOCHS && rc == GRAFT_OK; i++) {
-        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch epoch = output_epoch();
 
         rc = train->epoch(trainer, &epoch, error);
         o->loss[i] = epoch.loss;
     }
+    output_clear_rows(&logits);
+    output_clear(labels, (size_t)n * sizeof *labels);
     if (rc == GRAFT_OK) rc = train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, &logits, error);
     if (rc == GRAFT_OK) rc = train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &o->metrics, error);
     if (rc == GRAFT_OK) rc = train->explain(trainer, o->explained, sizeof o->explained, error);

@@ -1,6 +1,7 @@
 /* Runs trainers one after the other over the same graph, see harness/train_runs.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/train_runs.h"
+#include "harness/outputs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ int same_caches(const struct kept_state *a, const struct kept_state *b)
 static int32_t look_around(struct host *host, graft_trainer *trainer)
 {
     static _Thread_local int32_t labels[N];
-    graft_metrics                metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics                metrics = output_metrics();
     int32_t                      rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
 
     return rc < 0 ? rc : host->train->predict(trainer, GRAFT_WEIGHTS_BEST, labels, NULL, &host->error);
@@ -38,7 +39,7 @@ static int32_t train_one(struct host *host, struct job *job, int number, graft_t
 
     kept_state_take(&o->first, host->train, trainer);
     for (int e = 0; e < (run->gives_up > 0 ? run->gives_up : EPOCHS) && rc == GRAFT_OK; e++) {
-        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch epoch = output_epoch();
 
         if (e == HALF) kept_state_take(&o->half, host->train, trainer);
         if (e == HALF && run->sets_state) rc = kept_state_set(&o->half, NULL, host->train, trainer, &host->error);

@@ -1,4 +1,5 @@
-/* Dense modules, each by its own contract: products of floats, bfloat16 and doubles against sums in a wider type.
+/* Judges a dense module by its contract: products of floats, bfloat16 and doubles are compared with sums in a wider
+ * type.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "judge.h"
 
@@ -13,18 +14,18 @@ struct shape {
     int64_t m, n, k;
 };
 
-/* A product with gaps after the rows of all matrices, and its expected result. */
+/* A product whose matrices have gaps between rows, and its expected result. */
 struct gemm_product {
     graft_gemm g;
-    void      *a, *b, *c, *before; /* doubles or floats */
-    double    *expected, *allowed; /* [m x n] */
+    void      *a, *b, *c, *before; /* matrices of floats or doubles, and C before the product */
+    double    *expected, *allowed; /* [m x n] expected result, and allowed error */
 };
 
 enum { GAP = 3 };
 
 static uint32_t random_state = 1;
 
-/* Between -1 and 1. */
+/* A random number between -1 and 1. */
 static float random_number(void)
 {
     random_state = random_state * 1664525u + 1013904223u;
@@ -47,7 +48,7 @@ static void set_element(void *x, int64_t i, graft_dtype type, double value)
     else ((float *)x)[i] = (float)value;
 }
 
-/* Doubles have bits that floats do not have. */
+/* A random matrix. Doubles use digits that floats do not have. */
 static void *random_matrix(int64_t elements, graft_dtype type)
 {
     void *made = malloc((size_t)(elements + 1) * gemm_element_bytes(type));
@@ -57,7 +58,7 @@ static void *random_matrix(int64_t elements, graft_dtype type)
     return made;
 }
 
-/* To eight significant bits, to the nearest, ties to even. */
+/* Round to the eight significant bits of bfloat16, ties to even. */
 static double round_to(double value, graft_dtype type)
 {
     int exponent;
@@ -67,7 +68,7 @@ static double round_to(double value, graft_dtype type)
     return ldexp(nearbyint(ldexp(value, 8 - exponent)), exponent - 8);
 }
 
-/* [rows x depth] of op(X), rounded; `across`: rows are those of the transpose of what is stored. */
+/* The matrix op(X) [rows x depth], rounded; with `across` its rows are the columns of the stored matrix. */
 static double *rounded(const void *x, int64_t stride, int across, int64_t rows, int64_t depth, graft_dtype type)
 {
     double *made = malloc((size_t)(rows * depth + 1) * sizeof *made);
@@ -145,7 +146,7 @@ static void gemm_product_fini(struct gemm_product *p)
     free(p->allowed);
 }
 
-/* Elements that are wrong, after a factor; those of the gaps, if they were touched. */
+/* Count the wrong elements after scaling by a factor, and the elements of gaps that were written. */
 static int64_t wrong(const struct gemm_product *p, double factor)
 {
     int64_t count = 0;
@@ -171,7 +172,8 @@ static void twice(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* One shape in one form: with any number of threads the same bits, and rows_done for every row once, when it is. */
+/* Try one shape in one form: any number of threads must give bitwise identical results, and rows_done must report every
+ * row once, when it is final. */
 static int dense_check(const graft_dense_ops *ops, void *state, struct shape s, int form, graft_dtype type)
 {
     struct gemm_product p;
@@ -223,8 +225,8 @@ static void check_type(const graft_dense_ops *ops, void *state, const char *name
     }
 }
 
-/* The weight gradient of wide layers, too large to compute here except for a few elements: it is right, and the memory
- * that the module keeps is within the bound of graft_train.h, for two threads. */
+/* Try the weight gradient of wide layers, of which only a few elements are computed here. Also the memory that the
+ * module keeps must be within the bound of graft_train.h for two threads. */
 static void dense_check_large(const graft_dense_ops *ops, void *state, const struct strict_host *host, graft_dtype type)
 {
     const int64_t m = 1000, n = 1100, k = 20500, bound = (16 + (type == GRAFT_BF16 ? 2 * 4 : 0)) * 1024 * 1024 + 65536;
@@ -267,7 +269,7 @@ static void dense_check_large(const graft_dense_ops *ops, void *state, const str
     free(c);
 }
 
-/* More shapes than a module keeps generated code for. */
+/* Try more shapes than a module keeps generated code for. */
 static void check_many_shapes(const graft_dense_ops *ops, void *state, const char *name, graft_dtype type)
 {
     int good = 1;

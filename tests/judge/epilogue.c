@@ -1,5 +1,6 @@
-/* Epilogues against the oracle, and rows in bfloat16. Numbers are small multiples of 1/8, so that sums are exact in any
- * order and in bfloat16. With dropout 0.5, which doubles the kept elements, all results must be equal.
+/* Judges epilogues of sparse products, and rows in bfloat16, against the oracle. Numbers are small multiples of 1/8, so
+ * that sums are exact in any order and in bfloat16. With dropout 0.5, which doubles the elements that stay, all results
+ * must be equal.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "judge.h"
 
@@ -71,7 +72,7 @@ void judge_scene_fini(struct judge_scene *s)
     sample_csr_fini(&s->a);
 }
 
-/* Whether the draw of (vertex, column) lets the element stay: the words of the header of graft_epilogue, read anew. */
+/* Whether dropout keeps the element (vertex, column), by the description of the random words in graft_epilogue. */
 static int stays(const graft_epilogue *e, int64_t vertex, int64_t column)
 {
     const uint64_t block = (uint64_t)column / 8;
@@ -84,7 +85,7 @@ static int stays(const graft_epilogue *e, int64_t vertex, int64_t column)
     return (word[column % 8 / 2] >> (column % 2 ? 16 : 0) & 0xFFFF) >= (uint32_t)floor(e->dropout * 65536 + 0.5);
 }
 
-/* Element (i, j) of Z after the epilogue, and whether it got through. */
+/* Element (i, j) of the product after the epilogue, and whether ReLU and dropout let it pass. */
 static double finish_element(const struct judge_scene *s, int64_t i, int64_t j, double z, int *through)
 {
     const graft_epilogue *e = &s->epilogue;
@@ -97,7 +98,7 @@ static double finish_element(const struct judge_scene *s, int64_t i, int64_t j, 
     return e->dropout > 0 ? z * 65536 / (65536 - floor(e->dropout * 65536 + 0.5)) : z;
 }
 
-/* The expected result, from the oracle's plain product. */
+/* Compute the expected result from the plain product of the oracle. */
 static void epilogue_expect(struct judge_scene *s)
 {
     static double  z[JUDGE_M * JUDGE_WIDTH_MAX], bound[JUDGE_M * JUDGE_WIDTH_MAX];
@@ -150,7 +151,7 @@ int judge_scene_right(struct judge_scene *s, double tolerance)
     return memcmp(bits, s->expected_bits, (size_t)(JUDGE_M * ((s->n + 7) / 8))) == 0;
 }
 
-/* Every combination of the parts of an epilogue, of masks and of flags; odd combinations with a max. */
+/* Try every combination of the parts of an epilogue, of masks and of flags; every other combination takes a maximum. */
 static int combinations_right(struct judge_scene *s, int *runs)
 {
     for (unsigned c = 0; c < 1024; c += judge.case_step > 1 ? (unsigned)judge.case_step : 1) {
@@ -216,7 +217,7 @@ void judge_epilogue(const char *kernel)
     judge_bfloat(kernel);
 }
 
-/* The same product from float and from bfloat16 rows that hold the same numbers. */
+/* Compare the product from float rows with the product from bfloat16 rows that hold the same numbers. */
 static int halves_agree(struct judge_scene *s, int *runs)
 {
     static float   c_float[JUDGE_M * JUDGE_WIDTH_MAX];

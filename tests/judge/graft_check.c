@@ -1,9 +1,8 @@
-/* graft-check: judges a module file. Usage: graft-check [--library FILE] [--large] [--timeout SECONDS] MODULE.so
- *
- * Prints TAP. The exit status is 0 if nothing is wrong, 1 if something is, 2 if nothing could be tried. The module is
- * judged in a process of its own, so that a crash, an exit or a hang is reported and does not end this one.
+/* graft-check judges the file of a module. Usage: graft-check [--library FILE] [--large] [--timeout SECONDS] MODULE.so
+ * It prints TAP. The exit status is 0 if nothing is wrong, 1 if something is, and 2 if nothing could be tried. A child
+ * process judges the module, so that a crash, an exit or a hang is reported and does not end the program.
  * SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE 1 /* dladdr(), dlinfo() */
+#define _GNU_SOURCE 1 /* for dladdr() and dlinfo() */
 #include "judge.h"
 #include "manners.h"
 
@@ -32,7 +31,7 @@ static const char usage[] = "usage: graft-check [--library FILE] [--large] [--ti
 struct wish {
     const char *library, *module;
     int         large, version;
-    long        seconds; /* 0: the default */
+    long        seconds; /* 0 for the default */
 };
 
 static struct strict_host host;
@@ -49,7 +48,7 @@ static int32_t open_library(const struct wish *wish, graft_error *error)
     return GRAFT_ERR_VERSION;
 }
 
-/* The entry of the module that was loaded last. */
+/* Find the entry of the module that was loaded last. */
 static int find_entry(const char *path, graft_module_entry *entry)
 {
     *entry = GRAFT_INIT(graft_module_entry);
@@ -58,7 +57,7 @@ static int find_entry(const char *path, graft_module_entry *entry)
     return 0;
 }
 
-/* How the file was linked. */
+/* Check how the file was linked. */
 static void check_link(const char *path)
 {
     void            *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -77,7 +76,7 @@ static void check_link(const char *path)
        "it has no text relocations and no static thread-local storage");
 }
 
-/* A small product, as often as it takes to see whether something grows. */
+/* Run a small product as often as it takes to see whether memory or threads grow. */
 static int32_t small_products(void)
 {
     const struct product_shape shape = { 31, 29, 17, GRAFT_I32, GRAFT_F32, 0, 0, PRODUCT_EXACT };
@@ -162,7 +161,7 @@ static void check_module(const struct wish *wish, const char *path)
     else judge_dense(path);
 }
 
-/* All checks of the module, in a process of their own. \return the exit status */
+/* Make all checks of the module in this child process. \return the exit status */
 static int judge_module(const struct wish *wish)
 {
     graft_error error = GRAFT_INIT(graft_error);
@@ -186,7 +185,7 @@ static int judge_module(const struct wish *wish)
     return tap_failed > 0;
 }
 
-/* \return 1; 0 if the program is done; -1 with a message printed */
+/* Read the arguments. \return 1 to go on; 0 if the program is done; -1 after an error message */
 static int read_wish(int argc, char **argv, struct wish *wish)
 {
     for (int i = 1; i < argc; i++) {
@@ -206,7 +205,7 @@ static int read_wish(int argc, char **argv, struct wish *wish)
     return 1;
 }
 
-/* Say how the process ended that the module was judged in. \return the exit status */
+/* Report how the child process ended. \return the exit status */
 static int tell_end(int status)
 {
     if (WIFEXITED(status)) {
@@ -239,7 +238,7 @@ int main(int argc, char **argv)
         printf("Bail out! no process can be made\n");
         return 2;
     }
-    /* Without a byte in the pipe the module ended the process before all checks were made. */
+    /* Without a byte in the pipe the module has ended the process before all checks were made. */
     close(ends[1]);
     return read(ends[0], &verdict, 1) == 1 ? verdict : tell_end(status);
 }

@@ -1,5 +1,6 @@
-/* Modules on trial: products of a kernel or a dense module against the oracle, and their manners. The unit tests and
- * graft-check share this; it sees abi/ and the oracle, and nothing of the plugin. Checks are printed as TAP.
+/* Checks of modules that implement kernels or dense products. Results are compared with the oracle, and the module must
+ * leave the process as it was. Unit tests and graft-check share this code, which sees abi/ and the oracle alone. Checks
+ * are printed as TAP.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef JUDGE_H
 #define JUDGE_H
@@ -12,27 +13,29 @@ struct judge {
     const graft_api *api;
     const graft_mxm *mxm;
     graft_context   *context;
-    int              strict;    /* 1: no other kernel stands in, and a kernel may refuse a product */
-    int              by_kernel; /* products that kernels ran themselves */
-    int              case_step; /* more than 1: only every so many-th combination of mask, flags and epilogue */
+    int              strict;    /* whether no other kernel stands in, so that a kernel may refuse a product */
+    int              by_kernel; /* number of products that kernels computed themselves */
+    /* If more than 1, step between the combinations of mask, flags and epilogue that are tried. */
+    int              case_step;
 };
 extern struct judge judge;
 
-/** Small products of a kernel, which is chosen: all types, semirings, masks and flags; special numbers; no rows. */
+/** Judge a kernel by small products: all types, semirings, masks and flags, special numbers, and matrices without
+ *  rows. */
 void judge_kernel(const char *kernel);
 
-/** Products that are large enough to be shared among threads. */
+/** Judge a kernel by products that are large enough to be shared among threads. */
 void judge_kernel_large(const char *kernel);
 
-/** Epilogues, and rows in bfloat16. */
+/** Judge a kernel by epilogues, and by rows in bfloat16. */
 void judge_epilogue(const char *kernel);
 
-/** A dense module, by the path of its file, without a library. */
+/** Judge a dense module, given as the path of its file. No library is needed. */
 void judge_dense(const char *path);
 
-/* What these are made of, for other tests. */
+/* Parts of these checks, which other tests use too. */
 
-/** A random product with its matrix made; judge_product_close() ends it. */
+/** A random product with its matrix made. judge_product_close() frees it. */
 void          judge_product_open(struct product *product, struct sample *sample, const struct product_shape *shape);
 void          judge_product_close(struct product *product);
 graft_matrix *judge_matrix(const graft_csr *csr);
@@ -41,12 +44,12 @@ void          judge_masks(struct product *p, const char *kernel, graft_semiring 
 
 enum { JUDGE_M = 37, JUDGE_K = 29, JUDGE_WIDTH_MAX = 300, JUDGE_VERTEX_SHIFT = 1000 };
 
-/** One product with all parts of an epilogue, and its expected result. Its arrays are shared by all of them. */
+/** A product with all parts of an epilogue, and its expected result. All combinations share its arrays. */
 struct judge_scene {
     struct sample_csr a;
     graft_matrix     *matrix;
     int64_t           n, vertex[JUDGE_M];
-    int               refused; /* products, with judge.strict */
+    int               refused; /* number of refused products, with judge.strict */
     graft_dense       b, c, residual;
     graft_mask        mask;
     graft_epilogue    epilogue;
@@ -58,7 +61,7 @@ struct judge_scene {
 graft_dense judge_dense_view(void *data, graft_dtype dtype, int64_t n_rows, int64_t n_cols);
 void        judge_scene_init(struct judge_scene *s, struct sample *sample, int64_t n);
 void        judge_scene_fini(struct judge_scene *s);
-/** Run the product; whether it is right, or refused where that is legal. */
+/** Run the product. The result says whether it is right, or refused where that is legal. */
 int         judge_scene_right(struct judge_scene *s, double tolerance);
 
 #endif

@@ -1,4 +1,4 @@
-/* Kernels of sparse products against the oracle: shapes, types, masks, special numbers, threads.
+/* Judges kernels of sparse products against the oracle: shapes, types, masks, special numbers, threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "judge.h"
 
@@ -17,8 +17,8 @@ static int mxm_is_sum(graft_semiring semiring)
     return semiring <= GRAFT_PLUS_SECOND;
 }
 
-/** All masks and flags of one product with one semiring; scale, winner and threads change from run to run. Most runs
- *  are on one thread alone, for waking a team costs more than so small a product. */
+/** Try all masks and flags of one product with one semiring. Scale, winner and number of threads change from run to
+ *  run. Most runs have one thread, because waking a team takes longer than so small a product. */
 void judge_masks(struct product *p, const char *kernel, graft_semiring semiring, struct sample *sample,
                  struct tally *tally)
 {
@@ -68,7 +68,7 @@ static void try_shape(const char *kernel, const struct product_shape *shape, str
     judge_product_close(&product);
 }
 
-/** `own`: the kernel must have computed some of them itself. */
+/** Print the check for a tally. With `own` the kernel must have computed some products itself. */
 static void mxm_report(const char *kernel, const char *what, const struct tally *tally, int own)
 {
     int by_kernel = 0;
@@ -140,7 +140,8 @@ static void test_special_numbers(const char *kernel, enum product_numbers number
     mxm_report(kernel, numbers == PRODUCT_INFINITE ? "infinities" : "NaN and infinities", tally, 1);
 }
 
-/** Rows so long that threads share one, where ties show who wins; and results that are written past the caches. */
+/** Rows so long that threads share one, where ties show which entry wins, and results so large that they are written
+ *  past the caches. */
 static void test_sizes(const char *kernel, const char *what, int variants, struct product_shape shape)
 {
     struct sample  sample = { 9 };
@@ -161,7 +162,8 @@ static void test_sizes(const char *kernel, const char *what, int variants, struc
     judge_product_close(&product);
 }
 
-/** Products large enough to be shared, of numbers that have rounding errors, so that the order of sums would show. */
+/** Products large enough to be shared among threads, whose numbers have rounding errors, so that another order of sums
+ *  would show. */
 static void test_mxm_threads(const char *kernel, graft_dtype dtype)
 {
     const struct product_shape shape = { 900, 24000, 33, GRAFT_I32, dtype, 1, 0, PRODUCT_ROUGH };
@@ -186,7 +188,7 @@ static void test_mxm_threads(const char *kernel, graft_dtype dtype)
     judge_product_close(&product);
 }
 
-/** Products that take their time: what is large enough to be shared among threads, or to be written past the caches. */
+/** Products that take long: large enough to be shared among threads, or to be written past the caches. */
 void judge_kernel_large(const char *kernel)
 {
     test_sizes(kernel, "long rows", 3,

@@ -1,4 +1,4 @@
-/* Compares the settings of the process, and collects what is printed.
+/* Compares the settings of the process, and collects what is printed, see judge/manners.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "manners.h"
 
@@ -23,14 +23,14 @@ struct settings {
     mode_t mask;
     char   locale[256], folder[1024];
     char   files[FILES];
-    int    draw; /* of rand(), which is the host's */
+    int    draw; /* next number of rand(), which belongs to the host */
 };
 
 static struct settings before;
 static FILE           *printed;
 static int             saved[2];
 
-/* Whether results below the smallest normal number are kept. */
+/* Whether arithmetic keeps results below the smallest normal number. */
 static int has_subnormals(void)
 {
     volatile double small = DBL_MIN;
@@ -80,7 +80,7 @@ static const char *first_line(void)
     return count > 0 ? text : NULL;
 }
 
-/* In static memory. */
+/* The name of a signal whose action changed, in static memory, or NULL. */
 static const char *changed_signal(int number)
 {
     static char text[96];
@@ -117,7 +117,7 @@ const char *manners_end(void)
 int manners_threads(void)
 {
     DIR *list = opendir("/proc/self/task");
-    int  count = -2; /* "." and ".." */
+    int  count = -2; /* entries "." and ".." do not count */
 
     while (list != NULL && readdir(list) != NULL) count++;
     if (list != NULL) closedir(list);

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -78,7 +79,7 @@ static int soak_files(void)
 /* Train with one option set; the last epoch is a whole period of evaluation and refresh after the first count. */
 static int32_t train_for(struct host *host, struct soak *soak, int which, int64_t epochs)
 {
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     struct host_trainer t = { .graph = NULL };
     char                codec[64];
     int64_t             before = 0;

@@ -3,6 +3,7 @@
  * hold it against what other ranks come to.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 
 #include "graft_data.h"
 #include "graft_load.h"
@@ -30,7 +31,7 @@ static void print_weights(const graft_train *train, graft_trainer *trainer)
 static int32_t train_and_print(struct host *host, const graft_dataset *dataset)
 {
     graft_trainer *trainer = NULL;
-    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch    epoch = output_epoch();
     int32_t        rc = host->train->create(host->api->context, dataset, &trainer, &host->error);
 
     if (host->rank == 0) printf("{\"loss\": [");

@@ -1,4 +1,4 @@
-/* Bipartite graphs for tests: built edge by edge, of a given shape, or random.
+/* Builds bipartite graphs for tests of vertex covers, see oracle/bipartite.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bipartite.h"
 
@@ -36,7 +36,7 @@ void bipartite_fini(struct bipartite *graph)
     *graph = (struct bipartite){ 0 };
 }
 
-/* Numbers 0 .. n-1 in a random order, for free(). */
+/* The numbers 0 to n-1 in random order. The caller frees the array. */
 static int32_t *random_order(struct sample *sample, int64_t n)
 {
     int32_t *order = oracle_new(n, sizeof *order);

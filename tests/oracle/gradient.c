@@ -1,4 +1,4 @@
-/* One step of a trainer against the gradient of its oracle.
+/* Compares training steps of the library with gradients of the oracle, see oracle/gradient.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "gradient.h"
 
@@ -13,7 +13,8 @@ static int is_loss(double found, double expected)
     return fabs(found - expected) <= 1e-5 * fmax(1, fabs(expected));
 }
 
-/** The largest distance between the gradients of both sides over all tensors, named in `worst`. */
+/** The largest relative distance between the gradients of library and oracle over all tensors. The name of that tensor
+ *  goes to `worst`. */
 static double gradient_distance(struct training *training, int number, char worst[48])
 {
     double most = 0;
@@ -36,7 +37,7 @@ static double gradient_distance(struct training *training, int number, char wors
     return most;
 }
 
-/** Epoch `number` from the weights of the oracle. */
+/** Check one epoch that starts from the weights of the oracle. */
 static void gradient_check_epoch(struct training *training, const char *name, int number)
 {
     double     *logits = oracle_new(training->model.n * training->model.classes, sizeof *logits), expected, far;
@@ -60,8 +61,8 @@ static void gradient_check_epoch(struct training *training, const char *name, in
     free(logits);
 }
 
-/** Check in the text of explain() whether sparse features stay sparse as in the case, and whether steps use only some
- *  rows. */
+/** Check the text of explain(): whether sparse features stay sparse as the case expects, and whether steps compute a
+ *  part of the rows only. */
 static void check_gradient_explained(struct training *training, const struct training_case *what)
 {
     const int stays = strcmp(what->sparse_input, "yes") == 0;
@@ -75,7 +76,8 @@ static void check_gradient_explained(struct training *training, const struct tra
         diag("%s", text);
 }
 
-/** With dropout or labels a second epoch too, from the same weights, which must draw differently. */
+/** With dropout or labels as input a second epoch is checked too. It starts from the same weights and must draw other
+ *  random numbers. */
 void gradient_check(const graft_api *api, const struct training_case *what)
 {
     struct training training;

@@ -1,18 +1,19 @@
-/* Checks of gradients: a step of a trainer compared with the gradient of its oracle.
+/* Checks of gradients. One training step of the library is compared with the gradient that the oracle computes by
+ * central differences.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRADIENT_H
 #define GRADIENT_H
 
 #include "training.h"
 
-/* The contract has no call for gradients, but SGD without momentum shows them: w' = w - lr g, so g = (w - w') / lr. The
- * float w' is rounded by at most 2^-24 of |w| + |lr g|. With lr = 1024 and |w| < 2, that is an error of g below 2^-24
- * |g| + 2^-33, while the largest gradient of every tensor is above 1e-3, by the choice of training_init(): a relative
- * error below 2e-7. A power of two adds no rounding. */
+/* The contract has no call that returns gradients, but a step of SGD without momentum shows them: w' = w - lr g, hence
+ * g = (w - w') / lr. The float w' is rounded by at most 2^-24 of |w| + |lr g|. With lr = 1024 and |w| < 2 the error of
+ * g is below 2^-24 |g| + 2^-33, while training_init() chooses data for which the largest gradient of every tensor is
+ * above 1e-3. The relative error is therefore below 2e-7. A learning rate that is a power of two adds no rounding. */
 #define GRADIENT_RATE 1024.0
 
-/** Check gradients and loss of the first epoch, whose learning rate must be GRADIENT_RATE; with dropout or labels of a
- *  second epoch too, from the same weights, which must draw differently. */
+/** Check gradients and loss of the first epoch; the learning rate of the case must be GRADIENT_RATE. With dropout or
+ *  labels as input a second epoch is checked too, from the same weights, which must draw other random numbers. */
 void gradient_check(const graft_api *api, const struct training_case *what);
 
 #endif

@@ -1,4 +1,4 @@
-/* Edge operators by definition.
+/* The operators of graft.edge/1 by definition.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 

@@ -1,4 +1,5 @@
-/* Forward pass, loss, and the gradient by central differences: the formulas of graft_model.h read literally.
+/* Forward pass, loss, and the gradient by central differences. The code follows the formulas of graft_model.h
+ * literally.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** z += h w; h [n x in], w [in x out]. */
+/** Add a dense product: z += h w, with h [n x in] and w [in x out]. */
 static void add_product(int64_t n, int64_t in, int64_t out, const double *h, const double *w, double *z)
 {
     for (int64_t v = 0; v < n; v++)
@@ -15,7 +16,7 @@ static void add_product(int64_t n, int64_t in, int64_t out, const double *h, con
             for (int64_t j = 0; j < out; j++) z[v * out + j] += h[v * in + i] * w[i * out + j];
 }
 
-/** Element (v, u) of D^-1/2 A D^-1/2. */
+/** Element (v, u) of the normalised adjacency D^-1/2 A D^-1/2. */
 static double normalised(const struct oracle_model *model, int64_t v, int64_t u)
 {
     const double a = model->adjacency[v * model->n + u], *degree = model->degree;
@@ -23,7 +24,7 @@ static double normalised(const struct oracle_model *model, int64_t v, int64_t u)
     return degree[v] > 0 && degree[u] > 0 ? a / sqrt(degree[v] * degree[u]) : 0;
 }
 
-/** The share of the features of vertex u in the sum of vertex v, by the formula of the model. */
+/** The coefficient of the features of vertex u in the sum of vertex v, by the formula of the model. */
 static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
 {
     const double a = model->adjacency[v * model->n + u], *degree = model->degree;
@@ -38,8 +39,9 @@ static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
     }
 }
 
-/** The largest (sign 1) or smallest (sign -1) of each column over the neighbours of each vertex, 0 if it has none. Two
- *  equal neighbours are a kink, unless both are 0 by ReLU or dropout, which no weight changes. */
+/** For each vertex the largest (sign 1) or smallest (sign -1) of each column over its neighbours, 0 if it has none. The
+ *  derivative jumps where two neighbours are equal, unless both are 0 by ReLU or dropout, because no weight changes
+ *  these. */
 static void gather_extrema(const struct oracle_model *model, int sign, int64_t width, const double *h, double *out,
                            struct oracle_kinks *kinks)
 {
@@ -99,10 +101,10 @@ static void add_bias(int64_t n, int64_t width, const double *bias, double *z)
 static void meet_kink(double z, struct oracle_kinks *kinks)
 {
     kinks->nearest = fmin(kinks->nearest, fabs(z));
-    kinks->signs = (kinks->signs ^ (z > 0 ? 1u : 2u)) * 1099511628211u; /* FNV-1a */
+    kinks->signs = (kinks->signs ^ (z > 0 ? 1u : 2u)) * 1099511628211u; /* one step of the hash FNV-1a */
 }
 
-/** Elements set to 0 by dropout have no kink, because no weight changes them. */
+/** Apply ReLU. The derivative does not jump at elements that dropout has set to 0, because no weight changes them. */
 static void relu(int64_t count, double *z, struct oracle_kinks *kinks)
 {
     for (int64_t at = 0; at < count; at++) {
@@ -125,10 +127,10 @@ static double dot(int64_t count, const double *x, const double *y)
     return sum;
 }
 
-/** Add to out the result of one head for vertex v, times `share`: the sum over its entries of
- *  softmax(LeakyReLU(scores)) times the rows of u, which begin at the columns of the head and are `stride` apart. A
- *  score has the features of the entry times `edge`. factor[k * heads] is the factor of dropout for vertex k; NULL:
- *  none. */
+/** Add the result of one attention head for vertex v, times `share`: the sum over its entries of
+ *  softmax(LeakyReLU(score)) times the row of u, which begins at the columns of the head; rows are `stride` apart. A
+ *  score also has the product of the features of the entry with `edge`. factor[k * heads] is the dropout factor of
+ *  vertex k; NULL if there is no dropout. */
 static void attend(const struct oracle_model *model, int64_t v, int64_t columns, int64_t stride, const double *u,
                    const double *target, const double *source, const double *edge, const double *factor, double share,
                    double *out, struct oracle_kinks *kinks)
@@ -139,7 +141,8 @@ static void attend(const struct oracle_model *model, int64_t v, int64_t columns,
         if (model->count[v * model->n + k] == 0) continue;
         score[k] = dot(columns, target, &u[v * stride]) + dot(columns, source, &u[k * stride]) +
                    dot(model->edge_width, edge, &model->edge[(v * model->n + k) * model->edge_width]);
-        if (score[k] != 0) meet_kink(score[k], kinks); /* 0: both are without features, and no weight changes it */
+        /* A score is 0 if both vertices have no features, and no weight changes it. */
+        if (score[k] != 0) meet_kink(score[k], kinks);
         if (!(score[k] > 0)) score[k] *= 0.2;
         largest = fmax(largest, score[k]);
     }
@@ -157,7 +160,7 @@ static void attend(const struct oracle_model *model, int64_t v, int64_t columns,
     free(score);
 }
 
-/** The factors of the features of an edge in the scores of head k, of `columns` columns. */
+/** The weights of the edge features in the scores of head k, which has `columns` columns. */
 static void edge_of(const struct oracle_model *model, int32_t l, int64_t k, int64_t columns, double *edge)
 {
     for (int64_t j = 0; j < model->edge_width; j++)
@@ -166,7 +169,7 @@ static void edge_of(const struct oracle_model *model, int32_t l, int64_t k, int6
                 oracle_forward_weight_of(model, l, ".attention_edge") + k * columns);
 }
 
-/** The Z_l of gat before the bias: heads side by side, or their mean in the last layer. */
+/** Z_l of gat before the bias: the heads side by side, or their mean in the last layer. */
 static void attend_all(const struct oracle_model *model, int32_t l, int training, const double *h, double *z,
                        struct oracle_kinks *kinks)
 {
@@ -196,7 +199,7 @@ static void attend_all(const struct oracle_model *model, int32_t l, int training
     free(edge);
 }
 
-/** z = the Z_l of the model; h [n x in], z [n x out] zeroed, scratch [n x the larger of both]. */
+/** z = Z_l of the model, for h [n x in]. z [n x out] is zero on entry, and scratch has n rows of the larger width. */
 static void transform(const struct oracle_model *model, int32_t l, int training, const double *h, double *z,
                       double *scratch, struct oracle_kinks *kinks)
 {
@@ -234,8 +237,8 @@ static void apply_dropout(const struct oracle_model *model, int32_t l, double *h
     for (int64_t at = 0; at < model->n * model->width[l]; at++) h[at] *= model->factor[l][at];
 }
 
-/** Add to the features the rows of the embedding for the classes of the vertices whose labels are input: in training
- *  the drawn vertices, else all training vertices. */
+/** Add the label embedding to the features of the vertices whose labels are input: in training those that were drawn,
+ *  otherwise all training vertices. */
 static void add_labels(const struct oracle_model *model, int training, double *h)
 {
     const int64_t in = model->width[0], c = model->classes;
@@ -248,8 +251,8 @@ static void add_labels(const struct oracle_model *model, int training, double *h
     }
 }
 
-/** K times Z = (1 - alpha) S Z + alpha H, for S = D^-1/2 A D^-1/2 and Z = H at first (Gasteiger et al. 2019, eq. 3 and
- *  4); sgc has alpha 0 (Wu et al. 2019, eq. 8). */
+/** Propagate K times: Z = (1 - alpha) S Z + alpha H with S = D^-1/2 A D^-1/2, beginning with Z = H (Gasteiger et al.
+ *  2019, eq. 3 and 4). For sgc alpha is 0 (Wu et al. 2019, eq. 8). */
 static void propagate(const struct oracle_model *model, double *z, double *scratch)
 {
     const int64_t c = model->classes, count = model->n * c;
@@ -268,7 +271,7 @@ static void propagate(const struct oracle_model *model, double *z, double *scrat
     free(h);
 }
 
-/** z = H_{l+1} from Z_l and h = H_l. */
+/** z = H_{l+1}, computed from Z_l in z and from h = H_l. */
 static void finish_layer(const struct oracle_model *model, int32_t l, int training, const double *h, double *z,
                          struct oracle_kinks *kinks)
 {
@@ -288,7 +291,8 @@ static void finish_layer(const struct oracle_model *model, int32_t l, int traini
         z[at] += h[at];
 }
 
-/** Largest element number `at` of H_1 .. H_l, and the distance of the others from it, unless all are 0 by ReLU. */
+/** The largest element at one position of H_1 to H_l, and the distance of the second largest, unless all are 0 by
+ *  ReLU. */
 static double largest_of(double *const *all, int32_t l, int64_t at, struct oracle_kinks *kinks)
 {
     int32_t best = 1;
@@ -302,7 +306,7 @@ static double largest_of(double *const *all, int32_t l, int64_t at, struct oracl
     return all[best][at];
 }
 
-/** h = the input of the last layer l from H_1 .. H_l, which are all[1] .. all[l]. */
+/** h = the input of the last layer l, joined from H_1 to H_l, which are all[1] to all[l]. */
 static void join_hidden(const struct oracle_model *model, int32_t l, double *const *all, double *h,
                         struct oracle_kinks *kinks)
 {
@@ -352,7 +356,7 @@ void oracle_model_forward(const struct oracle_model *model, int training, double
     free(joined);
 }
 
-/** The weight of a class: the average number of training vertices of a class over the number of this class. */
+/** The weight of a class: the mean number of training vertices of a class over the number of this class. */
 static double class_weight(const struct oracle_model *model, int64_t class)
 {
     double all = 0, of_class = 0;
@@ -366,7 +370,7 @@ static double class_weight(const struct oracle_model *model, int64_t class)
     return of_class > 0 ? all / (double)model->classes / of_class : 0;
 }
 
-/** -log of the probability of class j, with the largest logit subtracted so that exp() stays finite. */
+/** -log of the softmax probability of class j. The largest logit is subtracted first, so that exp() stays finite. */
 static double surprise(int64_t c, const double *logit, int64_t j)
 {
     double largest = -INFINITY, sum = 0;
@@ -376,7 +380,7 @@ static double surprise(int64_t c, const double *logit, int64_t j)
     return log(sum) + largest - logit[j];
 }
 
-/** PyTorch's cross_entropy of one vertex, which counts as the weight of its class. */
+/** The cross-entropy of one vertex as PyTorch defines it, times the weight of its class. */
 static double softmax_loss(const struct oracle_model *model, const double *logit, const double *target, double *count)
 {
     const double  e = model->options.smoothing;
@@ -394,7 +398,8 @@ static double softmax_loss(const struct oracle_model *model, const double *logit
     return (1 - e) * hard + e / (double)c * smooth;
 }
 
-/** Sum over classes of -log sigmoid(x) where the target is 1 and -log(1 - sigmoid(x)) where it is 0. */
+/** The binary cross-entropy: the sum over classes of -log sigmoid(x) where the target is 1 and -log(1 - sigmoid(x))
+ *  where it is 0. */
 static double sigmoid_loss(int64_t c, const double *logit, const double *target)
 {
     double sum = 0;
@@ -413,7 +418,7 @@ static double error_loss(const struct oracle_model *model, double error)
     return delta * ((error < 0 ? -error : error) - delta / 2);
 }
 
-/** The loss of the known float targets of a vertex; *count becomes their number. */
+/** The loss of the known float targets of a vertex, whose number goes to *count. */
 static double float_loss(const struct oracle_model *model, const double *output, const double *target, double *count)
 {
     double sum = 0;
@@ -427,7 +432,7 @@ static double float_loss(const struct oracle_model *model, const double *output,
     return sum;
 }
 
-/** *count becomes the weight of the vertex in a mean. */
+/** The loss of one vertex. Its weight in a mean goes to *count. */
 static double vertex_loss(const struct oracle_model *model, const double *logits, int64_t v, double *count)
 {
     const int64_t c = model->classes;
@@ -462,7 +467,8 @@ double oracle_model_training_loss(const struct oracle_model *model, const double
     return count > 0 ? sum / count : 0;
 }
 
-/** Share of labelled vertices of a split whose label has the largest logit; NaN if there are none. */
+/** The share of the labelled vertices of a part of the split whose label has the largest logit; NaN if there are
+ *  none. */
 static double accuracy_of(const struct oracle_model *model, const double *logits, uint8_t split)
 {
     double right = 0, all = 0;
@@ -478,7 +484,7 @@ static double accuracy_of(const struct oracle_model *model, const double *logits
     return right / all;
 }
 
-/** F1 of logits > 0 against targets, counted over all vertices of a split and all classes. */
+/** The F1 score of logits > 0 against the targets, counted over all vertices of a part of the split and all classes. */
 static double f1_of(const struct oracle_model *model, const double *logits, uint8_t split)
 {
     double both = 0, predicted = 0, actual = 0;
@@ -542,7 +548,7 @@ double oracle_model_r2(const struct oracle_model *model, const double *outputs, 
     return sum / columns;
 }
 
-/** The absolute error has a kink where it is 0, in training vertices. */
+/** Record how near the errors of training vertices are to 0, where the derivative of the absolute error jumps. */
 static void meet_loss(const struct oracle_model *model, const double *outputs, struct oracle_kinks *kinks)
 {
     for (int64_t at = 0; at < model->n * model->classes && model->options.loss == ORACLE_MAE; at++) {

@@ -1,4 +1,4 @@
-/* Models of the oracle before the first pass: the graph as a full matrix of numbers, features, targets, and weights.
+/* Prepares a model of the oracle: the graph as a full matrix, features, targets, and weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 #include "sample.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Add the entries of csr to a full matrix, and count them per element if `count` is not NULL. */
+/** Add the entries of a CSR matrix to a full matrix. If `count` is not NULL it counts the entries at each position. */
 static void add_entries(const graft_csr *csr, double *full, int64_t *count)
 {
     for (int64_t i = 0; i < csr->n_rows; i++) {
@@ -20,8 +20,9 @@ static void add_entries(const graft_csr *csr, double *full, int64_t *count)
     }
 }
 
-/** The features of every entry: its value, or a row of the array. A reversed entry has the features of its original,
- *  and an added loop the mean of its row. `original` counts the entries of the graph. */
+/** Set the features of every entry: its value, or a row of the array. An entry that symmetrize added has the features
+ *  of its original, and a self-loop that was added has the mean of its row. `original` counts the entries of the
+ *  graph. */
 static void prepare_edges(struct oracle_model *model, const graft_dataset *dataset, const int64_t *original)
 {
     const graft_csr   *graph = dataset->graph;
@@ -159,7 +160,8 @@ int64_t oracle_model_in(const struct oracle_model *model, int32_t l)
 static void add_layer(struct oracle_model *model, int32_t layer)
 {
     const int64_t in = oracle_model_in(model, layer), out = model->width[layer + 1], heads = model->options.heads;
-    const int64_t columns = layer + 1 == model->options.layers ? out : out / (heads > 0 ? heads : 1); /* of a head */
+    /* Columns of one head. */
+    const int64_t columns = layer + 1 == model->options.layers ? out : out / (heads > 0 ? heads : 1);
 
     switch (model->options.kind) {
     case ORACLE_SAGE:

@@ -1,4 +1,5 @@
-/* The masked product by its definition: for every element of C, a walk over the entries of its row of A.
+/* The masked product of graft.mxm/1 by definition: each element of C is computed by a walk over the entries of its row
+ * of A.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 
@@ -53,7 +54,7 @@ static int is_max(graft_semiring semiring)
     return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
 }
 
-/** Whether `later` replaces `former` in a maximum or minimum: equal numbers do not, and a NaN always wins. */
+/** Whether `later` replaces `former` in a maximum or minimum. Equal numbers do not, and a NaN always does. */
 static int wins(graft_semiring semiring, double later, double former)
 {
     if (isnan(former)) return 0;
@@ -61,10 +62,10 @@ static int wins(graft_semiring semiring, double later, double former)
     return is_max(semiring) ? later > former : later < former;
 }
 
-/** Z(i,j): its value, the sum of the magnitudes of its terms, and the winning column. */
+/** An element Z(i,j) of the product: its value, the sum of the magnitudes of its terms, and the winning column. */
 struct reduced {
     double  value, bound;
-    int64_t winner; /* -1: Z has no entry */
+    int64_t winner; /* column of the winner; -1 if Z has no entry here */
 };
 
 static struct reduced reduce(const graft_csr *a, const graft_mxm_args *args, int64_t i, int64_t j)
@@ -92,7 +93,7 @@ static struct reduced reduce(const graft_csr *a, const graft_mxm_args *args, int
     return z;
 }
 
-/** One element of C. c holds the old value, winner (or NULL) the old winner. */
+/** Compute one element of C. c has the old value on entry, and winner the old winner unless it is NULL. */
 static void update(const graft_mxm_args *args, struct reduced z, double *c, int64_t *winner, double *bound)
 {
     const int accumulate = (args->flags & GRAFT_MXM_ACCUMULATE) != 0;

@@ -1,4 +1,4 @@
-/* Normalisation between the layers of a model: of rows, and of columns.
+/* Normalisation between the layers of a model: LayerNorm of rows and BatchNorm of columns.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 

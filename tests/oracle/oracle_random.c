@@ -1,4 +1,4 @@
-/* Random bits of the oracle, from the definition of the generator and the documented scheme of its keys and counters.
+/* Random draws of the oracle, from the definition of Philox and the documented keys and counters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 
@@ -23,7 +23,7 @@ void oracle_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ou
     for (int i = 0; i < 4; i++) out[i] = x[i];
 }
 
-/** The next number of splitmix64 whose state is `state` before it (Steele, Lea and Flood, OOPSLA 2014). */
+/** The number that splitmix64 returns in state `state` (Steele, Lea and Flood, OOPSLA 2014). */
 static uint64_t splitmix(uint64_t state)
 {
     uint64_t z = state + 0x9E3779B97F4A7C15u;
@@ -33,13 +33,14 @@ static uint64_t splitmix(uint64_t state)
     return z ^ z >> 31;
 }
 
-/** Purpose (2: dropout, 6: labels, 7: attention), epoch and layer are mixed into the seed in turn. */
+/** The key of a stream: purpose (2 dropout, 6 labels, 7 attention), epoch and layer are mixed into the seed one after
+ *  the other. */
 static uint64_t key_of(uint64_t seed, uint64_t purpose, uint64_t epoch, uint64_t layer)
 {
     return splitmix(splitmix(splitmix(seed + purpose) + epoch) + layer);
 }
 
-/** Four words of a block of a vertex. */
+/** The four random words of one block of a vertex. */
 static void draw_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t out[4])
 {
     const uint32_t counter[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)vertex,
@@ -49,7 +50,7 @@ static void draw_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t o
     oracle_philox(counter, half_key, out);
 }
 
-/** The 16 bits of one element: of block column/8, the halves of the four words belong to its eight columns. */
+/** The 16 random bits of one element. Block column / 8 has four words, whose halves belong to its eight columns. */
 static uint32_t oracle_random_draw(uint64_t key, uint64_t vertex, uint64_t column)
 {
     uint32_t out[4];

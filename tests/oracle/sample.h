@@ -1,33 +1,33 @@
-/* Samples for tests: numbers from a seed, sparse matrices with critical rows, and small data sets.
+/* Inputs for tests from a seed: numbers, sparse matrices with critical rows, and small data sets.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
 #include "graft_data.h"
 
-/** A stream of pseudo-random numbers; `state` is the seed. */
+/** A stream of pseudo-random numbers. The first state is the seed. */
 struct sample {
     uint64_t state;
 };
 
 uint64_t sample_bits(struct sample *sample);
-int64_t  sample_below(struct sample *sample, int64_t bound); /* 0 .. bound-1 */
+int64_t  sample_below(struct sample *sample, int64_t bound); /* an integer from 0 to bound-1 */
 double   sample_real(struct sample *sample, double low, double high);
 
-/** A small multiple of 1/step, |x| <= limit/step: sums and products of these numbers have no rounding errors, in float
- *  too. */
+/** A small multiple of 1/step with |x| <= limit/step. Sums and products of such numbers have no rounding errors, also
+ *  in float. */
 double sample_exact(struct sample *sample, int64_t limit, int64_t step);
 
 /** Store a number, or an index, in an array of this type. */
 void sample_put(void *data, graft_dtype dtype, int64_t at, double value);
 
-/** The number at an index of an array. */
+/** The number at an index of an array of this type. */
 double sample_at(const void *data, graft_dtype dtype, int64_t at);
 
-/** Bytes of an element. */
+/** The size of an element in bytes. */
 uint64_t sample_bytes(graft_dtype dtype);
 
-/** A sparse matrix that owns its arrays. */
+/** A CSR matrix that owns its arrays. */
 struct sample_csr {
     graft_csr csr;
     int64_t  *row_ptr;
@@ -37,24 +37,24 @@ struct sample_csr {
 /** The parameters of a random sparse matrix. */
 struct sample_csr_shape {
     int64_t     n_rows, n_cols;
-    graft_dtype index_type, value_type; /* value_type 0: no values */
-    int         repeats;                /* 1: columns may come more than once in a row */
-    int         exact;                  /* 1: values without rounding errors */
+    graft_dtype index_type, value_type; /* value_type is 0 for a matrix without values */
+    int         repeats;                /* whether a column may occur more than once in a row */
+    int         exact;                  /* whether sums of values have no rounding errors */
 };
 
-/** Rows of 0 to 6 entries in no order; every fifth row is empty, row 1 and the last row are hubs with all columns once,
- *  or with twice as many entries as columns if columns may repeat. */
+/** Make rows of 0 to 6 entries in no order. Every fifth row is empty. Row 1 and the last row are hubs: they have all
+ *  columns once, or twice as many entries as columns if columns may repeat. */
 void sample_csr_init_shape(struct sample_csr *sparse, struct sample *sample, const struct sample_csr_shape *shape);
 
-/** The same, with repeated columns. */
+/** The same with repeated columns. */
 void sample_csr_init(struct sample_csr *sparse, struct sample *sample, int64_t n_rows, int64_t n_cols,
                      graft_dtype index_type, graft_dtype value_type, int exact);
 void sample_csr_fini(struct sample_csr *sparse);
 
-/** Make the transpose, by looking for each column in every row. */
+/** Make the transpose by looking for each column in every row. */
 void sample_csr_transpose(struct sample_csr *transpose, const struct sample_csr *original);
 
-/** A data set that owns its arrays: a directed graph without repeated edges, in which vertex 0 gathers from all
+/** A data set that owns its arrays. Its graph is directed and has no repeated edges. Vertex 0 gathers from all
  *  vertices, some vertices gather from none, and all others gather from vertex 1. */
 struct sample_dataset {
     graft_dataset     dataset;
@@ -64,15 +64,16 @@ struct sample_dataset {
     uint8_t          *targets, *split;
 };
 
-/** `several`: targets of several classes, else labels, some of them -1. `sparse`: features as CSR with empty rows, else
- *  dense. Edges have SAMPLE_EDGE_FEATURES features from -1 to 1, rows with gaps between them. */
+/** Make a data set. `several` gives each vertex several classes, otherwise it has one label, which is -1 for some.
+ *  `sparse` makes the features CSR with empty rows, otherwise they are dense. Edges have SAMPLE_EDGE_FEATURES features
+ *  between -1 and 1, in rows with gaps. */
 enum { SAMPLE_EDGE_FEATURES = 3 };
 void sample_dataset_init(struct sample_dataset *set, struct sample *sample, int64_t n, int64_t d, int64_t classes,
                          int several, int sparse);
 void sample_dataset_fini(struct sample_dataset *set);
 
-/** Give it float targets instead of labels: rows with gaps between them, elements from -2 to 2; some elements and whole
- *  rows are unknown. */
+/** Replace the labels by float targets between -2 and 2, in rows with gaps. Some elements and some whole rows are
+ *  unknown. */
 void sample_dataset_regress(struct sample_dataset *set, struct sample *sample);
 
 #endif

@@ -1,4 +1,4 @@
-/* The oracle itself, against published vectors and small cases computed by hand.
+/* Checks the oracle itself, against published test vectors and small cases that were computed by hand.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 #include "sample.h"
@@ -13,7 +13,7 @@ static int oracle_near(double a, double b, double tolerance)
     return fabs(a - b) <= tolerance * fmax(1, fabs(b));
 }
 
-/** The known-answer vectors of Random123. */
+/** The known-answer vectors of the library Random123. */
 static void test_philox(void)
 {
     const uint32_t counter[3][4] = { { 0, 0, 0, 0 },
@@ -66,7 +66,7 @@ static graft_dense two_columns(double *data, int64_t n_rows)
     return dense;
 }
 
-/** A = (2 . 3 / . . . / -1 4 .), B = (1 5 / 2 NaN / 3 1). */
+/** The product of A = (2 . 3 / . . . / -1 4 .) and B = (1 5 / 2 NaN / 3 1), computed by hand. */
 static void test_mxm(void)
 {
     const int64_t     row_ptr[] = { 0, 2, 2, 4 };
@@ -105,7 +105,8 @@ static void test_mxm(void)
        "min_second by hand");
 }
 
-/** Two vertices, 0 gathering from 0 and 1, and 1 from none; features (1 2 / 3 -1), labels 0 and 1, one class each. */
+/** A data set of two vertices: vertex 0 gathers from 0 and 1, vertex 1 from none. Features are (1 2 / 3 -1), labels 0
+ *  and 1. */
 struct tiny {
     graft_dataset dataset;
     graft_csr     graph;
@@ -140,7 +141,7 @@ static void init_tiny(struct tiny *tiny)
     tiny->dataset.split = tiny->split;
 }
 
-/** Give a weight the first of these numbers, by rows. */
+/** Set the first elements of a weight, row by row. */
 static void set_weight(struct oracle_model *model, const char *name, double a, double b, double c, double d)
 {
     const double          value[4] = { a, b, c, d };
@@ -161,7 +162,8 @@ static int logits_are(struct oracle_model *model, double a, double b, double c, 
     return 0;
 }
 
-/** Two heads whose U are the features: one with entries of scores 5 and LeakyReLU(-1), one of all the same. */
+/** Two heads whose transformed features are the input: one has the scores 5 and LeakyReLU(-1), the other equal
+ *  scores. */
 static void test_gat(void)
 {
     struct oracle_options options = { .kind = ORACLE_GAT, .layers = 1, .heads = 2 };
@@ -180,7 +182,7 @@ static void test_gat(void)
     oracle_model_fini(&model);
 }
 
-/** Entries (0,0), (0,1), (1,1) with w = 1, 2, 4 and x = (1 5 / 2 7). */
+/** The edge operators on entries (0,0), (0,1), (1,1) with weights 1, 2, 4 and x = (1 5 / 2 7). */
 static void test_edge(void)
 {
     const int64_t     row_ptr[] = { 0, 2, 3 };
@@ -217,8 +219,8 @@ static void test_edge(void)
     ok(out[0] == 1 && out[1] == 6, "sums of columns by hand");
 }
 
-/** Targets 0 and 1 gather from source 0, and target 2 from all three: sources 1, 2 cost more than target 2. And a
- *  square, which two sources cover as well as two targets. */
+/** Targets 0 and 1 gather from source 0, and target 2 from all three, so that sources 1 and 2 cost more than target 2.
+ *  The second graph is a square, which two sources cover as well as two targets. */
 static void test_cover(void)
 {
     const int64_t                 row_ptr[] = { 0, 1, 2, 6 }, square_ptr[] = { 0, 2, 4 };
@@ -282,7 +284,7 @@ static void test_forward(void)
     oracle_model_fini(&model);
 }
 
-/** One layer: softmax gives H^T (p - y) / n, sigmoid the same with its own p. */
+/** The gradient of one layer: for softmax and for sigmoid it is H^T (p - y) / n with the probabilities p. */
 static void test_gradient(int sigmoid)
 {
     struct oracle_options options = { .kind = ORACLE_MLP,

@@ -1,4 +1,4 @@
-/* A trainer of the library and its oracle.
+/* Makes a trainer of the library and an oracle with the same data, options and weights, see oracle/training.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "training.h"
 
@@ -89,11 +89,12 @@ static struct oracle_options options_of(const struct training_case *what, uint64
     return options;
 }
 
-/** Weights neither so small that gradients vanish nor so large that softmax saturates. Floats, so that both sides have
- *  the same weights; biases are not zero, because empty rows would be at the kink of ReLU. */
+/** Draw weights that are neither so small that gradients vanish nor so large that softmax saturates. They are floats,
+ *  so that library and oracle have the same ones. Biases are not zero, because empty rows would be where the derivative
+ *  of ReLU jumps. */
 static void draw_weights(struct oracle_model *model, struct sample *sample)
 {
-    const int gat = model->options.kind == ORACLE_GAT; /* scores of either sign: see vanishes() */
+    const int gat = model->options.kind == ORACLE_GAT; /* attention scores need both signs, see vanishes() */
 
     for (int32_t t = 0; t < model->n_tensors; t++) {
         struct oracle_tensor *tensor = &model->tensor[t];
@@ -105,7 +106,7 @@ static void draw_weights(struct oracle_model *model, struct sample *sample)
     }
 }
 
-/** Weights of edges, whole numbers and halves so that sums have no rounding errors. */
+/** Give edges weights that are multiples of 1/2, so that sums have no rounding errors. */
 static void weigh_graph(struct sample_csr *graph, struct sample *sample)
 {
     const int64_t entries = graph->row_ptr[graph->csr.n_rows];
@@ -116,7 +117,7 @@ static void weigh_graph(struct sample_csr *graph, struct sample *sample)
     graph->csr.value_type = GRAFT_F32;
 }
 
-/** Give sparse features the requested entries. */
+/** Rearrange sparse features into the order that the case asks for. */
 static void rearrange(struct sample_csr *sparse, enum training_entries entries)
 {
     const graft_csr   old = sparse->csr;
@@ -144,7 +145,7 @@ static void rearrange(struct sample_csr *sparse, enum training_entries entries)
     *sparse = made;
 }
 
-/** Five labelled training vertices, none of which gathers from all. */
+/** Leave five labelled training vertices, none of which gathers from all. */
 static void train_few(struct sample_dataset *set, int64_t n)
 {
     for (int64_t v = 0; v < n; v++)
@@ -178,8 +179,8 @@ static void training_begin(struct training *training, const struct training_case
 
 int training_differentiate(struct training *training, int epoch)
 {
-    /* A step of 2^-17: differences of second order are then below 1e-6, and so is the rounding of the loss. A sum that
-     * comes nearer to 0 than 2e-5 could have the other sign in float. */
+    /* With a step of 2^-17 differences of second order are below 1e-6, and so is the rounding of the loss. A sum nearer
+     * to 0 than 2e-5 could have the other sign in float. */
     oracle_model_drop(&training->model, epoch);
     return oracle_model_gradient(&training->model, 1.0 / 131072, 2e-5, training->gradient[epoch]);
 }
@@ -196,8 +197,8 @@ int training_is_idle(const struct training *training, int32_t t)
     return length > strlen(last) && strcmp(tensor->name + length - strlen(last), last) == 0;
 }
 
-/** Whether some tensor has no gradient to compare. A softmax does not depend on a common term of its scores, so
- *  gradients of gat's targets vanish if all scores of each vertex have the same sign. */
+/** Whether some tensor has no gradient to compare. A softmax does not depend on a common term of its scores, so the
+ *  gradients of the target vectors of gat vanish if all scores of each vertex have the same sign. */
 static int vanishes(const struct training *training, int epoch)
 {
     for (int32_t t = 0; t < training->model.n_tensors; t++) {
@@ -206,7 +207,7 @@ static int vanishes(const struct training *training, int epoch)
         double        largest = 0;
 
         if (training_is_idle(training, t)) continue;
-        if (is_void) continue; /* no vertex in the loss gathers labels of others */
+        if (is_void) continue; /* no vertex in the loss gathers the label of another one */
         for (int64_t at = 0; at < count; at++) largest = fmax(largest, fabs(training->gradient[epoch][t][at]));
         if (largest < 1e-3) return 1;
     }
@@ -349,7 +350,7 @@ int32_t training_open(struct training *training, const graft_api *api, const str
     return rc == GRAFT_OK ? training_push(training, error) : rc;
 }
 
-/** State item PREFIX + NAME; 0 if there is no item with the size of the tensor. */
+/** Find state item PREFIX + NAME. The result is 0 if no item has this name and the size of the tensor. */
 static int find_item(struct training *training, const char *prefix, const struct oracle_tensor *tensor,
                      graft_state_item *item)
 {

@@ -1,4 +1,4 @@
-/* A trainer of the library and its oracle, with the same data set, options and weights.
+/* A trainer of the library and an oracle for it, with the same data set, options and weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAINING_H
 #define TRAINING_H
@@ -7,48 +7,51 @@
 #include "oracle.h"
 #include "sample.h"
 
-/** Entries of sparse features: in the order of columns, each once; from the last column to the first, every other
- *  column twice; and the same without values, with columns in 64 bits. */
+/** The entries of sparse features: columns in ascending order; columns in descending order with every other one twice;
+ *  and the latter without values and with 64-bit columns. */
 enum training_entries { TRAINING_PLAIN, TRAINING_REPEATED, TRAINING_ONES };
 
-/** The training; zeros are the simplest case. */
+/** One way to train. All zeros is the simplest case. */
 struct training_case {
     enum oracle_kind        kind;
     int32_t                 layers;
-    const char             *aggregator; /* of sage; NULL: mean */
-    int64_t                 heads;      /* of gat; 0: 1 */
-    int64_t                 n;          /* vertices; 0: 23 */
-    int                     growing;    /* hidden widths: 1: larger than the features, 0: smaller */
+    const char             *aggregator; /* for sage; NULL for the mean */
+    int64_t                 heads;      /* for gat; 0 for one head */
+    int64_t                 n;          /* number of vertices; 0 for 23 */
+    int                     growing;    /* whether hidden widths are larger than the number of features */
     enum oracle_norm        norm;
-    int                     several; /* 1: several classes, sigmoid; 0: one class, softmax */
-    const char             *loss;    /* NULL: auto; "sigmoid" on one class; "softmax" on labels beside targets; "mse",
-                                         "mae" or "huber" on float targets */
-    int                     regression; /* float targets, with loss auto */
-    int                     sparse;     /* of the features */
-    int                     weighted;   /* the graph has values */
-    int                     prepare;    /* 1: symmetrize, self_loops, normalize_features and gin_eps */
+    int                     several; /* whether vertices have several classes, which uses the sigmoid loss */
+    /* "sigmoid" on one class, "softmax" on labels beside targets, "mse", "mae" or "huber" on float targets; NULL for
+     * auto. */
+    const char             *loss;
+    int                     regression; /* whether there are float targets, with loss=auto */
+    int                     sparse;     /* order of the entries of sparse features */
+    int                     weighted;   /* whether the graph has values */
+    int                     prepare;    /* whether symmetrize, self_loops, normalize_features and gin_eps are set */
     double                  dropout, input_dropout, label_rate;
-    double                  attention_dropout; /* of gat */
-    int                     edge_features;     /* of gat, with a weighted graph: edge_features=values */
-    int                     edge_array;        /* of gat: edge_features=array */
-    int                     inner_relu;        /* of gat: attention_input=relu */
-    int                     elu;               /* activation=elu */
-    int                     drops_first;       /* norm_order=after_dropout */
-    int                     residual;          /* all hidden layers have equal widths */
-    const char             *jumping;           /* NULL: none; with "max" all hidden layers have equal widths */
-    int                     balanced;          /* class_weights=balanced */
-    double                  smoothing;         /* label_smoothing */
+    double                  attention_dropout; /* option attention_dropout, for gat */
+    int                     edge_features;     /* whether edge_features=values, for gat on a weighted graph */
+    int                     edge_array;        /* whether edge_features=array, for gat */
+    int                     inner_relu;        /* whether attention_input=relu, for gat */
+    int                     elu;               /* whether activation=elu */
+    int                     drops_first;       /* whether norm_order=after_dropout */
+    /* Whether there are residual connections; all hidden layers have equal widths then. */
+    int                     residual;
+    const char             *jumping;   /* "cat" or "max", which needs equal hidden widths; NULL for none */
+    int                     balanced;  /* whether class_weights=balanced */
+    double                  smoothing; /* option label_smoothing */
     struct oracle_optimizer optimizer;
-    const char             *kernel;   /* NULL: auto */
-    const char             *order;    /* NULL: given */
-    const char             *dense;    /* NULL: auto */
-    int                     unmasked; /* all rows in training */
-    int                     anew;     /* features are aggregated in every pass */
+    const char             *kernel;   /* kernel for sparse products; NULL for auto */
+    const char             *order;    /* order of the vertices; NULL for given */
+    const char             *dense;    /* dense module; NULL for auto */
+    int                     unmasked; /* whether training computes all rows (row_masks=no) */
+    int                     anew;     /* whether features are aggregated in every pass (reuse_input=no) */
     int                     recompute;
-    const char             *sparse_input; /* NULL: auto */
+    const char             *sparse_input; /* option sparse_input; NULL for auto */
     enum training_entries   entries;
-    int                     scarce;  /* few training vertices, so that a step needs some rows of every layer */
-    int                     threads; /* 0: 2 */
+    /* Whether there are few training vertices, so that a step needs a part of the rows of every layer. */
+    int                     scarce;
+    int                     threads; /* number of threads; 0 for 2 */
 };
 
 struct training {
@@ -57,36 +60,38 @@ struct training {
     graft_trainer        *trainer;
     struct sample_dataset set;
     struct oracle_model   model;
-    double               *gradient[2][ORACLE_TENSORS_MAX];               /* of the oracle in epochs 0 and 1 */
+    /* Gradients of the oracle in epochs 0 and 1. */
+    double               *gradient[2][ORACLE_TENSORS_MAX];
     double               *m[ORACLE_TENSORS_MAX], *v[ORACLE_TENSORS_MAX]; /* moments of the oracle */
 };
 
-/** "gin, 3 layers, ...", in static memory. */
+/** A description of the case, such as "gin, 3 layers", in static memory. */
 const char *training_name(const struct training_case *what);
 
-/** Whether epochs differ by random draws. */
+/** Whether epochs draw random numbers, so that they differ from the same weights. */
 int training_is_drawn(const struct training_case *what);
 
-/** Make data set, oracle and weights, from `seed` or the first seed after it for which the gradient of epoch 0, and
- *  with dropout or labels also of epoch 1 with the same weights, is clear of kinks and above 1e-3 somewhere in each
- *  tensor with a gradient. No trainer yet: training_open(). */
+/** Make data set, oracle and weights from `seed`, or from the first seed after it with which the gradient is far from
+ *  points where the derivative jumps, and above 1e-3 somewhere in each tensor. That holds for epoch 0, and with random
+ *  draws also for epoch 1 from the same weights. training_open() makes the trainer. */
 void training_init(struct training *training, const struct training_case *what, uint64_t seed);
 void training_fini(struct training *training);
 
-/** Make the trainer with options of the case, and give it the weights of the oracle. Returns its status. */
+/** Make the trainer with the options of the case, and give it the weights of the oracle. The result is its status. */
 int32_t training_open(struct training *training, const graft_api *api, const struct training_case *what,
                       graft_error *error);
 
-/** Give the trainer the weights of the oracle, as floats. */
+/** Set the weights of the oracle in the trainer, as floats. */
 int32_t training_push(struct training *training, graft_error *error);
 
-/** Read the state item PREFIX + NAME of tensor t into `value`. Returns 0 if it is missing, or has another shape. */
+/** Read state item PREFIX + NAME of tensor t into `value`. The result is 0 if it is missing or has another shape. */
 int training_pull(struct training *training, const char *prefix, int32_t t, double *value);
 
-/** Whether the tensor is a bias that BatchNorm removes: its gradient is 0. */
+/** Whether the tensor is a bias that BatchNorm cancels, so that its gradient is 0. */
 int training_is_idle(const struct training *training, int32_t t);
 
-/** The gradient of the oracle for epoch 0 or 1, with its dropout. Returns 0 near a kink. */
+/** Compute the gradient of the oracle for epoch 0 or 1 with its random draws. The result is 0 if a point where the
+ *  derivative jumps is too near. */
 int training_differentiate(struct training *training, int epoch);
 
 int64_t training_count(const struct oracle_tensor *tensor);
@@ -94,7 +99,8 @@ int64_t training_count(const struct oracle_tensor *tensor);
 /** The largest magnitude of an array. */
 double training_largest(const double *value, int64_t count);
 
-/** Largest difference of two arrays, over the largest element of the expected array; infinite with a NaN. */
+/** The largest difference between two arrays over the largest element of the expected one; infinite if there is a
+ *  NaN. */
 double training_distance(const double *found, const double *expected, int64_t count);
 
 #endif

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_model.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -47,12 +48,12 @@ static int32_t train_adapt_train(struct host *host, const struct host_trainer *t
     struct job     *job = host->all->arg;
     graft_trainer  *trainer = t->trainer;
     struct outcome *o = &job->at[host->rank];
-    graft_metrics   metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics   metrics = output_metrics();
     graft_traffic   traffic = GRAFT_INIT(graft_traffic);
     int32_t         rc = GRAFT_OK, failed = GRAFT_OK;
 
     for (int i = 0; i < job->epochs && rc == GRAFT_OK; i++) {
-        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch epoch = output_epoch();
 
         counts = i == job->epochs - 2; /* the last one evaluates */
         if (job->updates) {
@@ -266,9 +267,11 @@ static int32_t train_adapt_look(struct host *host, graft_trainer *trainer, const
     struct views     *views = host->all->arg;
     float            *rows = views->logits[number] + s->first * CLASSES;
     const graft_dense logits = { sizeof logits, GRAFT_F32, s->end - s->first, CLASSES, CLASSES, rows };
-    graft_metrics     metrics = GRAFT_INIT(graft_metrics);
-    int32_t           rc = host->train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &host->error);
+    graft_metrics     metrics = output_metrics();
+    int32_t           rc;
 
+    output_clear_rows(&logits);
+    rc = host->train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &host->error);
     if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
     if (host->rank == 0) views->loss[number] = metrics.test_loss;
     return rc;
@@ -293,7 +296,7 @@ static int32_t views_body(struct host *host)
         if (i == SAME) host_set(host->api, "halo.codec_evaluation=same");
         rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
         for (int e = 0; i == USUAL && e < EPOCHS && rc == GRAFT_OK; e++) {
-            graft_epoch epoch = GRAFT_INIT(graft_epoch);
+            graft_epoch epoch = output_epoch();
 
             rc = host->train->epoch(trainer, &epoch, &host->error);
         }

@@ -5,6 +5,7 @@
 #include "graft_model.h"
 #include "graft_train.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
 
@@ -21,7 +22,7 @@ static int32_t use_library(const graft_api *api, const char *path, graft_error *
 {
     const graft_train  *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
     const graft_models *models = graft_interface(api, GRAFT_MODEL_ID, sizeof *models);
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     graft_trainer      *trainer = NULL;
     graft_model        *model = NULL, *again = NULL;
     int32_t             rc = train->create(api->context, &set.dataset, &trainer, error);

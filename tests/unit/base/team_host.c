@@ -7,6 +7,7 @@
 #include "graft_load.h"
 #include "graft_train.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
 
@@ -23,7 +24,7 @@ static struct sample_dataset set;
 /* How many threads a trainer says that it uses; -1: an error. */
 static int train_twice(const graft_train *train, graft_trainer *trainer, graft_error *error)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     char        text[8192], *said;
     int         threads = -1;
 

@@ -6,6 +6,7 @@
 #include "graft_load.h"
 #include "harness/effort.h"
 #include "harness/networks.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "harness/traps.h"
 #include "oracle/oracle.h"
@@ -117,7 +118,7 @@ static int32_t run_epochs(const struct job *job, int32_t threads, char *result)
 {
     const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
     const graft_dense  logits = fp_dense(result, N, CLASSES);
-    graft_epoch        epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch        epoch = output_epoch();
     graft_trainer     *trainer = NULL;
     char               text[24];
     int32_t            rc;
@@ -127,6 +128,8 @@ static int32_t run_epochs(const struct job *job, int32_t threads, char *result)
     host_set(api, job->pipelines && threads > 1 ? "workers.sparse=1" : "workers.sparse=0");
     rc = train->create(api->context, &set.dataset, &trainer, &error);
     for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = train->epoch(trainer, &epoch, &error);
+    if (rc == GRAFT_OK && !(epoch.loss > 0)) rc = GRAFT_ERR_STATE;
+    output_clear_rows(&logits);
     if (rc == GRAFT_OK) rc = train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error);
     train->destroy(trainer);
     return rc;

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -63,7 +64,9 @@ static int32_t one_way(struct host *host)
     int32_t                rc = GRAFT_OK;
 
     for (int64_t round = 1; round <= p->rounds && rc == GRAFT_OK; round++) {
+        if (host->rank == 0) data[0] = (char)round;
         for (int i = 0; i < BURST && rc == GRAFT_OK; i++) rc = pass_one(host, 0, RANKS - 1, data, 100);
+        if (rc == GRAFT_OK && host->rank != 1 && data[0] != (char)round) rc = GRAFT_ERR_STATE;
         if (rc == GRAFT_OK) rc = pass_one(host, RANKS - 1, 0, data, sizeof data);
         weigh(host, round);
     }
@@ -80,8 +83,11 @@ static int32_t broadcasts(struct host *host)
     int32_t                 rc = t->join(host->api->context, &host->transport, &group, &host->error);
 
     for (int64_t round = 1; round <= p->rounds && rc == GRAFT_OK; round++) {
-        for (int i = 0; i < BURST / 4 && rc == GRAFT_OK; i++)
+        for (int i = 0; i < BURST / 4 && rc == GRAFT_OK; i++) {
+            data[0] = host->rank == 0 ? (char)(round + i) : 0;
             rc = t->broadcast(group, 0, sizeof data, data, &host->error);
+            if (rc == GRAFT_OK && data[0] != (char)(round + i)) rc = GRAFT_ERR_STATE;
+        }
         if (rc == GRAFT_OK) rc = t->agree(group, GRAFT_OK, &host->error);
         weigh(host, round);
     }
@@ -96,9 +102,10 @@ static int32_t train_rounds(struct host *host)
     int32_t                rc = host_trainer_create(host, &p->set.dataset, SLICES_EVEN, &t);
 
     for (int64_t round = 1; round <= p->rounds && rc == GRAFT_OK; round++) {
-        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch epoch = output_epoch();
 
         rc = host->train->epoch(t.trainer, &epoch, &host->error);
+        if (rc == GRAFT_OK && !(epoch.loss > 0)) rc = GRAFT_ERR_STATE;
         weigh(host, round);
     }
     host_trainer_destroy(host, &t);

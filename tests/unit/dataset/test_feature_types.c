@@ -4,6 +4,7 @@
  * and values are refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -119,13 +120,14 @@ static int32_t begin_rank(struct host *host, struct host_slice *slice, graft_gra
 
 static int32_t train_and_predict(struct host *host, graft_trainer *trainer, struct job *job, const graft_dense *logits)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     int32_t     rc = GRAFT_OK;
 
     for (int e = 0; e < EPOCHS && rc == GRAFT_OK; e++) {
         rc = host->train->epoch(trainer, &epoch, &host->error);
         if (host->rank == 0) job->loss[e] = epoch.loss;
     }
+    output_clear_rows(logits);
     return rc == GRAFT_OK ? host->train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, logits, &host->error) : rc;
 }
 
@@ -158,6 +160,7 @@ static int32_t run_features(struct host *host)
     wish.dataset = &slice.dataset;
     wish.n = n;
     wish.logits = &saved;
+    output_clear_rows(&saved);
     if (rc == GRAFT_OK) rc = models->predict_vertices(model, &wish, &host->error);
     models->destroy(model);
     host->train->destroy(trainer);
@@ -309,7 +312,7 @@ static int32_t refuse_on_ranks(struct host *host)
     graft_graph      *graph = NULL;
     graft_trainer    *trainer = NULL;
     struct host_slice slice;
-    graft_epoch       epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch       epoch = output_epoch();
     graft_error      *said = &f->said[host->rank];
     graft_dataset     spoilt;
     int32_t           rc = begin_rank(host, &slice, &graph);

@@ -2,6 +2,7 @@
  * one process and over ranks. A refused update changes nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
@@ -44,7 +45,7 @@ static void close_trainer(struct host *host, struct host_trainer *t)
 
 static int32_t train(struct host *host, graft_trainer *trainer, int epochs, double *loss)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     int32_t     rc = GRAFT_OK;
 
     for (int i = 0; i < epochs && rc == GRAFT_OK; i++) {
@@ -59,6 +60,7 @@ static int32_t predict(struct host *host, const struct host_trainer *t, float *l
     const graft_dense out = { sizeof out, GRAFT_F32, t->slice.end - t->slice.first,
                               CLASSES,    CLASSES,   logits + t->slice.first * CLASSES };
 
+    output_clear_rows(&out);
     return host->train->predict(t->trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &host->error);
 }
 

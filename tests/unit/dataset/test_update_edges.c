@@ -2,6 +2,7 @@
  * new ones and has its state, bit for bit, in one process and over ranks; what is refused changes nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
@@ -62,7 +63,7 @@ static int32_t edges_wrong(struct host *host, const char *words)
 
 static int32_t edges_train(struct host *host, graft_trainer *trainer, double *loss)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     int32_t     rc = GRAFT_OK;
 
     for (int i = 0; i < EPOCHS && rc == GRAFT_OK; i++) {
@@ -77,6 +78,7 @@ static int32_t edges_predict(struct host *host, const struct host_trainer *t, fl
     const graft_dense out = { sizeof out, GRAFT_F32, t->slice.end - t->slice.first,
                               CLASSES,    CLASSES,   logits + t->slice.first * CLASSES };
 
+    output_clear_rows(&out);
     return host->train->predict(t->trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &host->error);
 }
 

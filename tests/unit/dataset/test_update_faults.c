@@ -2,6 +2,7 @@
  * then as they were; and what update() must not keep, the best weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
@@ -55,12 +56,13 @@ static int32_t faults_predict(struct host *host, const struct host_trainer *t, f
     const graft_dense out = { sizeof out, GRAFT_F32, t->slice.end - t->slice.first,
                               CLASSES,    CLASSES,   logits + t->slice.first * CLASSES };
 
+    output_clear_rows(&out);
     return host->train->predict(t->trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &host->error);
 }
 
 static int32_t faults_epoch(struct host *host, graft_trainer *trainer, graft_epoch *epoch)
 {
-    *epoch = GRAFT_INIT(graft_epoch);
+    *epoch = output_epoch();
     return host->train->epoch(trainer, epoch, &host->error);
 }
 
@@ -223,7 +225,7 @@ static int32_t best_body(struct host *host)
     struct faults_job  *job = host->all->arg;
     struct host_trainer t = { 0 };
     graft_epoch         epoch;
-    graft_metrics       last = GRAFT_INIT(graft_metrics), best = GRAFT_INIT(graft_metrics);
+    graft_metrics       last = output_metrics(), best = output_metrics();
     int32_t             rc = faults_open(host, job->old, &t);
 
     for (int i = 0; i < 6 && rc == GRAFT_OK; i++) rc = faults_epoch(host, t.trainer, &epoch);

@@ -1,6 +1,7 @@
 /* examples/link-prediction against plain loops: parts of a graph, loss and gradient, ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../../examples/link-prediction/ranking.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 
 #include <math.h>
@@ -200,7 +201,7 @@ static void test_hand_over(struct scene *s)
     const graft_dense        z[2] = { graft_dense_in(GRAFT_F32, N, WIDTH, before),
                                       graft_dense_in(GRAFT_F32, N, WIDTH, after) };
     graft_dataset            set = GRAFT_INIT(graft_dataset);
-    graft_epoch              epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch              epoch = output_epoch();
     graft_trainer           *trainer = NULL;
     graft_error             *error = &s->host.error;
     double                   worst = 0, moved = 0;

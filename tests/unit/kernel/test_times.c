@@ -1,6 +1,7 @@
 /* When each thread worked: `times` of a product, by every kernel, and the spans of a trainer made of them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/kernels.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -227,7 +228,7 @@ static int shares(const char *name, int thread)
 static int train_on(const struct sample_dataset *data, const char *threads)
 {
     graft_trainer *trainer = NULL;
-    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch    epoch = output_epoch();
     int32_t        rc = train->create(api->context, &data->dataset, &trainer, &error);
 
     if (rc == GRAFT_OK) rc = api->set(api->context, "threads", threads, &error);

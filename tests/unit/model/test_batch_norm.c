@@ -5,6 +5,7 @@
 #include "graft_load.h"
 #include "graft_model.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/training.h"
 
@@ -71,7 +72,7 @@ static double step_both(struct training *training, int64_t epoch, graft_error *e
 {
     struct oracle_model *model = &training->model;
     double              *logits = oracle_new(model->n * model->classes, sizeof *logits), far;
-    graft_epoch          result = GRAFT_INIT(graft_epoch);
+    graft_epoch          result = output_epoch();
 
     oracle_model_drop(model, epoch);
     oracle_model_forward(model, 1, logits, NULL);
@@ -109,6 +110,7 @@ static int32_t predict_saved(struct training *training, graft_dense *logits, gra
     model = NULL;
     if (rc == GRAFT_OK) rc = models->load(api->context, NULL, path, &model, error);
     unlink(path);
+    output_clear_rows(logits);
     if (rc == GRAFT_OK) rc = models->predict(model, GRAFT_WEIGHTS_LAST, &training->set.dataset, NULL, logits, error);
     prediction.dataset = &training->set.dataset;
     prediction.vertices = two;
@@ -151,6 +153,7 @@ static void test_running(const struct training_case *what)
     for (int i = 0; i < 2 && rc == GRAFT_OK; i++) far[i] = step_both(&training, i, &error);
     ok(far[0] < 1e-5 && far[1] < 1e-5, "%s: running statistics of two steps within %.1e and %.1e", training_name(what),
        far[0], far[1]);
+    output_clear_rows(&logits);
     if (rc == GRAFT_OK) rc = train->predict(training.trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error);
     far[0] = rc == GRAFT_OK ? distance_of_logits(&training.model, rows) : INFINITY;
     if (rc == GRAFT_OK) rc = predict_saved(&training, &logits, &few, &error);
@@ -174,7 +177,7 @@ static void test_undone(void)
     static float     before[RUNNING_MOST], after[RUNNING_MOST];
     struct training  training;
     graft_error      error = GRAFT_INIT(graft_error);
-    graft_epoch      epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch      epoch = output_epoch();
     graft_state_item item = GRAFT_INIT(graft_state_item);
     graft_model     *state = NULL;
     int64_t          count;
@@ -218,7 +221,7 @@ static void test_best_running(void)
     static float    now[RUNNING_MOST], then[RUNNING_MOST], best[RUNNING_MOST];
     struct training training;
     graft_error     error = GRAFT_INIT(graft_error);
-    graft_metrics   metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics   metrics = output_metrics();
     double          loss = NAN;
     int64_t         count = 0, at = 0;
     int32_t         rc;
@@ -227,7 +230,7 @@ static void test_best_running(void)
     if (training_open(&training, api, &what, &error) < 0) diag("%s", error.message);
     host_set_all(api, "epochs=20 eval_every=1");
     for (int i = 1; i <= 20; i++) {
-        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch epoch = output_epoch();
 
         train->epoch(training.trainer, &epoch, &error);
         count = copy_running(training.trainer, &training.model, "", now);
@@ -255,7 +258,7 @@ static void test_best_running(void)
 static int64_t run_threads(const struct sample_dataset *set, const char *threads, float *found)
 {
     graft_error         error = GRAFT_INIT(graft_error);
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     graft_trainer      *trainer = NULL;
     struct oracle_model shape = { .options = { .layers = 3 }, .width = { 5, 24, 24, 3 } };
     int64_t             count = 0;

@@ -2,6 +2,7 @@
  * predictions and what is measured. Arguments: the models, one to a word; none means all.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/gradient.h"
 
@@ -264,7 +265,7 @@ static void test_modules(enum oracle_kind kind)
 static void check_metrics(struct training *training, const double *logits, const char *name)
 {
     const struct oracle_model *model = &training->model;
-    graft_metrics              metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics              metrics = output_metrics();
     graft_error                error = GRAFT_INIT(graft_error);
     int                        rc = training->train->evaluate(training->trainer, GRAFT_WEIGHTS_LAST, &metrics, &error);
     const double accuracy[] = { metrics.train_accuracy, metrics.validation_accuracy, metrics.test_accuracy };
@@ -338,6 +339,7 @@ static void check_outputs(struct training *training, const double *outputs, cons
 
     ok(rc == GRAFT_ERR_ARG && strstr(error.message, "labels") != NULL && found[0] == 0, "%s: labels are refused: %s",
        name, error.message);
+    output_clear_rows(&out);
     rc = training->train->predict(training->trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &error);
     for (int64_t at = 0; at < count; at++) wide[at] = (double)found[at];
     ok(rc == GRAFT_OK && training_distance(wide, outputs, count) < 1e-5, "%s: outputs within %.1e", name,

@@ -3,6 +3,7 @@
  * public function returns is read from the trainer itself.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
@@ -50,7 +51,7 @@ static graft_trainer *create(const graft_dataset *dataset, const char *settings)
 
 static double epoch_loss(graft_trainer *t)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
 
     if (train->epoch(t, &epoch, &error) == GRAFT_OK) return epoch.loss;
     diag("%s", error.message);
@@ -80,7 +81,7 @@ static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *
 static void test_labels_draws(const struct sample_dataset *set, const char *settings)
 {
     graft_trainer *t = create(&set->dataset, settings);
-    graft_metrics  metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics  metrics = output_metrics();
     uint8_t        before[N] = { 0 };
     int64_t        wrong = 0, far = 0, stays = 0, all = 0;
     int32_t        rc;
@@ -113,7 +114,7 @@ struct job {
 static int32_t labels_body(struct host *host)
 {
     struct job         *job = host->all->arg;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     struct host_trainer t;
     int32_t             rc = host_trainer_create(host, &job->set.dataset, SLICES_ODD, &t);
 
@@ -299,7 +300,7 @@ static double planted_accuracy(const char *settings)
     struct sample         sample = { 33 };
     struct sample_dataset set;
     graft_trainer        *t;
-    graft_metrics         metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics         metrics = output_metrics();
     int64_t               to = 0;
     int32_t              *columns = oracle_new(N * 10, sizeof *columns);
 

@@ -2,6 +2,7 @@
  * of attention; and that a model in a file keeps them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/gradient.h"
 
@@ -246,6 +247,7 @@ static void test_saved(const struct training_case *what)
                            training.model.classes, logits };
     rc = training_open(&training, api, what, &error);
     if (rc == GRAFT_OK) rc = load_again(models, training.trainer, &model, &error);
+    output_clear_rows(&dense);
     if (rc == GRAFT_OK) rc = models->predict(model, GRAFT_WEIGHTS_LAST, &training.set.dataset, NULL, &dense, &error);
     for (int64_t at = 0; at < count; at++) found[at] = (double)logits[at];
     if (rc == GRAFT_OK) far = training_distance(found, expected, count);

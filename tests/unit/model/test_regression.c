@@ -3,6 +3,7 @@
  * compared with the oracle's in test_gradient.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -113,8 +114,8 @@ static int32_t by_hand_body(struct host *host)
     const float           bias[COLUMNS] = { 0.5f, -1 };
     struct tiny           tiny;
     graft_trainer        *trainer = NULL;
-    graft_epoch           epoch = GRAFT_INIT(graft_epoch);
-    graft_metrics         before = GRAFT_INIT(graft_metrics);
+    graft_epoch           epoch = output_epoch();
+    graft_metrics         before = output_metrics();
     const float          *after;
     int32_t               rc;
 
@@ -214,6 +215,7 @@ static int32_t predict_alone(struct host *host, const struct host_trainer *t, co
     if (rc == GRAFT_OK &&
         models->predict(model, GRAFT_WEIGHTS_LAST, &data, labels, NULL, &host->error) != GRAFT_ERR_ARG)
         rc = regression_wrong(host, "a model gives labels", 0, GRAFT_ERR_ARG);
+    output_clear_rows(&out);
     if (rc == GRAFT_OK) rc = models->predict(model, GRAFT_WEIGHTS_LAST, &data, NULL, &out, &host->error);
     for (int64_t i = 0; rc == GRAFT_OK && i < expected->n_rows * CLASSES; i++) {
         const double other = (double)((const float *)expected->data)[i];
@@ -230,12 +232,12 @@ static int32_t measure_body(struct host *host)
     const struct job   *job = host->all->arg;
     struct measured    *found = &job->found[host->rank];
     struct host_trainer t;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     double              lowest = INFINITY;
     int64_t             best = 0;
     int32_t             rc = open_regression(host, job->set, &t);
 
-    found->best = GRAFT_INIT(graft_metrics);
+    found->best = output_metrics();
     for (int e = 0; e < EPOCHS && rc == GRAFT_OK; e++) {
         rc = host->train->epoch(t.trainer, &epoch, &host->error);
         found->loss[e] = epoch.loss;
@@ -253,6 +255,7 @@ static int32_t measure_body(struct host *host)
         const graft_dense out = { sizeof out, GRAFT_F32, t.slice.end - t.slice.first,
                                   CLASSES,    CLASSES,   job->found->outputs + t.slice.first * CLASSES };
 
+        output_clear_rows(&out);
         rc = host->train->predict(t.trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &host->error);
         if (rc == GRAFT_OK) rc = predict_alone(host, &t, &out);
     }
@@ -458,7 +461,7 @@ static int32_t offset_body(struct host *host)
     const graft_dense features = { sizeof features, GRAFT_F32, ROWS, 1, 1, x };
     const graft_dense targets = { sizeof targets, GRAFT_F32, ROWS, COLUMNS, COLUMNS, y };
     graft_dataset     data = { .size = sizeof data, .n_vertices = ROWS, .n_features = 1, .n_classes = COLUMNS };
-    graft_metrics     metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics     metrics = output_metrics();
     graft_trainer    *trainer = NULL;
     int32_t           rc;
 
@@ -546,8 +549,8 @@ static int32_t field_body(struct host *host)
     const graft_dense   next = { sizeof next, GRAFT_F32, POINTS, 1, 1, mine->next };
     graft_dataset       data = { .size = sizeof data, .n_vertices = POINTS, .n_features = 1, .n_classes = 1 };
     struct host_trainer t;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
-    graft_metrics       best = GRAFT_INIT(graft_metrics);
+    graft_epoch         epoch = output_epoch();
+    graft_metrics       best = output_metrics();
     int32_t             rc;
 
     field_init(mine);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/training.h"
 
@@ -61,6 +62,7 @@ static float summed(float x, float y, int64_t width)
     data.features = &features;
     data.labels = labels;
     data.split = split;
+    output_clear_rows(&logits);
     if (train->create(api->context, &data, &trainer, &error) != GRAFT_OK || push_copy(trainer, &error) != GRAFT_OK ||
         train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error) != GRAFT_OK)
         diag("%s", error.message);
@@ -108,7 +110,7 @@ static float weight_after_step(float x, float target)
     graft_dense    wanted = { sizeof wanted, GRAFT_F32, 2, 1, 1, targets };
     graft_dataset  data = GRAFT_INIT(graft_dataset);
     graft_trainer *trainer = NULL;
-    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch    epoch = output_epoch();
     graft_error    error = GRAFT_INIT(graft_error);
     int32_t        rc;
 
@@ -246,7 +248,7 @@ static void test_near(const struct training_case *what)
     const int       rounds = what->kind != ORACLE_MLP && what->kind != ORACLE_GAT;
     const double    least = rounds ? 1e-4 : 0, most = rounds ? 0.02 : 1e-5;
     struct training training;
-    graft_epoch     epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch     epoch = output_epoch();
     graft_error     error = GRAFT_INIT(graft_error);
     double          predicted = INFINITY, gradient = INFINITY;
     int32_t         rc;
@@ -276,7 +278,7 @@ static void losses_with(const struct training_case *what, int threads, double lo
     training_init(&training, &copy, 1);
     if (training_open(&training, api, &copy, &error) != GRAFT_OK) diag("%s", error.message);
     for (int i = 0; i < 3; i++) {
-        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch epoch = output_epoch();
 
         epoch.loss = NAN;
         train->epoch(training.trainer, &epoch, &error);

@@ -1,5 +1,6 @@
 /* graft.train/1 against the oracle: steps of the optimisers.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/training.h"
 
@@ -90,7 +91,7 @@ static void check_steps(const struct training_case *what, const char *name)
 {
     struct training training;
     graft_error     error = GRAFT_INIT(graft_error);
-    graft_epoch     epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch     epoch = output_epoch();
     int32_t         rc;
 
     init_for_steps(&training, what);

@@ -4,6 +4,7 @@
 #include "graft_load.h"
 #include "graft_model.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -83,7 +84,7 @@ static void set_rate(struct host *host, double rate)
 static int32_t follow_schedule(struct host *host)
 {
     const struct job   *job = host->all->arg;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     struct host_trainer by_schedule, by_hand;
     int32_t             rc = schedule_open(host, &by_schedule);
 
@@ -109,7 +110,7 @@ static int32_t follow_schedule(struct host *host)
 /* One epoch more, when all are done. */
 static int32_t ask_for_more(struct host *host)
 {
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     graft_error         error = GRAFT_INIT(graft_error);
     struct host_trainer t;
     int32_t             rc = schedule_open(host, &t), more;
@@ -159,7 +160,7 @@ static int32_t resume_otherwise(struct host *host)
 /* Ranks whose rates differ get an error, and can go on when they agree. */
 static int32_t disagree(struct host *host)
 {
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     graft_error         error = GRAFT_INIT(graft_error);
     struct host_trainer t;
     int32_t             rc = schedule_open(host, &t), found;

@@ -2,6 +2,7 @@
  * transport was given to send; quantization errors; and staleness.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/counting.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -63,8 +64,8 @@ static int32_t train_account_ask(struct host *host, graft_trainer *trainer, stru
 
 static int32_t train_account_train(struct host *host, struct job *job, graft_trainer *trainer)
 {
-    graft_epoch   epoch = GRAFT_INIT(graft_epoch);
-    graft_metrics metrics = GRAFT_INIT(graft_metrics);
+    graft_epoch   epoch = output_epoch();
+    graft_metrics metrics = output_metrics();
     int32_t       rc = GRAFT_OK;
 
     for (int e = 0; e < EPOCHS && rc == GRAFT_OK; e++) {

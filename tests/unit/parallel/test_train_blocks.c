@@ -3,6 +3,7 @@
  * memory.limit they are received, and where that does not fit either all ranks have one error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 
 #include <math.h>
@@ -75,7 +76,7 @@ static int32_t blocks_body(struct host *host)
 {
     static char         text[HOSTS_MOST][65536];
     struct job *const   job = host->all->arg;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     struct host_trainer t;
     int64_t             live;
     int32_t             rc;
@@ -94,6 +95,7 @@ static int32_t blocks_body(struct host *host)
 
         read_items(host, t.trainer, job);
         rc = host->train->epoch(t.trainer, &epoch, &host->error);
+        if (rc == GRAFT_OK && !(epoch.loss > 0)) rc = GRAFT_ERR_STATE;
         if (rc == GRAFT_OK) rc = host->train->explain(t.trainer, text[host->rank], sizeof *text, &host->error);
         job->streams[host->rank] = strstr(text[host->rank], "of other ranks are received in each sum") != NULL;
         job->has_idle[host->rank] = strstr(text[host->rank], "columns   of layer 0 are 3; none is on rank 0\n") != NULL;

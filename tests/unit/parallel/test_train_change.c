@@ -6,6 +6,7 @@
 #include "graft_load.h"
 #include "graft_model.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -65,7 +66,7 @@ static int32_t change_blame(struct host *host, const char *words)
 
 static int32_t change_epochs(struct session *s, int32_t count)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     int32_t     rc = GRAFT_OK;
 
     for (int32_t i = 0; i < count && rc == GRAFT_OK; i++)
@@ -173,7 +174,7 @@ static int32_t change_body(struct host *host)
 /* The next epoch is as asked for; `synchronous` of each of three. */
 static int32_t expect_synchronous(struct session *s, const char *settings, const char *expected)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     char        found[8] = "";
     int32_t     rc = GRAFT_OK;
 
@@ -215,7 +216,7 @@ static int32_t waits_body(struct host *host)
 static int32_t disagree_body(struct host *host)
 {
     graft_error    error = GRAFT_INIT(graft_error);
-    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch    epoch = output_epoch();
     struct session s;
     int32_t        rc = session_begin(&s, host);
 
@@ -239,7 +240,7 @@ static int32_t no_memory_body(struct host *host)
     struct result  tried = { .state = NULL }, plain = { .state = NULL };
     graft_model   *middle = NULL;
     graft_error    error = GRAFT_INIT(graft_error);
-    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch    epoch = output_epoch();
     int32_t        rc, failed = GRAFT_OK;
 
     host_set_all(host->api, job->change->before);
@@ -276,7 +277,7 @@ static int32_t no_memory_body(struct host *host)
 static int32_t limit_body(struct host *host)
 {
     graft_error    error = GRAFT_INIT(graft_error);
-    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch    epoch = output_epoch();
     char           setting[64];
     struct session s;
     int32_t        rc = GRAFT_ERR_NOMEM;

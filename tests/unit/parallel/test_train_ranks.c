@@ -2,6 +2,7 @@
  * model, and any way to slice, partition and exchange the data set. All ranks have the same bits. That one process is
  * right is checked by test_gradient.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "harness/train_cases.h"
 
@@ -30,7 +31,7 @@ static int32_t check_traffic(struct host *host, graft_trainer *trainer)
 static int32_t attention_body(struct host *host)
 {
     struct job         *job = host->all->arg;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     struct host_trainer t;
     int32_t             rc = host_trainer_create(host, &job->set.dataset, job->way, &t);
 

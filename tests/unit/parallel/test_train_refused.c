@@ -2,6 +2,7 @@
  * and the value it expects. Nothing is made then; a trainer that refuses a change continues.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -55,7 +56,7 @@ struct job {
 /* An epoch with the change, and one without it. */
 static int32_t change_and_continue(struct host *host, const struct host_trainer *t, struct job *job)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     int32_t     rc = host->train->epoch(t->trainer, &epoch, &host->error);
 
     if (rc < 0 || job->refusal->change[0] == '\0') return rc;

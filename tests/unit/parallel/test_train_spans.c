@@ -1,6 +1,7 @@
 /* Spans of time of a trainer over ranks: phases and their parts, which must add up.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/counting.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -31,7 +32,7 @@ static void train_spans_ask(struct host *host, struct job *job, graft_trainer *t
 static int32_t train_spans_train(struct host *host, struct job *job, graft_trainer *trainer)
 {
     struct counts counts;
-    graft_epoch   epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch   epoch = output_epoch();
     int32_t       rc = GRAFT_OK;
 
     memset(&counts, 0, sizeof counts);

@@ -3,6 +3,7 @@
  * may be missing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/strict_host.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
@@ -54,11 +55,14 @@ static int32_t compute_by_rows(const struct sample_dataset *set, const char *set
     int32_t           rc;
 
     for (int i = 0; i < LISTED; i++) vertices[i] = (i * 149 + 5) % N;
-    to->metrics = (graft_metrics)GRAFT_INIT(graft_metrics);
+    to->metrics = output_metrics();
     rc = train->create(api->context, &set->dataset, &trainer, &error);
+    output_clear_rows(&logits);
     if (rc == GRAFT_OK) rc = train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error);
     if (rc == GRAFT_OK) rc = train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &to->metrics, &error);
     if (rc == GRAFT_OK) rc = models->create(trainer, 0, &model, &error);
+    output_clear_rows(&saved);
+    output_clear_rows(&list);
     if (rc == GRAFT_OK) rc = models->predict_vertices(model, &wish, &error);
     wish.vertices = vertices;
     wish.n = LISTED;
@@ -184,7 +188,7 @@ static const graft_dataset *many_vertices(void)
 /* The most that an evaluation adds to what the trainer has. */
 static int64_t bytes_of_evaluation(const graft_dataset *set, const char *settings)
 {
-    graft_metrics  metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics  metrics = output_metrics();
     graft_trainer *trainer = NULL;
     int64_t        before = 0;
     int32_t        rc;
@@ -261,8 +265,8 @@ static void test_files(void)
 {
     struct sample_dataset set;
     graft_trainer        *trainer = NULL;
-    graft_metrics         metrics = GRAFT_INIT(graft_metrics);
-    graft_epoch           epoch = GRAFT_INIT(graft_epoch);
+    graft_metrics         metrics = output_metrics();
+    graft_epoch           epoch = output_epoch();
     struct rlimit         usual, small;
     int32_t               rc;
 
@@ -298,7 +302,7 @@ static void test_unread_rows(void)
 {
     struct sample_dataset set;
     graft_trainer        *trainer = NULL;
-    graft_metrics         metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics         metrics = output_metrics();
     float                *x;
     int32_t               rc;
 

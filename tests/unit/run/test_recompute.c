@@ -2,6 +2,7 @@
  * predictions are the same bits as without, which test_gradient compares with the oracle.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -45,9 +46,10 @@ static int32_t run_trainer(struct outcome *o, const graft_api *of, const char *r
 
     if (rc == GRAFT_OK) rc = train->create(of->context, &set.dataset, &o->trainer, &error);
     for (int i = 0; i < 3 && rc == GRAFT_OK; i++) {
-        o->epoch[i] = GRAFT_INIT(graft_epoch);
+        o->epoch[i] = output_epoch();
         rc = train->epoch(o->trainer, &o->epoch[i], &error);
     }
+    output_clear_rows(&logits);
     if (rc == GRAFT_OK) rc = train->predict(o->trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error);
     if (rc == GRAFT_OK) rc = train->explain(o->trainer, o->explained, sizeof o->explained, &error);
     if (rc != GRAFT_OK) return rc;

@@ -4,6 +4,7 @@
  *     test_workers [few]
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -73,9 +74,10 @@ static int32_t run_with(struct outcome *o, const graft_api *of, const struct sam
     int32_t           rc = train->create(of->context, &set->dataset, &o->trainer, &error);
 
     for (int i = 0; i < o->steps && rc == GRAFT_OK; i++) {
-        o->epoch[i] = GRAFT_INIT(graft_epoch);
+        o->epoch[i] = output_epoch();
         rc = train->epoch(o->trainer, &o->epoch[i], &error);
     }
+    output_clear_rows(&logits);
     if (rc == GRAFT_OK) rc = train->predict(o->trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error);
     if (rc == GRAFT_OK) rc = train->explain(o->trainer, o->explained, sizeof o->explained, &error);
     return rc;
@@ -137,7 +139,7 @@ static void check_refusal(const char *settings, const char *words)
 static double first_loss(const struct sample_dataset *set, const char *settings)
 {
     graft_trainer *trainer = NULL;
-    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch    epoch = output_epoch();
 
     reset_workers(apis[1]);
     host_set_all(apis[1], settings);
@@ -156,7 +158,7 @@ static void check_no_memory(const struct sample_dataset *set)
 
     for (; is_reached && k < 1000; k++) {
         graft_trainer *trainer = NULL;
-        graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch    epoch = output_epoch();
         int32_t        rc = train->create(apis[1]->context, &set->dataset, &trainer, &error);
 
         wrong += rc != GRAFT_OK;
@@ -182,7 +184,7 @@ static void check_cancelled_step(const struct sample_dataset *set)
 
     for (; is_reached && k < 1000; k++) {
         graft_trainer *trainer = NULL;
-        graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch    epoch = output_epoch();
         int32_t        rc = train->create(apis[1]->context, &set->dataset, &trainer, &error);
 
         wrong += rc != GRAFT_OK;

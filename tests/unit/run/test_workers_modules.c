@@ -4,6 +4,7 @@
  *     test_workers_modules graft_kernel_slow.so graft_dense_slow.so
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 
 #include "graft_load.h"
@@ -61,7 +62,7 @@ static int32_t train_in_order(const graft_api *api, const graft_dataset *set, co
     rc = train->create(api->context, set, &trainer, &error);
     for (int i = 0; i < EPOCHS && rc == GRAFT_OK; i++) {
         const double begin = seconds_now();
-        graft_epoch  epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch  epoch = output_epoch();
 
         rc = train->epoch(trainer, &epoch, &error);
         o->loss[i] = epoch.loss;

@@ -5,6 +5,7 @@
  *     test_workers_ranks [few]        or, under a launcher of MPI, one case
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -58,12 +59,13 @@ static int32_t keep_run(struct host *host, const graft_dataset *set, int steps, 
     int32_t           rc = host->train->create(host->api->context, set, &trainer, &host->error);
 
     for (int i = 0; i < steps && rc == GRAFT_OK; i++) {
-        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch epoch = output_epoch();
 
         rc = host->train->epoch(trainer, &epoch, &host->error);
         o->loss[i] = epoch.loss;
         o->validation[i] = epoch.validation_loss;
     }
+    output_clear_rows(&logits);
     if (rc == GRAFT_OK) rc = host->train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &host->error);
     if (rc == GRAFT_OK) rc = host->train->explain(trainer, o->explained, sizeof o->explained, &host->error);
     if (rc == GRAFT_OK) keep_arrays(host->train, trainer, o);
@@ -224,7 +226,7 @@ static int32_t first_step_body(struct host *host)
     struct plot      *plot = host->all->arg;
     graft_graph      *graph = NULL;
     graft_trainer    *trainer = NULL;
-    graft_epoch       epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch       epoch = output_epoch();
     struct host_slice s;
     int32_t           rc;
 

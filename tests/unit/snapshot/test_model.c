@@ -49,7 +49,7 @@ static void close_model_trainer(struct host *host, struct host_trainer *t)
 
 static int32_t train_some(struct host *host, graft_trainer *trainer)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     int32_t     rc = GRAFT_OK;
 
     for (int i = 0; i < EPOCHS && rc == GRAFT_OK; i++) rc = host->train->epoch(trainer, &epoch, &host->error);
@@ -146,8 +146,8 @@ static int32_t compare_predictions(struct host *host, const graft_models *models
     host_set(host->api, "hidden=33");
     host_set(host->api, "model=mlp");
     host_set(host->api, "aggregator=max");
-    if (rc == GRAFT_OK)
-        rc = models->predict(model, GRAFT_WEIGHTS_LAST, &data, job->labels[1] + t->slice.first, &theirs, &host->error);
+    if (rc == GRAFT_OK) output_clear_rows(&theirs);
+    rc = models->predict(model, GRAFT_WEIGHTS_LAST, &data, job->labels[1] + t->slice.first, &theirs, &host->error);
     return rc;
 }
 

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_model.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
@@ -161,7 +162,7 @@ static int32_t list_body(struct host *host)
     struct host_trainer t = { 0 };
     struct request     *r = malloc(sizeof *r);
     graft_model        *model = NULL;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     int32_t             rc;
 
     if (r == NULL) return GRAFT_ERR_NOMEM;

@@ -2,6 +2,7 @@
  * bits of a state in which no batch is completed. With the same batches the epoch goes on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/state_items.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
@@ -68,7 +69,7 @@ static int32_t first_state(struct host *host, struct kept_state *state)
 {
     struct job         *job = host->all->arg;
     struct host_trainer t;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     int32_t             rc = create_one(host, job->pair.first, job->pair.alone || host->n_ranks == 1, &t);
 
     if (rc == GRAFT_OK) rc = host->train->epoch(t.trainer, &epoch, &host->error);
@@ -93,7 +94,7 @@ static int32_t go_on(struct host *host, const struct kept_state *state, int *who
 {
     struct job         *job = host->all->arg;
     struct host_trainer t;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     int32_t             rc = create_one(host, job->pair.second, host->n_ranks == 1, &t);
 
     if (rc == GRAFT_OK) rc = kept_state_set(state, job->pair.without, host->train, t.trainer, &host->error);

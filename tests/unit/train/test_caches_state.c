@@ -2,6 +2,7 @@
  * training continues with the same bits. If one rank does not get its caches, all begin with empty caches. Invalid
  * caches are refused.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "harness/train_runs.h"
 
@@ -132,7 +133,7 @@ static int32_t set_random(struct host *host, const graft_dataset *dataset, graft
     const int64_t             which = sample_below(sample, 9);
     graft_trainer            *to = NULL;
     graft_state_item          item = GRAFT_INIT(graft_state_item);
-    graft_epoch               epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch               epoch = output_epoch();
     int64_t                   caches = 0;
     int32_t                   rc = host->train->create(host->api->context, dataset, &to, &host->error);
 
@@ -157,7 +158,7 @@ static int32_t broken_caches_body(struct host *host)
     struct sample         sample = { 99 };
     struct host_trainer   t;
     graft_trainer        *other = NULL;
-    graft_epoch           epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch           epoch = output_epoch();
     int32_t               rc = host_trainer_create(host, &b->set.dataset, SLICES_EVEN, &t);
 
     if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &t.slice.dataset, &other, &host->error);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
@@ -103,7 +104,7 @@ static void close_one(struct host *host, struct host_trainer *t)
 
 static int32_t epochs_without(struct host *host, struct host_trainer *t)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     int32_t     rc = GRAFT_OK;
 
     while (rc == GRAFT_OK && epoch.epoch < EPOCHS) rc = host->train->epoch(t->trainer, &epoch, &host->error);
@@ -114,7 +115,7 @@ static int32_t epochs_without(struct host *host, struct host_trainer *t)
 static int32_t epochs_with(struct host *host, struct host_trainer *t, struct sample *sample)
 {
     const struct cancel_job *job = host->all->arg;
-    graft_epoch              epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch              epoch = output_epoch();
     int32_t                  rc = GRAFT_OK;
 
     for (int i = 0; epoch.epoch < EPOCHS; i++) {
@@ -209,7 +210,7 @@ static int32_t repeat_epochs(struct host *host, struct host_trainer *t, struct r
     int32_t rc = GRAFT_OK;
 
     for (int i = 0; i < EPOCHS && rc == GRAFT_OK; i++) {
-        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch epoch = output_epoch();
 
         if (cancels && host->rank == 1) host->api->cancel(host->api->context);
         if (cancels && host->train->epoch(t->trainer, &epoch, &host->error) == GRAFT_ERR_CANCELLED && host->rank == 0)

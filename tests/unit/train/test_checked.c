@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/strict_host.h"
 #include "harness/tap.h"
 #include "oracle/oracle.h"
@@ -184,7 +185,7 @@ static int list_arrays(const struct host_slice *slice, int over, struct array ar
 
 static int32_t epoch(struct host *host, graft_trainer *trainer)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
 
     return host->train->epoch(trainer, &epoch, &host->error);
 }
@@ -217,7 +218,7 @@ static int32_t checked_body(struct host *host)
     const struct job   *job = host->all->arg;
     struct array        arrays[ARRAYS_MOST];
     struct host_trainer t = { .slice = { .dataset = *job->dataset } };
-    graft_metrics       metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics       metrics = output_metrics();
     const int           changes = host->rank == host->n_ranks - 1;
     int32_t             rc;
     int                 count;
@@ -301,7 +302,7 @@ static int32_t train_with(const graft_dataset *data, const char *settings)
 {
     const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, destroy));
     graft_trainer     *trainer = NULL;
-    graft_epoch        epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch        epoch = output_epoch();
     int32_t            labels[N], rc;
 
     host_set_all(api, settings);
@@ -425,6 +426,7 @@ static int32_t narrow_body(struct host *host)
     if (rc == GRAFT_OK) rc = epoch(host, trainer);
     for (int i = 0; i < 2 && rc == GRAFT_OK; i++) /* the second takes the place of a copy that the first made */
         rc = host->train->update(trainer, GRAFT_UPDATE_FEATURES, &s.dataset, &host->error);
+    output_clear_rows(&logits);
     if (rc == GRAFT_OK) rc = host->train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &host->error);
     host->train->destroy(trainer);
     host->graphs->destroy(graph);

@@ -2,6 +2,7 @@
  * goes on in another trainer with the same state, and begins anew with other data.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -79,7 +80,7 @@ static int32_t follow_patience(struct host *host)
 
     job->stopped[host->rank] = 0;
     for (int i = 0; i < EPOCHS && rc == GRAFT_OK; i++) {
-        graft_epoch epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch epoch = output_epoch();
 
         epoch.should_stop = -1;
         rc = host->train->epoch(t.trainer, &epoch, &host->error);
@@ -105,7 +106,7 @@ static int32_t train_until_stop(struct host *host, graft_trainer *trainer, graft
 static int32_t resume_patience(struct host *host)
 {
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_epoch         whole = GRAFT_INIT(graft_epoch), part = GRAFT_INIT(graft_epoch);
+    graft_epoch         whole = output_epoch(), part = output_epoch();
     struct host_trainer alone, first, second;
     graft_model        *state = NULL;
     int32_t             rc = stop_open(host, &alone);
@@ -131,7 +132,7 @@ static int32_t resume_patience(struct host *host)
 static int32_t renew_patience(struct host *host)
 {
     const struct job   *job = host->all->arg;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     struct host_trainer t;
     int32_t             rc = stop_open(host, &t);
 

@@ -3,6 +3,7 @@
  * another graph, order or codec are filled again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/state_items.h"
 #include "harness/strict_host.h"
 #include "harness/tap.h"
@@ -80,13 +81,14 @@ struct results {
 static void train_from(graft_trainer *trainer, int first, struct results *r)
 {
     const graft_dense logits = graft_dense_in(GRAFT_F32, N, CLASSES, r->logits);
-    graft_epoch       epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch       epoch = output_epoch();
 
     for (int e = first; e < EPOCHS; e++) {
-        r->loss[e] = (double)NAN;
+        output_clear(&r->loss[e], sizeof r->loss[e]);
         if (train->epoch(trainer, &epoch, &error) == GRAFT_OK) r->loss[e] = epoch.loss;
         else diag("%s", error.message);
     }
+    output_clear_rows(&logits);
     if (train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error) != GRAFT_OK) diag("%s", error.message);
     kept_state_take(&r->last, train, trainer);
 }
@@ -100,7 +102,7 @@ static int same_history(const struct results *a, const struct results *b)
 /* Cancel the epoch that follows in its middle; returns the batches that it has completed. */
 static int64_t cancel_inside(graft_trainer *trainer, struct kept_state *state)
 {
-    graft_epoch   epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch   epoch = output_epoch();
     const int32_t expected = (cancel_at = host.calls + 150, GRAFT_ERR_CANCELLED);
     const int32_t rc = train->epoch(trainer, &epoch, &error);
 
@@ -144,7 +146,7 @@ static void test_resumed_history(const char *settings)
     train_from(trainer, 0, &whole);
     train->destroy(trainer);
     for (int way = BY_ITEMS; way <= WITHOUT_TABLES; way++) {
-        graft_epoch       epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch       epoch = output_epoch();
         struct kept_state state;
 
         trainer = history_trainer();
@@ -177,7 +179,7 @@ static const char q8[] = "hec.codec=q8 model=gcn dropout=0";
 static graft_trainer *halfway(struct kept_state *state)
 {
     graft_trainer *trainer = history_trainer();
-    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch    epoch = output_epoch();
 
     train->epoch(trainer, &epoch, &error);
     if (cancel_inside(trainer, state) <= 0) printf("Bail out! no middle\n"), exit(2);
@@ -243,7 +245,7 @@ static void test_random_tables(const char *settings)
     train->destroy(halfway(&state));
     for (int i = 0; i < 60 && fine; i++) {
         graft_trainer    *trainer = history_trainer();
-        graft_epoch       epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch       epoch = output_epoch();
         graft_state_item *item;
         unsigned char    *byte, before;
         int32_t           rc;
@@ -281,7 +283,7 @@ static void test_some_tables(void)
     train->destroy(halfway(&state));
     for (int i = 0; i < 3; i++) {
         graft_trainer *trainer = history_trainer();
-        graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+        graft_epoch    epoch = output_epoch();
 
         if (i == 2) set_kept(trainer, &state, 1);
         if (i == 2) train->epoch(trainer, &epoch, &error);

@@ -1,6 +1,7 @@
 /* The memory budget of a trainer against an allocator that counts: create() keeps the sum of the items, before and
  * after training, and the least accepted memory.limit is the peak of create().
  * SPDX-License-Identifier: Apache-2.0 */
+#include "harness/outputs.h"
 #include "harness/tap.h"
 
 #include "graft_load.h"
@@ -237,7 +238,7 @@ static void ledger_check(const struct sample *s, const char *model)
 {
     const int64_t  before = live;
     graft_trainer *trainer = NULL;
-    graft_epoch    epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch    epoch = output_epoch();
     int64_t        kept, needed, ledger = 0, most;
     int32_t        rc = configure(s, model);
 
@@ -253,7 +254,8 @@ static void ledger_check(const struct sample *s, const char *model)
     ok(kept - ledger >= 0 && (double)(kept - ledger) < 0.1 * MB, "%s, %s: it keeps %.2f MB, of which %.2f are reported",
        model, s->name, (double)kept / MB, (double)ledger / MB);
     rc = train->epoch(trainer, &epoch, &error);
-    ok(rc == GRAFT_OK && told(trainer) == ledger, "%s, %s: training changes nothing in what was told", model, s->name);
+    ok(rc == GRAFT_OK && epoch.loss > 0 && told(trainer) == ledger, "%s, %s: training changes nothing in what was told",
+       model, s->name);
     if (s->weighted) ledger_update(s, model, trainer, before);
     train->destroy(trainer);
     most = (int64_t)((double)needed / MB);

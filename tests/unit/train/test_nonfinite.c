@@ -6,6 +6,7 @@
 #include "graft_load.h"
 #include "graft_model.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -75,7 +76,7 @@ static const char *state_fault(struct host *host, graft_trainer *trainer)
 /* Epochs until one fails: it must, before all are done. */
 static int32_t train_until_error(struct host *host, graft_trainer *trainer, graft_error *error)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     int32_t     rc = GRAFT_OK;
 
     while (rc == GRAFT_OK && !epoch.done) {
@@ -93,7 +94,7 @@ static int32_t check_good_state(struct host *host, graft_trainer *trainer, struc
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
     const int64_t       epochs = completed_epochs(host, trainer);
     const char         *fault = state_fault(host, trainer);
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     graft_model        *state = NULL;
     int32_t             rc = GRAFT_OK;
 
@@ -130,7 +131,7 @@ static int32_t diverge_once(struct host *host, struct host_trainer *t, struct ho
 static int32_t stop_epochs(struct host *host)
 {
     graft_error         again = GRAFT_INIT(graft_error);
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     struct host_trainer t, other;
     int32_t             rc = diverge_once(host, &t, &other);
 
@@ -150,7 +151,7 @@ static int32_t restore_epochs(struct host *host)
 {
     struct job         *job = host->all->arg;
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch), resumed = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch(), resumed = output_epoch();
     graft_model        *state = NULL;
     struct host_trainer t, other;
     int32_t             rc;
@@ -203,7 +204,7 @@ static int32_t hopeless(struct host *host)
 static int32_t no_rate_helps(struct host *host)
 {
     struct job         *job = host->all->arg;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     graft_error         error = GRAFT_INIT(graft_error);
     struct host_trainer t;
     int32_t             rc;
@@ -259,7 +260,7 @@ static void *cancel_in_time(void *arg)
 
 static int32_t call_epochs(struct host *host, graft_trainer *trainer, int64_t first, int64_t end)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     int32_t     rc = GRAFT_OK;
 
     for (int64_t i = first; i < end && rc == GRAFT_OK; i++) {
@@ -288,7 +289,7 @@ static int32_t epoch_with_request(struct host *host, graft_trainer *trainer, dou
 {
     struct cancel_timer timer = { host->api, share * seconds };
     const int           is_asked = host->rank == host->n_ranks - 1;
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     pthread_t           thread;
     int32_t             rc;
 
@@ -304,7 +305,7 @@ static int32_t request_once(struct host *host, graft_trainer *trainer, graft_tra
                             double seconds)
 {
     struct job *job = host->all->arg;
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     int32_t     rc = give_state(host, trainer, copy);
 
     if (rc == GRAFT_OK) rc = epoch_with_request(host, trainer, share, sends, seconds);
@@ -403,7 +404,7 @@ static int32_t make_evaluated(struct host *host, struct host_trainer *t, graft_e
 /* Epoch 2 is repeated in the third call, which reports epoch 3 alone. */
 static int32_t report_last(struct host *host)
 {
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     struct host_trainer t;
     int32_t             rc = make_evaluated(host, &t, &epoch);
 
@@ -421,7 +422,7 @@ static int32_t report_last(struct host *host)
 static int32_t check_best(struct host *host, graft_trainer *trainer, double loss)
 {
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_metrics       metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics       metrics = output_metrics();
     graft_model_info    info = GRAFT_INIT(graft_model_info);
     graft_model        *best = NULL;
     int32_t             rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_BEST, &metrics, &host->error);
@@ -459,7 +460,7 @@ static int32_t save_to_other(struct host *host, graft_trainer *from, graft_train
 /* The epochs that are repeated diverge at any learning rate, for the penalty on the weights overflows. */
 static int32_t keep_best_ahead(struct host *host)
 {
-    graft_epoch         epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch         epoch = output_epoch();
     graft_error         error = GRAFT_INIT(graft_error);
     struct host_trainer t, other = { .trainer = NULL };
     int32_t             rc = make_evaluated(host, &t, &epoch);

@@ -4,6 +4,7 @@
 #include "graft_load.h"
 #include "graft_model.h"
 #include "harness/hosts.h"
+#include "harness/outputs.h"
 #include "harness/tap.h"
 #include "oracle/sample.h"
 
@@ -54,7 +55,7 @@ static int32_t train_faults_make_again(struct host *host, graft_graph *graph, co
 {
     graft_error       first = host->error, second = GRAFT_INIT(graft_error);
     graft_trainer    *trainer = NULL;
-    graft_epoch       epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch       epoch = output_epoch();
     struct host_slice s;
     int32_t           rc;
 
@@ -330,7 +331,7 @@ static void test_without_place(void)
 
 static int32_t train_two(struct host *host, graft_trainer *trainer)
 {
-    graft_epoch epoch = GRAFT_INIT(graft_epoch);
+    graft_epoch epoch = output_epoch();
     int32_t     rc = host->train->epoch(trainer, &epoch, &host->error);
 
     return rc < 0 ? rc : host->train->epoch(trainer, &epoch, &host->error);
@@ -370,7 +371,7 @@ static int32_t act_leave(struct host *host, graft_trainer *trainer)
 
 static int32_t act_other(struct host *host, graft_trainer *trainer)
 {
-    graft_metrics metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics metrics = output_metrics();
     const int32_t rc = train_two(host, trainer);
 
     if (rc < 0 || !is_guilty(host)) return rc < 0 ? rc : train_two(host, trainer);
@@ -509,7 +510,7 @@ static void test_late(const char *const *with)
 static int32_t act_all(struct host *host, graft_trainer *trainer)
 {
     static _Thread_local int32_t labels[N];
-    graft_metrics                metrics = GRAFT_INIT(graft_metrics);
+    graft_metrics                metrics = output_metrics();
     int32_t                      rc = train_two(host, trainer);
 
     if (rc == GRAFT_OK) rc = host->train->predict(trainer, GRAFT_WEIGHTS_BEST, labels, NULL, &host->error);
