@@ -1,6 +1,7 @@
-/* Adaptive widths of plans and halos: weights of rows are compared with products with unit vectors and with sums over
- * the graph; both sides of a pass have the same widths; sent bytes and quantization errors keep their limits; the
- * balance is optimal; and all ranks return the same error.
+/* Checks adaptive bit widths of plans and halos (AdaQP). The weights of rows must be those that products with unit
+ * vectors and plain sums over the graph show; sender and receiver of a row must agree on its width; sent bytes and
+ * quantization errors must stay within their budgets; the balance between ranks must be optimal; and a failure must be
+ * the same error on all ranks. Wrong widths, a budget that is exceeded, or ranks that differ fail a check.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/adapting.h"
 #include "harness/tap.h"
@@ -14,7 +15,7 @@ enum { N = 300 };
 static struct sample_csr graph;
 static float             x[N * WIDTH], scale[N];
 
-/* Rows are of very different size. */
+/* Make rows whose magnitudes differ much. */
 static void make_world(void)
 {
     const struct sample_csr_shape shape = { N, N, GRAFT_I32, GRAFT_F32, 0, 0 };
@@ -129,7 +130,8 @@ static void test_adapt_error(const char *limit, const char *rounding)
     adapting_fini(&job);
 }
 
-/* The expected error of a lane, from the sums at the last decision and the bits that it chose. */
+/* The expected quantization error of a lane, computed from the sums at the last decision and the widths that it
+ * chose. */
 static double error_of_sums(const struct adapting_job *job, int32_t n_ranks, int lane)
 {
     double lost = 0, said = 0;
@@ -147,7 +149,8 @@ static double error_of_sums(const struct adapting_job *job, int32_t n_ranks, int
     return lost / said;
 }
 
-/* What widths depend on is summed over all passes since the last decision. Records make ranges a little larger. */
+/* Widths depend on sums over all passes since the last decision, which are compared with sums of the test. Stored
+ * ranges are a little larger than the true ones. */
 static void test_trace(const char *cover, int adapts)
 {
     static const char *const   settings[] = { ADAPTIVE, "halo.budget", "error:0.02", NULL };
@@ -180,7 +183,7 @@ static void test_trace(const char *cover, int adapts)
     adapting_fini(&job);
 }
 
-/* The same bits for any number of threads. */
+/* Any number of threads must give bitwise identical results. */
 static void test_adapt_threads(void)
 {
     static const char *const   settings[] = { ADAPTIVE, "halo.budget", "error:0.02", NULL };
@@ -204,7 +207,8 @@ static void test_adapt_threads(void)
     adapting_fini(&job[1]);
 }
 
-/* Of a halo: forward, 1 / degree^2 of each row that has the vertex; backward 1. */
+/* The weights of the rows of a halo: 1 / degree^2 of each destination that has the vertex in forward passes, 1 in
+ * backward passes. */
 static void test_halo(int32_t n_ranks)
 {
     static const char *const   settings[] = { ADAPTIVE, "halo.budget", "error:0.05", NULL };
@@ -246,11 +250,11 @@ static void test_halo(int32_t n_ranks)
 
 /* -- the balance -------------------------------------------------------------------------------------------------- */
 
-/* Eight rows: 4 lanes of two ranks, which send each other one row each. */
+/* Eight rows: in each of 4 lanes two ranks send each other one row. */
 enum { FEW = 8 };
 
 struct few {
-    double variance[FEW]; /* of a row, over what its lane says */
+    double variance[FEW]; /* variance of a row over that of its lane */
     double gamma, theta[2];
     double price[2];
 };
@@ -291,7 +295,8 @@ static double least(const struct few *f, int bits[FEW], int at)
     return best;
 }
 
-/* The quantization errors of rows, computed from the rows themselves; and prices from the range of their values. */
+/* Compute the quantization errors of the rows from the rows themselves, and their prices from the ranges of their
+ * values. */
 static void few_init(struct few *f, const struct adapting_job *job, double lambda)
 {
     const int all[2][FEW] = { { 2, 2, 2, 2, 2, 2, 2, 2 }, { 8, 8, 8, 8, 8, 8, 8, 8 } };
@@ -372,8 +377,9 @@ static double lane_loss(const struct few *f, int lane, int first, int second)
     return f->variance[2 * lane] / pow(pow(2, first) - 1, 2) + f->variance[2 * lane + 1] / pow(pow(2, second) - 1, 2);
 }
 
-/* With a limit just above the quantization error of a lane's two rows in 4 bits, they need no more bits in all; with
- * one just below it they do. The error depends on the rounding: forward to the nearest level, backward stochastic. */
+/* With a budget just above the quantization error that the two rows of a lane have in 4 bits they need no more bits,
+ * and just below it they do. The error depends on the rounding, which is to nearest in forward passes and stochastic in
+ * backward ones. */
 static void test_adapt_limit(int lane, double share)
 {
     char                       limit[32] = "error:1000";
@@ -386,7 +392,8 @@ static void test_adapt_limit(int lane, double share)
     int64_t                    bytes;
     int32_t                    rc;
 
-    for (int run = 0; run < 2 && words == NULL; run++) { /* to read the rows, which are the same in every epoch */
+    /* The first run reads the rows, which are the same in every epoch. */
+    for (int run = 0; run < 2 && words == NULL; run++) {
         few_job_init(&job, settings);
         words = adapting_run(&job, 2, &rc);
         if (words == NULL) words = adapting_check(&job, 2, &bytes);
@@ -437,7 +444,7 @@ static void test_adapt_refused(void)
     }
 }
 
-/* Rows without a quantization error at first have one later, and the limit cannot be met any more. */
+/* Rows that at first have no quantization error have one later, when the budget cannot be met any more. */
 static void test_later(void)
 {
     static const char *const   settings[] = { ADAPTIVE, "halo.budget", "error:1e-9", NULL };
@@ -497,7 +504,7 @@ static int32_t (*quick_send)(void *, int32_t, int32_t, const void *, uint64_t, g
 
 enum { SLOW_MICROSECONDS = 20000 };
 
-/* A message from rank 1 to rank 2 takes twenty milliseconds, and a hundred more for each megabyte. */
+/* A slow network: a message from rank 1 to rank 2 takes twenty milliseconds, and a hundred more for each megabyte. */
 static int32_t adapt_slow_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
                                graft_request **request, graft_error *error)
 {
@@ -513,7 +520,7 @@ static int32_t adapt_measure(struct rank *r)
     if (r->rank == 1) r->transport.send = adapt_slow_send;
     rc = gr_comm_create(r->context, &r->transport, 20, &r->comm, &r->error);
     if (rc == GRAFT_OK) rc = gr_network_measure(r->comm, &r->error);
-    if (rc == GRAFT_OK) rc = gr_network_measure(r->comm, &r->error); /* it is there */
+    if (rc == GRAFT_OK) rc = gr_network_measure(r->comm, &r->error); /* a measurement exists after this */
     if (rc == GRAFT_OK && r->rank == 0)
         memcpy(*found, r->comm->network, (size_t)(r->n_ranks * r->n_ranks) * sizeof(struct gr_network));
     return rc;
@@ -524,8 +531,8 @@ static void test_pace(int32_t n_ranks)
     static struct ranks      ranks;
     static struct gr_network found[5][5];
     const struct gr_network *pace = &found[0][0], *slow = pace + n_ranks + 2;
-    /* Half of a round trip counts as one message, and one of its two messages is slow; on a busy machine both are
-     * slower. */
+    /* Half of a round trip counts as one message. One of the two messages of a round trip is slow here, and on a busy
+     * machine both take longer. */
     const double             gamma = SLOW_MICROSECONDS * 1e-6 / 2;
     const char              *left;
     int                      failed = 0, odd = 0;

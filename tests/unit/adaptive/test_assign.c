@@ -1,4 +1,5 @@
-/* The assignment of widths against an exact solver (glpsol, of GLPK) and, for few groups, against all assignments.
+/* Checks the assignment of bit widths against the integer program that glpsol of GLPK solves, and for few groups
+ * against all assignments. An assignment that is not optimal within the documented gap fails.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "oracle/sample.h"
@@ -17,7 +18,7 @@ static const int        widths[3] = { 2, 4, 8 };
 static const graft_api *api;
 static graft_error      error = GRAFT_INIT(graft_error);
 
-/* A problem with its arrays. */
+/* An assignment problem that owns its arrays. */
 struct problem {
     struct gr_assign_group   groups[GROUPS];
     struct gr_assign_channel channels[CHANNELS];
@@ -39,7 +40,7 @@ static void problem_init(struct problem *p, struct sample *sample, int64_t group
                                                  (int32_t)sample_below(sample, channels), 0 };
 }
 
-/* Terms of the objective, by its definition. */
+/* The terms of the objective, computed by its definition. */
 struct terms {
     double  variance, seconds;
     int64_t bytes;
@@ -55,7 +56,7 @@ static int64_t sent(const struct problem *p, const struct gr_assign_group *g, in
     return g->rows * ((p->channels[g->channel].width * bits + 7) / 8 + 4);
 }
 
-/* Of `bits` everywhere; of 0, what the groups have. */
+/* The terms if all groups have `bits`, or with 0 the widths that they have now. */
 static struct terms terms_of(const struct problem *p, int bits)
 {
     struct terms t = { 0 };
@@ -99,7 +100,7 @@ static double assign_objective(const struct problem *p, double lambda)
     return variance * t.variance + seconds * t.seconds;
 }
 
-/* The least objective of all choices. */
+/* The smallest objective over all assignments. */
 static double enumerate(struct problem *p, double lambda, int64_t at)
 {
     double best = INFINITY;
@@ -144,7 +145,7 @@ static void write_program(FILE *file, const struct problem *p, double lambda)
     fprintf(file, "End\n");
 }
 
-/* What glpsol finds; negative if it is not there or did not end with an optimum. */
+/* The objective that glpsol finds; negative if it is not installed or found no optimum. */
 static double solve(const struct problem *p, double lambda)
 {
     char   name[] = "/tmp/graft-assign-XXXXXX", command[200], line[200];
@@ -248,8 +249,8 @@ static void test_budgets(void)
     ok(strstr(error.message, "with 8 bits") != NULL, "what cannot be met is reported: %s", error.message);
 }
 
-/* Groups of equal elements have no quantization error, and groups of few elements may have more bits in the same bytes:
- * the other groups get what they would get without them. */
+/* Groups of equal elements have no quantization error, and small groups may have more bits in the same number of bytes.
+ * The other groups must get the widths that they get without such groups. */
 static void test_nothing_to_save(void)
 {
     struct sample  sample = { 5 };
@@ -267,7 +268,7 @@ static void test_nothing_to_save(void)
         p.assign.n_groups = GROUPS;
         p.assign.n_channels = 7;
         for (int32_t c = 5; c < 7; c++) p.channels[c] = (struct gr_assign_channel){ c - 4, 0, 1e-9, 0 };
-        for (int64_t i = GROUPS - 1; i >= 0; i--) { /* one of three is one from before */
+        for (int64_t i = GROUPS - 1; i >= 0; i--) { /* one of three groups is a copy of an earlier one */
             if (i % 3 == 0) p.groups[i] = p.groups[i / 3];
             else p.groups[i] = (struct gr_assign_group){ 3, 0, 5 + (int32_t)(i % 2), 0 };
             if (i % 3 != 0) more += sent(&p, &p.groups[i], 2);
@@ -278,7 +279,7 @@ static void test_nothing_to_save(void)
     ok(worst < 1e-12, "groups that lose nothing take nothing from the others: %g", worst);
 }
 
-/* Ends of the scale, and what has no solution to look for. */
+/* The extreme widths, and problems that have no solution to look for. */
 static void test_ends(void)
 {
     struct sample         sample = { 4 };

@@ -1,6 +1,7 @@
-/* Training with adaptive widths: with an unlimited budget it equals training with 8 bits, bit for bit; with a smaller
- * one it learns nearly as well. Ranks stay the same. Budgets hold for what a transport is given in an epoch. Budgets
- * that cannot be met are reported by all ranks, which can go on. Evaluations and predictions are not quantized.
+/* Checks training with adaptive bit widths. With an unlimited budget it must be bitwise identical to training with 8
+ * bits, and with a smaller one the loss must fall nearly as far. All ranks must have identical weights. The bytes that
+ * the transport is given in an epoch must keep the budget. A budget that cannot be met is an error on all ranks, after
+ * which they can go on. Evaluations and predictions are not quantized.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_model.h"
 #include "harness/hosts.h"
@@ -17,7 +18,7 @@
 
 enum { EPOCHS = 12, CLASSES = 4, FEATURES = 13, TAG_FIRST = 16, FRAME = 64 };
 
-/* What a rank came to. */
+/* The results of a rank. */
 struct outcome {
     double  loss[EPOCHS], accuracy;
     int64_t stale;
@@ -26,10 +27,11 @@ struct outcome {
 struct job {
     const graft_dataset *set;
     enum slices          way;
-    int                  epochs, goes_on; /* goes_on: after an epoch that failed once, which must fail again */
-    int                  updates;         /* the same features before each epoch */
+    /* Number of epochs; whether another epoch follows one that failed, which must fail again. */
+    int                  epochs, goes_on;
+    int                  updates; /* whether update() sets the same features before each epoch */
     struct outcome       at[HOSTS_MOST];
-    int64_t              sent; /* bytes of rows, by all ranks, in the last epoch but one */
+    int64_t              sent; /* bytes of rows that all ranks sent in the last epoch but one */
 };
 
 static int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
@@ -55,7 +57,7 @@ static int32_t train_adapt_train(struct host *host, const struct host_trainer *t
     for (int i = 0; i < job->epochs && rc == GRAFT_OK; i++) {
         graft_epoch epoch = output_epoch();
 
-        counts = i == job->epochs - 2; /* the last one evaluates */
+        counts = i == job->epochs - 2; /* the last epoch evaluates */
         if (job->updates) {
             rc = host->train->update(trainer, GRAFT_UPDATE_FEATURES, &t->slice.dataset, &host->error);
             if (rc < 0) break;
@@ -86,7 +88,8 @@ static int32_t adapt_body(struct host *host)
     return rc;
 }
 
-/* Run a body with settings that are parted by blanks, of which the last ones count. Returns what is wrong, or NULL. */
+/* Run a body with options separated by blanks, of which the last ones count. The return value is NULL or an error in
+ * words. */
 static const char *train_adapt_play(int32_t n_ranks, const char *settings, int32_t (*what)(struct host *), void *arg)
 {
     static struct hosts hosts;
@@ -106,7 +109,7 @@ static const char *train_adapt_play(int32_t n_ranks, const char *settings, int32
     return hosts.at[0].rc == GRAFT_OK ? NULL : kept;
 }
 
-/* Train. Returns what is wrong, or NULL. */
+/* Train. The return value is NULL or an error in words. */
 static const char *adapt_run(struct job *job, int32_t n_ranks, const char *first, const char *more)
 {
     char        settings[512];
@@ -122,7 +125,7 @@ static const char *adapt_run(struct job *job, int32_t n_ranks, const char *first
     return words;
 }
 
-/* The wrapped send is that of the transport by threads, the same for all ranks. */
+/* Find the send function of the transport of threads, which is the same for all ranks. */
 static void find_send(void)
 {
     const graft_api        *api;
@@ -140,7 +143,7 @@ static void find_send(void)
 
 /* -- tests -------------------------------------------------------------------------------------------------------- */
 
-/* A budget that is never reached: 8 bits everywhere. */
+/* A budget that is never reached must give 8 bits everywhere. */
 static void test_same(struct job *job, const char *model, int32_t n_ranks, const char *more)
 {
     struct outcome eight;
@@ -161,7 +164,7 @@ static void test_same(struct job *job, const char *model, int32_t n_ranks, const
        slices_name[job->way], more, job->at[0].loss[EPOCHS - 1], words != NULL ? ": " : "", words != NULL ? words : "");
 }
 
-/* What widths are chosen from survives updates between the epochs. */
+/* The statistics from which widths are chosen must survive updates between epochs. */
 static void test_updated(struct job *job, const char *model, int32_t n_ranks)
 {
     struct outcome without;
@@ -181,7 +184,7 @@ static void test_updated(struct job *job, const char *model, int32_t n_ranks)
        words != NULL ? ": " : "", words != NULL ? words : "");
 }
 
-/* With a part of the bytes the loss is nearly the same. */
+/* With a part of the bytes the loss must be nearly the same. */
 static void test_less(struct job *job, const char *model, int32_t n_ranks, const char *more)
 {
     char        first[300], limited[400];
@@ -225,7 +228,8 @@ static void test_train_adapt_refused(struct job *job)
     job->goes_on = 0;
 }
 
-/* Maxima over neighbours learn nearly the same from rows and gradients of 8 bits: losses fall as with 32 bits. */
+/* Models that take maxima over neighbours must learn nearly the same from rows and gradients of 8 bits: losses fall as
+ * with 32 bits. */
 static void test_largest_quantized(struct job *job, int32_t n_ranks, const char *more)
 {
     struct outcome exact;
@@ -257,7 +261,7 @@ enum { USUAL, EXACT, SAME, TRAINERS };
 
 struct views {
     const graft_dataset *set;
-    const char          *bits; /* "halo.codec=..." */
+    const char          *bits; /* option halo.codec and its value */
     float                logits[TRAINERS][N * CLASSES];
     double               loss[TRAINERS];
 };
@@ -311,7 +315,7 @@ static int32_t views_body(struct host *host)
     return rc;
 }
 
-/* How far logits are from those of 32 bits, by the length of these. */
+/* The distance of the logits from those with 32 bits, relative to the norm of the latter. */
 static double train_adapt_apart(const struct views *views, int number)
 {
     double off = 0, length = 0;
@@ -325,7 +329,7 @@ static double train_adapt_apart(const struct views *views, int number)
     return sqrt(off / length);
 }
 
-/* Only steps are quantized; predictions and evaluations are not, unless options say so. */
+/* Training steps are quantized, but predictions and evaluations are not unless an option says so. */
 static void test_views(const graft_dataset *set, const char *model, int32_t n_ranks, const char *bits)
 {
     struct views *views = calloc(1, sizeof *views);
@@ -345,7 +349,7 @@ static void test_views(const graft_dataset *set, const char *model, int32_t n_ra
     free(views);
 }
 
-/* Mean of the test accuracy of a few seeds. */
+/* The mean test accuracy over a few seeds. */
 static double mean_of(struct job *job, const char *more, const char **words)
 {
     enum { SEEDS = 3 };

@@ -1,4 +1,4 @@
-/* Preloaded into a process: no more than GRAFT_TEST_THREADS threads are started beside the first one.
+/* A library that is preloaded into a program and lets it start at most GRAFT_TEST_THREADS threads beside the first one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* A host with few resources: trains, saves the model under PATH and reads it again, and is alive at the end. It prints
- * what failed. resource_host PATH STACK-KB [KEY=VALUE...]: with a stack of so many kB in a thread, 0: in main().
+/* A host for test_resources.py that has few resources. It trains, saves the model under PATH, reads it again, and
+ * prints what failed: resource_host PATH STACK-KB [KEY=VALUE...]. It does so in a thread with a stack of STACK-KB, or
+ * for 0 in main().
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_model.h"

@@ -1,7 +1,10 @@
-/* A host that asks for more teams of threads than the system starts: team_host together|ranks|again|second. With
- * "together", each of 3 threads is a rank, and they train; with "ranks", they ask one after the other before they do;
- * with "again", one thread opens a context, closes it, and opens another one; with "second", a second thread trains on
- * in the context of the first. It prints how many threads each of them trains with, and is alive at the end.
+/* A host for test_resources.py that wants more threads than the system starts: team_host together|ranks|again|second.
+ * It prints how many threads each trainer has.
+ *
+ *   together   each of 3 threads is a rank, and they train
+ *   ranks      the same, but each rank makes its first call alone
+ *   again      one thread opens a context, closes it, and opens another one
+ *   second     a second thread goes on training in the context of the first
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_edge.h"
 #include "graft_load.h"
@@ -21,7 +24,7 @@ enum { RANKS = 3, VERTICES = 1500, FEATURES = 40, CLASSES = 3 };
 static const char *const     settings[] = { "layers=2", "hidden=64", "threads=4", NULL };
 static struct sample_dataset set;
 
-/* How many threads a trainer says that it uses; -1: an error. */
+/* The number of threads that a trainer says it uses; -1 for an error. */
 static int train_twice(const graft_train *train, graft_trainer *trainer, graft_error *error)
 {
     graft_epoch epoch = output_epoch();
@@ -37,7 +40,7 @@ static int train_twice(const graft_train *train, graft_trainer *trainer, graft_e
     return threads;
 }
 
-/* A call that needs no team. */
+/* Make a call that needs no team. */
 static int32_t gather_one(const graft_api *api, graft_error *error)
 {
     const graft_edge *edge = graft_interface(api, GRAFT_EDGE_ID, sizeof *edge);
@@ -55,7 +58,7 @@ static int32_t gather_one(const graft_api *api, graft_error *error)
     return edge->gather_rows(api->context, &from, &index, &to, 0, error);
 }
 
-static pthread_barrier_t all_run; /* no rank takes the thread of another one */
+static pthread_barrier_t all_run; /* no rank may take the thread of another one */
 static int               threads_of[RANKS];
 
 static int32_t rank_body(struct host *host)

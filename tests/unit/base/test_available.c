@@ -1,4 +1,5 @@
-/* The memory that a container may still take, and its processors, from control groups that the test makes.
+/* Checks how the library finds the memory and the processors that it may still use in a container. The test makes files
+ * like those of control groups (cgroup v1 and v2), and compares the answers with the numbers in them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 
@@ -11,7 +12,7 @@
 
 static char folder[] = "/tmp/graft-available-XXXXXX";
 
-/* Write a file of the group; NULL: it is not there. */
+/* Write a file of a group, or remove it if `text` is NULL. */
 static void available_put(const char *name, const char *text)
 {
     char  path[128];
@@ -35,7 +36,7 @@ static void available_check(const char *limit, const char *used, const char *sta
     ok(found == expected, "%s: %lld", name, (long long)found);
 }
 
-/* A folder of the tree, or a file in it; the tree is removed at the end. */
+/* Make a folder of the tree of groups, or a file in it. The tree is removed at the end. */
 static void available_group(const char *group, const char *file, const char *text)
 {
     char path[128];
@@ -56,7 +57,7 @@ static int64_t quota_of(const char *groups)
     return gr_cgroup_least(list, folder, "cpu", gr_processors_container);
 }
 
-/* The groups of a job in which a step has a smaller quota. */
+/* The groups of a job in which one level has a smaller quota. */
 static void test_quotas(void)
 {
     static const char *const groups[] = { "job", "job/step", "cpu,cpuacct", "cpu,cpuacct/job", "cpu,cpuacct/job/step" };

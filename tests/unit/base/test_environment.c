@@ -1,5 +1,6 @@
-/* The environment: a host can forbid the library to read it, and a set-user-ID program never lets it:
- * test_environment PARTITIONER [secure]. With `secure` this is the set-user-ID copy of the test, which prints no TAP.
+/* Checks when the library reads environment variables: not if the host forbids it, and never in a set-user-ID program.
+ * A variable that has an effect where it must not, or none where it must, fails a check: test_environment PARTITIONER
+ * [secure]. With `secure` this is the set-user-ID copy of the test, which prints no TAP.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_files.h"
 #include "harness/graphs.h"
@@ -19,11 +20,11 @@
 
 enum { NOBODY = 65534, NOT_SECURE = 77, CANNOT_RUN = 78 };
 
-static struct data_folder folder; /* in PATH: it has a program graft-metis */
+static struct data_folder folder; /* a folder in PATH with a program graft-metis */
 static const char        *partitioner;
 static graft_error        error = GRAFT_INIT(graft_error);
 
-static char warned[4][512]; /* the warnings since environment_open() */
+static char warned[4][512]; /* warnings since environment_open() */
 static int  warnings;
 
 static void environment_log(void *self, graft_log_level level, const char *message)
@@ -41,7 +42,7 @@ static const graft_api *environment_open(uint32_t flags)
     return graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, &host, &api, &error) == GRAFT_OK ? api : NULL;
 }
 
-/* What read the variable of an option, or NULL. */
+/* Set options by variables, and check whether they were read. The result is NULL or an error in words. */
 static const char *options_fault(uint32_t flags, int is_read)
 {
     const graft_api *api;
@@ -63,7 +64,7 @@ static const char *options_fault(uint32_t flags, int is_read)
     return NULL;
 }
 
-/* Variables that no part of Graft reads: each has one warning, with the nearest name. */
+/* Variables that no part of Graft reads must each give one warning, which has the nearest name. */
 static const char *unknown_fault(uint32_t flags, int is_read)
 {
     static const char *const names[][2] = {
@@ -104,7 +105,7 @@ static const char *path_fault(const graft_api *api, int is_read)
     return NULL;
 }
 
-/* The program fails if it gets the variable, and answers otherwise. */
+/* The partitioning program fails if it gets the variable, and answers otherwise. */
 static const char *child_fault(const graft_api *api, int is_read)
 {
     struct graph graph;
@@ -123,7 +124,7 @@ static const char *child_fault(const graft_api *api, int is_read)
     return NULL;
 }
 
-/* What MPI would be started: the names of the launchers' variables stand in the environment. */
+/* Check which MPI would be started when the environment has the variables of launchers. */
 static const char *launcher_fault(const graft_api *api, int is_read)
 {
     const graft_transports  *transports = api->get_interface(api->context, GRAFT_TRANSPORT_ID);
@@ -176,8 +177,8 @@ static void copy_program(const char *from, const char *to, mode_t mode)
     files_check(fclose(out) == 0 && chmod(to, mode) == 0, to);
 }
 
-/* Become a user without rights and run a copy of this program that belongs to root. The user may not be allowed to
- * enter the folder of the build. \return its exit code; -1: a signal */
+/* Become a user without rights and run a copy of this program that belongs to root. That user may not be allowed to
+ * enter the build folder. \return its exit status, or -1 for a signal */
 static int run_secure_copy(void)
 {
     struct data_folder place;
@@ -186,7 +187,7 @@ static int run_secure_copy(void)
     int                status = 0;
     pid_t              child;
 
-    folder_create(&place); /* the program is the library here, and looks beside itself first */
+    folder_create(&place); /* the library is part of this program, and looks for modules beside it first */
     snprintf(copy, sizeof copy, "%s", folder_path(&place, "copy"));
     copy_program("/proc/self/exe", copy, 04755);
     snprintf(child_program, sizeof child_program, "%s", folder_path(&place, "partitioner"));

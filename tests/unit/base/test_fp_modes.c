@@ -1,6 +1,6 @@
-/* The floating-point mode of the host at each call: how it rounds, and whether it flushes denormals. Results have the
- * same bits with 1, 2 and 4 threads in every mode, which is set and reset between calls, after the team of threads was
- * made in another mode. Threads keep the mode, the flags and the traps that they have in loops of the host.
+/* Checks the floating-point mode of the host: its rounding, and whether it flushes denormals to zero. In every mode
+ * results must be bitwise identical with 1, 2 and 4 threads, although the team of threads was started in another mode.
+ * The mode must have an effect, and threads of the host must keep their modes, flags and traps.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_edge.h"
 #include "graft_load.h"
@@ -28,7 +28,7 @@ enum { RESULT = 1 << 18 };
 struct mode {
     const char *name;
     int         rounding;
-    unsigned    flush; /* bits of MXCSR */
+    unsigned    flush; /* bits of the register MXCSR */
 };
 
 static const struct mode modes[] = {
@@ -51,21 +51,22 @@ static void set_mode(const struct mode *mode)
 #endif
 }
 
-/* A computation whose results have bytes: see run_in_mode(). It may compute by the library alone. */
+/* A computation and the bytes of its result, for run_in_mode(). */
 struct job {
     const char *name, *settings;
     int32_t (*run)(const struct job *job, int32_t threads, char *result);
-    int tiny;      /* its numbers are such that flushing shows */
-    int pipelines; /* with workers, if there are several threads */
+    int tiny;      /* whether its numbers are so small that flushing shows */
+    int pipelines; /* whether it uses option workers.sparse with several threads */
 };
 
-static int                   can_trap; /* the processor can: not every one of ARM */
+static int                   can_trap; /* whether the processor can trap exceptions, which not every ARM can */
 static const graft_api      *api;
 static graft_error           error = GRAFT_INIT(graft_error);
 static struct sample_csr     a;
 static graft_matrix         *matrix;
 static struct sample_dataset set;
-static float                *b;       /* [N x WIDTH] every other number is near the smallest normal one */
+/* [N x WIDTH] matrix in which every other number is near the smallest normal one. */
+static float                *b;
 static float                *entries; /* [entries of a x WIDTH] */
 
 static graft_dense fp_dense(void *data, int64_t rows, int64_t columns)
@@ -113,7 +114,7 @@ static int32_t run_index_add(const struct job *job, int32_t threads, char *resul
     return edge->index_add(api->context, &x, &index, &out, threads, &error);
 }
 
-/* Two epochs, and the outputs for all vertices. */
+/* Train two epochs and predict all vertices. */
 static int32_t run_epochs(const struct job *job, int32_t threads, char *result)
 {
     const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
@@ -148,7 +149,8 @@ static int run_in_mode(const struct job *job, const struct mode *mode, int32_t t
     return rc == GRAFT_OK;
 }
 
-/* A team of TEAM threads, of which two stay for the next run: they began in a mode before this one. */
+/* Compare teams of TEAM and fewer threads. Two threads of the first team stay for the next run, and were started in
+ * another mode. */
 static const char *compare_threads(const struct job *job, const struct mode *mode, char *result[3])
 {
     for (int k = 0; k < 3; k++)
@@ -220,7 +222,7 @@ struct network_inputs {
     graft_pair  pair;
 };
 
-/* One training step and an inference; the digest of the weights, and the outputs. */
+/* Make one training step and one inference. The result is a hash of the weights, and the outputs. */
 static int32_t step_and_infer(struct host *host, struct network_rank *n, const struct mode *mode,
                               const struct network_inputs *in)
 {
@@ -289,7 +291,7 @@ static void test_network_modes(void)
 
 /* -- the threads in loops of the host ----------------------------------------------------------------------------- */
 
-/* The environment of each thread of a team of the host. */
+/* Read the floating-point environment of each thread of a team of the host. */
 static void read_team(fenv_t at[TEAM], int trapped[TEAM])
 {
     memset(at, 0, TEAM * sizeof *at);
@@ -300,8 +302,8 @@ static void read_team(fenv_t at[TEAM], int trapped[TEAM])
     }
 }
 
-/* Every thread of the host's team has its own mode, flag and traps. Jobs leave them, and survive them: one has numbers
- * that are not finite. */
+/* Every thread of the host's team has its own mode, flag and traps. Calls of the library must not change them, and must
+ * work in spite of them; one of the calls computes with numbers that are not finite. */
 static void test_own_modes(void)
 {
     static const int rounding[TEAM] = { FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO };
@@ -339,7 +341,7 @@ static void test_own_modes(void)
     free(result);
 }
 
-/* In a thread without a team: the library starts its threads. */
+/* Runs in a thread without a team, so that the library starts threads. */
 static void *trap_in_new_thread(void *trapped)
 {
     fenv_t at[TEAM];

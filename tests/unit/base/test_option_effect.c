@@ -1,5 +1,6 @@
-/* Options that have no effect with the others: the log has one warning for each of them, which says why, in one process
- * and over ranks. Options that have an effect, or have their default value, have none.
+/* Checks the warnings about options that have no effect together with the others. The log must have exactly one warning
+ * for each of them, which says why, in one process and over ranks. An option that has an effect, or its default value,
+ * must have none.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/tap.h"
@@ -8,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Settings parted by blanks, and the only warning of them; NULL: there is none. */
+/* Options separated by blanks, and the only warning that they may cause; NULL for none. */
 struct effect {
     int32_t     n_ranks;
     const char *settings, *warning;
 };
 
-/* What the ranks of a run create trainers of. */
+/* The data set with which the ranks of a run make trainers. */
 struct job {
     const struct sample_dataset *set;
     const char                  *settings;
@@ -148,7 +149,7 @@ static const struct effect effects[] = {
       "option 'halo.error_statistics' is exact, " IDLE "because option 'halo.codec' is f32" },
 };
 
-/* Two trainers of the same context: the second one has nothing to add. */
+/* Make two trainers in the same context. The second one must not warn again. */
 static int32_t create_twice(struct host *host)
 {
     const struct job *job = host->all->arg;
@@ -172,7 +173,7 @@ static int32_t create_twice(struct host *host)
 
 static void test_effect(const struct sample_dataset *set, const struct effect *effect)
 {
-    /* Plain loops, because where there is no BLAS the log warns of that. */
+    /* The plain loops are chosen, because the log warns where there is no BLAS. */
     static const char *const settings[] = { "threads=1", "dense.module=reference", NULL };
     static struct hosts      hosts;
     struct job               job = { set, effect->settings };

@@ -1,6 +1,6 @@
-/* An option that an object has read and keeps cannot be set to another value while the object is alive: set() is
- * ERR_STATE, and the value stays. All options and their values come from the library; which of them an object keeps
- * follows from their groups.
+/* Checks that an option which an object has read and keeps cannot be changed while the object exists: set() must return
+ * ERR_STATE and leave the value. The library lists all options; which of them an object keeps follows from their
+ * groups.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_aggregate.h"
 #include "graft_halo.h"
@@ -16,7 +16,7 @@ enum { RANKS = 2, OPTIONS_MOST = 200 };
 enum kind { SERIAL_TRAINER, TRAINER, GRAPH, PLAN, HALO, KINDS };
 
 static const char *const kind_names[KINDS] = { "trainer", "trainer", "graph", "plan", "halo" };
-/* The groups that each reads. */
+/* The groups of options that each kind of object reads. */
 static const char *const kind_groups[KINDS] = {
     "model, training, data, memory and speed, kernels, halo exchange, minibatches",
     "model, training, data, memory and speed, kernels, halo exchange, minibatches", "partition", "halo exchange",
@@ -27,7 +27,7 @@ struct job {
     const struct sample_dataset *set;
     enum kind                    kind;
     char                         values[OPTIONS_MOST][2][32];
-    int                          kept; /* options that were refused */
+    int                          kept; /* number of options that were refused */
 };
 
 static int32_t kept_blame(struct host *host, const char *key, const char *what)
@@ -37,7 +37,7 @@ static int32_t kept_blame(struct host *host, const char *key, const char *what)
     return GRAFT_ERR_FORMAT;
 }
 
-/* An object of the kind, and what it needs. */
+/* An object of the kind, and the objects that it needs. */
 struct objects {
     struct host_slice slice;
     graft_graph      *graph;
@@ -79,7 +79,7 @@ static void objects_destroy(struct host *host, struct objects *o)
     if (o->slice.row_ends != NULL) host_slice_fini(&o->slice);
 }
 
-/* The graph that a trainer, a plan or rows of a halo are of is alive as well. */
+/* Whether an object keeps the option. With a trainer, a plan or a halo its graph exists as well. */
 static int is_kept(const struct job *job, const graft_option *option)
 {
     const int has_graph = job->kind != SERIAL_TRAINER;
@@ -137,13 +137,13 @@ static int32_t change_all(struct host *host)
     for (int32_t i = 0; rc == GRAFT_OK && host->api->option_info(host->api->context, i, &option, NULL) == GRAFT_OK; i++)
         rc = change_kept(host, &option, job->values[i]);
     objects_destroy(host, &o);
-    /* Nothing keeps them any more. */
+    /* No object keeps them any more. */
     for (int32_t i = 0; rc == GRAFT_OK && host->api->option_info(host->api->context, i, &option, NULL) == GRAFT_OK; i++)
         rc = host->api->set(host->api->context, option.key, job->values[i][0], &host->error);
     return rc;
 }
 
-/* Two values of each option. */
+/* Find two values of each option. */
 static int32_t list_values(struct host *host)
 {
     struct job  *job = host->all->arg;
@@ -155,7 +155,7 @@ static int32_t list_values(struct host *host)
     return GRAFT_OK;
 }
 
-/* Values that are written otherwise, and mean the same. */
+/* Set values that are written in another way but mean the same, which must be accepted. */
 static int32_t set_the_same(struct host *host)
 {
     struct objects o;

@@ -1,5 +1,6 @@
-/* Options that must be the same on all ranks: each of them, set to two values, is one error that all ranks return, with
- * the option, both values and both ranks. The options and their values come from the library.
+/* Checks options that must be the same on all ranks. For each of them two ranks set different values, and all ranks
+ * must return one error that names the option, both values and both ranks. The library lists the options and their
+ * values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/tap.h"
@@ -12,11 +13,11 @@
 
 enum { RANKS = 3 };
 
-/* An option, and two values of it. */
+/* An option and two values of it. */
 struct difference {
     graft_option                 option;
     char                         values[2][32];
-    int32_t                      odd_rank; /* this rank has the second value */
+    int32_t                      odd_rank; /* the rank that has the second value */
     const struct sample_dataset *set;
 };
 
@@ -34,7 +35,7 @@ static int32_t create_with_difference(struct host *host)
     return rc;
 }
 
-/* What is wrong with the errors of the ranks, or NULL. */
+/* Compare the errors of the ranks. The result is NULL or what is wrong with them. */
 static const char *find_fault(const struct hosts *hosts, const struct difference *d)
 {
     const char *message = hosts->at[0].error.message;

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ladders of resources: graft-train and a host with little address space, few descriptors, threads, bytes in a file,
-little stack, without standard files, and in folders where nothing can be written: test_resources.py HOST TEAM-HOST
-FEW-THREADS GRAFT-TRAIN. Each rung ends well, or with a sentence, within 10 seconds, and not by a signal. Prints TAP."""
+"""Checks programs with few resources: test_resources.py HOST TEAM-HOST FEW-THREADS GRAFT-TRAIN. graft-train and a host
+run with less and less address space, file descriptors, threads, file size and stack, without standard files, and in
+folders where nothing can be written. Each run must succeed, or end with one sentence, within 10 seconds and without a
+signal. Prints TAP."""
 import os
 import resource
 import shutil
@@ -18,7 +19,7 @@ from tap import done, ok, skip
 SECONDS = 10
 MB, KB = 1 << 20, 1 << 10
 OTHER_USER = 54321
-RANKS = 3  # of team_host
+RANKS = 3  # number of ranks in team_host
 out = f"{base}/out"
 library = os.environ["GRAFT_LIBRARY"]
 
@@ -34,7 +35,7 @@ def limit(kind, value):
 
 
 def fault_of(name, command, before, env=None):
-    """What is wrong with a run; None if nothing is."""
+    """Run a program. The result is None, or what is wrong with the run."""
     shutil.rmtree(out, ignore_errors=True)
     os.mkdir(out)
     os.chmod(out, 0o777)
@@ -55,7 +56,7 @@ def fault_of(name, command, before, env=None):
         if ".safetensors" in file or file.startswith("model"):
             try:
                 read_safetensors(f"{out}/{file}")
-            except Exception as fault:  # whatever is wrong with it
+            except Exception as fault:  # any exception is a fault of the run
                 return f"{file} is damaged: {fault!r}"
     if code == 0 and (name != "a host" or "alive" in text):
         return None
@@ -66,7 +67,7 @@ def fault_of(name, command, before, env=None):
 
 
 def climb(what, rungs, settings=(), env=None):
-    """One check for each program: every rung of a ladder, (name, function before exec)."""
+    """One check for each program. A series has pairs (name, function that reduces a resource before exec)."""
     for name, command in commands(settings):
         faults = [(rung, fault_of(name, command, before, env)) for rung, before in rungs]
         faults = [f"{rung}: {fault}" for rung, fault in faults if fault]
@@ -102,7 +103,7 @@ def test_threads():
 
 
 def test_settings():
-    """Variables of OpenMP by which it starts fewer threads than option "threads" wants."""
+    """With these variables OpenMP starts fewer threads than option "threads" asks for."""
     for variable, value in (("OMP_THREAD_LIMIT", "1"), ("OMP_THREAD_LIMIT", "3"), ("OMP_DYNAMIC", "true"),
                             ("OMP_MAX_ACTIVE_LEVELS", "0")):
         command = [program, data, *MODEL, "epochs=2", "threads=4"]
@@ -114,8 +115,8 @@ def test_settings():
 
 
 def teams_of(mode, room):
-    """The sizes of the teams of team_host where so many more threads than one can start, or what it prints if it does
-    not end well."""
+    """Run team_host where at most so many threads can start. The result is the sizes of its teams, or what it prints if
+    it fails."""
     env = dict(os.environ, LD_PRELOAD=few_threads, GRAFT_TEST_THREADS=str(room), GRAFT_LIBRARY=library)
     run = subprocess.run([team_host, mode], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                          timeout=SECONDS, check=False)
@@ -131,7 +132,7 @@ def test_teams():
 
     def two_threads(room):
         first = min(4, 1 + room)
-        left = room - (first - 1)  # the second thread is one of them
+        left = room - (first - 1)  # the second thread is one of those that can start
         return [first] if left == 0 else [first, min(4, left)]
 
     for mode, expected, rooms in (("again", two_contexts, range(5)), ("second", two_threads, range(8))):
@@ -147,7 +148,7 @@ def test_teams():
 
 
 def may_be_other():
-    """Whether another user can run the programs: only root can try."""
+    """Whether the programs can be run by another user, which only root can try."""
     if os.geteuid() != 0:
         return False
     os.chmod(base, 0o755)
@@ -184,7 +185,8 @@ def test_closed():
                 os.close(number)
         return before
 
-    # With closed files there is nowhere for a sentence: that a run ends well, and its files are whole, is what counts.
+    # With closed standard files there is no place for a sentence. The run must end without a signal, and files must be
+    # whole.
     for numbers in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)):
         for name, command in commands():
             shutil.rmtree(out, ignore_errors=True)
@@ -195,7 +197,7 @@ def test_closed():
             files = [f"{out}/{file}" for file in os.listdir(out) if not file.endswith(".json")]
             try:
                 fault = None if files and all(read_safetensors(file) for file in files) else "no file"
-            except Exception as error:  # whatever is wrong with it
+            except Exception as error:  # any exception is a fault of the run
                 fault = repr(error)
             ok(code in (0, 1) and fault is None, f"{name} without {numbers}", code, fault)
 

@@ -1,5 +1,6 @@
-/* How many threads a call gets, and how many are started for it: as many as its operations justify. The first calls are
- * made by a thread that has no team yet. Threads have the traps of the host in its own loops.
+/* Checks how many threads a call gets, and how many are started for it: as many as its operations justify. The first
+ * calls are made by a thread that has no team yet. Threads must have the floating-point traps of the host in loops of
+ * the host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/call.h"
 #include "base/context.h"
@@ -15,11 +16,11 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* Threads of this process, or -1. */
+/* The number of threads of this process, or -1. */
 static int count_tasks(void)
 {
     DIR *list = opendir("/proc/self/task");
-    int  count = -1; /* one of "." and ".." */
+    int  count = -1; /* entries "." and ".." do not count */
 
     if (list == NULL) return -1;
     while (readdir(list) != NULL) count++;
@@ -27,7 +28,7 @@ static int count_tasks(void)
     return count - 1;
 }
 
-/* The members of a team for so many operations. */
+/* The number of threads that a call with so many operations gets. */
 static int members(const graft_context *context, int asked, int64_t operations)
 {
     const int threads = gr_threads_worth(gr_threads_for(context, asked, operations), operations);
@@ -54,8 +55,8 @@ static void *ask_often(void *arg)
     return NULL;
 }
 
-/* Where no number is asked for: what the thread may use now, and the quota of the container. The threads of the thread
- * end with it. */
+/* If no number is given, a call gets as many threads as the thread may use now and the quota of the container allows.
+ * The team ends with its thread. */
 static void *ask_for_default(void *arg)
 {
     graft_context *context = arg;
@@ -80,7 +81,7 @@ static void *ask_for_default(void *arg)
     return NULL;
 }
 
-/* Threads that a loop starts in a call, after a smaller loop has ended those that the call had. */
+/* Threads of a call must have the traps, after a smaller loop has ended those of an earlier call. */
 static void *trap_and_call(void *arg)
 {
     const int      traps = FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW;

@@ -1,6 +1,7 @@
-/* Quantized messages: decoded elements are levels of the message and as near as the rounding promises, without bias,
- * with the error that theory predicts, and the same for any number of threads and any instruction set. Rows that no
- * code can encode are reported.
+/* Checks quantized messages against the definition of each code: decoded elements must be levels of the message and as
+ * near as the rounding promises; their mean must be the original (no bias); the mean squared error must be what theory
+ * predicts; and results must not depend on the number of threads or the instruction set. A row that no code can encode
+ * must be reported.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
 #include "harness/tap.h"
@@ -16,7 +17,7 @@
 static const graft_api   *api;
 static const graft_codec *codec;
 
-/* A code, and what its name is. */
+/* A code and its name. */
 struct code {
     int32_t     bits, code, rounding;
     const char *name;
@@ -128,7 +129,7 @@ static void decode_rows(struct trip *t)
     if (t->rc == GRAFT_OK) t->rc = codec->decode(api->context, &t->args, &t->error);
 }
 
-/* A bfloat16 of the message as a number, by its definition. */
+/* The value of a bfloat16 of the message, by its definition. */
 static double number_of(const uint8_t *two)
 {
     const int    bits = two[0] | two[1] << 8, exponent = bits >> 7 & 255, fraction = bits & 127;
@@ -137,7 +138,8 @@ static double number_of(const uint8_t *two)
     return bits >> 15 ? -size : size;
 }
 
-/* Element j of a row of MINMAX, from the message, as codec.h says; and the step. */
+/* Element j of a row in code MINMAX, decoded here by the description in codec.h; `step` receives the distance of
+ * levels. */
 static double from_message(const uint8_t *record, int64_t width, int32_t bits, int64_t j, double *step)
 {
     const int64_t m = (width * bits + 7) / 8;
@@ -147,7 +149,7 @@ static double from_message(const uint8_t *record, int64_t width, int32_t bits, i
     return number_of(record) + level * *step;
 }
 
-/* Whether all decoded elements are levels of the message, and near the originals. */
+/* Whether all decoded elements are levels of the message near their originals. */
 static const char *check_minmax(const struct trip *t, const struct code *c)
 {
     for (int64_t i = 0; i < t->n; i++) {
@@ -192,7 +194,7 @@ static void test_levels(void)
     }
 }
 
-/* 16 bits: the nearest of the numbers with eight significant bits, or one of the two next to it. */
+/* In 16 bits the decoded number must be the nearest one with eight significant bits, or one of its two neighbours. */
 static int is_same(double x, double y)
 {
     return x == y || (isnan(x) && isnan(y));
@@ -227,8 +229,8 @@ static void test_short(void)
     }
 }
 
-/* The mean of many decodings of a row, in standard errors from it. The errors of two elements are independent: the
- * variance of their sum is the sum of their variances. */
+/* The mean of many decodings of a row must differ from the row by a few standard errors only. The errors of two
+ * elements are independent, so that the variances add up. */
 static void test_bias(void)
 {
     enum { TIMES = 100000, WIDTH = 20 };
@@ -261,7 +263,8 @@ static void test_bias(void)
         for (int j = 0; j < WIDTH; j++) {
             const double mean = sum[j] / TIMES, variance = squares[j] / TIMES - mean * mean;
 
-            /* An element that lies on a level is not rounded at random; only an error of arithmetic is left. */
+            /* An element that lies on a level is not rounded at random, so that only the error of arithmetic is
+             * left. */
             if (fabs(mean) > 1e-6) worst = fmax(worst, fabs(mean) / sqrt(variance / TIMES));
             apart += variance;
         }
@@ -273,7 +276,7 @@ static void test_bias(void)
     }
 }
 
-/* The error of rows of normal numbers. */
+/* The mean squared error for rows of normally distributed numbers. */
 static void test_codec_error(void)
 {
     static const double most[CODES] = { 0, 1e-5, 1e-4, 0.012, 0.26, 4, 2e-5, 2e-4, 0.024, 0.52, 6, 0.60 };
@@ -307,7 +310,7 @@ static void test_codec_error(void)
     }
 }
 
-/* Rotated rows of all lengths have about the error of long rows. */
+/* Rotated rows of all lengths must have about the error of long rows. */
 static void test_rotation(void)
 {
     struct sample sample = { 10 };
@@ -360,7 +363,7 @@ static void test_constant(void)
     }
 }
 
-/* Rows 1, 3 and 4 fit no code; or row 4 alone, whose numbers are finite. */
+/* Rows 1, 3 and 4 cannot be encoded by any code; or only row 4, whose numbers are finite. */
 static void test_codec_unencoded(void)
 {
     const int64_t rows[] = { 1, 3, 4 }, *unfit = only_finite() ? rows + 2 : rows, count = only_finite() ? 1 : 3;
@@ -370,7 +373,8 @@ static void test_codec_unencoded(void)
         struct trip t;
 
         if (codes[k].bits == 16) continue;
-        if (only_finite() && codes[k].code == GRAFT_CODEC_ROTATED) continue; /* the squares of row 4 are no floats */
+        /* The squares of row 4 overflow a float. */
+        if (only_finite() && codes[k].code == GRAFT_CODEC_ROTATED) continue;
         trip_init(&t, 6, 50, GRAFT_F32);
         codec_fill(&t, &sample, normal);
         if (!only_finite()) ((float *)t.x.data)[t.x.stride * 1 + 20] = NAN;
@@ -398,7 +402,7 @@ static void test_codec_unencoded(void)
     }
 }
 
-/* Doubles that are no floats. */
+/* Doubles that are not representable as floats. */
 static void test_double(void)
 {
     struct trip t;
@@ -420,7 +424,7 @@ static void test_double(void)
     trip_fini(&t);
 }
 
-/* Bytes that no encoder wrote are refused or decoded to numbers, never to NaN or infinity. */
+/* Bytes that no encoder wrote must be refused or decoded to numbers, but never to NaN or infinity. */
 static void test_noise(void)
 {
     struct sample sample = { 12 };
@@ -473,15 +477,15 @@ static void test_codec_threads(void)
 
 enum { WIDEST = 300 };
 
-/* A row, its messages and the decoded rows by two instruction sets. The arrays are exactly as long as needed, so that
+/* A row, its messages and the decoded rows for two instruction sets. Arrays are exactly as long as needed, so that
  * sanitizers find accesses beyond their ends. */
 struct sets {
     float   x[WIDEST], work[2 * WIDEST], back[2][WIDEST];
     uint8_t record[2][2 * WIDEST];
 };
 
-/* What differs between what the first instruction set and another made of a row; NULL: nothing. The scale of a rotation
- * may differ, which is a sum in another order. */
+/* Compare what two instruction sets made of a row. The result is NULL or names the difference. The scale of a rotation
+ * may differ, because it is a sum in another order. */
 static const char *compare_sets(const struct sets *s, const struct gr_codec *c)
 {
     const int64_t bytes = gr_codec_row_bytes(c);
@@ -494,7 +498,7 @@ static const char *compare_sets(const struct sets *s, const struct gr_codec *c)
     return NULL;
 }
 
-/* The loops of all instruction sets that the processor has. */
+/* Compare the loops of all instruction sets that the processor has. */
 static void test_instruction_sets(void)
 {
     static struct sets s;
@@ -589,7 +593,7 @@ int main(void)
     test_rotation();
     test_constant();
     test_codec_unencoded();
-    if (!only_finite()) test_double(); /* one is no float */
+    if (!only_finite()) test_double(); /* one of the numbers overflows a float */
     if (!only_finite()) test_noise();
     test_codec_threads();
     test_instruction_sets();

@@ -1,6 +1,6 @@
-/* Rotated rows are decoded without bias: over many random rotations the mean of the decoded rows is the row, also of
- * rows with few large elements. An element of the mean may be 5 standard errors off, because there are thousands of
- * them; the length of its error may differ by 4 from what chance makes it.
+/* Checks that rotated rows are decoded without bias: over many random rotations the mean of the decoded rows must be
+ * the row, also for rows with few large elements. An element of the mean may be 5 standard errors off, as there are
+ * thousands of elements, and the norm of the error may be 4 standard errors from its expected value.
  *     test_codec_bias [DRAWS [WIDTH...]]
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
@@ -60,10 +60,10 @@ static double zero(struct sample *sample)
     return 0;
 }
 
-/* Rows of random numbers, of which some elements are set. */
+/* Kinds of rows: random numbers, of which some elements are replaced. */
 static const struct kind {
     double (*draw)(struct sample *sample);
-    float       first, middle, last; /* 0: as drawn */
+    float       first, middle, last; /* 0 keeps the random number */
     const char *name;
 } kinds[] = {
     { normal_number, 0, 0, 0, "normal" },
@@ -79,12 +79,12 @@ static const struct kind {
     { one, 0, 4, 0, "constant but one" },
 };
 
-/* Sums over the decodings of the row x. */
+/* Sums over the decodings of row x. */
 struct bias {
     int64_t draws, width;
     float  *x, *rows, *decoded;
     void   *message;
-    double *sum, *squares; /* [width] of the errors */
+    double *sum, *squares; /* [width] sums of the errors, and of their squares */
 };
 
 static void bias_init(struct bias *b, const struct kind *kind, int64_t draws, int64_t width)
@@ -113,7 +113,7 @@ static void bias_fini(struct bias *b)
     free(b->squares);
 }
 
-/* The random bits are those of row numbers first, first + 1, ... */
+/* Decode the row with the random bits of rows first, first + 1, and so on. */
 static int32_t decode_some(struct bias *b, int64_t first, graft_error *error)
 {
     graft_dense      rows = { sizeof rows, GRAFT_F32, AT_ONCE, b->width, b->width, b->rows };
@@ -143,9 +143,9 @@ static void add_errors(struct bias *b)
     }
 }
 
-/* The largest error of an element of the mean, in standard errors; and how much the length of the error exceeds what is
- * expected, in standard errors and as a share of the norm of the row. An element that is the same each time may have an
- * error of arithmetic. */
+/* Compute the largest error of an element of the mean, in standard errors, and how much the norm of the error exceeds
+ * its expected value, in standard errors and relative to the norm of the row. An element that is the same each time may
+ * have an error of arithmetic. */
 static void bias_measure(const struct bias *b, double *worst, double *length, double *share)
 {
     const double draws = (double)b->draws;

@@ -1,5 +1,5 @@
-/* Communication of ranks: the transport of threads, and collective calls against plain loops over the input of all
- * ranks.
+/* Checks the transport of threads and the collective calls of ranks against plain loops over the input of all ranks. A
+ * wrong sum, an item that reaches the wrong rank, or an error that not all ranks return in time fails a check.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "comm/route.h"
@@ -13,7 +13,7 @@
 
 enum { COUNTS = 7 };
 
-/* Element `i` of rank `r`. The magnitudes differ so much that the order of a sum shows. */
+/* Element `i` of rank `r`. The magnitudes differ so much that the order of a sum shows in its last bits. */
 static float element(int32_t r, int64_t i)
 {
     uint32_t    state = (uint32_t)(r * 7919 + i * 104729 + 1);
@@ -35,8 +35,8 @@ static int64_t integer(int32_t r, int64_t i)
         if (rc < 0) return rc;                                                                                         \
     } while (0)
 
-/* The sums of element i along the tree: ranks from the largest power of 2 on are added to the first ones, then the
- * upper half of these to the lower half, and so on. */
+/* The sum of element i in the order of the reduction tree: ranks from the largest power of 2 on are added to the first
+ * ones, then the upper half of these to the lower half, and so on. */
 static void sum_along_tree(int32_t n_ranks, int64_t i, float *single, double *wide)
 {
     float   singles[RANKS_MOST];
@@ -57,7 +57,7 @@ static void sum_along_tree(int32_t n_ranks, int64_t i, float *single, double *wi
     *wide = wides[0];
 }
 
-/* Sums of `count` elements: the bits of sums along a tree, which are about those of a plain sum in double. */
+/* Sums of `count` elements must be bitwise those along the tree, and near a plain sum in double. */
 static int32_t check_sums(struct rank *r, int64_t count)
 {
     float  *single = calloc((size_t)count + 1, sizeof *single);
@@ -106,7 +106,7 @@ static int32_t check_gathers(struct rank *r)
     return rc;
 }
 
-/* Rank r sends p bytes more than r * 1000 to rank p, and none from 3 to 1. */
+/* Rank r sends p bytes more than r * 1000 to rank p, but rank 3 sends nothing to rank 1. */
 static int64_t length(int32_t from, int32_t to)
 {
     return from == 3 && to == 1 ? 0 : (int64_t)from * 1000 + to;
@@ -132,7 +132,8 @@ static int32_t check_alltoallv(struct rank *r)
     return rc;
 }
 
-/* Items for the ranks in no order: each rank receives its own in the order of their senders, and the answers return. */
+/* Route items to their owners. Each rank must receive its items in the order of their senders, and the answers must
+ * return. */
 static int32_t check_route(struct rank *r)
 {
     enum { ITEMS = 300 };
@@ -193,7 +194,7 @@ static int32_t check_extrema(struct rank *r)
     return rc;
 }
 
-/* One rank after the other fails, then two at once: all return the same error, and go on. */
+/* One rank after the other fails, and then two at once. All must return the same error and be able to go on. */
 static int32_t check_agreement(struct rank *r)
 {
     for (int32_t bad = 0; bad <= r->n_ranks; bad++) {
@@ -226,7 +227,8 @@ static int32_t check_comparison(struct rank *r)
             rank_blame(r, "a disagreement gave %d: %s", rc, r->error.message);
         values[1] = 6;
     }
-    /* Ranks that are in another call, with as many items or none, where others find a difference. */
+    /* One rank is in another call, with as many items as the others or with none. The others must find the
+     * difference. */
     for (int32_t odd = 0; odd < r->n_ranks && r->n_ranks > 1; odd++) {
         for (int32_t count = 0; count <= 3; count++) {
             const int32_t mine = r->rank == odd ? count : 3;
@@ -275,7 +277,7 @@ static void test_collectives(void)
     }
 }
 
-/* A comm over no transport, for one rank. */
+/* Communication of a single rank, without a transport. */
 static void test_alone(void)
 {
     graft_context  *context = NULL;
@@ -293,7 +295,7 @@ static void test_alone(void)
     gr_context_destroy(context);
 }
 
-/* Two objects over one transport share the comm; after a failure the transport cannot be had again. */
+/* Two objects over one transport share the communicator. After a failure the transport cannot be used again. */
 static int32_t share(struct rank *r)
 {
     struct gr_comm *second = NULL;
@@ -333,7 +335,7 @@ static void test_share(void)
     ok(fault == NULL, "two objects share a comm, and none is made after a failure%s", fault != NULL ? fault : "");
 }
 
-/* Ranks that are in different calls, or in the same one with other lengths. */
+/* Ranks are in different calls, or in the same call with different lengths. */
 static int32_t exchange_lost(struct rank *r)
 {
     float   values[100] = { 0 };
@@ -358,15 +360,15 @@ static void test_lost(int lengths, const char *words)
                 strcmp(ranks.at[i].error.message, ranks.at[0].error.message) == 0 &&
                 ranks.at[i].error.rank == ranks.at[0].error.rank;
     ok(same, "ranks that lost each other say the same: %s", ranks.at[0].error.message);
-    for (int i = 0; i < 3; i++) /* a rank that was notified while it made its comm has none */
+    for (int i = 0; i < 3; i++) /* a rank that was notified while it made its communicator has none */
         if (ranks.at[i].comm != NULL && gr_comm_barrier(ranks.at[i].comm, &ranks.at[i].error) != GRAFT_ERR_PEER)
             same = 0;
     fault = ranks_fini(&ranks);
     ok(same && fault == NULL, "and go on saying it, until all memory is given back%s", fault != NULL ? fault : "");
 }
 
-/* An allocation fails on one rank while the comm is made: all ranks return an error. */
-/* What rank 1 does alone for longer than others wait. */
+/* An allocation fails on one rank while the communicator is made. All ranks must return an error. */
+/* What rank 1 does alone for longer than the others wait. */
 enum work { WORKS_ON, FALLS_SILENT, LOSES_A_RANK, MISSES_A_RANK };
 
 static int32_t at_work(struct rank *r)
@@ -421,10 +423,11 @@ static void test_heartbeats(int32_t n_ranks, enum work work, const char *words)
        work == WORKS_ON ? "" : ranks.at[0].error.message);
 }
 
-/* Rank 2 is silent. Rank 1 waits for rank 0, which waits for rank 2, but only after rank 1 has stopped to wait. */
+/* Rank 2 is silent. Rank 1 waits for rank 0, which waits for rank 2, but starts only after rank 1 has stopped to
+ * wait. */
 static int32_t come_late(struct rank *r)
 {
-    static const double begins[] = { 1.2, 0, 4 }; /* deadlines */
+    static const double begins[] = { 1.2, 0, 4 }; /* when each rank starts, in seconds */
     int32_t             rc;
 
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
@@ -469,7 +472,7 @@ static void test_exchange_memory(void)
         atomic_store(&ranks.fail_at, k);
         ranks_run(&ranks);
         for (int i = 0; i < 3; i++) {
-            made += ranks.at[i].rc == GRAFT_OK; /* before it could hear of it */
+            made += ranks.at[i].rc == GRAFT_OK; /* a rank that succeeded before it could hear of the failure */
             peers += ranks.at[i].rc == GRAFT_ERR_PEER && strstr(ranks.at[i].error.message, "no memory for") != NULL;
             wrong += ranks.at[i].seconds > 4;
         }
@@ -483,8 +486,8 @@ static void test_exchange_memory(void)
        "each of %d allocations may fail on one rank: the others hear why %s", failed, fault != NULL ? fault : "");
 }
 
-/* A comm is made and destroyed. For the next one a rank has no memory, while the others may still be in the first one
- * or already in the second. Then all try once more. */
+/* A communicator is made and destroyed. For the next one a rank has no memory, while the others may still be in the
+ * first call or already in the second. Then all try once more. */
 static int32_t exchange_make_again(struct rank *r)
 {
     const int64_t fails_at = *(int64_t *)r->all->arg;

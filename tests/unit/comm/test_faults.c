@@ -1,6 +1,6 @@
-/* Faults between ranks: the transport of one rank has one fault, at each of its sends and receives in turn. Either
- * all results are right, or all ranks that are alive return the same error before the deadline. There is never a
- * wrong number and never a hang. Many such runs are made at once, because they mostly wait.
+/* Checks collective calls over a transport with one fault, at each of the sends and receives of one rank in turn. In
+ * every run either all results are right, or all ranks that are alive return the same error before the deadline. A
+ * wrong number or a hang fails the check. Many runs are made at once, because they mostly wait.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "comm/frame.h"
@@ -20,7 +20,7 @@ enum { ROWS = 300 };
         if (rc < 0) return rc;                                                                                         \
     } while (0)
 
-/* Sums and gathers, each with its own right answer. */
+/* Sums and gathers, whose results are known. */
 static int32_t small_calls(struct rank *r)
 {
     float   sum[37];
@@ -39,8 +39,8 @@ static int32_t small_calls(struct rank *r)
     return rc;
 }
 
-/* An exchange of rows as the halo of a layer is: begun, polled for, waited for; too large to leave without the
- * receiver. */
+/* An exchange of rows like that of a layer's halo: it is begun, polled and completed, and messages are too large to be
+ * sent before the receiver asks for them. */
 static int32_t rows(struct rank *r)
 {
     struct message {
@@ -111,7 +111,7 @@ static int64_t count_calls(int32_t n_ranks, int32_t rank)
     return calls;
 }
 
-/* A process whose ranks all sleep for longer than they would wait. */
+/* All ranks of a process sleep for longer than they would wait. */
 static void test_stopped_job(void)
 {
     static struct run run;
@@ -125,7 +125,7 @@ static void test_stopped_job(void)
         run.bad_rank = 1;
         run.faulty.kind = FAULT_DELAY;
         run.faulty.at = 20;
-        run.faulty.seconds = 4.5 * RUN_TIMEOUT; /* of which the others wait half a second */
+        run.faulty.seconds = 4.5 * RUN_TIMEOUT; /* the others wait half a second of these */
         run_one(&run, script_and_more);
         for (int32_t i = 0; i < run.n_ranks; i++)
             if (run.ranks.at[i].rc < 0) _exit(1);
@@ -162,7 +162,8 @@ static int32_t lend(struct rank *r)
         atomic_fetch_add(&r->all->finished, 1);
         return GRAFT_OK;
     }
-    while (atomic_load(&r->all->finished) == 0) usleep(1000); /* from here on, bytes are those of this rank */
+    /* From here on the count has the bytes of this rank alone. */
+    while (atomic_load(&r->all->finished) == 0) usleep(1000);
     before = atomic_load(&r->all->live_bytes);
     gr_free(r->context, lent);
     if (atomic_load(&r->all->live_bytes) < before) rank_blame(r, "what was lent is given back");
@@ -175,7 +176,7 @@ static int32_t lend(struct rank *r)
     return GRAFT_OK;
 }
 
-/* Memory that a library may still write to is never freed; other memory is. */
+/* Memory that the library of a transport may still write to must not be freed; other memory must be. */
 static void test_lent(void)
 {
     static struct run run;

@@ -1,4 +1,5 @@
-/* Messages: CRC32C, frames, and rows that are sealed and checked in pieces.
+/* Checks messages: CRC32C against its definition bit by bit, frames, and rows whose checksums are made and checked in
+ * pieces while other messages travel. A message with a wrong byte must be refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/crc.h"
@@ -109,7 +110,7 @@ static void test_frames(void)
         if (rc < 0) return rc;                                                                                         \
     } while (0)
 
-/* Rows of some megabytes to each other rank, which are sealed and checked in pieces by several threads. */
+/* Send rows of some megabytes to each other rank, whose checksums several threads make and check in pieces. */
 static int32_t large_rows(struct rank *r)
 {
     enum { WIDTH = 333, EACH = 2500 };
@@ -139,7 +140,7 @@ static int32_t large_rows(struct rank *r)
     for (int32_t i = 0; i < in->n && rc == GRAFT_OK; i++) {
         const float *from = rows[1] + start[in->peer[i]] * WIDTH;
 
-        rc = gr_frame_check_payload(&in->frame[i], from, &r->error); /* all at once */
+        rc = gr_frame_check_payload(&in->frame[i], from, &r->error); /* check the whole message at once */
         if (from[0] < (float)(in->peer[i] * 1000000) || from[0] >= (float)(in->peer[i] * 1000000 + 4099))
             rank_blame(r, "rows from rank %d begin with %g", in->peer[i], (double)from[0]);
     }
@@ -160,7 +161,7 @@ static void test_large_rows(int threads)
        fault != NULL ? fault : "");
 }
 
-/* A row to each other rank and from it, over a transport that delivers late. */
+/* Each rank sends a row to each other one, over a transport that delivers late. */
 enum { HOLD = 40 };
 
 struct few {
@@ -190,8 +191,8 @@ static int32_t few_end(struct rank *r, struct few *f)
     return rc;
 }
 
-/* All messages arrive while there is other work, and no time is spent waiting. A poll does not look for notices of
- * cancellation every time. */
+/* All messages arrive during other work, so that no time is spent waiting. Not every poll looks for notices of
+ * cancellation. */
 static int32_t poll_rows(struct rank *r, struct few *f)
 {
     const struct faulty *transport = r->transport.self;
@@ -226,8 +227,8 @@ static int32_t await_rows(struct rank *r, struct few *f)
     return rc;
 }
 
-/* The first rank makes and sends one message after the other, after those of the others have arrived. Its exchange has
- * not ended before it has sent all. */
+/* The first rank makes and sends its messages one by one, after those of the others have arrived. Its exchange must not
+ * end before it has sent all. */
 static int32_t send_in_turn(struct rank *r, struct few *f)
 {
     const struct gr_exchange_args args = { .width = 2, .dtype = GRAFT_F32 };

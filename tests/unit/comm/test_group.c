@@ -1,4 +1,5 @@
-/* Collective calls of hosts, over transports that the library uses for a graph at the same time.
+/* Checks the collective calls that a host makes itself (sum, maximum, gather, broadcast, agree), over transports that
+ * the library uses for a graph at the same time. Sums must be bitwise those of the documented order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"
@@ -25,7 +26,7 @@ enum { COUNT = 1003, MOST = 8 };
         goto done;                                                                                                     \
     } while (0)
 
-/* The number of rank q at place i, as a type of the call. Their sum depends on the order of addition. */
+/* The number of rank q at place i in a type. The sum over ranks depends on the order of addition. */
 static double number_at(int32_t q, int i, graft_dtype type)
 {
     struct sample sample = { (uint64_t)(7919 * q + i) };
@@ -35,7 +36,7 @@ static double number_at(int32_t q, int i, graft_dtype type)
     return type == GRAFT_F32 ? (double)(float)number : number;
 }
 
-/* Its sum over ranks in the order of recursive halving: ranks beyond the largest power of 2 are added first, then pairs
+/* The sum over ranks in the order of recursive halving: ranks beyond the largest power of 2 are added first, then pairs
  * of ranks at half of the distance each time. */
 static double sum_at(int32_t n_ranks, int i, graft_dtype type)
 {
@@ -50,7 +51,7 @@ static double sum_at(int32_t n_ranks, int i, graft_dtype type)
     return type == GRAFT_F32 ? (double)(float)sum[0] : sum[0];
 }
 
-/* Whether the order of ranks gives other bits at some place. */
+/* Whether adding in the order of ranks would give another result at some place. */
 static int depends_on_order(int32_t n_ranks)
 {
     for (int i = 0; i < COUNT; i++) {
@@ -82,7 +83,7 @@ done:
     return rc;
 }
 
-/* Rank q has 100 q bytes of the letter 'a' + q; rank 0 has none. */
+/* Gather 100 q bytes of the letter 'a' + q from rank q; rank 0 has none. */
 static int32_t group_gathers(struct host *host, const graft_transports *t, graft_group *group)
 {
     int64_t bytes[HOSTS_MOST], total = 0;
@@ -110,7 +111,7 @@ done:
     return rc;
 }
 
-/* The lowest rank that fails is heard by all; the group goes on. */
+/* All ranks must hear of the lowest rank that fails, and the group can be used again. */
 static int32_t group_agrees(struct host *host, const graft_transports *t, graft_group *group)
 {
     graft_error error = GRAFT_INIT(graft_error);

@@ -1,7 +1,7 @@
-/* Faults of a transport in each job of harness/jobs.h over ranks as threads: "test_jobs_faults PARTITIONER [TRIES SLOW
- * [JOB]]". A fault strikes at TRIES of the sends and receives of a rank, spread evenly over all of them; one that is
- * waited for at SLOW of them. Either all ranks return the same error before the deadline, or all have the results that
- * they have without it. By hand 1000000 tries are one at each send and receive.
+/* Checks each job of harness/jobs.h over a transport with one fault, with ranks that are threads. The fault strikes at
+ * TRIES of the sends and receives of a rank, evenly spread over all of them; a fault that ranks wait for strikes at
+ * SLOW of them. Either all ranks return the same error before the deadline, or all have the results of a run without a
+ * fault. "test_jobs_faults PARTITIONER [TRIES SLOW [JOB]]"; with 1000000 tries there is one at each send and receive.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_files.h"
 #include "graft_load.h"
@@ -11,11 +11,11 @@
 
 enum { RANKS = 3 };
 
-/* One job at a time, in many runs at once. */
+/* The job that is played; it has many runs at once. */
 static const struct job *playing;
 static struct job_input  input;
 static uint64_t          well[RANKS];
-static int               is_well; /* the run that has the right results */
+static int               is_well; /* the run without a fault, which has the right results */
 
 static int others_failed(void *arg, int32_t rc)
 {

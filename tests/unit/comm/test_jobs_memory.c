@@ -1,6 +1,6 @@
-/* Out of memory over ranks: in each job of harness/jobs.h an allocation of one rank fails. All ranks return the same
- * error, or all have the results that they have with memory; nothing is left, and no rank waits for its deadline.
- * "test_jobs_memory STRIDE [JOB]" lets every STRIDE-th allocation fail, 1: each of them.
+/* Checks each job of harness/jobs.h when an allocation of one rank fails. Either all ranks return the same error, or
+ * all have the results of a run with enough memory. No memory may leak, and no rank may wait for its deadline.
+ * "test_jobs_memory STRIDE [JOB]" lets every STRIDE-th allocation fail.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_files.h"
 #include "harness/jobs.h"
@@ -8,11 +8,11 @@
 
 enum { RANKS = 3, MOST = 20000 };
 
-/* Less than the deadline of the ranks: no one waits for it. */
+/* Shorter than the deadline of the ranks, for which none may wait. */
 static const double LONGEST = 40;
 
 static struct job_input input;
-static uint64_t         well[RANKS]; /* results with memory */
+static uint64_t         well[RANKS]; /* results with enough memory */
 
 struct scarcity {
     const struct job *job;
@@ -22,7 +22,7 @@ struct scarcity {
     _Atomic int32_t   finished, failed;
 };
 
-/* Wait for all others, one of which may have failed. */
+/* Wait for all other ranks, one of which may have failed. */
 static int scarce_others(void *arg, int32_t rc)
 {
     struct scarcity *s = arg;
@@ -53,7 +53,7 @@ static int32_t scarce_body(struct host *host)
     return rc;
 }
 
-/* What is wrong, or NULL. */
+/* Compare the results of the ranks. The return value is NULL or an error in words. */
 static const char *judge_scarce(const struct hosts *hosts, const struct scarcity *s, int clean)
 {
     const struct host *first = &hosts->at[0];

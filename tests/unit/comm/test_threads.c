@@ -1,6 +1,6 @@
-/* Ranks as threads: a rank that copies a large message blocks no other rank, and a message is not cancelled while it
- * is copied. To make a copy last as long as the test needs, its destination is a page that cannot be written until
- * the test allows it.
+/* Checks that a rank which copies a large message does not block the other ranks, and that a message is not cancelled
+ * while it is copied. The destination of the copy is a page that cannot be written until the test allows it, so that
+ * the copy lasts as long as the test needs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "comm/threads.h"
@@ -16,7 +16,7 @@
 
 enum { RANKS = 3, BYTES = 4096, TAG = 16 };
 
-/* The message, from rank 1 to rank 0. */
+/* The message that rank 1 sends to rank 0. */
 static graft_transport ranks[RANKS];
 static char            sent[BYTES], *page;
 static size_t          page_bytes;
@@ -27,7 +27,7 @@ static void pause_for(long nanoseconds)
     nanosleep(&(struct timespec){ 0, nanoseconds }, NULL);
 }
 
-/* The copy has come to the page. */
+/* Signal handler for the write into the protected page: the copy has begun, and waits here until the test allows it. */
 static void hold_copy(int number, siginfo_t *info, void *context)
 {
     const char *at = info->si_addr;
@@ -68,13 +68,13 @@ static void *send_it(void *arg)
     return NULL;
 }
 
-/* Ask for the message, and have rank 1 begin to copy it. */
+/* Let rank 0 receive the message, and rank 1 begin to copy it. */
 static graft_request *begin_copy(pthread_t *thread)
 {
     graft_error    error = GRAFT_INIT(graft_error);
     graft_request *request;
 
-    memset(page, 0, page_bytes); /* or an earlier message would pass for this one */
+    memset(page, 0, page_bytes); /* otherwise an earlier message would pass for this one */
     mprotect(page, page_bytes, PROT_NONE);
     atomic_store(&copying, 0);
     atomic_store(&may_go_on, 0);

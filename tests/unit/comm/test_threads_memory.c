@@ -1,6 +1,6 @@
-/* Ranks as threads for a long time: the memory of their transport is that of the messages in flight, and does not grow
- * with the number of messages. "test_threads_memory ROUNDS" makes so many rounds in the place of 2000; the memory after
- * a tenth of them is compared with the memory at the end.
+/* Checks that the memory of the transport of threads does not grow with the number of messages. The memory after a
+ * tenth of 2000 rounds is compared with the memory at the end. "test_threads_memory ROUNDS" makes another number of
+ * rounds.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"
@@ -14,16 +14,16 @@
 
 enum { RANKS = 3, N = 60, FEATURES = 7, CLASSES = 3, BURST = 16, TAG = 5 };
 
-/* A queue may become longest late in a run, by chance. */
+/* Bytes by which memory may grow, because a queue may by chance become longest late in a run. */
 static const int64_t SLACK = 32768;
 
 struct patience {
     int64_t               rounds;
     struct sample_dataset set;
-    int64_t               bytes[2]; /* after a tenth of the rounds, and in the end */
+    int64_t               bytes[2]; /* bytes after a tenth of the rounds, and at the end */
 };
 
-/* The transport has its memory from the context of rank 0. Both calls of a run are made after the same steps. */
+/* Record the memory, which belongs to the context of rank 0. Both records of a run follow the same steps. */
 static void weigh(struct host *host, int64_t round)
 {
     struct patience *p = host->all->arg;
@@ -56,7 +56,7 @@ static int32_t pass_one(struct host *host, int32_t from, int32_t to, char *data,
     return rc < 0 || request == NULL ? rc : finish_message(t, request, &host->error);
 }
 
-/* Small messages go one way only. The message back is large, so that it is not copied. */
+/* Send small messages in one direction. The message back is large, so that it is not copied. */
 static int32_t one_way(struct host *host)
 {
     const struct patience *p = host->all->arg;
@@ -73,7 +73,7 @@ static int32_t one_way(struct host *host)
     return rc;
 }
 
-/* Collective calls of the host, most of them from one rank to the others. */
+/* Make collective calls of the host, most of which go from one rank to the others. */
 static int32_t broadcasts(struct host *host)
 {
     const graft_transports *t = graft_interface(host->api, GRAFT_TRANSPORT_ID, sizeof *t);
@@ -145,7 +145,7 @@ static void test_growth_of_all(const char *where, int64_t rounds)
     test_growth(name, train_rounds, rounds);
 }
 
-/* All threads of this process on one processor, where a rank runs until it waits. */
+/* Bind all threads of this process to one processor, where a rank runs until it waits. */
 static int pin(void)
 {
     cpu_set_t all, one;

@@ -1,5 +1,6 @@
-/* Minimum vertex covers of cut edges: small ones are compared with the oracle, large ones with a certificate, which
- * is a matching of the same size. And the documented bounds of memory, threads and stack.
+/* Checks minimum vertex covers of cut edges. Small covers are compared with the oracle, large ones with a certificate,
+ * which is a matching of the same size: no cover can be smaller. Memory, threads and stack must stay within the
+ * documented bounds.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/strict_host.h"
 #include "harness/tap.h"
@@ -31,7 +32,7 @@ static struct gr_cut cut_of(const struct oracle_bipartite *graph)
     };
 }
 
-/* Both sides begin as 7, as does the size. */
+/* Allocate the outputs; the fields begin as 7, which is no valid result. */
 static void cover_init(struct cover *cover, const struct oracle_bipartite *cut, enum gr_cover_kind kind)
 {
     const struct gr_cut own = cut_of(cut);
@@ -56,7 +57,7 @@ static int is_equal(const struct oracle_bipartite *cut, const struct cover *a, c
            memcmp(a->target_in, b->target_in, (size_t)cut->n_targets) == 0;
 }
 
-/* What is wrong with a cover as such, whatever its size; NULL if nothing is. */
+/* Whether every edge is covered. The result is NULL or names the fault. */
 static const char *fault_of_cover(const struct oracle_bipartite *cut, const struct cover *cover)
 {
     uint8_t    *serves = oracle_new(cut->n_sources, 1);
@@ -91,7 +92,7 @@ static int has_edge(const struct oracle_bipartite *cut, int64_t t, int64_t s)
     return 0;
 }
 
-/* How many edges the pairs are, or -1 if they are no matching. No cover can have fewer members. */
+/* The number of pairs, or -1 if they are no matching. No cover can have fewer members. */
 static int64_t count_pairs(const struct oracle_bipartite *cut, const struct gr_matching *matching)
 {
     int64_t pairs = 0, sources = 0;
@@ -107,7 +108,7 @@ static int64_t count_pairs(const struct oracle_bipartite *cut, const struct gr_m
     return pairs == sources ? pairs : -1;
 }
 
-/* Whether the hybrid cover is a cover and as small as can be, of `expected` members unless that is -1. */
+/* Whether the hybrid cover is a cover of minimum size, which is `expected` unless that is -1. */
 static int is_minimum(const struct oracle_bipartite *cut, int64_t expected)
 {
     const struct gr_cut own = cut_of(cut);
@@ -130,7 +131,7 @@ static int is_minimum(const struct oracle_bipartite *cut, int64_t expected)
 
 /* -- tests -------------------------------------------------------------------------------------------------------- */
 
-/* The oracle's cover, by trial for at most 12 sources. */
+/* The cover of the oracle, by trying all sets if there are at most 12 sources. */
 static void cover_expect(struct cover *cover, const struct oracle_bipartite *cut)
 {
     int several = 0;
@@ -247,7 +248,7 @@ static void test_small(void)
     bipartite_fini(&graph);
 }
 
-/* The cover depends neither on the order of edges nor on numbers. */
+/* The cover must depend neither on the order of edges nor on the numbers of vertices. */
 static void test_shuffled(void)
 {
     struct sample sample = { 5 };
@@ -277,7 +278,7 @@ static void test_shuffled(void)
     ok(equal, "%d graphs in another order and under other numbers: the same cover", graphs);
 }
 
-/* Ends the graph. */
+/* Check the cover of a graph of known shape, and free the graph. */
 static void check_shape(const char *name, struct bipartite *graph, int64_t expected)
 {
     struct sample    sample = { 17 };
@@ -340,7 +341,7 @@ static void *peak_allocate(void *self, uint64_t bytes, uint64_t alignment)
     return memory;
 }
 
-/* Bytes at the peak of a call, and those of the cut and the outputs. */
+/* The bytes at the peak of a call; `around` receives those of the cut and the outputs. */
 static int64_t cover_measure(const struct oracle_bipartite *cut, int64_t *around)
 {
     struct cover cover;
@@ -438,7 +439,7 @@ static void *cover_on_thread(void *arg)
     return NULL;
 }
 
-/* A board has the longest paths to search; a recursion along them would need megabytes. */
+/* A board has the longest augmenting paths. A recursion along them would need megabytes of stack. */
 static void test_stack(void)
 {
     struct sample    sample = { 37 };

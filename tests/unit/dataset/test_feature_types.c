@@ -1,7 +1,7 @@
-/* Dense features of 16 and 8 bits: training, evaluation and prediction have the bits that they have with the same
- * values as floats, which are computed here from the definition of each type; in full-graph training, by minibatch, in
- * another order, over ranks, and after update(). Batches over ranks have copies of the same type. Illegal types, scales
- * and values are refused.
+/* Checks dense features of 16 and 8 bits. Training, evaluation and prediction must be bitwise identical to those with
+ * the same values as floats, which the test computes from the definition of each type: in full-graph training, by
+ * minibatch, in another vertex order, over ranks, and after update(). Batches over ranks must keep copies of the narrow
+ * type. Illegal types, scales and values must be refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -27,7 +27,8 @@ static float         floats[N * STRIDE], scale[FEATURES], zero[FEATURES];
 
 /* -- the definition of each type ---------------------------------------------------------------------------------- */
 
-/* IEEE 754-2008, section 3.4: 5 bits of exponent and 10 of fraction; bfloat16 has 8 and 7. */
+/* The value of a 16-bit number by IEEE 754-2008, section 3.4: half precision has 5 bits of exponent and 10 of fraction,
+ * bfloat16 has 8 and 7. */
 static double half_value(uint16_t bits, int exponent_bits)
 {
     const int    fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
@@ -38,7 +39,7 @@ static double half_value(uint16_t bits, int exponent_bits)
     return sign * ldexp((1 << fraction_bits) + fraction, exponent - bias - fraction_bits);
 }
 
-/* Arrays of a type, and the floats that they stand for. Some values are subnormal, zero or -0. */
+/* Fill arrays of a type, and the floats that they stand for. Some values are subnormal, zero or -0. */
 static void fill_types(graft_dtype type, uint64_t seed)
 {
     struct sample draws = { seed };
@@ -58,7 +59,7 @@ static void fill_types(graft_dtype type, uint64_t seed)
         bytes[i] = (uint8_t)sample_below(&draws, 256);
         floats[i] = (float)half_value(halves[i], exponent_bits);
         if (type == GRAFT_U8 && i % STRIDE < FEATURES) {
-            const volatile float shifted = (float)bytes[i] - zero[i % STRIDE]; /* rounded */
+            const volatile float shifted = (float)bytes[i] - zero[i % STRIDE]; /* rounded to float here */
 
             floats[i] = scale[i % STRIDE] * shifted;
         }
@@ -69,11 +70,11 @@ static void fill_types(graft_dtype type, uint64_t seed)
 
 struct job {
     graft_dataset data;
-    const char   *settings, *later; /* the latter after create() */
-    graft_dtype   type;             /* 0: floats */
+    const char   *settings, *later; /* options, and options set after create() */
+    graft_dtype   type;             /* 0 for floats */
     int           is_updated;
     enum slices   way;
-    int64_t       bytes[2]; /* of features: in the trainer of the first rank, and after training and predictions */
+    int64_t       bytes[2]; /* bytes of features in the trainer of the first rank before and after training */
     float         logits[N * CLASSES], saved[N * CLASSES];
     double        loss[EPOCHS];
 };
@@ -101,7 +102,7 @@ static int64_t feature_bytes(const struct host *host, graft_trainer *trainer)
     return -1;
 }
 
-/* On one rank a data set of one process. */
+/* Prepare the data set of a rank; a single rank has a data set of one process. */
 static int32_t begin_rank(struct host *host, struct host_slice *slice, graft_graph **graph)
 {
     struct job *job = host->all->arg;
@@ -169,7 +170,7 @@ static int32_t run_features(struct host *host)
     return rc;
 }
 
-/* The copies of batches over ranks are narrow before, between and after evaluations. */
+/* Copies of batches over ranks must be narrow before, between and after evaluations. */
 static void check_feature_bytes(const struct job *typed, const struct job *plain, int n_ranks)
 {
     enum { ROUNDING = 400 };
@@ -182,9 +183,9 @@ static void check_feature_bytes(const struct job *typed, const struct job *plain
        (long long)typed->bytes[0], (long long)typed->bytes[1], (long long)most, (long long)plain->bytes[0]);
 }
 
-static const char *later; /* NULL: no settings */
+static const char *later; /* options, NULL for none */
 
-/* `n_ranks` ranks with slices of a kind; other features by update() if `updates`. */
+/* Run `n_ranks` ranks with slices of a kind. With `updates` update() replaces the features. */
 static void test_types_of_slices(const struct sample_dataset *set, int n_ranks, enum slices way, const char *settings,
                                  int updates)
 {
@@ -286,10 +287,10 @@ static void test_bad_types(const struct sample_dataset *set)
 enum fault { FAULT_VALUE, FAULT_TYPE, FAULT_SCALE, FAULT_UPDATED_VALUE, FAULT_UPDATED_SCALE };
 
 struct faulty {
-    struct job  job; /* first, for begin_rank() */
+    struct job  job; /* first member, for begin_rank() */
     enum fault  fault;
     graft_error said[HOSTS_MOST];
-    double      loss; /* of an epoch after a refused update() */
+    double      loss; /* loss of an epoch after a refused update() */
 };
 
 static float    other_scale[FEATURES];
@@ -403,7 +404,7 @@ static void write_features(const char *folder, const char *name, const char *typ
     fclose(file);
 }
 
-/* The features of an opened folder are those of `job`. */
+/* Whether the features of an opened folder are those of `job`. */
 static int same_features(const graft_dataset *set, const struct job *job)
 {
     const graft_dense *x = set->features;
@@ -469,7 +470,7 @@ static void test_folder(const char *batch_size)
 struct folder_job {
     const char *path, *batch_size;
     int32_t     opened[HOSTS_MOST], same[HOSTS_MOST];
-    graft_error said[HOSTS_MOST]; /* of create() */
+    graft_error said[HOSTS_MOST]; /* errors of create() */
 };
 
 static int32_t open_slice(struct host *host)
@@ -506,7 +507,8 @@ static int32_t open_slice(struct host *host)
     return rc;
 }
 
-/* A slice that is mapped is checked by create(), a slice that is read by open_slice(): on all ranks alike. */
+/* A mapped slice is checked by create(), and a slice that is read is checked by open_slice(). Either must fail on all
+ * ranks. */
 static void test_folder_slices(void)
 {
     enum { RANKS = 3 };
@@ -558,7 +560,7 @@ int main(void)
     test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 fanout=3 eval.blocks=yes", 1);
     test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 eval.blocks=no", 0);
     test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 history=full", 0);
-    later = "eval.blocks=no"; /* evaluations need floats of all rows, unlike when the trainer was created */
+    later = "eval.blocks=no"; /* evaluations need all rows as floats, which they did not when the trainer was made */
     test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 fanout=3 eval.blocks=yes", 0);
     test_types(&set, 1, "epochs=5 hidden=8 batch_size=25 fanout=3", 1);
     later = NULL;

@@ -1,5 +1,5 @@
-/* update(): a trainer whose arrays are replaced goes on as one that is created with the new ones and has its state; in
- * one process and over ranks. A refused update changes nothing.
+/* Checks update(): a trainer whose arrays were replaced must go on like a new trainer that is made with the new arrays
+ * and given the same state, in one process and over ranks. A refused update must change nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -14,16 +14,16 @@
 
 enum { N = 211, FEATURES = 9, CLASSES = 4, BEFORE = 2, AFTER = 2 };
 
-/* The data before and after, and what is replaced. */
+/* The data before and after the update, and what is replaced. */
 struct job {
     const graft_dataset *old, *new;
     uint32_t             what;
     const char          *settings;
     int                  serial;
-    float               *logits[2]; /* [N x CLASSES] of the updated trainer, and of a new one */
+    float               *logits[2]; /* [N x CLASSES] predictions of the updated trainer, and of a new one */
 };
 
-/* A trainer of a rank, or of one process. */
+/* Make the trainer of a rank, or of one process. */
 static int32_t open_trainer(struct host *host, const graft_dataset *data, struct host_trainer *t)
 {
     const struct job *job = host->all->arg;
@@ -71,7 +71,7 @@ static int32_t update_wrong(struct host *host, const char *words)
     return GRAFT_STATUS_END;
 }
 
-/* Updates that are refused: what is unknown or null, shapes that differ, a value that is not finite. */
+/* Try updates that must be refused: unknown or null arrays, other shapes, a value that is not finite. */
 static int32_t refused(struct host *host, const struct host_trainer *t)
 {
     graft_error   error = GRAFT_INIT(graft_error);
@@ -100,7 +100,7 @@ static int32_t refused(struct host *host, const struct host_trainer *t)
     return GRAFT_OK;
 }
 
-/* Of features that stay sparse: another column in the last entry of rank 0, and other shapes. */
+/* Try the same for sparse features: another column in the last entry of rank 0, and other shapes. */
 static int32_t refused_sparse(struct host *host, const struct host_trainer *t)
 {
     const struct job *job = host->all->arg;
@@ -125,13 +125,14 @@ static int32_t refused_sparse(struct host *host, const struct host_trainer *t)
     return rc == GRAFT_ERR_ARG ? GRAFT_OK : update_wrong(host, "other entries are accepted");
 }
 
-/* Whether numbers are the same: bit for bit, but where fewer vertices are trained, which changes the order of them. */
+/* Whether two numbers are equal. They must be bitwise identical, unless other vertices are trained, which changes the
+ * order of sums. */
 static int are_same(const struct job *job, double a, double b)
 {
     return a == b || ((job->what & GRAFT_UPDATE_SPLIT) != 0 && fabs(a - b) < 1e-5 * (1 + fabs(b)));
 }
 
-/* Losses and logits are those of a new trainer with the new data and the old state. */
+/* Compare losses and logits with those of a new trainer that has the new data and the old state. */
 static int32_t body(struct host *host)
 {
     const struct job   *job = host->all->arg;
@@ -144,7 +145,7 @@ static int32_t body(struct host *host)
     else slice.dataset = *job->new;
     if (rc == GRAFT_OK) rc = open_trainer(host, job->new, &fresh);
     if (rc == GRAFT_OK) rc = train(host, updated.trainer, BEFORE, loss[0]);
-    if (rc == GRAFT_OK) rc = predict(host, &updated, job->logits[0]); /* so that sums are computed that get stale */
+    if (rc == GRAFT_OK) rc = predict(host, &updated, job->logits[0]); /* computes sums that the update makes stale */
     if (rc == GRAFT_OK) rc = host_copy_state(host, updated.trainer, fresh.trainer);
     if (rc == GRAFT_OK) rc = host->train->update(updated.trainer, job->what, &slice.dataset, &host->error);
     if (rc == GRAFT_OK)
@@ -163,7 +164,7 @@ static int32_t body(struct host *host)
 
 /* -- data --------------------------------------------------------------------------------------------------------- */
 
-/* The same graph with other features, labels of other classes, and fewer training vertices. */
+/* The same graph with other features, other labels, and fewer training vertices. */
 struct other {
     graft_dataset dataset;
     graft_dense   features, float_targets;
@@ -190,7 +191,7 @@ static void other_init(struct other *o, const struct sample_dataset *set, struct
     o->y = oracle_new(N * (CLASSES + 1), sizeof *o->y);
     for (int64_t i = 0; i < N * (CLASSES + 1); i++) {
         o->y[i] = sample_below(sample, 5) == 0 ? NAN : (float)sample_real(sample, -1, 1);
-        if (i % (CLASSES + 1) == CLASSES) o->y[i] = INFINITY; /* a gap */
+        if (i % (CLASSES + 1) == CLASSES) o->y[i] = INFINITY; /* a gap between rows */
     }
     o->float_targets = set->float_targets;
     o->float_targets.data = o->y;
@@ -241,7 +242,8 @@ static void test_update(int32_t n_ranks, uint32_t what, const char *more)
     job.new = &other.dataset;
     for (int i = 0; i < 2; i++) job.logits[i] = oracle_new(N * CLASSES, sizeof(float));
     for (int i = 0; settings[i] != NULL; i++) given[count++] = settings[i];
-    if (!job.serial) given[count++] = "partition=hash"; /* slices are on every other rank, edges between all */
+    /* Every other rank has a slice, and there are edges between all. */
+    if (!job.serial) given[count++] = "partition=hash";
     snprintf(text, sizeof text, "%s", more);
     for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) given[count++] = word;
     given[count] = NULL;
@@ -283,7 +285,7 @@ int main(void)
         test_update(ranks, GRAFT_UPDATE_FEATURES, "model=gcn sparse_input=yes input_dropout=0.3 order=degree");
         test_update(ranks, GRAFT_UPDATE_FEATURES, "model=gin sparse_input=no normalize_features=yes");
     }
-    for (int32_t ranks = 0; ranks < 4; ranks += 3) { /* weights of classes are those of the new labels */
+    for (int32_t ranks = 0; ranks < 4; ranks += 3) { /* the class weights are those of the new labels */
         test_update(ranks, GRAFT_UPDATE_LABELS, "model=gcn order=degree class_weights=balanced");
         test_update(ranks, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_SPLIT | GRAFT_UPDATE_FEATURES,
                     "model=sage label_rate=0.4 class_weights=balanced label_smoothing=0.2");

@@ -1,5 +1,5 @@
-/* update() of the values of edges, or of an array of their features: a trainer goes on as one that is created with the
- * new ones and has its state, bit for bit, in one process and over ranks; what is refused changes nothing.
+/* Checks update() of edge values and of edge features: the trainer must go on, bitwise, like a new trainer that is made
+ * with the new ones and given the same state, in one process and over ranks. A refused update must change nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -14,16 +14,17 @@
 
 enum { N = 83, FEATURES = 5, CLASSES = 3, EPOCHS = 2, EDGE_FEATURES = 2 };
 
-/* What the graph is: rows in no order with repeated entries; or the same in both directions, and so are the values that
- * the trainer is created with. FEW of either: short row masks, because few vertices are trained. ALONE: every third
- * vertex has no neighbours. POSITIVE: no value is negative, so that neighbours can be drawn by values. */
+/* Kinds of graphs as bits. MIXED has rows in no order with repeated entries. MIRRORED has the same edges in both
+ * directions, and so are the values that the trainer is made with. FEW has few training vertices, so that row masks are
+ * short. In ALONE every third vertex has no neighbours. POSITIVE has no negative values, so that neighbours can be
+ * drawn by them. */
 enum { MIXED = 0, MIRRORED = 1, FEW = 2, ALONE = 4, POSITIVE = 8 };
 
 struct edges_job {
     const graft_dataset *old, *new;
     int                  serial;
-    uint32_t             what;      /* GRAFT_UPDATE_EDGE_VALUES, or _FEATURES */
-    float               *logits[2]; /* [N x CLASSES] of the updated trainer, and of a new one */
+    uint32_t             what;      /* GRAFT_UPDATE_EDGE_VALUES or GRAFT_UPDATE_EDGE_FEATURES */
+    float               *logits[2]; /* [N x CLASSES] predictions of the updated trainer, and of a new one */
 };
 
 static int32_t edges_open(struct host *host, const graft_dataset *data, struct host_trainer *t)
@@ -34,7 +35,7 @@ static int32_t edges_open(struct host *host, const graft_dataset *data, struct h
         const int32_t rc = host_trainer_create(host, data, SLICES_ODD, t);
 
         if (job->what == GRAFT_UPDATE_EDGE_VALUES)
-            t->slice.dataset.graph = t->slice.slice.rows; /* what update() reads */
+            t->slice.dataset.graph = t->slice.slice.rows; /* update() reads this member */
         return rc;
     }
     memset(t, 0, sizeof *t);
@@ -82,7 +83,7 @@ static int32_t edges_predict(struct host *host, const struct host_trainer *t, fl
     return host->train->predict(t->trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &host->error);
 }
 
-/* Refused on the ranks that have rows, and so on all. */
+/* Expect update() of values to be refused on the ranks that have rows, and so on all. */
 static int32_t edges_expect(struct host *host, const struct host_trainer *t, const graft_csr *graph, int32_t status,
                             const char *words)
 {
@@ -97,7 +98,7 @@ static int32_t edges_expect(struct host *host, const struct host_trainer *t, con
     return edges_wrong(host, words);
 }
 
-/* The same for features of edges. */
+/* The same for edge features. */
 static int32_t features_expect(struct host *host, const struct host_trainer *t, const graft_dense *features,
                                int32_t status, const char *words)
 {
@@ -112,7 +113,7 @@ static int32_t features_expect(struct host *host, const struct host_trainer *t, 
     return edges_wrong(host, words);
 }
 
-/* No features, others than there are edges, others for each edge, and features that are not finite. */
+/* Try no features, another number of them than of edges, another width, and features that are not finite. */
 static int32_t features_refused(struct host *host, const struct host_trainer *t)
 {
     const graft_dense *given = t->slice.dataset.edge_features;
@@ -134,7 +135,7 @@ static int32_t features_refused(struct host *host, const struct host_trainer *t)
     return rc;
 }
 
-/* Other entries, no values, values that are not finite. */
+/* Try other entries, no values, and values that are not finite. */
 static int32_t edges_refused(struct host *host, const struct host_trainer *t)
 {
     const graft_csr *rows = t->slice.dataset.graph;
@@ -169,7 +170,7 @@ static int32_t edges_refused(struct host *host, const struct host_trainer *t)
     return rc;
 }
 
-/* Give the trainer the values of `data`. Then it does what a new one does that is created with them. */
+/* Update the values to those of `data`. Then the trainer must do what a new trainer with them does. */
 static int32_t edges_change(struct host *host, struct host_trainer *t, const graft_dataset *data)
 {
     const struct edges_job *job = host->all->arg;
@@ -181,12 +182,13 @@ static int32_t edges_change(struct host *host, struct host_trainer *t, const gra
 
     if (rc == GRAFT_OK) rc = host->train->update(t->trainer, job->what, &fresh.slice.dataset, &host->error);
     if (rc == GRAFT_OK) rc = job->what == GRAFT_UPDATE_EDGE_VALUES ? edges_refused(host, t) : features_refused(host, t);
-    /* After update() the state has no rows of earlier batches, which a new trainer lacks too. */
+    /* After update() the state has no rows of earlier batches, which a new trainer does not have either. */
     if (rc == GRAFT_OK) rc = host_copy_state(host, t->trainer, fresh.trainer);
     if (rc == GRAFT_OK) rc = edges_predict(host, t, job->logits[0]);
     if (rc == GRAFT_OK) rc = edges_predict(host, &fresh, job->logits[1]);
     if (memcmp(job->logits[0] + at, job->logits[1] + at, (size_t)count * sizeof(float)) != 0)
-        wrong = "predictions are not those of a new trainer"; /* said when no rank waits for this one */
+        /* Reported at the end, when no rank waits for this one. */
+        wrong = "predictions are not those of a new trainer";
     if (rc == GRAFT_OK) rc = edges_train(host, t->trainer, loss[0]);
     if (rc == GRAFT_OK) rc = edges_train(host, fresh.trainer, loss[1]);
     if (memcmp(loss[0], loss[1], sizeof loss[0]) != 0) wrong = "losses are not those of a new trainer";
@@ -198,7 +200,7 @@ static int32_t edges_change(struct host *host, struct host_trainer *t, const gra
     return rc == GRAFT_OK && wrong != NULL ? edges_wrong(host, wrong) : rc;
 }
 
-/* There and back, after epochs with the values of create(). */
+/* Update to the new values and back to the old ones, after epochs with the values of create(). */
 static int32_t edges_body(struct host *host)
 {
     const struct edges_job *job = host->all->arg;
@@ -214,7 +216,7 @@ static int32_t edges_body(struct host *host)
     return rc;
 }
 
-/* A graph without values has none to be replaced. */
+/* A graph without values has none that could be replaced. */
 static int32_t bare_body(struct host *host)
 {
     const struct edges_job *job = host->all->arg;
@@ -237,11 +239,11 @@ static int32_t bare_body(struct host *host)
 struct edges_data {
     struct sample_dataset set;
     graft_dataset         old, new;
-    graft_csr             graph[2]; /* of the old and the new values */
+    graft_csr             graph[2]; /* graphs with the old and the new values */
     int64_t              *row_ptr;
     int32_t              *col_idx;
     float                *values[2];
-    graft_dense           features[2]; /* of the edges, likewise */
+    graft_dense           features[2]; /* edge features, old and new */
 };
 
 static int is_entry(const graft_csr *csr, int64_t v, int64_t u)
@@ -251,7 +253,7 @@ static int is_entry(const graft_csr *csr, int64_t v, int64_t u)
     return 0;
 }
 
-/* Rows that rise and are mirrored; or that fall, with every third entry twice. */
+/* Write the entries of the graph: ascending rows that are mirrored, or descending rows with every third entry twice. */
 static int64_t put_entries(struct edges_data *d, int kind)
 {
     const graft_csr *csr = &d->set.graph.csr;

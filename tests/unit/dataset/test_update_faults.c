@@ -1,5 +1,6 @@
-/* update() that fails: memory that runs out, a rank that does not come, vertices that no step computes. The data are
- * then as they were; and what update() must not keep, the best weights.
+/* Checks update() when it fails: an allocation fails, a rank does not call it, or the new split has vertices that no
+ * step computes. The data must then be as before. Also checks that update() discards the best weights, which were
+ * measured on old data.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -18,8 +19,8 @@ struct faults_job {
     const graft_dataset *old, *new;
     uint32_t             what;
     int                  serial;
-    float               *logits[2]; /* [N x CLASSES] of all ranks */
-    int64_t              failed;    /* updates without memory, of rank 0 */
+    float               *logits[2]; /* [N x CLASSES] predictions of all ranks */
+    int64_t              failed;    /* how many updates failed on rank 0 */
 };
 
 static int32_t faults_open(struct host *host, const graft_dataset *data, struct host_trainer *t)
@@ -73,7 +74,7 @@ static int same_logits(const struct faults_job *job, const struct host_trainer *
     return memcmp(job->logits[0] + at, job->logits[1] + at, (size_t)count * sizeof(float)) == 0;
 }
 
-/* Each allocation of update() fails once, on the last rank; predictions stay what they were until it succeeds. */
+/* Each allocation of update() fails once, on the last rank. Predictions must stay the same until it succeeds. */
 static int32_t memory_body(struct host *host)
 {
     struct faults_job  *job = host->all->arg;
@@ -110,7 +111,7 @@ static int32_t memory_body(struct host *host)
     return rc;
 }
 
-/* An epoch of minibatches from the state of `from`. */
+/* Run an epoch of minibatches from the state of `from`. */
 static int32_t epoch_from(struct host *host, graft_trainer *from, graft_trainer *trainer, graft_epoch *epoch)
 {
     int32_t rc = host_copy_state(host, from, trainer);
@@ -118,7 +119,7 @@ static int32_t epoch_from(struct host *host, graft_trainer *from, graft_trainer 
     return rc == GRAFT_OK ? faults_epoch(host, trainer, epoch) : rc;
 }
 
-/* The old data with what update() replaces. */
+/* The old data with the arrays that update() replaces. */
 static graft_dataset replaced(const struct faults_job *job)
 {
     graft_dataset data = *job->old;
@@ -131,8 +132,8 @@ static graft_dataset replaced(const struct faults_job *job)
     return data;
 }
 
-/* Each allocation of update() of a trainer by minibatch fails once, on the last rank. The next epoch is that of the old
- * data, and after the update that succeeds that of a new trainer. */
+/* Each allocation of update() fails once on the last rank, in a trainer by minibatch. The next epoch must be that of
+ * the old data, and after the update succeeds that of a new trainer. */
 static int32_t batches_body(struct host *host)
 {
     struct faults_job  *job = host->all->arg;
@@ -186,8 +187,8 @@ static int32_t absent_body(struct host *host)
     return rc;
 }
 
-/* The split gains a training vertex that no step computes: refused, and then training goes on as before. Without row
- * masks it is accepted, and a new trainer with the same state goes on likewise. */
+/* The split gains a training vertex that no step computes. update() must refuse it, and training goes on as before.
+ * Without row masks it is accepted, and a new trainer with the same state goes on likewise. */
 static int32_t split_body(struct host *host)
 {
     struct faults_job  *job = host->all->arg;
@@ -219,7 +220,8 @@ done:
     return rc;
 }
 
-/* The best weights so far were measured on old data: after update() best means last, until there is a best again. */
+/* The best weights were measured on old data. After update() "best" must mean the last weights, until there is a new
+ * best. */
 static int32_t best_body(struct host *host)
 {
     struct faults_job  *job = host->all->arg;
@@ -244,7 +246,7 @@ static int32_t best_body(struct host *host)
 
 /* -- data --------------------------------------------------------------------------------------------------------- */
 
-/* The same graph with other features, labels and targets; of the split, fewer or more vertices are trained. */
+/* The same graph with other features, labels and targets. The split has fewer or more training vertices. */
 struct faults_data {
     struct sample_dataset old, new;
 };
@@ -262,14 +264,15 @@ static void faults_data_init(struct faults_data *d, int regression, int gains, i
     for (int64_t e = 0; sparse && e < d->new.sparse.row_ptr[N]; e++) ((float *)d->new.sparse.values)[e] += 0.25f;
     for (int64_t v = 0; v < N; v++) {
         if (!gains && d->new.labels[v] >= 0) d->new.labels[v] = (d->new.labels[v] + 1) % CLASSES;
-        if (v >= 5 && gains) d->old.split[v] = GRAFT_SPLIT_VALIDATION; /* few are trained, so that masks are short */
+        /* There are few training vertices, so that masks are short. */
+        if (v >= 5 && gains) d->old.split[v] = GRAFT_SPLIT_VALIDATION;
         d->new.split[v] = d->old.split[v];
         if (v == 11 && gains) d->new.split[v] = GRAFT_SPLIT_TRAIN;
         if (v % 6 == 0 && !gains) d->new.split[v] = GRAFT_SPLIT_NONE;
     }
 }
 
-/* The graph has values, and those of the new one are others. */
+/* Give the graph values, and the new graph other ones. */
 static void faults_data_value(struct faults_data *d)
 {
     struct sample_dataset *const sets[] = { &d->old, &d->new };
@@ -286,7 +289,7 @@ static void faults_data_value(struct faults_data *d)
     }
 }
 
-/* Features of edges are others. */
+/* Give the edges features, and the new data other ones. */
 static void faults_data_edges(struct faults_data *d)
 {
     const graft_dense *features = &d->new.edge_features;

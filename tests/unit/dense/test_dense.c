@@ -1,4 +1,4 @@
-/* The dense modules that were built. Arguments: their files.
+/* Judges the dense modules that were built (judge/dense.c). The arguments are their files.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "judge/judge.h"

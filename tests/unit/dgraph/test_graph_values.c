@@ -1,5 +1,5 @@
-/* update_values() of graft.graph/1: afterwards plans and halos have the bits of new ones that are made from slices with
- * the new values; what is refused is refused on all ranks, and changes nothing.
+/* Checks update_values() of graft.graph/1: afterwards plans and halos must be bitwise identical to new ones that are
+ * made from slices with the new values. An illegal update must be refused on all ranks and change nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_aggregate.h"
 #include "graft_halo.h"
@@ -26,15 +26,15 @@ struct values_job {
     struct sample_csr graph;
     int64_t           n, entries;
     graft_dtype       dtype;
-    int32_t          *owner;     /* [n], or NULL: option partition */
-    char             *values[2]; /* [entries] */
+    int32_t          *owner;     /* [n] owners, or NULL for option partition */
+    char             *values[2]; /* [entries] values before and after */
     enum slices       way;
-    const char       *change; /* what one rank does wrong */
+    const char       *change; /* name of what one rank does wrong */
 };
 
-/* What a rank has of it, and the results of its passes. */
+/* The objects of a rank, and the results of their passes. */
 struct values_objects {
-    int64_t      first, entries; /* of the slice among all rows, and in it */
+    int64_t      first, entries; /* place of the slice among all entries, and its number of entries */
     graft_graph *graph;
     graft_plan  *both, *forward;
     graft_halo  *halo;
@@ -98,7 +98,7 @@ static int32_t values_make_graph(struct host *host, int which, struct values_obj
     int32_t                  rc;
 
     whole.n_vertices = job->n;
-    whole.graph = whole.sparse_features = &job->graph.csr; /* there are no features, but a slice has some */
+    whole.graph = whole.sparse_features = &job->graph.csr; /* host_slice_init() needs features, which are not used */
     host_slice_init(&slice, &whole, job->way, host->rank, host->n_ranks);
     o->first = slice.first;
     o->entries = job->graph.row_ptr[slice.end] - job->graph.row_ptr[slice.first];
@@ -119,7 +119,7 @@ static void values_close(struct host *host, struct values_objects *o)
     for (int i = 0; i < PASSES; i++) free(o->out[i]);
 }
 
-/* A graph with two plans, of which one has transposed passes, and a halo with its matrix. */
+/* Make a graph with two plans, one of which has transposed passes, and a halo with its matrix. */
 static int32_t values_open(struct host *host, int which, struct values_objects *o)
 {
     const struct values_job *job = host->all->arg;
@@ -165,7 +165,7 @@ done:
     return rc;
 }
 
-/* Training steps of some epochs in both directions, and one pass of the other plan. */
+/* Run the passes of some training steps in both directions, and one pass of the other plan. */
 static int32_t values_run(struct host *host, struct values_objects *o, int32_t epoch)
 {
     const struct values_job *job = host->all->arg;
@@ -181,7 +181,7 @@ done:
     return rc;
 }
 
-/* Results and matrices of two sets of objects are bitwise identical */
+/* Compare results and matrices of two sets of objects bitwise. */
 static int32_t values_compare(struct host *host, const struct values_objects *a, const struct values_objects *b)
 {
     const struct values_job *job = host->all->arg;
@@ -214,7 +214,8 @@ static int32_t same_body(struct host *host)
     for (int i = 1; i <= UPDATES; i++) {
         const graft_dense values = new_values(host, &old, i % 2);
 
-        TRY(values_run(host, &old, EPOCHS * (i - 1))); /* kernels prepare matrices, and rows are in flight */
+        /* Makes kernels prepare their matrices, and leaves rows in flight. */
+        TRY(values_run(host, &old, EPOCHS * (i - 1)));
         if (is_adaptive) TRY(aggregate_of(host)->assign_bits(old.both, &host->error));
         TRY(host->graphs->update_values(old.graph, old.entries > 0 ? &values : NULL, &host->error));
         TRY(values_open(host, i % 2, &fresh));
@@ -261,7 +262,7 @@ static void test_same_bits(int32_t n_ranks, int count)
        words != NULL ? words : "same");
 }
 
-/* A call that rank 1 makes wrong: its values and their view, of which one thing is changed. */
+/* Rank 1 makes a wrong call: one property of its values is changed. */
 static int32_t wrong_update(struct host *host, struct values_objects *o)
 {
     const struct values_job *job = host->all->arg;
@@ -290,7 +291,7 @@ static int32_t wrong_update(struct host *host, struct values_objects *o)
     return rc;
 }
 
-/* The objects are as they were: an update that changes nothing, or fails, has no effect on later passes. */
+/* Check that an update that changes nothing, or fails, has no effect on later passes. */
 static int32_t unchanged(struct host *host, struct values_objects *o)
 {
     const struct values_job *job = host->all->arg;
@@ -414,7 +415,7 @@ static void test_values_starved(void)
     values_job_fini(&job);
 }
 
-/* A trainer borrows values of its graph. */
+/* A trainer borrows the values of its graph, so update_values() must be refused while it exists. */
 static int32_t trainer_body(struct host *host)
 {
     const graft_dataset *data = host->all->arg;

@@ -1,5 +1,5 @@
-/* Scenes of test_edge.c: operands in canaries for every operator of graft.edge/1, and how their results are
- * compared with the oracle.
+/* Inputs for test_edge.c: operands between canaries for every operator of graft.edge/1, and the comparison of results
+ * with the oracle.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef EDGE_SCENE_H
 #define EDGE_SCENE_H
@@ -24,17 +24,17 @@ static const char *const op_name[OPS] = {
     "softmax_backward", "mxm",       "mxm transposed", "mxm without y", "mxm transposed without y"
 };
 
-/* A dense matrix in canaries, with gaps between its rows. */
+/* A dense matrix between canaries, with gaps between its rows. */
 struct operand {
     graft_dense  view;
     struct block block;
 };
 
-/* What a scene is made of: a sparse [m x k], dense operands of `heads` heads of `columns` columns. */
+/* The shape of a scene: a sparse matrix [m x k], and dense operands of `heads` heads with `columns` columns each. */
 struct shape {
     int64_t     m, k, heads, columns;
     graft_dtype index_type, dtype;
-    int         exact; /* numbers without rounding errors */
+    int         exact; /* whether the numbers have no rounding errors */
 };
 
 struct scene {
@@ -43,8 +43,9 @@ struct scene {
     struct sample_csr a;
     graft_matrix     *matrix;
     struct block      index_block;
-    graft_index       index;                        /* of rows of `rows` */
-    struct operand    rows, cols, picked, edges[2]; /* [m x width], [k x width], [count x width], [entries x heads] */
+    graft_index       index; /* picks rows of `rows` */
+    /* Operands [m x width], [k x width], [count x width] and [entries x heads]. */
+    struct operand    rows, cols, picked, edges[2];
     struct operand    out[OPS];
 };
 
@@ -73,14 +74,14 @@ static void index_init(struct scene *s, struct sample *sample)
     block_init(&s->index_block, (uint64_t)s->index.count * sample_bytes(s->shape.index_type));
     s->index.data = s->index_block.data;
     for (int64_t i = 0; i < s->index.count; i++) {
-        /* Every third number is 0, so that one row has many. */
+        /* Every third number is 0, so that one row is picked often. */
         sample_put(s->index_block.data, s->shape.index_type, i,
                    i % 3 == 1 ? 0 : (double)sample_below(sample, s->shape.m));
     }
     block_keep(&s->index_block);
 }
 
-/* The matrix has values, of the type that the operands have not: they must not matter. */
+/* Make the scene. The matrix has values of another type than the operands, which must not matter. */
 static void edge_scene_init(struct scene *s, const struct shape *shape)
 {
     struct sample sample = { (uint64_t)(shape->m * 100 + shape->columns * 10 + shape->heads) };
@@ -119,7 +120,7 @@ static void edge_scene_fini(struct scene *s)
     for (int op = 0; op < OPS; op++) block_fini(&s->out[op].block);
 }
 
-/* What index_add() does, by a product with the matrix of the index. */
+/* Compute index_add() as a product with the matrix of the index. */
 static int32_t add_by_matrix(const struct scene *s, const graft_dense *out, int32_t threads, graft_error *error)
 {
     graft_mxm_args args = GRAFT_INIT(graft_mxm_args);
@@ -156,7 +157,7 @@ static int32_t run_op(struct scene *s, enum op op, const graft_dense *out, int32
     }
 }
 
-/* The expected result of the operator, as an array without gaps; to be freed. */
+/* The expected result of an operator, as an array without gaps. The caller frees it. */
 static double *edge_expect(const struct scene *s, enum op op)
 {
     const graft_csr   *a = &s->a.csr;
@@ -178,7 +179,7 @@ static double *edge_expect(const struct scene *s, enum op op)
     return expected;
 }
 
-/* Exact numbers must come out equal, but from an exponential. */
+/* Whether an element is right. Exact numbers must be equal, except for results of exponentials. */
 static int edge_agrees(const struct scene *s, enum op op, double found, double expected)
 {
     const double unit = s->shape.dtype == GRAFT_F32 ? 1e-6 : 1e-14;
@@ -194,7 +195,8 @@ static int inputs_are_untouched(const struct scene *s)
            block_is_untouched(&s->edges[0].block) && block_is_untouched(&s->edges[1].block);
 }
 
-/* NULL if `out` is as expected and nothing else has changed; else a sentence in static memory. */
+/* Compare the output with the expected result, and all other bytes with their copies. The result is NULL or a sentence
+ * in static memory. */
 static const char *differs(const struct scene *s, enum op op, const double *expected)
 {
     static char        text[128];
@@ -217,7 +219,7 @@ static void restore(struct block *block)
     memcpy(block->memory, block->before, block->bytes);
 }
 
-/* One operator on `threads`, NULL if right. */
+/* Run one operator with `threads` threads. The result is NULL or a sentence. */
 static const char *try_op(struct scene *s, enum op op, int32_t threads)
 {
     static graft_error error;

@@ -1,4 +1,5 @@
-/* graft.edge/1: every operator against the oracle, in place, on several threads, and what is refused.
+/* Checks graft.edge/1: every operator against the oracle, in place, with several threads, and the arguments that must
+ * be refused. A wrong element, a changed byte outside of the output, or a missing error fails.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "edge_scene.h"
 #include "graft_load.h"
@@ -32,7 +33,7 @@ static void test_edge_shapes(graft_dtype dtype, graft_dtype index_type)
            dtype == GRAFT_F32 ? "float" : "double", index_type == GRAFT_I32 ? "32" : "64");
 }
 
-/* No rows, no columns, no entries, no width. */
+/* Matrices without rows, columns, entries or width. */
 static void test_empty_shapes(void)
 {
     const int64_t sizes[][3] = { { 0, 5, 3 }, { 7, 0, 3 }, { 0, 0, 17 }, { 7, 5, 0 }, { 1, 1, 1 } };
@@ -53,7 +54,8 @@ static void test_empty_shapes(void)
     }
 }
 
-/* Rough numbers, so that another order of additions would show; large enough to be worth five threads. */
+/* Numbers with rounding errors, so that another order of additions would show, in shapes large enough for five
+ * threads. */
 static void test_edge_threads(const struct shape *shape, const char *what)
 {
     const int32_t threads[] = { 2, 3, 5 };
@@ -79,7 +81,7 @@ static void test_edge_threads(const struct shape *shape, const char *what)
     edge_scene_fini(&s);
 }
 
-/* index_add() adds in the order of i, in float: the same bits as a plain loop. */
+/* index_add() must add in the order of i, in float, bitwise like a plain loop. */
 static void test_edge_order(int64_t rows)
 {
     const struct shape shape = { rows, 20, 1, 35, GRAFT_I64, GRAFT_F32, 0 };
@@ -101,7 +103,7 @@ static void test_edge_order(int64_t rows)
     edge_scene_fini(&s);
 }
 
-/* The result may take the place of an operand. */
+/* The output may be one of the operands. */
 static void test_in_place(graft_dtype dtype)
 {
     const struct shape shape = { 41, 29, 3, 2, GRAFT_I32, dtype, 0 };
@@ -111,7 +113,7 @@ static void test_in_place(graft_dtype dtype)
     edge_scene_init(&s, &shape);
     for (int which = 0; which < 3; which++) {
         const enum op      op = which == 0 ? SOFTMAX : SOFTMAX_BACKWARD;
-        struct operand    *place = &s.edges[which / 2]; /* s; p; dp */
+        struct operand    *place = &s.edges[which / 2]; /* the operand s, p or dp */
         const graft_dense *out = &s.out[op].view;
         int                equal = run_op(&s, op, out, 1, NULL) == GRAFT_OK;
 
@@ -128,7 +130,7 @@ static void test_in_place(graft_dtype dtype)
     edge_scene_fini(&s);
 }
 
-/* Scores in rows of three entries: shares of the largest number, and others. */
+/* Scores of rows with three entries, as multiples of the largest number or of others. */
 static const double far_share[][3] = {
     { 1, -1, 1 }, { -1, -1, -1 }, { -1, 1e-38, 2e-38 }, { 0.9, 0.6, -0.9 }, { -0.9, -1, -0.97 }
 };
@@ -151,7 +153,7 @@ static int count_wrong_softmax(const graft_dense *s, const graft_dense *p)
 
         for (int64_t e = first; e < first + 3; e++)
             sum += expl(fminl((long double)oracle_element(s, e, head) - (long double)oracle_element(s, entry, head),
-                              1000)); /* which gives 0 too */
+                              1000)); /* exp() of this is 0 too */
         wrong += !(fabs(oracle_element(p, entry, head) - (double)(1 / sum)) < 1e-6);
     }
     return wrong;
@@ -229,7 +231,7 @@ static void test_special_scores(void)
     mxm->matrix_destroy(context, matrix);
 }
 
-/* The map of the transpose is made once, and counted. */
+/* The map from a matrix to its transpose is made once, and its memory is reported. */
 static void test_edge_bytes(graft_dtype index_type)
 {
     const struct shape shape = { 41, 29, 1, 4, index_type, GRAFT_F32, 1 };
@@ -265,7 +267,7 @@ static int mentions(const char *message, const char *words)
 /* The scene before one of its arguments was made invalid. */
 static struct scene good;
 
-/* The operator must refuse with this status and words in its message, and touch nothing. */
+/* The operator must refuse the scene with this status and these words in its message, and write nothing. */
 static void edge_refuse(struct scene *s, enum op op, const char *words, const char *what)
 {
     graft_error   error = GRAFT_INIT(graft_error);
@@ -323,7 +325,7 @@ static void test_bad_index(struct scene *s)
     edge_refuse(s, GATHER, "out|null", "no memory for out");
 }
 
-/* A 64-bit number whose low half is a row. */
+/* A 64-bit index whose lower half is a legal row. */
 static void test_bad_wide_index(void)
 {
     const struct shape shape = { 41, 29, 2, 3, GRAFT_I64, GRAFT_F64, 1 };
@@ -453,7 +455,7 @@ int main(void)
     test_edge_threads(&wide, "36 columns, float");
     test_edge_threads(&narrow, "2 columns, double");
     test_edge_order(300);
-    test_edge_order(9000); /* which sorts the index */
+    test_edge_order(9000); /* with so many rows the index is sorted */
     test_in_place(GRAFT_F32);
     test_in_place(GRAFT_F64);
     for (int i = 0; i < 2; i++) {

@@ -1,6 +1,6 @@
-/* The loops of gat over vertices and entries: those of every instruction set that the processor has give the same
- * bits, and the draws of dropout are those of the generator. That results are right, test_gradient and
- * test_layer_options see.
+/* Checks that the attention loops of gat for every instruction set of this processor give bitwise identical results,
+ * and that dropout uses the documented random draws. That results are right is for test_gradient and
+ * test_layer_options.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dropout.h"
 #include "graph/csr.h"
@@ -14,7 +14,7 @@
 
 enum { ROWS = 41, COLS = 67, KEY = 99, THRESHOLD = 20000 };
 
-/* The arrays of a layer, each as long as it must be, so that sanitizers find accesses beyond its end. */
+/* The arrays of a layer. Each is exactly as long as needed, so that sanitizers find accesses beyond its end. */
 struct layer {
     int64_t             heads, columns, entries;
     struct sample_csr   sparse;
@@ -32,7 +32,7 @@ static float *random_floats(struct sample *sample, int64_t count)
     return x;
 }
 
-/* Made of the same numbers each time. */
+/* Fill the arrays with the same numbers each time. */
 static void layer_init(struct layer *l, int64_t heads, int64_t columns, int64_t edge_features, graft_dtype index_type)
 {
     struct sample        sample = { 17 };
@@ -89,7 +89,7 @@ static void layer_fini(struct layer *l)
     sample_csr_fini(&l->sparse);
 }
 
-/* Every loop once, each over all but the first rows. */
+/* Run every loop once, over all but the first rows. */
 static void run_loops(struct layer *l, enum gr_isa isa)
 {
     const struct gr_gat_loops *loops = gr_gat_loops_for(isa);
@@ -116,7 +116,7 @@ static int same_bits(const void *x, const void *y, int64_t count, size_t size)
     return memcmp(x, y, (size_t)count * size) == 0;
 }
 
-/* The first loop whose results differ; NULL: none. */
+/* The name of the first loop whose results differ, or NULL. */
 static const char *compare_layers(const struct layer *x, const struct layer *y)
 {
     const int64_t edges = x->entries * x->heads, seen = COLS * x->heads, wide = x->heads * x->columns;
@@ -135,7 +135,7 @@ static const char *compare_layers(const struct layer *x, const struct layer *y)
     return same_bits(x->shares, y->shares, COLS * wide, f) ? NULL : "average_gradients";
 }
 
-/* The entries that the generator keeps, one call for each eight heads. */
+/* Whether dropout keeps the entries that the generator keeps; one call draws for eight heads. */
 static int drops_as_drawn(const struct layer *l)
 {
     const double scale = gr_dropout_scale(THRESHOLD);
@@ -152,7 +152,7 @@ static int drops_as_drawn(const struct layer *l)
     return 1;
 }
 
-/* Loops for SVE are for registers of one size alone. */
+/* Whether the loops of an instruction set can run here. Those for SVE are for registers of one size. */
 static int runs(enum gr_isa isa)
 {
     return isa < GR_ISA_SVE256 || isa == gr_processor_isa();

@@ -1,5 +1,5 @@
-/* ELU in passes over rows: relative errors of the function and of its derivative from the smallest to the largest
- * numbers, with the loops of every instruction set, which round alike.
+/* Checks ELU in passes over rows: relative errors of the function and of its derivative, from the smallest to the
+ * largest numbers. The loops of every instruction set must give bitwise identical results.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "nn/rows.h"
@@ -9,13 +9,14 @@
 
 enum { N = 400, WIDTH = 24, COUNT = N * WIDTH };
 
-/* Negative numbers from 1e-30 to 100, and as many positive ones; numbers of one magnitude stand side by side. */
+/* Fill an array with negative numbers from 1e-30 to 100 and as many positive ones. Numbers of the same magnitude are
+ * neighbours. */
 static void fill_numbers(float *z)
 {
     for (int i = 0; i < COUNT; i++) z[i] = (float)pow(10, -30 + 32.0 * i / (COUNT - 1)) * (i % 2 ? -1.0f : 1.0f);
 }
 
-/* Forward, and backward with a gradient of 1. */
+/* Run the forward pass, and the backward pass with a gradient of 1. */
 static void run(enum gr_isa isa, float *h, float *slope)
 {
     static float                   z[COUNT], bias[WIDTH], bias_gradient[WIDTH];
@@ -39,7 +40,8 @@ static void run(enum gr_isa isa, float *h, float *slope)
     gr_rows_backward_end(&pass);
 }
 
-/* The largest relative error; where the exact value is below the normal floats, the error counts by the least one. */
+/* The largest relative error. Where the exact value is below the normal floats the error counts relative to the
+ * smallest normal one. */
 static double worst(const float *found, double (*exact)(double))
 {
     static float z[COUNT];
@@ -59,7 +61,7 @@ static double exact_elu(double x)
     return x > 0 ? x : expm1(x);
 }
 
-/* In float the derivative is one more than the value, so its error counts by 1. */
+/* The exact derivative. In float it is the value plus one, so its error counts relative to 1. */
 static double slope_of(double x)
 {
     return x > 0 ? 1 : exp(x);

@@ -1,5 +1,6 @@
-/* The passes over rows of every instruction set that the processor has give the same bits, with each norm and order of
- * dropout. That results are right, test_gradient and test_layer_options see.
+/* Checks that the passes over rows (bias, norm, activation, dropout) of every instruction set of this processor give
+ * bitwise identical results, with each norm and order of dropout. That the results are right is for test_gradient and
+ * test_layer_options.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dropout.h"
 #include "harness/tap.h"
@@ -12,7 +13,7 @@
 
 enum { ROWS = 37, WIDTH_MOST = 133, KEY = 99, THRESHOLD = 20000 };
 
-/* What the passes write. */
+/* All outputs of the passes. */
 struct results {
     float   z[ROWS * WIDTH_MOST], h[ROWS * WIDTH_MOST], g[ROWS * WIDTH_MOST], mean[ROWS + WIDTH_MOST];
     float   rstd[ROWS + WIDTH_MOST];
@@ -25,7 +26,7 @@ static void fill_floats(struct sample *sample, float *x, int64_t count)
     for (int64_t i = 0; i < count; i++) x[i] = (float)sample_real(sample, -2, 2);
 }
 
-/* Forward and backward, of the same numbers each time. */
+/* Run the passes forward and backward on the same numbers each time. */
 static void run_passes(const struct gr_rows_loops *loops, int64_t width, int columns, int variant, struct results *o)
 {
     float          bias[WIDTH_MOST], gain[WIDTH_MOST], shift[WIDTH_MOST];
@@ -70,7 +71,7 @@ static void test_passes(int columns, const char *name)
     for (int at = 0; at < 12 * 8; at++) {
         run_passes(gr_rows_loops_for(GR_ISA_GENERIC), widths[at / 8], columns, at % 8, &generic);
         for (int isa = GR_ISA_GENERIC + 1; isa <= last; isa++) {
-            if (isa >= GR_ISA_SVE256 && isa != last) continue; /* for registers of one size alone */
+            if (isa >= GR_ISA_SVE256 && isa != last) continue; /* these loops are for registers of one size */
             run_passes(gr_rows_loops_for((enum gr_isa)isa), widths[at / 8], columns, at % 8, &other);
             if (memcmp(&generic, &other, sizeof generic) == 0) continue;
             if (wrong++ == 0) diag("width %d, variant %d, instruction set %d", (int)widths[at / 8], at % 8, isa);
