@@ -137,7 +137,7 @@ int main(void)
     s.data->close(s.context, data);
     s.mxm->matrix_destroy(s.context, matrix);
     subject_close(&s);
-    if (!ok(watch.faults == 0 && host.live_bytes == 0, "and closes")) diag("%s", watch.fault);
+    ok_or(watch.faults == 0 && host.live_bytes == 0, watch.fault, "and closes");
     scene_fini(&scene);
     return done();
 }

@@ -366,7 +366,7 @@ static const char *many_folders(const void *arg)
 
 static void modules_report(const char *name, const char *fault)
 {
-    if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s", name);
 }
 
 int main(void)

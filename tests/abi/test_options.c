@@ -70,7 +70,7 @@ static void test_list(void)
 
     for (; s.api.option_info(s.context, i, &option, &error) == GRAFT_OK; i++) {
         const char *fault = row_fault(&option);
-        if (!ok(fault == NULL, "option %s, %s", option.key, option.type)) diag("%s", fault);
+        ok_or(fault == NULL, fault, "option %s, %s", option.key, option.type);
     }
     ok(i > 20 && s.api.option_info(s.context, i, &option, &error) == GRAFT_ERR_NOT_FOUND &&
            s.api.option_info(s.context, -1, &option, &error) == GRAFT_ERR_NOT_FOUND &&
@@ -278,7 +278,6 @@ int main(void)
     test_environment();
     test_locale();
     subject_close(&s);
-    if (!ok(watch.faults == 0 && host.live_bytes == 0, "%lld calls behaved", (long long)watch.calls))
-        diag("%s", watch.fault);
+    ok_or(watch.faults == 0 && host.live_bytes == 0, watch.fault, "%lld calls behaved", (long long)watch.calls);
     return done();
 }

@@ -119,7 +119,7 @@ static void test_rounds(void)
         files = entries("/proc/self/fd");
         pages = resident();
     }
-    if (!ok(failed == 0, "%d times load, train, close, unload", ROUNDS)) diag("%s", error.message);
+    ok_or(failed == 0, error.message, "%d times load, train, close, unload", ROUNDS);
     ok(differ == 0, "the same kernel, the same module, the same loss every time: %.9g", first.loss);
     ok(leaked == 0 && host.live_blocks == 0, "close gives all memory back");
     ok(entries("/proc/self/task") == threads, "%d threads, and no more", threads - 2);
@@ -188,7 +188,7 @@ static void test_module_rounds(const char *name)
         dlclose(library);
         dlclose(library);
     }
-    if (!ok(failed == 0, "kernel %s: %d times load, run, close, unload", name, ROUNDS)) diag("%s", error.message);
+    ok_or(failed == 0, error.message, "kernel %s: %d times load, run, close, unload", name, ROUNDS);
     ok(differ == 0 && strncmp(taken[0], name, strlen(name)) == 0, "auto takes the same every time: %s", taken[1]);
     ok(entries("/proc/self/task") == threads, "%d threads, and no more", threads - 2);
     folder_destroy(&folder);

@@ -259,8 +259,7 @@ int main(void)
     test_descriptions();
     test_training(&set.dataset);
     subject_close(&s);
-    if (!ok(watch.faults == 0 && host.live_bytes == 0, "%lld calls behaved", (long long)watch.calls))
-        diag("%s", watch.fault);
+    ok_or(watch.faults == 0 && host.live_bytes == 0, watch.fault, "%lld calls behaved", (long long)watch.calls);
     sample_csr_fini(&a);
     sample_dataset_fini(&set);
     return done();

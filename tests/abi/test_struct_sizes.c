@@ -87,7 +87,7 @@ static void try_input(const char *name, const void *original, size_t bytes, size
     memset(result, 0, sizeof result);
     rc = call(place_struct(&room, original, bytes, bytes, 0));
     memcpy(expected, result, sizeof result);
-    if (!ok(rc == GRAFT_OK, "a %s is taken", name)) diag("%s", error.message);
+    ok_or(rc == GRAFT_OK, error.message, "a %s is taken", name);
     for (int i = 0; i < 2; i++) {
         const size_t  size = i == 0 ? cut : bytes + TAIL;
         const int32_t wanted = i == 0 ? status : GRAFT_OK;
@@ -113,7 +113,7 @@ static void try_output(const char *name, size_t bytes, int32_t (*call)(void *out
     struct room                whole, room;
     int32_t                    rc = call(place_struct(&whole, nothing, bytes, bytes, 0));
 
-    if (!ok(rc == GRAFT_OK, "a %s is filled", name)) diag("%s", error.message);
+    ok_or(rc == GRAFT_OK, error.message, "a %s is filled", name);
     for (int i = 0; i < 2; i++) {
         const size_t size = i == 0 ? bytes - 8 : bytes + TAIL, end = i == 0 ? size : bytes;
         int          good;

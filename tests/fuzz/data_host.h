@@ -93,7 +93,7 @@ UNUSED static void refused(const char *what, const char *path, int32_t status, c
     const char *fault = refusal(path, status, words);
 
     if (fault == NULL) fault = refusal_by_ranks(path, status, words);
-    if (!ok(fault == NULL, "%s is refused", what)) diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s is refused", what);
 }
 
 #define REFUSED(what, path, status, ...) refused(what, path, status, (const char *const[]){ __VA_ARGS__, NULL })

@@ -187,7 +187,7 @@ static void replay_model(const char *path, const uint8_t *bytes, size_t count)
     if (fault == NULL) fault = model_fault(bytes, count, 1);
     loads = refusal[0] == '\0';
     if (fault == NULL && loads != (strncmp(name, "good-", 5) == 0)) fault = loads ? "it is loaded" : refusal;
-    if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s", name);
     if (is_sealed(name)) check_changes(name, bytes, count);
 }
 

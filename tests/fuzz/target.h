@@ -98,7 +98,7 @@ static void replay_input(const char *path, const uint8_t *bytes, size_t count)
 {
     const char *fault = target_fault(bytes, count);
 
-    if (!ok(fault == NULL, "%s", strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path)) diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s", strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path);
 }
 #define TARGET_REPLAYS replay_input
 #endif

@@ -52,7 +52,7 @@ static void test_calls(int calls)
     struct range all = { 0, calls, 0, 0, "" };
 
     run_range(&all);
-    if (!ok(all.wrong == 0, "%d random calls give what the library gives", calls)) diag("%s", all.fault);
+    ok_or(all.wrong == 0, all.fault, "%d random calls give what the library gives", calls);
     if (all.contradictions > 0)
         diag("%d of them only for operands of one type: else the library is wrong", all.contradictions);
 }

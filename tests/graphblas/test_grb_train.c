@@ -79,11 +79,11 @@ static void test_lent_dataset(const graft_api *api)
     arrays.labels = classes;
     arrays.split = sets;
     loss = train_three(api, &lent.data, &error);
-    if (!ok(loss > 0 && loss == train_three(api, &arrays, &error), "it trains, and gives the loss of its arrays"))
-        diag("%s", error.message);
+    ok_or(loss > 0 && loss == train_three(api, &arrays, &error), error.message,
+          "it trains, and gives the loss of its arrays");
     ok(graft_grb_graph(graphs, api->context, NULL, a, 0, &graph, &error) == GRAFT_OK, "a distributed graph is created");
     lent.data.over = graph;
-    if (!ok(train_three(api, &lent.data, &error) > 0, "and trained over")) diag("%s", error.message);
+    ok_or(train_three(api, &lent.data, &error) > 0, error.message, "and trained over");
     graphs->destroy(graph);
     graph = NULL;
     ok(graft_grb_graph(graphs, api->context, NULL, NULL, 0, &graph, &error) == GRAFT_ERR_ARG && graph == NULL &&
@@ -174,24 +174,21 @@ static void test_values_beyond_floats(const graft_api *api)
     feclearexcept(FE_ALL_EXCEPT);
     GrB_Matrix_setElement_FP64(a, 1e300, 5, 10);
     refused = graft_grb_lend_dataset(a, good, NULL, NULL, &lent) == GrB_INVALID_VALUE;
-    if (!ok(refused && strstr(lent.why, "graph: row 5, column 10 has 1.0000000000000001e+300, expected"),
-            "a weight that FP32 cannot hold is refused"))
-        diag("%s", lent.why);
+    ok_or(refused && strstr(lent.why, "graph: row 5, column 10 has 1.0000000000000001e+300, expected"), lent.why,
+          "a weight that FP32 cannot hold is refused");
     graft_grb_return_dataset(&lent);
     refused = graft_grb_graph(graphs, api->context, NULL, a, 0, &graph, &error) == GRAFT_ERR_FORMAT;
-    if (!ok(refused && graph == NULL && error.native_code == GrB_INVALID_VALUE &&
-                strstr(error.message, "rows: row 5, column 10 has 1.0000000000000001e+300"),
-            "so is it in a distributed graph"))
-        diag("%s", error.message);
+    ok_or(refused && graph == NULL && error.native_code == GrB_INVALID_VALUE &&
+              strstr(error.message, "rows: row 5, column 10 has 1.0000000000000001e+300"),
+          error.message, "so is it in a distributed graph");
     for (int sparse = 0; sparse < 2; sparse++) {
         GrB_Matrix_new(&h, GrB_FP64, N, WIDTH);
         GrB_Matrix_assign(h, NULL, NULL, good, GrB_ALL, N, GrB_ALL, WIDTH, NULL);
         GrB_Matrix_setElement_FP64(h, -1e39, 7, 2);
         if (sparse) GxB_Matrix_Option_set(h, GxB_SPARSITY_CONTROL, GxB_SPARSE);
         refused = graft_grb_lend_dataset(fine, h, NULL, NULL, &lent) == GrB_INVALID_VALUE;
-        if (!ok(refused && strstr(lent.why, "features: row 7, column 2 has -9.9999999999999994e+38"),
-                "so is a %s feature", sparse ? "sparse" : "dense"))
-            diag("%s", lent.why);
+        ok_or(refused && strstr(lent.why, "features: row 7, column 2 has -9.9999999999999994e+38"), lent.why,
+              "so is a %s feature", sparse ? "sparse" : "dense");
         graft_grb_return_dataset(&lent);
         GrB_Matrix_free(&h);
     }
@@ -333,7 +330,7 @@ static void test_update_of_ones(const graft_api *api)
     if (graft_grb_lend_dataset(other, h, labels, split, &next) == GrB_SUCCESS)
         rc = train->create(api->context, &lent.data, &trainer, &error);
     if (rc >= 0) rc = train->update(trainer, GRAFT_UPDATE_EDGE_VALUES, &next.data, &error);
-    if (!ok(rc >= 0, "then other weights replace them")) diag("%s", error.message);
+    ok_or(rc >= 0, error.message, "then other weights replace them");
     train->destroy(trainer);
     graft_grb_return_dataset(&lent);
     graft_grb_return_dataset(&next);

@@ -45,17 +45,15 @@ __attribute__((unused)) static void run_faults(const char *what, int32_t (*body)
     int64_t     calls;
     const char *fault = run_well(body, n_ranks, bad_rank, &calls);
 
-    if (!ok(fault == NULL && calls > 100, "%s: rank %d makes %lld calls when nothing goes wrong", what, bad_rank,
-            (long long)calls))
-        diag("%s", fault);
+    ok_or(fault == NULL && calls > 100, fault, "%s: rank %d makes %lld calls when nothing goes wrong", what, bad_rank,
+          (long long)calls);
     for (enum fault kind = FAULT_ERROR; kind < FAULTS; kind++) {
         const int32_t each = every[kind >= FAULT_DROP];
 
         if (kind == omitted || (omitted == FAULT_FLIP && (kind == FAULT_ZEROED || kind == FAULT_RANDOM))) continue;
         fault = run_series(body, kind, n_ranks, bad_rank, each, calls);
-        if (!ok(fault == NULL, "%s: %s at each of %lld calls of rank %d", what, fault_name[kind],
-                (long long)(calls / each), bad_rank))
-            diag("%s", fault);
+        ok_or(fault == NULL, fault, "%s: %s at each of %lld calls of rank %d", what, fault_name[kind],
+              (long long)(calls / each), bad_rank);
     }
 }
 

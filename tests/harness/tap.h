@@ -24,27 +24,44 @@ __attribute__((format(printf, 1, 2), unused)) static void diag(const char *forma
     fflush(stdout);
 }
 
+__attribute__((format(printf, 2, 0), unused)) static int tap_check(int condition, const char *format, va_list list)
+{
+    tap_count++;
+    if (!condition) tap_failed++;
+    printf("%sok %d - ", condition ? "" : "not ", tap_count);
+    vprintf(format, list);
+    printf("\n");
+    fflush(stdout);
+    return condition;
+}
+
 /** Print one check. The result is the condition, so that the caller can leave out checks that depend on it. */
 __attribute__((format(printf, 2, 3), unused)) static int ok(int condition, const char *format, ...)
 {
     va_list list;
 
-    tap_count++;
-    if (!condition) tap_failed++;
-    printf("%sok %d - ", condition ? "" : "not ", tap_count);
     va_start(list, format);
-    vprintf(format, list);
+    tap_check(condition, format, list);
     va_end(list);
-    printf("\n");
-    fflush(stdout);
+    return condition;
+}
+
+/** Print one check and, if it fails, the reason in words, which may be NULL. */
+__attribute__((format(printf, 3, 4), unused)) static int ok_or(int condition, const char *why, const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    tap_check(condition, format, list);
+    va_end(list);
+    if (!condition && why != NULL) diag("%s", why);
     return condition;
 }
 
 /** Print one check whose error is given in words; NULL means that it passed. */
 __attribute__((unused)) static int ok_fault(const char *name, const char *fault)
 {
-    if (!ok(fault == NULL, "%s", name)) diag("%s", fault);
-    return fault == NULL;
+    return ok_or(fault == NULL, fault, "%s", name);
 }
 
 /** Print `count` checks that cannot be made here, with the reason. */

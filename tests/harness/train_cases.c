@@ -325,9 +325,8 @@ void train_test_case(int number, const char *model, int32_t n_ranks, const struc
     train_settings_init(&settings, model, partition, cover, setup->settings);
     words = train_run_case(job, n_ranks, &settings);
     worst = train_worst_of(job);
-    ok(words == NULL && worst <= most, "%s on %d ranks, %s, %s, slices %s, %lld vertices, %s: %.2g off", model, n_ranks,
-       partition, cover, slices_name[job->way], (long long)setup->shape.n, setup->settings, worst);
-    if (words != NULL) diag("%s", words);
+    ok_or(words == NULL && worst <= most, words, "%s on %d ranks, %s, %s, slices %s, %lld vertices, %s: %.2g off",
+          model, n_ranks, partition, cover, slices_name[job->way], (long long)setup->shape.n, setup->settings, worst);
     for (int i = 0; i < EPOCHS && worst > most; i++)
         diag("epoch %d: loss %.9g, in one process %.9g", i, job->at[0].loss[i], job->one.loss[i]);
     train_job_fini(job);

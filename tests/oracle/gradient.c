@@ -69,11 +69,9 @@ static void check_gradient_explained(struct training *training, const struct tra
     char      text[2048] = "";
 
     training->train->explain(training->trainer, text, sizeof text, NULL);
-    if (!ok((strstr(text, "multiplied as they are") != NULL) == stays &&
-                (strstr(text, "made dense") != NULL) == !stays &&
-                (!what->scarce || what->kind == ORACLE_GAT || what->unmasked || strstr(text, "a step needs") != NULL),
-            "%s: explained", training_name(what)))
-        diag("%s", text);
+    ok_or((strstr(text, "multiplied as they are") != NULL) == stays && (strstr(text, "made dense") != NULL) == !stays &&
+              (!what->scarce || what->kind == ORACLE_GAT || what->unmasked || strstr(text, "a step needs") != NULL),
+          text, "%s: explained", training_name(what));
 }
 
 /** With dropout or labels as input a second epoch is checked too. It starts from the same weights and must draw other

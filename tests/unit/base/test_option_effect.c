@@ -185,9 +185,8 @@ static void test_effect(const struct sample_dataset *set, const struct effect *e
     fault = hosts_fault(&hosts);
     for (int32_t i = 0; i < effect->n_ranks && fault == NULL; i++)
         if (strcmp(hosts.at[i].warnings, i == 0 ? expected : "") != 0) fault = hosts.at[i].warnings;
-    if (!ok(fault == NULL, "%d rank%s: %s: %s", effect->n_ranks, effect->n_ranks > 1 ? "s" : "", effect->settings,
-            effect->warning != NULL ? effect->warning : "no warning"))
-        diag("%s", fault);
+    ok_or(fault == NULL, fault, "%d rank%s: %s: %s", effect->n_ranks, effect->n_ranks > 1 ? "s" : "", effect->settings,
+          effect->warning != NULL ? effect->warning : "no warning");
 }
 
 int main(void)

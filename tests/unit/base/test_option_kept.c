@@ -178,8 +178,8 @@ static void kept_run(struct job *job, int32_t (*body)(struct host *host), const 
 
     job->kept = 0;
     hosts_run(&hosts, alone ? 1 : RANKS, settings, body, job);
-    if (!ok(hosts_fault(&hosts) == NULL, "%s, %d ranks: %s", kind_names[job->kind], alone ? 1 : RANKS, what))
-        diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "%s, %d ranks: %s", kind_names[job->kind],
+          alone ? 1 : RANKS, what);
 }
 
 int main(void)

@@ -17,7 +17,6 @@
 static const graft_api   *api;
 static const graft_codec *codec;
 
-/* A code and its name. */
 struct code {
     int32_t     bits, code, rounding;
     const char *name;
@@ -402,7 +401,6 @@ static void test_codec_unencoded(void)
     }
 }
 
-/* Doubles that are not representable as floats. */
 static void test_double(void)
 {
     struct trip t;
@@ -498,7 +496,6 @@ static const char *compare_sets(const struct sets *s, const struct gr_codec *c)
     return NULL;
 }
 
-/* Compare the loops of all instruction sets that the processor has. */
 static void test_instruction_sets(void)
 {
     static struct sets s;

@@ -272,8 +272,7 @@ static void test_collectives(void)
         ranks_init(&ranks, n, 30, everything, NULL);
         ranks_run(&ranks);
         fault = ranks_fini_well(&ranks);
-        if (!ok(fault == NULL, "%d ranks: sums, gathers, exchanges, extrema, agreement, comparison", n))
-            diag("%s", fault);
+        ok_or(fault == NULL, fault, "%d ranks: sums, gathers, exchanges, extrema, agreement, comparison", n);
     }
 }
 

@@ -95,9 +95,8 @@ static void test_series(enum fault kind, int32_t n_ranks, int32_t bad_rank, int3
 {
     const char *fault = run_series(script_and_more, kind, n_ranks, bad_rank, every, calls);
 
-    if (!ok(fault == NULL, "%s at each of %lld calls of rank %d of %d", fault_name[kind], (long long)(calls / every),
-            bad_rank, n_ranks))
-        diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s at each of %lld calls of rank %d of %d", fault_name[kind],
+          (long long)(calls / every), bad_rank, n_ranks);
 }
 
 static int64_t count_calls(int32_t n_ranks, int32_t rank)
@@ -105,9 +104,8 @@ static int64_t count_calls(int32_t n_ranks, int32_t rank)
     int64_t     calls;
     const char *fault = run_well(script_and_more, n_ranks, rank, &calls);
 
-    if (!ok(fault == NULL && calls > 0, "rank %d of %d makes %lld calls when nothing goes wrong", rank, n_ranks,
-            (long long)calls))
-        diag("%s", fault);
+    ok_or(fault == NULL && calls > 0, fault, "rank %d of %d makes %lld calls when nothing goes wrong", rank, n_ranks,
+          (long long)calls);
     return calls;
 }
 

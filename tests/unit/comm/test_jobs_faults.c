@@ -64,8 +64,7 @@ static void test_faults_of(const struct job *job, int32_t bad_rank, int64_t trie
         const int64_t wanted = kind >= FAULT_DROP ? slow : tries, every = wanted < calls ? calls / wanted : 1;
 
         fault = run_series(jobs_faults_body, kind, RANKS, bad_rank, (int32_t)every, calls);
-        if (!ok(fault == NULL, "%s: %s at %lld of them", job->name, fault_name[kind], (long long)(calls / every)))
-            diag("%s", fault);
+        ok_or(fault == NULL, fault, "%s: %s at %lld of them", job->name, fault_name[kind], (long long)(calls / every));
     }
 }
 

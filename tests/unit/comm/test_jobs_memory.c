@@ -103,7 +103,7 @@ static void test_well(const struct job *job)
     struct scarcity          s = { .job = job, .guilty = -1, .fail_at = -1 };
 
     hosts_run(&hosts, RANKS, settings, scarce_body, &s);
-    if (!ok(hosts_fault(&hosts) == NULL, "%s: with memory", job->name)) diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "%s: with memory", job->name);
     memcpy(well, s.digest, sizeof well);
 }
 

@@ -454,8 +454,8 @@ static void test_folder(const char *batch_size)
             write_features(folder, "feature_zero.npy", "<f4", FEATURES, 0, zero, 4, 4);
         }
         rc = table->open(api->context, folder, &data, &error);
-        ok(rc == GRAFT_OK && same_features(table->view(data), &job), "%s from a folder, %s", names[t], batch_size);
-        if (rc != GRAFT_OK) diag("%s", error.message);
+        ok_or(rc == GRAFT_OK && same_features(table->view(data), &job), rc != GRAFT_OK ? error.message : NULL,
+              "%s from a folder, %s", names[t], batch_size);
         table->close(api->context, data);
     }
     write_features(folder, "feature_zero.npy", "<f4", FEATURES - 1, 0, zero, 4, 4);
@@ -542,8 +542,8 @@ static void test_folder_slices(void)
             good = good && job.opened[p] == (maps ? GRAFT_OK : GRAFT_ERR_FORMAT) && (!maps || job.same[p]) &&
                    job.said[p].code == GRAFT_ERR_FORMAT && job.said[p].rank == RANKS - 1 &&
                    strstr(job.said[p].message, maps ? "vertex 117" : "row 117") != NULL;
-        ok(hosts_fault(&hosts) == NULL && good, "slices, %s: %s", job.batch_size, job.said[0].message);
-        if (hosts_fault(&hosts) != NULL) diag("%s", hosts_fault(&hosts));
+        ok_or(hosts_fault(&hosts) == NULL && good, hosts_fault(&hosts), "slices, %s: %s", job.batch_size,
+              job.said[0].message);
     }
     snprintf(command, sizeof command, "rm -r %s", folder);
     ok(system(command) == 0, "the folder is removed");

@@ -251,10 +251,9 @@ static void test_update(int32_t n_ranks, uint32_t what, const char *more)
     fault = hosts_fault(&hosts);
     for (int64_t i = 0; i < N * CLASSES && fault == NULL; i++)
         if (!are_same(&job, job.logits[0][i], job.logits[1][i])) fault = "predictions are not those of a new trainer";
-    if (!ok(fault == NULL, "%s%s%s%s on %d ranks: %s", what & GRAFT_UPDATE_FEATURES ? "features " : "",
-            what & GRAFT_UPDATE_LABELS ? "labels " : "", what & GRAFT_UPDATE_TARGETS ? "targets " : "",
-            what & GRAFT_UPDATE_SPLIT ? "split " : "", n_ranks, more))
-        diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s%s%s%s on %d ranks: %s", what & GRAFT_UPDATE_FEATURES ? "features " : "",
+          what & GRAFT_UPDATE_LABELS ? "labels " : "", what & GRAFT_UPDATE_TARGETS ? "targets " : "",
+          what & GRAFT_UPDATE_SPLIT ? "split " : "", n_ranks, more);
     for (int i = 0; i < 2; i++) free(job.logits[i]);
     other_fini(&other);
     sample_dataset_fini(&set);

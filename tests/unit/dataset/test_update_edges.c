@@ -342,9 +342,10 @@ static void edges_run(int32_t n_ranks, const char *more, int kind, int bare, int
     hosts_run(&hosts, job.serial ? 1 : n_ranks, settings, body, &job);
     if (hosts_fault(&hosts) != NULL && strstr(hosts_fault(&hosts), "there is no kernel module") != NULL)
         skip(1, "%s", hosts_fault(&hosts));
-    else if (!ok(hosts_fault(&hosts) == NULL, "%s, %s%s%s on %d ranks", more, kind & MIRRORED ? "mirrored" : "mixed",
-                 kind & FEW ? ", few are trained" : "", kind & ALONE ? ", some without neighbours" : "", n_ranks))
-        diag("%s", hosts_fault(&hosts));
+    else
+        ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "%s, %s%s%s on %d ranks", more,
+              kind & MIRRORED ? "mirrored" : "mixed", kind & FEW ? ", few are trained" : "",
+              kind & ALONE ? ", some without neighbours" : "", n_ranks);
     for (int i = 0; i < 2; i++) free(job.logits[i]);
     edges_data_fini(&d);
 }

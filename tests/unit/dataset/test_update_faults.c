@@ -363,8 +363,8 @@ static void test_split(int32_t n_ranks, const char *more, int masks)
     job.old = &d.old.dataset;
     job.new = &d.new.dataset;
     faults_run(n_ranks, more, &job, split_body, &hosts);
-    if (!ok(hosts_fault(&hosts) == NULL, "%s on %d ranks: a split with a new training vertex", more, n_ranks))
-        diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "%s on %d ranks: a split with a new training vertex", more,
+          n_ranks);
     faults_data_fini(&d);
 }
 
@@ -377,8 +377,8 @@ static void test_best(int32_t n_ranks, const char *more, uint32_t what, int regr
     faults_data_init(&d, regression, 0, strstr(more, "sparse") != NULL);
     job.old = &d.old.dataset;
     faults_run(n_ranks, more, &job, best_body, &hosts);
-    if (!ok(hosts_fault(&hosts) == NULL, "%s on %d ranks: after update() best means last", more, n_ranks))
-        diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "%s on %d ranks: after update() best means last", more,
+          n_ranks);
     faults_data_fini(&d);
 }
 

@@ -47,9 +47,8 @@ static void test_empty_shapes(void)
 
         edge_scene_init(&scene, &shape);
         for (int op = 0; op < OPS && fault == NULL; op++) fault = try_op(&scene, (enum op)op, 3);
-        if (!ok(fault == NULL, "%lld x %lld, 2 heads of %lld columns, dtype %d", (long long)shape.m, (long long)shape.k,
-                (long long)shape.columns, dtype))
-            diag("%s", fault);
+        ok_or(fault == NULL, fault, "%lld x %lld, 2 heads of %lld columns, dtype %d", (long long)shape.m,
+              (long long)shape.k, (long long)shape.columns, dtype);
         edge_scene_fini(&scene);
     }
 }

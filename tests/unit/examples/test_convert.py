@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""examples/convert on made-up data in the layouts that it reads: test_convert.py GRAFT-TRAIN CONVERT.PY. What it writes
-is compared with the made-up data, and trained on. Prints TAP."""
+"""Checks examples/convert: test_convert.py GRAFT-TRAIN CONVERT.PY. The test makes small data sets in each layout that
+the program reads, compares what it writes with them, and trains on the result. Prints TAP."""
 import contextlib
 import gzip
 import io
@@ -42,14 +42,14 @@ sparse = np.where(draw.random((N, WIDTH)) < 0.5, features, 0)
 
 
 def convert(source, *args):
-    """(result, folder) of a conversion into a folder that did not exist."""
+    """Convert into a folder that did not exist. The result is the ended process and the folder."""
     folder = tempfile.mkdtemp(dir=base)
     os.rmdir(folder)
     return call(source, folder, *args), folder
 
 
 def call(*args):
-    """The program in this process, which saves the start of many."""
+    """Run the program inside of this process, which saves the start of many processes."""
     out, err, sys.argv = io.StringIO(), io.StringIO(), [converter, *args]
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -80,7 +80,7 @@ def check_edges(name, folder, expected):
 
 
 def check_all(name, source, *args, expected=None, dense=features, wanted=labels, parts=split, trained=True):
-    """Convert, compare with the made-up data, and train."""
+    """Convert, compare with the original data, and train."""
     result, folder = convert(source, *args)
     if not ok(result.returncode == 0 and result.stderr == "", f"{name} is converted", result.stderr):
         return
@@ -95,7 +95,7 @@ def check_all(name, source, *args, expected=None, dense=features, wanted=labels,
 
 
 def train(name, folder, n=N, n_edges=None):
-    """The library reads the folder, and finds as many vertices and edges."""
+    """Check that the library reads the folder and finds this number of vertices and edges."""
     n_edges = n_edges or load(folder, "edges").shape[1]
     report = f"{base}/report.json"
     result = subprocess.run([program, folder, "--set", "model=sage", "hidden=8", "epochs=1", "--json", report],
@@ -131,7 +131,7 @@ def write_array(path, array):
 
 
 def csr(matrix, prefix):
-    """The four arrays of a sparse matrix by rows."""
+    """The four arrays of a sparse matrix in CSR."""
     rows, columns = np.nonzero(matrix)
     return {prefix + "data": matrix[rows, columns], prefix + "indices": columns.astype(np.int32),
             prefix + "indptr": np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=len(matrix))))),
@@ -246,7 +246,8 @@ def test_igb():
 
 
 def metis_text(sizes, weights, edge_weights, n_weights=2):
-    """All that a line may have, with comments and a vertex without neighbours; and {edge: weight}."""
+    """A text with everything that a line may have, with comments and a vertex without neighbours, and the expected
+    {edge: weight}."""
     both = {(u, v): 1 + (u * v) % 7 for u, v in in_both_directions(edges)}
     fmt = f"{int(sizes)}{int(weights)}{int(edge_weights)}"
     lines = ["% a comment", f"{N + 1} {len(both) // 2} {fmt}" + (f" {n_weights}" if weights else "")]
@@ -301,7 +302,8 @@ def test_edge_lists():
 
 
 def refused(name, source, *words, count=0):
-    """A sentence with the words, and neither a folder nor a temporary file. `count` of the words are arguments."""
+    """Check that a conversion ends with one sentence that has the words, and leaves neither a folder nor a temporary
+    file. `count` of the words are arguments."""
     before = sorted(os.listdir(base))
     result, folder = convert(source, *words[:count])
     good = result.returncode == 1 and result.stderr.startswith("convert.py: ") and result.stderr.count("\n") == 1
@@ -405,7 +407,7 @@ print(*[line for line in open("/proc/self/status") if line.startswith("VmHWM")])
 
 
 def test_interrupt(source):
-    """SIGTERM while edges are in temporary files."""
+    """Send SIGTERM while edges are in temporary files."""
     before = sorted(os.listdir(base))
     with subprocess.Popen([sys.executable, "-B", converter, source, f"{base}/stopped", "--quiet"], text=True,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
@@ -420,7 +422,7 @@ def test_interrupt(source):
 
 
 def test_memory():
-    """14 million edges of 8 bytes, a quarter of which end at one vertex, in 96 MB."""
+    """Convert 14 million edges of 8 bytes, a quarter of which end at one vertex, in 96 MB of memory."""
     n, count, limit = 10**6, 7 * 10**6, 96
     folder = f"{base}/large/processed"
     many = draw.integers(0, n, (count, 2), np.int32)

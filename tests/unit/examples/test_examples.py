@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples as their readers meet them: test_examples.py SMALLEST AGGREGATE BATCHES HALO PREDICT LIBGRAFT
-GRAFT-TRAIN ROOT. TAP."""
+"""Runs the programs of examples/ as their documentation says, and compares what they print with results computed by
+hand: test_examples.py SMALLEST AGGREGATE BATCHES HALO PREDICT LIBGRAFT GRAFT-TRAIN ROOT. Prints TAP."""
 import array
 import ast
 import filecmp
@@ -20,7 +20,8 @@ import tap
 
 TIMEOUT = 120
 
-# What apt-cache dumpavail might say. Each package tries one thing; NAMES, EDGES and SPLIT were worked out by hand.
+# A text as `apt-cache dumpavail` prints it. Each package tries one property. NAMES, EDGES and SPLIT were computed by
+# hand.
 ARCHIVE = """\
 Package: xboard
 Section: games
@@ -158,14 +159,15 @@ def fine(name, result):
 
 
 def refused(name, result, *words):
-    """It ended with one line of its own that holds all the words, and no trace of Python."""
+    """Check that a program ended with one line of its own that has all the words, and not with a traceback of
+    Python."""
     lines = result.stderr.splitlines()
     tap.ok(result.returncode == 1 and len(lines) == 1 and all(word in lines[0] for word in words), name,
            f"exit {result.returncode}, expected 1 with {words}", result.stderr)
 
 
 def read_npy(path):
-    """(descr, shape, values) by the description of the format alone."""
+    """Read a .npy file by the description of the format alone. The result is type, shape and values."""
     with open(path, "rb") as file:
         data = file.read()
     end = 10 + int.from_bytes(data[8:10], "little")
@@ -188,7 +190,7 @@ def read_json(path):
 
 
 def test_smallest():
-    """On the path 0 - 1 - 2 - 3 with vertex 4 alone, vertex v has the features v + 1 and 10 (v + 1)."""
+    """The graph is the path 0 - 1 - 2 - 3 and the single vertex 4. Vertex v has the features v + 1 and 10 (v + 1)."""
     expected = []
     for vertex, near in enumerate(([1], [0, 2], [1, 3], [2], [])):
         mean = sum(v + 1 for v in near) / len(near) if near else 0
@@ -287,7 +289,7 @@ def test_features(folder):
 
 
 def test_make_dataset(folder):
-    """Leaves the data set for the tests that follow."""
+    """Make the data set of packages, which later tests use."""
     with open(f"{base}/archive", "w", encoding="utf-8") as file:
         file.write(ARCHIVE)
     result = script("make_dataset.py", folder, "--input", f"{base}/archive")
@@ -324,7 +326,7 @@ def test_bad_input():
 
 
 def test_training(folder):
-    """Leaves predictions and report for the tests that follow."""
+    """Train and predict on the packages. Later tests use the predictions and the report."""
     result = run([graft_train, folder, "--set", "layers=2", "hidden=16", "epochs=12", "dropout=0", "--json",
                   f"{base}/r.json", "--predict", f"{base}/p.npy"])
     if not tap.ok(result.returncode == 0, "graft-train reads the data set", result.stdout, result.stderr):
@@ -373,7 +375,8 @@ def test_plot_curve():
 
 
 def test_readme():
-    """The core of a host in README.md is C, once it is in a function and knows what the reader has."""
+    """The excerpt of a host in README.md must be valid C when it stands in a function with the variables of the
+    text."""
     with open(os.path.join(root, "README.md"), encoding="utf-8") as file:
         section = file.read().partition("\n## A host\n")[2].partition("\n## ")[0]
     fences = re.findall(r"^```c\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)

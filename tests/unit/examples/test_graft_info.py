@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""graft-info: test_graft_info.py GRAFT-INFO LIBRARY. What it says of the library, its modules and its options, as text
-and as JSON; a library alone in a folder; a file that is no library."""
+"""Checks graft-info: test_graft_info.py GRAFT-INFO LIBRARY. It describes the library, its modules and its options as
+text and as JSON, also of a library that is alone in a folder, and refuses a file that is no library."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ def run(*args, **variables):
 
 
 def report(*args, **variables):
-    """The JSON, or None with a failed check."""
+    """Run graft-info --json. The result is the object, or None after a failed check."""
     result = run("--library", library, "--json", *args, **variables)
     try:
         return json.loads(result.stdout)
@@ -75,7 +75,7 @@ def test_bad_module(folder):
 
 
 def test_alone(folder):
-    """A copy of the library with nothing beside it."""
+    """A copy of the library with no modules beside it."""
     copy = shutil.copy(library, f"{folder}/libgraft.so")
     result = run("--library", copy, "--load")
     tap.ok(result.returncode == 0 and copy in result.stdout and "built in" in result.stdout and

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The reference host as its users meet it: test_graft_train.py GRAFT-TRAIN. Prints TAP."""
+"""Checks graft-train, the program for users without code of their own: options, output, checkpoints, reports and
+errors: test_graft_train.py GRAFT-TRAIN. Prints TAP."""
 import fcntl
 import json
 import math
@@ -67,7 +68,7 @@ def test_training():
 
 
 def test_regression():
-    """The mean of the neighbours' features, a tenth of which is not known."""
+    """A regression: the target is the mean of the features of the neighbours, and a tenth of the targets is unknown."""
     folder, out = f"{base}/numbers", f"{base}/numbers.out"
     shutil.copytree(data, folder)
     os.remove(f"{folder}/labels.npy")
@@ -179,7 +180,7 @@ def test_list_options():
 
 
 def test_resume():
-    """Also leaves base/straight, a checkpoint after 10 epochs, for the tests that follow."""
+    """Train, interrupt, and resume. The checkpoint base/straight after 10 epochs is for later tests."""
     folder = {name: f"{base}/{name}" for name in ("straight", "half", "resumed", "again")}
     steps = [run(data, *MODEL, "--set", "epochs=10", "--save", folder["straight"], "--predict", f"{base}/s.npy"),
              run(data, *MODEL, "--set", "epochs=5", "threads=2", "--save", folder["half"]),
@@ -313,7 +314,7 @@ def test_bad_checkpoints():
 
 
 def rewrite_backwards(path, other):
-    """The same model with its tensors in the opposite order, as another program may write them."""
+    """Write the same model with its tensors in the opposite order, as another program may do."""
     metadata, tensors = read_safetensors(path)
     header, data = {"__metadata__": metadata}, b""
     for name, (dtype, shape, content) in reversed(tensors.items()):
@@ -324,7 +325,7 @@ def rewrite_backwards(path, other):
 
 
 def test_saved_model():
-    """DIR/checkpoint.safetensors is a model for any host, and for PyTorch."""
+    """A checkpoint is a model file that any host, and PyTorch, can read."""
     saved = f"{base}/straight/checkpoint.safetensors"
     result = run(data, "--model", saved, "--predict", f"{base}/m.npy")
     ok(result.returncode == 0 and read_npy(f"{base}/m.npy") == read_npy(f"{base}/s.npy"),
@@ -371,7 +372,7 @@ def read_by_package(saved):
 
 
 def limit_files():
-    """Writing beyond 4 kB fails from here on, as on a full disk."""
+    """Let writing beyond 4 kB fail from here on, as on a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
@@ -403,7 +404,7 @@ def test_unwritable():
 
 
 def test_wrong_labels():
-    """A bit that flips in one label."""
+    """A bit flips in one label of the data set."""
     folder = f"{base}/flipped"
     shutil.copytree(data, folder)
     for bit, words in ((14, ("vertex 7 has label 16385", "16386 classes", "300 vertices have labels")), (30, ("7",))):
@@ -416,7 +417,7 @@ def test_wrong_labels():
 
 
 def on_terminal(columns, locale, *args):
-    """Output of the program on a terminal of so many columns."""
+    """Run the program on a terminal with so many columns, and return its output."""
     child, terminal = pty.fork()
     if child == 0:
         os.environ.update(TERM="xterm", LC_ALL=locale)
@@ -455,7 +456,7 @@ def test_terminal():
 
 
 def test_nonfinite():
-    """A loss that is not finite ends the run with 1; what was good is saved, and can be resumed."""
+    """A loss that is not finite ends the run with status 1. The last good state is saved and can be resumed."""
     folder = f"{base}/diverged"
     result = run(data, *MODEL, "--set", "lr=1e30", "eval_every=0", "epochs=9", "--save", folder)
     ok(result.returncode == 1 and "the loss is" in result.stderr and "Try a smaller lr" in result.stderr and
@@ -473,7 +474,7 @@ def test_nonfinite():
 
 
 def test_patience():
-    """Training ends early after so many epochs without a better validation, and that is no failure."""
+    """Training ends early after so many epochs without a better validation, which is no failure."""
     folder, report = f"{base}/patient", f"{base}/patient.json"
     result = run(data, *MODEL, "--set", "epochs=900", "patience=4", "--save", folder, "--json", report)
     found = re.search(r"stopped early after epoch (\d+) of 900: no better validation in 4 epochs", result.stdout)
@@ -527,7 +528,7 @@ def long_dataset():
 
 
 def begin_long(folder, line, *settings):
-    """The program when it has printed a line that begins so."""
+    """Start the program, and return it when it has printed a line that begins like this."""
     child = subprocess.Popen([program, folder, "--set", "model=mlp", "epochs=100000000", "eval_every=0", "threads=1",
                               *settings], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
@@ -538,7 +539,7 @@ def begin_long(folder, line, *settings):
 
 
 def test_interrupt_epoch(folder):
-    """Epochs of half a minute: a signal is heard within one of their layers."""
+    """Epochs take half a minute here, so a signal must be noticed between layers."""
     slow = ["layers=12", "hidden=1024"]
     child = begin_long(folder, "memory ", *slow, "--save", f"{base}/early")
     time.sleep(0.2)
@@ -557,7 +558,7 @@ def test_interrupt_epoch(folder):
 
 
 def test_interrupt_anywhere(folder):
-    """A signal that comes in the middle of a product harms nothing: with oneDNN that is not so on the usual stack."""
+    """A signal in the middle of a product must do no harm. With oneDNN it would on a stack of the usual size."""
     ended = []
     for turn in range(8):
         child = begin_long(folder, "epoch 2/")

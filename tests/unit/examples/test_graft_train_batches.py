@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of training by minibatch: test_graft_train_batches.py GRAFT-TRAIN. Runs that are resumed, also from the
-middle of an epoch, have the bits of runs that are not. Prints TAP."""
+"""Checks checkpoints of training by minibatch: test_graft_train_batches.py GRAFT-TRAIN. A run that is resumed, also in
+the middle of an epoch, must be bitwise identical to one that was not interrupted. Prints TAP."""
 import os
 import re
 import signal
@@ -18,7 +18,7 @@ HISTORY = [*MODEL, "layers=3", "batch_size=10", "history=full", "eval_every=100"
 
 
 def test_saved(name, *more):
-    """Three epochs, saved, and three more."""
+    """Train three epochs, save, and train three more."""
     settings = [data, *HISTORY, *more]
     folder = {way: f"{base}/{name}-{way}" for way in ("straight", "half", "resumed")}
     steps = [run(*settings, "epochs=6", "--save", folder["straight"], "--predict", f"{base}/s.npy"),
@@ -35,7 +35,7 @@ def test_saved(name, *more):
 
 
 def edit(source, name, without=None, **progress):
-    """A copy of a checkpoint with other numbers in items progress.NAME, and without one of its items."""
+    """Copy a checkpoint with other numbers in the items progress.NAME, and without one of its items."""
     with open(source + FILE, "rb") as file:
         header, content = unpack(file.read())
     for key, number in progress.items():
@@ -54,7 +54,7 @@ def edit(source, name, without=None, **progress):
 
 
 def test_some_tables(source):
-    """A checkpoint without one of its tables: they are filled again."""
+    """Without one of its history tables a checkpoint can be resumed, and the tables are filled again."""
     result = run(data, *HISTORY, "epochs=4", "--resume", edit(source, "some", without="history.1.batches"))
     ok(result.returncode == 0 and
        result.stderr.count("tables will be filled again: there are 4 arrays of them, expected 5") == 1,
@@ -62,8 +62,8 @@ def test_some_tables(source):
 
 
 def interrupt(folder, settings, is_time, seconds=0):
-    """Interrupt a run some time after the first line for which is_time() is true. Returns what it wrote to stderr, or
-    None if its status is another one."""
+    """Interrupt a run some time after the first line for which is_time() is true. The result is its standard error, or
+    None if its exit status is wrong."""
     child = subprocess.Popen([program, data, *settings, "--save", folder], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True,
                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
@@ -95,7 +95,7 @@ def test_interrupted():
 
 
 def test_first_epoch():
-    """A run that is interrupted in its first epoch. Early on there may be no batch to save, so several are tried."""
+    """Interrupt a run in its first epoch. There may be no batch to save yet, so several moments are tried."""
     settings = ["--set", "model=sage", "layers=3", "hidden=200", "batch_size=1", "threads=1", "epochs=2"]
     for attempt in range(20):
         folder = f"{base}/first-{attempt}"
@@ -111,7 +111,7 @@ def test_first_epoch():
 
 
 def test_other_batches():
-    """Checkpoints that are resumed with other batches, or on the whole graph."""
+    """Resume checkpoints with other batches, or on the whole graph."""
     settings, saved = [data, *MODEL, "threads=1"], f"{base}/saved"
     run(*settings, "epochs=1", "batch_size=10", "--save", saved)
     n_batches = struct.unpack("<4q", read_safetensors(saved + FILE)[1]["progress.batches"][2])[0]

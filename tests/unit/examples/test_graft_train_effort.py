@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What graft-train says of memory, time and work it saves: test_graft_train_effort.py GRAFT-TRAIN. Prints TAP."""
+"""Checks what graft-train reports about memory, time and saved work against numbers that follow from the shapes of
+model and data: test_graft_train_effort.py GRAFT-TRAIN. Prints TAP."""
 import json
 import os
 import random
@@ -21,7 +22,8 @@ def test_ledger():
     if not ok(result.returncode == 0 and ledger, "the ledger is shown before training", result.stdout, result.stderr):
         return
     total, *parts = map(float, ledger.groups())
-    # Z, H, mean and deviation of two hidden layers; what three gathered; logits; 4 bytes each. A bit for each of H.
+    # Bytes of activations: Z, H, mean and deviation of two hidden layers, what three layers gathered, and logits, in
+    # floats, and a bit for each element of H.
     activations = 4 * N * (4 * 512 + 4 + N_FEATURES + 512 + N_CLASSES) * 1e-6
     ok(abs(total - sum(parts)) < 0.5 and abs(parts[4] - activations) < 0.1 and abs(parts[5] - N * 128e-6) < 0.1,
        "its parts are its sum, and activations can be computed by hand", ledger.group(0), activations)
@@ -36,7 +38,7 @@ def test_ledger():
     measured = re.search(r"^peak memory +([\d.]+) MB, estimated ([\d.]+) MB$", result.stdout, re.MULTILINE)
     ok(measured and abs(float(measured.group(2)) - table["total"]) < 0.06 and float(measured.group(1)) > 1,
        "and the measured peak beside it", result.stdout)
-    saved = 4 * N * 512 * 1e-6  # one of two Z of hidden layers; what was gathered is there once anyway
+    saved = 4 * N * 512 * 1e-6  # one of two Z of hidden layers is recomputed
     again = run(data, *wide, "recompute=yes")
     less = re.search(r"^memory .* activations ([\d.]+), ", again.stdout, re.MULTILINE)
     ok(less and abs(activations - saved - float(less.group(1))) < 0.1 and "\nrecompute " in again.stdout,
@@ -54,7 +56,7 @@ def test_ledger():
 
 
 def test_peak():
-    """The measured peak is the estimate and the size of the program itself, which a small data set shows."""
+    """The measured peak is the estimate plus the size of the program itself, which a small data set shows."""
     def peak(folder):
         result = run(folder, "--set", "model=sage", "layers=3", "hidden=256", "epochs=1", "--explain")
         measured = re.search(r"^peak memory +([\d.]+) MB, estimated ([\d.]+) MB$", result.stdout, re.MULTILINE)
@@ -77,8 +79,9 @@ def test_peak():
 
 
 def test_short_cuts():
-    """What saves work is on, says so, and is gone when switched off; the graph stays symmetric in any order."""
-    few = 20  # training vertices, so that a step does not need all of the 300
+    """What saves work is on by default, is reported, and is missing when switched off. A symmetric graph stays so in
+    any vertex order."""
+    few = 20  # training vertices, so few that a step does not need all 300 vertices
     scarce = f"{base}/scarce"
     shutil.copytree(data, scarce)
     write_npy(f"{scarce}/split.npy", "|u1", "B", f"({N},)", [1] * few + [3] * (N - few))
@@ -94,7 +97,8 @@ def test_short_cuts():
 
 
 def test_dense_types():
-    """Products of bfloat16 where the processor has them; where a module has none, float and one warning."""
+    """Products of bfloat16 are used where the processor has them. A module without them uses floats, with one
+    warning."""
     def epochs(*settings):
         result = run(data, *MODEL, "--set", "epochs=5", *settings)
         return result, [float(loss) for loss in re.findall(r"loss ([\d.]+)", result.stdout)]
@@ -118,7 +122,7 @@ def test_dense_types():
 
 
 def test_sparse_features():
-    """Sparse features stay so where few are there, are dense if that is asked for, and train the same model."""
+    """Sparse features stay sparse where few elements are set, are made dense on request, and train the same model."""
     words, each = 400, 3
     bags = f"{base}/bags"
     shutil.copytree(data, bags)
@@ -144,7 +148,7 @@ def test_sparse_features():
 
 
 def test_history():
-    """Caches of history=full are reported in one process too."""
+    """Tables of history=full are reported in one process too."""
     settings = [*MODEL, "--set", "epochs=3", "batch_size=10"]
     path = f"{base}/history.json"
     result = run(data, *settings, "history=full", "--json", path)
@@ -164,7 +168,7 @@ def test_history():
 
 
 def test_batch_refusals():
-    """What batches cannot be together with, and why."""
+    """Options that minibatches exclude are refused with the reason."""
     refused("a batch of more than there is to train on", run(data, *MODEL, "--set", "batch_size=100000"), 2,
             "expected at most", "the number of training vertices")
     refused("and with history=full", run(data, *MODEL, "--set", "batch_size=100000", "history=full"), 2,
@@ -176,7 +180,7 @@ def test_batch_refusals():
 
 
 def test_profile():
-    path, wide = f"{base}/trace.json", 512  # so wide that a second thread is worth waking
+    path, wide = f"{base}/trace.json", 512  # so wide that a second thread pays off
     result = run(data, "--set", "model=sage", "layers=2", f"hidden={wide}", "threads=2", "epochs=3", "eval_every=3",
                  "--profile", path)
     if not ok(result.returncode == 0, "training with --profile ends well", result.stderr):
@@ -190,7 +194,7 @@ def test_profile():
     phases = [e for e in events if e["tid"] == 1]
     seen = {(e["args"]["epoch"], e["cat"], e["name"]) for e in phases}
     steps = {(epoch, "forward", name) for epoch in range(3) for name in ("update", "aggregate", "loss")}
-    steps |= {(epoch, "backward", "rows") for epoch in range(3)}  # forward they are part of the products
+    steps |= {(epoch, "backward", "rows") for epoch in range(3)}  # forward these passes are part of the products
     ok(steps <= seen and (0, "backward", "optimizer") in seen and (3, "evaluation", "update") in seen,
        "every phase of every epoch is in the trace", seen)
     ok(all(e["ph"] == "X" and e["dur"] >= 0 for e in events) and
@@ -203,11 +207,12 @@ def test_profile():
     second = {(e["cat"], e["name"]) for e in events if e["tid"] == 3}
     ok({("forward", "update"), ("backward", "update"), ("evaluation", "update")} <= second,
        "the second thread takes part in products", second)
-    # Layer 1 of 300 vertices: to 3 classes, for the vertex and for its neighbours, both in a training step.
+    # Operations of layer 1 with 300 vertices and 3 classes: products for the vertex and for its neighbours, which a
+    # training step makes both.
     flops = sum(e["args"]["flops"] for e in events
                 if e["name"] == "update" and e["cat"] == "evaluation" and e["args"]["layer"] == 1)
     ok(flops == 2 * 2 * N * wide * N_CLASSES, "floating-point operations are those of the products", flops)
-    # And of the sums over neighbours: for each edge a row and a column, and what is written.
+    # Bytes of the sums over neighbours: for each edge a row and a column index, and the output.
     read = [e["args"]["bytes"] for e in phases if (e["name"], e["cat"]) == ("aggregate", "evaluation")]
     edges = int(re.search(r"vertices, (\d+) edges", result.stdout).group(1))
     ok(read and read[-1] == 4 * (edges * N_CLASSES + edges + N * N_CLASSES), "and bytes are those of the sums", read)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Files that graft-train writes: whole ones whenever it is killed, nothing else beside them after the next run, with
-the permissions that the user's mask gives, behind links, also when several write the same ones:
-test_graft_train_files.py GRAFT-TRAIN. GRAFT_TEST_KILLS is the number of runs that are killed. Prints TAP."""
+"""Checks the files that graft-train writes: test_graft_train_files.py GRAFT-TRAIN. They must be whole whenever the
+program is killed, and nothing may stay beside them after the next run. Their permissions follow the user's mask, links
+stay links, and several programs may write the same files. GRAFT_TEST_KILLS is the number of killed runs. Prints TAP."""
 import json
 import os
 import random
@@ -21,7 +21,7 @@ NAMES = ["checkpoint.safetensors", "checkpoint.safetensors.previous", "r.json", 
 
 
 def fault_of_files():
-    """What is wrong with the files that are there; None if nothing is."""
+    """Read all files that exist. The result is None, or what is wrong with them."""
     for name in os.listdir(OUT):
         try:
             if name in ("r.json", "t.json"):
@@ -48,7 +48,7 @@ def test_killed():
         child.wait()
         faults.append(fault_of_files())
     ok(not any(faults), f"killed {KILLS} times, it leaves whole files", [fault for fault in faults if fault])
-    # As a process leaves them that is killed between its writes.
+    # Leave temporary files like those of a process that was killed while it wrote.
     for name in NAMES[2:]:
         with open(f"{OUT}/{name}.graft-train.tmp", "w") as file:
             file.write("{")
@@ -65,7 +65,7 @@ def test_mask():
 
 
 def test_links():
-    """A link stays, whether its target exists or not."""
+    """A link must stay, whether its target exists or not."""
     os.symlink("linked.json", f"{base}/link.json")
     for what in "does not exist", "exists":
         result = run(data, *SETTINGS, "--json", f"{base}/link.json")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""graft-train in a process that a launcher has started, by the variables that it sets: test_graft_train_launch.py
-GRAFT-TRAIN. Copies that would each train alone write nothing. Prints TAP."""
+"""Checks graft-train in a process that a launcher of MPI has started, which it sees by environment variables:
+test_graft_train_launch.py GRAFT-TRAIN. Copies that would each train alone must write nothing. Prints TAP."""
 import os
 import shutil
 
@@ -12,7 +12,7 @@ OUTPUTS = ["--json", f"{base}/r.json", "--save", f"{base}/saved", "--predict", f
 
 
 def outcome(**variables):
-    """(exit code, errors, written files) of a run."""
+    """Run graft-train. The result is its exit status, its standard error, and the files that it wrote."""
     result = run(data, *MODEL, "epochs=1", "threads=1", *OUTPUTS, env=variables)
     written = [name for name in ("r.json", "saved", "p.npy") if os.path.exists(f"{base}/{name}")]
     for name in written:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Predictions of graft-train with saved models: test_graft_train_predict.py GRAFT-TRAIN. Of graphs without labels, of
-lists of vertices, with probabilities, with features of edges. Prints TAP."""
+"""Checks predictions of graft-train with saved models: test_graft_train_predict.py GRAFT-TRAIN. Covers graphs without
+labels, lists of vertices, probabilities, and models with edge features. Prints TAP."""
 import os
 import random
 import shutil
@@ -22,7 +22,7 @@ def test_prediction_only():
 
 
 def test_unlabelled():
-    """A graph without labels has the classes of the model."""
+    """For a graph without labels the number of classes is that of the model."""
     folder, saved = f"{base}/unlabelled", f"{base}/straight/checkpoint.safetensors"
     os.mkdir(folder)
     for name in ("edges.npy", "features.npy"):
@@ -38,7 +38,8 @@ def test_unlabelled():
 
 
 def test_list(folder):
-    """Rows in the order of the list, with probabilities; what is no list of vertices is told."""
+    """Rows follow the order of the list, with probabilities. A file that is no list of vertices is refused with the
+    reason."""
     model = ["--model", f"{base}/straight/checkpoint.safetensors"]
     chosen = [v * 7 % N for v in range(20)] + [3, 3]
     classes = read_npy(f"{base}/s.npy")[2]
@@ -83,7 +84,7 @@ def test_list(folder):
 
 
 def test_edge_features():
-    """A model with an array of edge features, its file, and data sets that do not fit to it."""
+    """A model with an array of edge features, and data sets that do not fit to it."""
     folder, out, rng = f"{base}/edge_features", f"{base}/edge_model", random.Random(3)
     saved, array = f"{out}/checkpoint.safetensors", ["--set", "model=gat", "hidden=8", "edge_features=array"]
     shutil.copytree(data, folder)

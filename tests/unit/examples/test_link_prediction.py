@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The program of examples/link-prediction as its users meet it: test_link_prediction.py LINK-PREDICTION. Prints TAP."""
+"""Checks the program of examples/link-prediction from the command line: test_link_prediction.py LINK-PREDICTION. A
+model that learns nothing would miss the expected rank. Prints TAP."""
 import array
 import math
 import os
@@ -26,7 +27,7 @@ def write_npy(path, descr, shape, values):
 
 
 def make_ring():
-    """Vertices on a ring, each with an edge to those near it; features say roughly where a vertex is."""
+    """Make a ring of vertices, each with edges to those near it. The features tell roughly where a vertex is."""
     edges = [(u, (u + d) % N) for u in range(N) for d in range(-NEAR, NEAR + 1) if d]
     places = [2 * math.pi * k * v / N for v in range(N) for k in (1, 2, 5, 11)]
     os.mkdir(folder)
@@ -40,7 +41,7 @@ def run(*args):
 
 
 def test_training(decoder):
-    """Among 50 vertices that are no neighbours the expected MRR of a guess is below 0.1."""
+    """Among 50 vertices that are no neighbours a guess has an expected MRR below 0.1."""
     texts = []
     for threads in (1, 3):
         result = run(folder, "--decoder", decoder, "--width", "16", "--others", "50", "--every", "20", "--set",

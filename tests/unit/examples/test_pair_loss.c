@@ -1,4 +1,5 @@
-/* examples/link-prediction against plain loops: parts of a graph, loss and gradient, ranks.
+/* Checks the parts of examples/link-prediction against plain loops: the split of the edges, loss and gradient of the
+ * decoder, and ranking metrics.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../../examples/link-prediction/ranking.h"
 #include "harness/outputs.h"
@@ -19,7 +20,7 @@ struct scene {
     float          z[N * WIDTH], gradient[N * WIDTH];
 };
 
-/* Of some pairs only one direction is an edge; some vertices have loops, and one has no edges. */
+/* Some pairs have an edge in one direction only, some vertices have self-loops, and one has no edges. */
 static void make_pair_graph(struct scene *s)
 {
     int64_t count = 0;
@@ -44,7 +45,7 @@ static int entry(const graft_csr *graph, int u, int v)
     return 0;
 }
 
-/* In how many parts a pair is, and in `which` the last of these. */
+/* In how many parts of the split a pair is; `which` receives the last of them. */
 static int find_pair(const struct split *split, int u, int v, int *which)
 {
     int found = 0;
@@ -59,7 +60,8 @@ static int find_pair(const struct split *split, int u, int v, int *which)
     return found;
 }
 
-/* A pair with an edge in any direction is in one part; edges of held out pairs are not in the graph. */
+/* A pair with an edge in any direction must be in exactly one part, and edges of held-out pairs must not be in the
+ * graph. */
 static void test_parts(const struct scene *s)
 {
     int wrong = 0, held_out = 0, one_way = 0;
@@ -126,8 +128,8 @@ static void test_loss(struct scene *s, int hadamard)
     for (int c = 0; c <= WIDTH && hadamard; c++) s->decoder.parameter[c] = 0.3f * (float)(c - 2);
     memcpy(parameter, s->decoder.parameter, sizeof parameter);
     for (int i = 0; i < N * WIDTH; i++) z[i] = (double)s->z[i];
-    if (!ok(decoder_step(&s->host, &s->decoder, &s->split, EPOCH, s->z, s->gradient, &loss) >= 0, "a step"))
-        diag("%s", s->host.error.message);
+    ok_or(decoder_step(&s->host, &s->decoder, &s->split, EPOCH, s->z, s->gradient, &loss) >= 0, s->host.error.message,
+          "a step");
     ok(fabs(loss - plain_loss(s, z, parameter)) < 1e-5, "%s: the loss is that of its definition",
        hadamard ? "hadamard" : "dot");
     for (int i = 0; i < N * WIDTH; i++) {
@@ -188,7 +190,8 @@ static void test_pair_ranks(struct scene *s)
     ok(found.hits_1 > 0 && found.hits_1 < found.hits_3 && found.hits_3 < found.hits_10, "and hits grow with k");
 }
 
-/* A linear model Z = X W + b on X, in one step of plain gradient descent with rate 1: Z - (X X^T + 1) G. */
+/* Hand the gradient to a trainer: a linear model Z = X W + b must make one step of plain gradient descent with rate 1,
+ * which gives Z - (X X^T + 1) G. */
 static void test_hand_over(struct scene *s)
 {
     static const char *const settings[][2] = { { "model", "mlp" },     { "layers", "1" }, { "loss", "mse" },
@@ -241,9 +244,8 @@ static void test_hand_over(struct scene *s)
             moved = fmax(moved, fabs(expected - (double)before[i * WIDTH + c]));
         }
     }
-    if (!ok(rc >= 0 && worst < 1e-4 * moved, "a trainer takes the step of the gradient: differs by %.1e of %.1e", worst,
-            moved))
-        diag("%s", error->message);
+    ok_or(rc >= 0 && worst < 1e-4 * moved, error->message,
+          "a trainer takes the step of the gradient: differs by %.1e of %.1e", worst, moved);
 }
 
 int main(void)

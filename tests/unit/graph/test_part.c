@@ -1,4 +1,5 @@
-/* Matrices, parts, send lists and plans are valid however they were made, and what is not valid is recognized.
+/* Checks the validators of matrices, parts of a graph, send lists and plans: what the library makes must be valid
+ * however it was made, and each single change that breaks a rule must be found.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/part.h"
 #include "entry/entry.h"
@@ -57,7 +58,7 @@ done:
     return rc;
 }
 
-/* Change one number of the plan, and change it back. */
+/* Change one number of the plan, which must then be refused, and change it back. */
 static void expect_refused(struct rank *r, const graft_plan *plan, int64_t *number, int64_t change, const char *name)
 {
     *number += change;
@@ -122,7 +123,7 @@ static void test_valid(const graft_csr *graph, int32_t n_ranks, enum slicing sli
        fault != NULL ? fault : "");
 }
 
-/* A part of rank 1 of 3 with two rows, one edge of its own and three of others. */
+/* A part of rank 1 of 3 with two rows, one edge inside of the part, and three edges to vertices of other ranks. */
 struct small {
     int64_t        local_ptr[3], remote_ptr[3], start[4];
     int32_t        local_col[1], remote_col[3], place[3];
@@ -179,7 +180,7 @@ static void test_invalid(void)
     expect_invalid(part.halo.count = 2, "a halo of another size than the remote matrix");
 }
 
-/* Send lists of rank 1 of 3: two rows for rank 0, one for rank 2. */
+/* Send lists of rank 1 of 3 with two rows for rank 0 and one for rank 2. */
 static void test_invalid_links(void)
 {
     int64_t         start[] = { 0, 2, 2, 3 };
@@ -217,7 +218,7 @@ static void test_invalid_csr(void)
     expect_invalid_csr(csr.col_idx = NULL, "entries without columns");
 }
 
-/* Whether it is valid; frees it. */
+/* Whether a matrix is valid; frees it. */
 static int is_valid_once(const graft_context *context, int32_t rc, struct gr_csr *csr)
 {
     const int valid = rc == GRAFT_OK && gr_csr_is_valid(&csr->view);
@@ -243,7 +244,7 @@ done:
     return rc;
 }
 
-/* Every function that makes a matrix. */
+/* Call every function that makes a matrix. */
 static void test_made(graft_context *context, const graft_csr *graph)
 {
     struct gr_csr turned = { 0 }, sorted = { 0 }, made = { 0 };

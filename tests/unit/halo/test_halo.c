@@ -1,4 +1,5 @@
-/* graft.halo/1: rows of the halo and sums back to their owners are what plain loops over the whole graph give.
+/* Checks graft.halo/1 against plain loops over the whole graph: which vertices are in the halo, rows that owners send,
+ * and sums that return to the owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_halo.h"
 #include "graft_load.h"
@@ -15,19 +16,19 @@
 
 enum { GAP = 3, POISON = -77, PROGRESS_SECONDS = 20 };
 
-/* A graph over ranks, and what is exchanged. */
+/* A graph over ranks, and the rows that are exchanged. */
 struct halo_job {
     struct sample_csr graph;
     int64_t           n, width, gap;
     graft_dtype       dtype;
-    int32_t          *owner;   /* [n] */
+    int32_t          *owner;   /* [n] owner of each vertex */
     uint8_t          *needs;   /* [n_ranks x n] whether a rank has a vertex in its halo */
-    double           *own;     /* [n x width] rows of the owners, numbers of the type */
-    double           *partial; /* [n_ranks x n x width] what ranks return */
+    double           *own;     /* [n x width] rows of the owners, representable in the type */
+    double           *partial; /* [n_ranks x n x width] rows that ranks return to the owners */
     uint32_t          flags;
     int32_t           threads;
-    double            bound;  /* of the error of a received element; quantized rows have one */
-    const char       *change; /* what one rank does wrong */
+    double            bound;  /* largest error of a received element; 0 unless rows are quantized */
+    const char       *change; /* name of what one rank does wrong */
     _Atomic int32_t   begun;
 };
 
@@ -37,7 +38,7 @@ struct halo_job {
         if (rc < 0) goto done;                                                                                         \
     } while (0)
 
-/* A fault of this rank, told by its error. */
+/* Fail with a sentence of this rank. */
 static int32_t blame_halo(struct host *host, const char *format, long long at, double found, double expected)
 {
     host->error.code = GRAFT_ERR_FORMAT;
@@ -48,7 +49,7 @@ static int32_t blame_halo(struct host *host, const char *format, long long at, d
 static void halo_job_init(struct halo_job *job, struct sample *sample, int32_t n_ranks, int64_t n, int64_t width,
                           graft_dtype dtype)
 {
-    const int32_t spared = (int32_t)sample_below(sample, 2 * n_ranks); /* owns nothing, if it is a rank */
+    const int32_t spared = (int32_t)sample_below(sample, 2 * n_ranks); /* this rank, if it exists, owns no vertex */
     double       *reals;
 
     *job = (struct halo_job){ .n = n, .width = width, .dtype = dtype, .bound = 0 };
@@ -89,7 +90,7 @@ static void halo_job_fini(struct halo_job *job)
     free(job->partial);
 }
 
-/* A matrix of the host in rows with gaps, all POISON. */
+/* A matrix of the host with gaps between rows, filled with POISON. */
 static graft_dense halo_dense(const struct halo_job *job, int64_t n_rows)
 {
     const int64_t stride = job->width + job->gap;
@@ -105,7 +106,7 @@ static void put_row(const graft_dense *d, int64_t row, const double *values)
     for (int64_t j = 0; j < d->n_cols; j++) sample_put(d->data, d->dtype, row * d->stride + j, values[j]);
 }
 
-/* Whether a row has these values, and its gap is as it was. */
+/* Whether a row has the expected values, and its gap is untouched. */
 static int32_t check_halo_row(struct host *host, const graft_dense *d, int64_t row, const double *values, double bound)
 {
     for (int64_t j = 0; j < d->stride; j++) {
@@ -118,7 +119,7 @@ static int32_t check_halo_row(struct host *host, const graft_dense *d, int64_t r
     return GRAFT_OK;
 }
 
-/* The rows of a rank: those of its slice, which has everything on rank 0 or is even. */
+/* Make the graph from slices; either rank 0 has all rows, or slices are even. */
 static int32_t make_halo_graph(struct host *host, graft_graph **graph)
 {
     const struct halo_job *job = host->all->arg;
@@ -142,7 +143,8 @@ static int32_t make_halo_graph(struct host *host, graft_graph **graph)
     return rc;
 }
 
-/* The halo has each vertex that the rank needs once, by owner and then ascending; what it sends is what others need. */
+/* The halo must have each vertex that the rank needs once, by owner and then ascending, and the send lists must have
+ * what others need. */
 static int32_t check_halo_info(struct host *host, const graft_halo_info *info, const int64_t *owned)
 {
     const struct halo_job *job = host->all->arg;
@@ -176,7 +178,8 @@ static int32_t check_halo_info(struct host *host, const graft_halo_info *info, c
     return GRAFT_OK;
 }
 
-/* Rows of the matrix are those of the graph: entries of owned columns first, then those of the halo, each in order. */
+/* Rows of the matrix must be those of the graph: first the entries of owned columns, then those of the halo, each in
+ * the order of the graph. */
 static int32_t check_halo_matrix(struct host *host, const graft_halos *halos, graft_halo *halo, const int64_t *owned)
 {
     const struct halo_job *job = host->all->arg;
@@ -217,7 +220,7 @@ static double now_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* When all ranks have begun, progress() alone brings in all messages. */
+/* When all ranks have begun, progress() alone must receive all messages. */
 static int32_t halo_drive(struct host *host, const graft_halos *halos, graft_halo *halo, int32_t pass)
 {
     struct halo_job *job = host->all->arg;
@@ -234,7 +237,7 @@ done:
     return rc;
 }
 
-/* One pass there and one back, with what each must give. */
+/* Make one pass to the halo and one back, and compare both. */
 static int32_t halo_there_and_back(struct host *host, const graft_halos *halos, graft_halo *halo, const int64_t *owned)
 {
     const struct halo_job *job = host->all->arg;
@@ -253,7 +256,7 @@ static int32_t halo_there_and_back(struct host *host, const graft_halos *halos, 
     args.threads = job->threads;
     for (int64_t i = 0; i < own.n_rows; i++) put_row(&own, i, job->own + owned[i] * job->width);
     TRY(halos->begin(halo, &args, &host->error));
-    if (own.n_rows > 0) put_row(&own, 0, job->partial); /* begin() has read it */
+    if (own.n_rows > 0) put_row(&own, 0, job->partial); /* begin() has already read the row */
     TRY(halo_drive(host, halos, halo, 1));
     TRY(halos->end(halo, &host->error));
     if (own.n_rows > 0) put_row(&own, 0, job->own + owned[0] * job->width);
@@ -300,7 +303,7 @@ static int32_t test_halo_body(struct host *host)
     TRY(halos->info(halo, &info, &host->error));
     if (info.passes != 2) rc = blame_halo(host, "%lld passes: %g, expected %g", 0, (double)info.passes, 2);
 done:
-    if (host->rank % 2) host->graphs->destroy(graph); /* in any order */
+    if (host->rank % 2) host->graphs->destroy(graph); /* objects may be destroyed in any order */
     halos->destroy(halo);
     if (host->rank % 2 == 0) host->graphs->destroy(graph);
     return rc;
@@ -328,7 +331,7 @@ static void test_halo_cases(int32_t n_ranks, int count)
        words != NULL ? words : "right");
 }
 
-/* Quantized rows are near the right ones, and with GRAFT_HALO_EXACT they are the right ones. */
+/* Quantized rows must be near the exact ones, and with GRAFT_HALO_EXACT equal to them. */
 static void test_halo_codec(void)
 {
     static const char *const settings[] = { "halo.codec=q8", "halo.staleness=1", NULL };
@@ -352,7 +355,7 @@ static void test_halo_codec(void)
     halo_job_fini(&job);
 }
 
-/* One rank makes a mistake; the others must learn of it in time. */
+/* One rank makes a mistake, of which the others must learn in time. */
 static int32_t wrong_body(struct host *host)
 {
     struct halo_job   *job = host->all->arg;
@@ -413,7 +416,7 @@ static void test_halo_mistakes(void)
     halo_job_fini(&job);
 }
 
-/* Create, with one rank whose k-th allocation fails. */
+/* Create a halo while the k-th allocation of one rank fails. */
 static int32_t starved_body(struct host *host)
 {
     struct halo_job   *job = host->all->arg;
@@ -427,7 +430,7 @@ static int32_t starved_body(struct host *host)
     rc = halos->create(graph, &halo, &host->error);
     host->fail_at = -1;
     if (rc < 0 && halo != NULL) rc = blame_halo(host, "%lld: a halo that is none: %g %g", 0, 0, 0);
-    if (rc == GRAFT_ERR_NOMEM && halos->create(graph, &halo, &host->error) < 0) /* the ranks go on */
+    if (rc == GRAFT_ERR_NOMEM && halos->create(graph, &halo, &host->error) < 0) /* the ranks can go on */
         rc = blame_halo(host, "%lld: no second halo: %g %g", 0, 0, 0);
 done:
     halos->destroy(halo);

@@ -1,6 +1,6 @@
-/* begin() and end() of graft.halo/1, graft.aggregate/1 and graft.network/1 where one rank of four passes what it must
- * not, or makes a call less: all ranks return the same status of the same rank within the same call, and the next call
- * has the bits of a run in which nothing was wrong. As threads, or as processes of a launcher of MPI.
+/* Checks passes of graft.halo/1, graft.aggregate/1 and graft.network/1 in which one rank of four passes wrong arguments
+ * or makes a call less. All ranks must return the same status, which names the same rank, in the same call, and the
+ * next pass must be bitwise identical to one without the mistake. Ranks are threads, or processes of mpiexec.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 
@@ -18,7 +18,7 @@
 
 enum { RANKS = 4, WRONG = 1, VERTICES = 40, WIDTH = 3, ROWS = 200, OUT = ROWS * WIDTH };
 
-/* A refused call takes milliseconds, and its deadline is halo.timeout. */
+/* A refused call takes milliseconds, whereas the deadline is halo.timeout. */
 #define AT_ONCE 3.0
 #define TIMEOUT "20"
 #define SOON 1.0
@@ -26,10 +26,10 @@ enum { RANKS = 4, WRONG = 1, VERTICES = 40, WIDTH = 3, ROWS = 200, OUT = ROWS * 
 struct kind;
 
 static struct sample_dataset set;
-static const struct kind    *now; /* what is tried */
+static const struct kind    *now; /* the kind of pass that is tried */
 static struct test_mesh      mesh;
 
-/* The data of a rank. */
+/* The objects and arrays of a rank. */
 struct scene {
     struct host            *host;
     const graft_transports *transports;
@@ -45,15 +45,15 @@ struct scene {
     double                  result[OUT];
 };
 
-/* One kind of pass: begin() and end() with the data of time `t`, and what is wrong with them, from 1 on; 0: nothing. */
+/* One kind of pass: begin() and end() with the data of time `t`. Mistakes are numbered from 1 on; 0 is none. */
 struct kind {
     const char *name, *settings;
     int32_t (*init)(struct scene *s);
     int32_t (*begin)(struct scene *s, int t, int wrong);
     int32_t (*end)(struct scene *s, int t, int wrong);
     void (*fini)(struct scene *s);
-    int32_t status[9];  /* for each thing that can be wrong */
-    int     how, waits; /* the cut of the mesh; whether it is also tried with omissions that end with a deadline */
+    int32_t status[9];  /* expected status for each mistake */
+    int     how, waits; /* how the mesh is cut; whether omissions are tried that end with a deadline */
 };
 
 /* -- graft.halo/1 ------------------------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static int32_t begin_plan(struct scene *s, int t, int wrong)
     args.out = &out;
     if (wrong == 3) x.n_rows--;
     if (wrong == 4) x.dtype = GRAFT_F64;
-    if (wrong == 6) args.flags = GRAFT_AGGREGATE_TRANSPOSE; /* which the plan has not */
+    if (wrong == 6) args.flags = GRAFT_AGGREGATE_TRANSPOSE; /* the plan has no transposed passes */
     if (wrong == 7) out.data = s->own;
     if (wrong == 8)
         for (int i = 0; i < VERTICES * WIDTH; i++) s->own[i] = NAN;
@@ -168,9 +168,9 @@ static void fini_plan(struct scene *s)
 
 /* -- graft.network/1 ---------------------------------------------------------------------------------------------- */
 
-static struct network_case scenes[2]; /* ghosts, shared nodes */
+static struct network_case scenes[2]; /* networks on a mesh with ghosts and one with shared nodes */
 
-/* Large weights, with which large inputs overflow in a layer. */
+/* Set weights so large that large inputs overflow in a layer. */
 static int32_t set_large_weights(const struct scene *s)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -192,7 +192,7 @@ static int32_t init_network(struct scene *s)
     return rc == GRAFT_OK && strstr(now->settings, "refuse") != NULL ? set_large_weights(s) : rc;
 }
 
-/* The first row whose values are read. */
+/* The first row whose values the library reads. */
 static int64_t first_row(const struct scene *s)
 {
     int64_t row = 0;
@@ -210,7 +210,7 @@ static int32_t begin_network(struct scene *s, int t, int wrong)
     if (wrong == 3) input.n_rows++;
     if (wrong == 4) input.dtype = GRAFT_I32;
     if (wrong == 6) network_field_put(&input, first_row(s), 1, NAN);
-    for (int64_t row = 0; row < input.n_rows && wrong == 7; row++) /* finite, with an overflow in a layer */
+    for (int64_t row = 0; row < input.n_rows && wrong == 7; row++) /* finite inputs with which a layer overflows */
         for (int64_t j = 0; j < NETWORK_IN; j++) network_field_put(&input, row, j, j % 2 ? -3e38 : 3e38);
     rc = s->n.networks->begin(s->n.network, wrong == 1 ? NULL : &input, &s->host->error);
     free(input.data);
@@ -265,7 +265,7 @@ static void fini_scene(struct scene *s, const struct kind *kind)
 
 enum { TIMES = 4 };
 
-/* The right results of each time. */
+/* Compute the right results of each time. */
 static int32_t clean_results(struct host *host, const struct kind *kind, double (*right)[OUT])
 {
     struct scene s;
@@ -279,8 +279,8 @@ static int32_t clean_results(struct host *host, const struct kind *kind, double 
     return rc;
 }
 
-/* A pass that one rank refuses. Its begin does not return the status, unless rows are stored, and no begin waits:
- * between begin and end all ranks meet twice. Another begin is refused, and changes nothing. */
+/* Make a pass that one rank refuses. Its begin() does not return the status unless rows are stored. No begin() may
+ * wait, because all ranks meet twice between begin() and end(). Another begin() must be refused and change nothing. */
 static int32_t make_refused_pass(struct scene *s, const struct kind *kind, int wrong)
 {
     const int64_t bytes[RANKS] = { 1, 1, 1, 1 };
@@ -294,7 +294,7 @@ static int32_t make_refused_pass(struct scene *s, const struct kind *kind, int w
     return kind->end(s, 1, wrong);
 }
 
-/* Pass 0; a pass that rank WRONG refuses, or that all refuse, each for another reason; pass 1. */
+/* Make pass 0, a pass that rank WRONG refuses (or all ranks, each for another reason), and pass 1. */
 static int32_t refuse_one(struct host *host, const struct kind *kind, int wrong, int by_all, double (*right)[OUT])
 {
     struct scene   s;
@@ -350,8 +350,7 @@ static void run_kind(const struct kind *kind, const char *what, int32_t (*body)(
     snprintf(text, sizeof text, "%s halo.timeout=%s", kind->settings, timeout);
     for (char *at = strtok(text, " "); at != NULL; at = strtok(NULL, " ")) list[count++] = at;
     hosts_run(&hosts, RANKS, list, body, NULL);
-    if (!ok(hosts_fault(&hosts) == NULL, "%s (%s): %s", kind->name, kind->settings, what))
-        diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "%s (%s): %s", kind->name, kind->settings, what);
 }
 
 #define ARGUMENT GRAFT_ERR_ARG
@@ -405,8 +404,8 @@ static const struct kind kinds[] = {
 
 /* -- calls that a rank leaves out --------------------------------------------------------------------------------- */
 
-/* What rank WRONG leaves out at time 1: begin() and end(); the end alone; the begin alone. From then on it makes the
- * calls of the next times. */
+/* What rank WRONG omits at time 1: begin() and end(), end() alone, or begin() alone. From then on it makes the calls of
+ * later times. */
 enum omitted { OMITS_LAST, OMITS_END, OMITS_BEGIN, OMITTED };
 
 static const char *const omitted_name[OMITTED] = { "the last pass", "an end", "a begin" };
@@ -439,7 +438,8 @@ static int has_numbers(const char *message)
     return found;
 }
 
-/* The other ranks have ERR_PEER: at once if the calls of a rank are ahead of theirs, else after the deadline. */
+/* The other ranks must get ERR_PEER: at once if the calls of a rank are ahead of theirs, otherwise after the
+ * deadline. */
 static int32_t judge_omission(struct host *host, int32_t rc, double seconds)
 {
     const char  *message = host->error.message;
@@ -453,7 +453,7 @@ static int32_t judge_omission(struct host *host, int32_t rc, double seconds)
     return GRAFT_OK;
 }
 
-/* Passes until one fails on all other ranks, and what they say. */
+/* Make passes until one fails on all other ranks, and compare their errors. */
 static int32_t omit_body(struct host *host)
 {
     static double      right[HOSTS_MOST][TIMES][OUT];
@@ -480,7 +480,7 @@ static int32_t omit_body(struct host *host)
 
 /* -- a begin more ------------------------------------------------------------------------------------------------- */
 
-/* The pass of call 3 on rank WRONG is that of call 2 on the others. Then all is dead, also for wrong arguments. */
+/* Call 3 of rank WRONG meets call 2 of the others. After that every call must fail, also one with wrong arguments. */
 static int32_t judge_next(struct scene *s, const struct kind *kind)
 {
     struct host *host = s->host;
@@ -493,7 +493,7 @@ static int32_t judge_next(struct scene *s, const struct kind *kind)
     return GRAFT_OK;
 }
 
-/* Rank WRONG begins twice, and all end once. */
+/* Rank WRONG begins twice, and all ranks end once. */
 static int32_t begin_again_body(struct host *host)
 {
     static double      right[HOSTS_MOST][TIMES][OUT];
@@ -509,13 +509,14 @@ static int32_t begin_again_body(struct host *host)
     if (rc == GRAFT_OK) rc = kind->end(&s, 0, 0);
     if (rc == GRAFT_OK && memcmp(s.result, right[host->rank][0], sizeof s.result) != 0)
         rc = network_blame(host, "the pass that had begun has other bits");
-    if (!hosts_meet(host)) rc = network_blame(host, "a rank has not ended"); /* before the next pass stops all */
+    /* Before the next pass can stop all ranks. */
+    if (!hosts_meet(host)) rc = network_blame(host, "a rank has not ended");
     if (rc == GRAFT_OK) rc = judge_next(&s, kind);
     fini_scene(&s, kind);
     return rc;
 }
 
-/* All kinds in a process that a launcher has started. */
+/* Try all kinds in a process that mpiexec has started. */
 static int32_t launched_body(struct host *host)
 {
     int32_t rc = GRAFT_OK;
@@ -551,7 +552,7 @@ static void refuse_in_threads(void)
         for (omitted = 0; omitted < OMITTED; omitted++) {
             char what[128];
 
-            if (omitted != OMITS_BEGIN && !kinds[k].waits) continue; /* for the deadline */
+            if (omitted != OMITS_BEGIN && !kinds[k].waits) continue; /* these end with a deadline */
             snprintf(what, sizeof what, "one rank leaves out %s, and no rank has a result of another time",
                      omitted_name[omitted]);
             run_kind(&kinds[k], what, omit_body, "1");

@@ -1,5 +1,5 @@
-/* graft.data/1 with folders of .npy files: what good files are read as, the error of every kind of bad file, memory
- * that runs out, and the data sets of GRAFT_TEST_DATA.
+/* Checks graft.data/1 with folders of .npy files: the contents of good files, the error of every kind of bad file, and
+ * memory that runs out. Real data sets of GRAFT_TEST_DATA are compared with known sizes and checksums.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_host.h"
 
@@ -87,7 +87,7 @@ static void check_variants(void)
     data->close(context, out);
 }
 
-/** Float targets of one column or more, some not known. */
+/** Float targets with one or more columns, of which some values are unknown. */
 static void check_float_targets(void)
 {
     static const float values[8] = { 1, NAN, -2, 0.5f, 3, 4, NAN, 7 };
@@ -114,7 +114,7 @@ static void check_float_targets(void)
     REFUSED("labels and float targets", folder.path, GRAFT_ERR_FORMAT, "labels.npy", "targets.npy");
 }
 
-/** Edges at random, many of them more than once, more than are read in one go; vertices without any. */
+/** Random edges, many of them repeated, more than are read at once, and vertices without edges. */
 static void data_check_random(void)
 {
     enum { N = 80, EDGES = 6000 };
@@ -140,8 +140,8 @@ static void data_check_random(void)
     ok(is_matrix(folder.path, expected, N), "%d random edges of 64 bits", EDGES);
 }
 
-/** Features of edges go where the edges go; of those that repeat, which are most, the first one counts. More rows than
- *  are read in one go. */
+/** Edge features must follow their edges. Most edges are repeated, and the features of the first one count. There are
+ *  more rows than are read at once. */
 static void check_edge_features(void)
 {
     enum { N = 80, EDGES = 6000, WIDTH = 70 };
@@ -256,7 +256,7 @@ static void check_npy_refusals(void)
     REFUSED("an empty file", folder.path, GRAFT_ERR_FORMAT, "features.npy", "0 bytes", "NUMPY");
 }
 
-/** Contents that no header shows. */
+/** Wrong contents that no header shows. */
 static void check_content_refusals(void)
 {
     /* clang-format off */
@@ -352,7 +352,7 @@ static void check_large_vertices(void)
     REFUSED("rows without columns, 2^31 of them", folder.path, GRAFT_ERR_FORMAT, "features.npy", "0 columns");
 }
 
-/** What is in the folder at all. */
+/** Folders with missing or additional files. */
 static void check_folder_refusals(void)
 {
     sample(0);
@@ -380,7 +380,7 @@ static void check_folder_refusals(void)
     REFUSED("Matrix Market against labels", folder.path, GRAFT_ERR_FORMAT, "graph.mtx' has 3", "labels.npy' has 2");
 }
 
-/** Things that are no regular file, or cannot be opened or read. */
+/** Paths that are no regular file, or that cannot be opened or read. */
 static void check_file_refusals(void)
 {
     const char *edges;
@@ -391,7 +391,7 @@ static void check_file_refusals(void)
     folder_clear(&folder);
     edges = folder_path(&folder, "edges.npy");
     files_check(mkfifo(edges, 0600) == 0, edges);
-    alarm(20); /* A reader of a named pipe without a writer would wait forever; it is ended. */
+    alarm(20); /* a reader of a named pipe without a writer would wait forever */
     REFUSED("a pipe", folder.path, GRAFT_ERR_FORMAT, "edges.npy", "a pipe");
     REFUSED("a pipe in place of the folder", edges, GRAFT_ERR_FORMAT, "edges.npy", "a pipe");
     alarm(0);
@@ -416,7 +416,7 @@ static void check_file_refusals(void)
     if (is_root) files_check(seteuid(0) == 0, "seteuid");
 }
 
-/** A file that another process cuts short before one allocation or another: the header may have been read, or not. */
+/** Another process truncates a file before one allocation or another, so that its header may have been read or not. */
 static void check_cut(void)
 {
     int while_read = 0, k = 0;

@@ -1,4 +1,4 @@
-/* graft.data/1 with Matrix Market files: what good files are read as, and the error of every kind of bad file.
+/* Checks graft.data/1 with Matrix Market files: the contents of good files, and the error of every kind of bad file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_host.h"
 
@@ -51,7 +51,7 @@ static void check_mtx(void)
     }
 }
 
-/** Entries at random, many of them more than once; more bytes than are read in one go. */
+/** Random entries, many of them repeated, in more bytes than are read at once. */
 static void data_mtx_check_random(void)
 {
     enum { N = 70, ENTRIES = 9000 };
@@ -79,8 +79,8 @@ static void data_mtx_check_random(void)
     }
 }
 
-/** A long row and a short one of a wide matrix, with values whose sum shows the order in which they were added: that of
- *  the file. */
+/** A long and a short row of a wide matrix, with values whose sum depends on the order of addition, which must be that
+ *  of the file. */
 static void check_order_of_sums(void)
 {
     enum { N = 70000, LONG = 4000, SHORT = 40 };
@@ -97,7 +97,8 @@ static void check_order_of_sums(void)
         snprintf(text, sizeof text, "%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", N, N, LONG + SHORT);
 
     for (int i = 0; i < LONG + SHORT; i++) {
-        const int row = i % 100 == 0 && i / 100 < SHORT, most = row == 1 ? 9 : 1500; /* so that many come again */
+        /* So few columns that many are repeated. */
+        const int row = i % 100 == 0 && i / 100 < SHORT, most = row == 1 ? 9 : 1500;
         int       col;
 
         random = random * 1664525u + 1013904223u;

@@ -1,5 +1,6 @@
-/* graft.data/1 open_slice: what only ranks can show. That joined slices are what open() reads, and that all ranks
- * refuse bad files, is checked by unit/io/test_data and unit/io/test_data_mtx with each of their files.
+/* Checks graft.data/1 open_slice() where only ranks can fail: ranks that disagree, memory, and cuts between lines. That
+ * the joined slices are what open() reads, and that all ranks refuse bad files, is checked by unit/io/test_data and
+ * unit/io/test_data_mtx with each of their files.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_host.h"
 #include "harness/lcg.h"
@@ -8,7 +9,7 @@
 
 static struct data_folder folder, other;
 
-/** Open the path of each rank, and expect the same refusal on all ranks. */
+/** Open the path of each rank, and expect the same error on all ranks. */
 static void all_refuse(const char *what, int n, int32_t status, const char *const *words)
 {
     const int64_t live = memory.live_bytes + crew_live();
@@ -18,12 +19,12 @@ static void all_refuse(const char *what, int n, int32_t status, const char *cons
     fault = crew_refusal_fault(n, status, words);
     crew_close(n);
     if (fault == NULL && memory.live_bytes + crew_live() != live) fault = "memory leaked";
-    if (!ok(fault == NULL, "%s", what)) diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s", what);
 }
 
 #define ALL_REFUSE(what, n, status, ...) all_refuse(what, n, status, (const char *const[]){ __VA_ARGS__, NULL })
 
-/** Ranks that find, or ask for, different files. */
+/** Ranks find, or ask for, different files. */
 static void check_disagreement(void)
 {
     static const uint8_t split[4] = { 1, 2, 0, 3 };
@@ -52,7 +53,7 @@ static void check_disagreement(void)
     ALL_REFUSE("one has no place for the result", 2, GRAFT_ERR_ARG, "rank 0: data is null");
 }
 
-/** Files of the same sizes that have other contents on one rank. */
+/** Files have the same sizes, but other contents on one rank. */
 static void check_deceit(void)
 {
     static const uint8_t targets[4][4] = { { 1 } };
@@ -92,7 +93,8 @@ static void check_deceit(void)
                "on rank 2");
 }
 
-/** A copy with some changed bytes: any bytes of a small file; the first, the last or middle ones of a large file. */
+/** One rank has a copy with some changed bytes: any bytes of a small file, the first, the last or middle ones of a
+ *  large file. */
 static void check_copies(void)
 {
     enum { COLUMNS = 100000, COUNT = 4 * COLUMNS };
@@ -120,7 +122,7 @@ static void check_copies(void)
     }
 }
 
-/** Any allocation of any rank or transport may fail: all ranks return the same error. */
+/** Any allocation of any rank or transport may fail, and all ranks must return the same error. */
 static void check_memory_failures(void)
 {
     static const char mtx[] = "%%MatrixMarket matrix coordinate real symmetric\n4 4 3\n2 1 5\n3 1 7\n4 4 1\n";
@@ -168,7 +170,8 @@ static void write_large(int n_features)
         const uint32_t r = lcg_next(&state);
 
         edges[i] = (int32_t)(lcg_next(&state) % LARGE);
-        edges[EDGES + i] = (int32_t)(r % 2 == 0 ? r % LARGE : r % (LARGE / 50)); /* half to the first 2 % */
+        /* Half of the edges end in the first 2 % of the vertices. */
+        edges[EDGES + i] = (int32_t)(r % 2 == 0 ? r % LARGE : r % (LARGE / 50));
     }
     for (int64_t i = 0; i < (int64_t)LARGE * n_features; i += 97) features[i] = (float)i;
     folder_clear(&folder);
@@ -180,7 +183,8 @@ static void write_large(int n_features)
     free(features);
 }
 
-/** The most bytes any of `n` ranks has had while it read, against what the header promises; and what it has then. */
+/** Compare the peak memory of each of `n` ranks while it reads with the promise of the header, and its memory
+ *  afterwards with the size of its arrays. */
 static void check_bytes(int n)
 {
     const int64_t range = EDGES / n + 1;
@@ -208,7 +212,7 @@ static void check_bytes(int n)
     ok(most - least < most / 10, "slices have about the same bytes: %lld to %lld", (long long)least, (long long)most);
 }
 
-/** A graph of which the arrays alone are 12.8 MB of columns and 1.6 MB of rows. */
+/** A graph whose arrays alone have 12.8 MB of columns and 1.6 MB of rows. */
 static void data_slices_check_large(void)
 {
     graft_data *out;
@@ -223,8 +227,8 @@ static void data_slices_check_large(void)
     check_bytes(7);
 }
 
-/** Lines of every length, comments and blank lines, and a value that depends on the order of sums: wherever the cuts
- *  fall, the same bits and the same line numbers. */
+/** Lines of every length, comments, blank lines, and a value that depends on the order of sums. Wherever the file is
+ *  cut, results must be bitwise identical and line numbers right. */
 static void check_lines(void)
 {
     enum { ENTRIES = 3000, N = 40 };
@@ -262,7 +266,7 @@ static void check_lines(void)
     REFUSED("one entry too many", folder_path(&folder, "a.mtx"), GRAFT_ERR_FORMAT, text, "3000 of 3000");
 }
 
-/* The message with which `n` ranks refuse their paths, without the number of the rank; or what is wrong. */
+/* The message with which `n` ranks refuse their paths, without the number of the rank; or what is wrong with it. */
 static void words_of_refusal(int n, const char *path, char words[600])
 {
     const char *fault, *at;
@@ -276,7 +280,7 @@ static void words_of_refusal(int n, const char *path, char words[600])
     crew_close(n);
 }
 
-/** An error in the last lines of a file has the same message for any number of ranks as for one. */
+/** An error in the last lines of a file must have the same message with any number of ranks. */
 static void check_last_lines(void)
 {
     static const char *const tails[] = { "5 5\n5 x\n",        "5 5\n5 5\n5 x\n",  "5 x\n5 5\n",      "5 5\n5 5\n5 5\nx",
@@ -295,7 +299,7 @@ static void check_last_lines(void)
             folder_clear(&folder);
             write_file(&folder, "a.mtx", text, (size_t)used);
             words_of_refusal(1, folder_path(&folder, "a.mtx"), alone);
-            if (crew[0].rc == GRAFT_OK) continue; /* it is right */
+            if (crew[0].rc == GRAFT_OK) continue; /* this variant is a legal file */
             for (int n = 2; n <= CREW_MOST; n++, count++) {
                 words_of_refusal(n, folder_path(&folder, "a.mtx"), together);
                 if (strcmp(alone, together) != 0 && fault[0] == '\0')
@@ -303,11 +307,10 @@ static void check_last_lines(void)
             }
         }
     }
-    if (!ok(fault[0] == '\0' && count > 100, "%d refusals of last lines are those of one rank", count))
-        diag("%s", fault);
+    ok_or(fault[0] == '\0' && count > 100, fault, "%d refusals of last lines are those of one rank", count);
 }
 
-/** After a refusal that all ranks agree on, and after a success, the transport can be used again. */
+/** After an error that all ranks agree on, and after a success, the transport can be used again. */
 static void check_again(void)
 {
     graft_data *out;
@@ -324,7 +327,7 @@ static void check_again(void)
     data->close(context, out);
 }
 
-/** A slice is no data set to train on. */
+/** A slice alone is no data set that a trainer accepts. */
 static void check_training(void)
 {
     const graft_train *train = api->get_interface(context, GRAFT_TRAIN_ID);
@@ -348,7 +351,7 @@ int main(void)
     if (!host_begin()) return done();
     folder_create(&folder);
     folder_create(&other);
-    alarm(600); /* A rank that hangs is ended. */
+    alarm(600); /* ends a rank that hangs */
     check_disagreement();
     check_deceit();
     check_copies();

@@ -1,7 +1,6 @@
-/* One file that several write and read at the same time: two threads with contexts of their own and two processes, with
- * one partition.file and one path of a model; also where random numbers are equal, as by chance on machines that share
- * a disk.
- * test_shared_files [ROUNDS]
+/* Checks files that several threads and processes write and read at the same time: two threads with contexts of their
+ * own and two processes, with one partition.file and one path of a model. Temporary names must not collide even if
+ * random numbers are equal, as may happen on machines that share a disk. test_shared_files [ROUNDS]
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_model.h"
@@ -23,7 +22,7 @@
 
 enum { N = 40, FEATURES = 5, CLASSES = 3, WORKERS = 4, RANKS = 2 };
 
-/* What all processes see. */
+/* Memory that all processes share. */
 struct shared {
     pthread_barrier_t barrier;
     _Atomic int       failed;
@@ -36,7 +35,7 @@ static char                  folder[64], owners[128], model_file[128];
 static int                   rounds;
 static enum { DISTINCT, FEW, NONE } numbers;
 
-/* In the place of the functions of the C library, also for libgraft.so: four numbers only, or none at all. */
+/* Replaces the function of the C library, also for libgraft.so: it returns one of four numbers, or none at all. */
 ssize_t getrandom(void *to, size_t bytes, unsigned flags)
 {
     static _Atomic unsigned calls;
@@ -47,13 +46,13 @@ ssize_t getrandom(void *to, size_t bytes, unsigned flags)
     return (ssize_t)bytes;
 }
 
-/* As on two machines. */
+/* Replaces the function of the C library: thread ids are equal, as they can be on two machines. */
 pid_t gettid(void)
 {
     return 77;
 }
 
-/* The disk is not tested here. */
+/* Replaces the function of the C library, as the disk is not tested here. */
 int fsync(int fd)
 {
     (void)fd;
@@ -79,7 +78,8 @@ static int32_t first_weight_of(const struct host *host, const char *path, float 
     return rc;
 }
 
-/* Save the model of a worker under the common path, and load what is there then: the model of any worker. */
+/* Save the model of a worker under the common path, and load what is there then, which must be the model of some
+ * worker. */
 static int32_t save_and_check(struct host *host, int worker)
 {
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
@@ -170,7 +170,7 @@ static void test_shared(const char *who, int count)
         diag("%d failed; the first: %s", atomic_load(&shared->failed), shared->message);
 }
 
-/* In a process of its own. */
+/* Make the models in a process of its own. */
 static void make_models(void)
 {
     const graft_api    *api = NULL;

@@ -1,4 +1,5 @@
-/* What graft.mxm offers beside a product: epilogues, bfloat16 rows, conversion, mxm.verify, orders of vertices.
+/* Checks the parts of graft.mxm beside plain products: epilogues, bfloat16 rows, conversion, mxm.verify, and orders of
+ * vertices. Products are compared with the oracle (judge/epilogue.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_mxm.h"
@@ -88,7 +89,7 @@ static void test_verify(const char *wrong_kernel)
     judge_scene_fini(&s);
 }
 
-/* An order is one, and a product in it is the same product. */
+/* An order must be a permutation, and the product in it must be the same product. */
 static void test_epilogue_order(const char *method)
 {
     enum { N = 61, WIDTH = 9 };
@@ -127,7 +128,7 @@ static void test_epilogue_order(const char *method)
     sample_csr_fini(&a);
 }
 
-/* A path with its names shuffled is a band again in order rcm; the largest degree comes first in order degree. */
+/* In order rcm a path with shuffled names must become a band again. In order degree the largest degree comes first. */
 static void test_what_orders_are(void)
 {
     enum { N = 50 };
@@ -137,7 +138,7 @@ static void test_what_orders_are(void)
     graft_matrix *matrix = NULL;
     graft_error   error = GRAFT_INIT(graft_error);
 
-    for (int i = 0; i < N; i++) name[i * 21 % N] = i; /* vertex name v is step name[v] of the path */
+    for (int i = 0; i < N; i++) name[i * 21 % N] = i; /* vertex name[v] is step v of the path */
     for (int v = 0, e = 0; v < N; v++) {
         if (name[v] > 0) col_idx[e++] = (name[v] - 1) * 21 % N;
         if (name[v] < N - 1) col_idx[e++] = (name[v] + 1) * 21 % N;

@@ -1,6 +1,6 @@
-/* graft.mxm/1 is GrB_mxm: every kernel, and the oracle that other tests compare with, beside GrB_mxm with a real
- * mask, descriptor and accumulator. This host uses GraphBLAS itself: it initialises GraphBLAS before Graft is loaded,
- * has unusual settings, and finalises it after Graft is closed.
+/* Checks that graft.mxm/1 is GrB_mxm: every kernel, and the oracle that other tests use, are compared with GrB_mxm with
+ * a real mask, descriptor and accumulator. This host uses GraphBLAS itself: it initialises GraphBLAS before Graft is
+ * loaded, has unusual settings, and finalises it after Graft is closed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/kernels.h"
 #include "harness/tap.h"
@@ -16,11 +16,11 @@
 
 enum { KERNELS_MAX = 16, SEMIRINGS = GRAFT_MIN_SECOND + 1 };
 
-/** The result of a kernel or of the oracle. */
+/** A kernel or the oracle, whose results are compared with those of GraphBLAS. */
 struct candidate {
     char         name[48];
     int          is_oracle;
-    struct tally tally[SEMIRINGS]; /* of one type of numbers */
+    struct tally tally[SEMIRINGS]; /* counts for each semiring, in one type of numbers */
     int          runs, by_itself;
 };
 
@@ -76,7 +76,7 @@ static GrB_Matrix graphblas_spec_build(struct entries *entries, GrB_Type type, i
     GrB_Matrix matrix = NULL;
 
     CHECKED(GrB_Matrix_new(&matrix, type, (GrB_Index)m, (GrB_Index)n));
-    /* No operation for duplicates: one would be an error. */
+    /* There is no operator for duplicates, so a duplicate would be an error. */
     CHECKED(GrB_Matrix_build_FP64(matrix, entries->row, entries->column, entries->value, entries->count, GrB_NULL));
     free_entries(entries);
     return matrix;
@@ -110,7 +110,7 @@ static GrB_Matrix from_csr(const graft_csr *csr, GrB_Type type)
     return graphblas_spec_build(&entries, type, csr->n_rows, csr->n_cols);
 }
 
-/** A full matrix. */
+/** Make a full matrix. */
 static GrB_Matrix from_dense(const graft_dense *dense)
 {
     struct entries entries = new_entries(dense->n_rows * dense->n_cols);
@@ -121,7 +121,7 @@ static GrB_Matrix from_dense(const graft_dense *dense)
     return graphblas_spec_build(&entries, type_of(dense->dtype), dense->n_rows, dense->n_cols);
 }
 
-/** The mask as the words of graft_mask have it: the entries that are there, with their values. NULL for none. */
+/** Make the mask that a graft_mask describes: its entries with their values. NULL if there is none. */
 static GrB_Matrix from_mask(const graft_mask *mask, int64_t m, int64_t n)
 {
     struct entries entries;
@@ -162,13 +162,13 @@ static void to_dense(GrB_Matrix matrix, int64_t m, int64_t n, double *dense)
 
 /* -- the product as GraphBLAS has it ------------------------------------------------------------------------------ */
 
-/** A product, the same in GraphBLAS, and what that says. */
+/** A product, the same product in GraphBLAS, and its results. */
 struct trial {
     struct product              product;
     const struct product_shape *shape;
     int                         mask_number;
-    GrB_Matrix                  a, b, c, mask; /* c as it was */
-    double                     *allowed;       /* [m x n] 1 where the mask allows C to be written, else 0 */
+    GrB_Matrix                  a, b, c, mask; /* c is C before the product */
+    double                     *allowed;       /* [m x n] 1 where the mask allows C to be written, otherwise 0 */
     double                     *expected;      /* [m x n] C after GrB_mxm */
 };
 
@@ -200,7 +200,7 @@ static GrB_Descriptor descriptor_of(const graft_mask *mask, uint32_t flags)
     return descriptors[(flags & GRAFT_MXM_REPLACE) != 0][mask != NULL ? mask->flags : 0];
 }
 
-/** Which elements the mask allows, as GrB_assign tells. */
+/** Find out with GrB_assign which elements the mask allows. */
 static void ask_allowed(struct trial *trial)
 {
     const graft_dense *c = &trial->product.c_view;
@@ -239,7 +239,7 @@ static graft_matrix *graphblas_spec_make_matrix(const graft_csr *csr)
     return matrix;
 }
 
-/** Some zeros of C become negative ones, which an element that "stays" must keep too. */
+/** Replace some zeros of C by negative ones, which elements that the mask protects must keep. */
 static void plant_negative_zeros(struct product *product)
 {
     const graft_dense *c = &product->c_view;
@@ -282,7 +282,8 @@ static void graphblas_spec_set_mask(struct trial *trial, int number)
     ask_allowed(trial);
 }
 
-/** NULL if every element that the mask forbids has the bits that it had, else a sentence in static memory. */
+/** Compare the elements that the mask protects bitwise with those before. The result is NULL or a sentence in static
+ *  memory. */
 static const char *forbidden_differs(const struct trial *trial)
 {
     static char           text[96];
@@ -302,7 +303,7 @@ static const char *forbidden_differs(const struct trial *trial)
     return NULL;
 }
 
-/** The candidate's C into the array of C. NULL, or why there is none. */
+/** Compute C with the candidate. The result is NULL, or the reason why it cannot. */
 static const char *compute(struct trial *trial, const struct candidate *candidate)
 {
     static graft_error error;
@@ -353,7 +354,7 @@ static void graphblas_spec_judge(struct trial *trial, struct candidate *candidat
     if (fault != NULL) note_fault(trial, fault, tally);
 }
 
-/** All masks, semirings and flags of one product; `which` says what kind of numbers it has. */
+/** Try all masks, semirings and flags of one product; `which` chooses the kind of numbers. */
 static void try_product(int64_t m, int64_t k, int64_t n, graft_dtype dtype, int which, struct sample *sample)
 {
     const enum product_numbers numbers = which & 2 ? PRODUCT_ROUGH : PRODUCT_EXACT;
@@ -387,9 +388,9 @@ static void graphblas_spec_report(const char *type)
         for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
             struct tally *tally = &candidates[i].tally[s];
 
-            if (!ok(tally->runs > 0 && tally->faults == 0, "%s, %s, %s: %d products, %d differ from GrB_mxm",
-                    candidates[i].name, semiring_name[s], type, tally->runs, tally->faults))
-                diag("%s", tally->first);
+            ok_or(tally->runs > 0 && tally->faults == 0, tally->first,
+                  "%s, %s, %s: %d products, %d differ from GrB_mxm", candidates[i].name, semiring_name[s], type,
+                  tally->runs, tally->faults);
             memset(tally, 0, sizeof *tally);
         }
     }
@@ -398,7 +399,8 @@ static void graphblas_spec_report(const char *type)
 static void test_type(graft_dtype dtype)
 {
     const int64_t widths[] = { 1, 15, 16, 17, 33 };
-    /* No rows, nothing between, no columns, one of each, and rows so wide that kernels do them in pieces. */
+    /* Shapes without rows, inner dimension or columns, with one of each, and with rows so wide that kernels split
+     * them. */
     const int64_t odd[][3] = { { 0, 5, 3 }, { 7, 0, 3 },  { 0, 0, 17 }, { 7, 5, 0 },
                                { 1, 1, 1 }, { 8, 6, 83 }, { 7, 9, 300 } };
     struct sample sample = { (uint64_t)dtype };
@@ -451,7 +453,7 @@ static void test_graphblas_spec_kernels(void)
 
 /* -- the host's GraphBLAS ----------------------------------------------------------------------------------------- */
 
-/** The global settings of GraphBLAS. Compared as bytes. */
+/** The global settings of GraphBLAS, which are compared as bytes. */
 struct settings {
     GrB_Mode         mode;
     GxB_Format_Value format;
@@ -474,7 +476,7 @@ static void read_settings(struct settings *settings)
     CHECKED(GxB_Global_Option_get(GxB_MEMORY_POOL, settings->pool));
 }
 
-/** Settings far from those that a kernel made for speed would like. */
+/** Choose settings far from those that a kernel would choose for speed. */
 static void init_graphblas(struct settings *settings)
 {
     CHECKED(GrB_init(GrB_BLOCKING));
@@ -492,7 +494,7 @@ GrB_Info GrB_finalize(void)
     void *const symbol = dlsym(RTLD_NEXT, "GrB_finalize");
 
     graphblas_spec_must(symbol != NULL, "dlsym() of GrB_finalize");
-    memcpy(&finalize, &symbol, sizeof finalize); /* ISO C has no conversion from an object to a function pointer. */
+    memcpy(&finalize, &symbol, sizeof finalize); /* ISO C cannot convert an object pointer to a function pointer */
     n_finalized++;
     return finalize();
 }

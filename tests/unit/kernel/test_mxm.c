@@ -1,4 +1,5 @@
-/* graft.mxm/1: every kernel against the oracle, threads, transposes, what is refused, and what explain says.
+/* Checks graft.mxm/1: every kernel against the oracle, with threads and transposes, the arguments that must be refused,
+ * and the text of explain().
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
 #include "harness/kernels.h"
@@ -19,7 +20,7 @@ static int choose_kernel(const char *name)
     return judge.api->set(judge.context, "mxm.kernel", name, NULL) == GRAFT_OK;
 }
 
-/** Products with the transpose, after its original is gone; ties among entries show the order of a row. */
+/** Products with a transpose after its original was destroyed. Ties among entries show the order of a row. */
 static void test_transpose(int64_t m, int64_t k, graft_dtype index_type, int weighted)
 {
     const struct product_shape shape = { k, m, 9, index_type, GRAFT_F32, weighted, 1, PRODUCT_EXACT };
@@ -39,22 +40,22 @@ static void test_transpose(int64_t m, int64_t k, graft_dtype index_type, int wei
        (long long)m, (long long)k);
     judge.mxm->matrix_destroy(judge.context, matrix);
     bytes = 8 * (k + 1) + original.row_ptr[m] * ((index_type == GRAFT_I32 ? 4 : 8) + (weighted ? 4 : 0));
-    /* Blocks of memory are of 64 bytes, and begin with one. */
+    /* Blocks of memory have multiples of 64 bytes, and begin with 64 bytes of their own. */
     ok(judge.mxm->matrix_bytes(transpose) >= bytes && judge.mxm->matrix_bytes(transpose) <= bytes + 3 * 128,
        "it holds %lld bytes, expected %lld", (long long)judge.mxm->matrix_bytes(transpose), (long long)bytes);
     sample_csr_fini(&original);
     product.args.a = transpose;
     for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++)
         judge_masks(&product, "reference", s, &sample, &tally);
-    if (!ok(tally.faults == 0, "it is the naive transpose")) diag("%s", tally.first);
+    ok_or(tally.faults == 0, tally.first, "it is the naive transpose");
     judge.mxm->matrix_destroy(judge.context, transpose);
     product_fini(&product);
 }
 
-/** A product of no particular kind. */
+/** A product without special properties. */
 static const struct product_shape ordinary = { 31, 29, 17, GRAFT_I32, GRAFT_F32, 1, 0, PRODUCT_EXACT };
 
-/** A call that must fail: the code, and a message with all of the words, which are parted by '|'. */
+/** Expect a call to fail with this status and a message that has all of the words, which are separated by '|'. */
 static void mxm_refused(int32_t rc, int32_t expected, const graft_error *error, const char *words, const char *what)
 {
     const char *at = words;
@@ -71,7 +72,7 @@ static void mxm_refused(int32_t rc, int32_t expected, const graft_error *error, 
         diag("status %d, expected %d; words '%s' wanted in: %s: %s", rc, expected, words, error->where, error->message);
 }
 
-/** Matrix creation must fail and leave the pointer alone. */
+/** Expect matrix_create() to fail and leave the pointer unchanged. */
 static void refuse_csr(const graft_csr *csr, int32_t expected, const char *words, const char *what)
 {
     graft_error         error = GRAFT_INIT(graft_error);
@@ -79,7 +80,7 @@ static void refuse_csr(const graft_csr *csr, int32_t expected, const char *words
     graft_matrix       *matrix = sentinel;
     const int32_t       rc = judge.mxm->matrix_create(judge.context, csr, 0, &matrix, &error);
 
-    if (matrix != sentinel) expected = 1; /* no status is 1: the check below fails */
+    if (matrix != sentinel) expected = 1; /* no status is 1, so the check below fails */
     mxm_refused(rc, expected, &error, words, what);
 }
 
@@ -159,10 +160,10 @@ static void test_bad_entries(void)
     ok(judge.mxm->matrix_bytes(NULL) == 0, "no matrix has 0 bytes");
 }
 
-/* The arguments that every bad one differs from in one thing. */
+/* Good arguments. Each bad case changes one of them. */
 static graft_mxm_args good;
 
-/** run() and explain() must both refuse the product, and no byte may change. Then the arguments are good again. */
+/** run() and explain() must both refuse the product and change no byte. Afterwards the arguments are good again. */
 static void refuse_product(struct product *p, int32_t expected, const char *words, const char *what)
 {
     graft_error error = GRAFT_INIT(graft_error);
@@ -312,7 +313,7 @@ static void test_mxm_explain(const char *kernel)
     judge_product_close(&product);
 }
 
-/** Two products that GrB_mxm has no way for: another kernel stands in, and explain says for whom and why. */
+/** Two products that GrB_mxm cannot compute. Another kernel must stand in, and explain() must say which and why. */
 static void test_fall(int winner)
 {
     struct sample        sample = { 3 };
@@ -330,7 +331,7 @@ static void test_fall(int winner)
            strstr(text, "graphblas") != text && strstr(text, "graphblas cannot: ") != NULL,
        "a maximum with %s asked from graphblas would fall to another kernel", winner ? "winner" : "repeated columns");
     differs = product_try(&product, judge.mxm, judge.context, 2);
-    if (!ok(differs == NULL, "it does, and is right")) diag("%s", differs);
+    ok_or(differs == NULL, differs, "it does, and is right");
     judge.mxm->explain(judge.context, NULL, last, sizeof last, NULL);
     if (!ok(strncmp(last, text, strcspn(text, " ") + 1) == 0 && strstr(last, "graphblas cannot: ") != NULL,
             "the same kernel ran, and explain says for whom"))
@@ -338,7 +339,7 @@ static void test_fall(int winner)
     judge_product_close(&product);
 }
 
-/* Those that are named after `first`, or all. */
+/* Whether a kernel is named in the arguments after `first`, or none is named. */
 static int is_listed(const char *kernel, int argc, char **argv, int first)
 {
     for (int i = first; i < argc; i++)

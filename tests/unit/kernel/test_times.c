@@ -1,4 +1,5 @@
-/* When each thread worked: `times` of a product, by every kernel, and the spans of a trainer made of them.
+/* Checks the times at which each thread worked: `times` of a product for every kernel, and the spans of a trainer made
+ * from them. Spans that lie outside of their phase, overlap, or do not add up fail.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/kernels.h"
 #include "harness/outputs.h"
@@ -35,7 +36,7 @@ static int times_set(const char *key, const char *value)
     return rc == GRAFT_OK || ok(0, "%s = %s: %s", key, value, error.message);
 }
 
-/* Whether thread i worked between the two moments, and in times[3 * i + 2] waited for a part of that at most. */
+/* Whether thread i worked between the two moments. times[3 * i + 2] is the part of that time for which it waited. */
 static int lies_between(const double *times, double before, double after)
 {
     return before <= times[0] && times[0] <= times[1] && times[1] <= after && times[2] >= 0 &&
@@ -55,7 +56,7 @@ static int is_zero(const double *times, int count)
     return 1;
 }
 
-/* Two products of one kernel, the second on the account of the first. */
+/* Run two products of one kernel; the second one adds to the times of the first. */
 static void check_account(const char *kernel, graft_mxm_args *args)
 {
     double       times[(THREADS + 1) * TIMES] = { 0 }, first[THREADS * TIMES] = { 0 }, moment[4];
@@ -86,7 +87,7 @@ static void check_account(const char *kernel, graft_mxm_args *args)
            "%s: between the parts of its largest rows and their sum, threads wait", kernel);
 }
 
-/* Polls, and by whom. */
+/* Counts the calls of the poll function, and the threads that made them. */
 struct polls {
     pthread_t caller;
     int       count, strangers;
@@ -118,7 +119,7 @@ static void check_polls(const char *kernel, graft_mxm_args *args)
     args->poll_arg = NULL;
 }
 
-/* Rows 1 and the last have all columns, so many that they are cut. */
+/* Row 1 and the last one have all columns, which are so many that kernels split the rows. */
 static void test_times_kernels(void)
 {
     static float                  b[INNER][WIDTH], c[2][ROWS][WIDTH];
@@ -154,7 +155,7 @@ static void test_times_kernels(void)
         memset(c[1], 0, sizeof c[1]);
         check_account(entry.name, &args);
         check_polls(entry.name, &args);
-        if (strcmp(entry.name, "graphblas") != 0) /* which sums as it likes */
+        if (strcmp(entry.name, "graphblas") != 0) /* this kernel may sum in any order */
             ok(memcmp(c[0], c[1], sizeof c[0]) == 0, "%s: the product is the same", entry.name);
     }
     times_set("mxm.kernel", "auto");
@@ -162,7 +163,7 @@ static void test_times_kernels(void)
     sample_csr_fini(&a);
 }
 
-/* All spans of a trainer's last call. */
+/* All spans of the last call of a trainer. */
 static struct spans {
     graft_span at[SPANS];
     int64_t    count;
@@ -178,7 +179,7 @@ static void take_spans(graft_trainer *trainer)
     }
 }
 
-/* Whether share i is of the phase and inside it. Seconds since create() are rounded. */
+/* Whether share i belongs to the phase and lies inside it. Seconds since create() are rounded. */
 static int is_share(const graft_span *phase, const graft_span *share)
 {
     return share->layer == phase->layer && share->pass == phase->pass && share->epoch == phase->epoch &&
@@ -188,8 +189,8 @@ static int is_share(const graft_span *phase, const graft_span *share)
            share->bytes == 0;
 }
 
-/* What is wrong with the spans of an epoch on so many threads, or NULL; `unknown`: the phase whose threads are not
- * known. */
+/* Check the spans of an epoch with so many threads. The result is NULL or what is wrong. The threads of the phase
+ * `unknown` are not known. */
 static const char *fault_of_spans(int threads, const char *unknown)
 {
     const graft_span *phase = NULL, *last = NULL;
@@ -214,7 +215,7 @@ static const char *fault_of_spans(int threads, const char *unknown)
     return NULL;
 }
 
-/* Shares of this thread in phases of this name. */
+/* The number of shares of this thread in phases of this name. */
 static int shares(const char *name, int thread)
 {
     int count = 0;
@@ -224,7 +225,7 @@ static int shares(const char *name, int thread)
     return count;
 }
 
-/* An epoch with its evaluation; the number of threads is set after the trainer was made. */
+/* Train an epoch with an evaluation. The number of threads is set after the trainer was made. */
 static int train_on(const struct sample_dataset *data, const char *threads)
 {
     graft_trainer *trainer = NULL;
@@ -280,7 +281,7 @@ static void test_trainers(const struct sample_dataset *data)
     }
 }
 
-/* The host may give more threads at any time, or less. */
+/* The host may change the number of threads at any time. */
 static void test_other_threads(const struct sample_dataset *data)
 {
     times_set("model", "sage");
@@ -292,7 +293,7 @@ static void test_other_threads(const struct sample_dataset *data)
     times_set("threads", "2");
 }
 
-/* All spans of as many layers as there may be are recorded, also with those of recomputed work. */
+/* With the largest number of layers all spans must be recorded, also those of recomputed work. */
 static void test_many_layers(const struct sample_dataset *data)
 {
     static const char *const models[] = { "sage", "gat", "gin" };

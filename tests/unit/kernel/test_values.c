@@ -1,5 +1,5 @@
-/* matrix_update_values(): products after the values of a matrix, or of the original of a transpose, have changed; with
- * every kernel, against the oracle, which sees the arrays.
+/* Checks matrix_update_values(): after the values of a matrix, or of the original of a transpose, have changed,
+ * products of every kernel must equal those of the oracle, which reads the arrays of the host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/kernels.h"
 #include "harness/tap.h"
@@ -23,7 +23,7 @@ static graft_matrix *values_make_matrix(const graft_csr *csr)
     exit(1);
 }
 
-/* Other values, of which no rounding errors come. */
+/* Change the values to others that cause no rounding errors. */
 static void change_values(const struct sample_csr *a)
 {
     for (int64_t e = 0; e < a->row_ptr[a->csr.n_rows]; e++) {
@@ -32,7 +32,7 @@ static void change_values(const struct sample_csr *a)
     }
 }
 
-/* Products of all semirings and some masks. */
+/* Try products of all semirings with some masks. */
 static void try_semirings(struct product *product, const char *kernel, struct tally *tally)
 {
     for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++) {
@@ -46,9 +46,9 @@ static void try_semirings(struct product *product, const char *kernel, struct ta
 
 static void values_report(const char *kernel, graft_dtype dtype, const char *what, const struct tally *tally)
 {
-    if (!ok(tally->faults == 0 && tally->by_kernel > 0, "%s, %s, %s: %d products, %d by the kernel itself, %d differ",
-            kernel, dtype == GRAFT_F32 ? "float" : "double", what, tally->runs, tally->by_kernel, tally->faults))
-        diag("%s", tally->first);
+    ok_or(tally->faults == 0 && tally->by_kernel > 0, tally->first,
+          "%s, %s, %s: %d products, %d by the kernel itself, %d differ", kernel,
+          dtype == GRAFT_F32 ? "float" : "double", what, tally->runs, tally->by_kernel, tally->faults);
 }
 
 static void test_borrowed(const char *kernel, graft_dtype dtype)
@@ -90,7 +90,7 @@ static void test_transposed(const char *kernel, graft_dtype dtype)
     for (int changed = 0; changed < 3; changed++) {
         sample_csr_fini(&product.a);
         sample_csr_transpose(&product.a, &original);
-        if (changed == 2) /* its own, in its order */
+        if (changed == 2) /* own values, in the order of the transpose */
             all &= mxm->matrix_update_values(api->context, product.args.a, product.a.values, NULL, NULL) == GRAFT_OK;
         try_semirings(&product, kernel, &tally);
         change_values(&original);
@@ -104,7 +104,7 @@ static void test_transposed(const char *kernel, graft_dtype dtype)
     sample_csr_fini(&original);
 }
 
-/* On a machine without GraphBLAS its module can be loaded, and is no kernel to test. */
+/* On a machine without GraphBLAS its module can be loaded, but is no kernel that can be tested. */
 static void test_no_library(void)
 {
     graft_module_entry info = GRAFT_INIT(graft_module_entry);

@@ -1,4 +1,5 @@
-/* graft_mesh.h in one process: edges, their order and offsets are those of a sorted list of all pairs; what is refused.
+/* Checks graft_mesh.h in one process: edges, their order and their offsets must be those of a sorted list of all pairs,
+ * and bad meshes must be refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "draft/graft_mesh.h"
 #include "graft_load.h"
@@ -16,11 +17,11 @@ static const graft_api    *api;
 static const graft_meshes *meshes;
 static graft_error         error = { .size = sizeof error };
 
-/* The arrays of a host, of which the bits of `setting` choose the types. */
+/* The arrays of a host. The bits of `setting` choose their types. */
 struct mesh_host {
     graft_mesh_args args;
     graft_field     x;
-    int32_t        *row_of; /* of each node, in no order */
+    int32_t        *row_of; /* row of each node, in random order */
     double         *doubles;
     float          *floats;
     void           *ids, *indices, *targets;
@@ -67,7 +68,7 @@ static void fill_cells(struct mesh_host *h, const struct test_mesh *mesh)
     if (mesh->shape == SHAPE_MIXED) h->args.cell_types = h->types;
 }
 
-/* Every edge twice, the second time from the last to the first. */
+/* List every edge twice, the second time in reverse order. */
 static void fill_mesh_edges(struct mesh_host *h, const struct test_mesh *mesh)
 {
     h->args.n_edges = 2 * mesh->n_edges;
@@ -138,7 +139,7 @@ static char mesh_fault[256];
         return mesh_fault;                                                                                             \
     } while (0)
 
-/* The view has the nodes in the order of rows, and of each the edges of the oracle in their order. */
+/* The view must have the nodes in the order of rows, and for each node the edges of the oracle in their order. */
 static const char *check_view(const struct test_mesh *mesh, const struct mesh_host *h, const graft_mesh_view *view)
 {
     const double bound = h->x.dtype == GRAFT_F32 ? 1e-5 : 1e-14;
@@ -202,7 +203,7 @@ static const char *run_setting(struct sample *sample, enum mesh_shape shape, int
     mesh_host_init(&h, &mesh, sample, setting);
     if (meshes->create(api->context, NULL, &h.args, &made, &error) < 0) fault = error.message;
     mesh_host_fini(&(struct mesh_host){ .indices = h.indices, .ids = h.ids, .types = h.types, .targets = h.targets });
-    h.indices = h.ids = h.types = h.targets = NULL; /* the host's arrays may go */
+    h.indices = h.ids = h.types = h.targets = NULL; /* the arrays of the host may be freed now */
     if (fault == NULL && meshes->view(made, &view, &error) < 0) fault = error.message;
     if (fault == NULL) fault = check_view(&mesh, &h, &view);
     if (fault == NULL) fault = check_mesh_info(&mesh, made);
@@ -224,8 +225,8 @@ static void test_shape(enum mesh_shape shape)
         diag("setting %d: %s", setting, fault);
 }
 
-/* A host over ranks forgot the transport, so owners are ranks that there are not; or it forgot the cells. Nodes without
- * cells are a mesh if an array of no cells is given. */
+/* A host over ranks forgot the transport, so that owners are ranks which do not exist; or it forgot the cells. Nodes
+ * without cells are a legal mesh if an array of no cells is given. */
 static void test_forgotten(void)
 {
     double          x[] = { 0, 1 };

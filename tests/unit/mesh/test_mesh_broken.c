@@ -1,5 +1,5 @@
-/* Broken meshes: what one rank gives wrongly is a status and a sentence on all ranks, and a right mesh can be made
- * afterwards.
+/* Checks bad meshes over ranks: a mistake of one rank must be the same status and sentence on all ranks, and a good
+ * mesh can be made afterwards.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"
@@ -11,8 +11,8 @@
 
 enum { SIDE = 8, BROKEN_RANKS = 3 };
 
-/* How the mesh is cut, how many ranks it takes, status, words, and what is done to the part of a rank. Row `r` is one
- * that other ranks have, too; `l` one that none has. */
+/* For each mistake: how the mesh is cut, how many ranks it needs, the status, words of the message, and the statement
+ * that damages the part of a rank. Row `r` exists on other ranks too, row `l` does not. */
 #define DAMAGES(X)                                                                                                     \
     X(0, 1, ARG, "kind is 0", p->args.kind = 0)                                                                        \
     X(0, 1, ARG, "dim is 4", p->args.dim = 4)                                                                          \
@@ -74,7 +74,7 @@ enum { SIDE = 8, BROKEN_RANKS = 3 };
 
 static const struct damage {
     int         how;
-    int32_t     ranks; /* at least so many */
+    int32_t     ranks; /* least number of ranks */
     int32_t     status;
     const char *words;
 } damages[] = {
@@ -116,7 +116,7 @@ static int32_t blame_broken(struct host *host, const char *what, const char *fou
     return host->error.code = GRAFT_ERR_STATE;
 }
 
-/* Create a mesh that one rank has damaged, and then a right one. */
+/* Make a mesh that one rank has damaged, and then a good one. */
 static int32_t broken_body(struct host *host)
 {
     const graft_meshes  *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
@@ -167,12 +167,11 @@ static void test_broken(int32_t n_ranks)
         fault = run_damage(&sample, n_ranks);
         count++;
     }
-    if (!ok(fault == NULL, "%d ranks: %d broken meshes are refused with their sentences, and right ones are made after",
-            n_ranks, count))
-        diag("%s", fault);
+    ok_or(fault == NULL, fault,
+          "%d ranks: %d broken meshes are refused with their sentences, and right ones are made after", n_ranks, count);
 }
 
-/* All ranks give a period of two cells: which image of a neighbour is nearest is not defined. */
+/* All ranks give a period of two cells, so that the nearest image of a neighbour is not defined. */
 static int32_t half_period_body(struct host *host)
 {
     const graft_meshes *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
@@ -201,10 +200,10 @@ static void test_half_period(int how)
     hosts_run(&hosts, BROKEN_RANKS, settings, half_period_body, NULL);
     fault = hosts_fault(&hosts);
     mesh_cut_fini(&broken.cut);
-    if (!ok(fault == NULL, "edges of half a period are refused, cut %d", how)) diag("%s", fault);
+    ok_or(fault == NULL, fault, "edges of half a period are refused, cut %d", how);
 }
 
-/* Nodes of the last rank get ids of the first one, `far_ids` of them. The ranks are not neighbours. */
+/* `far_ids` nodes of the last rank get ids of the first rank. The two ranks are not neighbours. */
 static int far_ids;
 
 static int is_of_rank_alone(const struct mesh_cut *cut, int32_t rank, int64_t node)
@@ -252,8 +251,7 @@ static void test_far_ids(int how, int count, const char *check)
     fault = hosts_fault(&hosts);
     mesh_cut_fini(&broken.cut);
     test_mesh_fini(&large);
-    if (!ok(fault == NULL, "%d ids at places that are far apart are refused with %s, cut %d", count, check, how))
-        diag("%s", fault);
+    ok_or(fault == NULL, fault, "%d ids at places that are far apart are refused with %s, cut %d", count, check, how);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* Meshes over ranks: nodes, edges, weights, halo and copies are those that follow from the whole mesh.
+/* Checks meshes over ranks: nodes, edges, weights, halo and copies of nodes must be those that follow from the whole
+ * mesh by plain loops.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
 #include "harness/mesh_parts.h"
@@ -22,7 +23,7 @@ static struct mesh_job {
         return 0;                                                                                                      \
     } while (0)
 
-/* The id of a source: of a node, or of a row of the halo. */
+/* The id of the source of an edge, which is a node or a row of the halo. */
 static int64_t source_id(const graft_mesh *mesh, int32_t source)
 {
     int64_t k = source - mesh->n_nodes;
@@ -33,7 +34,7 @@ static int64_t source_id(const graft_mesh *mesh, int32_t source)
     return mesh_job.made[q]->id[mesh->halo.place[k]];
 }
 
-/* Each row of the host has its node, and each node its first row. */
+/* Each row of the host must have its node, and each node its first row. */
 static int check_rows_of(struct rank *r, const graft_mesh *mesh, const struct mesh_part *part)
 {
     const struct mesh_cut  *cut = &mesh_job.cut;
@@ -63,7 +64,7 @@ static int is_edge_of(const struct mesh_cut *cut, int32_t rank, int64_t e)
     return cut->how & CUT_SHARED ? cut->has_edge[rank * whole->n_edges + e] : cut->owner[whole->edge[e].target] == rank;
 }
 
-/* The edges to node i are those of the whole mesh which the rank should have, in their order. */
+/* The edges to node i must be those of the whole mesh that the rank should have, in their order. */
 static int check_edges_to(struct rank *r, const graft_mesh *mesh, int32_t i, int64_t *used)
 {
     const struct mesh_cut  *cut = &mesh_job.cut;
@@ -106,7 +107,8 @@ static int check_edges(struct rank *r, const graft_mesh *mesh)
     return good;
 }
 
-/* Rows of the halo are nodes of their ranks; what they are is checked where they are used. */
+/* Rows of the halo must be nodes of the ranks that they are received from. Which nodes they are is checked where edges
+ * use them. */
 static int check_halo(struct rank *r, const graft_mesh *mesh)
 {
     CHECK(gr_halo_is_valid(&mesh->halo, r->n_ranks, r->rank));
@@ -116,7 +118,7 @@ static int check_halo(struct rank *r, const graft_mesh *mesh)
     return 1;
 }
 
-/* Node i is shared with each rank that has it, in their order. `at`: which of the copies it is next. */
+/* Node i must be shared with each rank that has it, in the order of ranks. `at` is the index of its next copy. */
 static int check_copies_of(struct rank *r, const graft_mesh *mesh, int32_t i, int64_t *at)
 {
     const struct mesh_cut       *cut = &mesh_job.cut;
@@ -217,7 +219,7 @@ static const char *run_mesh(const struct test_mesh *mesh, struct sample *sample,
     return ranks_fini_well(&ranks);
 }
 
-/* All ways to cut that make a difference. */
+/* Whether this combination of cuts is legal and differs from others. */
 static int is_way(int how)
 {
     if (how & CUT_SHARED && how & CUT_OWNERS) return 0;
@@ -232,7 +234,8 @@ static void test_shape_of(enum mesh_shape shape, int periodic)
     struct sample        sample = { (uint64_t)shape };
     struct test_mesh     mesh;
     const char          *fault = NULL;
-    const int            step = effort_fewer() > 1 ? 55 : 11; /* odd: both values of each bit */
+    /* The step is odd, so that both values of each bit occur. */
+    const int            step = effort_fewer() > 1 ? 55 : 11;
     int                  runs = 0, how = 0;
     int32_t              n_ranks = 0;
 

@@ -1,5 +1,5 @@
-/* Model mgn on one rank: numbers of weights, the forward pass against the oracle, gradients against finite differences,
- * threads, memory. Arguments: files of dense modules.
+/* Checks networks of kind mgn on one rank: number of weights, forward pass against the oracle, gradients against finite
+ * differences, threads, and memory. The arguments are files of dense modules.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 #include "harness/mgn_scene.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* A host that counts allocations, and lets one of them fail. */
+/* A host that counts allocations and lets one of them fail. */
 static _Atomic int64_t allocations, fail_at = -1, live_bytes;
 
 static void *scene_allocate(void *self, uint64_t bytes, uint64_t alignment)
@@ -106,7 +106,7 @@ static void test_mgn_forward(graft_dtype dtype, const char *module, int step)
        dtype == GRAFT_F64 ? "double" : "float", module, worst, worst_form);
 }
 
-/* No node, no edge, no layer. */
+/* Networks without nodes, edges or layers. */
 static void test_empty(void)
 {
     for (int form = 0; form < 3; form++) {
@@ -139,10 +139,9 @@ static void test_mgn_threads(graft_dtype dtype)
     int64_t          before;
     int              same = 1;
 
-    if (!ok(mgn_scene_init(&s, api->context, &what, 6 * GR_MGN_ROWS, 40, 1, dtype, &error) == GRAFT_OK &&
-                mgn_scene_forward(&s, 1, first, &error) == GRAFT_OK,
-            "a pass on one thread"))
-        diag("%s", error.message);
+    ok_or(mgn_scene_init(&s, api->context, &what, 6 * GR_MGN_ROWS, 40, 1, dtype, &error) == GRAFT_OK &&
+              mgn_scene_forward(&s, 1, first, &error) == GRAFT_OK,
+          error.message, "a pass on one thread");
     before = atomic_load(&allocations);
     for (int threads = 1; threads <= 3; threads++) {
         memset(again, 1, bytes);
@@ -173,11 +172,13 @@ static double loss_at(struct mgn_scene *s, const double *weights)
     return loss.value;
 }
 
-/* How far the slope along `direction` is from that by central differences, relative to its parts. */
+/* The difference between the slope along `direction` and a central difference, relative to the sum of magnitudes of its
+ * parts. */
 static double slope_error(struct mgn_scene *s, const double *gradient, const double *direction)
 {
     const int64_t n = oracle_mgn_weights(&s->what);
-    const double  step = s->what.is_elu || s->what.linear == 1 ? 1e-5 : 1e-6; /* else kinks of ReLU may be between */
+    /* A larger step could cross a point where the derivative of ReLU jumps. */
+    const double  step = s->what.is_elu || s->what.linear == 1 ? 1e-5 : 1e-6;
     double       *weights = calloc((size_t)n, sizeof *weights), slope = 0, size = 0, up;
 
     for (int64_t i = 0; i < n; i++) {
@@ -192,7 +193,7 @@ static double slope_error(struct mgn_scene *s, const double *gradient, const dou
     return fabs(up / (2 * step) - slope) / (size + 1e-3 * fabs(up) + 1e-2);
 }
 
-/* Along every weight of some, and along random directions. */
+/* The largest error along some single weights, and along random directions. */
 static double gradient_error(struct mgn_scene *s)
 {
     const int64_t         n = oracle_mgn_weights(&s->what);
@@ -257,7 +258,7 @@ static void test_mgn_gradient(void)
     ok(worst < 1e-6, "gradient, double: within %.1e of finite differences (form %d)", worst, worst_form);
 }
 
-/* The gradient in float is that in double, and has the same bits for any number of threads. */
+/* The gradient in float must be near that in double, and bitwise identical for any number of threads. */
 static void test_gradient_bits(graft_dtype dtype)
 {
     const struct oracle_mgn what = {
@@ -304,7 +305,7 @@ static int gradient_works(struct mgn_scene *s)
     return rc == GRAFT_OK;
 }
 
-/* Each allocation fails once; nothing is left of what was made before. */
+/* Each allocation fails once, and nothing may leak. */
 static void test_mgn_allocations(void)
 {
     const struct oracle_mgn what = {
@@ -324,7 +325,7 @@ static void test_mgn_allocations(void)
         if (rc == GRAFT_OK) rc = gr_mgn_reserve_products(s.mgn, &error);
         ended = atomic_exchange(&fail_at, -1) >= 0;
         good &= rc == (ended ? GRAFT_OK : GRAFT_ERR_NOMEM);
-        /* What it has can still be used. */
+        /* A network that was made can still be used. */
         if (rc < 0 && s.mgn != NULL) good &= forward_error(&s) < 1e-5 && gradient_works(&s);
         if (!good) diag("allocation %lld: %d %s", (long long)at, rc, error.message);
         failures += rc < 0;

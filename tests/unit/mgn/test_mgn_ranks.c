@@ -1,5 +1,6 @@
-/* Model mgn over ranks, which are threads: ghosts and shared nodes, two partitions, against one rank; without memory,
- * and with dense modules that fail or are uneven. Arguments: files of dense modules.
+/* Checks networks of kind mgn over ranks that are threads, with ghosts and with shared nodes, in two partitions,
+ * against one rank. Also memory that runs out, and dense modules that fail or whose rows depend on their place. The
+ * arguments are files of dense modules.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/dense.h"
 #include "harness/effort.h"
@@ -9,7 +10,7 @@
 
 #include <math.h>
 
-/* As mgn_scene_take_loss(), of the rank's share. */
+/* The loss of mgn_scene_take_loss() for the nodes of one rank. */
 struct share {
     const struct rank_part *part;
     double                  value;
@@ -44,7 +45,7 @@ static int32_t run_part_of_rank(struct rank *r, struct rank_part *p)
     int32_t              rc;
 
     GR_TRY(gr_mgn_create(&p->mesh, &w->scene.shape, w->scene.dtype, &p->mgn, &r->error));
-    for (int pass = 0; pass < 2; pass++) { /* the second one finds arrays as the first one left them */
+    for (int pass = 0; pass < 2; pass++) { /* the second pass finds the arrays as the first one left them */
         GR_TRY(gr_mgn_forward_begin(p->mgn, GRAFT_OK, w->scene.own_weights, p->nodes, p->edges, w->exact, team,
                                     &r->error));
         GR_TRY(gr_mgn_forward_end(p->mgn, GRAFT_OK, output, team, &r->error));
@@ -58,13 +59,14 @@ static int32_t run_part_of_rank(struct rank *r, struct rank_part *p)
     rc = gr_mgn_backward(p->mgn, w->scene.own_weights, p->nodes, p->edges, w->exact, 5, take_share, &share, gradient,
                          team, &r->error);
     w->losses[r->rank] = share.value;
-    if (rc == GRAFT_OK) rc = gr_comm_barrier(r->comm, &r->error); /* where a late failure of another rank is heard */
+    /* A rank hears here of a late failure of another one. */
+    if (rc == GRAFT_OK) rc = gr_comm_barrier(r->comm, &r->error);
 done:
     free(output);
     return rc;
 }
 
-/* A dense module whose rows have other last bits in odd places, and which fails on one rank when it is asked to. */
+/* A dense module whose rows have other last bits in odd places, and which on request fails on one rank. */
 static _Atomic int64_t fails_after = -1;
 
 static int32_t uneven_init(const graft_host *host, void **state, graft_error *error)
@@ -140,7 +142,8 @@ done:
     return rc;
 }
 
-/* The largest differences from one rank, relative to the largest values; and whether copies differ. */
+/* The largest differences from the results of one rank, relative to the largest values, and whether copies of a node
+ * differ. */
 struct distance {
     double output, gradient, loss;
     int    copies_differ;
@@ -180,7 +183,7 @@ static struct distance compare_ranks(const struct world *w, int32_t n_ranks)
     return d;
 }
 
-/* One rank, without ranks. */
+/* Compute the results on one rank. */
 static void world_init(struct world *w, graft_context *context, const struct oracle_mgn *what, graft_dtype dtype)
 {
     const struct gr_team  team = { .threads = 1 };
@@ -261,7 +264,8 @@ static void test_partitions(graft_context *context, const struct oracle_mgn *wha
     world_fini(&w);
 }
 
-/* Quantized rows of ghosts are fewer bytes and near; exact ones are raw, and so are sums of shared nodes. */
+/* Quantized rows of ghosts must have fewer bytes and be near the exact ones. Exact ones are sent raw, and so are sums
+ * of shared nodes. */
 static void test_mgn_codec(graft_context *context, graft_dtype dtype)
 {
     const struct oracle_mgn what = {
@@ -291,8 +295,8 @@ static void test_mgn_codec(graft_context *context, graft_dtype dtype)
     world_fini(&w);
 }
 
-/* Whether a module gives equal rows of A other bits in different places of a block. The answer depends on the library,
- * the processor and the shape. */
+/* Whether a dense module computes equal rows of A differently in different places of a block. That depends on the
+ * library, the processor and the shape. */
 static int rows_differ(const struct gr_module *module, int64_t in, int64_t out, int adds)
 {
     const size_t rows = GR_MGN_ROWS;
@@ -319,7 +323,7 @@ static int rows_differ(const struct gr_module *module, int64_t in, int64_t out, 
     return differ;
 }
 
-/* The products of a network of this width. */
+/* Whether that happens in a product of a network of this width. */
 static int is_uneven(graft_context *context, const char *path, const struct oracle_mgn *what)
 {
     graft_error             error = GRAFT_INIT(graft_error);
@@ -333,8 +337,8 @@ static int is_uneven(graft_context *context, const char *path, const struct orac
            rows_differ(module, what->width, what->n_out, 0);
 }
 
-/* Dense modules on shared nodes: copies are bitwise identical, also with a module whose rows depend on their place.
- * Such a module is replaced, and others are not. */
+/* With dense modules copies of shared nodes must be bitwise identical. A module whose rows depend on their place must
+ * be replaced, and others must not. */
 static void test_mgn_modules(graft_context *context, int64_t width, int count, char **files)
 {
     const struct oracle_mgn what = {
@@ -361,7 +365,7 @@ static void test_mgn_modules(graft_context *context, int64_t width, int count, c
     world_fini(&w);
 }
 
-/* A module that fails in one of many products: all ranks return one error. */
+/* A module fails in one of many products, and all ranks must return one error. */
 static void test_module_fails(graft_context *context)
 {
     const struct oracle_mgn what = {
@@ -395,7 +399,8 @@ static void test_module_fails(graft_context *context)
     world_fini(&w);
 }
 
-/* Each allocation of one rank fails: all ranks return the same, a few can be done without, and nothing is left. */
+/* Each allocation of one rank fails. All ranks must return the same status, which is OK where memory can be saved, and
+ * nothing may leak. */
 static void test_mgn_memory(graft_context *context, graft_mesh_kind kind)
 {
     const struct oracle_mgn what = {

@@ -1,6 +1,6 @@
-/* BatchNorm: running statistics and what they predict, against the oracle; that they are saved, restored and undone
- * with the weights; and that they have the same bits for any number of threads. Gradients: test_layer_options. Ranks:
- * test_train_ranks.
+/* Checks BatchNorm: running statistics and predictions with them against the oracle; that they are saved, restored and
+ * undone with the weights; and that they are bitwise identical for any number of threads. Gradients are checked by
+ * test_layer_options, ranks by test_train_ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_model.h"
@@ -20,7 +20,7 @@ static const graft_models *models;
 
 enum { RUNNING_MOST = 4096 };
 
-/* The item of that name, or NULL. */
+/* The state item with this name, or NULL. */
 static const float *find_running(graft_trainer *trainer, const char *prefix, int32_t layer, const char *what)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -32,7 +32,7 @@ static const float *find_running(graft_trainer *trainer, const char *prefix, int
     return NULL;
 }
 
-/* All running statistics, one after the other; returns how many there are. */
+/* Copy all running statistics, one after the other. The result is their number. */
 static int64_t copy_running(graft_trainer *trainer, const struct oracle_model *model, const char *prefix, float *copy)
 {
     int64_t count = 0;
@@ -46,7 +46,7 @@ static int64_t copy_running(graft_trainer *trainer, const struct oracle_model *m
     return count;
 }
 
-/* How far the running statistics are from those of the oracle after steps whose statistics are `batch`. */
+/* The distance of the running statistics from those of the oracle, after steps whose batch statistics are `batch`. */
 static double distance_of_running(struct training *training)
 {
     struct oracle_model *model = &training->model;
@@ -67,7 +67,8 @@ static double distance_of_running(struct training *training)
     return most;
 }
 
-/* A trainer's epoch, and the oracle's pass with the same weights; the weights of the trainer are then the oracle's. */
+/* Run an epoch of the trainer and a pass of the oracle with the same weights, and copy the new weights to the
+ * oracle. */
 static double step_both(struct training *training, int64_t epoch, graft_error *error)
 {
     struct oracle_model *model = &training->model;
@@ -95,7 +96,7 @@ static double distance_of_logits(const struct oracle_model *model, const float *
     return far;
 }
 
-/* The same from a file, for all vertices, and in the receptive field of two. */
+/* Predict with the model from a file, for all vertices and for a list of two. */
 static int32_t predict_saved(struct training *training, graft_dense *logits, graft_dense *few, graft_error *error)
 {
     static const int64_t two[] = { 5, 2 };
@@ -121,18 +122,17 @@ static int32_t predict_saved(struct training *training, graft_dense *logits, gra
     return rc;
 }
 
-/* Few vertices are trained: layers after the last BatchNorm compute the rows that these need. */
+/* With few training vertices the layers after the last BatchNorm compute only the rows that these need. */
 static void check_masked(struct training *training, const struct training_case *what)
 {
     char text[2048] = "";
 
     train->explain(training->trainer, text, sizeof text, NULL);
-    if (!ok((strstr(text, "a step needs") != NULL) == (what->kind != ORACLE_GAT), "%s: a step needs fewer rows",
-            training_name(what)))
-        diag("%s", text);
+    ok_or((strstr(text, "a step needs") != NULL) == (what->kind != ORACLE_GAT), text, "%s: a step needs fewer rows",
+          training_name(what));
 }
 
-/* Two steps, and predictions with the running statistics. */
+/* Make two steps, and predict with the running statistics. */
 static void test_running(const struct training_case *what)
 {
     struct training training;
@@ -161,14 +161,14 @@ static void test_running(const struct training_case *what)
     for (int64_t j = 0; j < 2 * classes && rc == GRAFT_OK; j++)
         far[1] = fmax(far[1], fabs((double)pair[j] - (double)rows[(j < classes ? 5 : 2) * classes + j % classes]) /
                                   fmax(1, fabs((double)pair[j])));
-    if (!ok(far[0] < 2e-5 && far[1] < 2e-5, "%s: predictions within %.1e, from a file %.1e", training_name(what),
-            far[0], far[1]))
-        diag("%s", error.message);
+    ok_or(far[0] < 2e-5 && far[1] < 2e-5, error.message, "%s: predictions within %.1e, from a file %.1e",
+          training_name(what), far[0], far[1]);
     free(rows);
     training_fini(&training);
 }
 
-/* A step that diverges is undone, with its statistics; a state restores them; one that cannot be is refused. */
+/* A step that diverges must be undone with its statistics, a state must restore them, and a state without them must be
+ * refused. */
 static void test_undone(void)
 {
     const struct training_case what = {
@@ -254,7 +254,7 @@ static void test_best_running(void)
     training_fini(&training);
 }
 
-/* Statistics of some thousand rows after three steps; returns how many there are. */
+/* The statistics of some thousand rows after three steps. The result is their number. */
 static int64_t run_threads(const struct sample_dataset *set, const char *threads, float *found)
 {
     graft_error         error = GRAFT_INIT(graft_error);

@@ -1,5 +1,5 @@
-/* A step of every model on blocks whose rows are random subsets of a graph, in random order, with a strategy that only
- * this test has: loss and gradients are those of the oracle, which sees the whole graph.
+/* Checks a training step of every model on blocks whose rows are random subsets of a graph in random order, with a
+ * strategy that only this test has. Loss and gradients must be those of the oracle, which sees the whole graph.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/dense.h"
 #include "harness/tap.h"
@@ -18,7 +18,7 @@ static const graft_api *api;
 
 struct toy {
     struct gr_strategy base;
-    struct gr_boundary boundary; /* that has begun */
+    struct gr_boundary boundary; /* exchange that has begun */
     int                begun, sums, exchanges;
 };
 
@@ -71,7 +71,7 @@ static int32_t toy_boundary_begin(struct gr_strategy *strategy, struct gr_run *r
     return GRAFT_OK;
 }
 
-/* Rows of the halo are sources once more: block->of_strategy says which. */
+/* Rows of the halo are additional sources; block->of_strategy says which vertices they are. */
 static int32_t toy_boundary_end(struct gr_strategy *strategy, struct gr_run *run, double local, graft_error *error)
 {
     struct toy               *toy = (struct toy *)strategy;
@@ -102,13 +102,13 @@ static const struct gr_strategy_ops toy_ops = { .name = "toy",
 
 /* -- blocks ------------------------------------------------------------------------------------------------------- */
 
-/* A block and what it points at. */
+/* A block and its arrays. */
 struct made_block {
     struct gr_block block;
-    int64_t        *vertex, *place, *row_ptr; /* place [n]: of each vertex among the sources, -1: none */
+    int64_t        *vertex, *place, *row_ptr; /* place [n]: number of each vertex among the sources, or -1 */
     int32_t        *col_idx;
     float          *values, *left, *right;
-    int64_t        *halo_source; /* [rows of the halo] */
+    int64_t        *halo_source; /* [rows of the halo] source of each row */
     uint8_t        *kind;
 };
 
@@ -127,7 +127,7 @@ static float scale_of(const struct oracle_model *model, enum gr_normalization no
     return (float)(normalization == GR_NORMALIZE_SYMMETRIC ? 1 / sqrt(degree) : 1 / degree);
 }
 
-/* Every second source that is no destination has a row in the halo too, where edges find it. */
+/* Give every second source that is no destination a row in the halo too, where edges find it. */
 static void add_halo(struct made_block *b, int64_t n)
 {
     b->halo_source = oracle_new(n, sizeof *b->halo_source);
@@ -158,8 +158,8 @@ static void fill_edges(struct made_block *b, const struct oracle_model *model)
     }
 }
 
-/* The destinations and, if the layer gathers, their neighbours, starting at a random vertex; and one more vertex, which
- * no edge needs, if there is one. */
+/* Choose the sources: the destinations; if the layer gathers, their neighbours, beginning at a random vertex; and one
+ * vertex that no edge needs, if there is one. */
 static void add_sources(struct made_block *b, const struct oracle_model *model, const int64_t *dst, int64_t n_dst,
                         int gathers, int64_t first)
 {
@@ -179,7 +179,7 @@ static void add_sources(struct made_block *b, const struct oracle_model *model, 
     b->block.n_seen = b->block.n_src;
 }
 
-/* The block with these vertices as destinations. */
+/* Make the block with these vertices as destinations. */
 static void make_block(struct made_block *b, const struct gr_config *config, const struct oracle_model *model,
                        const int64_t *dst, int64_t n_dst, int gathers, struct sample *sample)
 {
@@ -239,7 +239,7 @@ struct bench {
     uint8_t               *split;
 };
 
-/* The training vertices, in random order. Returns how many there are. */
+/* List the training vertices in random order. The result is their number. */
 static int64_t choose_seeds(const struct oracle_model *model, struct sample *sample, int64_t *seeds)
 {
     int64_t count = 0;
@@ -327,7 +327,7 @@ static const struct oracle_tensor *tensor_of(const struct training *training, co
     return NULL;
 }
 
-/* BatchNorm is over the destinations of each block. The gradient of the oracle is then another one. */
+/* BatchNorm uses the destinations of each block, so the oracle computes its gradient anew. */
 static void choose_batches(const struct bench *b, struct training *training)
 {
     struct oracle_model *model = &training->model;
@@ -339,7 +339,7 @@ static void choose_batches(const struct bench *b, struct training *training)
     training_differentiate(training, 0);
 }
 
-/* The largest difference of a statistic of the step from that of the oracle. */
+/* The largest difference of a batch statistic of the step from that of the oracle. */
 static double distance_of_batches(const struct bench *b, const struct training *training)
 {
     double far = 0;
@@ -367,7 +367,7 @@ static void push_weights(struct bench *b, const struct training *training)
     }
 }
 
-/* The largest difference of a gradient from that of the oracle, as a part of its largest element. */
+/* The largest difference of a gradient from that of the oracle, relative to its largest element. */
 static double distance_of_gradients(const struct bench *b, const struct training *training)
 {
     double far = 0;
@@ -453,17 +453,16 @@ static void blocks_check_case(const struct training_case *what)
     int32_t         rc;
 
     training_init(&training, what, 3);
-    rc = training_open(&training, api, what, &error); /* it sets the options too */
+    rc = training_open(&training, api, what, &error); /* sets the options too */
     if (rc == GRAFT_OK) rc = gr_config_read(&api->context->options, &training.set.dataset, &b.model.config, &error);
     gr_budget_init(&b.budget, api->context, 0);
     if (rc == GRAFT_OK) rc = gr_model_describe(&b.model, &b.budget, &error);
-    if (!ok(rc == GRAFT_OK, "%s", training_name(what))) diag("%s", error.message);
+    ok_or(rc == GRAFT_OK, error.message, "%s", training_name(what));
     count = choose_seeds(&training.model, &sample, seeds);
     make_blocks(&b, &training, seeds, count, &sample);
     check_valid(&b, training_name(what));
     make_data(&b, &training, seeds, count);
-    if (!ok(make_run(&b, &error) == GRAFT_OK, "%s: a run without a trainer", training_name(what)))
-        diag("%s", error.message);
+    ok_or(make_run(&b, &error) == GRAFT_OK, error.message, "%s: a run without a trainer", training_name(what));
     push_weights(&b, &training);
     if (what->norm == ORACLE_BATCH_NORM) choose_batches(&b, &training);
     run_step(&b, &training, training_name(what));

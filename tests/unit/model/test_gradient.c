@@ -1,5 +1,5 @@
-/* graft.train/1 against the oracle: gradients of every weight of every model, losses,
- * predictions and what is measured. Arguments: the models, one to a word; none means all.
+/* Checks graft.train/1 against the oracle: the gradients of every weight of every model, losses, predictions and
+ * metrics. The arguments name the models; none means all.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
 #include "harness/outputs.h"
@@ -40,14 +40,15 @@ static void test_gradients(enum oracle_kind kind, int64_t heads)
                                                 .input_dropout = which >> 4 ? 0.3 : 0,
                                                 .optimizer = { .lr = GRADIENT_RATE } };
 
-            if (layers == 1 && (what.norm || what.growing)) continue; /* one layer has no norm and no hidden width */
+            /* A single layer has neither norm nor hidden width. */
+            if (layers == 1 && (what.norm || what.growing)) continue;
             check_gradient(&what);
         }
     }
 }
 
-/** Options that change graph and features, weights of edges, the loss that is not the automatic one, and a graph of
- *  more rows than one chunk of any loop of the library. */
+/** Options that change graph and features, edge values, losses other than the automatic one, and a graph with more rows
+ *  than one chunk of any loop of the library. */
 static void test_variants(enum oracle_kind kind)
 {
     struct training_case what = {
@@ -79,7 +80,7 @@ static void test_variants(enum oracle_kind kind)
     check_gradient(&what);
 }
 
-/** Whatever order the trainer keeps the vertices in, dropout is that of the host's vertices. */
+/** Whatever order the trainer stores the vertices in, dropout must be that of the host's vertex numbers. */
 static void test_orders(enum oracle_kind kind)
 {
     static const char *const orders[] = { "degree", "rcm", "community" };
@@ -101,8 +102,8 @@ static void test_orders(enum oracle_kind kind)
     }
 }
 
-/** Sparse features that stay sparse or are made dense, with repeated and unsorted entries: both give the oracle's
- *  results. Two layers of 23 vertices need all features; those of more vertices, few of which are trained, do not. */
+/** Sparse features that stay sparse or are made dense, with repeated and unsorted entries. Both must give the results
+ *  of the oracle. Two layers of 23 vertices need all features; larger graphs with few training vertices do not. */
 static void test_sparse_input(enum oracle_kind kind)
 {
     for (int which = 0; which < 24; which += case_step()) {
@@ -126,7 +127,7 @@ static void test_sparse_input(enum oracle_kind kind)
     }
 }
 
-/** Labels as input, with all that changes how the first layer works. */
+/** Labels as input, with all options that change how the first layer works. */
 static void test_labels(enum oracle_kind kind)
 {
     for (int which = 0; which < 24; which += case_step()) {
@@ -156,7 +157,8 @@ static void test_labels(enum oracle_kind kind)
     }
 }
 
-/** Float targets with every loss of them, some not known, and all that changes which rows a step has. */
+/** Float targets with every loss for them, some of them unknown, and all options that change which rows a step
+ *  computes. */
 static void test_regression(enum oracle_kind kind)
 {
     static const char *const losses[] = { NULL, "mse", "mae", "huber" };
@@ -183,7 +185,8 @@ static void test_regression(enum oracle_kind kind)
     }
 }
 
-/** Class weights and label smoothing, with all that changes which vertices are in the loss, and what is measured. */
+/** Class weights and label smoothing, with all options that change which vertices are in the loss and what is
+ *  measured. */
 static void test_softmax_options(enum oracle_kind kind)
 {
     for (int which = 0; which < 18; which += case_step()) {
@@ -207,7 +210,8 @@ static void test_softmax_options(enum oracle_kind kind)
     }
 }
 
-/** What sage aggregates other than means, in either order of products, with all that changes what is aggregated. */
+/** The aggregators of sage other than the mean, in either order of products, with all options that change what is
+ *  aggregated. */
 static void test_aggregator(const char *aggregator)
 {
     for (int which = 0; which < 18; which += case_step()) {
@@ -233,7 +237,7 @@ static void test_aggregator(const char *aggregator)
     }
 }
 
-/** Every usable kernel and dense module. */
+/** Every kernel and dense module that can be used here. */
 static void test_modules(enum oracle_kind kind)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
@@ -249,13 +253,14 @@ static void test_modules(enum oracle_kind kind)
             .dense = strcmp(entry.kind, "dense") == 0 ? entry.name : NULL,
         };
 
-        struct training_case sparse = what; /* whose values change, which kernels must see */
+        struct training_case sparse = what; /* its values change, which kernels must notice */
 
         sparse.sparse = 1;
         sparse.entries = TRAINING_REPEATED;
         sparse.sparse_input = "yes";
         sparse.input_dropout = 0.3;
-        if (what.kernel == NULL && what.dense == NULL) continue; /* of no part in this */
+        /* This combination needs neither a kernel nor a dense module. */
+        if (what.kernel == NULL && what.dense == NULL) continue;
         if (entry.state < 0) skip(2, "%s %s cannot be used: %s", entry.kind, entry.name, entry.detail);
         else check_gradient(&what);
         if (entry.state >= 0 && sparse.kernel != NULL) check_gradient(&sparse);
@@ -274,7 +279,7 @@ static void check_metrics(struct training *training, const double *logits, const
     const double r2[] = { metrics.train_r2, metrics.validation_r2, metrics.test_r2 };
     const int    regression = model->options.loss >= ORACLE_MSE;
 
-    if (!ok(rc == GRAFT_OK, "%s: evaluates", name)) diag("%s", error.message);
+    ok_or(rc == GRAFT_OK, error.message, "%s: evaluates", name);
     for (uint8_t split = GRAFT_SPLIT_TRAIN; split <= GRAFT_SPLIT_TEST; split++) {
         const double expected = regression ? NAN : oracle_model_accuracy(model, logits, split),
                      expected_loss = oracle_model_loss(model, logits, split),
@@ -289,7 +294,7 @@ static void check_metrics(struct training *training, const double *logits, const
     }
 }
 
-/** Predictions into rows with a gap, which must stay as it is. */
+/** Predict into rows with a gap, which must stay unchanged. */
 static void check_predictions(struct training *training, const double *logits, const char *name)
 {
     const int64_t n = training->model.n, c = training->model.classes, stride = c + 2;
@@ -324,7 +329,7 @@ static void check_predictions(struct training *training, const double *logits, c
     free(narrow);
 }
 
-/** Outputs of a regression, which has no labels to give. */
+/** Predict the outputs of a regression, which has no labels. */
 static void check_outputs(struct training *training, const double *outputs, const char *name)
 {
     const int64_t     count = training->model.n * training->model.classes;
@@ -349,7 +354,7 @@ static void check_outputs(struct training *training, const double *outputs, cons
     free(wide);
 }
 
-/** What is measured of float targets, and what is predicted. */
+/** Check metrics and predictions of a regression. */
 static void test_regression_evaluation(enum oracle_kind kind, const char *loss, const char *order)
 {
     const struct training_case what = { .kind = kind,
@@ -378,8 +383,8 @@ static void test_regression_evaluation(enum oracle_kind kind, const char *loss, 
     training_fini(&training);
 }
 
-/** Without dropout and with all labels of training vertices, whatever the options say; `softmax`: with options of that
- *  loss. */
+/** Evaluations use no dropout and all labels of training vertices, whatever the options say. `softmax` adds the options
+ *  of that loss. */
 static void test_evaluation(enum oracle_kind kind, int several, const char *order, double label_rate, int softmax)
 {
     const struct training_case what = { .kind = kind,
@@ -412,7 +417,7 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
     training_fini(&training);
 }
 
-/** The bound of the first values of a tensor, from the contract; 0 if all are equal. A bias follows its weight. */
+/** The bound of the initial values of a tensor by the contract; 0 if all are equal. A bias follows its weight. */
 static double bound_of(enum oracle_kind kind, const struct oracle_tensor *tensor)
 {
     const int fan_in = tensor->layer >= 0 && kind != ORACLE_GCN && kind != ORACLE_GAT;
@@ -422,8 +427,8 @@ static double bound_of(enum oracle_kind kind, const struct oracle_tensor *tensor
     return fan_in ? 1 / sqrt((double)tensor->rows) : sqrt(6.0 / (double)(tensor->rows + tensor->cols));
 }
 
-/** 1 if a weight begins as the contract says: uniform within its bound and spread over that range, 0, or gain 1. Of n
- *  uniform numbers, all stay 12/n of the half range below its end with a chance of exp(-6). */
+/** Whether a weight begins as the contract says: uniform within its bound and spread over that range, 0, or gain 1. The
+ *  largest of n uniform numbers is 12/n of the range below its end with a probability of exp(-6). */
 static int is_first_value(enum oracle_kind kind, const struct oracle_tensor *tensor, const double *value)
 {
     const double bound = bound_of(kind, tensor);
@@ -467,7 +472,7 @@ static void test_first_values(enum oracle_kind kind)
     training_fini(&training);
 }
 
-/** Heads stand side by side in hidden layers; the last layer, which averages them, may have any width. */
+/** Heads stand side by side in hidden layers. The last layer, which averages them, may have any width. */
 static void test_heads(void)
 {
     const struct training_case what = { .kind = ORACLE_GAT, .layers = 2, .optimizer = { .lr = GRADIENT_RATE } };
@@ -478,15 +483,13 @@ static void test_heads(void)
     training_init(&training, &what, 1);
     training.model.options.heads = 3;
     rc = training_open(&training, api, &what, &error);
-    if (!ok(rc == GRAFT_ERR_OPTION && strstr(error.message, "'hidden'") != NULL &&
-                strstr(error.message, "11") != NULL && strstr(error.message, "'heads', 3") != NULL &&
-                training.trainer == NULL,
-            "gat: a hidden width of 11 and 3 heads are refused"))
-        diag("%s", error.message);
+    ok_or(rc == GRAFT_ERR_OPTION && strstr(error.message, "'hidden'") != NULL && strstr(error.message, "11") != NULL &&
+              strstr(error.message, "'heads', 3") != NULL && training.trainer == NULL,
+          error.message, "gat: a hidden width of 11 and 3 heads are refused");
     training_fini(&training);
 }
 
-/** With several classes at once the loss is sigmoid, which has no such option. */
+/** With several classes per vertex the loss is sigmoid, which does not have these options. */
 static void test_softmax_refused(void)
 {
     const struct training_case what = {
@@ -496,14 +499,13 @@ static void test_softmax_refused(void)
     graft_error     error = GRAFT_INIT(graft_error);
 
     training_init(&training, &what, 1);
-    if (!ok(training_open(&training, api, &what, &error) == GRAFT_ERR_OPTION &&
-                strstr(error.message, "'class_weights'") != NULL && strstr(error.message, "sigmoid") != NULL,
-            "class weights for several classes at once are refused"))
-        diag("%s", error.message);
+    ok_or(training_open(&training, api, &what, &error) == GRAFT_ERR_OPTION &&
+              strstr(error.message, "'class_weights'") != NULL && strstr(error.message, "sigmoid") != NULL,
+          error.message, "class weights for several classes at once are refused");
     training_fini(&training);
 }
 
-/** Maxima and minima are not linear, so what relies on that is refused. */
+/** Maxima and minima are not linear, so options that rely on linearity must be refused. */
 static void test_extrema_refused(const char *aggregator)
 {
     struct training_case what = { .kind = ORACLE_SAGE,
@@ -523,10 +525,8 @@ static void test_extrema_refused(const char *aggregator)
                  i == 0 ? "yes" : "0.5");
         what.label_rate = i == 0 ? 0 : 0.5;
         training_init(&training, &what, 1);
-        if (!ok(training_open(&training, api, &what, &error) == GRAFT_ERR_OPTION &&
-                    strstr(error.message, words) != NULL,
-                "aggregator=%s and %s are refused", aggregator, key))
-            diag("%s", error.message);
+        ok_or(training_open(&training, api, &what, &error) == GRAFT_ERR_OPTION && strstr(error.message, words) != NULL,
+              error.message, "aggregator=%s and %s are refused", aggregator, key);
         training_fini(&training);
     }
 }

@@ -1,6 +1,6 @@
-/* Labels as input: which labels are input of a step, that none of them is in its loss, and the results of a run. That
- * gradients are right is checked by test_gradient, and that ranks give the same results by test_train_ranks. What no
- * public function returns is read from the trainer itself.
+/* Checks labels as input (label propagation): which labels are input of a step, that none of these is in its loss, and
+ * the results of training. Gradients are checked by test_gradient, and ranks by test_train_ranks. What no public
+ * function returns is read from the trainer itself.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -58,9 +58,9 @@ static double epoch_loss(graft_trainer *t)
     return (double)NAN;
 }
 
-/* --- which they are --- */
+/* --- which labels are input --- */
 
-/* Compare with the definition, by the host's numbers of vertices. Returns how many differ. */
+/* Compare with the definition, by the host's vertex numbers. The result is the number of differences. */
 static int64_t count_wrong(const graft_trainer *t, const struct sample_dataset *set, int64_t epoch, int64_t *taken)
 {
     const int64_t rows = t->setup.derived.reach[t->setup.model.config.n_layers];
@@ -148,10 +148,10 @@ static void test_draws_of_ranks(struct job *job, int32_t n_ranks)
        n_ranks, (long long)taken);
 }
 
-/* --- where they go --- */
+/* --- where labels go --- */
 
-/* The logits of the first step, by the host's vertices; 0 for those that are not trained. Whose labels were input goes
- * to `taken`. */
+/* The logits of the first step by the host's vertex numbers; 0 for vertices that are not trained. `taken` receives
+ * whose labels were input. */
 static float *first_logits(const graft_dataset *dataset, const char *settings, uint8_t *taken)
 {
     graft_trainer *t = create(dataset, settings);
@@ -169,7 +169,7 @@ static float *first_logits(const graft_dataset *dataset, const char *settings, u
     return logits;
 }
 
-/* Give other classes to the trained vertices whose label was input, or to those whose was not. */
+/* Change the classes of the training vertices whose label was input, or of those whose label was not. */
 static void change_labels(struct sample_dataset *set, const uint8_t *taken, int those)
 {
     for (int64_t v = 0; v < N; v++) {
@@ -185,7 +185,7 @@ static void test_leak(const char *settings, int several)
     float  *logits[3];
     int     same, moved;
 
-    for (int i = 0; i < 3; i++) { /* as they are; others for the loss; others as input */
+    for (int i = 0; i < 3; i++) { /* labels as they are; others in the loss; others as input */
         struct sample         sample = { 21 };
         struct sample_dataset set;
 
@@ -202,9 +202,9 @@ static void test_leak(const char *settings, int several)
     for (int i = 0; i < 3; i++) free(logits[i]);
 }
 
-/* --- what a run comes to --- */
+/* --- results of training --- */
 
-/* State of `from`, given to `to`. */
+/* Copy the state of `from` to `to`. */
 static void labels_move_state(graft_trainer *from, graft_trainer *to)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -252,7 +252,7 @@ static void test_labels_threads(const char *model)
     sample_dataset_fini(&set);
 }
 
-/* The shape of the embedding, [rows x cols], or 0 x 0. */
+/* The shape of the label embedding, [rows x cols], or 0 x 0. */
 static void find_embedding(graft_trainer *t, int64_t shape[2])
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -280,7 +280,7 @@ static void test_state(const graft_dataset *dataset)
     ok(strstr(text, "labels    of 50 %") != NULL && strstr(plain, "labels ") == NULL, "explain() tells of labels");
 }
 
-/* Where all labels are input, nothing is learnt, and nothing breaks. */
+/* If all labels are input nothing can be learnt, but nothing may fail. */
 static void test_none_left(const graft_dataset *dataset, const char *settings)
 {
     graft_trainer *t = create(dataset, settings), *fresh = create_configured(dataset);
@@ -294,7 +294,7 @@ static void test_none_left(const graft_dataset *dataset, const char *settings)
     train->destroy(fresh);
 }
 
-/* Features are all the same, and eight of ten neighbours have the same class. */
+/* All features are equal, and eight of ten neighbours have the same class, so that only labels help. */
 static double planted_accuracy(const char *settings)
 {
     struct sample         sample = { 33 };

@@ -1,5 +1,5 @@
-/* Options of layers against the oracle: gradients with ELU, with dropout before norm and activation, and with dropout
- * of attention; and that a model in a file keeps them.
+/* Checks options of layers against the oracle: gradients with ELU, with dropout before norm and activation, with
+ * dropout of attention, with residual and jumping connections; and that a model file keeps these options.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
 #include "harness/outputs.h"
@@ -15,13 +15,14 @@
 
 static const graft_api *api;
 
-/** Each case is for two or three of the seven kinds, which share most of what is tested here. */
+/** Whether a case is tried for a kind of model. Each is for two or three of the seven kinds, which share most of the
+ *  code under test. */
 static int is_for(enum oracle_kind kind, int which)
 {
     return ((int)kind + which) % 3 == 0;
 }
 
-/** What follows a hidden layer, with all that changes how its passes over rows are run. */
+/** What follows a hidden layer, with all options that change how its passes over rows run. */
 static void test_hidden(enum oracle_kind kind)
 {
     for (int which = 1; which < 12; which += case_step()) {
@@ -46,7 +47,7 @@ static void test_hidden(enum oracle_kind kind)
     }
 }
 
-/** Sums of the input and the output of a layer, with all that changes what is kept of both. */
+/** Residual connections, with all options that change what is stored of input and output. */
 static void test_residual(enum oracle_kind kind)
 {
     for (int which = 0; which < 8; which += case_step()) {
@@ -56,8 +57,9 @@ static void test_residual(enum oracle_kind kind)
                                             .residual = 1,
                                             .elu = which % 2,
                                             .drops_first = which % 3 == 2,
-                                            .norm = which / 3 % 2        ? ORACLE_BATCH_NORM
-                                                    : kind == ORACLE_GAT ? ORACLE_LAYER_NORM /* its scores would grow */
+                                            .norm = which / 3 % 2 ? ORACLE_BATCH_NORM
+                                                    /* Otherwise its scores would grow. */
+                                                    : kind == ORACLE_GAT ? ORACLE_LAYER_NORM
                                                                          : ORACLE_NO_NORM,
                                             .dropout = which % 4 == 0 ? 0 : 0.4,
                                             .order = which % 4 == 1 ? "rcm" : NULL,
@@ -71,7 +73,7 @@ static void test_residual(enum oracle_kind kind)
     }
 }
 
-/** The last layer reads all hidden layers. */
+/** Jumping connections: the last layer reads all hidden layers. */
 static void test_jumping(enum oracle_kind kind)
 {
     for (int which = 0; which < 8; which += case_step()) {
@@ -80,7 +82,7 @@ static void test_jumping(enum oracle_kind kind)
                                             .heads = 1 + (kind == ORACLE_GAT && which % 3 == 1),
                                             .n = which % 4 == 3 && kind != ORACLE_GAT ? 60 : 0,
                                             .jumping = which % 2 ? "max" : "cat",
-                                            .residual = which % 4 == 2, /* outputs that grow have ties */
+                                            .residual = which % 4 == 2, /* outputs that grow would have ties */
                                             .elu = which / 4,
                                             .growing = which / 2 % 2,
                                             .norm = which / 3 % 3,
@@ -96,7 +98,7 @@ static void test_jumping(enum oracle_kind kind)
     }
 }
 
-/** Hidden layers of other widths have no residual connection, and no largest of their elements. */
+/** Hidden layers of different widths can have neither a residual connection nor an elementwise maximum. */
 static void test_refused(int residual)
 {
     struct training_case what = { .kind = ORACLE_SAGE, .layers = 3, .optimizer = { .lr = GRADIENT_RATE } };
@@ -106,15 +108,15 @@ static void test_refused(int residual)
     int32_t              rc;
 
     training_init(&training, &what, 1);
-    what.residual = residual; /* after the widths were chosen */
+    what.residual = residual; /* set after the widths were chosen */
     what.jumping = residual ? NULL : "max";
     rc = training_open(&training, api, &what, &error);
-    if (!ok(rc == GRAFT_ERR_OPTION && strstr(error.message, word) != NULL, "%s with other widths is refused", word))
-        diag("%s", error.message);
+    ok_or(rc == GRAFT_ERR_OPTION && strstr(error.message, word) != NULL, error.message,
+          "%s with other widths is refused", word);
     training_fini(&training);
 }
 
-/** Values of edges are asked for, and the graph has none. */
+/** The options ask for edge values, which the graph does not have. */
 static void test_values_missing(void)
 {
     struct training_case what = { .kind = ORACLE_GAT, .layers = 2, .optimizer = { .lr = GRADIENT_RATE } };
@@ -125,14 +127,13 @@ static void test_values_missing(void)
     training_init(&training, &what, 1);
     what.edge_features = 1;
     rc = training_open(&training, api, &what, &error);
-    if (!ok(rc == GRAFT_ERR_OPTION && strstr(error.message, "'edge_features'") != NULL &&
-                strstr(error.message, "no values") != NULL,
-            "edge_features=values of a graph without values is refused"))
-        diag("%s", error.message);
+    ok_or(rc == GRAFT_ERR_OPTION && strstr(error.message, "'edge_features'") != NULL &&
+              strstr(error.message, "no values") != NULL,
+          error.message, "edge_features=values of a graph without values is refused");
     training_fini(&training);
 }
 
-/** Dropout of attention, alone and with the other, for more heads than a block of draws has. */
+/** Dropout of attention, alone and with other dropout, for more heads than a block of draws has. */
 static void test_attention(void)
 {
     for (int which = 0; which < 8; which += case_step()) {
@@ -155,7 +156,8 @@ static void test_attention(void)
     }
 }
 
-/** Values of edges, or rows of an array, in the scores of gat, with all that changes how rows and scores are made. */
+/** Edge values, or rows of an edge feature array, in the scores of gat, with all options that change how rows and
+ *  scores are made. */
 static void test_edge_features(int array)
 {
     for (int which = 0; which < 10; which += case_step()) {
@@ -203,7 +205,7 @@ static void test_attention_input(void)
     }
 }
 
-/** Save the model of a trainer, give the context other options, and load it. */
+/** Save the model of a trainer, change the options of the context, and load it. */
 static int32_t load_again(const graft_models *models, graft_trainer *trainer, graft_model **model, graft_error *error)
 {
     char    path[64];
@@ -224,7 +226,7 @@ static int32_t load_again(const graft_models *models, graft_trainer *trainer, gr
     return rc;
 }
 
-/** What a saved model predicts is what the oracle computes without dropout. */
+/** The predictions of a saved model must be what the oracle computes without dropout. */
 static void test_saved(const struct training_case *what)
 {
     const graft_models *models = api->get_interface(api->context, GRAFT_MODEL_ID);
@@ -251,8 +253,8 @@ static void test_saved(const struct training_case *what)
     if (rc == GRAFT_OK) rc = models->predict(model, GRAFT_WEIGHTS_LAST, &training.set.dataset, NULL, &dense, &error);
     for (int64_t at = 0; at < count; at++) found[at] = (double)logits[at];
     if (rc == GRAFT_OK) far = training_distance(found, expected, count);
-    if (!ok(rc == GRAFT_OK && far < 1e-5, "%s: a saved model predicts within %.1e", training_name(what), far))
-        diag("%s", error.message);
+    ok_or(rc == GRAFT_OK && far < 1e-5, error.message, "%s: a saved model predicts within %.1e", training_name(what),
+          far);
     models->destroy(model);
     free(expected);
     free(found);
@@ -260,7 +262,7 @@ static void test_saved(const struct training_case *what)
     training_fini(&training);
 }
 
-/** Data sets with other features of edges than a model, or with none. */
+/** Data sets whose edge features differ from those of the model, or are missing. */
 static void test_other_edges(void)
 {
     const graft_models  *models = api->get_interface(api->context, GRAFT_MODEL_ID);
@@ -278,23 +280,22 @@ static void test_other_edges(void)
     training_init(&training, &what, 1);
     rc = training_open(&training, api, &what, &error);
     if (rc == GRAFT_OK) rc = models->create(training.trainer, GRAFT_MODEL_LAST, &model, &error);
-    if (!ok(rc == GRAFT_OK, "a model with an array of edge features")) diag("%s", error.message);
+    ok_or(rc == GRAFT_OK, error.message, "a model with an array of edge features");
     data = training.set.dataset;
     features = *data.edge_features;
     features.n_cols--;
     data.edge_features = &features;
     found = models->predict(model, GRAFT_WEIGHTS_LAST, &data, NULL, NULL, &error);
-    if (!ok(found == GRAFT_ERR_ARG && strstr(error.message, "has 2 edge features, the model has 3") != NULL,
-            "it does not predict with others"))
-        diag("%s", error.message);
+    ok_or(found == GRAFT_ERR_ARG && strstr(error.message, "has 2 edge features, the model has 3") != NULL,
+          error.message, "it does not predict with others");
     rc = training.train->create(api->context, &data, &narrow, &error);
     found = rc == GRAFT_OK ? models->apply(model, narrow, &error) : rc;
-    if (!ok(found == GRAFT_ERR_FORMAT && strstr(error.message, "weight_edge") != NULL, "a trainer does not take it"))
-        diag("%s", error.message);
+    ok_or(found == GRAFT_ERR_FORMAT && strstr(error.message, "weight_edge") != NULL, error.message,
+          "a trainer does not take it");
     data.edge_features = NULL;
     found = models->predict(model, GRAFT_WEIGHTS_LAST, &data, NULL, NULL, &error);
-    if (!ok(found == GRAFT_ERR_OPTION && strstr(error.message, "the data set has none") != NULL, "nor without any"))
-        diag("%s", error.message);
+    ok_or(found == GRAFT_ERR_OPTION && strstr(error.message, "the data set has none") != NULL, error.message,
+          "nor without any");
     models->destroy(model);
     training.train->destroy(narrow);
     training_fini(&training);

@@ -1,6 +1,6 @@
-/* Regression: losses and what is measured, by numbers that were computed by hand with PyTorch's formulas; the same over
- * ranks; the best weights; what is refused; and a field whose next state a model learns to predict. Gradients are
- * compared with the oracle's in test_gradient.
+/* Checks regression: losses and metrics against numbers that were computed by hand with the formulas of PyTorch; the
+ * same over ranks; the best weights; what is refused; and a field whose next state a model learns to predict. Gradients
+ * are compared with those of the oracle in test_gradient.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -16,7 +16,7 @@
 
 /* -- by hand ------------------------------------------------------------------------------------------------------ */
 
-/* A model without a graph, whose outputs are its two biases 0.5 and -1: their gradients are those of the outputs, and
+/* A model without a graph, whose outputs are its two biases 0.5 and -1. Their gradients are those of the outputs, and
  * SGD shows them. */
 enum { TINY = 7, COLUMNS = 2 };
 
@@ -31,8 +31,9 @@ struct tiny {
     uint8_t       split[TINY];
 };
 
-/* Errors of training, output - target: 1, -3 / 0.5, not known / -0.25, 2 and a vertex of which nothing is known.
- * Validation: targets 1, 2 and 4 of the first column, 5 and 5 of the second. Test: one vertex. */
+/* Errors (output - target) of the training vertices: 1 and -3; 0.5 and unknown; -0.25 and 2; and a vertex whose targets
+ * are unknown. Validation has targets 1, 2 and 4 in the first column, and 5 and 5 in the second. The test part has one
+ * vertex. */
 static void tiny_init(struct tiny *t)
 {
     static const float   y[] = { -0.5f, 2, 0, NAN, 0.75f, -3, NAN, NAN, 1, 5, 2, 5, 4, NAN };
@@ -56,7 +57,8 @@ static void tiny_init(struct tiny *t)
                                   .float_targets = &t->targets };
 }
 
-/* The five known errors of training; mean loss and its gradient by the two outputs, summed over vertices. */
+/* The five known errors of training. Expected are the mean loss, and its gradient with respect to the two outputs,
+ * summed over vertices. */
 static const struct by_hand {
     const char *settings;
     double      loss, gradient[COLUMNS];
@@ -101,7 +103,6 @@ static int is_near(double a, double b)
     return fabs(a - b) <= 1e-6 * fmax(1, fabs(b));
 }
 
-/* Fail with a sentence of this test. */
 static int32_t regression_wrong(struct host *host, const char *words, double found, double expected)
 {
     snprintf(host->error.message, sizeof host->error.message, "%s: %.9g, expected %.9g", words, found, expected);
@@ -160,8 +161,8 @@ static void test_by_hand(void)
 
     for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++) {
         hosts_run(&hosts, 1, none, by_hand_body, (void *)(uintptr_t)&by_hand[i]);
-        if (!ok(hosts_fault(&hosts) == NULL, "%s: loss, gradient, RMSE and R^2 by hand", by_hand[i].settings))
-            diag("%s", hosts_fault(&hosts));
+        ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "%s: loss, gradient, RMSE and R^2 by hand",
+              by_hand[i].settings);
     }
 }
 
@@ -200,7 +201,6 @@ static void close_regression(struct host *host, struct host_trainer *t)
     else host_trainer_destroy(host, t);
 }
 
-/* The model without its trainer gives the same outputs, and no labels either. */
 static int32_t predict_alone(struct host *host, const struct host_trainer *t, const graft_dense *expected)
 {
     const struct job   *job = host->all->arg;
@@ -294,7 +294,7 @@ static void run_job(struct job *job, int32_t n_ranks, const char *const *setting
     snprintf(fault, 256, "%s", words != NULL ? words : "");
 }
 
-/* Ranks give the numbers of one process up to rounding, and all ranks the same. */
+/* Ranks must give the numbers of one process up to rounding, and all ranks identical ones. */
 static void test_ranks(const char *more)
 {
     static struct measured one[1], many[RANKS];
@@ -320,14 +320,14 @@ static void test_ranks(const char *more)
                 memcmp(many[r].r2, many[0].r2, sizeof one->r2) != 0)
                 words = "ranks have other numbers";
         }
-        if (!ok(words == NULL, "%s on %d ranks", more, ranks)) diag("%s", words);
+        ok_or(words == NULL, words, "%s on %d ranks", more, ranks);
     }
     sample_dataset_fini(&set);
 }
 
 /* -- what is refused ---------------------------------------------------------------------------------------------- */
 
-/* A change of the data set or an option, the status, and words that the message must have. */
+/* A change of the data set or of an option, with the expected status and words of the message. */
 struct refusal {
     const char *settings;
     int         change;
@@ -351,7 +351,7 @@ static const struct refusal refusals[] = {
     { "", INFINITE, GRAFT_ERR_FORMAT, { "row 156, column 2", "NaN" } },
 };
 
-/* The data set with the change; `whole` is of one process. */
+/* Make the data set with the change; `whole` is the data set of one process. */
 static void change_dataset(struct sample_dataset *set, graft_dense *targets, int change)
 {
     float *y = set->float_targets.data;
@@ -412,7 +412,6 @@ static void test_refusal(const struct refusal *r, int32_t n_ranks)
     sample_dataset_fini(&set);
 }
 
-/* Rank 0 has float targets, the others labels. */
 static int32_t mixed_body(struct host *host)
 {
     const struct job   *job = host->all->arg;
@@ -447,8 +446,8 @@ static void test_mixed(void)
 
 /* -- numbers that cancel ------------------------------------------------------------------------------------------ */
 
-/* Targets are 4e6 plus 0 to 3 quarters, and outputs 4e6: R^2 would be lost in sums of squares. Another column is the
- * same number everywhere, of which no mean is exact. */
+/* Targets are 4e6 plus 0 to 3 quarters, and outputs 4e6, so that R^2 would be lost in sums of squares. Another column
+ * has the same number everywhere, for which no mean is exact. */
 static int32_t offset_body(struct host *host)
 {
     enum { ROWS = 1001 };
@@ -495,14 +494,14 @@ static void test_offset(void)
     struct job               job = { .serial = 1 };
 
     hosts_run(&hosts, 1, settings, offset_body, &job);
-    if (!ok(hosts_fault(&hosts) == NULL, "R^2 of large targets, and of a constant column"))
-        diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "R^2 of large targets, and of a constant column");
 }
 
 /* -- a field ------------------------------------------------------------------------------------------------------ */
 
-/* Heat on a torus of SIDE x SIDE points: the next state of a point is its own plus a fifth of what its four neighbours
- * differ from it. Training points are scattered among the others, and a tenth of them is not known. */
+/* Heat conduction on a torus of SIDE x SIDE points: the next state of a point is its own plus a fifth of the
+ * differences to its four neighbours. Training points are scattered among the others, and a tenth of the targets is
+ * unknown. */
 enum { SIDE = 24, POINTS = SIDE * SIDE };
 
 struct field {
@@ -574,8 +573,8 @@ static void test_field(int32_t n_ranks, const char *more)
     struct job          job = { .serial = n_ranks == 0 };
 
     hosts_run(&hosts, n_ranks == 0 ? 1 : n_ranks, settings, field_body, &job);
-    if (!ok(hosts_fault(&hosts) == NULL, "the next state of a field is learnt, %s, on %d ranks", more, n_ranks))
-        diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "the next state of a field is learnt, %s, on %d ranks",
+          more, n_ranks);
 }
 
 int main(void)
@@ -590,7 +589,7 @@ int main(void)
     test_ranks("model=sgc propagation=2 normalize_features=yes");
     test_ranks("model=appnp propagation=3 symmetrize=yes loss=huber huber_delta=0.3");
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
-        for (int32_t ranks = 0; ranks < 4; ranks += 3) /* slices have the rows that they have */
+        for (int32_t ranks = 0; ranks < 4; ranks += 3) /* slices follow the rows of the graph */
             if (ranks == 0 || refusals[i].change != FEWER_ROWS) test_refusal(&refusals[i], ranks);
     test_mixed();
     test_field(0, "loss=mse");

@@ -1,5 +1,6 @@
-/* model.type=bf16: sums over neighbours read rows of bfloat16. Sums by hand; gradients and predictions of every kind
- * beside those of the oracle, which does not round; and the same bits with any number of threads.
+/* Checks model.type=bf16, with which sums over neighbours read rows of bfloat16: sums computed by hand, gradients and
+ * predictions of every kind near those of the oracle, which does not round, and bitwise identical results with any
+ * number of threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
 #include "harness/hosts.h"
@@ -19,7 +20,7 @@ enum { VERTICES = 3, WIDTH_MOST = 5, CLASSES = 2 };
 static const graft_api   *api;
 static const graft_train *train;
 
-/** Weights of sage that copy the first column of the neighbours into the first logit. */
+/** Set weights of sage that copy the first column of the neighbours into the first logit. */
 static int32_t push_copy(graft_trainer *trainer, graft_error *error)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -35,7 +36,8 @@ static int32_t push_copy(graft_trainer *trainer, graft_error *error)
     return rc;
 }
 
-/** The sum of rows x and y, of that width, as a trainer of sage makes it. Wide rows are multiplied first. */
+/** The sum of rows x and y of this width as a trainer of sage computes it. Wide rows are multiplied before they are
+ *  summed. */
 static float summed(float x, float y, int64_t width)
 {
     const int64_t  row_ptr[] = { 0, 2, 2, 2 };
@@ -70,10 +72,10 @@ static float summed(float x, float y, int64_t width)
     return found[0];
 }
 
-/** 8 bits of a significand stay, and ties go to the even one. */
+/** bfloat16 keeps 8 bits of the significand, and ties go to the even one. */
 static void test_rounded_sums(void)
 {
-    static const float cases[][4] = { /* x, y, and their sum in f32 and bf16 */
+    static const float cases[][4] = { /* x, y, and their sum in f32 and in bf16 */
                                       { 1002, 1010, 2012, 2008 }, { 1006, 1006, 2012, 2016 },
                                       { 1005, 1009, 2014, 2012 }, { -1002, 3, -999, -997 },
                                       { 257, 259, 516, 516 },     { 1, 2, 3, 3 }
@@ -97,8 +99,8 @@ static void test_rounded_sums(void)
     host_set_all(api, "aggregator=mean reuse_input=yes model.type=f32");
 }
 
-/** Two vertices gather from each other. Of sgc without a bias, the gradient of the one weight is x_1 times that of Z_0,
- *  -2 t_0 where weight and bias are 0, because vertex 0 alone has a target. */
+/** Two vertices gather from each other. For sgc without a bias the gradient of the one weight is x_1 times that of Z_0,
+ *  which is -2 t_0 where weight and bias are 0, because only vertex 0 has a target. */
 static float weight_after_step(float x, float target)
 {
     const int64_t  row_ptr[] = { 0, 1, 2 };
@@ -141,7 +143,7 @@ static float weight_after_step(float x, float target)
     return found;
 }
 
-/** The gradient of Z is summed over neighbours going backward. */
+/** The backward pass sums the gradient of Z over neighbours, in bfloat16 too. */
 static void test_rounded_gradient(void)
 {
     float plain, half;
@@ -155,7 +157,8 @@ static void test_rounded_gradient(void)
     host_set_all(api, "self_loops=auto model.type=f32");
 }
 
-/** A list computes other rows than all vertices, and sums features anew, but rounds as they do. */
+/** A prediction for a list computes other rows than one for all vertices, and sums features anew, but must round in the
+ *  same way. */
 static void test_rounded_list(enum oracle_kind kind)
 {
     const struct training_case what = { .kind = kind, .layers = 2, .n = 60, .optimizer = { .lr = 1 } };
@@ -191,16 +194,15 @@ static void test_rounded_list(enum oracle_kind kind)
 
         far = fmax(far, fabs((double)((float *)logits[0].data)[from] - (double)((float *)logits[1].data)[i]));
     }
-    if (!ok(rc == GRAFT_OK && far < 1e-6, "%s: a list is predicted as all vertices are, %.1e off", training_name(&what),
-            far))
-        diag("%s", error.message);
+    ok_or(rc == GRAFT_OK && far < 1e-6, error.message, "%s: a list is predicted as all vertices are, %.1e off",
+          training_name(&what), far);
     models->destroy(model);
     api->set(api->context, "model.type", "f32", NULL);
     for (int i = 0; i < 2; i++) free(logits[i].data);
     training_fini(&training);
 }
 
-/** The relative distance of all weights after a step from those that the oracle's gradient gives. */
+/** The relative distance of all weights after a step from those that the gradient of the oracle gives. */
 static double gradient_far(struct training *training, double rate)
 {
     double difference = 0, length = 0;
@@ -241,8 +243,8 @@ static double predictions_far(struct training *training, graft_error *error)
     return far;
 }
 
-/** Each rounding is at most 2^-9 of an element, so both differ from the oracle by about that. For mlp and gat there is
- *  none. */
+/** Each rounding changes an element by at most 2^-9, so results differ from the oracle by about that. mlp and gat do
+ *  not round. */
 static void test_near(const struct training_case *what)
 {
     const int       rounds = what->kind != ORACLE_MLP && what->kind != ORACLE_GAT;
@@ -260,14 +262,13 @@ static void test_near(const struct training_case *what)
     oracle_model_drop(&training.model, 0);
     if (rc == GRAFT_OK) rc = train->epoch(training.trainer, &epoch, &error);
     if (rc == GRAFT_OK) gradient = gradient_far(&training, what->optimizer.lr);
-    if (!ok(predicted >= least && predicted < most && gradient >= least && gradient < 2 * most,
-            "%s: rounded rows, predictions within %.1e, gradients %.1e", training_name(what), predicted, gradient))
-        diag("%s", error.message);
+    ok_or(predicted >= least && predicted < most && gradient >= least && gradient < 2 * most, error.message,
+          "%s: rounded rows, predictions within %.1e, gradients %.1e", training_name(what), predicted, gradient);
     api->set(api->context, "model.type", "f32", NULL);
     training_fini(&training);
 }
 
-/** Losses of three epochs, and the rows of the last one, with so many threads. */
+/** The losses of three epochs, and the logits after the last one, with so many threads. */
 static void losses_with(const struct training_case *what, int threads, double loss[3])
 {
     struct training_case copy = *what;

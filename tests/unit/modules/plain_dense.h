@@ -1,6 +1,6 @@
-/* A dense module of plain loops, for one thread. A file that includes this header makes a module of it. Before that it
- * defines MODULE_NAME, MODULE_DESCRIPTION, MODULE_FACTOR, by which products are multiplied, and PRODUCTS_A_SECOND: the
- * calling thread sleeps as long as that many products in a second take.
+/* A dense module of plain loops, for one thread. A file that includes this header makes a module. It defines
+ * MODULE_NAME, MODULE_DESCRIPTION, MODULE_FACTOR, which multiplies all products, and PRODUCTS_A_SECOND before that: the
+ * calling thread sleeps as long as a device with that speed would take.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "plain_module.h"
 #include "sleep.h"

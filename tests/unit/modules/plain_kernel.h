@@ -1,5 +1,5 @@
-/* What kernels for tests have in common. A file that includes this header makes a module of its supports() and run().
- * Before that it defines both functions, MODULE_NAME and MODULE_DESCRIPTION.
+/* The common part of kernels for tests. A file that includes this header makes a module of its functions supports() and
+ * run(), and defines both, MODULE_NAME and MODULE_DESCRIPTION before that.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "plain_module.h"
 

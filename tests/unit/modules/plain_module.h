@@ -1,4 +1,4 @@
-/* A module without state, whose `table` follows.
+/* A module without state. The file that includes this header defines `table` after it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
 

@@ -1,4 +1,4 @@
-/* A calling thread that waits for an accelerator.
+/* Lets the calling thread sleep, as it would while an accelerator works.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
 

@@ -1,4 +1,4 @@
-/* A dense module that is as slow as a far accelerator. It has one state and is called by one thread at a time. For
+/* A dense module that is as slow as a remote accelerator, has one state, and may be called by one thread at a time. For
  * test_workers_modules.
  * SPDX-License-Identifier: Apache-2.0 */
 #define MODULE_NAME "slow"

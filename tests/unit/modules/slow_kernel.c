@@ -1,4 +1,5 @@
-/* A kernel that is as slow as a far accelerator: after a product the calling thread sleeps. For test_workers_modules.
+/* A kernel that is as slow as a remote accelerator: after a product the calling thread sleeps. For
+ * test_workers_modules.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
 #include "sleep.h"
@@ -17,7 +18,7 @@ static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *a
     return args->b->dtype == GRAFT_F32 && args->c->dtype == GRAFT_F32 ? GRAFT_OK : GRAFT_ERR_UNSUPPORTED;
 }
 
-/* Sum the rows of B that the entries of a row of A name, in order. */
+/* Sum the rows of B that the entries of a row of A name, in their order. */
 static void add_row(const graft_csr *a, const graft_mxm_args *args, int64_t row)
 {
     const float scale = args->row_scale != NULL ? ((const float *)args->row_scale)[row] : 1;

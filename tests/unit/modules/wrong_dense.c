@@ -1,4 +1,4 @@
-/* A dense module that is wrong: products are too large by a thousandth of a percent. For the test of option check.
+/* A dense module whose products are too large by a thousandth of a percent, which option check must find.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 

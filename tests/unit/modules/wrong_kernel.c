@@ -1,4 +1,4 @@
-/* A kernel that is wrong: every sum is 1 too large. For the test of option mxm.verify.
+/* A kernel whose sums are too large by 1, which option mxm.verify must find.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
 

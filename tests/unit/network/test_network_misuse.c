@@ -533,7 +533,7 @@ static void refuse_options(const char *settings, char *word)
 
     scene.arg = word;
     fault = network_run(&scene, &mesh, RANKS, CUT_RANDOM, settings, options_refused);
-    if (!ok(fault == NULL, "%s is refused", settings)) diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s is refused", settings);
 }
 
 int main(void)

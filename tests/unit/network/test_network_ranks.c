@@ -163,8 +163,7 @@ static void run_ranks(struct network_job *job, const char *more, int32_t n_ranks
     settings[count++] = job->bound < 1e-9 ? "mgn.lr=0.002" : "mgn.lr=0.0001";
     found_init(&job->now, n_nodes);
     hosts_run(&hosts, n_ranks, settings, network_body, job);
-    if (!ok(hosts_fault(&hosts) == NULL, "%s, %s: %d ranks, cut %d: runs", name, more, n_ranks, how))
-        diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "%s, %s: %d ranks, cut %d: runs", name, more, n_ranks, how);
     if (n_ranks == 1) {
         job->one = job->now;
         return;

@@ -182,7 +182,7 @@ static void schedule_run(int32_t n_ranks, int32_t (*body)(struct host *host), co
     struct job               job = { set, schedule, n_ranks == 0 };
 
     hosts_run(&hosts, job.serial ? 1 : n_ranks, settings, body, &job);
-    if (!ok(hosts_fault(&hosts) == NULL, "%d ranks: %s", n_ranks, what)) diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "%d ranks: %s", n_ranks, what);
 }
 
 int main(void)

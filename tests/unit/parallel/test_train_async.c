@@ -114,9 +114,8 @@ static void test_setup(int number, const char *model, int32_t n_ranks, const str
     }
     words = train_runs_play(job, n_ranks, partition, cover);
     if (words == NULL) words = train_runs_judge(job, n_ranks, model, setup->settings);
-    ok(words == NULL, "%s on %d ranks, %s, %s, %s, slices %s, %s: bitwise identical where they should be", model,
-       n_ranks, train_runs_shared, partition, cover, slices_name[job->way], setup->settings);
-    if (words != NULL) diag("%s", words);
+    ok_or(words == NULL, words, "%s on %d ranks, %s, %s, %s, slices %s, %s: bitwise identical where they should be",
+          model, n_ranks, train_runs_shared, partition, cover, slices_name[job->way], setup->settings);
     train_runs_free(job);
 }
 

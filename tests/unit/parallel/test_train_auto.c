@@ -239,7 +239,7 @@ static void test_file_refused(void)
     for (int i = 0; i < RANKS; i++)
         alike &= hosts.at[i].rc == GRAFT_ERR_OPTION &&
                  strstr(hosts.at[i].error.message, "parallel=auto compares several") != NULL;
-    if (!ok(alike, "a file of owners is refused on all ranks")) diag("%s", hosts.at[0].error.message);
+    ok_or(alike, hosts.at[0].error.message, "a file of owners is refused on all ranks");
 }
 
 /* Edges of all rows are 2 x 4 bytes an entry. Where they are streamed a rank holds half of them, own and received
@@ -264,9 +264,8 @@ static void test_limit(const char *edges, const char *limit, int is_limited, int
     if (line != NULL) sscanf(line, "\nedges are sent in each sum where 4 ranks share columns, %lf MB", &sent);
     as_expected = hosts_fault(&hosts) == NULL && count == 3 && way[2].is_limited == is_limited && !way[1].is_limited &&
                   (line != NULL) == streams && (!streams || fabs(1e6 * sent / bytes - 1) < 1e-3);
-    if (!ok(as_expected, "%s, %s: the edges of all rows are %s memory.limit%s", edges, limit,
-            is_limited ? "over" : "within", streams ? ", streamed" : ""))
-        diag("%s", q.explained[0]);
+    ok_or(as_expected, q.explained[0], "%s, %s: the edges of all rows are %s memory.limit%s", edges, limit,
+          is_limited ? "over" : "within", streams ? ", streamed" : "");
 }
 
 /* Vertices that all ranks read of others. */
@@ -293,10 +292,9 @@ static void test_rows_of_slices(int64_t degree)
     ask(&q, &hosts, degree, 0, rows);
     halo = read_halo(q.explained[0]);
     ask(&q, &hosts, degree, 0, ways);
-    if (!ok(halo > 0 && hosts_fault(&hosts) == NULL && read_ways(q.explained[0], way) > 0 &&
-                2 * way[0].halo_rows <= 3 * halo,
-            "rows alone are at most 1.5 times those of parts by slices, %lld", (long long)halo))
-        diag("%s", q.explained[0]);
+    ok_or(halo > 0 && hosts_fault(&hosts) == NULL && read_ways(q.explained[0], way) > 0 &&
+              2 * way[0].halo_rows <= 3 * halo,
+          q.explained[0], "rows alone are at most 1.5 times those of parts by slices, %lld", (long long)halo);
 }
 
 /* Options of the model are those of rank 0 until there is a trainer. */
@@ -311,7 +309,7 @@ static void test_disagreement(const char *const *settings)
     ask(&q, &hosts, 8, 0, settings);
     words = hosts_fault(&hosts);
     if (words == NULL) words = check_ways(q.explained[0], RANKS, VERTICES, &chosen);
-    if (!ok(words == NULL, "a rank with another model takes part in the comparison")) diag("%s", words);
+    ok_or(words == NULL, words, "a rank with another model takes part in the comparison");
 }
 
 int main(void)

@@ -369,7 +369,7 @@ static void change_run(struct job *job, int32_t n_ranks, int32_t (*body)(struct 
     snprintf(text, sizeof text, "%s", settings);
     for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL && n < HOST_SETTINGS - 1;) list[n++] = word;
     hosts_run(&hosts, n_ranks, list, body, job);
-    if (!ok(hosts_fault(&hosts) == NULL, "%d ranks, %s: %s", n_ranks, settings, what)) diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "%d ranks, %s: %s", n_ranks, settings, what);
 }
 
 static void test_no_memory(struct job *job, const char *settings, int32_t n_ranks)

@@ -26,9 +26,8 @@ static void test_encoded(const char *model, int32_t n_ranks)
                         "dropout=0 norm=none halo.codec=bf16 optimizer=sgd momentum=0 lr=0.05");
     words = train_run_case(job, n_ranks, &settings);
     worst = train_worst_of(job);
-    ok(words == NULL && worst <= ENCODED_TOLERANCE, "%s on %d ranks, %s, with encoded rows: %.2g off", model, n_ranks,
-       train_shared, worst);
-    if (words != NULL) diag("%s", words);
+    ok_or(words == NULL && worst <= ENCODED_TOLERANCE, words, "%s on %d ranks, %s, with encoded rows: %.2g off", model,
+          n_ranks, train_shared, worst);
     train_job_fini(job);
     free(job);
 }
@@ -47,9 +46,8 @@ static double test_lone(const char *model, int32_t n_ranks, const struct shape *
     words = train_run_case(job, n_ranks, &settings);
     worst = train_worst_of(job);
     bytes = (double)job->at[0].traffic.halo_bytes_per_epoch;
-    ok(words == NULL && worst <= 1e-4, "%s on %d ranks, %s %s, %d: %.2g off", model, n_ranks, train_shared, more,
-       shape->is, worst);
-    if (words != NULL) diag("%s", words);
+    ok_or(words == NULL && worst <= 1e-4, words, "%s on %d ranks, %s %s, %d: %.2g off", model, n_ranks, train_shared,
+          more, shape->is, worst);
     train_job_fini(job);
     free(job);
     return bytes;

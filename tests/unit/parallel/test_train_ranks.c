@@ -66,8 +66,8 @@ static void test_train_ranks_threads(const char *more)
         if (words == NULL && memcmp(job->one.weights, job->at[2].weights, sizeof job->one.weights) != 0)
             words = "weights are others with more threads";
     }
-    ok(words == NULL && job->one.n_weights > 0, "gat on 3 ranks is bitwise identical on 1, 2 and 5 threads: %s", more);
-    if (words != NULL) diag("%s", words);
+    ok_or(words == NULL && job->one.n_weights > 0, words,
+          "gat on 3 ranks is bitwise identical on 1, 2 and 5 threads: %s", more);
     train_job_fini(job);
     free(job);
 }
@@ -146,12 +146,11 @@ static struct wanted test_messages(const char *model, int symmetric, int masked)
     train_settings_init(&settings, model, "given", "post", more);
     words = train_run_case(job, RANKS, &settings);
     wanted = messages_of(job, symmetric, masked);
-    ok(words == NULL && train_worst_of(job) <= TOLERANCE && job->at[0].traffic.cut_edges == wanted.cut &&
-           job->at[0].traffic.halo_rows == wanted.rows && job->at[0].traffic.halo_bytes_per_epoch == wanted.bytes &&
-           job->at[0].traffic.halo_bytes_if_post == wanted.bytes,
-       "%s, symmetrize=%d, row_masks=%d: %lld cut edges, %lld rows and, in a step, %lld bytes", model, symmetric,
-       masked, (long long)wanted.cut, (long long)wanted.rows, (long long)wanted.bytes);
-    if (words != NULL) diag("%s", words);
+    ok_or(words == NULL && train_worst_of(job) <= TOLERANCE && job->at[0].traffic.cut_edges == wanted.cut &&
+              job->at[0].traffic.halo_rows == wanted.rows && job->at[0].traffic.halo_bytes_per_epoch == wanted.bytes &&
+              job->at[0].traffic.halo_bytes_if_post == wanted.bytes,
+          words, "%s, symmetrize=%d, row_masks=%d: %lld cut edges, %lld rows and, in a step, %lld bytes", model,
+          symmetric, masked, (long long)wanted.cut, (long long)wanted.rows, (long long)wanted.bytes);
     if (job->at[0].traffic.halo_bytes_per_epoch != wanted.bytes)
         diag("%lld bytes were told", (long long)job->at[0].traffic.halo_bytes_per_epoch);
     train_job_fini(job);
@@ -188,8 +187,8 @@ static void test_extrema_bits(const char *aggregator, int32_t n_ranks, const cha
         fault = "other bits";
     if (fault == NULL && train_off(job->at[0].loss[EPOCHS - 1], job->one.loss[EPOCHS - 1]) > 0.05)
         fault = "another loss";
-    ok(fault == NULL, "%s on %d ranks, %s, %s: the bits of one process", aggregator, n_ranks, partition, codec);
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s on %d ranks, %s, %s: the bits of one process", aggregator, n_ranks, partition,
+          codec);
     train_job_fini(job);
     free(job);
 }

@@ -137,9 +137,8 @@ static void test_owners(const char *name)
         for (int i = 0; i < 8 && fault == NULL; i++)
             fault =
                 check_owners(&graph, i < 4 ? "metis" : "auto", (enum slicing)((which + i) % SLICINGS), numbers[i % 4]);
-        if (!ok(fault == NULL, "%s, %s over 2, 3, 4 and 7 ranks: owners and sums are those of one process", name,
-                graph.name))
-            diag("%s", fault);
+        ok_or(fault == NULL, fault, "%s, %s over 2, 3, 4 and 7 ranks: owners and sums are those of one process", name,
+              graph.name);
         graph_fini(&graph);
     }
 }

@@ -151,8 +151,7 @@ static void test_joint_stream(const struct graph *graph, int which)
     for (int i = which % 2; i < RANK_COUNTS && fault == NULL; i += 2)
         fault = joint_stream_fault(graph, (int32_t[]){ rank_counts[i], 5 }[which % 2], rank_counts[i],
                                    (enum slicing)((which + i) % SLICINGS));
-    if (!ok(fault == NULL, "%s: slices of 1 to 5 ranks, in even parts, whatever the threads", graph->name))
-        diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s: slices of 1 to 5 ranks, in even parts, whatever the threads", graph->name);
 }
 
 /* Communities under shuffled names; each vertex draws so many neighbours inside of its own and outside. */
@@ -261,7 +260,7 @@ static void test_refine(const struct graph *graph, int which)
             scene.owner[v] = (int32_t)(origin == 1 ? sample_below(&sample, parts) : v * parts / n);
         if (fault == NULL) fault = refine_fault(graph, parts, n_ranks, slicing);
     }
-    if (!ok(fault == NULL, "%s: refined, the cut never grows and loads stay", graph->name)) diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s: refined, the cut never grows and loads stay", graph->name);
 }
 
 /* A partition whose cut is the least by far, and of which every fourth vertex has lost its owner. */

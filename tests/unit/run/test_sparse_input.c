@@ -97,7 +97,7 @@ static void sparse_input_expect(const graft_dataset *dataset, const char *word, 
 {
     const char *text = explained(dataset);
 
-    if (!ok(strstr(text, word) != NULL, "%s: %s, so features are %s", model, why, word)) diag("%s", text);
+    ok_or(strstr(text, word) != NULL, text, "%s: %s, so features are %s", model, why, word);
 }
 
 /** The rule of graft_train.h, computed by hand. With 1 of 400 features per vertex, all sparse products of a step are
@@ -157,8 +157,7 @@ static void test_dense(void)
     host_set(api, "sparse_input=yes");
     sample_dataset_init(&data, &sample, 23, 7, CLASSES, 0, 0);
     text = explained(&data.dataset);
-    if (!ok(strstr(text, "model") != NULL && strstr(text, "sparse") == NULL, "dense features stay dense"))
-        diag("%s", text);
+    ok_or(strstr(text, "model") != NULL && strstr(text, "sparse") == NULL, text, "dense features stay dense");
     sample_dataset_fini(&data);
 }
 
@@ -181,9 +180,8 @@ static void test_sparse_input_threads(const char *model)
         host_set(api, i % 2 ? "threads=3" : "threads=1");
         rc = train->epoch(trainer[i % 2], &epoch, &error);
     }
-    if (!ok(rc == GRAFT_OK && epoch.loss > 0 && host_same_state(train, trainer[0], trainer[1]),
-            "%s: bitwise identical on one thread and on three", model))
-        diag("%s", error.message);
+    ok_or(rc == GRAFT_OK && epoch.loss > 0 && host_same_state(train, trainer[0], trainer[1]), error.message,
+          "%s: bitwise identical on one thread and on three", model);
     for (int i = 0; i < 2; i++) train->destroy(trainer[i]);
     sample_dataset_fini(&data);
 }

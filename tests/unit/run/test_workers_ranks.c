@@ -148,8 +148,7 @@ static void check_ranks(const struct sample_dataset *set, int32_t n_ranks, const
             as_said = as_said && job->piped[i] == piped;
         }
         ok(same, "%d ranks, %s: losses, state and predictions are bitwise identical", n_ranks, of_case);
-        if (!ok(as_said, "%d ranks, %s: explain() tells whether the pipeline is used", n_ranks, of_case))
-            diag("%s", job->explained);
+        ok_or(as_said, job->explained, "%d ranks, %s: explain() tells whether the pipeline is used", n_ranks, of_case);
     }
     free(job);
 }

@@ -242,7 +242,7 @@ static void test_saved_model(int32_t n_ranks, const char *more, int sparse)
     hosts_run(&hosts, job.serial ? 1 : n_ranks, given, model_body, &job);
     fault = hosts_fault(&hosts);
     if (fault == NULL) fault = differing_predictions(&job);
-    if (!ok(fault == NULL, "%s%s on %d ranks", more, sparse ? ", sparse features" : "", n_ranks)) diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s%s on %d ranks", more, sparse ? ", sparse features" : "", n_ranks);
     for (int i = 0; i < 2; i++) free(job.logits[i]);
     for (int i = 0; i < 2; i++) free(job.labels[i]);
     sample_dataset_fini(&job.set);

@@ -350,9 +350,8 @@ static void test_generations(graft_model *first, graft_model *second, graft_mode
     ok(models->save(third, path, &error) == GRAFT_OK && weight_in(previous) == first_weight(second),
        "a third one replaces the first");
     cut_file(path, length_of(path) - 1);
-    if (!ok(isnan(weight_in(path)) && error.code == GRAFT_ERR_FORMAT && strstr(error.message, ".previous' is good"),
-            "where a file is damaged, load() says that the one before it is good"))
-        diag("%s", error.message);
+    ok_or(isnan(weight_in(path)) && error.code == GRAFT_ERR_FORMAT && strstr(error.message, ".previous' is good"),
+          error.message, "where a file is damaged, load() says that the one before it is good");
     ok(models->save(first, path, &error) == GRAFT_OK && weight_in(previous) == first_weight(second),
        "a damaged file does not take the place of a good one");
     unlink(path);
@@ -361,9 +360,8 @@ static void test_generations(graft_model *first, graft_model *second, graft_mode
     ok(models->save(first, path, &error) == GRAFT_OK, "it can be saved again");
     cut_file(path, 20);
     cut_file(previous, 30);
-    if (!ok(isnan(weight_in(path)) && strstr(error.message, ".previous' is not good either"),
-            "where both are damaged, load() says that"))
-        diag("%s", error.message);
+    ok_or(isnan(weight_in(path)) && strstr(error.message, ".previous' is not good either"), error.message,
+          "where both are damaged, load() says that");
 }
 
 static void flip_bit_at(const char *file, long at, int whence)
@@ -381,9 +379,8 @@ static void flip_bit_at(const char *file, long at, int whence)
 static void test_checksum_of(const char *file)
 {
     flip_bit_at(file, -5, SEEK_END);
-    if (!ok(isnan(weight_in(file)) && strstr(error.message, "CRC32C") != NULL && strstr(error.message, "from byte"),
-            "a changed bit of a weight is noticed"))
-        diag("%s", error.message);
+    ok_or(isnan(weight_in(file)) && strstr(error.message, "CRC32C") != NULL && strstr(error.message, "from byte"),
+          error.message, "a changed bit of a weight is noticed");
 }
 
 /* A damaged header: the file is refused, and does not become the previous one. */
@@ -392,9 +389,8 @@ static void test_header_checksum(graft_model *old, graft_model *next)
     models->save(old, path, &error);
     models->save(next, path, &error);
     flip_bit_at(path, 28, SEEK_SET); /* of the format */
-    if (!ok(isnan(weight_in(path)) && strstr(error.message, "from byte 8 to byte ") != NULL,
-            "a changed bit of a text is noticed"))
-        diag("%s", error.message);
+    ok_or(isnan(weight_in(path)) && strstr(error.message, "from byte 8 to byte ") != NULL, error.message,
+          "a changed bit of a text is noticed");
     ok(models->save(next, path, &error) == GRAFT_OK && weight_in(previous) == first_weight(old),
        "and such a file does not take the place of a good one");
 }
@@ -417,10 +413,9 @@ static void test_blocks(void)
         flip_bit_at(path, (long)at, SEEK_SET);
         weight_in(path);
         place = strstr(error.message, "from byte");
-        if (!ok(place != NULL && sscanf(place, "from byte %lld to byte %lld", &begin, &end) == 2 && begin <= at &&
-                    at < end && end - begin <= 1 << 20,
-                "a changed bit at byte %lld of %lld is in bytes %lld to %lld", at, length, begin, end))
-            diag("%s", error.message);
+        ok_or(place != NULL && sscanf(place, "from byte %lld to byte %lld", &begin, &end) == 2 && begin <= at &&
+                  at < end && end - begin <= 1 << 20,
+              error.message, "a changed bit at byte %lld of %lld is in bytes %lld to %lld", at, length, begin, end);
         flip_bit_at(path, (long)at, SEEK_SET);
     }
     ok(!isnan(weight_in(path)), "and changed back it is good");

@@ -259,9 +259,8 @@ static void test_listed(const struct list_case *what, int32_t n_ranks, enum slic
     hosts_run(&hosts, job.serial ? 1 : n_ranks, given, list_body, &job);
     fault = hosts_fault(&hosts);
     if (fault == NULL) fault = differing_rows(&job);
-    if (!ok(fault == NULL, "%s%s%s%s on %d ranks", what->settings, what->sparse ? ", sparse features" : "",
-            what->several ? ", several classes" : "", what->all ? ", all vertices" : "", n_ranks))
-        diag("%s", fault);
+    ok_or(fault == NULL, fault, "%s%s%s%s on %d ranks", what->settings, what->sparse ? ", sparse features" : "",
+          what->several ? ", several classes" : "", what->all ? ", all vertices" : "", n_ranks);
     oracle_model_fini(&job.oracle);
     sample_dataset_fini(&job.set);
 }
@@ -309,7 +308,7 @@ static void test_list_cost(void)
     sample_dataset_init(&set, &sample, MANY, 1, 2, 0, 0);
     hosts_run(&hosts, 1, given, list_cost_body, &set.dataset);
     fault = hosts_fault(&hosts);
-    if (!ok(fault == NULL, "two vertices need no memory for all")) diag("%s", fault);
+    ok_or(fault == NULL, fault, "two vertices need no memory for all");
     sample_dataset_fini(&set);
 }
 

@@ -350,9 +350,8 @@ static void test_evaluation_between(const char *settings)
     to.data = logits[1];
     output_clear_rows(&to);
     if (rc == GRAFT_OK) rc = train->predict(whole, GRAFT_WEIGHTS_LAST, NULL, &to, &error);
-    if (!ok(rc == GRAFT_OK && memcmp(logits[0], logits[1], sizeof logits[0]) == 0,
-            "%s: an evaluation between batches has the bits of one without any", settings))
-        diag("%s", error.message);
+    ok_or(rc == GRAFT_OK && memcmp(logits[0], logits[1], sizeof logits[0]) == 0, error.message,
+          "%s: an evaluation between batches has the bits of one without any", settings);
     ok(before == 0 && between > 0 && after == 0 && between < bytes_of_layers(whole),
        "%s: layers have %lld bytes before batches, %lld for them, %lld after an evaluation; %lld for whole graphs",
        settings, (long long)before, (long long)between, (long long)after, (long long)bytes_of_layers(whole));

@@ -76,9 +76,8 @@ static void test_one_layer(const char *model, int32_t n_ranks, const char *parti
              strcmp(model, "appnp") == 0 ? 2 : 1, more);
     fault = run_both(job, n_ranks, model, partition, both, "", NULL);
     worst = train_worst_of(job);
-    ok(fault == NULL && worst < 1e-4, "%s on %d ranks, %s, one layer over features, %s: %.1e off one process", model,
-       n_ranks, partition, more, worst);
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL && worst < 1e-4, fault, "%s on %d ranks, %s, one layer over features, %s: %.1e off one process",
+          model, n_ranks, partition, more, worst);
     for (int e = 0; e < EPOCHS && worst >= 1e-4; e++)
         diag("epoch %d: loss %.9g, in one process %.9g", e, job->at[0].loss[e], job->one.loss[e]);
     free_job(job);
@@ -96,9 +95,8 @@ static void test_same_batch(const char *model, int32_t n_ranks, const char *part
     snprintf(both, sizeof both, "dropout=0.3 optimizer=sgd momentum=0.5 lr=0.05 %s", more);
     fault = run_both(job, n_ranks, model, partition, both, batches, NULL);
     worst = train_worst_of(job);
-    ok(fault == NULL && worst < 1e-5, "%s on %d ranks, %s, %s %s: %.1e off one process", model, n_ranks, partition,
-       more, batches, worst);
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL && worst < 1e-5, fault, "%s on %d ranks, %s, %s %s: %.1e off one process", model, n_ranks,
+          partition, more, batches, worst);
     for (int e = 0; e < EPOCHS && worst >= 1e-5; e++)
         diag("epoch %d: loss %.9g, in one process %.9g", e, job->at[0].loss[e], job->one.loss[e]);
     free_job(job);
@@ -176,10 +174,9 @@ static void test_constant_weights(const char *model, int32_t n_ranks, const stru
     fault = run_both(job, n_ranks, model, "hash", settings, batches, constant);
     first = train_off(job->at[0].loss[from - 1], job->one.loss[from - 1]);
     for (int e = from; e < EPOCHS; e++) worst = fmax(worst, train_off(job->at[0].loss[e], job->one.loss[e]));
-    ok(fault == NULL && worst < most && first > 5 * most,
-       "%s on %d ranks, %s %s: losses are %.1e off one process from epoch %d on, and %.1e before", model, n_ranks, both,
-       batches, worst, from, first);
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL && worst < most && first > 5 * most, fault,
+          "%s on %d ranks, %s %s: losses are %.1e off one process from epoch %d on, and %.1e before", model, n_ranks,
+          both, batches, worst, from, first);
     for (int e = 0; e < EPOCHS && !(worst < most && first > 5 * most); e++)
         diag("epoch %d: loss %.9g, in one process %.9g", e, job->at[0].loss[e], job->one.loss[e]);
     free_job(job);
@@ -217,9 +214,8 @@ static void test_without_rows(const char *batches)
     double      least = INFINITY;
 
     for (int e = 0; e < EPOCHS; e++) least = fmin(least, train_off(job->at[0].loss[e], job->one.loss[e]));
-    ok(fault == NULL && least > 1e-4 && job->at[0].loss[0] == job->at[0].loss[EPOCHS - 1],
-       "%s: losses stay those of the first batch, %.1e off", batches, least);
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL && least > 1e-4 && job->at[0].loss[0] == job->at[0].loss[EPOCHS - 1], fault,
+          "%s: losses stay those of the first batch, %.1e off", batches, least);
     free_job(job);
 }
 
@@ -232,9 +228,8 @@ static void test_fetched_losses(const char *model, int32_t n_ranks, const struct
     double      worst = 0;
 
     for (int e = 0; e < EPOCHS; e++) worst = fmax(worst, train_off(job->at[0].loss[e], job->one.loss[e]));
-    ok(fault == NULL && worst < 1e-5, "%s on %d ranks, %s: losses are %.1e off one process", model, n_ranks, batches,
-       worst);
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL && worst < 1e-5, fault, "%s on %d ranks, %s: losses are %.1e off one process", model, n_ranks,
+          batches, worst);
     free_job(job);
 }
 
@@ -251,8 +246,8 @@ static void test_few_neighbours(const char *model, const char *more)
 
     for (int e = 2; e < EPOCHS; e++) mean += job->at[0].loss[e];
     for (int e = 2; e < EPOCHS; e++) whole += job->one.loss[e];
-    ok(fault == NULL && fabs(mean / whole - 1) < 0.05, "%s: %s: %.3f of the loss", model, batches, mean / whole);
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL && fabs(mean / whole - 1) < 0.05, fault, "%s: %s: %.3f of the loss", model, batches,
+          mean / whole);
     free_job(job);
 }
 
@@ -284,10 +279,9 @@ static void test_batches_threads(const char *model, const struct shape *shape, c
         snprintf(text, sizeof text, "fanout=4 dropout=0.1 lr=0.02 %s threads=%d", more, i == 0 ? 1 : 3);
         fault = batch_losses(job, 4, model, text, loss[i]);
     }
-    ok(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 && loss[0][EPOCHS - 1] < loss[0][0],
-       "%s, %s: bitwise identical on 1 and 3 threads, and the loss falls from %.3f to %.3f", model, more, loss[0][0],
-       loss[0][EPOCHS - 1]);
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 && loss[0][EPOCHS - 1] < loss[0][0], fault,
+          "%s, %s: bitwise identical on 1 and 3 threads, and the loss falls from %.3f to %.3f", model, more, loss[0][0],
+          loss[0][EPOCHS - 1]);
     free_job(job);
 }
 
@@ -305,10 +299,9 @@ static void test_default_rows(void)
         snprintf(text, sizeof text, "fanout=-1 lr=0.02 batch_size=15 %s", more[i]);
         fault = batch_losses(job, 3, "sage", text, loss[i]);
     }
-    ok(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 &&
-           memcmp(loss[0], loss[2], sizeof loss[0]) != 0 && memcmp(loss[0], loss[3], sizeof loss[0]) != 0,
-       "by default as with aep.rows=15 aep.codec=q8, and not as with fewer rows or with floats");
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 &&
+              memcmp(loss[0], loss[2], sizeof loss[0]) != 0 && memcmp(loss[0], loss[3], sizeof loss[0]) != 0,
+          fault, "by default as with aep.rows=15 aep.codec=q8, and not as with fewer rows or with floats");
     free_job(job);
 }
 
@@ -326,10 +319,9 @@ static void test_delay(void)
         snprintf(text, sizeof text, "fanout=-1 lr=0.02 batch_size=15 hec.life=64 %s", more[i]);
         fault = batch_losses(job, 3, "sage", text, loss[i]);
     }
-    ok(fault == NULL && loss[0][0] == loss[1][0] && loss[0][1] != loss[1][1] && loss[2][0] != loss[1][0] &&
-           loss[3][0] != loss[1][0] && loss[3][0] != loss[2][0],
-       "rows that come too late for an epoch have no effect in it, but in the next one");
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL && loss[0][0] == loss[1][0] && loss[0][1] != loss[1][1] && loss[2][0] != loss[1][0] &&
+              loss[3][0] != loss[1][0] && loss[3][0] != loss[2][0],
+          fault, "rows that come too late for an epoch have no effect in it, but in the next one");
     free_job(job);
 }
 
@@ -349,9 +341,8 @@ static void test_kept_rows(void)
         fault = batch_losses(job, 3, "sage", text, loss[i]);
     }
     for (int e = 0; e < EPOCHS; e++) worst = fmax(worst, train_off(loss[2][e], loss[0][e]));
-    ok(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 && worst > 0 && worst < 0.1,
-       "by default no fetched row is kept; with hec.keep=yes losses are %.1e off", worst);
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 && worst > 0 && worst < 0.1, fault,
+          "by default no fetched row is kept; with hec.keep=yes losses are %.1e off", worst);
     free_job(job);
 }
 

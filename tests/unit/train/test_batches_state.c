@@ -170,12 +170,11 @@ static void test_pair(struct pair pair, int32_t n_ranks, int again)
     job.pair = pair;
     sample_dataset_init(&job.set, &sample, N, FEATURES, CLASSES, 0, 0);
     hosts_run(&hosts, n_ranks, settings, pair_body, &job);
-    ok(hosts_fault(&hosts) == NULL && job.again == again && job.whole, "ranks: %d, %s%s, then %s%s%s%s: %s",
-       (int)n_ranks, *pair.first != '\0' ? pair.first : "a state", pair.alone ? " alone" : "",
-       *pair.second != '\0' ? pair.second : "the usual options", pair.without != NULL ? " without " : "",
-       pair.without != NULL ? pair.without : "", pair.updates ? " and another split" : "",
-       again ? "the epoch begins again" : "it goes on");
-    if (hosts_fault(&hosts) != NULL) diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL && job.again == again && job.whole, hosts_fault(&hosts),
+          "ranks: %d, %s%s, then %s%s%s%s: %s", (int)n_ranks, *pair.first != '\0' ? pair.first : "a state",
+          pair.alone ? " alone" : "", *pair.second != '\0' ? pair.second : "the usual options",
+          pair.without != NULL ? " without " : "", pair.without != NULL ? pair.without : "",
+          pair.updates ? " and another split" : "", again ? "the epoch begins again" : "it goes on");
     sample_dataset_fini(&job.set);
 }
 

@@ -52,10 +52,9 @@ static void test_resumed_caches(const char *settings, int32_t n_ranks)
            same_ends(job, 0, 3, n_ranks) && same_ends(job, 0, 4, n_ranks),
        "%s on %d ranks: the state in another trainer, and in the same one, gives bitwise identical training", settings,
        (int)n_ranks);
-    ok(fault == NULL && job->at[5][0].loss[HALF] != job->at[0][0].loss[HALF] &&
-           job->at[5][0].loss[EPOCHS - 1] < 1.2 * job->at[0][0].loss[EPOCHS - 1],
-       "%s: if rank 1 lacks its caches, training continues with empty ones", settings);
-    if (fault != NULL) diag("%s", fault);
+    ok_or(fault == NULL && job->at[5][0].loss[HALF] != job->at[0][0].loss[HALF] &&
+              job->at[5][0].loss[EPOCHS - 1] < 1.2 * job->at[0][0].loss[EPOCHS - 1],
+          fault, "%s: if rank 1 lacks its caches, training continues with empty ones", settings);
     train_runs_free(job);
 }
 
@@ -197,9 +196,8 @@ static void test_broken_caches(const char *codec)
     ok(hosts_fault(&hosts) == NULL && b.refused[0] == 6 && b.refused[1] == 6 && b.refused[2] == 6 &&
            b.loss[0][0] == b.loss[1][0],
        "%s: invalid caches are refused, and training continues as if they had not been set", codec);
-    ok(hosts_fault(&hosts) == NULL && wrong > 2 && wrong < TRIES, "%s: of %d changes of a bit %lld are refused", codec,
-       TRIES, (long long)wrong);
-    if (hosts_fault(&hosts) != NULL) diag("%s", hosts_fault(&hosts));
+    ok_or(hosts_fault(&hosts) == NULL && wrong > 2 && wrong < TRIES, hosts_fault(&hosts),
+          "%s: of %d changes of a bit %lld are refused", codec, TRIES, (long long)wrong);
     sample_dataset_fini(&b.set);
 }
 

@@ -161,7 +161,7 @@ static void stop_run(int32_t n_ranks, int32_t (*body)(struct host *host), struct
         if (job.stopped[i] != job.stopped[0]) fault = "ranks stop at different epochs";
     if (fault == NULL && body == follow_patience && (job.stopped[0] > 0) != (job.patience > 0))
         fault = job.patience > 0 ? "no epoch says to stop" : "an epoch says to stop";
-    if (!ok(fault == NULL, "%d ranks, %s: %s", n_ranks, what, job.settings)) diag("%s", fault);
+    ok_or(fault == NULL, fault, "%d ranks, %s: %s", n_ranks, what, job.settings);
 }
 
 int main(void)

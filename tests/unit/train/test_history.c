@@ -512,8 +512,8 @@ static void test_unfit_rows(void)
         lacks = lack_and_repeat(trainer, fails);
         train->destroy(trainer);
     }
-    if (!ok(!lacks && fails > 20, "the repeated epoch tells it after each of %lld lacks of memory", (long long)fails))
-        diag("%s", error.message);
+    ok_or(!lacks && fails > 20, error.message, "the repeated epoch tells it after each of %lld lacks of memory",
+          (long long)fails);
     sample_dataset_fini(&set);
 }
 

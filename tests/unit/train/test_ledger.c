@@ -228,9 +228,8 @@ static void ledger_update(const struct sample *s, const char *model, graft_train
     for (int64_t e = 0; e < ENTRIES; e++) weight[e] = 1 + (float)(e % 5);
     rc = train->update(trainer, GRAFT_UPDATE_EDGE_VALUES, &data, &error);
     kept = live - before - told(trainer);
-    if (!ok(rc == GRAFT_OK && kept >= 0 && (double)kept < 0.1 * MB,
-            "%s, %s: after update() of the values %.2f MB are not told", model, s->name, (double)kept / MB))
-        diag("%s", error.message);
+    ok_or(rc == GRAFT_OK && kept >= 0 && (double)kept < 0.1 * MB, error.message,
+          "%s, %s: after update() of the values %.2f MB are not told", model, s->name, (double)kept / MB);
     for (int64_t e = 0; e < ENTRIES; e++) weight[e] = 1;
 }
 
@@ -292,7 +291,7 @@ static void ledger_check_refusal(const char *model)
 
         wrong += mb * MB > bytes[i] + 0.06 * MB || mb * MB < bytes[i] - loops - 0.2 * MB;
     }
-    if (!ok(wrong == 0, "%s: and the message has the bytes of every use", model)) diag("%s", error.message);
+    ok_or(wrong == 0, error.message, "%s: and the message has the bytes of every use", model);
 }
 
 static void check_all(const char *model)

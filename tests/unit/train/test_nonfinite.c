@@ -491,7 +491,7 @@ static void diverge(int32_t n_ranks, int32_t (*body)(struct host *host), const s
     fault = hosts_fault(&hosts);
     for (int32_t i = 1; i < n_ranks && fault == NULL; i++)
         if (strcmp(job.said[i], job.said[0]) != 0) fault = "ranks say different things";
-    if (!ok(fault == NULL, "%d ranks, %s: %s", n_ranks, what, settings)) diag("%s", fault);
+    ok_or(fault == NULL, fault, "%d ranks, %s: %s", n_ranks, what, settings);
 }
 
 static void scale_features(struct sample_dataset *set, float factor)

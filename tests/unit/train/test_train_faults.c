@@ -133,8 +133,7 @@ static void train_faults_play(struct plot *plot, const char *const *with, int32_
 {
     const int clean = hosts_run(&hosts, RANKS, with, plot_body, plot);
 
-    ok(all_say(RANKS, code, word, other) && clean, "%s", name);
-    if (!clean) diag("%s", hosts.error.message);
+    ok_or(all_say(RANKS, code, word, other) && clean, clean ? NULL : hosts.error.message, "%s", name);
     sample_dataset_fini(&plot->set);
 }
 
