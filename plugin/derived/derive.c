@@ -123,7 +123,8 @@ static int32_t add_loops(const struct gr_derived *d, struct gr_graph_copy *copy,
     const struct gr_config    *config = d->config;
     const graft_csr           *local = &copy->part.local;
     const int64_t              missing = gr_csr_missing_loops(local);
-    const struct gr_loop_value value = { .is_mean = config->edge_features > 0 && !config->edge_array,
+    const struct gr_loop_value value = { .is_mean =
+                                             config->attention.edge_features > 0 && !config->attention.edge_array,
                                          .rest = d->data->over != NULL ? &copy->part.remote : NULL };
     struct gr_csr              looped = { 0 };
     int32_t                    rc = GRAFT_OK;
@@ -175,9 +176,9 @@ static int32_t derive_alone(struct gr_derived *d, struct gr_graph_copy *copy, in
 {
     int32_t rc = GRAFT_OK;
 
-    if (d->config->symmetrize) GR_TRY(make_symmetric(copy, error));
+    if (d->config->data.symmetrize) GR_TRY(make_symmetric(copy, error));
     if (first) GR_TRY(gr_derived_order(d, &copy->part, NULL, error));
-    if (d->config->self_loops) GR_TRY(add_loops(d, copy, error));
+    if (d->config->data.self_loops) GR_TRY(add_loops(d, copy, error));
     if (d->row != NULL) rc = put_in_order(d, copy, error);
 done:
     return rc;
@@ -186,18 +187,18 @@ done:
 static int32_t derive_over_ranks(struct gr_derived *d, struct gr_graph_copy *copy, int first, graft_error *error)
 {
     struct gr_comm *comm = d->data->over->comm;
-    const int       moves = first ? d->wish.masks_rows || d->config->order != GR_ORDER_GIVEN : d->row != NULL;
+    const int       moves = first ? d->wish.masks_rows || d->config->data.order != GR_ORDER_GIVEN : d->row != NULL;
     struct gr_links links = { 0 };
     int64_t         bytes = 0;
     int32_t         rc = GRAFT_OK;
 
-    if (d->config->symmetrize) GR_TRY(make_part_symmetric(d, copy, error));
-    if (d->config->symmetrize && first) GR_TRY(share_part(d, &copy->part, error));
+    if (d->config->data.symmetrize) GR_TRY(make_part_symmetric(d, copy, error));
+    if (d->config->data.symmetrize && first) GR_TRY(share_part(d, &copy->part, error));
     if (moves) GR_TRY(gr_links_init(d->context, comm, &copy->part.halo, &links, error));
     bytes = gr_links_bytes(&links);
     gr_budget_charge(copy->budget, GR_USE_GRAPH, bytes);
     if (first) GR_TRY(gr_derived_order(d, &copy->part, &links, error));
-    if (d->config->self_loops) rc = add_loops(d, copy, error);
+    if (d->config->data.self_loops) rc = add_loops(d, copy, error);
     GR_TRY(gr_dataset_agree(d->data, rc, error));
     if (d->row != NULL) rc = put_part_in_order(d, copy, &links, error);
 done:

@@ -193,9 +193,10 @@ static int32_t rank_of_entry(const struct gr_derived *d, int64_t number)
 static int32_t asked_rows_init(const struct gr_derived *d, const struct gr_budget *budget, struct asked_rows *a,
                                graft_error *error)
 {
-    const int64_t out = gr_route_n_out(&a->route), in = gr_route_n_in(&a->route), width = d->config->edge_features;
-    const double  bytes = (double)(out + in) * (8 + 4 * (double)width);
-    int32_t       rc = GRAFT_OK;
+    const int64_t out = gr_route_n_out(&a->route), in = gr_route_n_in(&a->route),
+                  width = d->config->attention.edge_features;
+    const double bytes = (double)(out + in) * (8 + 4 * (double)width);
+    int32_t      rc = GRAFT_OK;
 
     GR_TRY(gr_budget_check(budget, bytes, "graph (messages with features of edges)", error));
     GR_TRY(GR_NEW(d->context, a->asked, out, error));
@@ -224,7 +225,7 @@ static void copy_edge_row(const graft_dense *features, int64_t row, float *to)
 static int32_t fetch_rows(const struct gr_derived *d, const struct gr_budget *budget, const int64_t *numbers,
                           int64_t entries, const graft_dense *features, float *to, graft_error *error)
 {
-    const int64_t     width = d->config->edge_features;
+    const int64_t     width = d->config->attention.edge_features;
     struct asked_rows a = { 0 };
     int32_t           rc = gr_route_init(&a.route, d->data->over->comm, error);
 
@@ -275,7 +276,7 @@ static void fill_loop(const graft_csr *csr, int64_t row, int64_t loop, int64_t d
 static int32_t place_rows(const struct gr_derived *d, const struct gr_budget *budget, const graft_csr *csr,
                           const int64_t *numbers, const graft_dense *features, float *to, graft_error *error)
 {
-    const int64_t width = d->config->edge_features, entries = gr_csr_entries(csr);
+    const int64_t width = d->config->attention.edge_features, entries = gr_csr_entries(csr);
     int32_t       rc = GRAFT_OK;
 
     if (d->data->over != NULL) GR_TRY(fetch_rows(d, budget, numbers, entries, features, to, error));
@@ -290,7 +291,8 @@ done:
 
 int32_t gr_derived_edge_features(struct gr_derived *d, const graft_csr *csr, const int64_t *numbers, graft_error *error)
 {
-    int32_t rc = GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, d->edge, gr_csr_entries(csr) * d->config->edge_features, error);
+    int32_t rc = GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, d->edge,
+                               gr_csr_entries(csr) * d->config->attention.edge_features, error);
 
     d->whole.edge = d->edge;
     GR_TRY(gr_dataset_agree(d->data, rc, error));
@@ -323,7 +325,7 @@ done:
 int32_t gr_derived_new_edge_features(struct gr_derived *d, const graft_dense *features, float **made,
                                      graft_error *error)
 {
-    const int64_t        count = gr_csr_entries(&d->whole.a->csr) * d->config->edge_features;
+    const int64_t        count = gr_csr_entries(&d->whole.a->csr) * d->config->attention.edge_features;
     int64_t             *numbers = NULL;
     struct gr_budget     budget;
     struct gr_graph_copy copy = { .budget = &budget };
@@ -342,5 +344,6 @@ done:
 
 void gr_derived_take_edge_features(struct gr_derived *d, const float *made)
 {
-    memcpy(d->edge, made, (uint64_t)(gr_csr_entries(&d->whole.a->csr) * d->config->edge_features) * sizeof *made);
+    memcpy(d->edge, made,
+           (uint64_t)(gr_csr_entries(&d->whole.a->csr) * d->config->attention.edge_features) * sizeof *made);
 }

@@ -133,10 +133,11 @@ static int32_t make_whole(struct gr_derived *d, graft_error *error)
     int32_t  rc = GRAFT_OK;
 
     if (d->data->over != NULL && !d->wish.reads_halo) return GRAFT_OK;
-    if (d->config->edge_array && d->data->over == NULL) numbers = gr_derived_take_numbers(&d->graph);
+    if (d->config->attention.edge_array && d->data->over == NULL) numbers = gr_derived_take_numbers(&d->graph);
     GR_TRY(d->data->over != NULL ? gr_derived_read_halo(d, &numbers, error) : make_matrix(d, error));
-    if (d->config->edge_array && d->data->over != NULL) gr_free(d->context, gr_derived_take_numbers(&d->graph));
-    if (d->config->edge_array) GR_TRY(gr_derived_edge_features(d, &d->whole.a->csr, numbers, error));
+    if (d->config->attention.edge_array && d->data->over != NULL)
+        gr_free(d->context, gr_derived_take_numbers(&d->graph));
+    if (d->config->attention.edge_array) GR_TRY(gr_derived_edge_features(d, &d->whole.a->csr, numbers, error));
     if (d->data->over == NULL) rc = make_backward(d, error);
 done:
     gr_free(d->context, numbers);
@@ -155,7 +156,7 @@ int32_t gr_derived_init(struct gr_derived *d, graft_error *error)
     else d->graph.part.local = d->data->graph;
     if (over != NULL) d->share = over->share;
     if (!d->config->kind->gathers) return gr_derived_order(d, NULL, NULL, error);
-    if (d->config->edge_array) GR_TRY(gr_derived_number(d, &d->graph, &d->data->edge_features, error));
+    if (d->config->attention.edge_array) GR_TRY(gr_derived_number(d, &d->graph, &d->data->edge_features, error));
     GR_TRY(gr_derived_derive(d, &d->graph, 1, error));
     GR_TRY(gr_dataset_agree(d->data, make_scales(d, error), error));
     rc = make_whole(d, error);

@@ -67,13 +67,13 @@ static int32_t make_joined(struct gr_derived *d, int64_t **numbers, graft_error 
     const struct gr_edge_map *map;
     int32_t                   rc = GRAFT_OK;
 
-    GR_TRY(gr_derived_join(d, d->wish.uses_values || d->config->edge_array, &joined, error));
+    GR_TRY(gr_derived_join(d, d->wish.uses_values || d->config->attention.edge_array, &joined, error));
     GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, kind, d->whole.n_seen, error));
     memset(kind + n, GR_ROW_HALO, (uint64_t)(d->whole.n_seen - n));
     for (int64_t row = 0; row < n; row++)
         if (remote->row_ptr[row] < remote->row_ptr[row + 1]) kind[row] = GR_ROW_BOUNDARY;
     d->whole.kind = kind;
-    if (d->config->edge_array) {
+    if (d->config->attention.edge_array) {
         *numbers = joined.values;
         joined.values = NULL;
         joined.view.values = NULL;
@@ -117,7 +117,7 @@ int32_t gr_derived_read_halo(struct gr_derived *d, int64_t **numbers, graft_erro
 
     d->whole.n_seen = d->n + d->graph.part.halo.count;
     GR_TRY(gr_dataset_agree(d->data, make_joined(d, numbers, error), error));
-    if (d->config->attention_dropout > 0 && !d->wish.predicts) rc = ask_vertices(d, error);
+    if (d->config->attention.dropout > 0 && !d->wish.predicts) rc = ask_vertices(d, error);
 done:
     return rc;
 }

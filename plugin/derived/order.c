@@ -178,14 +178,14 @@ done:
 static int32_t choose_order(struct gr_derived *d, const graft_csr *graph, const int32_t *hop, int64_t *order,
                             graft_error *error)
 {
-    const int given = d->config->order == GR_ORDER_GIVEN || graph == NULL;
+    const int given = d->config->data.order == GR_ORDER_GIVEN || graph == NULL;
     int64_t  *row;
     int32_t   rc = GRAFT_OK;
 
     for (int64_t v = 0; v < d->n; v++) order[v] = v;
     GR_TRY(gr_budget_check(d->budget, given ? 0 : (double)gr_order_bytes(d->n),
                            "graph (finding an order of its vertices)", error));
-    if (!given) GR_TRY(gr_order_compute(d->context, graph, d->config->order, order, error));
+    if (!given) GR_TRY(gr_order_compute(d->context, graph, d->config->data.order, order, error));
     GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, row, d->n, error));
     if (hop != NULL) sort_by_hop(d, hop, order, row);
     else memcpy(row, order, (uint64_t)d->n * sizeof *order);
@@ -209,7 +209,7 @@ done:
 
 int32_t gr_derived_order(struct gr_derived *d, const struct gr_part *part, struct gr_links *links, graft_error *error)
 {
-    const int        given = d->config->order == GR_ORDER_GIVEN || part == NULL;
+    const int        given = d->config->data.order == GR_ORDER_GIVEN || part == NULL;
     const int64_t    bytes = gr_block_bytes(d->n, sizeof(int64_t)) + gr_block_bytes(d->n, sizeof(int32_t));
     const graft_csr *graph = part != NULL ? &part->local : NULL;
     struct search    search = { 0 };

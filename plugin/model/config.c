@@ -9,14 +9,14 @@ int64_t gr_config_wide(const struct gr_config *config, int32_t l)
     const int averaged = config->kind->attends && l + 1 == config->n_layers;
 
     GR_ASSERT(l >= 0 && l < config->n_layers);
-    return config->width[l + 1] * (averaged ? config->heads : 1);
+    return config->width[l + 1] * (averaged ? config->attention.heads : 1);
 }
 
 int64_t gr_config_in(const struct gr_config *config, int32_t l)
 {
     int64_t sum = 0;
 
-    if (!gr_config_jumps(config, l) || config->jumping == GR_JUMPING_MAX) return config->width[l];
+    if (!gr_config_jumps(config, l) || config->hidden.jumping == GR_JUMPING_MAX) return config->width[l];
     for (int32_t k = 1; k <= l; k++) sum += config->width[k];
     return sum;
 }
@@ -26,7 +26,7 @@ int64_t gr_config_in(const struct gr_config *config, int32_t l)
  * a number too. */
 static int32_t check_sizes(const graft_dataset *data, const struct gr_config *config, graft_error *error)
 {
-    const int64_t heads = config->kind->attends ? config->heads : 1;
+    const int64_t heads = config->kind->attends ? config->attention.heads : 1;
     int64_t       widest = heads;
 
     if (data->n_classes > INT32_MAX / heads) {
@@ -48,10 +48,10 @@ static int32_t check_sizes(const graft_dataset *data, const struct gr_config *co
 static int32_t check_hidden_heads(const struct gr_config *config, graft_error *error)
 {
     for (int32_t l = 1; l < config->n_layers && config->kind->attends; l++) {
-        if (config->width[l] % config->heads == 0) continue;
+        if (config->width[l] % config->attention.heads == 0) continue;
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'hidden' makes layer %d of gat %lld wide, which is no multiple of option 'heads', %lld",
-                       l - 1, (long long)config->width[l], (long long)config->heads);
+                       l - 1, (long long)config->width[l], (long long)config->attention.heads);
     }
     return GRAFT_OK;
 }
@@ -61,19 +61,20 @@ static int32_t read_loss(const struct gr_options *options, const graft_dataset *
 {
     const int has_classes = data->labels != NULL || data->targets != NULL;
 
-    config->loss = options->train.loss;
-    if (config->loss == GR_LOSS_AUTO && data->float_targets != NULL) config->loss = GR_LOSS_MSE;
-    else if (config->loss == GR_LOSS_AUTO) config->loss = data->targets != NULL ? GR_LOSS_SIGMOID : GR_LOSS_SOFTMAX;
+    config->loss.kind = options->train.loss;
+    if (config->loss.kind == GR_LOSS_AUTO && data->float_targets != NULL) config->loss.kind = GR_LOSS_MSE;
+    else if (config->loss.kind == GR_LOSS_AUTO)
+        config->loss.kind = data->targets != NULL ? GR_LOSS_SIGMOID : GR_LOSS_SOFTMAX;
     if (data->float_targets != NULL && has_classes)
         return gr_fail(error, GRAFT_ERR_ARG, "float_targets and %s are both given; a model learns one of them",
                        data->labels != NULL ? "labels" : "targets");
     if (data->float_targets != NULL && !gr_is_regression(config))
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'loss' is %s, but targets are floats; use mse, mae or huber",
-                       gr_loss_name(config->loss));
+                       gr_loss_name(config->loss.kind));
     if (has_classes && gr_is_regression(config))
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'loss' is %s, but the data set has %s and no float_targets",
-                       gr_loss_name(config->loss), data->labels != NULL ? "labels" : "targets of classes");
-    if (config->loss == GR_LOSS_SOFTMAX && data->targets != NULL && data->labels == NULL) {
+                       gr_loss_name(config->loss.kind), data->labels != NULL ? "labels" : "targets of classes");
+    if (config->loss.kind == GR_LOSS_SOFTMAX && data->targets != NULL && data->labels == NULL) {
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'loss' is softmax, but vertices have several classes at once; use "
                        "sigmoid");
@@ -134,7 +135,7 @@ static int32_t check_extremum(const struct gr_config *config, const graft_datase
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "options 'aggregator' and 'label_rate' are %s and %g; labels as input need mean or sum",
                        gr_extremum_word(config->extremum), config->label_rate);
-    if (data->sparse_features != NULL && config->sparse_input == GR_YES)
+    if (data->sparse_features != NULL && config->data.sparse_input == GR_YES)
         return gr_fail(
             error, GRAFT_ERR_OPTION,
             "options 'aggregator' and 'sparse_input' are %s and yes; maxima and minima are of dense features",
@@ -144,7 +145,7 @@ static int32_t check_extremum(const struct gr_config *config, const graft_datase
 
 static int32_t check_residual(const struct gr_config *config, graft_error *error)
 {
-    if (!config->adds_input || config->n_weighted < 3) return GRAFT_OK;
+    if (!config->hidden.adds_input || config->n_weighted < 3) return GRAFT_OK;
     for (int32_t l = 1; l + 1 < config->n_weighted; l++)
         if (config->width[l] == config->width[l + 1]) return GRAFT_OK;
     return gr_fail(
@@ -154,7 +155,7 @@ static int32_t check_residual(const struct gr_config *config, graft_error *error
 
 static int32_t check_jumping(const struct gr_config *config, graft_error *error)
 {
-    for (int32_t l = 2; l < config->n_weighted && config->jumping == GR_JUMPING_MAX; l++) {
+    for (int32_t l = 2; l < config->n_weighted && config->hidden.jumping == GR_JUMPING_MAX; l++) {
         if (config->width[l] == config->width[1]) continue;
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'jumping' is max, but option 'hidden' makes layers 0 and %d %lld and %lld wide; they "
@@ -168,16 +169,22 @@ static int32_t check_jumping(const struct gr_config *config, graft_error *error)
 static void read_softmax(const struct gr_train_options *train, struct gr_config *config)
 {
     if (train->loss != GR_LOSS_AUTO && train->loss != GR_LOSS_SOFTMAX) return;
-    config->balances = train->balances;
-    config->label_smoothing = train->label_smoothing;
+    config->loss.balances = train->balances;
+    config->loss.label_smoothing = train->label_smoothing;
 }
 
-static int64_t edge_features_of(const struct gr_model_options *model, const struct gr_model_kind *kind,
-                                const graft_dataset *data)
+static struct gr_attention_config read_attention(const struct gr_model_options *model, const struct gr_model_kind *kind,
+                                                 const graft_dataset *data)
 {
-    if (!kind->attends || model->edge_features == GR_EDGE_FEATURES_NONE) return 0;
-    if (model->edge_features == GR_EDGE_FEATURES_VALUES) return 1;
-    return data->edge_features != NULL ? data->edge_features->n_cols : 0;
+    struct gr_attention_config attention = { .heads = model->heads };
+
+    if (!kind->attends) return attention;
+    attention.edge_array = model->edge_features == GR_EDGE_FEATURES_ARRAY;
+    if (model->edge_features == GR_EDGE_FEATURES_VALUES) attention.edge_features = 1;
+    else if (attention.edge_array && data->edge_features != NULL) attention.edge_features = data->edge_features->n_cols;
+    attention.reads_relu = model->attends_to_relu;
+    attention.dropout = model->attention_dropout;
+    return attention;
 }
 
 int32_t gr_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
@@ -186,48 +193,44 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
     const struct gr_model_options    *model = &options->model;
     const struct gr_train_options    *train = &options->train;
     const struct gr_resource_options *resource = &options->resource;
-    const enum gr_choice              self_loops = options->data.self_loops;
+    const enum gr_choice              loops = options->data.self_loops;
     const struct gr_model_kind       *kind = gr_model_kind(model->kind);
     int32_t                           rc = GRAFT_OK;
 
     *config = (struct gr_config){ .kind = kind,
                                   .normalization = normalization_of(model, kind),
-                                  .heads = model->heads,
-                                  .edge_features = edge_features_of(model, kind, data),
-                                  .edge_array = kind->attends && model->edge_features == GR_EDGE_FEATURES_ARRAY,
-                                  .attends_to_relu = kind->attends && model->attends_to_relu,
-                                  .is_elu = model->is_elu,
-                                  .drops_first = model->drops_first,
-                                  .adds_input = model->adds_input,
+                                  .input_dropout = model->input_dropout,
+                                  .label_rate = train->label_rate,
                                   .gin_eps = model->gin_eps,
                                   .teleport = model->teleport,
-                                  .dropout = model->dropout,
-                                  .input_dropout = model->input_dropout,
-                                  .attention_dropout = kind->attends ? model->attention_dropout : 0,
-                                  .seed = (uint64_t)train->seed,
-                                  .label_rate = train->label_rate,
-                                  .huber_delta = train->huber_delta,
-                                  .adam = train->optimizer == GR_ADAM,
+                                  .attention = read_attention(model, kind, data),
+                                  .hidden = { .is_elu = model->is_elu,
+                                              .drops_first = model->drops_first,
+                                              .dropout = model->dropout,
+                                              .adds_input = model->adds_input },
+                                  .loss = { .huber_delta = train->huber_delta },
                                   .live = gr_live_config_of(options),
+                                  .data = { .symmetrize = options->data.symmetrize,
+                                            .self_loops = loops == GR_AUTO ? kind->self_loops : loops == GR_YES,
+                                            .normalize_features = options->data.normalize_features,
+                                            .reuse_input = resource->reuse_input,
+                                            .row_masks = resource->row_masks,
+                                            .sparse_input = resource->sparse_input,
+                                            .order = resource->order },
+                                  .adam = train->optimizer == GR_ADAM,
                                   .decay_first_only = train->decays_first_only,
-                                  .symmetrize = options->data.symmetrize,
-                                  .self_loops = self_loops == GR_AUTO ? kind->self_loops : self_loops == GR_YES,
-                                  .normalize_features = options->data.normalize_features,
-                                  .order = resource->order,
-                                  .row_masks = resource->row_masks,
                                   .recompute = resource->recompute,
-                                  .reuse_input = resource->reuse_input,
-                                  .sparse_input = resource->sparse_input };
+                                  .seed = (uint64_t)train->seed };
     GR_TRY(read_layers(options, data, config, error));
-    if (config->n_weighted > 1) config->norm = model->norm;
-    if (config->n_weighted > 2) config->jumping = model->jumping;
+    if (config->n_weighted > 1) config->hidden.norm = model->norm;
+    if (config->n_weighted > 2) config->hidden.jumping = model->jumping;
     GR_TRY(check_sizes(data, config, error));
     GR_TRY(check_jumping(config, error));
     GR_TRY(check_hidden_heads(config, error));
     GR_TRY(check_residual(config, error));
     config->extremum = gr_option_extremum(model);
     GR_TRY(check_extremum(config, data, error));
-    if (config->extremum != 0) config->sparse_input = GR_NO;
+    if (config->extremum != 0) config->data.sparse_input = GR_NO;
     read_softmax(train, config);
     rc = read_loss(options, data, config, error);
 done:

@@ -58,7 +58,7 @@ static void gat_count(const struct gr_run *run, struct gr_activations *a, const 
 {
     const struct gr_config *config = gr_run_config(run);
     const struct gr_layer  *layer = a->layer;
-    const int64_t           heads = config->heads;
+    const int64_t           heads = config->attention.heads;
     int64_t *const          count = a->own_count;
 
     GR_ASSERT(layer->wide % heads == 0);
@@ -66,10 +66,10 @@ static void gat_count(const struct gr_run *run, struct gr_activations *a, const 
     if (layer->inner_bias != NULL) count[INNER_BITS] = capacity->seen * ((layer->wide + 7) / 8);
     count[SOURCE_SCORE] = count[TARGET_SCORE] = capacity->seen * heads;
     count[ALPHA] = capacity->edges * heads;
-    count[FACTOR] = config->edge_features * heads;
+    count[FACTOR] = config->attention.edge_features * heads;
     if (layer->wide > layer->out) count[PER_HEAD] = capacity->rows * layer->wide;
     if (capacity->predicts) return;
-    if (config->attention_dropout > 0) count[DROPPED] = count[ALPHA];
+    if (config->attention.dropout > 0) count[DROPPED] = count[ALPHA];
     count[FACTOR_GRADIENT] = count[FACTOR];
     count[SOURCE_GRADIENT] = count[TARGET_GRADIENT] = count[SOURCE_SCORE];
     count[ALPHA_GRADIENT] = count[ALPHA];
@@ -96,8 +96,8 @@ static struct pass pass_of(const struct gr_run *run, const struct gr_activations
 {
     const struct gr_config *config = gr_run_config(run);
     const struct gr_block  *block = a->block;
-    const int64_t           heads = config->heads, wide = a->layer->wide, edges = gr_csr_entries(&block->a->csr);
-    const int               drops = config->attention_dropout > 0 && gr_is_training(run);
+    const int64_t heads = config->attention.heads, wide = a->layer->wide, edges = gr_csr_entries(&block->a->csr);
+    const int     drops = config->attention.dropout > 0 && gr_is_training(run);
 
     return (struct pass){
         .run = run,
@@ -115,10 +115,10 @@ static struct pass pass_of(const struct gr_run *run, const struct gr_activations
                  .columns = wide / heads,
                  .edge = block->edge != NULL ? block->edge : block->a->csr.values,
                  .edge_factor = a->own[FACTOR],
-                 .edge_features = config->edge_features,
+                 .edge_features = config->attention.edge_features,
                  .vertex = block->vertex,
                  .key = gr_random_key(config->seed, GR_RANDOM_ATTENTION, (uint64_t)run->epoch, (uint64_t)a->index),
-                 .threshold = gr_dropout_threshold(config->attention_dropout) },
+                 .threshold = gr_dropout_threshold(config->attention.dropout) },
         .edges = edges,
         .wide = wide,
         .drops = drops,
@@ -452,12 +452,12 @@ done:
 
 static int has_edge_features(const struct gr_config *config)
 {
-    return config->edge_features > 0;
+    return config->attention.edge_features > 0;
 }
 
 static int attends_to_relu(const struct gr_config *config)
 {
-    return config->attends_to_relu;
+    return config->attention.reads_relu;
 }
 
 /* Those of edges are as in GATConv of PyTorch Geometric. */

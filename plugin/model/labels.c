@@ -22,7 +22,7 @@ int32_t gr_labels_check(const struct gr_run *run, graft_error *error)
     if (gr_propagates(run) && gr_is_regression(gr_run_config(run)))
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'label_rate' is %g, expected 0: with loss %s there are no labels",
-                       gr_run_config(run)->label_rate, gr_loss_name(gr_run_config(run)->loss));
+                       gr_run_config(run)->label_rate, gr_loss_name(gr_run_config(run)->loss.kind));
     if (!gr_propagates(run) || (targets->split != NULL && (targets->labels != NULL || targets->targets != NULL)))
         return GRAFT_OK;
     return gr_fail(

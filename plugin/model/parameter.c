@@ -24,9 +24,9 @@ static int64_t extent(const struct gr_config *config, int32_t layer, char letter
     case 'i': return gr_config_in(config, layer);
     case 'o': return config->width[layer + 1];
     case 'w': return gr_config_wide(config, layer);
-    case 'h': return config->heads;
-    case 'e': return config->edge_features;
-    case 'd': return gr_config_wide(config, layer) / config->heads;
+    case 'h': return config->attention.heads;
+    case 'e': return config->attention.edge_features;
+    case 'd': return gr_config_wide(config, layer) / config->attention.heads;
     default: return 1;
     }
 }
@@ -60,19 +60,19 @@ static void describe_layer(struct gr_model *model, int32_t l)
     layer->out = config->width[l + 1];
     layer->wide = gr_config_wide(config, l);
     layer->hidden = l + 1 < config->n_weighted;
-    layer->adds_input = config->adds_input && layer->hidden && l > 0 && layer->in == layer->out;
+    layer->adds_input = config->hidden.adds_input && layer->hidden && l > 0 && layer->in == layer->out;
     if (l >= config->n_weighted) return;
     for (const struct gr_parameter_shape *s = config->kind->shapes; s->name != NULL; s++)
         if (s->is_wanted == NULL || s->is_wanted(config)) add_parameter(model, l, s, GR_TRAINED);
     for (const struct gr_parameter_shape *s = norm_shapes;
-         s->name != NULL && config->norm != GR_NORM_NONE && layer->hidden; s++)
+         s->name != NULL && config->hidden.norm != GR_NORM_NONE && layer->hidden; s++)
         add_parameter(model, l, s, GR_TRAINED);
 }
 
 /* Statistics that BatchNorm keeps for evaluations; they follow all trained parameters. */
 static void add_running(struct gr_model *model, int32_t l)
 {
-    if (model->config.norm != GR_NORM_BATCH || !model->layers[l].hidden) return;
+    if (model->config.hidden.norm != GR_NORM_BATCH || !model->layers[l].hidden) return;
     for (const struct gr_parameter_shape *s = running_shapes; s->name != NULL; s++)
         add_parameter(model, l, s, s->slot == GR_SLOT(running_mean) ? GR_RUNNING_MEAN : GR_RUNNING_VARIANCE);
 }

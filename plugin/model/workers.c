@@ -74,9 +74,9 @@ const char *gr_workers_refusal(const struct gr_run *run)
     if (run->threads < 2) return "there is one thread";
     if (config->kind->attends) return "attention has no products that could be recorded";
     if (config->extremum != 0) return "maxima and minima are no products";
-    if (config->norm == GR_NORM_BATCH) return "norm=batch needs all rows of a layer at once";
+    if (config->hidden.norm == GR_NORM_BATCH) return "norm=batch needs all rows of a layer at once";
     if (config->recompute) return "recompute=yes overwrites arrays of recorded products";
-    if (config->jumping != GR_JUMPING_NONE) return "option jumping is set";
+    if (config->hidden.jumping != GR_JUMPING_NONE) return "option jumping is set";
     if (gr_propagates(run)) return "label_rate is set";
     if (run->space.rounded != NULL || run->dense_type != GRAFT_F32) return "products are of bfloat16";
     if (gr_dense_verifies(run->context) || gr_mxm_verifies(run->context)) return "products are verified";

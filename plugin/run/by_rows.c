@@ -200,7 +200,7 @@ static int32_t give_edges(struct pass *p, int32_t l, int64_t begin, struct gr_bl
         csr.value_type = GRAFT_F32;
     }
     if (whole->left != NULL) block->left = whole->left + begin;
-    if (whole->edge != NULL) block->edge = whole->edge + first * p->s->model.config.edge_features;
+    if (whole->edge != NULL) block->edge = whole->edge + first * p->s->model.config.attention.edge_features;
     if (whole->right != NULL) {
         GR_TRY(GR_BUDGET_NEW(&p->of_block, GR_USE_GRAPH, right, block->n_src, error));
         for (int64_t i = 0; i < block->n_src; i++) right[i] = whole->right[p->vertex[i]];

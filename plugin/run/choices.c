@@ -24,7 +24,7 @@ uint32_t gr_setup_groups(const struct gr_setup *s)
 int gr_features_are_copied(const struct gr_setup *s)
 {
     if (s->data.features.x.dtype != GRAFT_F32 && !s->widens_rows) return 1;
-    return s->model.config.normalize_features || gr_setup_is_ordered(s);
+    return s->model.config.data.normalize_features || gr_setup_is_ordered(s);
 }
 
 int gr_setup_reads_rows(const struct gr_setup *s)
@@ -53,7 +53,7 @@ static int predicts_few(const struct gr_setup *s)
 
 int gr_masks_rows(const struct gr_setup *s)
 {
-    if (!s->model.config.row_masks || s->model.config.kind->attends) return 0;
+    if (!s->model.config.data.row_masks || s->model.config.kind->attends) return 0;
     if (s->data.over != NULL && s->partition.needs_rows) return 0;
     if (s->given != NULL) return predicts_few(s);
     return s->run.targets.n_train > 0;
@@ -61,7 +61,7 @@ int gr_masks_rows(const struct gr_setup *s)
 
 int gr_setup_is_ordered(const struct gr_setup *s)
 {
-    return s->derived.row != NULL || (s->model.config.kind->gathers && s->model.config.order != GR_ORDER_GIVEN);
+    return s->derived.row != NULL || (s->model.config.kind->gathers && s->model.config.data.order != GR_ORDER_GIVEN);
 }
 
 int32_t gr_first_masked(const struct gr_setup *s)
@@ -85,7 +85,7 @@ static int uses_values(const struct gr_setup *s)
     const struct gr_sampling_options *sampling = &s->context->options.sampling;
 
     if (gr_setup_has_batches(s) && config->kind->gathers && sampling->weights == GR_SAMPLE_BY_EDGE) return 1;
-    if (config->kind->attends) return config->edge_features > 0 && !config->edge_array;
+    if (config->kind->attends) return config->attention.edge_features > 0 && !config->attention.edge_array;
     return config->kind->gathers && config->extremum == 0;
 }
 

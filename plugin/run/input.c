@@ -2,13 +2,13 @@
  * for it. The host's array of dense features is used if possible; sparse features stay sparse or are made dense
  * (sparse.c).
  * SPDX-License-Identifier: Apache-2.0 */
+#include "run/input.h"
 #include "base/assert.h"
 #include "base/dense_view.h"
 #include "base/dtype.h"
 #include "base/finite.h"
 #include "base/parallel.h"
 #include "graph/csr.h"
-#include "run/input.h"
 #include "run/pass.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static int32_t fill_from_host(const struct gr_setup *s, struct gr_csr *x, int64_
 
         x->row_ptr[row + 1] = copy_row(&s->data.sparse_features, gr_vertex(s->derived.row, row), x, begin, place);
         GR_TRY(check_merged_values(x, row, gr_vertex(s->derived.whole.vertex, row), error));
-        if (s->model.config.normalize_features)
+        if (s->model.config.data.normalize_features)
             gr_dataset_normalize((float *)x->values + begin, x->row_ptr[row + 1] - begin);
     }
 done:
@@ -141,7 +141,7 @@ void gr_input_expect(struct gr_setup *s, int sparse)
     const struct gr_config *config = &s->model.config;
 
     s->run.input.is_sparse = sparse;
-    s->run.input.is_constant = config->reuse_input && config->input_dropout == 0 && !sparse;
+    s->run.input.is_constant = config->data.reuse_input && config->input_dropout == 0 && !sparse;
 }
 
 /* Over ranks they stay sparse on all ranks, or on none. */
@@ -227,7 +227,7 @@ void gr_setup_features_refresh(struct gr_setup *s)
 
     if (!gr_features_are_copied(s)) set_input(s, x->data, x->dtype, x->stride);
     else
-        gr_dataset_widen(&s->data.features, s->derived.row, rows_read(s), s->model.config.normalize_features,
+        gr_dataset_widen(&s->data.features, s->derived.row, rows_read(s), s->model.config.data.normalize_features,
                          s->run.threads, (float *)(uintptr_t)s->run.input.x);
 }
 

@@ -47,7 +47,7 @@ static void join_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         float *to = a->joined + row * a->layer->in;
 
-        if (gr_run_config(jump->run)->jumping == GR_JUMPING_MAX) {
+        if (gr_run_config(jump->run)->hidden.jumping == GR_JUMPING_MAX) {
             join_largest(jump, row, a->layer->in, to);
             continue;
         }
@@ -91,7 +91,7 @@ static void part_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const struct gr_run         *run = jump->run;
     const struct gr_activations *a = &run->layers[jump->last];
     const int64_t                width = run->layers[jump->from].layer->out, in = a->layer->in;
-    const int                    largest = gr_run_config(run)->jumping == GR_JUMPING_MAX;
+    const int                    largest = gr_run_config(run)->hidden.jumping == GR_JUMPING_MAX;
     int64_t                      first = 0; /* column of J */
 
     (void)chunk;

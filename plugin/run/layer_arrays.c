@@ -64,7 +64,7 @@ static int takes_turns(const struct gr_run *run)
 {
     const struct gr_config *config = gr_run_config(run);
 
-    return run->predicts && config->jumping == GR_JUMPING_NONE && !config->kind->teleports;
+    return run->predicts && config->hidden.jumping == GR_JUMPING_NONE && !config->kind->teleports;
 }
 
 /* The set of layers with which the layer shares this array: 0 all, 1 and 2 every second one; -1: none. */
@@ -146,10 +146,10 @@ static void count_common(const struct gr_config *config, struct gr_activations *
     if (gr_config_jumps(config, a->index)) a->count[GR_ARRAY_JOINED] = seen * layer->in;
     if (!layer->hidden) return;
     a->count[GR_ARRAY_BITS] = rows * ((layer->out + 7) / 8);
-    if (layer->adds_input && config->is_elu) a->count[GR_ARRAY_OUTPUT] = rows * layer->out;
+    if (layer->adds_input && config->hidden.is_elu) a->count[GR_ARRAY_OUTPUT] = rows * layer->out;
     if (layer->gain == NULL) return;
     a->count[GR_ARRAY_H] = rows * layer->out;
-    a->count[GR_ARRAY_MEAN] = a->count[GR_ARRAY_RSTD] = config->norm == GR_NORM_BATCH ? layer->out : rows;
+    a->count[GR_ARRAY_MEAN] = a->count[GR_ARRAY_RSTD] = config->hidden.norm == GR_NORM_BATCH ? layer->out : rows;
 }
 
 /* Elements of the work space of the backward pass. */
@@ -207,7 +207,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         .scratch = capacity->seen * max_of(scratch, widest),
         .rounded = capacity->seen * rounded,
         .partial = GR_PARTIALS * (max_of(chunks * max_of(sums, widest), measured * max_of(sums, LOSS_SUMS)) + 2 * sums),
-        .column_sums = config->norm == GR_NORM_BATCH && !capacity->predicts ? 2 * widest + 1 : 0,
+        .column_sums = config->hidden.norm == GR_NORM_BATCH && !capacity->predicts ? 2 * widest + 1 : 0,
         .chunks = chunks
     };
 }

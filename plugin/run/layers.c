@@ -28,18 +28,18 @@ static struct gr_rows rows_after(const struct gr_run *run, int32_t l)
     if (!layer->hidden) return rows;
     rows.h = a->h;
     rows.bits = a->bits;
-    rows.is_elu = config->is_elu;
-    rows.drops_first = config->drops_first;
+    rows.is_elu = config->hidden.is_elu;
+    rows.drops_first = config->hidden.drops_first;
     if (layer->gain != NULL) {
         rows.gain = layer->gain->value;
         rows.shift = layer->shift->value;
         rows.mean = a->mean;
         rows.rstd = a->rstd;
-        rows.norms_columns = config->norm == GR_NORM_BATCH;
+        rows.norms_columns = config->hidden.norm == GR_NORM_BATCH;
     }
     rows.vertex = a->block->vertex;
     rows.key = gr_random_key(config->seed, GR_RANDOM_DROPOUT, (uint64_t)run->epoch, (uint64_t)l + 1);
-    rows.threshold = gr_is_training(run) ? gr_dropout_threshold(config->dropout) : 0;
+    rows.threshold = gr_is_training(run) ? gr_dropout_threshold(config->hidden.dropout) : 0;
     return rows;
 }
 
@@ -173,7 +173,7 @@ static int is_joined(const struct gr_run *run, int32_t l)
 {
     const struct gr_config *config = gr_run_config(run);
 
-    return config->jumping != GR_JUMPING_NONE && l > 0 && l < config->n_weighted;
+    return config->hidden.jumping != GR_JUMPING_NONE && l > 0 && l < config->n_weighted;
 }
 
 /* Whether the products of layer l write all of the gradient of the layer below, so that it needs no copy. */

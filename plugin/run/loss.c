@@ -37,7 +37,7 @@ static double softmax_loss(const float *x, int64_t n, int64_t label, float facto
  * the weight of class j. */
 static double target_share(const struct gr_run *run, int64_t label, int64_t j)
 {
-    const double e = gr_run_config(run)->label_smoothing, *weight = run->targets.class_weight;
+    const double e = gr_run_config(run)->loss.label_smoothing, *weight = run->targets.class_weight;
 
     return (weight != NULL ? weight[j] : 1) * (e / (double)run->targets.n_classes + (j == label ? 1 - e : 0));
 }
@@ -84,8 +84,8 @@ static double vertex_loss(const struct gr_run *run, const float *x, int64_t v, f
     const struct gr_targets *t = &run->targets;
 
     if (gr_is_regression(gr_run_config(run))) return gr_regression_loss(run, x, v, factor, gradient);
-    if (gr_run_config(run)->loss == GR_LOSS_SIGMOID) return sigmoid_loss(t, x, v, factor, gradient);
-    if (t->class_weight != NULL || gr_run_config(run)->label_smoothing > 0)
+    if (gr_run_config(run)->loss.kind == GR_LOSS_SIGMOID) return sigmoid_loss(t, x, v, factor, gradient);
+    if (t->class_weight != NULL || gr_run_config(run)->loss.label_smoothing > 0)
         return shared_softmax_loss(run, x, t->labels[v], factor, gradient);
     return softmax_loss(x, t->n_classes, t->labels[v], factor, gradient);
 }
@@ -94,11 +94,11 @@ int32_t gr_loss_init(struct gr_run *run, struct gr_budget *budget, graft_error *
 {
     const struct gr_config *config = gr_run_config(run);
 
-    if (config->loss != GR_LOSS_SOFTMAX && (config->balances || config->label_smoothing > 0))
+    if (config->loss.kind != GR_LOSS_SOFTMAX && (config->loss.balances || config->loss.label_smoothing > 0))
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option '%s' is of the softmax loss, but the loss of this data set is %s (option loss=auto)",
-                       config->balances ? "class_weights" : "label_smoothing", gr_loss_name(config->loss));
-    if (!config->balances) return GRAFT_OK;
+                       config->loss.balances ? "class_weights" : "label_smoothing", gr_loss_name(config->loss.kind));
+    if (!config->loss.balances) return GRAFT_OK;
     return GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->targets.class_weight, run->targets.n_classes, error);
 }
 

@@ -35,7 +35,7 @@ int32_t gr_setup_check_outputs(const struct gr_setup *s, const struct gr_outputs
     GR_TRY(check_output(s, o, o->probabilities, "probabilities", error));
     if (gr_is_regression(&s->model.config) && (o->labels != NULL || o->probabilities != NULL))
         return gr_fail(error, GRAFT_ERR_ARG, "%s are given, but with loss %s there are no classes; expected NULL",
-                       o->labels != NULL ? "labels" : "probabilities", gr_loss_name(s->model.config.loss));
+                       o->labels != NULL ? "labels" : "probabilities", gr_loss_name(s->model.config.loss.kind));
 done:
     return rc;
 }
@@ -47,7 +47,7 @@ static void put_probabilities(const struct gr_setup *s, const float *x, float *o
     const float   highest = x[gr_argmax(x, classes)];
     float         sum = 0;
 
-    if (s->model.config.loss == GR_LOSS_SIGMOID) {
+    if (s->model.config.loss.kind == GR_LOSS_SIGMOID) {
         for (int64_t j = 0; j < classes; j++) {
             const float e = expf(-fabsf(x[j]));
 

@@ -41,7 +41,7 @@ void              gr_sparse_fill_transpose(const struct gr_run *run, const struc
 /** Whether BatchNorm follows the layer. */
 static inline int gr_has_batch_norm(const struct gr_run *run, const struct gr_layer *layer)
 {
-    return layer->hidden && gr_run_config(run)->norm == GR_NORM_BATCH;
+    return layer->hidden && gr_run_config(run)->hidden.norm == GR_NORM_BATCH;
 }
 
 /** Mean and deviation of the columns of Z over all its rows on all ranks, and the pass over rows that needs them.
@@ -53,7 +53,7 @@ void    gr_batch_norm_take_running(const struct gr_activations *a);
 /** After gr_rows_backward_end(), through the pass and the statistics to the gradient of Z. Collective. */
 int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass, graft_error *error);
 
-/** Fill `joined` of the layer that reads all hidden layers, of which config.jumping is not NONE. */
+/** Fill `joined` of the layer that reads all hidden layers, of which config.hidden.jumping is not NONE. */
 void gr_jumping_join(struct gr_run *run);
 /** Write the part of run->space.jumped that belongs to the output of layer l to `gradient`, or add it, in the rows of
  *  `joined`. */

@@ -29,13 +29,13 @@ static double graph_bytes(const struct gr_setup *s)
     double       bytes = (double)gr_bytes(s->data.row_ptr[0]);
 
     if (!kind->gathers) return bytes;
-    if (s->model.config.symmetrize || gr_setup_is_ordered(s))
+    if (s->model.config.data.symmetrize || gr_setup_is_ordered(s))
         bytes += (double)gr_csr_copy_bytes(&s->data.graph, s->data.n, edges_of(s));
     if (gr_setup_is_ordered(s))
         bytes += (sizeof *s->derived.whole.vertex + labels + split + values) * (double)s->data.n;
     if (s->model.config.normalization != GR_NORMALIZE_NONE) bytes += sizeof *s->derived.left * (double)s->data.n;
-    if (s->model.config.edge_array)
-        bytes += sizeof *s->derived.edge * (double)s->model.config.edge_features * (double)edges_of(s);
+    if (s->model.config.attention.edge_array)
+        bytes += sizeof *s->derived.edge * (double)s->model.config.attention.edge_features * (double)edges_of(s);
     if (kind->attends && s->given == NULL) bytes += (double)gr_edge_map_bytes(&s->data.graph);
     return bytes;
 }
@@ -53,8 +53,8 @@ static double feature_bytes(const struct gr_setup *s)
     if (s->data.given.features != NULL)
         return (gr_features_are_copied(s) ? dense : 0) + dropped + (double)gr_bytes(s->data.feature_scale);
     sparse = (double)gr_csr_copy_bytes(&like, s->data.n, gr_csr_entries(&s->data.sparse_features));
-    if (s->model.config.sparse_input == GR_AUTO) return pointers + fmin(sparse, dense + dropped);
-    return pointers + (s->model.config.sparse_input == GR_YES ? sparse : dense + dropped);
+    if (s->model.config.data.sparse_input == GR_AUTO) return pointers + fmin(sparse, dense + dropped);
+    return pointers + (s->model.config.data.sparse_input == GR_YES ? sparse : dense + dropped);
 }
 
 /* Rows of a step that have gradients: the rows after the first layer that a later layer needs, and for some kinds the
@@ -64,7 +64,7 @@ static int64_t gradient_rows(const struct gr_setup *s)
     if (s->given != NULL || gr_setup_has_batches(s)) return 0;
     if (s->derived.reach[0] > 0 || s->data.over != NULL)
         return s->derived.reach[s->model.config.kind->wide_gradient ? 0 : 1];
-    return gr_masks_rows(s) && s->model.config.norm != GR_NORM_BATCH ? s->run.targets.n_train : s->data.n;
+    return gr_masks_rows(s) && s->model.config.hidden.norm != GR_NORM_BATCH ? s->run.targets.n_train : s->data.n;
 }
 
 /* The rows of the input of layer l, at most `all`, that are computed: a prediction of a list computes no others. Before
@@ -140,7 +140,7 @@ int32_t gr_setup_plan(struct gr_setup *s, graft_error *error)
     const struct gr_config *config = &s->model.config;
     int32_t                 rc = GRAFT_OK;
 
-    gr_input_expect(s, s->data.given.sparse_features != NULL && config->sparse_input != GR_NO);
+    gr_input_expect(s, s->data.given.sparse_features != NULL && config->data.sparse_input != GR_NO);
     GR_TRY(gr_model_describe(&s->model, &s->budget, error));
     if (s->given != NULL) { /* Its weights exist. */
         gr_budget_plan(&s->budget, GR_USE_WEIGHTS, 0);

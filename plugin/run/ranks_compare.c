@@ -16,10 +16,10 @@ static int32_t compare_data(const struct gr_setup *s, graft_error *error)
 {
     static const char *const names[] = { "the number of features", "the number of classes", "the loss",
                                          "the number of edge features" };
-    const enum gr_loss       loss = s->model.config.loss;
+    const enum gr_loss       loss = s->model.config.loss.kind;
     const char *const        texts[] = { NULL, NULL, gr_loss_name(loss), NULL };
     const uint64_t values[] = { (uint64_t)s->data.given.n_features, (uint64_t)s->data.given.n_classes, (uint64_t)loss,
-                                (uint64_t)s->model.config.edge_features };
+                                (uint64_t)s->model.config.attention.edge_features };
 
     GR_ASSERT(s->data.over != NULL);
     return gr_comm_compare_texts(s->data.over->comm, names, values, texts, 4, error);
@@ -29,11 +29,11 @@ static int32_t compare_data(const struct gr_setup *s, graft_error *error)
 static int32_t settle_loss(struct gr_setup *s, graft_error *error)
 {
     const int has_rows = s->data.over->n_slice > 0;
-    int64_t   loss = has_rows ? s->model.config.loss : GR_LOSS_AUTO;
+    int64_t   loss = has_rows ? s->model.config.loss.kind : GR_LOSS_AUTO;
     int32_t   rc = GRAFT_OK;
 
     GR_TRY(gr_comm_max(s->data.over->comm, &loss, 1, error));
-    if (!has_rows && s->options->train.loss == GR_LOSS_AUTO) s->model.config.loss = (enum gr_loss)loss;
+    if (!has_rows && s->options->train.loss == GR_LOSS_AUTO) s->model.config.loss.kind = (enum gr_loss)loss;
 done:
     return rc;
 }

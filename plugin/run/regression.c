@@ -5,7 +5,6 @@
 #include "base/parallel.h"
 #include "model/run.h"
 #include "nn/rows.h"
-#include "nn/rows.h"
 #include "run/loss.h"
 
 #include <string.h>
@@ -16,13 +15,13 @@ enum { SPLITS = GR_PARTIALS };
  * HuberLoss. */
 static double element_loss(const struct gr_config *config, double d, double *slope)
 {
-    const double size = fabs(d), delta = config->huber_delta;
+    const double size = fabs(d), delta = config->loss.huber_delta;
 
-    switch (config->loss) {
+    switch (config->loss.kind) {
     case GR_LOSS_MSE: *slope = 2 * d; return d * d;
     case GR_LOSS_MAE: *slope = (d > 0) - (d < 0); return size;
     default:
-        GR_ASSERT(config->loss == GR_LOSS_HUBER);
+        GR_ASSERT(config->loss.kind == GR_LOSS_HUBER);
         *slope = size <= delta ? d : copysign(delta, d);
         return size <= delta ? 0.5 * d * d : delta * (size - 0.5 * delta);
     }

@@ -40,13 +40,13 @@ done:
 static int32_t check_edge_features(const struct gr_setup *s, graft_error *error)
 {
     const int     has_values = s->data.over != NULL ? s->data.over->value_type != 0 : s->data.graph.values != NULL;
-    const int64_t here = s->model.config.edge_features;
-    const int64_t expected = s->given != NULL ? s->given->model->config.edge_features : here;
+    const int64_t here = s->model.config.attention.edge_features;
+    const int64_t expected = s->given != NULL ? s->given->model->config.attention.edge_features : here;
 
     if (here != expected)
         return gr_fail(error, GRAFT_ERR_ARG, "the data set has %lld edge features, the model has %lld", (long long)here,
                        (long long)expected);
-    if (s->model.config.edge_array || here == 0 || has_values) return GRAFT_OK;
+    if (s->model.config.attention.edge_array || here == 0 || has_values) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_OPTION, "option 'edge_features' is values, but the graph has no values");
 }
 
@@ -87,11 +87,11 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(check_edge_features(s, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs results of another layer. */
     s->by_rows = s->given != NULL && gr_can_go_by_rows(s);
-    if (gr_setup_has_batches(s)) s->model.config.row_masks = s->model.config.reuse_input = 0;
+    if (gr_setup_has_batches(s)) s->model.config.data.row_masks = s->model.config.data.reuse_input = 0;
     if (gr_setup_has_batches(s) && s->data.over != NULL)
-        s->model.config.sparse_input = GR_NO;                                  /* rows of the halo are dense */
-    if (s->given != NULL && gr_masks_rows(s)) s->model.config.reuse_input = 0; /* Reuse needs all rows. */
-    if (s->model.config.loss != GR_LOSS_SIGMOID) {
+        s->model.config.data.sparse_input = GR_NO;                                  /* rows of the halo are dense */
+    if (s->given != NULL && gr_masks_rows(s)) s->model.config.data.reuse_input = 0; /* Reuse needs all rows. */
+    if (s->model.config.loss.kind != GR_LOSS_SIGMOID) {
         run->targets.targets = NULL; /* If both are given, softmax uses the labels and sigmoid the targets. */
         gr_loan_take(&s->data.loans, s->context, &(struct gr_loan){ .name = "targets" });
     }

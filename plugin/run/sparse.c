@@ -59,7 +59,7 @@ static double dense_bytes(const struct gr_setup *s)
 
 int gr_setup_sparse_is_better(const struct gr_setup *s, const graft_csr *x)
 {
-    if (s->model.config.sparse_input != GR_AUTO) return s->model.config.sparse_input == GR_YES;
+    if (s->model.config.data.sparse_input != GR_AUTO) return s->model.config.data.sparse_input == GR_YES;
     if (sparse_cost(s, x) <= dense_cost(s)) return 1;
     return !gr_budget_fits(&s->budget, dense_bytes(s));
 }

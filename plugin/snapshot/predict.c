@@ -67,7 +67,7 @@ static int32_t check_list(const graft_dataset *data, const graft_prediction *p, 
 /* Whether the classes that are input come as targets. */
 static int reads_targets(const graft_model *m, const graft_dataset *data)
 {
-    return data->targets != NULL && (m->model.config.loss == GR_LOSS_SIGMOID || data->labels == NULL);
+    return data->targets != NULL && (m->model.config.loss.kind == GR_LOSS_SIGMOID || data->labels == NULL);
 }
 
 /* Labels that are input are classes of the model. */

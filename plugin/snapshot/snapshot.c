@@ -66,7 +66,7 @@ static void add_options(struct texts *t, const graft_trainer *trainer)
 
         if (value == NULL) continue;
         if (row->flags & GR_OPTION_LIVE) value = gr_option_text(trainer->setup.context, row);
-        if (strcmp(row->key, "loss") == 0) value = gr_loss_name(trainer->setup.model.config.loss);
+        if (strcmp(row->key, "loss") == 0) value = gr_loss_name(trainer->setup.model.config.loss.kind);
         add_pair(t, is_of_model(row) ? MODEL_PREFIX : TRAINING_PREFIX, row->key, value);
     }
 }
@@ -83,8 +83,8 @@ static void add_all(struct texts *t, const graft_trainer *trainer, int32_t what)
     add_number(t, "n_vertices", trainer->setup.data.given.n_vertices);
     add_number(t, "n_features", trainer->setup.data.given.n_features);
     add_number(t, "n_classes", trainer->setup.data.given.n_classes);
-    if (trainer->setup.model.config.edge_array)
-        add_number(t, EDGE_FEATURES_KEY, trainer->setup.model.config.edge_features);
+    if (trainer->setup.model.config.attention.edge_array)
+        add_number(t, EDGE_FEATURES_KEY, trainer->setup.model.config.attention.edge_features);
     add_options(t, trainer);
 }
 
@@ -357,9 +357,9 @@ static void warn_of_data(const graft_model *m, const graft_trainer *trainer)
     const struct {
         const char *key;
         int         theirs, ours;
-    } options[] = { { "normalize_features", from->normalize_features, to->normalize_features },
-                    { "symmetrize", from->symmetrize, to->symmetrize },
-                    { "self_loops", from->self_loops, to->self_loops } };
+    } options[] = { { "normalize_features", from->data.normalize_features, to->data.normalize_features },
+                    { "symmetrize", from->data.symmetrize, to->data.symmetrize },
+                    { "self_loops", from->data.self_loops, to->data.self_loops } };
     const size_t count = to->kind->gathers ? sizeof options / sizeof *options : 1;
 
     for (size_t i = 0; i < count; i++) {

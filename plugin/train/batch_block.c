@@ -126,7 +126,7 @@ done:
 static int32_t take_edge_rows(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                               struct gr_block *block, graft_error *error)
 {
-    const int64_t width = s->model.config.edge_features;
+    const int64_t width = s->model.config.attention.edge_features;
     float        *made;
     int32_t       rc = GRAFT_OK;
 
@@ -229,7 +229,7 @@ static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, c
             if (b->col[e] >= b->n_src) kind[i] = GR_ROW_BOUNDARY;
     block->kind = kind;
     block->n_seen = b->n_seen;
-    if (m->halo.name == NULL || s->model.config.attention_dropout == 0) return GRAFT_OK; /* m->now.names has them */
+    if (m->halo.name == NULL || s->model.config.attention.dropout == 0) return GRAFT_OK; /* m->now.names has them */
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, names, b->n_seen, error));
     memcpy(names, m->now.names, (uint64_t)b->n_src * sizeof *names);
     for (int64_t i = 0; i < c->n_rows; i++) names[b->n_src + i] = m->halo.name[c->cache.vertex[c->row[i]]];

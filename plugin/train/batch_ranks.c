@@ -21,7 +21,7 @@ static int32_t check_ranks(const struct gr_setup *s, graft_error *error)
     const char                   *what = NULL;
 
     if (s->partition.columns > 1) what = "parallel=feature or grid: a batch has only vertices of its rank";
-    else if (config->norm == GR_NORM_BATCH)
+    else if (config->hidden.norm == GR_NORM_BATCH)
         what = "norm=batch: ranks have batches of their own, and statistics are of one batch";
     else if (config->kind->gathers && options->sampling.history)
         what = "history=full: its tables have all vertices, and over ranks options hec.* have their place";

@@ -16,23 +16,23 @@ static void explain_model(const struct gr_setup *s, struct gr_text *text)
     for (int32_t i = 0; i < s->model.parameters.n_trained; i++)
         weights += s->model.parameters.list[i].rows * s->model.parameters.list[i].cols;
     gr_text_add(text, "model     %s", s->model.config.kind->name);
-    if (s->model.config.kind->attends) gr_text_add(text, " of %lld heads", (long long)s->model.config.heads);
-    if (s->model.config.attends_to_relu) gr_text_add(text, " after ReLU");
-    if (s->model.config.edge_array)
-        gr_text_add(text, " with %lld features of edges", (long long)s->model.config.edge_features);
-    else if (s->model.config.edge_features > 0) gr_text_add(text, " with values of edges");
+    if (s->model.config.kind->attends) gr_text_add(text, " of %lld heads", (long long)s->model.config.attention.heads);
+    if (s->model.config.attention.reads_relu) gr_text_add(text, " after ReLU");
+    if (s->model.config.attention.edge_array)
+        gr_text_add(text, " with %lld features of edges", (long long)s->model.config.attention.edge_features);
+    else if (s->model.config.attention.edge_features > 0) gr_text_add(text, " with values of edges");
     if (s->model.config.normalization != s->model.config.kind->normalization)
         gr_text_add(text, ", aggregator=%s",
                     s->model.config.extremum != 0 ? gr_extremum_word(s->model.config.extremum) : "sum");
-    if (s->model.config.is_elu) gr_text_add(text, ", ELU");
-    if (s->model.config.norm == GR_NORM_BATCH) gr_text_add(text, ", BatchNorm");
-    if (s->model.config.jumping != GR_JUMPING_NONE)
-        gr_text_add(text, ", jumping=%s", s->model.config.jumping == GR_JUMPING_CAT ? "cat" : "max");
-    if (s->model.config.adds_input) gr_text_add(text, ", residual");
+    if (s->model.config.hidden.is_elu) gr_text_add(text, ", ELU");
+    if (s->model.config.hidden.norm == GR_NORM_BATCH) gr_text_add(text, ", BatchNorm");
+    if (s->model.config.hidden.jumping != GR_JUMPING_NONE)
+        gr_text_add(text, ", jumping=%s", s->model.config.hidden.jumping == GR_JUMPING_CAT ? "cat" : "max");
+    if (s->model.config.hidden.adds_input) gr_text_add(text, ", residual");
     gr_text_add(text, ", widths");
     for (int32_t l = 0; l <= s->model.config.n_layers; l++)
         gr_text_add(text, " %lld", (long long)s->model.config.width[l]);
-    gr_text_add(text, ", %lld weights, %s loss\n", (long long)weights, gr_loss_name(s->model.config.loss));
+    gr_text_add(text, ", %lld weights, %s loss\n", (long long)weights, gr_loss_name(s->model.config.loss.kind));
 }
 
 static void explain_labels(const struct gr_setup *s, struct gr_text *text)
@@ -97,10 +97,10 @@ static void explain_graph(const struct gr_setup *s, struct gr_text *text)
     if (s->data.over == NULL)
         gr_text_add(text, "graph     %lld vertices, %lld edges%s, %s\n", (long long)s->data.n,
                     (long long)s->derived.whole.a->csr.row_ptr[s->data.n],
-                    s->model.config.self_loops ? " with self loops" : "",
+                    s->model.config.data.self_loops ? " with self loops" : "",
                     s->derived.symmetric ? "symmetric" : "not symmetric");
-    if (s->model.config.order != GR_ORDER_GIVEN)
-        gr_text_add(text, "order     %s\n", gr_order_names[s->model.config.order]);
+    if (s->model.config.data.order != GR_ORDER_GIVEN)
+        gr_text_add(text, "order     %s\n", gr_order_names[s->model.config.data.order]);
     if (s->run.layers[0].gathered != NULL && s->run.input.is_constant)
         gr_text_add(text, "reuse     features are aggregated once\n");
     gr_text_add(text, "layers   ");

@@ -255,7 +255,7 @@ static double predicted_stream(const struct gr_setup *s, const struct gr_grid_ch
     const double of_loops = (s->data.over->value_type != 0 ? 8 : 4) * (double)s->data.over->division.n_linked;
 
     if (choice->streamed == 0) return 0;
-    return (double)choice->streamed + (s->model.config.self_loops ? (choice->columns - 1) * of_loops : 0);
+    return (double)choice->streamed + (s->model.config.data.self_loops ? (choice->columns - 1) * of_loops : 0);
 }
 
 /* The share of all rows that a step computes in layer l: the geometric mean of the shares of its inputs and outputs. */

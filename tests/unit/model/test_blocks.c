@@ -428,7 +428,7 @@ static void run_step(struct bench *b, struct training *training, const char *nam
     if (!ok(distance_of_gradients(b, training) < 1e-4 && b->toy.begun == 0,
             "%s: gradients, in %d sums and %d exchanges", name, b->toy.sums, b->toy.exchanges))
         diag("%g away", distance_of_gradients(b, training));
-    if (b->model.config.norm == GR_NORM_BATCH)
+    if (b->model.config.hidden.norm == GR_NORM_BATCH)
         ok(distance_of_batches(b, training) < 1e-5, "%s: statistics of blocks within %.1e", name,
            distance_of_batches(b, training));
     free(logits);

@@ -68,8 +68,8 @@ static void configure(struct scene *s, int recompute)
                                   .n_layers = LAYERS,
                                   .n_weighted = LAYERS,
                                   .width = { FEATURES, 8, 5, CLASSES },
-                                  .heads = 1,
-                                  .loss = GR_LOSS_SOFTMAX,
+                                  .attention = { .heads = 1 },
+                                  .loss = { .kind = GR_LOSS_SOFTMAX },
                                   .seed = 3,
                                   .recompute = recompute };
 }

@@ -1,0 +1,117 @@
+/* The configuration of a model: what the options of a context and a data set make of it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef GR_MODEL_CONFIG_H
+#define GR_MODEL_CONFIG_H
+
+#include "base/option.h"
+#include "graft_mxm.h"
+#include "graft_train.h"
+#include "nn/optimizer.h"
+
+enum { GR_LAYERS_MAX = 64 };
+
+struct gr_model_kind;
+
+/** What may change between epochs. */
+struct gr_live_config {
+    int64_t               epochs, eval_every, patience;
+    struct gr_nn_schedule schedule; /* over epochs */
+    double                weight_decay, momentum, clip_norm;
+};
+
+/** How edges are scaled: A as it is; D^-1 A, a mean; D^-1/2 A D^-1/2 (Kipf and Welling 2017, eq. 2). */
+enum gr_normalization { GR_NORMALIZE_NONE, GR_NORMALIZE_MEAN, GR_NORMALIZE_SYMMETRIC };
+
+/** Attention; 0 for kinds that do not attend, except `heads`. */
+struct gr_attention_config {
+    int64_t heads;
+    int64_t edge_features; /* of each edge, in the scores; 0: none */
+    int     edge_array;    /* they are an array of the data set; else the edge value */
+    int     reads_relu;    /* option attention_input=relu */
+    double  dropout;       /* of alpha */
+};
+
+/** What follows hidden layers. */
+struct gr_hidden_config {
+    enum gr_norm    norm;        /* none if there is no hidden layer */
+    int             is_elu;      /* ELU and no ReLU */
+    int             drops_first; /* dropout before norm */
+    double          dropout;
+    int             adds_input; /* option residual */
+    enum gr_jumping jumping;    /* none if there are less than two hidden layers */
+};
+
+struct gr_loss_config {
+    enum gr_loss kind; /* not GR_LOSS_AUTO */
+    double       huber_delta;
+    double       label_smoothing; /* of the softmax loss */
+    int          balances;        /* class weights of the softmax loss */
+};
+
+/** What is derived from the data set. */
+struct gr_data_config {
+    int            symmetrize, self_loops, normalize_features;
+    int            reuse_input, row_masks;
+    enum gr_choice sparse_input;
+    enum gr_order  order;
+};
+
+struct gr_config {
+    const struct gr_model_kind *kind;
+    enum gr_normalization       normalization; /* of the kind, unless option aggregator sets another */
+    graft_semiring              extremum;      /* aggregator=max|min: the semiring of its products; 0: the model sums */
+    int32_t                     n_layers;
+    int32_t                     n_weighted;   /* the first layers, which have weights; the others only propagate */
+    int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */
+    int64_t width[GR_LAYERS_MAX + 1];         /* width[l] enters layer l; width[n_layers] is the number of classes */
+    double  input_dropout, label_rate, gin_eps, teleport;
+    struct gr_attention_config attention;
+    struct gr_hidden_config    hidden;
+    struct gr_loss_config      loss;
+    struct gr_live_config      live; /* read again before every epoch */
+    struct gr_data_config      data;
+    int                        adam, decay_first_only;
+    int                        recompute;
+    uint64_t                   seed;
+};
+
+int32_t gr_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
+                       graft_error *error);
+
+/** The present values of options that may change between epochs. */
+struct gr_live_config gr_live_config_of(const struct gr_options *options);
+
+/** The value of option aggregator for an extremum. */
+static inline const char *gr_extremum_word(graft_semiring extremum)
+{
+    return extremum == GRAFT_MIN_SECOND ? "min" : "max";
+}
+
+/** Whether the model learns float targets instead of classes. */
+static inline int gr_is_regression(const struct gr_config *config)
+{
+    return config->loss.kind >= GR_LOSS_MSE;
+}
+
+/** The word of option "loss". */
+static inline const char *gr_loss_name(enum gr_loss loss)
+{
+    static const char *const names[] = { "auto", "softmax", "sigmoid", "mse", "mae", "huber" };
+
+    return names[loss];
+}
+
+/** Columns of the product with the weights of layer l: of all heads of gat, which the last layer averages; else of the
+ *  output. */
+int64_t gr_config_wide(const struct gr_config *config, int32_t l);
+
+/** Columns of the input of layer l: width[l], unless the layer reads all hidden layers side by side. */
+int64_t gr_config_in(const struct gr_config *config, int32_t l);
+
+/** Whether layer l reads all hidden layers. */
+static inline int gr_config_jumps(const struct gr_config *config, int32_t l)
+{
+    return config->hidden.jumping != GR_JUMPING_NONE && l == config->n_weighted - 1;
+}
+
+#endif
