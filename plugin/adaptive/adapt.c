@@ -18,8 +18,8 @@ struct adapting {
     const graft_context   *context;
     struct gr_comm        *comm;
     struct gr_row_format   format;
-    struct gr_halo_budget  budget;
-    int64_t                besides; /* bytes of other rows, which count towards budget.bytes */
+    struct gr_form         budget;
+    int64_t                besides; /* bytes of other rows, which count towards budget */
     struct gr_halo_layer **layer;   /* [n] layers that had exchanges */
     int32_t                n;
     int64_t                most; /* groups of a pair */
@@ -253,7 +253,7 @@ static int32_t limit_error(const struct adapting *a, const struct gr_assign *ass
     for (int32_t l = 0; l < a->n && rc == GRAFT_OK; l++) {
         const struct gr_assign one = part_of(a, assign, l);
 
-        rc = gr_assign_within_variance(a->context, &one, a->budget.share, error);
+        rc = gr_assign_within_variance(a->context, &one, a->budget.number[0], error);
         rc = explain_limit(rc, a->layer[l], error);
         if (rc != GRAFT_ERR_OPTION || !a->layer[l]->bits.is_assigned) continue;
         gr_log(a->context, GRAFT_LOG_WARNING, "%s; its rows have 8 bits", error->message);
@@ -265,9 +265,10 @@ static int32_t limit_error(const struct adapting *a, const struct gr_assign *ass
 
 static int32_t choose_bits(const struct adapting *a, const struct gr_assign *assign, graft_error *error)
 {
-    if (a->budget.kind == GR_HALO_BUDGET_ERROR) return limit_error(a, assign, error);
-    if (a->budget.kind == GR_HALO_BUDGET_BALANCE) return gr_assign_balance(a->context, assign, a->budget.share, error);
-    return explain_limit(gr_assign_within_bytes(a->context, assign, a->budget.bytes, error), NULL, error);
+    if (a->budget.word == GR_HALO_BUDGET_ERROR) return limit_error(a, assign, error);
+    if (a->budget.word == GR_HALO_BUDGET_BALANCE)
+        return gr_assign_balance(a->context, assign, a->budget.number[0], error);
+    return explain_limit(gr_assign_within_bytes(a->context, assign, (int64_t)a->budget.number[0], error), NULL, error);
 }
 
 /* sums[l] becomes the expected error of layer l, on rank 0; elsewhere 0. */
@@ -351,7 +352,7 @@ static int32_t adapt_layers(struct adapting *a, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
-    if (a->budget.kind == GR_HALO_BUDGET_BALANCE) GR_TRY(gr_network_measure(a->comm, error));
+    if (a->budget.word == GR_HALO_BUDGET_BALANCE) GR_TRY(gr_network_measure(a->comm, error));
     GR_TRY(share_weights(a, error));
     GR_TRY(count_groups(a, error));
     GR_TRY(gr_comm_agree(a->comm, make_groups(a, error), error));

@@ -24,7 +24,7 @@
  *  are NULL or not adaptive are skipped. Collective, for the same layers on all ranks.
  * \param[in] of       Has the budget.
  * \param[in] layers   [n_layers] or NULL: all layers of `of`.
- * \param[in] besides  Bytes of other rows in an epoch, which count towards budget.bytes.
+ * \param[in] besides  Bytes of other rows in an epoch, which count towards a budget of bytes.
  * \return OK; ERR_OPTION (a limit that cannot be met: the message has a feasible one; for the limit of the error only
  *         the first time, later all rows of such a layer have 8 bits, and rank 0 logs it); ERR_NOMEM: the same on all
  *         ranks, and widths stay as they were; ERR_PEER. */

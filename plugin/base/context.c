@@ -5,6 +5,7 @@
 #include "base/available.h"
 #include "base/host.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
@@ -20,7 +21,8 @@ static void destroy_context(void *context)
     gr_context_destroy(context);
 }
 
-int32_t gr_context_create(const graft_host *host, graft_context **context, graft_error *error)
+int32_t gr_context_create(const graft_host *host, const struct gr_option_list *options, graft_context **context,
+                          graft_error *error)
 {
     int32_t        rc = GRAFT_OK;
     graft_host     complete;
@@ -32,8 +34,8 @@ int32_t gr_context_create(const graft_host *host, graft_context **context, graft
     made->module_host = gr_host_for_modules(made);
     made->owner = getpid();
     made->processors_quota = gr_processors_quota();
-    GR_TRY(gr_options_init(made, error));
-    made->callers.check = made->options.library.check;
+    GR_TRY(gr_options_init(made, options, error));
+    made->callers.check = gr_base_options(made)->check;
     gr_handle_init(made, GR_HANDLE_CONTEXT, made);
     made->handle.destroy = destroy_context;
     *context = made;
@@ -50,7 +52,7 @@ void gr_context_destroy(graft_context *context)
     if (context == NULL) return;
     gr_handle_fini(context);
     gr_modules_fini(context);
-    gr_options_fini(context);
+    gr_options_fini(&context->options);
     host = context->host;
     gr_host_free(&host, context);
 }

@@ -33,7 +33,8 @@ int32_t gr_check_cancel(const graft_context *context, graft_error *error);
 
 /** Create a context with defaults for missing functions of the host, and options from the environment. \return OK;
  *  ERR_ARG; ERR_NOMEM; ERR_OPTION */
-int32_t gr_context_create(const graft_host *host, graft_context **context, graft_error *error);
+int32_t gr_context_create(const graft_host *host, const struct gr_option_list *options, graft_context **context,
+                          graft_error *error);
 void    gr_context_destroy(graft_context *context);
 
 void gr_log(const graft_context *context, graft_log_level level, const char *format, ...)

@@ -10,6 +10,7 @@
 #include "base/context.h"
 #include "base/fp.h"
 #include "base/lock.h"
+#include "base/options.h"
 #include "base/table.h"
 #include "base/text.h"
 
@@ -126,7 +127,7 @@ int32_t gr_handle_check(const graft_context *context, const void *object, enum g
     enum verdict            verdict = GOOD;
 
     if (object == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s is null", name);
-    if (context->options.library.check == GR_CHECK_NO) other = handle->context;
+    if (gr_base_options(context)->check == GR_CHECK_NO) other = handle->context;
     else {
         const uint32_t     list = list_of(object);
         struct gr_handle **link;

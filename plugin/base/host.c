@@ -3,6 +3,7 @@
 #include "base/host.h"
 
 #include "base/context.h"
+#include "base/options.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -70,7 +71,8 @@ static const void *extension_for_module(void *self, const char *id)
 {
     const graft_context *context = self;
 
-    if (strcmp(id, GRAFT_MODULE_OPTION "graphblas.path") == 0) return context->options.library.graphblas_path;
+    if (strncmp(id, GRAFT_MODULE_OPTION, strlen(GRAFT_MODULE_OPTION)) == 0)
+        return gr_option_find_text(context, id + strlen(GRAFT_MODULE_OPTION));
     return context->host.extension(context->host.self, id);
 }
 
@@ -120,7 +122,7 @@ void gr_log(const graft_context *context, graft_log_level level, const char *for
     char    line[512];
     va_list list;
 
-    if (level < context->options.library.log_level) return;
+    if ((int)level < (int)gr_base_options(context)->log_level) return;
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);

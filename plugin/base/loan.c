@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/crc.h"
 #include "base/dtype.h"
+#include "base/options.h"
 
 #include <string.h>
 
@@ -24,7 +25,7 @@ void gr_loan_take(struct gr_loans *loans, const graft_context *context, const st
 
     while (at < loans->at + loans->count && strcmp(at->name, loan->name) != 0) at++;
     if (at == loans->at + loans->count) {
-        if (loan->data == NULL || context->options.library.check != GR_CHECK_FULL) return;
+        if (loan->data == NULL || gr_base_options(context)->check != GR_CHECK_FULL) return;
         GR_ASSERT(loans->count < GR_LOANS);
         loans->count++;
     }
@@ -51,7 +52,7 @@ void gr_loan_take_csr(struct gr_loans *loans, const graft_context *context, cons
 int32_t gr_loans_check(const struct gr_loans *loans, const graft_context *context, uint32_t except, const char *whose,
                        const char *const *calls, graft_error *error)
 {
-    if (context->options.library.check != GR_CHECK_FULL) return GRAFT_OK;
+    if (gr_base_options(context)->check != GR_CHECK_FULL) return GRAFT_OK;
     for (int32_t i = 0; i < loans->count; i++) {
         const struct gr_loan *loan = &loans->at[i];
 

@@ -12,10 +12,11 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *option_key(const void *unused, int32_t index)
+static const char *option_key(const void *options, int32_t index)
 {
-    (void)unused;
-    return index < gr_option_count ? gr_option_table[index].key : NULL;
+    const struct gr_option_row *row = gr_option_at(options, index);
+
+    return row != NULL ? row->key : NULL;
 }
 
 /* A letter as names are compared, in which MXM_KERNEL equals mxm.kernel. */
@@ -60,13 +61,6 @@ const char *gr_nearest(const char *text, const char *(*next)(const void *arg, in
     return best;
 }
 
-const char *gr_option_text(const graft_context *context, const struct gr_option_row *row)
-{
-    const char *text = context->options.text[row - gr_option_table];
-
-    return text != NULL ? text : row->default_value;
-}
-
 /* The legal values: the words, or the kind of number. */
 static const char *type_text(const struct gr_option_row *row)
 {
@@ -93,28 +87,32 @@ static int32_t refuse(const struct gr_option_row *row, const char *name, const c
     const int has_words = strchr(type_text(row), '|') != NULL;
 
     return gr_fail(error, GRAFT_ERR_OPTION, "%s is '%.80s', but should be %s%s%s%s%s: %s", name, value,
-                   has_words ? "one of " : "", type_text(row),
-                   row->type == GR_TYPE_CODEC ? ", or FORWARD/BACKWARD" : "", range_text(row)[0] != '\0' ? " in " : "",
-                   range_text(row), row->help);
-}
-
-static void store(struct gr_options *options, const struct gr_option_row *row, const void *value)
-{
-    memcpy((char *)options + row->at, value, gr_option_bytes(row));
+                   has_words ? "one of " : "", type_text(row), row->type == GR_TYPE_PAIR ? ", or FORWARD/BACKWARD" : "",
+                   range_text(row)[0] != '\0' ? " in " : "", range_text(row), row->help);
 }
 
 /* Whether a legal value equals the present value of the option. */
 static int is_as_before(const graft_context *context, const struct gr_option_row *row, const char *value,
-                        const struct gr_options *parsed)
+                        const union gr_option_value *parsed)
 {
     if (row->type == GR_TYPE_TEXT) return strcmp(value, gr_option_text(context, row)) == 0;
-    return memcmp((const char *)&context->options + row->at, (const char *)parsed + row->at, gr_option_bytes(row)) == 0;
+    return memcmp(gr_option_value(&context->options, row), parsed, gr_option_bytes(row)) == 0;
+}
+
+/* The kinds of objects (a bit for each) that keep the value that the option had when they were created. */
+static uint32_t keepers_of(const struct gr_options *options, const struct gr_option_row *row)
+{
+    const struct gr_option_list *list = options->list;
+
+    if (row->flags & GR_LIVE) return 0;
+    return list->tables[gr_option_table_index(options, row->table)].keepers |
+           (row->flags & GR_EVERYWHERE ? list->keepers_everywhere : 0);
 }
 
 /* Refuse a new value while an object is alive that has read the old one: the object would not change. */
 static int32_t check_keepers(graft_context *context, const struct gr_option_row *row, graft_error *error)
 {
-    const uint32_t keepers = gr_option_keepers(row);
+    const uint32_t keepers = keepers_of(&context->options, row);
 
     for (int kind = 0; kind < GR_HANDLE_KINDS; kind++) {
         const char *word = gr_handle_word((enum gr_handle_kind)kind);
@@ -128,23 +126,21 @@ static int32_t check_keepers(graft_context *context, const struct gr_option_row 
     return GRAFT_OK;
 }
 
-/* Put a value into row `index`; `name` is the name of the option or variable, for the message. */
-static int32_t put(graft_context *context, int32_t index, enum gr_option_source source, const char *name,
-                   const char *value, graft_error *error)
+/* Set an option; `name` is the name of the option or variable, for the message. */
+static int32_t put(graft_context *context, const struct gr_option_row *row, enum gr_option_source source,
+                   const char *name, const char *value, graft_error *error)
 {
-    const struct gr_option_row *row = &gr_option_table[index];
-    struct gr_options           parsed, *options = &context->options;
-    char                       *copy = NULL, digits[24];
-    int64_t                     integer;
-    int32_t                     rc = GRAFT_OK;
+    struct gr_options    *options = &context->options;
+    const int32_t         index = gr_option_index(options, row);
+    union gr_option_value parsed;
+    char                 *copy = NULL, digits[24];
+    int32_t               rc = GRAFT_OK;
 
-    GR_ASSERT(index >= 0 && index < gr_option_count);
     if (!gr_option_parse(row, value, &parsed)) return refuse(row, name, value, error);
     if (!is_as_before(context, row, value, &parsed)) GR_TRY(check_keepers(context, row, error));
     /* 1e6 is stored as 1000000: hosts that ask for an option read digits. */
     if (row->type == GR_TYPE_INTEGER || (row->type == GR_TYPE_COUNT && strcmp(value, "auto") != 0)) {
-        memcpy(&integer, (const char *)&parsed + row->at, sizeof integer);
-        snprintf(digits, sizeof digits, "%lld", (long long)integer);
+        snprintf(digits, sizeof digits, "%lld", (long long)parsed.integer);
         value = digits;
     }
     GR_TRY(gr_text_copy(context, &copy, value, error));
@@ -153,7 +149,7 @@ static int32_t put(graft_context *context, int32_t index, enum gr_option_source 
     options->reported[index] = 0;
     options->source[index] = (uint8_t)source;
     options->changes++;
-    store(options, row, row->type == GR_TYPE_TEXT ? (const void *)&copy : (const char *)&parsed + row->at);
+    gr_option_set_value(options, row, copy);
 done:
     return rc;
 }
@@ -171,20 +167,20 @@ static const char *variable_of(const char *key, char variable[VARIABLE_ROOM])
     return variable;
 }
 
-static int32_t read_environment(graft_context *context, int32_t index, graft_error *error)
+static int32_t read_environment(graft_context *context, const struct gr_option_row *row, graft_error *error)
 {
     char        variable[VARIABLE_ROOM];
-    const char *value = gr_environment(context, variable_of(gr_option_table[index].key, variable));
+    const char *value = gr_environment(context, variable_of(row->key, variable));
 
-    return value != NULL ? put(context, index, GR_SOURCE_ENVIRONMENT, variable, value, error) : GRAFT_OK;
+    return value != NULL ? put(context, row, GR_SOURCE_ENVIRONMENT, variable, value, error) : GRAFT_OK;
 }
 
 /* What a person may have meant by a name that no option has. */
-static const char *advise(const char *name, int is_variable, char advice[ADVICE_ROOM])
+static const char *advise(const graft_context *context, const char *name, int is_variable, char advice[ADVICE_ROOM])
 {
     static const char *const devices[] = { "device", "gpu", "cuda", "rocm", "hip", "accelerator" };
     char                     variable[VARIABLE_ROOM];
-    const char              *near = gr_nearest(name, option_key, NULL);
+    const char              *near = gr_nearest(name, option_key, &context->options);
 
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
         if (strcasecmp(name, devices[i]) == 0) return "Graft computes on CPUs only";
@@ -194,17 +190,28 @@ static const char *advise(const char *name, int is_variable, char advice[ADVICE_
 }
 
 /* Whether some part of Graft reads this variable, or package managers set it: abi/README.md, "The environment". */
-static int is_known_variable(const char *name)
+static int is_known_variable(const struct gr_options *options, const char *name)
 {
     static const char *const others[] = { "LIBRARY", "GRB", "GRAPHBLAS", "ROOT", "HOME", "DIR", "PREFIX", "VERSION" };
     char                     variable[VARIABLE_ROOM];
+    const char              *key;
 
     if (strncmp(name, "GRAFT_TEST_", 11) == 0) return 1;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(name + 6, others[i]) == 0) return 1;
-    for (int32_t i = 0; i < gr_option_count; i++)
-        if (strcmp(name, variable_of(gr_option_table[i].key, variable)) == 0) return 1;
+    for (int32_t i = 0; (key = option_key(options, i)) != NULL; i++)
+        if (strcmp(name, variable_of(key, variable)) == 0) return 1;
     return 0;
+}
+
+/* The removed option whose variable has this name, or NULL. */
+static const struct gr_removed_option *removed_variable(const struct gr_options *options, const char *name)
+{
+    char variable[VARIABLE_ROOM];
+
+    for (const struct gr_removed_option *r = options->list->removed; r->key != NULL; r++)
+        if (strcmp(name, variable_of(r->key, variable)) == 0) return r;
+    return NULL;
 }
 
 static void warn_of_unknown_variables(const graft_context *context)
@@ -213,61 +220,63 @@ static void warn_of_unknown_variables(const graft_context *context)
     char         name[VARIABLE_ROOM], advice[ADVICE_ROOM];
 
     for (; entry != NULL && *entry != NULL; entry++) {
+        const struct gr_removed_option *removed;
+
         if (strncmp(*entry, "GRAFT_", 6) != 0) continue;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*entry, "="), *entry);
-        if (is_known_variable(name)) continue;
-        gr_log(context, GRAFT_LOG_WARNING, "environment variable %s has no effect, because no option has this name; %s",
-               name, advise(name + 6, 1, advice));
+        if (is_known_variable(&context->options, name)) continue;
+        removed = removed_variable(&context->options, name);
+        if (removed != NULL)
+            gr_log(context, GRAFT_LOG_WARNING,
+                   "environment variable %s has no effect, because option '%s' was removed: %s", name, removed->key,
+                   removed->advice);
+        else
+            gr_log(context, GRAFT_LOG_WARNING,
+                   "environment variable %s has no effect, because no option has this name; %s", name,
+                   advise(context, name + 6, 1, advice));
     }
 }
 
-int32_t gr_options_init(graft_context *context, graft_error *error)
+int32_t gr_options_init(graft_context *context, const struct gr_option_list *list, graft_error *error)
 {
-    struct gr_options *options = &context->options;
-    int32_t            rc = GRAFT_OK;
+    struct gr_options          *options = &context->options;
+    const struct gr_option_row *row;
+    int32_t                     n, rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, options->text, gr_option_count, error));
-    GR_TRY(GR_NEW(context, options->reported, gr_option_count, error));
-    GR_TRY(GR_NEW(context, options->source, gr_option_count, error));
-    for (int32_t i = 0; i < gr_option_count; i++) {
-        const struct gr_option_row *row = &gr_option_table[i];
-
-        gr_option_parse(row, row->default_value, options);
-        if (row->type == GR_TYPE_TEXT) store(options, row, &row->default_value);
-        GR_TRY(read_environment(context, i, error));
-    }
+    options->list = list;
+    GR_TRY(gr_options_init_values(context, options, error));
+    n = gr_option_count(options);
+    GR_TRY(GR_NEW(context, options->text, n, error));
+    GR_TRY(GR_NEW(context, options->reported, n, error));
+    GR_TRY(GR_NEW(context, options->source, n, error));
+    for (int32_t i = 0; (row = gr_option_at(options, i)) != NULL; i++) GR_TRY(read_environment(context, row, error));
     warn_of_unknown_variables(context);
 done:
     return rc;
 }
 
-void gr_options_fini(graft_context *context)
+void gr_options_fini(struct gr_options *options)
 {
-    for (int32_t i = 0; i < gr_option_count && context->options.text != NULL; i++)
-        gr_free(context, context->options.text[i]);
-    gr_free(context, context->options.text);
-    gr_free(context, context->options.reported);
-    gr_free(context, context->options.source);
+    if (options->list == NULL) return;
+    for (int32_t i = 0; i < gr_option_count(options) && options->text != NULL; i++)
+        gr_free(options->context, options->text[i]);
+    gr_free(options->context, options->text);
+    gr_free(options->context, options->reported);
+    gr_free(options->context, options->source);
+    gr_free(options->context, options->values);
 }
 
 int32_t gr_option_set(graft_context *context, const char *key, const char *value, graft_error *error)
 {
-    char name[80], advice[ADVICE_ROOM];
+    const struct gr_option_row     *row = gr_option_find(&context->options, key);
+    const struct gr_removed_option *removed = gr_option_removed(&context->options, key);
+    char                            name[80], advice[ADVICE_ROOM];
 
-    for (int32_t i = 0; i < gr_option_count; i++) {
-        if (strcmp(gr_option_table[i].key, key) != 0) continue;
-        snprintf(name, sizeof name, "option '%s'", key);
-        return put(context, i, GR_SOURCE_HOST, name, value, error);
-    }
-    return gr_fail(error, GRAFT_ERR_OPTION, "there is no option '%.80s'; %s", key, advise(key, 0, advice));
-}
-
-int gr_option_is_default(const graft_context *context, const char *key)
-{
-    int32_t index = 0;
-
-    while (strcmp(gr_option_table[index].key, key) != 0) index++;
-    return context->options.source[index] == GR_SOURCE_DEFAULT;
+    if (removed != NULL) return gr_fail(error, GRAFT_ERR_OPTION, "option '%s' was removed: %s", key, removed->advice);
+    if (row == NULL)
+        return gr_fail(error, GRAFT_ERR_OPTION, "there is no option '%.80s'; %s", key, advise(context, key, 0, advice));
+    snprintf(name, sizeof name, "option '%s'", key);
+    return put(context, row, GR_SOURCE_HOST, name, value, error);
 }
 
 int32_t gr_option_describe(const graft_context *context, int32_t index, graft_option *option, graft_error *error)
@@ -275,73 +284,21 @@ int32_t gr_option_describe(const graft_context *context, int32_t index, graft_op
     static const char *const sources[] = {
         [GR_SOURCE_DEFAULT] = "default", [GR_SOURCE_ENVIRONMENT] = "environment", [GR_SOURCE_HOST] = "host"
     };
-    const struct gr_option_row *row;
+    const struct gr_option_row *row = gr_option_at(&context->options, index);
 
-    if (index < 0 || index >= gr_option_count)
-        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "option %d of %d", index, gr_option_count);
-    row = &gr_option_table[index];
-    option->live = (row->flags & GR_OPTION_LIVE) != 0;
+    if (row == NULL)
+        return gr_fail(error, GRAFT_ERR_NOT_FOUND, "option %d of %d", index, gr_option_count(&context->options));
+    option->live = (row->flags & GR_LIVE) != 0;
     option->key = row->key;
     option->type = type_text(row);
     option->default_value = row->default_value;
     option->range = range_text(row);
     option->value = gr_option_text(context, row);
     option->help = row->help;
-    option->group = gr_option_groups[row->group];
+    option->group = row->table->title;
     option->needs = row->needs;
     option->scope = row->scope;
-    option->usual = (row->flags & GR_OPTION_USUAL) != 0;
+    option->usual = (row->flags & GR_USUAL) != 0;
     option->source = sources[context->options.source[index]];
-    return GRAFT_OK;
-}
-
-static const uint32_t COPIED_GROUPS = 1u << GR_GROUP_MODEL | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_DATA;
-
-int32_t gr_options_copy(const graft_context *context, char **copy, graft_error *error)
-{
-    int64_t bytes = 1, at = 0;
-
-    for (int32_t i = 0; i < gr_option_count; i++)
-        if (gr_option_in(&gr_option_table[i], COPIED_GROUPS))
-            bytes +=
-                (int64_t)(strlen(gr_option_table[i].key) + strlen(gr_option_text(context, &gr_option_table[i]))) + 2;
-    if (GR_NEW(context, *copy, bytes, error) < 0) return GRAFT_ERR_NOMEM;
-    for (int32_t i = 0; i < gr_option_count; i++) {
-        const struct gr_option_row *row = &gr_option_table[i];
-
-        if (!gr_option_in(row, COPIED_GROUPS)) continue;
-        at += 1 + snprintf(*copy + at, (size_t)(bytes - at), "%s", row->key);
-        at += 1 + snprintf(*copy + at, (size_t)(bytes - at), "%s", gr_option_text(context, row));
-    }
-    return GRAFT_OK;
-}
-
-const char *gr_options_copied(const char *copy, const char *key)
-{
-    for (const char *at = copy; *at != '\0'; at += strlen(at) + 1) {
-        const char *value = at + strlen(at) + 1;
-
-        if (strcmp(at, key) == 0) return value;
-        at = value;
-    }
-    return NULL;
-}
-
-graft_semiring gr_option_extremum(const struct gr_model_options *model)
-{
-    if (model->kind != GR_KIND_SAGE) return 0;
-    return model->aggregator == GR_AGGREGATOR_MAX   ? GRAFT_MAX_SECOND
-           : model->aggregator == GR_AGGREGATOR_MIN ? GRAFT_MIN_SECOND
-                                                    : 0;
-}
-
-int32_t gr_option_hidden(const struct gr_options *options, int32_t count, int64_t *widths, graft_error *error)
-{
-    const struct gr_widths *hidden = &options->model.hidden;
-
-    if (hidden->count != 1 && hidden->count != count)
-        return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'hidden' is a list of %d widths, but there are %d hidden layers", hidden->count, count);
-    for (int32_t i = 0; i < count; i++) widths[i] = hidden->width[hidden->count == 1 ? 0 : i];
     return GRAFT_OK;
 }

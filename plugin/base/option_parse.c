@@ -2,13 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option_row.h"
 
-#include "base/assert.h"
-#include "graft_codec.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,23 +40,22 @@ static int parse_integer(const char *text, int64_t *number)
     return 1;
 }
 
-/* Whether a number lies in "low..high", "[low..high)", "low.." or "". */
+/* Whether a number lies in the range at the beginning of a text: "low..high", "[low..high)", "low.." or "". */
 static int in_range(const char *range, double number)
 {
-    const char *dots = strstr(range, "..");
+    const char *dots = strstr(range, ".."), *end;
     double      low, high;
 
     if (dots == NULL) return 1;
     /* Ends of ranges are whole numbers: the locale does not matter. */
     low = strtod(range + (range[0] == '[' || range[0] == '('), NULL);
     if (number < low || (range[0] == '(' && number == low)) return 0;
-    if (dots[2] == '\0') return 1;
-    high = strtod(dots + 2, NULL);
-    return range[strlen(range) - 1] == ')' ? number < high : number <= high;
+    high = strtod(dots + 2, (char **)&end);
+    if (end == dots + 2) return 1;
+    return *end == ')' ? number < high : number <= high;
 }
 
-/* The place of a word of `length` letters in "a|b|c"; -1 if it is none of them. */
-static int32_t find_word(const char *words, const char *word, size_t length)
+int32_t gr_option_word(const char *words, const char *word, size_t length)
 {
     for (int32_t i = 0;; i++) {
         const size_t here = strcspn(words, "|");
@@ -88,38 +85,51 @@ static int parse_widths(const char *range, const char *value, struct gr_widths *
     }
 }
 
-#define CODEC_MEMBERS(word, bits, adaptive, code) { bits, adaptive, code },
-
-static const struct gr_halo_codec codecs[] = { GR_CODEC_MAP(CODEC_MEMBERS) };
-
 /* "q2", or "q2/q8". */
-static int parse_codec(const char *words, const char *value, struct gr_halo_codec codec[2])
+static int parse_pair(const char *words, const char *value, struct gr_pair *pair)
 {
-    const size_t  length = strcspn(value, "/");
-    const char   *second = value[length] == '/' ? value + length + 1 : value;
-    const int32_t forward = find_word(words, value, length);
-    const int32_t backward = find_word(words, second, second == value ? length : strlen(second));
+    const size_t length = strcspn(value, "/");
+    const char  *second = value[length] == '/' ? value + length + 1 : value;
 
-    if (forward < 0 || backward < 0) return 0;
-    codec[0] = codecs[forward];
-    codec[1] = codecs[backward];
-    return 1;
+    pair->word[0] = gr_option_word(words, value, length);
+    pair->word[1] = gr_option_word(words, second, second == value ? length : strlen(second));
+    return pair->word[0] >= 0 && pair->word[1] >= 0;
 }
 
-/* "bytes:1e6", "error:0.1" or "balance:0.5". */
-static int parse_budget(const char *value, struct gr_halo_budget *budget)
+/* The number behind the colon at `at`, or nothing, as one range of a domain says: "1..=30". */
+static int parse_form_number(const char *range, const char *at, double *number)
 {
-    const char *colon = strchr(value, ':');
+    const size_t length = strcspn(range, "=:|");
+    char         text[64];
+    int64_t      whole;
 
-    memset(budget, 0, sizeof *budget);
-    if (colon == NULL) return 0;
-    budget->kind = (enum gr_halo_budget_kind)find_word("bytes|error|balance", value, (size_t)(colon - value));
-    switch (budget->kind) {
-    case GR_HALO_BUDGET_BYTES: return parse_integer(colon + 1, &budget->bytes) && budget->bytes > 0;
-    case GR_HALO_BUDGET_ERROR: return parse_number(colon + 1, &budget->share) && budget->share > 0;
-    case GR_HALO_BUDGET_BALANCE: return parse_number(colon + 1, &budget->share) && in_range("0..1", budget->share);
-    default: return 0;
+    if (*at == ':') snprintf(text, sizeof text, "%.*s", (int)strcspn(at + 1, ":"), at + 1);
+    else if (range[length] != '=') return 0;
+    else snprintf(text, sizeof text, "%.*s", (int)strcspn(range + length + 1, ":|"), range + length + 1);
+    if (range[0] == '[' || range[0] == '(') return parse_number(text, number) && in_range(range, *number);
+    if (!parse_integer(text, &whole)) return 0;
+    *number = (double)whole;
+    return in_range(range, *number);
+}
+
+/* "step:30:0.1", "step:30" or "step", by a domain such as "constant|step:1..=30:[0..1]=0.1". */
+static int parse_form(const char *domain, const char *value, struct gr_form *form)
+{
+    const char *at = value + strcspn(value, ":");
+    int32_t     n = 0;
+
+    memset(form, 0, sizeof *form);
+    while (strcspn(domain, ":|") != (size_t)(at - value) || strncmp(domain, value, (size_t)(at - value)) != 0) {
+        domain += strcspn(domain, "|");
+        if (*domain++ == '\0') return 0;
+        form->word++;
     }
+    for (domain += at - value; *domain == ':'; domain += strcspn(domain, ":|")) {
+        domain++;
+        if (n == GR_FORM_NUMBERS || !parse_form_number(domain, at, &form->number[n++])) return 0;
+        if (*at == ':') at += 1 + strcspn(at + 1, ":");
+    }
+    return *at == '\0';
 }
 
 uint64_t gr_option_bytes(const struct gr_option_row *row)
@@ -128,41 +138,36 @@ uint64_t gr_option_bytes(const struct gr_option_row *row)
     case GR_TYPE_CHOICE: return sizeof(int32_t);
     case GR_TYPE_WIDTHS: return sizeof(struct gr_widths);
     case GR_TYPE_TEXT: return sizeof(char *);
-    case GR_TYPE_CODEC: return 2 * sizeof(struct gr_halo_codec);
-    case GR_TYPE_BUDGET: return sizeof(struct gr_halo_budget);
+    case GR_TYPE_PAIR: return sizeof(struct gr_pair);
+    case GR_TYPE_FORM: return sizeof(struct gr_form);
     default: return sizeof(int64_t);
     }
 }
 
-int gr_option_parse(const struct gr_option_row *row, const char *value, struct gr_options *parsed)
+int gr_option_parse(const struct gr_option_row *row, const char *value, union gr_option_value *v)
 {
-    GR_ASSERT(row->at + gr_option_bytes(row) <= sizeof *parsed);
-    union {
-        int32_t               choice;
-        int64_t               integer;
-        double                number;
-        struct gr_widths      widths;
-        struct gr_halo_codec  codec[2];
-        struct gr_halo_budget budget;
-    } v;
-    int is_legal = 0;
-
     switch (row->type) {
-    case GR_TYPE_CHOICE: is_legal = (v.choice = find_word(row->domain, value, strlen(value))) >= 0; break;
-    case GR_TYPE_INTEGER:
-        is_legal = parse_integer(value, &v.integer) && in_range(row->domain, (double)v.integer);
-        break;
+    case GR_TYPE_CHOICE: return (v->choice = gr_option_word(row->domain, value, strlen(value))) >= 0;
     case GR_TYPE_COUNT:
-        v.integer = GR_COUNT_AUTO;
-        is_legal = strcmp(value, "auto") == 0 ||
-                   (parse_integer(value, &v.integer) && in_range(row->domain, (double)v.integer));
-        break;
-    case GR_TYPE_NUMBER: is_legal = parse_number(value, &v.number) && in_range(row->domain, v.number); break;
-    case GR_TYPE_WIDTHS: is_legal = parse_widths(row->domain, value, &v.widths); break;
-    case GR_TYPE_CODEC: is_legal = parse_codec(row->domain, value, v.codec); break;
-    case GR_TYPE_BUDGET: is_legal = parse_budget(value, &v.budget); break;
-    case GR_TYPE_TEXT: return 1;
+        v->integer = GR_COUNT_AUTO;
+        if (strcmp(value, "auto") == 0) return 1;
+        return parse_integer(value, &v->integer) && in_range(row->domain, (double)v->integer);
+    case GR_TYPE_INTEGER: return parse_integer(value, &v->integer) && in_range(row->domain, (double)v->integer);
+    case GR_TYPE_NUMBER: return parse_number(value, &v->number) && in_range(row->domain, v->number);
+    case GR_TYPE_WIDTHS: return parse_widths(row->domain, value, &v->widths);
+    case GR_TYPE_PAIR: return parse_pair(row->domain, value, &v->pair);
+    case GR_TYPE_FORM: return parse_form(row->domain, value, &v->form);
+    case GR_TYPE_TEXT: v->text = value; return 1;
     }
-    if (is_legal) memcpy((char *)parsed + row->at, &v, gr_option_bytes(row));
-    return is_legal;
+    return 0;
+}
+
+int32_t gr_widths_spread(const struct gr_widths *list, int32_t count, const char *name, const char *places,
+                         int64_t *widths, graft_error *error)
+{
+    if (list->count != 1 && list->count != count)
+        return gr_fail(error, GRAFT_ERR_OPTION, "%s is a list of %d numbers, but there are %d %s", name, list->count,
+                       count, places);
+    for (int32_t i = 0; i < count; i++) widths[i] = list->width[list->count == 1 ? 0 : i];
+    return GRAFT_OK;
 }

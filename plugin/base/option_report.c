@@ -26,42 +26,43 @@ static struct term term_at(const char *text)
     return t;
 }
 
-static const struct gr_option_row *find_row(const char *key, size_t length)
+/* The option of a term, or NULL: the number of processes. */
+static const struct gr_option_row *row_of(const struct gr_options *options, const struct term *t)
 {
-    for (int32_t i = 0; i < gr_option_count; i++)
-        if (strlen(gr_option_table[i].key) == length && strncmp(gr_option_table[i].key, key, length) == 0)
-            return &gr_option_table[i];
-    return NULL;
+    char key[48];
+
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(t->key, ":!=>"), t->key);
+    return gr_option_find(options, key);
 }
 
 /* Whether the bytes of the parsed value equal one of the words. */
 static int is_one_of(const struct gr_options *options, const struct gr_option_row *row, const struct term *t,
                      uint64_t from, uint64_t bytes)
 {
-    struct gr_options other;
-    char              word[32];
+    union gr_option_value other;
+    char                  word[32];
 
     for (size_t at = 0; at < t->words_length; at += strlen(word) + 1) {
         const size_t length = strcspn(t->words + at, "| )");
 
         snprintf(word, sizeof word, "%.*s", (int)length, t->words + at);
         if (gr_option_parse(row, word, &other) &&
-            memcmp((const char *)options + row->at + from, (const char *)&other + row->at + from, bytes) == 0)
+            memcmp((const char *)gr_option_value(options, row) + from, (const char *)&other + from, bytes) == 0)
             return 1;
     }
     return 0;
 }
 
-static int is_met(const struct gr_options *options, const struct term *t, uint32_t groups, int32_t n_processes)
+static int is_met(const struct gr_options *options, const struct term *t, uint32_t tables, int32_t n_processes)
 {
-    const size_t                before_colon = strcspn(t->key, ":!=>");
-    const struct gr_option_row *row = find_row(t->key, before_colon);
+    const struct gr_option_row *row = row_of(options, t);
     uint64_t                    bytes, step;
 
     if (row == NULL) return (t->key[t->key_length] == '>') == (n_processes > 1); /* processes>1 or processes=1 */
-    if ((groups >> row->group & 1) == 0) return 1;
-    bytes = before_colon < t->key_length ? sizeof(struct gr_halo_codec) : gr_option_bytes(row);
-    step = row->type == GR_TYPE_CODEC ? sizeof(struct gr_halo_codec) : bytes;
+    if (!gr_option_in(options, row, tables)) return 1;
+    bytes = row->type == GR_TYPE_FORM ? sizeof(int32_t) : gr_option_bytes(row); /* the word of a form */
+    step = row->type == GR_TYPE_PAIR ? sizeof(int32_t) : bytes;
+    if (strcspn(t->key, ":") < t->key_length) bytes = step; /* KEY:forward */
     for (uint64_t from = 0; from < bytes; from += step)
         if (is_one_of(options, row, t, from, step) != t->is_negated) return 1;
     return 0;
@@ -75,7 +76,7 @@ static const char *next_alternative(const char *at, const struct term *t)
 }
 
 /* The first condition without a satisfied term, after its parenthesis; an empty text if there is none. */
-static const char *first_unmet(const struct gr_options *options, const char *needs, uint32_t groups,
+static const char *first_unmet(const struct gr_options *options, const char *needs, uint32_t tables,
                                int32_t n_processes)
 {
     while (*needs != '\0') {
@@ -85,7 +86,7 @@ static const char *first_unmet(const struct gr_options *options, const char *nee
         for (const char *at = condition; at != NULL;) {
             const struct term t = term_at(at);
 
-            met |= is_met(options, &t, groups, n_processes);
+            met |= is_met(options, &t, tables, n_processes);
             needs = at + t.length;
             at = next_alternative(at, &t);
         }
@@ -96,21 +97,20 @@ static const char *first_unmet(const struct gr_options *options, const char *nee
     return needs;
 }
 
-int gr_option_has_effect(const struct gr_options *options, const struct gr_option_row *row, uint32_t groups,
+int gr_option_has_effect(const struct gr_options *options, const struct gr_option_row *row, uint32_t tables,
                          int32_t n_processes)
 {
-    return *first_unmet(options, row->needs, groups, n_processes) == '\0';
+    return *first_unmet(options, row->needs, tables, n_processes) == '\0';
 }
 
 /* A text is not parsed: the condition is whether it was set to another value. */
 static int is_default(const graft_context *context, const struct gr_option_row *row)
 {
-    struct gr_options defaults;
+    union gr_option_value value;
 
     if (row->type == GR_TYPE_TEXT) return strcmp(gr_option_text(context, row), row->default_value) == 0;
-    gr_option_parse(row, row->default_value, &defaults);
-    return memcmp((const char *)&context->options + row->at, (const char *)&defaults + row->at, gr_option_bytes(row)) ==
-           0;
+    return gr_option_parse(row, row->default_value, &value) &&
+           memcmp(gr_option_value(&context->options, row), &value, gr_option_bytes(row)) == 0;
 }
 
 /* Write "WORD, WORD or WORD" from "WORD|WORD|WORD". */
@@ -137,7 +137,7 @@ static void list_reasons(const graft_context *context, const char *condition, ch
     list[0] = '\0';
     for (const char *at = condition; at != NULL && length < capacity;) {
         const struct term           t = term_at(at);
-        const struct gr_option_row *other = find_row(t.key, strcspn(t.key, ":!=>"));
+        const struct gr_option_row *other = row_of(&context->options, &t);
         char                        words[64] = "";
 
         if (!t.is_negated) list_words(&t, words, sizeof words);
@@ -157,19 +157,19 @@ static void list_reasons(const graft_context *context, const char *condition, ch
 /* Whether an option was set and no warning of it was logged. */
 static int is_unreported(const graft_context *context, const struct gr_option_row *row)
 {
-    return !context->options.reported[row - gr_option_table] && !is_default(context, row);
+    return !context->options.reported[gr_option_index(&context->options, row)] && !is_default(context, row);
 }
 
 static void warn(graft_context *context, const struct gr_option_row *row, const char *why)
 {
-    context->options.reported[row - gr_option_table] = 1;
+    context->options.reported[gr_option_index(&context->options, row)] = 1;
     gr_log(context, GRAFT_LOG_WARNING, "option '%s' is %.80s, which has no effect %s", row->key,
            gr_option_text(context, row), why);
 }
 
 void gr_option_report_idle(graft_context *context, const char *key, const char *reason)
 {
-    const struct gr_option_row *row = find_row(key, strlen(key));
+    const struct gr_option_row *row = gr_option_find(&context->options, key);
     char                        why[400];
 
     GR_ASSERT(row != NULL);
@@ -178,15 +178,16 @@ void gr_option_report_idle(graft_context *context, const char *key, const char *
     warn(context, row, why);
 }
 
-void gr_options_report(graft_context *context, uint32_t groups, int32_t n_processes)
+void gr_options_report(graft_context *context, uint32_t tables, int32_t n_processes)
 {
-    for (int32_t i = 0; i < gr_option_count; i++) {
-        const struct gr_option_row *row = &gr_option_table[i];
-        const char                 *unmet;
-        char                        reasons[400];
+    const struct gr_option_row *row;
 
-        if (!gr_option_in(row, groups) || !is_unreported(context, row)) continue;
-        unmet = first_unmet(&context->options, row->needs, groups, n_processes);
+    for (int32_t i = 0; (row = gr_option_at(&context->options, i)) != NULL; i++) {
+        const char *unmet;
+        char        reasons[400];
+
+        if (!gr_option_in(&context->options, row, tables) || !is_unreported(context, row)) continue;
+        unmet = first_unmet(&context->options, row->needs, tables, n_processes);
         if (*unmet == '\0') continue;
         if (strncmp(unmet, "processes", strlen("processes")) == 0) {
             warn(context, row, "in a single process");

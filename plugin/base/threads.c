@@ -3,6 +3,7 @@
 #include "base/context.h"
 #include "base/environment.h"
 #include "base/limits.h"
+#include "base/options.h"
 #include "base/pool.h"
 
 #include <omp.h>
@@ -28,7 +29,7 @@ static int32_t threads_asked(const graft_context *context, int32_t asked)
 {
     int32_t processors, found;
 
-    if (asked <= 0) asked = (int32_t)context->options.resource.threads;
+    if (asked <= 0) asked = (int32_t)gr_base_options(context)->threads;
     if (asked == 1) return 1; /* often, and the next line is a system call */
     processors = omp_get_num_procs();
     if (asked <= 0) asked = default_threads(context, processors);

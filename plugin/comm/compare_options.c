@@ -21,7 +21,7 @@ struct batch {
 /* Values that may be written in several ways are the same if they mean the same. */
 static uint64_t value_of(const graft_context *context, const struct gr_option_row *row)
 {
-    const char    *text = gr_option_text(context, row), *parsed = (const char *)&context->options + row->at;
+    const char    *text = gr_option_text(context, row), *parsed = gr_option_value(&context->options, row);
     const uint64_t bytes = gr_option_bytes(row);
     uint64_t       value = 0;
 
@@ -43,20 +43,21 @@ static void batch_add(const graft_context *context, const struct gr_option_row *
 }
 
 /* Whether an option of `groups` with all of `flags` must have the same value on all ranks. */
-static int is_compared(const struct gr_option_row *row, uint32_t groups, uint32_t flags)
+static int is_compared(const struct gr_options *options, const struct gr_option_row *row, uint32_t groups,
+                       uint32_t flags)
 {
-    return row->scope == GRAFT_SCOPE_SAME && (row->flags & flags) == flags && gr_option_in(row, groups);
+    return row->scope == GRAFT_SCOPE_SAME && (row->flags & flags) == flags && gr_option_in(options, row, groups);
 }
 
 uint64_t gr_options_live_digest(const graft_context *context, uint32_t groups)
 {
-    uint32_t crc = 0;
+    const struct gr_option_row *row;
+    uint32_t                    crc = 0;
 
-    for (int32_t i = 0; i < gr_option_count; i++) {
-        const struct gr_option_row *row = &gr_option_table[i];
-        const uint64_t              value = value_of(context, row);
+    for (int32_t i = 0; (row = gr_option_at(&context->options, i)) != NULL; i++) {
+        const uint64_t value = value_of(context, row);
 
-        if (is_compared(row, groups, GR_OPTION_LIVE)) crc = gr_crc(crc, &value, sizeof value);
+        if (is_compared(&context->options, row, groups, GR_LIVE)) crc = gr_crc(crc, &value, sizeof value);
     }
     return crc;
 }
@@ -64,14 +65,13 @@ uint64_t gr_options_live_digest(const graft_context *context, uint32_t groups)
 static int32_t compare_with(const graft_context *context, struct gr_comm *comm, uint32_t groups, uint32_t flags,
                             graft_error *error)
 {
-    struct batch b = { .count = 0 };
-    int32_t      rc = GRAFT_OK;
+    const struct gr_option_row *row;
+    struct batch                b = { .count = 0 };
+    int32_t                     rc = GRAFT_OK;
 
-    for (int32_t i = 0; i < gr_option_count; i++) {
-        const struct gr_option_row *row = &gr_option_table[i];
-
-        if (is_compared(row, groups, flags)) batch_add(context, row, &b);
-        if (b.count < GR_COMPARE_MAX && i + 1 < gr_option_count) continue;
+    for (int32_t i = 0; (row = gr_option_at(&context->options, i)) != NULL; i++) {
+        if (is_compared(&context->options, row, groups, flags)) batch_add(context, row, &b);
+        if (b.count < GR_COMPARE_MAX && gr_option_at(&context->options, i + 1) != NULL) continue;
         GR_TRY(gr_comm_compare_texts(comm, b.names, b.values, b.texts, b.count, error));
         b.count = 0;
     }
@@ -86,5 +86,5 @@ int32_t gr_options_compare(const graft_context *context, struct gr_comm *comm, u
 
 int32_t gr_options_compare_live(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error)
 {
-    return compare_with(context, comm, groups, GR_OPTION_LIVE, error);
+    return compare_with(context, comm, groups, GR_LIVE, error);
 }

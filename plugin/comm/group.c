@@ -5,6 +5,7 @@
 #include "base/crc.h"
 #include "base/memory.h"
 #include "comm/collective.h"
+#include "comm/options.h"
 
 #include <string.h>
 
@@ -14,7 +15,7 @@ int32_t gr_group_join(graft_context *context, const graft_transport *transport, 
     graft_group    *made = NULL;
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY(gr_comm_create(context, transport, context->options.halo.timeout, &comm, error));
+    GR_TRY(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, error));
     rc = GR_NEW(context, made, 1, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     *made = (graft_group){ .context = context, .comm = comm };

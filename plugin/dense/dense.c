@@ -3,7 +3,9 @@
 #include "dense/dense.h"
 
 #include "base/assert.h"
+#include "base/options.h"
 #include "base/team.h"
+#include "dense/options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +51,7 @@ static int32_t warn_of_plain_loops(const graft_context *context, const struct gr
                                    graft_error *error)
 {
     if (module->table != &gr_dense_reference || !automatic) return GRAFT_OK;
-    if (context->options.kernel.strict)
+    if (gr_base_options(context)->strict)
         return gr_fail(
             error, GRAFT_ERR_UNSUPPORTED,
             "no BLAS module is usable, and option 'strict' is yes; dense.module = reference selects plain loops");
@@ -60,9 +62,9 @@ static int32_t warn_of_plain_loops(const graft_context *context, const struct gr
 
 int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct gr_module **module, graft_error *error)
 {
-    const char       *chosen = context->options.kernel.dense;
+    const char       *chosen = gr_dense_options(context)->module;
     const int         automatic = strcmp(chosen, "auto") == 0;
-    const graft_dtype wanted = context->options.kernel.dense_is_bf16 ? GRAFT_BF16 : GRAFT_F32;
+    const graft_dtype wanted = gr_dense_options(context)->type == GR_DENSE_BF16 ? GRAFT_BF16 : GRAFT_F32;
     int32_t           order[GR_MODULE_MAX], count = 0;
     int32_t           rc = gr_modules_order(context, "dense", chosen, order, &count, error);
     char              why[240] = "";
@@ -71,7 +73,7 @@ int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct 
     *type = wanted;
     *module = first_usable(context, order, automatic ? count : 1, type, why, sizeof why, error);
     if (*module == NULL) return error->code < 0 ? error->code : GRAFT_ERR_UNSUPPORTED;
-    if (*type != wanted && context->options.kernel.strict)
+    if (*type != wanted && gr_base_options(context)->strict)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "option 'dense.type' is bf16 and option 'strict' is yes, but %s",
                        why);
     if (*type != wanted) gr_log(context, GRAFT_LOG_WARNING, "dense products are done in float, because %s", why);
@@ -81,7 +83,7 @@ int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct 
 int32_t gr_dense_choose_for(graft_context *context, graft_dtype type, const struct gr_module **module,
                             graft_error *error)
 {
-    const char *chosen = context->options.kernel.dense;
+    const char *chosen = gr_dense_options(context)->module;
     const int   automatic = strcmp(chosen, "auto") == 0;
     int32_t     order[GR_MODULE_MAX], count = 0;
     int32_t     rc = gr_modules_order(context, "dense", chosen, order, &count, error);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/bfloat.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/random.h"
 #include "dense/dense.h"
 
@@ -99,7 +100,7 @@ static int32_t compare_samples(const graft_gemm *g, const struct samples *s, con
 
 int gr_dense_verifies(const graft_context *context)
 {
-    return context->options.library.check == GR_CHECK_FULL;
+    return gr_base_options(context)->check == GR_CHECK_FULL;
 }
 
 static int32_t run_gemm(const struct gr_module *module, const graft_gemm *g, graft_error *error)

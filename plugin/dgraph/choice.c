@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "dgraph/owner.h"
 #include "halo/format.h"
+#include "halo/options.h"
 #include "partition/metis.h"
+#include "partition/options.h"
 
 #include <math.h>
 
@@ -115,37 +117,33 @@ done:
     return rc;
 }
 
-/* The cover of sent rows: gat and extrema need the raw row of each vertex of the halo. */
-static enum gr_rows sent_rows_of(const graft_context *context)
+/* The cover of sent rows. */
+static enum gr_rows sent_rows_of(const graft_context *context, const struct gr_workload *workload)
 {
     static const enum gr_rows rows[] = {
         [GR_HALO_COVER_HYBRID] = GR_ROWS_LEAST, [GR_HALO_COVER_PRE] = GR_ROWS_PRE, [GR_HALO_COVER_POST] = GR_ROWS_POST
     };
-    const struct gr_model_options *model = &context->options.model;
 
-    if (model->kind == GR_KIND_GAT) return GR_ROWS_POST;
-    if (gr_option_extremum(model) != 0) return GR_ROWS_POST;
-    return rows[context->options.halo.cover];
+    return workload->reads_rows ? GR_ROWS_POST : rows[gr_halo_options(context)->cover];
 }
 
-int32_t gr_owner_cost(const graft_context *context, const struct gr_owner_rates *rates, struct gr_partition_cost *cost,
-                      graft_error *error)
+int32_t gr_owner_cost(const graft_context *context, const struct gr_workload *workload,
+                      const struct gr_owner_rates *rates, struct gr_partition_cost *cost, graft_error *error)
 {
     const struct gr_row_format format = gr_row_format_of(context);
-    const int                  gathers = context->options.model.kind != GR_KIND_MLP;
     const double               bytes = (format.bits[GR_FORWARD] + format.bits[GR_BACKWARD]) / 8.0;
-    const int32_t              layers = (int32_t)context->options.model.layers, hidden = layers > 1 ? layers - 1 : 1;
+    const int32_t              layers = workload->layers, hidden = layers > 1 ? layers - 1 : 1;
     int64_t                   *width = NULL;
     int32_t                    rc = GRAFT_OK;
 
-    *cost = (struct gr_partition_cost){ .rows = sent_rows_of(context) };
+    *cost = (struct gr_partition_cost){ .rows = sent_rows_of(context, workload) };
     GR_TRY(GR_NEW(context, width, hidden, error));
-    GR_TRY(gr_option_hidden(&context->options, hidden, width, error));
+    GR_TRY(gr_widths_spread(&workload->hidden, hidden, "option 'hidden'", "hidden layers", width, error));
     for (int32_t i = 0; i < hidden; i++) {
         const double w = (double)width[i], times = (double)layers / hidden;
 
         cost->vertex += times * 6 * w * w / rates->operations_per_second;
-        if (!gathers) continue;
+        if (!workload->gathers) continue;
         cost->entry += times * 2 * w * rates->element_seconds;
         cost->row += times * bytes * w / rates->bytes_per_second;
     }
@@ -217,7 +215,7 @@ static int32_t choose_parts(graft_graph *g, const struct gr_grid_question *quest
 
 static void describe_owners(const graft_graph *g, const struct gr_partition_choice *choice, struct gr_text *text)
 {
-    const enum gr_partition_method method = g->context->options.partition.method;
+    const enum gr_partition_method method = gr_partition_options(g->context)->method;
 
     if (g->division.is_given) gr_text_add(text, "given by the host, kept");
     else if (method == GR_PARTITION_GIVEN) gr_text_add(text, "given, kept");
@@ -239,7 +237,7 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     const struct gr_meanwhile     meanwhile = { send_choice_heartbeat, &heartbeat };
     const int32_t                *found = gr_partition_needs_whole(method) ? NULL : s->owner;
     const struct gr_grid_question question = { &whole, found, method, &costs, &meanwhile };
-    int32_t                       rc = gr_owner_cost(g->context, rates, &costs.of_rank, error);
+    int32_t                       rc = gr_owner_cost(g->context, &g->division.workload, rates, &costs.of_rank, error);
 
     if (rc == GRAFT_OK) rc = choose_parts(g, &question, s, &choice, error);
     if (rc == GRAFT_OK) {

@@ -4,6 +4,8 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "comm/compare_options.h"
+#include "dgraph/options.h"
+#include "partition/options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -129,8 +131,8 @@ static int32_t join_slices(graft_graph *g, const graft_slice *slice, graft_error
     int32_t              rc = allocate_graph(g, slice, &records, error);
 
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_options_compare(g->context, g->comm, 1u << GR_GROUP_PARTITION, error));
-    if (g->comm->rank == 0) gr_options_report(g->context, 1u << GR_GROUP_PARTITION, n_ranks);
+    GR_TRY(gr_options_compare(g->context, g->comm, gr_graph_option_bits(g->context), error));
+    if (g->comm->rank == 0) gr_options_report(g->context, gr_graph_option_bits(g->context), n_ranks);
     GR_TRY(gr_comm_allgather(g->comm, &mine, sizeof mine, records, error));
     GR_TRY(check_records(records, n_ranks, error));
     for (int32_t p = 0; p < n_ranks; p++) {
@@ -290,8 +292,13 @@ done:
     return rc;
 }
 
-int32_t gr_graph_create(graft_context *context, struct gr_comm *comm, const graft_slice *slice, graft_graph **graph,
-                        graft_error *error)
+uint32_t gr_graph_option_bits(const graft_context *context)
+{
+    return gr_options_bit(context, &gr_partition_option_table) | gr_options_bit(context, &gr_dgraph_option_table);
+}
+
+int32_t gr_graph_create(graft_context *context, struct gr_comm *comm, const struct gr_workload *workload,
+                        const graft_slice *slice, graft_graph **graph, graft_error *error)
 {
     graft_graph *made = NULL;
     int32_t      rc = GR_NEW(context, made, 1, error);
@@ -299,6 +306,7 @@ int32_t gr_graph_create(graft_context *context, struct gr_comm *comm, const graf
     if (rc == GRAFT_OK) {
         made->context = context;
         made->comm = comm;
+        made->division.workload = *workload;
         made->references = 1;
     }
     GR_TRY(gr_comm_agree(comm, rc, error));

@@ -31,8 +31,18 @@ struct gr_grid_choice {
     double  seconds;    /* of an epoch */
 };
 
+/** What the ranks compute in an epoch, for predictions of its cost. */
+struct gr_workload {
+    const char      *shares_rows; /* the reason why parallel=auto can only share rows; NULL: it compares all ways */
+    int32_t          layers;
+    struct gr_widths hidden;     /* one width of all hidden layers, or a list */
+    int32_t          gathers;    /* 1: layers sum over neighbours */
+    int32_t          reads_rows; /* 1: layers read single rows of neighbours, not only their sums */
+};
+
 /** How the vertices were divided among ranks, and why. */
 struct gr_division {
+    struct gr_workload     workload;
     int32_t                is_given;         /* 1: the host passes the owners */
     char                   partition[512];   /* the method by which owners were found, and why */
     int32_t                compares;         /* parallel=auto compares ways to share columns; decided by rank 0 */
@@ -85,8 +95,11 @@ struct graft_graph {
  * \return OK; ERR_ARG (the slices do not make up one graph, ranks disagree, an owner is not a rank); ERR_UNSUPPORTED (a
  *         rank would own, or gather from, more than INT32_MAX vertices); ERR_NOMEM: the same on all ranks, and the comm
  *         stays alive; ERR_PEER. */
-int32_t gr_graph_create(graft_context *context, struct gr_comm *comm, const graft_slice *slice, graft_graph **graph,
-                        graft_error *error);
+int32_t gr_graph_create(graft_context *context, struct gr_comm *comm, const struct gr_workload *workload,
+                        const graft_slice *slice, graft_graph **graph, graft_error *error);
+
+/** The tables of options (a bit for each) that the creation of a graph reads. */
+uint32_t gr_graph_option_bits(const graft_context *context);
 
 /** Not collective. The graph is freed together with its last plan. NULL is legal. */
 void gr_graph_destroy(graft_graph *graph);
@@ -99,9 +112,6 @@ int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, g
  * \return OK; ERR_ARG (an owner is not a rank), and errors of gr_owners_read() and METIS: the same on all ranks;
  *         ERR_PEER. */
 int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error);
-
-/** The reason why parallel=auto can only share rows with these options; NULL: it compares all ways. */
-const char *gr_grids_refusal(const graft_context *context);
 
 /** From the global columns of the owned rows to local columns: the place of an owned vertex, or the place in the halo
  *  of another. */

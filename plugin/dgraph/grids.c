@@ -3,32 +3,16 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "cover/cover.h"
+#include "dgraph/options.h"
 #include "dgraph/owner.h"
 #include "halo/format.h"
+#include "halo/options.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* -- where only rows can be shared -------------------------------------------------------------------------------- */
-
-const char *gr_grids_refusal(const graft_context *context)
-{
-    const struct gr_options   *o = &context->options;
-    const struct gr_row_format format = gr_row_format_of(context);
-
-    if (o->sampling.batch_size > 0) return "a batch has only vertices of its rank";
-    if (o->model.kind == GR_KIND_MLP) return "mlp has no sums over neighbours";
-    if (o->model.kind == GR_KIND_GAT) return "attention reads whole rows";
-    if (gr_option_extremum(&o->model) != 0) return "the cost of columns is not predicted for maxima and minima";
-    if (o->halo.staleness > 0) return "sums of stale shared columns are two epochs old";
-    if (format.adaptive[GR_FORWARD] || format.adaptive[GR_BACKWARD])
-        return "a record of shared columns has elements of several rows, whose ranges decide no adaptive width";
-    if (format.bits[GR_FORWARD] < 8 || format.bits[GR_BACKWARD] < 8)
-        return "shared columns quantize each row twice in a sum, for which fewer than 8 bits are too few";
-    return NULL;
-}
 
 int32_t gr_grids_init(graft_graph *g, graft_error *error)
 {
@@ -152,7 +136,7 @@ static int32_t measure_covers(const graft_context *context, const struct gr_slic
     static const enum gr_cover_kind kinds[] = { [GR_HALO_COVER_HYBRID] = GR_COVER_HYBRID,
                                                 [GR_HALO_COVER_PRE] = GR_COVER_PRE,
                                                 [GR_HALO_COVER_POST] = GR_COVER_POST };
-    const enum gr_cover_kind        kind = kinds[context->options.halo.cover];
+    const enum gr_cover_kind        kind = kinds[gr_halo_options(context)->cover];
     struct cut_edges                cut = { 0 };
     int64_t                        *row = NULL, *begin = NULL;
     int32_t                         rc = cut_edges_init(context, whole, measure->parts, owner, &cut, error);
@@ -207,8 +191,8 @@ static double group_bytes(const graft_graph *g, const struct gr_partition_measur
 static int64_t streamed_bytes(const graft_graph *g, const struct gr_slice *whole, int64_t cut, int32_t columns,
                               double held)
 {
-    const enum gr_feature_graph option = g->context->options.resource.feature_graph;
-    const double                limit = 1e6 * (double)g->context->options.resource.memory_limit;
+    const enum gr_feature_graph option = gr_dgraph_options(g->context)->feature_graph;
+    const double                limit = 1e6 * (double)gr_base_options(g->context)->memory_limit;
     const int64_t               of_entry = g->value_type != 0 ? 8 : 4;
 
     if (option == GR_FEATURE_GRAPH_REPLICATE) return 0;
@@ -231,7 +215,7 @@ static double transpose_seconds(const graft_graph *g, const struct gr_partition_
         vertices = here > vertices ? here : vertices;
     }
     return 2 * share * (double)vertices / columns * (columns - 1) / columns * costs->of_rank.row +
-           4 * (double)g->context->options.model.layers * (columns - 1) * costs->latency;
+           4 * (double)g->division.workload.layers * (columns - 1) * costs->latency;
 }
 
 /* The ranks of a group divide the edges and the halo by columns, and the vertices by rows. */
@@ -251,7 +235,7 @@ static int32_t measure_choice(const graft_graph *g, const struct gr_slice *whole
 {
     const int32_t               parts = g->comm->n_ranks / choice->columns;
     struct gr_partition_cost    cost = cost_of_group(costs, choice->columns);
-    const double                limit = 1e6 * (double)g->context->options.resource.memory_limit;
+    const double                limit = 1e6 * (double)gr_base_options(g->context)->memory_limit;
     struct gr_partition_measure measure = { 0 };
     double                      held;
     int32_t                     rc = gr_partition_measure_init(g->context, &measure, whole, parts, owner, error);
@@ -266,7 +250,7 @@ static int32_t measure_choice(const graft_graph *g, const struct gr_slice *whole
     choice->is_limited = limit > 0 && choice->columns > 1 && held > limit;
     choice->seconds =
         gr_partition_seconds(&measure, &cost) +
-        2 * (double)g->context->options.model.layers *
+        2 * (double)g->division.workload.layers *
             ((parts - 1) * costs->latency + (double)choice->streamed / choice->columns / costs->bytes_per_second) +
         transpose_seconds(g, &measure, costs, choice);
 done:

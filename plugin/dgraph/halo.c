@@ -5,6 +5,7 @@
 #include "base/dense_view.h"
 #include "base/memory.h"
 #include "comm/compare_options.h"
+#include "halo/options.h"
 
 /* The ranks that share rows with this rank, and the first row of each. */
 static int32_t list_neighbours(graft_halo *h, graft_error *error)
@@ -44,7 +45,7 @@ static int32_t make_halo(graft_halo *h, graft_error *error)
     int64_t        *packed = NULL;
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY(gr_options_compare(h->context, comm, 1u << GR_GROUP_HALO, error));
+    GR_TRY(gr_options_compare(h->context, comm, gr_options_bit(h->context, &gr_halo_option_table), error));
     GR_TRY(gr_halo_rows_init(h->context, comm, &h->graph->part.halo, NULL, 0, &h->rows, error));
     rc = allocate_halo(h, &packed, error);
     if (rc == GRAFT_OK)

@@ -4,6 +4,8 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "base/option_row.h"
+#include "dgraph/options.h"
+#include "partition/options.h"
 #include "partition/refine.h"
 
 #include <stdio.h>
@@ -24,10 +26,10 @@ static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_er
  * parallel=auto compares. */
 static int32_t find_comparison(graft_graph *graph, graft_error *error)
 {
-    const char *why = gr_grids_refusal(graph->context);
+    const char *why = graph->division.workload.shares_rows;
     int32_t     rc = GRAFT_OK;
 
-    if (graph->context->options.partition.parallel != GR_PARALLEL_AUTO || graph->comm->n_ranks == 1) return GRAFT_OK;
+    if (gr_dgraph_options(graph->context)->parallel != GR_PARALLEL_AUTO || graph->comm->n_ranks == 1) return GRAFT_OK;
     if (why != NULL) snprintf(graph->division.shares_rows, sizeof graph->division.shares_rows, "%s", why);
     GR_TRY(gr_comm_broadcast(graph->comm, 0, graph->division.shares_rows, sizeof graph->division.shares_rows, error));
     graph->division.compares = graph->division.shares_rows[0] == '\0';
@@ -38,17 +40,18 @@ done:
 /* Options `parallel` and `parallel.columns`. With parallel=auto one column, before the comparison. */
 static int32_t find_columns(graft_graph *graph, graft_error *error)
 {
-    const struct gr_partition_options *options = &graph->context->options.partition;
-    const int32_t                      n_ranks = graph->comm->n_ranks;
-    const int32_t                      rc = find_comparison(graph, error);
+    const struct gr_dgraph_options *options = gr_dgraph_options(graph->context);
+    const char                     *file = gr_partition_options(graph->context)->file;
+    const int32_t                   n_ranks = graph->comm->n_ranks;
+    const int32_t                   rc = find_comparison(graph, error);
 
     if (rc < 0) return rc;
     graph->columns = options->parallel == GR_PARALLEL_FEATURE ? n_ranks : 1;
-    if (graph->division.compares && options->file[0] != '\0' && !graph->division.is_given)
+    if (graph->division.compares && file[0] != '\0' && !graph->division.is_given)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'partition.file' is '%s', but a file is for one number of parts, and parallel=auto "
                        "compares several; expected another value of parallel",
-                       options->file);
+                       file);
     if (options->parallel != GR_PARALLEL_GRID) return GRAFT_OK;
     for (int32_t c = 1; c * c <= n_ranks; c++)
         if (n_ranks % c == 0) graph->columns = c;
@@ -64,7 +67,7 @@ static int32_t find_columns(graft_graph *graph, graft_error *error)
 /* Whether the owners are parts until deal_parts(). */
 static int is_dealt(const graft_graph *graph)
 {
-    return graph->columns > 1 && graph->context->options.partition.method != GR_PARTITION_GIVEN;
+    return graph->columns > 1 && gr_partition_options(graph->context)->method != GR_PARTITION_GIVEN;
 }
 
 int32_t gr_owner_parts(const graft_graph *graph)
@@ -126,7 +129,7 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
     struct gr_refinement            done;
     int32_t                         rc;
 
-    rc = gr_partition_refine(&input, graph->context->options.partition.refine, graph->slice.owner, &done, error);
+    rc = gr_partition_refine(&input, gr_partition_options(graph->context)->refine, graph->slice.owner, &done, error);
     if (rc < 0) return rc;
     snprintf(graph->division.partition + used, sizeof graph->division.partition - used,
              "; refined in %lld rounds, from %lld cut entries to %lld", (long long)done.rounds,
@@ -201,9 +204,9 @@ static void describe_one_part(graft_graph *graph)
 
 int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
-    const enum gr_partition_method method = graph->context->options.partition.method;
-    const char                    *file = graph->context->options.partition.file;
-    int64_t                        rounds = graph->context->options.partition.refine;
+    const enum gr_partition_method method = gr_partition_options(graph->context)->method;
+    const char                    *file = gr_partition_options(graph->context)->file;
+    int64_t                        rounds = gr_partition_options(graph->context)->refine;
     struct gr_graph_identity       identity;
     int32_t                        found = 0, rc = GRAFT_OK;
 

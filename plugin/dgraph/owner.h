@@ -52,11 +52,10 @@ struct gr_owner_rates gr_owner_rates_assumed(const graft_context *context, doubl
 int32_t gr_owner_measure_rates(const graft_graph *graph, const graft_slice *slice, struct gr_owner_rates *rates,
                                graft_error *error);
 
-/** The cost of an epoch for partition.h, from the options of the context: layers of the mean hidden width, and rows
- *  according to the model, the cover and the bits of messages.
+/** The cost of an epoch for partition.h, from the workload, and the options for the cover and the bits of messages.
  * \return OK; ERR_OPTION (hidden); ERR_NOMEM. */
-int32_t gr_owner_cost(const graft_context *context, const struct gr_owner_rates *rates, struct gr_partition_cost *cost,
-                      graft_error *error);
+int32_t gr_owner_cost(const graft_context *context, const struct gr_workload *workload,
+                      const struct gr_owner_rates *rates, struct gr_partition_cost *cost, graft_error *error);
 
 /** Memory for graph->division.choices: the divisors of the number of ranks. \return OK; ERR_NOMEM. */
 int32_t gr_grids_init(graft_graph *graph, graft_error *error);

@@ -4,6 +4,7 @@
 #include "entry/entry.h"
 
 #include "base/option_row.h"
+#include "halo/options.h"
 #include "spmm/plan.h"
 
 /* The checks of this rank's arguments; the caller makes all ranks agree on the result. */
@@ -47,7 +48,8 @@ static int32_t plan_create(graft_graph *graph, const graft_plan_args *args, graf
     GR_TRY(rc);
     rc = read_plan_args(graph, args, plan, &wish, &call.error);
     GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
-    if (graph->comm->rank == 0) gr_options_report(graph->context, 1u << GR_GROUP_HALO, graph->comm->n_ranks);
+    if (graph->comm->rank == 0)
+        gr_options_report(graph->context, gr_options_bit(graph->context, &gr_halo_option_table), graph->comm->n_ranks);
     GR_TRY(gr_plan_create(graph->context, graph->comm, &graph->part, graph, &wish, plan, &call.error));
     gr_handle_init(*plan, GR_HANDLE_PLAN, graph->context);
 done:

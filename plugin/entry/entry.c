@@ -3,6 +3,7 @@
 #include "entry/entry.h"
 
 #include "base/context.h"
+#include "base/options.h"
 #include "base/table.h"
 #include "dense/dense.h"
 #include "kernel/kernel.h"
@@ -56,7 +57,7 @@ static int32_t api_set(graft_context *context, const char *key, const char *valu
     if (rc == GRAFT_OK) rc = gr_option_set(context, key, value, &call.error);
     gr_modules_end(found, rc == GRAFT_OK);
     if (rc == GRAFT_OK)
-        atomic_store_explicit(&context->callers.check, context->options.library.check, memory_order_relaxed);
+        atomic_store_explicit(&context->callers.check, gr_base_options(context)->check, memory_order_relaxed);
     return gr_call_end(&call, rc);
 }
 
@@ -129,11 +130,11 @@ static int32_t open_context(const graft_host *host, graft_context **context, gra
     graft_context    *made = NULL;
     struct gr_search *found = NULL;
 
-    GR_TRY(gr_context_create(host, &made, error));
+    GR_TRY(gr_context_create(host, &gr_all_options, &made, error));
     for (int32_t i = 0; gr_kernel_simd(i) != NULL; i++) GR_TRY(gr_module_register(made, gr_kernel_simd(i), error));
     GR_TRY(gr_module_register(made, &gr_kernel_reference, error));
     GR_TRY(gr_module_register(made, &gr_dense_reference, error));
-    GR_TRY(gr_modules_search(made, made->options.library.module_path, &found, error));
+    GR_TRY(gr_modules_search(made, gr_base_options(made)->module_path, &found, error));
     gr_modules_end(found, 1);
     made->binds_threads = gr_affinity_is_at_risk();
     GR_TRY(gr_table_create(&api_template, made, &made->api, error));

@@ -49,4 +49,6 @@ extern const graft_meshes         gr_interface_mesh;
 extern const graft_networks       gr_interface_network;
 extern const graft_streams        gr_interface_stream;
 
+extern const struct gr_option_list gr_all_options;
+
 #endif

@@ -3,6 +3,8 @@
 #include "entry/entry.h"
 
 #include "base/memory.h"
+#include "comm/options.h"
+#include "parallel/workload.h"
 #include "spmm/plan.h"
 
 /* The checks of this rank's arguments; the caller makes all ranks agree on the result. */
@@ -25,20 +27,22 @@ done:
 static int32_t graph_create(graft_context *context, const graft_transport *transport, const graft_slice *slice,
                             graft_graph **graph, graft_error *error)
 {
-    struct gr_call  call;
-    struct gr_comm *comm = NULL;
-    graft_slice     ours;
-    graft_csr       rows;
-    graft_graph    *made = NULL;
-    int64_t        *row_ptr = NULL; /* row pointers of the slice, if the host has 32-bit ones */
-    int32_t         rc = gr_call_begin(&call, context, GRAFT_GRAPH_ID " create", error);
+    struct gr_call     call;
+    struct gr_comm    *comm = NULL;
+    graft_slice        ours;
+    graft_csr          rows;
+    graft_graph       *made = NULL;
+    struct gr_workload workload;
+    int64_t           *row_ptr = NULL; /* row pointers of the slice, if the host has 32-bit ones */
+    int32_t            rc = gr_call_begin(&call, context, GRAFT_GRAPH_ID " create", error);
 
     GR_TRY(rc);
-    GR_TRY(gr_comm_create(context, transport, context->options.halo.timeout, &comm, &call.error));
+    GR_TRY(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, &call.error));
+    workload = gr_workload_of(context);
     rc = read_slice(context, slice, &ours, &rows, &row_ptr, &call.error);
     if (rc == GRAFT_OK && graph == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "graph is null");
     GR_TRY(gr_comm_agree(comm, rc, &call.error));
-    GR_TRY(gr_graph_create(context, comm, &ours, &made, &call.error));
+    GR_TRY(gr_graph_create(context, comm, &workload, &ours, &made, &call.error));
     made->own_comm = comm;
     comm = NULL;
     gr_handle_init(made, GR_HANDLE_GRAPH, context);

@@ -3,6 +3,7 @@
 #include "entry/entry.h"
 
 #include "comm/collective.h"
+#include "comm/options.h"
 #include "mesh/mesh.h"
 
 static int32_t mesh_create(graft_context *context, const graft_transport *transport, const graft_mesh_args *args,
@@ -15,7 +16,7 @@ static int32_t mesh_create(graft_context *context, const graft_transport *transp
     int32_t         rc = gr_call_begin(&call, context, GRAFT_MESH_ID " create", error);
 
     GR_TRY(rc);
-    GR_TRY(gr_comm_create(context, transport, context->options.halo.timeout, &comm, &call.error));
+    GR_TRY(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, &call.error));
     rc = gr_struct_read(&ours, sizeof ours, args, "args", &call.error);
     if (rc == GRAFT_OK && mesh == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "mesh is null");
     GR_TRY(gr_comm_agree(comm, rc, &call.error));

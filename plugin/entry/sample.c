@@ -3,6 +3,7 @@
 #include "entry/entry.h"
 
 #include "kernel/kernel.h"
+#include "nn/options.h"
 #include "sample/sample.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@ static int32_t sample_create(graft_context *context, graft_matrix *graph, const 
     if (sampler == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "sampler is null");
     GR_TRY(rc);
     GR_TRY(check_count(graph, n_seeds, "n_seeds", &call.error));
+    source.n_layers = (int32_t)gr_shape_options(context)->layers;
     source.graph = &graph->csr;
     GR_TRY(gr_sampler_create(context, &source, &made, &call.error));
     *gr_sampler_graph(made) = graph;

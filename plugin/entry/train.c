@@ -3,14 +3,21 @@
 #include "entry/entry.h"
 
 #include "io/data.h"
+#include "sample/options.h"
 #include "train/train.h"
+
+/* Batches read few rows at a time. */
+static int maps_features(const graft_context *context)
+{
+    return gr_sample_options(context)->batch_size > 0;
+}
 
 static int32_t data_open(graft_context *context, const char *path, graft_data **data, graft_error *error)
 {
     struct gr_call call;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open", error);
 
-    if (rc == GRAFT_OK) rc = gr_data_open(context, path, data, &call.error);
+    if (rc == GRAFT_OK) rc = gr_data_open(context, path, maps_features(context), data, &call.error);
     if (rc == GRAFT_OK) gr_handle_init(*data, GR_HANDLE_DATA, context);
     return gr_call_end(&call, rc);
 }
@@ -21,7 +28,7 @@ static int32_t data_open_slice(graft_context *context, const graft_transport *tr
     struct gr_call call;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open_slice", error);
 
-    if (rc == GRAFT_OK) rc = gr_data_open_slice(context, transport, path, data, &call.error);
+    if (rc == GRAFT_OK) rc = gr_data_open_slice(context, transport, path, maps_features(context), data, &call.error);
     if (rc == GRAFT_OK) gr_handle_init(*data, GR_HANDLE_DATA, context);
     return gr_call_end(&call, rc);
 }

@@ -6,6 +6,7 @@
 #include "comm/collective.h"
 #include "comm/group.h"
 #include "comm/open.h"
+#include "comm/options.h"
 #include "comm/threads.h"
 
 /* The size field of the elements is the stride of the host's array. */
@@ -85,7 +86,7 @@ static int32_t group_call_begin(struct gr_call *call, graft_group *group, const 
 {
     const int32_t rc = gr_call_begin_on(call, group, GR_HANDLE_GROUP, where, error);
 
-    if (rc == GRAFT_OK) group->comm->timeout = group->context->options.halo.timeout;
+    if (rc == GRAFT_OK) group->comm->timeout = gr_comm_options(group->context)->timeout;
     return rc;
 }
 

@@ -154,7 +154,7 @@ int64_t gr_order_bytes(int64_t n)
     return 3 * gr_block_bytes(n, sizeof(int64_t)) + gr_block_bytes(n + 1, sizeof(int64_t));
 }
 
-const char *const gr_order_names[] = { "given", "degree", "rcm", "community" };
+const char *const gr_order_names[] = { GR_ORDER_LIST(GR_CHOICE_NAME) };
 
 int32_t gr_order_find(const char *name, enum gr_order *method, graft_error *error)
 {

@@ -3,8 +3,17 @@
 #ifndef GR_GRAPH_ORDER_H
 #define GR_GRAPH_ORDER_H
 
-#include "base/option.h"
+#include "base/option_row.h"
 #include "graph/csr.h"
+
+/* clang-format off */
+#define GR_ORDER_LIST(X)                                                                                               \
+    X(GR_ORDER_GIVEN, "given")                                                                                         \
+    X(GR_ORDER_DEGREE, "degree")                                                                                       \
+    X(GR_ORDER_RCM, "rcm")                                                                                             \
+    X(GR_ORDER_COMMUNITY, "community")
+/* clang-format on */
+enum gr_order { GR_ORDER_LIST(GR_CHOICE_CONSTANT) };
 
 extern const char *const gr_order_names[];
 

@@ -2,21 +2,29 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/format.h"
 
+#include "base/options.h"
+#include "halo/options.h"
+
 /* The least number of elements of a row for which 1 bit means the rotated code. */
 enum { ROTATED_LEAST = 32 };
 
 struct gr_row_format gr_row_format_of(const graft_context *context)
 {
-    const struct gr_halo_options *halo = &context->options.halo;
-    struct gr_row_format          f = { .refuses = halo->refuses_nonfinite,
-                                        .measuring = halo->statistics,
-                                        .seed = (uint64_t)context->options.train.seed };
+    const struct gr_halo_options *halo = gr_halo_options(context);
+    static const int32_t          rounding[] = {
+        [GR_HALO_ROUND_NEAREST] = GRAFT_ROUND_NEAREST, [GR_HALO_ROUND_STOCHASTIC] = GRAFT_ROUND_STOCHASTIC
+    };
+    struct gr_row_format f = { .refuses = halo->nonfinite == GR_HALO_NONFINITE_REFUSE,
+                               .measuring = halo->statistics,
+                               .seed = (uint64_t)gr_base_options(context)->seed };
 
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
-        f.bits[d] = halo->codec[d].bits;
-        f.adaptive[d] = halo->codec[d].adaptive;
-        f.code[d] = halo->codec[d].code;
-        f.rounding[d] = halo->rounding;
+        const struct gr_halo_codec codec = gr_halo_codec_of(halo, (enum gr_direction)d);
+
+        f.bits[d] = codec.bits;
+        f.adaptive[d] = codec.adaptive;
+        f.code[d] = codec.code;
+        f.rounding[d] = rounding[halo->rounding];
     }
     return f;
 }

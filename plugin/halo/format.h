@@ -6,6 +6,7 @@
 #include "base/direction.h"
 #include "codec/codec.h"
 #include "comm/collective.h"
+#include "halo/options.h"
 
 struct gr_row_format {
     int32_t                 bits[GR_DIRECTIONS];     /* the largest width of a row, if widths are adaptive */

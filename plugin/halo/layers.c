@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "halo/options.h"
 
 #include <string.h>
 
@@ -12,9 +13,9 @@ int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, 
 {
     *layers = (struct gr_halo_layers){ .context = context, .comm = comm, .n_layers = n_layers };
     layers->format = gr_row_format_of(context);
-    layers->is_stale = context->options.halo.staleness > 0;
-    layers->smoothing = context->options.halo.smoothing;
-    layers->budget = context->options.halo.budget;
+    layers->is_stale = gr_halo_options(context)->staleness > 0;
+    layers->smoothing = gr_halo_options(context)->smoothing;
+    layers->budget = gr_halo_options(context)->budget;
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) layers->adaptive[d] = layers->format.adaptive[d];
     if (!layers->is_stale && !layers->adaptive[GR_FORWARD] && !layers->adaptive[GR_BACKWARD]) return GRAFT_OK;
     return GR_NEW(context, layers->layer, GR_DIRECTIONS * (int64_t)n_layers, error);

@@ -4,6 +4,7 @@
 #define GR_HALO_LAYERS_H
 
 #include "halo/history.h"
+#include "halo/options.h"
 #include "halo/row_bits.h"
 
 /** One layer in one direction. */
@@ -24,7 +25,7 @@ struct gr_halo_layers {
     struct gr_row_format  format;
     int32_t               adaptive[GR_DIRECTIONS], is_stale;
     double                smoothing;
-    struct gr_halo_budget budget; /* of adaptive widths */
+    struct gr_form        budget; /* option halo.budget, of adaptive widths */
     struct gr_halo_layer *layer;  /* [n_layers x GR_DIRECTIONS]; NULL if no option needs them */
 };
 

@@ -1,5 +1,6 @@
 /* Opens a data set, or this rank's slice of it. A single process is the case of one rank.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/options.h"
 #include "io/contents.h"
 #include "io/mtx.h"
 
@@ -100,7 +101,7 @@ static int32_t allocate_data(graft_context *context, const char *path, graft_dat
     return GR_NEW(context, *data, 1, error);
 }
 
-int32_t gr_data_open_slice(graft_context *context, const graft_transport *transport, const char *path,
+int32_t gr_data_open_slice(graft_context *context, const graft_transport *transport, const char *path, int maps,
                            graft_data **data, graft_error *error)
 {
     struct gr_reading reading = { 0 };
@@ -108,10 +109,11 @@ int32_t gr_data_open_slice(graft_context *context, const graft_transport *transp
     graft_data       *made = NULL;
     int32_t           rc;
 
-    GR_TRY(gr_comm_create(context, transport, context->options.halo.timeout, &comm, error));
+    GR_TRY(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, error));
     rc = allocate_data(context, path, data != NULL ? &made : NULL, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gr_reading_init(&reading, comm, error));
+    reading.maps = maps;
     made->set.size = sizeof made->set;
     GR_TRY(read_folder(&reading, path, made, error));
     *data = made;
@@ -123,9 +125,9 @@ done:
     return rc;
 }
 
-int32_t gr_data_open(graft_context *context, const char *path, graft_data **data, graft_error *error)
+int32_t gr_data_open(graft_context *context, const char *path, int maps, graft_data **data, graft_error *error)
 {
-    return gr_data_open_slice(context, NULL, path, data, error);
+    return gr_data_open_slice(context, NULL, path, maps, data, error);
 }
 
 const graft_dataset *gr_data_view(const graft_data *data)

@@ -18,13 +18,13 @@ static int64_t find_not_finite(const graft_dense *x, int64_t count)
     return at;
 }
 
-/* Training by minibatch maps the file; if it cannot be mapped it is read. */
+/* If the file cannot be mapped it is read. */
 static int map_dense(const struct gr_reading *reading, const struct gr_part_file *part, graft_data *data)
 {
     const int64_t first = data->set.first_vertex * part->npy.shape[1];
     void         *map;
 
-    if (reading->context->options.sampling.batch_size == 0) return 0;
+    if (!reading->maps) return 0;
     if (part->npy.count == 0 || part->npy.offset % part->npy.item_bytes != 0) return 0;
     map = mmap(NULL, (size_t)part->file.size, PROT_READ, MAP_SHARED, part->file.fd, 0);
     if (map == MAP_FAILED) return 0;

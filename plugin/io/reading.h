@@ -10,6 +10,7 @@
 struct gr_reading {
     const graft_context *context;
     struct gr_comm      *comm;
+    int                  maps;    /* dense features are mapped, not read, if that is possible */
     int64_t             *first;   /* [n_ranks + 1] the first vertex of each slice; the last is the number of vertices */
     int64_t             *scratch; /* [n_ranks + 1] */
 };

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dtype.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "kernel/kernel.h"
 
 #include <string.h>
@@ -76,7 +77,7 @@ int32_t gr_guard_begin(graft_context *context, const graft_mxm_args *args, graft
     int32_t          rc = GRAFT_OK;
 
     *inside = *args;
-    if (context->options.library.check != GR_CHECK_FULL || args->c->n_rows == 0 || args->c->n_cols == 0)
+    if (gr_base_options(context)->check != GR_CHECK_FULL || args->c->n_rows == 0 || args->c->n_cols == 0)
         return GRAFT_OK;
     GR_TRY(GR_NEW(context, g, 1, error));
     g->context = context;

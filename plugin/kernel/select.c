@@ -3,9 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/options.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "kernel/kernel.h"
+#include "kernel/options.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -146,12 +148,12 @@ static int32_t run_kernel(const struct gr_module *module, void *prepared, const 
 static int32_t try_kernels(graft_context *context, const graft_mxm_args *args, int dry, struct reasons *reasons,
                            int32_t *taken, graft_error *error)
 {
-    const char *chosen = context->options.kernel.mxm;
+    const char *chosen = gr_kernel_options(context)->mxm;
     int32_t     order[GR_MODULE_MAX], count = 0;
     int32_t     rc = gr_modules_order(context, "kernel", chosen, order, &count, error);
 
     if (rc < 0) return rc;
-    if (strcmp(chosen, "auto") != 0 && context->options.kernel.strict) count = 1;
+    if (strcmp(chosen, "auto") != 0 && gr_base_options(context)->strict) count = 1;
     for (int32_t i = 0; i < count; i++) {
         const struct gr_module *module = &context->modules.at[order[i]];
         graft_mxm_args          asked = *args;
@@ -209,14 +211,14 @@ int32_t gr_mxm_prepare(graft_context *context, const graft_mxm_args *args, int *
 
     if (rc < 0) return rc;
     if (context->modules.at[taken].path != NULL) *concurrent = 0; /* the states of built-in kernels do not change */
-    record_last_run(context, &context->modules.at[taken], context->options.kernel.mxm, &reasons);
+    record_last_run(context, &context->modules.at[taken], gr_kernel_options(context)->mxm, &reasons);
     return GRAFT_OK;
 }
 
 int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
                        graft_error *error)
 {
-    const char    *chosen = context->options.kernel.mxm;
+    const char    *chosen = gr_kernel_options(context)->mxm;
     struct reasons reasons = { .end = { reasons.text, sizeof reasons.text } };
     graft_mxm_args complete;
     int32_t        taken = 0, rc;

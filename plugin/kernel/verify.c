@@ -7,8 +7,10 @@
 #include "base/bfloat.h"
 #include "base/dtype.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/random.h"
 #include "kernel/kernel.h"
+#include "kernel/options.h"
 
 #include <float.h>
 #include <math.h>
@@ -71,9 +73,9 @@ static void save_row(const struct gr_verify *v, int64_t sample)
 
 static int64_t samples_of(const graft_context *context)
 {
-    const int64_t chosen = context->options.kernel.verify;
+    const int64_t chosen = gr_kernel_options(context)->verify;
 
-    return chosen == 0 && context->options.library.check == GR_CHECK_FULL ? FULL_SAMPLES : chosen;
+    return chosen == 0 && gr_base_options(context)->check == GR_CHECK_FULL ? FULL_SAMPLES : chosen;
 }
 
 int gr_mxm_verifies(const graft_context *context)

@@ -2,6 +2,7 @@
  * of the id chooses a rank that compares the coordinates, for all ids with check=full, else for a sample. A sample
  * detects systematic mistakes, such as local numbers instead of global ids.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/options.h"
 #include "comm/route.h"
 #include "mesh/build.h"
 
@@ -116,7 +117,7 @@ static int32_t compare_received(struct far *f, graft_error *error)
 
 int32_t gr_local_compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error)
 {
-    const int  is_full = local->context->options.library.check == GR_CHECK_FULL;
+    const int  is_full = gr_base_options(local->context)->check == GR_CHECK_FULL;
     struct far f = { .local = local, .tolerance = tolerance, .one_in = is_full ? 1 : ONE_IN };
     int32_t    rc;
 

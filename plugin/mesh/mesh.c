@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
 #include "comm/collective.h"
+#include "comm/options.h"
 #include "mesh/build.h"
 
 #include <math.h>
@@ -119,7 +120,7 @@ int32_t gr_mesh_create(graft_context *context, const graft_transport *transport,
     struct gr_local_mesh local = { .context = context, .args = args };
     struct gr_comm      *comm = NULL;
     graft_mesh          *made = NULL;
-    int32_t              rc = gr_comm_create(context, transport, context->options.halo.timeout, &comm, error);
+    int32_t              rc = gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, error);
 
     GR_TRY(rc);
     rc = GR_NEW(context, made, 1, error);

@@ -3,6 +3,8 @@
 #include "base/dense_view.h"
 #include "base/parallel.h"
 #include "comm/collective.h"
+#include "dense/options.h"
+#include "halo/options.h"
 #include "mgn/inside.h"
 
 static int is_alone(const struct gr_mgn *g)
@@ -10,12 +12,24 @@ static int is_alone(const struct gr_mgn *g)
     return g->mesh->comm->n_ranks == 1;
 }
 
+uint32_t gr_mgn_option_bits(const graft_context *context)
+{
+    return gr_options_bit(context, &gr_dense_option_table) | gr_options_bit(context, &gr_halo_option_table);
+}
+
+int gr_mgn_refuses_nonfinite(const graft_context *context)
+{
+    const struct gr_halo_options *halo = gr_halo_options(context);
+
+    return halo->nonfinite == GR_HALO_NONFINITE_REFUSE && gr_halo_codec_of(halo, GR_FORWARD).bits < 16;
+}
+
 /* Only layers of a trainer have assigned widths and stale rows. */
 static int32_t check_halo_options(const struct gr_mgn *g, graft_error *error)
 {
-    const struct gr_halo_options *halo = &g->context->options.halo;
+    const struct gr_halo_options *halo = gr_halo_options(g->context);
 
-    if (halo->codec[GR_FORWARD].adaptive || halo->codec[GR_BACKWARD].adaptive)
+    if (gr_halo_codec_of(halo, GR_FORWARD).adaptive || gr_halo_codec_of(halo, GR_BACKWARD).adaptive)
         return gr_fail(
             error, GRAFT_ERR_OPTION,
             "option 'halo.codec' is adaptive, but networks on meshes have rows of one width; expected q8, for "
@@ -23,7 +37,7 @@ static int32_t check_halo_options(const struct gr_mgn *g, graft_error *error)
     if (halo->staleness > 0)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'halo.staleness' is 1, but networks on meshes have no stale rows; expected 0");
-    if (g->mesh->kind == GRAFT_MESH_SHARED && halo->codec[GR_FORWARD].bits < 32 && g->mesh->comm->rank == 0)
+    if (g->mesh->kind == GRAFT_MESH_SHARED && gr_halo_codec_of(halo, GR_FORWARD).bits < 32 && g->mesh->comm->rank == 0)
         gr_log(g->context, GRAFT_LOG_WARNING,
                "option 'halo.codec' has no effect on a mesh of shared nodes: partial sums are sent unquantized");
     return GRAFT_OK;

@@ -6,12 +6,15 @@
 #ifndef GR_MGN_MGN_H
 #define GR_MGN_MGN_H
 
+#include "base/option_row.h"
 #include "base/team.h"
 #include "mesh/mesh.h"
 #include "nn/mlp.h"
 
-enum gr_mgn_sum { GR_MGN_SUM_UPDATE, GR_MGN_SUM_NEW, GR_MGN_SUM_OLD };
-enum gr_mgn_edges { GR_MGN_EDGES_CARRIED, GR_MGN_EDGES_ENCODED };
+#define GR_MGN_SUM_LIST(X) X(GR_MGN_SUM_UPDATE, "update") X(GR_MGN_SUM_NEW, "new") X(GR_MGN_SUM_OLD, "old")
+enum gr_mgn_sum { GR_MGN_SUM_LIST(GR_CHOICE_CONSTANT) };
+#define GR_MGN_EDGES_LIST(X) X(GR_MGN_EDGES_CARRIED, "carried") X(GR_MGN_EDGES_ENCODED, "encoded")
+enum gr_mgn_edges { GR_MGN_EDGES_LIST(GR_CHOICE_CONSTANT) };
 
 struct gr_mgn_options {
     int64_t           width, layers, linear; /* linear layers of each MLP, at least 1 */
@@ -57,6 +60,11 @@ struct gr_mgn_times {
     double  seconds[GR_MGN_PARTS];
     int64_t bytes_sent; /* bytes of sent rows, without frames */
 };
+
+/** The tables of options (a bit for each) that this room reads. */
+uint32_t gr_mgn_option_bits(const graft_context *context);
+/** Whether rows of ghosts that halo.codec cannot encode are refused. */
+int      gr_mgn_refuses_nonfinite(const graft_context *context);
 
 /** The arithmetic of one network on one mesh. */
 struct gr_mgn;

@@ -1,10 +1,11 @@
 /* The times of a pass.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/options.h"
 #include "mgn/inside.h"
 
 int32_t gr_mgn_times_init(struct gr_mgn *g, graft_error *error)
 {
-    if (!g->context->options.resource.profile) return GRAFT_OK;
+    if (!gr_base_options(g->context)->profile) return GRAFT_OK;
     return GR_POOL_NEW(g->context, &g->memory, g->times, 2 * (g->shape->options.layers + 2), error);
 }
 

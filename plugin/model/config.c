@@ -2,7 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/context.h"
+#include "base/options.h"
 #include "model/kind.h"
+#include "model/options.h"
+#include "nn/options.h"
 
 int64_t gr_config_wide(const struct gr_config *config, int32_t l)
 {
@@ -59,9 +62,10 @@ static int32_t check_hidden_heads(const struct gr_config *config, graft_error *e
 static int32_t read_loss(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
                          graft_error *error)
 {
-    const int has_classes = data->labels != NULL || data->targets != NULL;
+    const struct gr_loss_options *loss = gr_options_of(options, &gr_loss_option_table);
+    const int                     has_classes = data->labels != NULL || data->targets != NULL;
 
-    config->loss.kind = options->train.loss;
+    config->loss.kind = loss->loss;
     if (config->loss.kind == GR_LOSS_AUTO && data->float_targets != NULL) config->loss.kind = GR_LOSS_MSE;
     else if (config->loss.kind == GR_LOSS_AUTO)
         config->loss.kind = data->targets != NULL ? GR_LOSS_SIGMOID : GR_LOSS_SOFTMAX;
@@ -85,8 +89,9 @@ static int32_t read_loss(const struct gr_options *options, const graft_dataset *
 static int32_t read_layers(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
                            graft_error *error)
 {
-    const struct gr_model_options *model = &options->model;
-    const int32_t                  weighted = config->n_weighted = (int32_t)model->layers;
+    const struct gr_model_options *model = gr_options_of(options, &gr_model_option_table);
+    const struct gr_shape_options *shape = gr_options_of(options, &gr_shape_option_table);
+    const int32_t                  weighted = config->n_weighted = (int32_t)shape->layers;
     const int32_t                  steps = config->kind->propagates ? (int32_t)model->propagation : 0;
     int32_t                        rc = GRAFT_OK;
 
@@ -96,7 +101,8 @@ static int32_t read_layers(const struct gr_options *options, const graft_dataset
     config->n_layers = weighted + steps;
     config->gathers_from = config->kind->gathers ? (steps > 0 ? weighted : 0) : config->n_layers;
     config->width[0] = data->n_features;
-    GR_TRY(gr_option_hidden(options, weighted - 1, config->width + 1, error));
+    GR_TRY(
+        gr_widths_spread(&shape->hidden, weighted - 1, "option 'hidden'", "hidden layers", config->width + 1, error));
     for (int32_t l = weighted; l <= config->n_layers; l++) config->width[l] = data->n_classes;
 done:
     return rc;
@@ -104,7 +110,7 @@ done:
 
 struct gr_live_config gr_live_config_of(const struct gr_options *options)
 {
-    const struct gr_train_options *train = &options->train;
+    const struct gr_training_options *train = gr_options_of(options, &gr_training_option_table);
 
     return (struct gr_live_config){
         .epochs = train->epochs,
@@ -125,6 +131,14 @@ static enum gr_normalization normalization_of(const struct gr_model_options *mod
 {
     return model->kind == GR_KIND_SAGE && model->aggregator != GR_AGGREGATOR_MEAN ? GR_NORMALIZE_NONE
                                                                                   : kind->normalization;
+}
+
+graft_semiring gr_model_extremum(const struct gr_model_options *model)
+{
+    if (model->kind != GR_KIND_SAGE) return 0;
+    return model->aggregator == GR_AGGREGATOR_MAX   ? GRAFT_MAX_SECOND
+           : model->aggregator == GR_AGGREGATOR_MIN ? GRAFT_MIN_SECOND
+                                                    : 0;
 }
 
 /* An extremum is not linear in its arguments. */
@@ -166,11 +180,11 @@ static int32_t check_jumping(const struct gr_config *config, graft_error *error)
 }
 
 /* They have no effect on another named loss; with loss=auto see gr_loss_init(). */
-static void read_softmax(const struct gr_train_options *train, struct gr_config *config)
+static void read_softmax(const struct gr_loss_options *loss, struct gr_config *config)
 {
-    if (train->loss != GR_LOSS_AUTO && train->loss != GR_LOSS_SOFTMAX) return;
-    config->loss.balances = train->balances;
-    config->loss.label_smoothing = train->label_smoothing;
+    if (loss->loss != GR_LOSS_AUTO && loss->loss != GR_LOSS_SOFTMAX) return;
+    config->loss.balances = loss->class_weights == GR_CLASS_WEIGHTS_BALANCED;
+    config->loss.label_smoothing = loss->label_smoothing;
 }
 
 static struct gr_attention_config read_attention(const struct gr_model_options *model, const struct gr_model_kind *kind,
@@ -182,7 +196,7 @@ static struct gr_attention_config read_attention(const struct gr_model_options *
     attention.edge_array = model->edge_features == GR_EDGE_FEATURES_ARRAY;
     if (model->edge_features == GR_EDGE_FEATURES_VALUES) attention.edge_features = 1;
     else if (attention.edge_array && data->edge_features != NULL) attention.edge_features = data->edge_features->n_cols;
-    attention.reads_relu = model->attends_to_relu;
+    attention.reads_relu = model->attention_input == GR_ATTENTION_RELU;
     attention.dropout = model->attention_dropout;
     return attention;
 }
@@ -190,48 +204,52 @@ static struct gr_attention_config read_attention(const struct gr_model_options *
 int32_t gr_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
                        graft_error *error)
 {
-    const struct gr_model_options    *model = &options->model;
-    const struct gr_train_options    *train = &options->train;
-    const struct gr_resource_options *resource = &options->resource;
-    const enum gr_choice              loops = options->data.self_loops;
+    const struct gr_shape_options    *shape = gr_options_of(options, &gr_shape_option_table);
+    const struct gr_model_options    *model = gr_options_of(options, &gr_model_option_table);
+    const struct gr_training_options *train = gr_options_of(options, &gr_training_option_table);
+    const struct gr_loss_options     *loss = gr_options_of(options, &gr_loss_option_table);
+    const struct gr_data_options     *of_data = gr_options_of(options, &gr_data_option_table);
+    const struct gr_resource_options *resource = gr_options_of(options, &gr_resource_option_table);
+    const struct gr_base_options     *base = gr_options_of(options, &gr_base_option_table);
+    const enum gr_choice              loops = of_data->self_loops;
     const struct gr_model_kind       *kind = gr_model_kind(model->kind);
     int32_t                           rc = GRAFT_OK;
 
     *config = (struct gr_config){ .kind = kind,
                                   .normalization = normalization_of(model, kind),
                                   .input_dropout = model->input_dropout,
-                                  .label_rate = train->label_rate,
+                                  .label_rate = loss->label_rate,
                                   .gin_eps = model->gin_eps,
                                   .teleport = model->teleport,
                                   .attention = read_attention(model, kind, data),
-                                  .hidden = { .is_elu = model->is_elu,
-                                              .drops_first = model->drops_first,
+                                  .hidden = { .is_elu = shape->activation == GR_ELU,
+                                              .drops_first = model->norm_order == GR_NORM_LAST,
                                               .dropout = model->dropout,
-                                              .adds_input = model->adds_input },
-                                  .loss = { .huber_delta = train->huber_delta },
+                                              .adds_input = shape->adds_input },
+                                  .loss = { .huber_delta = loss->huber_delta },
                                   .live = gr_live_config_of(options),
-                                  .data = { .symmetrize = options->data.symmetrize,
+                                  .data = { .symmetrize = of_data->symmetrize,
                                             .self_loops = loops == GR_AUTO ? kind->self_loops : loops == GR_YES,
-                                            .normalize_features = options->data.normalize_features,
+                                            .normalize_features = of_data->normalize_features,
                                             .reuse_input = resource->reuse_input,
                                             .row_masks = resource->row_masks,
                                             .sparse_input = resource->sparse_input,
                                             .order = resource->order },
                                   .adam = train->optimizer == GR_ADAM,
-                                  .decay_first_only = train->decays_first_only,
+                                  .decay_first_only = train->decayed_layers == GR_DECAYS_FIRST,
                                   .recompute = resource->recompute,
-                                  .seed = (uint64_t)train->seed };
+                                  .seed = (uint64_t)base->seed };
     GR_TRY(read_layers(options, data, config, error));
-    if (config->n_weighted > 1) config->hidden.norm = model->norm;
+    if (config->n_weighted > 1) config->hidden.norm = shape->norm;
     if (config->n_weighted > 2) config->hidden.jumping = model->jumping;
     GR_TRY(check_sizes(data, config, error));
     GR_TRY(check_jumping(config, error));
     GR_TRY(check_hidden_heads(config, error));
     GR_TRY(check_residual(config, error));
-    config->extremum = gr_option_extremum(model);
+    config->extremum = gr_model_extremum(model);
     GR_TRY(check_extremum(config, data, error));
     if (config->extremum != 0) config->data.sparse_input = GR_NO;
-    read_softmax(train, config);
+    read_softmax(loss, config);
     rc = read_loss(options, data, config, error);
 done:
     return rc;

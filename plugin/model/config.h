@@ -3,9 +3,9 @@
 #ifndef GR_MODEL_CONFIG_H
 #define GR_MODEL_CONFIG_H
 
-#include "base/option.h"
 #include "graft_mxm.h"
 #include "graft_train.h"
+#include "model/options.h"
 #include "nn/optimizer.h"
 
 enum { GR_LAYERS_MAX = 64 };
@@ -81,6 +81,9 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
 /** The present values of options that may change between epochs. */
 struct gr_live_config gr_live_config_of(const struct gr_options *options);
 
+/** The semiring of aggregator=max or min in a model that has the option; 0: the model sums. */
+graft_semiring gr_model_extremum(const struct gr_model_options *model);
+
 /** The value of option aggregator for an extremum. */
 static inline const char *gr_extremum_word(graft_semiring extremum)
 {
@@ -96,7 +99,7 @@ static inline int gr_is_regression(const struct gr_config *config)
 /** The word of option "loss". */
 static inline const char *gr_loss_name(enum gr_loss loss)
 {
-    static const char *const names[] = { "auto", "softmax", "sigmoid", "mse", "mae", "huber" };
+    static const char *const names[] = { GR_LOSS_LIST(GR_CHOICE_NAME) };
 
     return names[loss];
 }

@@ -1,4 +1,4 @@
-/* The kinds of models. To add one: a file with its row, and its word in GR_KIND_MAP of base/option.h.
+/* The kinds of models. To add one: a file with its row, and its word in GR_KIND_MAP of model/options.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/kind.h"
 #include "base/assert.h"

@@ -6,7 +6,7 @@
 #include "model/run.h"
 #include "nn/rows.h"
 
-/** A kind of model: one file, and one word of GR_KIND_MAP (base/option.h). */
+/** A kind of model: one file, and one word of GR_KIND_MAP (model/options.h). */
 struct gr_model_kind {
     const char                      *name;   /* as in option "model" */
     const struct gr_parameter_shape *shapes; /* of a layer, in the order of the state; the last has no name */

@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "base/parallel.h"
 #include "model/kind.h"
+#include "model/options.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,7 +18,7 @@ enum { DEEP = 8192, MODULE_ROWS = 512 };
 
 int32_t gr_workers_check(const struct gr_run *run, graft_error *error)
 {
-    const int64_t sparse = run->context->options.resource.workers_sparse;
+    const int64_t sparse = gr_resource_options(run->context)->workers_sparse;
 
     if (sparse <= 0 || sparse < run->threads) return GRAFT_OK; /* 0: none; auto: a suitable number */
     return gr_fail(
@@ -29,7 +30,7 @@ int32_t gr_workers_check(const struct gr_run *run, graft_error *error)
 
 int gr_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity)
 {
-    return run->context->options.resource.workers_sparse != 0 && !capacity->predicts && run->strategy->ops->records;
+    return gr_resource_options(run->context)->workers_sparse != 0 && !capacity->predicts && run->strategy->ops->records;
 }
 
 /* Backward passes over rows: one after each layer, and one inside each layer of gin. */
@@ -56,11 +57,11 @@ int32_t gr_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t ch
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->workers->partial[i], partial, error));
     }
     atomic_flag_clear(&run->workers->lock);
-    run->workers->is_auto = run->context->options.resource.workers_sparse == GR_COUNT_AUTO;
+    run->workers->is_auto = gr_resource_options(run->context)->workers_sparse == GR_COUNT_AUTO;
     run->workers->is_off = run->workers->is_auto; /* at first */
-    run->workers->sparse = run->workers->is_auto ? 1 : (int)run->context->options.resource.workers_sparse;
+    run->workers->sparse = run->workers->is_auto ? 1 : (int)gr_resource_options(run->context)->workers_sparse;
     run->workers->plain = run->workers->piped = INFINITY;
-    run->workers->stages = (int)run->context->options.resource.workers_stages;
+    run->workers->stages = (int)gr_resource_options(run->context)->workers_stages;
 done:
     return rc;
 }

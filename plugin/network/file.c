@@ -4,14 +4,15 @@
 #include "comm/collective.h"
 #include "io/checksum.h"
 #include "io/tensor_file.h"
+#include "network/options.h"
 
 #include <stdio.h>
 #include <string.h>
 
 void gr_network_texts(const graft_network *n, struct gr_network_texts *t)
 {
-    static const char *const      sums[] = { "update", "new", "old" };
-    const struct gr_mesh_options *o = &n->options;
+    static const char *const         sums[] = { "update", "new", "old" };
+    const struct gr_network_options *o = &n->options;
     const struct {
         const char *key;
         long long   number;
@@ -26,11 +27,11 @@ void gr_network_texts(const graft_network *n, struct gr_network_texts *t)
         { "mgn.width", o->width, NULL },
         { "mgn.layers", o->layers, NULL },
         { "mgn.linear", o->linear, NULL },
-        { "mgn.activation", 0, o->is_elu ? "elu" : "relu" },
+        { "mgn.activation", 0, o->activation == GR_MESH_ELU ? "elu" : "relu" },
         { "mgn.norm", 0, o->has_norm ? "yes" : "no" },
         { "mgn.sum", 0, sums[o->sum] },
         { "mgn.edges", 0, o->edges == GR_MGN_EDGES_ENCODED ? "encoded" : "carried" },
-        { "mgn.edge_scale", 0, o->scales_by_longest ? "longest" : "statistics" },
+        { "mgn.edge_scale", 0, o->edge_scale == GR_EDGE_SCALE_LONGEST ? "longest" : "statistics" },
         { "mgn.residual", 0, o->adds_input ? "yes" : "no" },
     };
 

@@ -5,13 +5,21 @@
 #include "base/assert.h"
 #include "base/crc.h"
 #include "base/direction.h"
+#include "base/options.h"
 #include "comm/compare_options.h"
 #include "network/fields.h"
+#include "network/options.h"
+#include "nn/options.h"
 
 #include <math.h>
 #include <string.h>
 
-static const uint32_t COMPARED_GROUPS = 1u << GR_GROUP_MESH | 1u << GR_GROUP_KERNELS | 1u << GR_GROUP_HALO;
+/* Options that must be the same on all ranks. */
+static uint32_t compared_options(const graft_context *context)
+{
+    return gr_options_bit(context, &gr_network_option_table) | gr_options_bit(context, &gr_shape_option_table) |
+           gr_mgn_option_bits(context);
+}
 
 struct gr_team gr_network_team(const graft_network *n)
 {
@@ -57,9 +65,9 @@ static int32_t check_given(const graft_mesh *mesh, const struct given *given, gr
 static int32_t check_args(const graft_mesh *mesh, const graft_network_args *args, struct given *given,
                           graft_error *error)
 {
-    const struct gr_options *options = &mesh->context->options;
-    const int                changes = args->predicts == GRAFT_PREDICTS_CHANGE;
-    int32_t                  rc = GRAFT_OK;
+    const struct gr_network_options *options = gr_network_options(mesh->context);
+    const int                        changes = args->predicts == GRAFT_PREDICTS_CHANGE;
+    int32_t                          rc = GRAFT_OK;
 
     if (!changes && args->predicts != GRAFT_PREDICTS_VALUE)
         return gr_fail(error, GRAFT_ERR_ARG,
@@ -68,16 +76,16 @@ static int32_t check_args(const graft_mesh *mesh, const graft_network_args *args
     if (args->n_in < 1 || args->n_out < 1)
         return gr_fail(error, GRAFT_ERR_ARG, "args.n_in and n_out are %d and %d, expected at least 1", args->n_in,
                        args->n_out);
-    if ((changes || options->mesh.adds_input) && args->n_out > args->n_in)
+    if ((changes || options->adds_input) && args->n_out > args->n_in)
         return gr_fail(
             error, GRAFT_ERR_ARG,
             "args.n_out is %d, but outputs are added to the first of %d inputs (%s), so there can be no more",
             args->n_out, args->n_in, changes ? "GRAFT_PREDICTS_CHANGE" : "option mgn.residual");
-    if (changes && options->mesh.adds_input)
+    if (changes && options->adds_input)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'mgn.residual' is yes, which is for networks that predict values, and args.predicts is "
                        "GRAFT_PREDICTS_CHANGE");
-    if (options->kernel.model_type == GR_MODEL_BF16)
+    if (gr_shape_options(mesh->context)->model_type == GR_MODEL_BF16)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'model.type' is bf16, which only trainers have; networks on meshes have f32 and f64");
     GR_TRY(read_constant(mesh, args, &given->constant, error));
@@ -95,31 +103,31 @@ static int32_t agree_on_args(const graft_mesh *mesh, int32_t rc, const graft_net
                                          "whether option check is full" };
     const uint64_t           values[] = { (uint64_t)args->predicts, (uint64_t)args->n_in, (uint64_t)args->n_out,
                                           (uint64_t)given->constant.n_columns,
-                                          mesh->context->options.library.check == GR_CHECK_FULL };
+                                          gr_base_options(mesh->context)->check == GR_CHECK_FULL };
 
     rc = gr_comm_agree_same(mesh->comm, rc, names, values, 5, error);
-    if (rc == GRAFT_OK) rc = gr_options_compare(mesh->context, mesh->comm, COMPARED_GROUPS, error);
+    if (rc == GRAFT_OK) rc = gr_options_compare(mesh->context, mesh->comm, compared_options(mesh->context), error);
     return rc;
 }
 
 static void describe_network(graft_network *n, const graft_network_args *args, const struct given *given)
 {
-    const struct gr_options *options = &n->context->options;
+    const struct gr_base_options *base = gr_base_options(n->context);
 
     n->predicts = args->predicts;
-    n->parameters.dtype = options->kernel.model_type == GR_MODEL_F64 ? GRAFT_F64 : GRAFT_F32;
+    n->parameters.dtype = gr_shape_options(n->context)->model_type == GR_MODEL_F64 ? GRAFT_F64 : GRAFT_F32;
     n->columns.in = args->n_in;
     n->columns.out = args->n_out;
     n->columns.constant = given->constant.n_columns;
     n->columns.node_in = n->columns.in + n->columns.constant;
     n->columns.edge_in = n->mesh->dim + 1;
-    n->options = options->mesh;
-    n->seed = options->train.seed;
-    n->times.is_measured = options->resource.profile;
+    n->options = *gr_network_options(n->context);
+    n->seed = base->seed;
+    n->times.is_measured = base->profile;
     n->checks.compares =
-        options->library.check == GR_CHECK_FULL && n->mesh->kind == GRAFT_MESH_SHARED && n->mesh->comm->n_ranks > 1;
-    n->checks.refuses_nonfinite = options->halo.refuses_nonfinite && options->halo.codec[GR_FORWARD].bits < 16 &&
-                                  n->mesh->kind == GRAFT_MESH_GHOSTS && n->mesh->comm->n_ranks > 1;
+        base->check == GR_CHECK_FULL && n->mesh->kind == GRAFT_MESH_SHARED && n->mesh->comm->n_ranks > 1;
+    n->checks.refuses_nonfinite =
+        gr_mgn_refuses_nonfinite(n->context) && n->mesh->kind == GRAFT_MESH_GHOSTS && n->mesh->comm->n_ranks > 1;
 }
 
 /* Arrays that have the type of the network. */
@@ -132,12 +140,11 @@ static int32_t new_typed(graft_network *n, enum gr_use use, void **array, int64_
 
 static int32_t allocate(graft_network *n, graft_error *error)
 {
-    const struct gr_mesh_options *o = &n->options;
-    const struct gr_mgn_options   options = {
-        o->width, o->layers, o->linear, o->is_elu, o->has_norm, (enum gr_mgn_sum)o->sum, (enum gr_mgn_edges)o->edges
-    };
-    const int64_t nodes = n->mesh->n_nodes;
-    int32_t       rc = GRAFT_OK;
+    const struct gr_network_options *o = &n->options;
+    const struct gr_mgn_options      options = { o->width,    o->layers, o->linear, o->activation == GR_MESH_ELU,
+                                                 o->has_norm, o->sum,    o->edges };
+    const int64_t                    nodes = n->mesh->n_nodes;
+    int32_t                          rc = GRAFT_OK;
 
     GR_TRY(gr_mgn_shape_init(n->context, &options, n->columns.node_in, n->columns.edge_in, n->columns.out, &n->shape,
                              error));
@@ -201,7 +208,7 @@ void gr_network_set_edges(graft_network *n)
 {
     const struct gr_statistics *s = &n->statistics[GR_STATISTICS_EDGE];
     const double                longest = n->mesh->info[n->mesh->comm->n_ranks].longest;
-    const int                   by_longest = n->options.scales_by_longest;
+    const int                   by_longest = n->options.edge_scale == GR_EDGE_SCALE_LONGEST;
 
     for (int64_t e = 0; e < n->mesh->n_edges; e++) {
         for (int64_t j = 0; j < n->columns.edge_in; j++) {
@@ -319,7 +326,8 @@ static int32_t fill(graft_network *n, const struct given *given, graft_error *er
     GR_TRY(compare_given(n, given, error));
     gr_budget_charge(&n->budget, GR_USE_ACTIVATIONS, gr_mgn_bytes(n->mgn));
     GR_TRY(gr_comm_agree(n->mesh->comm, gr_budget_check(&n->budget, 0, "the network", error), error));
-    if (n->mesh->comm->rank == 0) gr_options_report(n->context, 1u << GR_GROUP_MESH, n->mesh->comm->n_ranks);
+    if (n->mesh->comm->rank == 0)
+        gr_options_report(n->context, gr_options_bit(n->context, &gr_network_option_table), n->mesh->comm->n_ranks);
 done:
     return rc;
 }
@@ -337,7 +345,7 @@ int32_t gr_network_create(graft_mesh *mesh, int32_t rc, const graft_network_args
     n->mesh = gr_mesh_use(mesh);
     n->use.count = 1;
     n->number = ++mesh->networks;
-    gr_budget_init(&n->budget, n->context, 1000000 * n->context->options.resource.memory_limit);
+    gr_budget_init(&n->budget, n->context, 1000000 * gr_base_options(n->context)->memory_limit);
     describe_network(n, args, &given);
     GR_TRY(fill(n, &given, error));
     *network = n;

@@ -11,6 +11,7 @@
 #include "base/budget.h"
 #include "draft/graft_network.h"
 #include "mgn/mgn.h"
+#include "network/options.h"
 #include "nn/optimizer.h"
 #include "nn/state.h"
 #include "nn/statistics.h"
@@ -81,7 +82,7 @@ struct graft_network {
 
     graft_predicts            predicts;
     struct gr_network_columns columns;
-    struct gr_mesh_options    options; /* options that are not live */
+    struct gr_network_options options; /* options that are not live */
     int64_t                   seed;
     struct gr_network_checks  checks;
 

@@ -5,6 +5,8 @@
 #include "network/fields.h"
 #include "network/network.h"
 #include "network/noise.h"
+#include "network/options.h"
+#include "nn/options.h"
 
 #include <math.h>
 #include <string.h>
@@ -163,10 +165,11 @@ int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graf
     static const char *const names[] = { "the number of pairs", "training steps so far",
                                          "the items set by state_set() (their CRC32C)",
                                          "an option that a step reads (mgn.lr, clip_norm, ...; their CRC32C)" };
-    const uint32_t           groups = 1u << GR_GROUP_MESH | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_HALO;
-    const uint64_t           values[] = { (uint64_t)count, (uint64_t)n->progress.steps, n->progress.digest,
-                                          gr_options_live_digest(n->context, groups) };
-    graft_error              differs = { .size = sizeof differs };
+    const uint32_t           groups = gr_options_bit(n->context, &gr_network_option_table) |
+                            gr_options_bit(n->context, &gr_training_option_table) | gr_mgn_option_bits(n->context);
+    const uint64_t values[] = { (uint64_t)count, (uint64_t)n->progress.steps, n->progress.digest,
+                                gr_options_live_digest(n->context, groups) };
+    graft_error    differs = { .size = sizeof differs };
 
     rc = gr_comm_agree_same(n->mesh->comm, rc, names, values, 4, error);
     /* Name the option, if this status, which all ranks have, belongs to one. */

@@ -3,8 +3,8 @@
 #ifndef GR_NN_OPTIMIZER_H
 #define GR_NN_OPTIMIZER_H
 
-#include "base/option.h"
 #include "base/team.h"
+#include "nn/options.h"
 #include "nn/parameter.h"
 
 /** The learning rate over `steps` steps: a linear ramp of `warmup` steps to `rate`; then constant, or half a cosine

@@ -3,6 +3,7 @@
 #include "parallel/cached.h"
 
 #include "base/assert.h"
+#include "sample/options.h"
 
 /* ROWS_ROOM: with it the cache has place for all rows, even if a code is larger than its floats. */
 enum { ROWS_AT_ONCE = 4096, ROWS_ROOM = 64 };
@@ -10,7 +11,7 @@ enum { ROWS_AT_ONCE = 4096, ROWS_ROOM = 64 };
 int32_t gr_cached_init_full(struct gr_cached *c, graft_context *context, const struct gr_cached_wish *wish, int64_t n,
                             struct gr_budget *budget, graft_error *error)
 {
-    const int32_t bits = gr_cache_bits[context->options.sampling.cache_codec];
+    const int32_t bits = gr_cache_bits[gr_sample_options(context)->cache_codec];
     int32_t       rc = GRAFT_OK;
 
     *c = (struct gr_cached){ .base = { &gr_cached_ops },

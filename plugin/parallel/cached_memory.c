@@ -4,6 +4,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/options.h"
+#include "sample/options.h"
 
 #include <math.h>
 
@@ -86,8 +88,8 @@ const int32_t gr_cache_bits[] = { 32, 16, 8, 4 };
 static int32_t make_cached_layer(struct gr_cached *c, struct gr_budget *budget, struct gr_cached_layer *layer,
                                  graft_error *error)
 {
-    const struct gr_sampling_options *options = &c->context->options.sampling;
-    const int64_t                     stored = c->keeps ? c->halo->count : c->most[GR_RECEIVE]; /* at once */
+    const struct gr_sample_options *options = gr_sample_options(c->context);
+    const int64_t                   stored = c->keeps ? c->halo->count : c->most[GR_RECEIVE]; /* at once */
     int32_t rc = gr_cache_init(&layer->cache, budget, c->halo->count, options->cache_rows, layer->width,
                                gr_cache_bits[options->cache_codec], stored, error);
 
@@ -107,9 +109,9 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_budget *budget, 
 /* Rows that no code can encode are received as NaN, and count as missing. */
 static struct gr_row_format push_format(const graft_context *context)
 {
-    return (struct gr_row_format){ .bits[GR_FORWARD] = gr_cache_bits[context->options.sampling.push_codec],
+    return (struct gr_row_format){ .bits[GR_FORWARD] = gr_cache_bits[gr_sample_options(context)->push_codec],
                                    .bits[GR_BACKWARD] = 32,
-                                   .seed = (uint64_t)context->options.train.seed };
+                                   .seed = (uint64_t)gr_base_options(context)->seed };
 }
 
 /* All messages take their channels, even after a failure on this rank. */
@@ -138,8 +140,8 @@ static int32_t make_messages(struct gr_cached *c, struct gr_budget *budget, graf
 int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct gr_cached_wish *wish,
                        struct gr_budget *budget, graft_error *error)
 {
-    const struct gr_sampling_options *options = &context->options.sampling;
-    int32_t                           rc = GRAFT_OK;
+    const struct gr_sample_options *options = gr_sample_options(context);
+    int32_t                         rc = GRAFT_OK;
 
     *c = (struct gr_cached){ .base = { &gr_cached_ops },
                              .budget = budget,

@@ -12,12 +12,12 @@
 /* Options that need no other messages. */
 static void read_halo_options(struct gr_partition *p)
 {
-    const struct gr_halo_options *halo = &p->context->options.halo;
+    const struct gr_halo_options *halo = gr_halo_options(p->context);
 
     p->sync_every = halo->refresh;
     p->drift_limit = halo->drift_limit;
     p->adapt_every = halo->reassign_every;
-    p->evaluates_exact = !halo->evaluates_quantized;
+    p->evaluates_exact = halo->evaluation == GR_HALO_EVALUATES_F32;
 }
 
 /* Only sums and extrema can be computed from slices of columns; a record of a transpose has elements of several
@@ -32,7 +32,7 @@ int32_t gr_partition_check(const struct gr_partition *p, const struct gr_halo_op
                        "option 'parallel' is %s, which splits columns of sums over neighbours, but attention reads "
                        "whole rows; expected parallel=partition",
                        name);
-    if (halo != NULL && (halo->codec[GR_FORWARD].adaptive || halo->codec[GR_BACKWARD].adaptive))
+    if (halo != NULL && (gr_halo_codec_of(halo, GR_FORWARD).adaptive || gr_halo_codec_of(halo, GR_BACKWARD).adaptive))
         return gr_fail(
             error, GRAFT_ERR_OPTION,
             "option 'parallel' is %s, where a record has elements of several rows, whose ranges decide no width; "
@@ -55,7 +55,7 @@ void gr_partition_init(struct gr_partition *p, graft_context *context, graft_gra
                                 .gathers_from = config->gathers_from,
                                 .columns = 1,
                                 .extremum = config->extremum };
-    p->options = context->options.halo;
+    p->options = *gr_halo_options(context);
     p->is_stale = p->options.staleness > 0;
     read_halo_options(p);
     if (config->kind->gathers) p->columns = over->columns;

@@ -15,6 +15,7 @@
 #include "base/budget.h"
 #include "dgraph/part.h"
 #include "halo/halo.h"
+#include "halo/options.h"
 #include "model/kind.h"
 #include "model/workers.h"
 #include "parallel/stream.h"

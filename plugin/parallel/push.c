@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/options.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "comm/collective.h"
@@ -140,7 +141,7 @@ static void select_smallest(struct gr_cached *c, int64_t begin, int64_t end, int
  * degree (Efraimidis and Spirakis 2006). */
 static void draw_candidates(struct gr_cached *c, const int64_t *vertex, int32_t layer, int32_t q)
 {
-    const uint64_t seed = (uint64_t)c->context->options.train.seed;
+    const uint64_t seed = (uint64_t)gr_base_options(c->context)->seed;
     const uint64_t key = gr_random_key(seed, GR_RANDOM_PUSH, (uint64_t)c->batch,
                                        (uint64_t)layer * (uint64_t)c->comm->n_ranks + (uint64_t)q);
 

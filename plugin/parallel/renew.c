@@ -1,6 +1,7 @@
 /* Options of messages that change between two steps. New messages are made beside the messages in use, and replace them
  * when all ranks have memory for them.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "halo/options.h"
 #include "parallel/partition.h"
 
 #include <string.h>
@@ -19,13 +20,8 @@ struct renewal {
 /* Whether options that differ from p->options need other messages. */
 static int needs_messages(const struct gr_halo_options *now, const struct gr_halo_options *then)
 {
-    return memcmp(now->codec, then->codec, sizeof now->codec) != 0 || now->staleness != then->staleness ||
-           now->rounding != then->rounding || now->refuses_nonfinite != then->refuses_nonfinite;
-}
-
-static int same_budget(const struct gr_halo_budget *a, const struct gr_halo_budget *b)
-{
-    return a->kind == b->kind && a->bytes == b->bytes && a->share == b->share;
+    return memcmp(&now->codec, &then->codec, sizeof now->codec) != 0 || now->staleness != then->staleness ||
+           now->rounding != then->rounding || now->nonfinite != then->nonfinite;
 }
 
 static struct renewal layers_renewal(int32_t n_ranks, struct gr_messages *messages, struct gr_halo_layers *layers,
@@ -183,7 +179,7 @@ done:
     if (rc < 0) return rc;
     if (p->needs_rows) gr_halo_rows_weigh(&p->halo_rows, p->part);
     gr_traffic_begin(p); /* its counts depend on the replaced messages */
-    p->is_stale = p->context->options.halo.staleness > 0;
+    p->is_stale = gr_halo_options(p->context)->staleness > 0;
     p->is_adapted = 0;
     p->traced = 0;
     p->drift = 0;
@@ -199,12 +195,12 @@ static void read_layer_options(struct gr_partition *p, struct gr_halo_layers *la
 
 int32_t gr_partition_renew(struct gr_partition *p, graft_error *error)
 {
-    const struct gr_halo_options *now = &p->context->options.halo;
+    const struct gr_halo_options *now = gr_halo_options(p->context);
     int32_t                       rc = GRAFT_OK;
 
     GR_TRY(gr_partition_check(p, now, error));
     if (p->gathers_from < p->n_layers && needs_messages(now, &p->options)) GR_TRY(renew_messages(p, error));
-    if (!same_budget(&now->budget, &p->options.budget)) p->is_adapted = 0;
+    if (memcmp(&now->budget, &p->options.budget, sizeof now->budget) != 0) p->is_adapted = 0;
     p->options = *now;
     if (p->plan != NULL) read_layer_options(p, &p->plan->layers);
     for (int32_t l = 0; l < p->n_layers; l++)

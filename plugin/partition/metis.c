@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "draft/graft_partitioner.h"
 #include "partition/child.h"
+#include "partition/options.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static int program_exists(char *path, int64_t room, const char *folder, int leng
 
 int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, graft_error *error)
 {
-    const char *chosen = context->options.partition.program, *folders = gr_environment(context, "PATH");
+    const char *chosen = gr_partition_options(context)->program, *folders = gr_environment(context, "PATH");
     char        own[PATH_MAX];
 
     if (strcmp(chosen, "auto") != 0) {
@@ -143,7 +144,7 @@ static int32_t run_metis(const graft_context *context, struct words *words, void
     *exit_code = 0;
     rc = gr_metis_find(context, path, sizeof path, error);
     if (rc < 0) return rc;
-    rc = gr_child_start(&child, path, gr_environment_of_child(context), context->options.partition.timeout, error);
+    rc = gr_child_start(&child, path, gr_environment_of_child(context), gr_partition_options(context)->timeout, error);
     if (rc < 0) return rc;
     rc = gr_child_talk(&child, next_input, words, answer, bytes, meanwhile, error);
     *exit_code = child.exit_code;

@@ -7,6 +7,7 @@
 #define GR_PARTITION_PARTITION_H
 
 #include "graph/csr.h"
+#include "partition/options.h"
 
 /** The quantities that a partition balances; gr_slice_weigh() gives the quantities of a vertex. */
 enum { GR_SHARE_VERTICES, GR_SHARE_ENTRIES, GR_SHARE_TRAINED, GR_SHARES };

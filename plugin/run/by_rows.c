@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "edge/edge.h"
 #include "graph/csr.h"
+#include "model/options.h"
 #include "run/input.h"
 #include "run/memory.h"
 #include "run/pass.h"
@@ -19,7 +20,7 @@
 
 int gr_goes_by_rows(struct gr_setup *s)
 {
-    const struct gr_resource_options *options = &s->context->options.resource;
+    const struct gr_resource_options *options = gr_resource_options(s->context);
     double                            bytes;
 
     if (!gr_can_go_by_rows(s)) return 0;
@@ -108,7 +109,7 @@ static int64_t stored_bytes(const struct gr_setup *s, int32_t l)
 
 int32_t gr_by_rows_check_folder(const struct gr_setup *s, graft_error *error)
 {
-    const char       *folder = s->context->options.resource.eval_folder;
+    const char       *folder = gr_resource_options(s->context)->eval_folder;
     struct gr_scratch file;
     int64_t           bytes = 0;
     int32_t           rc;
@@ -124,7 +125,7 @@ int32_t gr_by_rows_check_folder(const struct gr_setup *s, graft_error *error)
 static int32_t new_stored(struct gr_setup *s, int32_t l, graft_error *error)
 {
     struct gr_stored *stored = &s->arrays->stored[l];
-    const char       *folder = s->context->options.resource.eval_folder;
+    const char       *folder = gr_resource_options(s->context)->eval_folder;
     const int64_t     count = whole_block(s, l)->n_dst * s->model.layers[l].out;
     int32_t           rc = GRAFT_OK;
 

@@ -1,24 +1,34 @@
 /* What the options of a setup decide.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option_row.h"
+#include "model/options.h"
+#include "nn/options.h"
 #include "run/pass.h"
 #include "run/setup.h"
+#include "sample/options.h"
 
 int gr_setup_has_batches(const struct gr_setup *s)
 {
-    return s->given == NULL && s->context->options.sampling.batch_size > 0;
+    return s->given == NULL && gr_sample_options(s->context)->batch_size > 0;
 }
 
 int gr_setup_has_history(const struct gr_setup *s)
 {
-    return gr_setup_has_batches(s) && s->context->options.sampling.history && s->model.config.kind->gathers;
+    return gr_setup_has_batches(s) && gr_sample_options(s->context)->history == GR_HISTORY_FULL &&
+           s->model.config.kind->gathers;
 }
 
 uint32_t gr_setup_groups(const struct gr_setup *s)
 {
-    return s->given == NULL
-               ? ~0u
-               : ~(1u << GR_GROUP_MODEL | 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_DATA | 1u << GR_GROUP_SAMPLING);
+    static const struct gr_option_table *const of_training[] = { &gr_shape_option_table,    &gr_model_option_table,
+                                                                 &gr_training_option_table, &gr_loss_option_table,
+                                                                 &gr_data_option_table,     &gr_sample_option_table };
+    uint32_t                                   bits = 0;
+
+    if (s->given == NULL) return ~0u;
+    for (size_t i = 0; i < sizeof of_training / sizeof *of_training; i++)
+        bits |= gr_options_bit(s->context, of_training[i]);
+    return ~bits;
 }
 
 int gr_features_are_copied(const struct gr_setup *s)
@@ -35,7 +45,7 @@ int gr_setup_reads_rows(const struct gr_setup *s)
 
 int gr_can_go_by_rows(const struct gr_setup *s)
 {
-    const struct gr_resource_options *options = &s->context->options.resource;
+    const struct gr_resource_options *options = gr_resource_options(s->context);
     const int                         is_alone = s->data.over == NULL && (s->given != NULL || gr_setup_has_batches(s));
 
     return is_alone && options->eval_blocks != GR_NO && options->workers_sparse == 0 && s->model.config.label_rate == 0;
@@ -81,8 +91,8 @@ static int32_t last_complete(const struct gr_setup *s)
 
 static int uses_values(const struct gr_setup *s)
 {
-    const struct gr_config           *config = &s->model.config;
-    const struct gr_sampling_options *sampling = &s->context->options.sampling;
+    const struct gr_config         *config = &s->model.config;
+    const struct gr_sample_options *sampling = gr_sample_options(s->context);
 
     if (gr_setup_has_batches(s) && config->kind->gathers && sampling->weights == GR_SAMPLE_BY_EDGE) return 1;
     if (config->kind->attends) return config->attention.edge_features > 0 && !config->attention.edge_array;

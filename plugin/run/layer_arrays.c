@@ -3,6 +3,7 @@
  * largest layer. Without a backward pass layers use two sets of outputs in turn.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/options.h"
 #include "base/parallel.h"
 #include "model/kind.h"
 #include "model/labels.h"
@@ -167,7 +168,7 @@ static int64_t rounded_columns(const struct gr_run *run, int32_t l)
     const struct gr_config *config = gr_run_config(run);
     const int               has_none = config->kind->attends || config->extremum != 0 || l < config->gathers_from;
 
-    if (run->context->options.kernel.model_type != GR_MODEL_BF16 || has_none) return 0;
+    if (gr_shape_options(run->context)->model_type != GR_MODEL_BF16 || has_none) return 0;
     return gr_summed_columns(&run->layers[l]);
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/compare_options.h"
+#include "model/options.h"
 #include "run/ranks.h"
 
 int32_t gr_ranks_fail(struct gr_setup *s, int32_t rc, graft_error *error)
@@ -28,24 +29,23 @@ static int32_t compare_data(const struct gr_setup *s, graft_error *error)
 /* With loss "auto", targets determine the loss; a rank without rows uses the loss of the other ranks. */
 static int32_t settle_loss(struct gr_setup *s, graft_error *error)
 {
-    const int has_rows = s->data.over->n_slice > 0;
-    int64_t   loss = has_rows ? s->model.config.loss.kind : GR_LOSS_AUTO;
-    int32_t   rc = GRAFT_OK;
+    const struct gr_loss_options *options = gr_options_of(s->options, &gr_loss_option_table);
+    const int                     has_rows = s->data.over->n_slice > 0;
+    int64_t                       loss = has_rows ? s->model.config.loss.kind : GR_LOSS_AUTO;
+    int32_t                       rc = GRAFT_OK;
 
     GR_TRY(gr_comm_max(s->data.over->comm, &loss, 1, error));
-    if (!has_rows && s->options->train.loss == GR_LOSS_AUTO) s->model.config.loss.kind = (enum gr_loss)loss;
+    if (!has_rows && options->loss == GR_LOSS_AUTO) s->model.config.loss.kind = (enum gr_loss)loss;
 done:
     return rc;
 }
 
-/* The partition was compared when the graph was made. */
-static const uint32_t COMPARED_GROUPS = ~(1u << GR_GROUP_PARTITION);
-
 int32_t gr_ranks_compare_options(const struct gr_setup *s, graft_error *error)
 {
-    return s->data.over != NULL
-               ? gr_options_compare(s->context, s->data.over->comm, COMPARED_GROUPS & gr_setup_groups(s), error)
-               : GRAFT_OK;
+    if (s->data.over == NULL) return GRAFT_OK;
+    /* The options of the graph were compared when it was made. */
+    return gr_options_compare(s->context, s->data.over->comm, gr_setup_groups(s) & ~gr_graph_option_bits(s->context),
+                              error);
 }
 
 int32_t gr_ranks_compare_data(struct gr_setup *s, graft_error *error)

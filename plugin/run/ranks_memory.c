@@ -1,6 +1,8 @@
 /* The memory that a rank needs at least, and advice if this is more than the limit.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
+#include "dgraph/options.h"
+#include "parallel/workload.h"
 #include "run/memory.h"
 #include "run/ranks.h"
 
@@ -179,7 +181,7 @@ static int32_t advise_modes(const struct gr_setup *s, double least, struct gr_te
     double                     mb[ESTIMATES];
     int32_t                    rc = GRAFT_OK;
 
-    if (p->plan == NULL || s->given != NULL || gr_grids_refusal(s->context) != NULL) return GRAFT_OK;
+    if (p->plan == NULL || s->given != NULL || gr_workload_of(s->context).shares_rows != NULL) return GRAFT_OK;
     estimate_modes(s, bytes);
     GR_TRY(gr_comm_min(p->comm, bytes, ESTIMATES, error));
     for (int i = 0; i < ESTIMATES; i++) mb[i] = round(-(double)bytes[i] * 1e-6);
@@ -219,7 +221,7 @@ done:
 
 int32_t gr_ranks_check_memory(struct gr_setup *s, int *streams, graft_error *error)
 {
-    const enum gr_feature_graph option = s->context->options.resource.feature_graph;
+    const enum gr_feature_graph option = gr_dgraph_options(s->context)->feature_graph;
     struct rank_bytes           bytes;
     int32_t                     rc = GRAFT_OK;
 

@@ -7,13 +7,18 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "base/option_row.h"
+#include "base/options.h"
 #include "dense/dense.h"
 #include "graph/csr.h"
+#include "halo/options.h"
 #include "model/labels.h"
+#include "model/options.h"
 #include "model/workers.h"
+#include "nn/options.h"
 #include "parallel/serial.h"
 #include "run/loss.h"
 #include "run/pass.h"
+#include "sample/options.h"
 
 #include <string.h>
 
@@ -52,7 +57,7 @@ static int32_t check_edge_features(const struct gr_setup *s, graft_error *error)
 
 static int32_t check_model_type(const graft_context *context, graft_error *error)
 {
-    if (context->options.kernel.model_type != GR_MODEL_F64) return GRAFT_OK;
+    if (gr_shape_options(context)->model_type != GR_MODEL_F64) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_OPTION,
                    "option 'model.type' is f64, which only networks on meshes have; trainers have f32 and bf16");
 }
@@ -60,7 +65,9 @@ static int32_t check_model_type(const graft_context *context, graft_error *error
 /* Whether the data set's features of edges are used. */
 static int uses_edges(const struct gr_setup *s)
 {
-    return s->options->model.kind == GR_KIND_GAT && s->options->model.edge_features == GR_EDGE_FEATURES_ARRAY;
+    const struct gr_model_options *model = gr_options_of(s->options, &gr_model_option_table);
+
+    return model->kind == GR_KIND_GAT && model->edge_features == GR_EDGE_FEATURES_ARRAY;
 }
 
 /* The local checks and copies. */
@@ -69,7 +76,7 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     struct gr_run *run = &s->run;
     int32_t        rc = GRAFT_OK;
 
-    gr_budget_init(&s->budget, s->context, 1000000 * s->context->options.resource.memory_limit);
+    gr_budget_init(&s->budget, s->context, 1000000 * gr_base_options(s->context)->memory_limit);
     if (s->data.over != NULL) gr_budget_defer(&s->budget, &s->deferral);
     run->context = s->context;
     run->model = &s->model;
@@ -79,8 +86,9 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_dataset_read(&s->data, uses_edges(s), &run->targets, error));
     GR_TRY(gr_config_read(s->options, &s->data.given, &s->model.config, error));
     s->data.regresses = gr_is_regression(&s->model.config);
-    s->widens_rows =
-        s->data.over != NULL ? gr_setup_has_batches(s) : gr_can_go_by_rows(s) && !s->context->options.sampling.history;
+    s->widens_rows = s->data.over != NULL
+                         ? gr_setup_has_batches(s)
+                         : gr_can_go_by_rows(s) && gr_sample_options(s->context)->history != GR_HISTORY_FULL;
     if (s->given == NULL && !gr_setup_has_batches(s)) GR_TRY(gr_workers_check(run, error));
     if (s->data.given.features != NULL && !gr_setup_reads_rows(s)) /* else batches check the rows that they read */
         GR_TRY(gr_dataset_check_features(&s->data.features.x, gr_dataset_first(&s->data), run->threads, error));
@@ -109,7 +117,7 @@ static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
     gr_partition_init(&s->partition, s->context, s->data.over, &s->model.config, &s->budget);
     if (s->given != NULL) s->partition.is_stale = 0; /* there are no steps whose rows could be in flight */
     s->run.strategy = &s->partition.base;
-    return gr_partition_check(&s->partition, s->given != NULL ? NULL : &s->context->options.halo, error);
+    return gr_partition_check(&s->partition, s->given != NULL ? NULL : gr_halo_options(s->context), error);
 }
 
 /* Use the weights of the given model, which keeps them. */
@@ -200,7 +208,7 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
 
     s->context = context;
     s->given = given;
-    s->options = given != NULL ? &given->options : &context->options;
+    s->options = given != NULL ? given->options : &context->options;
     s->data = (struct gr_dataset){ .context = context, .budget = &s->budget, .given = *dataset, .over = dataset->over };
     s->derived =
         (struct gr_derived){ .context = context, .budget = &s->budget, .config = &s->model.config, .data = &s->data };

@@ -22,7 +22,7 @@ struct gr_outputs {
 
 /** An existing model, for predictions. Without it, the options of the context define a model to train. */
 struct gr_given_model {
-    struct gr_options        options; /* of the context, except for the options of the model */
+    const struct gr_options *options; /* of the context, except for the options of the model */
     const struct gr_model   *model;
     int                      best; /* its best weights, not the last */
     const struct gr_outputs *outputs;

@@ -1,6 +1,7 @@
 /* Space for the spans of a profile.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/options.h"
 #include "run/memory.h"
 
 #include <string.h>
@@ -46,14 +47,14 @@ done:
 
 double gr_spans_need(const struct gr_setup *s)
 {
-    if (!s->context->options.resource.profile) return 0;
+    if (!gr_base_options(s->context)->profile) return 0;
     return (double)(spans_of_step(s) * (int64_t)sizeof(graft_span) +
                     (int64_t)s->run.threads * GR_TIMES * (int64_t)sizeof(double));
 }
 
 int32_t gr_spans_init(struct gr_setup *s, graft_error *error)
 {
-    if (!s->context->options.resource.profile) return GRAFT_OK;
+    if (!gr_base_options(s->context)->profile) return GRAFT_OK;
     s->run.profile.origin = gr_seconds();
     return make_spans(s, spans_of_step(s), error);
 }

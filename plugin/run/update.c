@@ -2,6 +2,7 @@
  * from the old arrays are dropped.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/options.h"
 #include "run/input.h"
 #include "run/loss.h"
 #include "run/ranks.h"
@@ -117,7 +118,7 @@ int32_t gr_setup_check_loans(struct gr_setup *s, uint32_t what, graft_error *err
                                          "update(GRAFT_UPDATE_TARGETS)", "update(GRAFT_UPDATE_SPLIT)",
                                          "update(GRAFT_UPDATE_EDGE_VALUES)" };
 
-    if (s->context->options.library.check != GR_CHECK_FULL) return GRAFT_OK;
+    if (gr_base_options(s->context)->check != GR_CHECK_FULL) return GRAFT_OK;
     return gr_strategy_agree(s->run.strategy,
                              gr_loans_check(&s->data.loans, s->context, what, "the data set", calls, error), error);
 }

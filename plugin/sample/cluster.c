@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "base/random.h"
 #include "partition/choose.h"
+#include "sample/options.h"
 
 #include <string.h>
 
@@ -103,7 +104,7 @@ static int32_t create_clusters(const struct gr_kind_source *source, void **state
                                graft_error *error)
 {
     graft_context *const context = source->context;
-    const int64_t        n = source->graph->n_rows, wanted = context->options.sampling.cluster_parts;
+    const int64_t        n = source->graph->n_rows, wanted = gr_sample_options(context)->cluster_parts;
     struct clusters     *c = NULL;
     int32_t              rc = GRAFT_OK;
 

@@ -5,8 +5,8 @@
 #ifndef GR_SAMPLE_DRAW_H
 #define GR_SAMPLE_DRAW_H
 
-#include "base/option.h"
 #include "base/processor.h"
+#include "sample/options.h"
 #include "sample/sample.h"
 
 struct gr_draw_rows;

@@ -1,5 +1,5 @@
 /* Kinds of samplers: how a batch is made. To add one: a file with its row gr_sample_WORD, and its word in
- * GR_SAMPLER_MAP (base/option.h).
+ * GR_SAMPLER_MAP (sample/options.h).
  *
  * neighbour.c  in-neighbours drawn for each vertex     cluster.c  subgraphs of parts of a partition
  * ladies.c     vertices drawn for each layer           saint.c    subgraphs of random walks
@@ -8,8 +8,8 @@
 #ifndef GR_SAMPLE_KIND_H
 #define GR_SAMPLE_KIND_H
 
-#include "base/option.h"
 #include "sample/draw.h"
+#include "sample/options.h"
 #include "sample/sample.h"
 
 /** The definition of a batch. */

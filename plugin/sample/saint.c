@@ -13,6 +13,7 @@
 #include "base/fp.h"
 #include "base/random.h"
 #include "base/team.h"
+#include "sample/options.h"
 
 struct saint {
     const graft_csr  *graph;
@@ -196,7 +197,7 @@ static void counting_fini(const graft_context *context, struct counting *c)
 static int32_t count_batches(const struct gr_kind_source *source, struct saint *s, graft_error *error)
 {
     graft_context *const context = source->context;
-    const int64_t        epochs = context->options.sampling.saint_coverage;
+    const int64_t        epochs = gr_sample_options(context)->saint_coverage;
     struct counting      c = { .threads = gr_threads(context, 0) };
     int32_t              rc = GRAFT_OK;
 
@@ -223,7 +224,7 @@ static int32_t create_saint(const struct gr_kind_source *source, void **state, i
     GR_TRY(GR_NEW(source->context, s->is_seed, source->graph->n_rows / 8 + 1, error));
     for (int64_t i = 0; i < source->n_seeds; i++)
         s->is_seed[source->seeds[i] / 8] |= (uint8_t)(1u << source->seeds[i] % 8);
-    s->walk = source->context->options.sampling.saint_walk;
+    s->walk = gr_sample_options(source->context)->saint_walk;
     GR_TRY(GR_NEW(source->context, s->of_vertex, source->graph->n_rows, error));
     GR_TRY(GR_NEW(source->context, s->of_edge, gr_csr_entries(source->graph), error));
     if (source->n_seeds > 0) GR_TRY(count_batches(source, s, error));

@@ -11,6 +11,7 @@
 #include "graft_sample.h"
 #include "graph/csr.h"
 #include "sample/numbering.h"
+#include "sample/options.h"
 
 enum { GR_SAMPLE_LAYERS_MAX = 64, GR_ALL_NEIGHBOURS = -1 };
 
@@ -96,8 +97,8 @@ struct gr_sampler_source {
     const graft_csr *graph; /* in a trainer it may have more columns than rows: vertices without in-neighbours */
     const int64_t   *seeds;
     int64_t          n_seeds;
-    int32_t          n_layers;  /* 0: from options layers and fanout */
-    const int64_t   *fanout;    /* [n_layers] */
+    int32_t          n_layers;
+    const int64_t   *fanout;    /* [n_layers]; NULL: of option fanout, and the graph is square */
     int64_t          n_batches; /* number of batches, with sizes that differ by at most one; 0: option batch_size */
     int32_t          rank;      /* ranks shuffle their seeds differently */
     const int64_t   *degree;    /* as in gr_draw_rule, and: */

@@ -8,8 +8,10 @@
 #include "base/assert.h"
 #include "base/fp.h"
 #include "base/handle.h"
+#include "base/options.h"
 #include "base/random.h"
 #include "base/team.h"
+#include "sample/options.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -71,34 +73,27 @@ static const struct gr_sampler_kind *const kinds[] = { GR_SAMPLER_MAP(KIND) };
 
 const struct gr_sampler_kind *gr_sample_kind(const graft_context *context)
 {
-    return kinds[context->options.sampling.sampler];
+    return kinds[gr_sample_options(context)->sampler];
 }
 
 /* -- creation ----------------------------------------------------------------------------------------------------- */
 
 static int32_t read_fanout(graft_sampler *s, const struct gr_sampler_source *source, graft_error *error)
 {
-    const struct gr_options *options = &s->context->options;
-    const struct gr_widths  *fanout = &options->sampling.fanout;
+    const struct gr_widths *list = &gr_sample_options(s->context)->fanout;
 
     s->request.n_layers = source->n_layers;
-    for (int32_t l = 0; l < source->n_layers; l++) s->request.fanout[l] = source->fanout[l];
-    if (source->n_layers > 0) return GRAFT_OK;
-    s->request.n_layers = (int32_t)options->model.layers;
-    if (!s->request.kind->has_fanout) return GRAFT_OK;
-    if (fanout->count != 1 && fanout->count != s->request.n_layers)
-        return gr_fail(error, GRAFT_ERR_OPTION, "option 'fanout' is a list of %d numbers, but there are %d layers",
-                       fanout->count, s->request.n_layers);
-    for (int32_t l = 0; l < s->request.n_layers; l++) s->request.fanout[l] = fanout->width[fanout->count == 1 ? 0 : l];
-    return GRAFT_OK;
+    for (int32_t l = 0; l < source->n_layers && source->fanout != NULL; l++) s->request.fanout[l] = source->fanout[l];
+    if (source->fanout != NULL || !s->request.kind->has_fanout) return GRAFT_OK;
+    return gr_widths_spread(list, s->request.n_layers, "option 'fanout'", "layers", s->request.fanout, error);
 }
 
 /* The size and the number of batches; parts of a partition may be fewer than batches. */
 static int32_t read_batch_sizes(graft_sampler *s, const struct gr_sampler_source *source, graft_error *error)
 {
-    const struct gr_sampling_options *options = &s->context->options.sampling;
-    struct deal                      *d = &s->deal;
-    const int64_t                     n = d->n_seeds;
+    const struct gr_sample_options *options = gr_sample_options(s->context);
+    struct deal                    *d = &s->deal;
+    const int64_t                   n = d->n_seeds;
 
     s->queue.n_slots = source->extension != NULL ? 1 : options->ahead > 0 ? options->ahead : gr_threads(s->context, 0);
     d->is_even = source->n_batches > 0 || s->kind->deals_evenly;
@@ -174,7 +169,7 @@ static void deal_seeds(struct deal *d, const struct gr_sampler_kind *kind, const
 
 static int32_t create_state(graft_sampler *s, const struct gr_sampler_source *from, graft_error *error)
 {
-    const int64_t asked = s->context->options.sampling.batch_size;
+    const int64_t asked = gr_sample_options(s->context)->batch_size;
     const int64_t n = s->deal.n_seeds > 0 ? s->deal.n_seeds : s->graph.n_rows;
 
     const struct gr_kind_source source = { .context = s->context,
@@ -193,7 +188,7 @@ static int32_t check_source(const struct gr_sampler_source *source, graft_error 
 {
     const graft_csr *graph = source->graph;
 
-    if (source->n_layers == 0 && graph->n_rows != graph->n_cols)
+    if (source->fanout == NULL && graph->n_rows != graph->n_cols)
         return gr_fail(error, GRAFT_ERR_ARG, "graph is %lld x %lld, and not square", (long long)graph->n_rows,
                        (long long)graph->n_cols);
     if (graph->n_cols >= INT32_MAX)
@@ -208,8 +203,8 @@ static int32_t check_source(const struct gr_sampler_source *source, graft_error 
 /* The kind that makes batches, the kind that deals the seeds, and how neighbours are drawn. */
 static void choose_kind(graft_sampler *s, const struct gr_sampler_source *source)
 {
-    const struct gr_sampling_options *options = &s->context->options.sampling;
-    const struct gr_sampler_kind     *kind = gr_sample_kind(s->context);
+    const struct gr_sample_options *options = gr_sample_options(s->context);
+    const struct gr_sampler_kind   *kind = gr_sample_kind(s->context);
 
     s->request.kind = source->neighbours ? &gr_sample_neighbour : kind;
     s->kind = source->by_parts ? kind : s->request.kind;
@@ -239,7 +234,7 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     s->graph = *source->graph;
     choose_kind(s, source);
     s->request.extension = source->extension;
-    s->request.seed = (uint64_t)context->options.train.seed;
+    s->request.seed = (uint64_t)gr_base_options(context)->seed;
     s->deal.key_seed = s->request.seed + 0x9E3779B97F4A7C15u * (uint64_t)source->rank;
     s->deal.n_seeds = source->n_seeds;
     GR_TRY(read_fanout(s, source, error));

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/collective.h"
+#include "comm/options.h"
 #include "io/checksum.h"
 #include "io/tensor_file.h"
 #include "snapshot/snapshot.h"
@@ -216,7 +217,7 @@ int32_t gr_snapshot_load(graft_context *context, const graft_transport *transpor
     graft_model    *made = NULL;
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY(gr_comm_create(context, transport, context->options.halo.timeout, &comm, error));
+    GR_TRY(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, error));
     if (model == NULL) rc = gr_fail(error, GRAFT_ERR_ARG, "model is null");
     else if (path == NULL && comm->rank == 0) rc = gr_fail(error, GRAFT_ERR_ARG, "path is null");
     GR_TRY(gr_comm_agree(comm, rc, error));

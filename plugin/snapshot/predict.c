@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 #include "comm/collective.h"
+#include "model/options.h"
+#include "nn/options.h"
 #include "snapshot/snapshot.h"
 
 #include <stdio.h>
@@ -12,18 +14,37 @@ static int uses_best(const graft_model *m, int32_t weights)
     return weights == GRAFT_WEIGHTS_BEST && m->copies > 1 && gr_progress_has_best(&m->progress);
 }
 
+/* The tables of options whose values belong to a model. */
+static const struct gr_option_table *const of_model[] = { &gr_shape_option_table, &gr_model_option_table,
+                                                          &gr_loss_option_table, &gr_data_option_table };
+
 /* Options, and the weights that are used. */
 static uint32_t digest_of_model(const graft_model *m, int32_t weights)
 {
-    uint32_t crc = gr_crc(0, &m->options.model, sizeof m->options.model);
+    uint32_t crc = 0;
 
-    crc = gr_crc(crc, &m->options.data, sizeof m->options.data);
+    for (size_t i = 0; i < sizeof of_model / sizeof *of_model; i++)
+        crc = gr_crc(crc, gr_options_of(&m->options, of_model[i]), of_model[i]->bytes);
     for (int32_t i = 0; i < m->model.parameters.count; i++) {
         const struct gr_parameter *p = &m->model.parameters.list[i];
 
         crc = gr_crc(crc, uses_best(m, weights) ? p->best : p->value, (uint64_t)(p->rows * p->cols) * sizeof *p->value);
     }
     return crc;
+}
+
+/* A prediction reads the other options from the context. */
+static void take_other_options(graft_model *m)
+{
+    const struct gr_option_list *list = m->options.list;
+
+    for (int32_t i = 0; i < list->n_tables; i++) {
+        const struct gr_option_table *table = list->tables[i].table;
+        int                           is_of_model = 0;
+
+        for (size_t k = 0; k < sizeof of_model / sizeof *of_model; k++) is_of_model |= table == of_model[k];
+        if (!is_of_model) gr_options_copy_values(&m->options, &m->context->options, table);
+    }
 }
 
 static int64_t classes_of(const graft_model *m)
@@ -159,10 +180,7 @@ static int32_t run_prediction(struct prediction_setup *p, const graft_model *m, 
     p->given.outputs = &p->outputs;
     p->given.model = &m->model;
     p->given.best = uses_best(m, asked->weights);
-    p->given.options = m->context->options;
-    p->given.options.model = m->options.model;
-    p->given.options.train = m->options.train;
-    p->given.options.data = m->options.data;
+    p->given.options = &m->options;
     GR_TRY(gr_setup_init(s, m->context, data, &p->given, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_check_outputs(s, &p->outputs, error), error));
     rc = gr_setup_forward(s, error);
@@ -183,6 +201,7 @@ int32_t gr_snapshot_predict(graft_model *m, int32_t found, const graft_predictio
     if (data.over != NULL) GR_TRY(gr_handle_check(m->context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
     GR_TRY(check_data(m, found, asked, &data, error));
     adapt_data(m, &data);
+    take_other_options(m);
     rc = GR_NEW(m->context, p, 1, error);
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
     if (p != NULL) p->setup.context = m->context;

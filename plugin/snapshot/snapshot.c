@@ -4,6 +4,9 @@
 
 #include "base/assert.h"
 #include "base/option_row.h"
+#include "base/options.h"
+#include "model/options.h"
+#include "nn/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +17,8 @@ static const char EDGE_FEATURES_KEY[] = "n_edge_features";
 
 static int is_of_model(const struct gr_option_row *row)
 {
-    return row->group != GR_GROUP_TRAINING || (row->flags & GR_OPTION_PREDICTS) != 0;
+    return row->table == &gr_shape_option_table || row->table == &gr_model_option_table ||
+           row->table == &gr_data_option_table || (row->flags & GR_PREDICTS) != 0;
 }
 
 /* -- the texts of a trainer's model ------------------------------------------------------------------------------ */
@@ -60,12 +64,14 @@ static void add_number(struct texts *t, const char *key, int64_t number)
 /* Options that are live have the values that they have now. */
 static void add_options(struct texts *t, const graft_trainer *trainer)
 {
-    for (int32_t i = 0; i < gr_option_count; i++) {
-        const struct gr_option_row *row = &gr_option_table[i];
-        const char                 *value = gr_options_copied(trainer->options, row->key);
+    const graft_context        *context = trainer->setup.context;
+    const struct gr_option_row *row;
+
+    for (int32_t i = 0; (row = gr_option_at(&context->options, i)) != NULL; i++) {
+        const char *value = gr_options_copied(trainer->options, row->key);
 
         if (value == NULL) continue;
-        if (row->flags & GR_OPTION_LIVE) value = gr_option_text(trainer->setup.context, row);
+        if (row->flags & GR_LIVE) value = gr_option_text(context, row);
         if (strcmp(row->key, "loss") == 0) value = gr_loss_name(trainer->setup.model.config.loss.kind);
         add_pair(t, is_of_model(row) ? MODEL_PREFIX : TRAINING_PREFIX, row->key, value);
     }
@@ -124,25 +130,18 @@ static int32_t read_count(const struct gr_tensors *header, const char *shown, co
                    gr_tensors_value(header, key) != NULL ? gr_tensors_value(header, key) : "missing");
 }
 
-static const struct gr_option_row *option_row_of(const char *key)
-{
-    for (int32_t i = 0; i < gr_option_count; i++)
-        if (strcmp(gr_option_table[i].key, key) == 0) return &gr_option_table[i];
-    return NULL;
-}
-
 static int32_t read_option(const struct gr_tensors *header, const char *shown, const struct gr_tensor_pair *pair,
                            struct gr_options *options, graft_error *error)
 {
     const char                 *key = pair->key + strlen(MODEL_PREFIX), *release = gr_tensors_value(header, "release");
-    const struct gr_option_row *row = option_row_of(key);
+    const struct gr_option_row *row = gr_option_find(options, key);
 
     if (row == NULL || row->type == GR_TYPE_TEXT || !is_of_model(row))
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                        "'%s': the model has option '%.40s', which release %s does not have; the file is of release "
                        "%.20s",
                        shown, key, GRAFT_RELEASE, release != NULL ? release : "unknown");
-    if (gr_option_parse(row, pair->value, options)) return GRAFT_OK;
+    if (gr_option_set_value(options, row, pair->value)) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': option '%s' of the model is '%.40s', expected %s%s", shown, key,
                    pair->value, row->type == GR_TYPE_CHOICE ? "one of " : "a number in ", row->domain);
 }
@@ -152,9 +151,6 @@ static int32_t read_options(const struct gr_tensors *header, const char *shown, 
 {
     int32_t rc = GRAFT_OK;
 
-    for (int32_t i = 0; i < gr_option_count; i++)
-        if (gr_option_table[i].type != GR_TYPE_TEXT)
-            gr_option_parse(&gr_option_table[i], gr_option_table[i].default_value, options);
     for (int32_t i = 0; i < header->n_pairs; i++)
         if (strncmp(header->pairs[i].key, MODEL_PREFIX, strlen(MODEL_PREFIX)) == 0)
             GR_TRY(read_option(header, shown, &header->pairs[i], options, error));
@@ -165,7 +161,7 @@ done:
 /* The number of edge features of the data set that the model uses. */
 static int32_t read_edge_count(const graft_model *m, const char *shown, graft_dense *edge_features, graft_error *error)
 {
-    const struct gr_model_options *options = &m->options.model;
+    const struct gr_model_options *options = gr_options_of(&m->options, &gr_model_option_table);
     int32_t                        rc;
 
     if (options->kind != GR_KIND_GAT || options->edge_features != GR_EDGE_FEATURES_ARRAY) return GRAFT_OK;
@@ -222,7 +218,8 @@ int32_t gr_snapshot_describe(graft_context *context, struct gr_tensors *header, 
     m->context = context;
     m->header = *header;
     *header = (struct gr_tensors){ 0 };
-    gr_budget_init(&m->budget, context, 1000000 * context->options.resource.memory_limit);
+    gr_budget_init(&m->budget, context, 1000000 * gr_base_options(context)->memory_limit);
+    GR_TRY(gr_options_init_values(context, &m->options, error));
     GR_TRY(describe_model(m, shown, error));
     *model = m;
     m = NULL;
@@ -235,6 +232,7 @@ void gr_snapshot_destroy(graft_model *m)
 {
     if (m == NULL) return;
     gr_budget_fini(&m->budget);
+    gr_options_fini(&m->options);
     gr_tensors_fini(&m->header);
     gr_free(m->context, m);
 }
@@ -315,30 +313,35 @@ static void warn_of_epochs(const graft_model *m, const graft_trainer *trainer)
     const char          *then = gr_tensors_value(&m->header, "training.epochs");
     int64_t              epochs;
 
-    if (then == NULL || m->copies != GR_STATE_COPIES || context->options.train.schedule != GR_SCHEDULE_COSINE) return;
+    if (then == NULL || m->copies != GR_STATE_COPIES || gr_training_options(context)->schedule != GR_SCHEDULE_COSINE)
+        return;
     if (trainer->setup.data.over != NULL && trainer->setup.data.over->comm->rank != 0) return;
     epochs = strtoll(then, NULL, 10);
-    if (epochs == context->options.train.epochs) return;
+    if (epochs == gr_training_options(context)->epochs) return;
     gr_log(context, GRAFT_LOG_WARNING,
            "the state is of a run of %lld epochs, and option 'epochs' is %lld: with schedule=cosine the learning rate "
            "now follows another curve",
-           (long long)epochs, (long long)context->options.train.epochs);
+           (long long)epochs, (long long)gr_training_options(context)->epochs);
 }
 
 /* The options that change the results of weights of the same shapes. */
 static int32_t check_same_options(const graft_model *m, const graft_trainer *trainer, graft_error *error)
 {
-    for (int32_t i = 0; i < gr_option_count; i++) {
-        const struct gr_option_row *row = &gr_option_table[i];
-        const uint64_t              bytes = row->group == GR_GROUP_MODEL ? gr_option_bytes(row) : 0;
-        const char                 *ours = gr_options_copied(trainer->options, row->key), *theirs;
-        char                        key[64];
-        struct gr_options           of_trainer;
+    const graft_context *context = trainer->setup.context;
+    const uint32_t       tables =
+        gr_options_bit(context, &gr_shape_option_table) | gr_options_bit(context, &gr_model_option_table);
+    const struct gr_option_row *row;
 
-        if (bytes == 0 || row->type == GR_TYPE_WIDTHS || (row->flags & GR_OPTION_TRAINS) != 0) continue;
-        if (!gr_option_has_effect(&m->options, row, 1u << GR_GROUP_MODEL, 1)) continue;
+    for (int32_t i = 0; (row = gr_option_at(&m->options, i)) != NULL; i++) {
+        const char           *ours = gr_options_copied(trainer->options, row->key), *theirs;
+        char                  key[64];
+        union gr_option_value of_trainer;
+
+        if (row->table != &gr_shape_option_table && row->table != &gr_model_option_table) continue;
+        if (row->type == GR_TYPE_WIDTHS || (row->flags & GR_TRAINS) != 0) continue;
+        if (!gr_option_has_effect(&m->options, row, tables, 1)) continue;
         if (!gr_option_parse(row, ours, &of_trainer)) continue;
-        if (memcmp((const char *)&m->options + row->at, (const char *)&of_trainer + row->at, bytes) == 0) continue;
+        if (memcmp(gr_option_value(&m->options, row), &of_trainer, gr_option_bytes(row)) == 0) continue;
         snprintf(key, sizeof key, "%s%s", MODEL_PREFIX, row->key);
         theirs = gr_tensors_value(&m->header, key);
         return gr_fail(error, GRAFT_ERR_FORMAT,

@@ -18,7 +18,7 @@ struct graft_model {
     graft_context         *context;
     struct gr_budget       budget;
     struct gr_tensors      header;  /* the metadata; tensors are not used any more */
-    struct gr_options      options; /* model, train and data belong to the model; other groups are not used */
+    struct gr_options      options; /* values of its model; other tables have defaults */
     struct gr_model        model;
     struct gr_progress     progress;
     int32_t                copies, n_progress; /* of gr_state */

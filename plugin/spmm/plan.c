@@ -6,6 +6,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "comm/compare_options.h"
+#include "halo/options.h"
 
 enum gr_cover_kind gr_cover_choice(const graft_context *context)
 {
@@ -13,7 +14,7 @@ enum gr_cover_kind gr_cover_choice(const graft_context *context)
                                                 [GR_HALO_COVER_PRE] = GR_COVER_PRE,
                                                 [GR_HALO_COVER_POST] = GR_COVER_POST };
 
-    return kinds[context->options.halo.cover];
+    return kinds[gr_halo_options(context)->cover];
 }
 
 static int32_t compare_wishes(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
@@ -30,7 +31,7 @@ static int32_t compare_ranks(graft_plan *plan, const struct gr_plan_wish *wish, 
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_options_compare(plan->context, plan->comm, 1u << GR_GROUP_HALO, error));
+    GR_TRY(gr_options_compare(plan->context, plan->comm, gr_options_bit(plan->context, &gr_halo_option_table), error));
     rc = compare_wishes(plan, wish, error);
 done:
     return rc;

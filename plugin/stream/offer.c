@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "comm/collective.h"
 #include "network/fields.h"
+#include "stream/options.h"
 #include "stream/stream.h"
 
 #include <math.h>
@@ -139,7 +140,7 @@ int32_t gr_stream_offer(graft_stream *s, int32_t rc, const graft_sample_state *s
     if (rc == GRAFT_OK) p = plan_of(s, state);
     if (rc == GRAFT_OK) rc = check_state(s, state, &p, error);
     rc = gr_comm_agree_same(s->network->mesh->comm, rc, names, values, 3, error);
-    if (rc == GRAFT_ERR_NONFINITE && s->context->options.mesh.drops_nonfinite) {
+    if (rc == GRAFT_ERR_NONFINITE && gr_stream_options(s->context)->nonfinite == GR_STREAM_DROPS) {
         if (p.is_first) begin_run(s);
         forget_due(s, p.position);
         s->counters.dropped++;

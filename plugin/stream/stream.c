@@ -3,8 +3,11 @@
 #include "stream/stream.h"
 
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/random.h"
 #include "comm/compare_options.h"
+#include "network/options.h"
+#include "stream/options.h"
 
 #include <math.h>
 
@@ -76,14 +79,17 @@ static int32_t check_network(const graft_network *n, int32_t rc, graft_error *er
     if (rc == GRAFT_OK && n->use.is_streamed)
         rc = gr_fail(error, GRAFT_ERR_STATE, "another stream trains this network; destroy it first");
     GR_TRY(gr_network_agree(n, rc, 0, error));
-    rc = gr_options_compare(n->context, n->mesh->comm, 1u << GR_GROUP_MESH, error);
+    rc = gr_options_compare(n->context, n->mesh->comm,
+                            gr_options_bit(n->context, &gr_network_option_table) |
+                                gr_options_bit(n->context, &gr_stream_option_table),
+                            error);
 done:
     return rc;
 }
 
 int32_t gr_stream_create(graft_network *network, int32_t rc, graft_stream **stream, graft_error *error)
 {
-    const uint64_t seed = (uint64_t)network->context->options.train.seed;
+    const uint64_t seed = (uint64_t)gr_base_options(network->context)->seed;
     graft_stream  *s = NULL;
 
     GR_TRY(check_network(network, rc, error));
@@ -91,7 +97,7 @@ int32_t gr_stream_create(graft_network *network, int32_t rc, graft_stream **stre
     s->context = network->context;
     s->network = gr_network_use(network);
     network->use.is_streamed = 1;
-    s->options = s->context->options.mesh;
+    s->options = *gr_stream_options(s->context);
     s->train.policy = s->options.policy;
     s->held.policy = GR_STREAM_RESERVOIR;
     s->train.key = gr_random_key(seed, GR_RANDOM_STREAM, 0, 0);
@@ -125,7 +131,7 @@ void gr_stream_destroy(graft_stream *s)
 
 void gr_stream_status(const graft_stream *s, graft_stream_status *status)
 {
-    const int64_t patience = s->context->options.mesh.patience;
+    const int64_t patience = gr_stream_options(s->context)->patience;
 
     *status = (graft_stream_status){ .size = sizeof *status, .offered = s->counters.offered };
     status->dropped = s->counters.dropped;

@@ -12,6 +12,7 @@
 
 #include "draft/graft_stream.h"
 #include "network/network.h"
+#include "stream/options.h"
 
 enum { GR_STREAM_PAIRS_MOST = 1000000, GR_STREAM_HELD_MOST = 64, GR_STREAM_TIMES = 4, GR_STREAM_FIRST_STEPS = 3 };
 
@@ -52,14 +53,14 @@ struct gr_stream_counters {
 };
 
 struct graft_stream {
-    struct gr_handle       handle;
-    graft_context         *context;
-    graft_network         *network;
-    struct gr_mesh_options options; /* options that are not live */
-    struct gr_slots        slots;
-    struct gr_kept         train, held;
-    struct gr_waiting     *waiting; /* [waiting_most], by `due` */
-    int32_t                n_waiting, waiting_most;
+    struct gr_handle         handle;
+    graft_context           *context;
+    graft_network           *network;
+    struct gr_stream_options options; /* options that are not live */
+    struct gr_slots          slots;
+    struct gr_kept           train, held;
+    struct gr_waiting       *waiting; /* [waiting_most], by `due` */
+    int32_t                  n_waiting, waiting_most;
 
     struct gr_network_pair   *batch; /* [pairs of a step, or held out] */
     struct gr_stream_counters counters;

@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/fp.h"
 #include "edge/edge.h"
+#include "sample/options.h"
 
 #include <string.h>
 
@@ -26,7 +27,7 @@ static struct counted counted_edges(const struct gr_setup *s, const struct gr_ba
 {
     const int64_t at = b->row != NULL ? b->row[i] : i;
 
-    if (s->context->options.sampling.cache_miss == GR_MISS_DROP_RESCALED)
+    if (gr_sample_options(s->context)->cache_miss == GR_MISS_DROP_RESCALED)
         return (struct counted){ b->row_ptr[i], b->row_ptr[i + 1], b->entry, b->weight };
     return (struct counted){ b->from->row_ptr[at], b->from->row_ptr[at + 1], b->from->entry, b->from->weight };
 }

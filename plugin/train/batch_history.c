@@ -9,14 +9,15 @@
 #include "base/memory.h"
 #include "run/pass.h"
 #include "sample/kind.h"
+#include "sample/options.h"
 #include "train/train.h"
 
 #include <string.h>
 
 static int32_t check_history_options(const struct gr_setup *s, graft_error *error)
 {
-    const struct gr_sampling_options *options = &s->context->options.sampling;
-    const struct gr_sampler_kind     *kind = gr_sample_kind(s->context);
+    const struct gr_sample_options *options = gr_sample_options(s->context);
+    const struct gr_sampler_kind   *kind = gr_sample_kind(s->context);
 
     if (kind->no_history != NULL)
         return gr_fail(error, GRAFT_ERR_OPTION,
@@ -51,7 +52,7 @@ static void set_source(struct gr_setup *s, struct gr_minibatches *m, struct gr_s
     source->by_parts = gr_sample_kind(s->context)->order != NULL;
     fanout[0] = source->by_parts || gr_option_is_default(s->context, "fanout")
                     ? GR_ALL_NEIGHBOURS
-                    : s->context->options.sampling.fanout.width[0];
+                    : gr_sample_options(s->context)->fanout.width[0];
 }
 
 /* The blocks of all vertices as the blocks of one batch. */

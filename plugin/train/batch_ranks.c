@@ -7,7 +7,9 @@
 #include "base/memory.h"
 #include "base/sort.h"
 #include "comm/collective.h"
+#include "halo/options.h"
 #include "sample/kind.h"
+#include "sample/options.h"
 #include "train/train.h"
 
 #include <stdlib.h>
@@ -15,19 +17,20 @@
 
 static int32_t check_ranks(const struct gr_setup *s, graft_error *error)
 {
-    const struct gr_config       *config = &s->model.config;
-    const struct gr_options      *options = &s->context->options;
-    const struct gr_sampler_kind *kind = gr_sample_kind(s->context);
-    const char                   *what = NULL;
+    const struct gr_config         *config = &s->model.config;
+    const struct gr_sample_options *options = gr_sample_options(s->context);
+    const struct gr_halo_options   *halo = gr_halo_options(s->context);
+    const struct gr_sampler_kind   *kind = gr_sample_kind(s->context);
+    const char                     *what = NULL;
 
     if (s->partition.columns > 1) what = "parallel=feature or grid: a batch has only vertices of its rank";
     else if (config->hidden.norm == GR_NORM_BATCH)
         what = "norm=batch: ranks have batches of their own, and statistics are of one batch";
-    else if (config->kind->gathers && options->sampling.history)
+    else if (config->kind->gathers && options->history == GR_HISTORY_FULL)
         what = "history=full: its tables have all vertices, and over ranks options hec.* have their place";
-    else if (options->halo.staleness > 0)
+    else if (halo->staleness > 0)
         what = "halo.staleness=1: batches have other rows of the halo each, and hec.life says how old they may be";
-    else if (options->halo.codec[GR_FORWARD].adaptive)
+    else if (gr_halo_codec_of(halo, GR_FORWARD).adaptive)
         what = "halo.codec=adaptive: widths are assigned to rows that are sent in each epoch; aep.codec is for batches";
     if (config->kind->gathers && kind->one_process != NULL)
         return gr_fail(error, GRAFT_ERR_OPTION,
@@ -35,15 +38,15 @@ static int32_t check_ranks(const struct gr_setup *s, graft_error *error)
                        kind->one_process);
     if (what != NULL)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'batch_size' over ranks cannot be set together with %s", what);
-    if (config->extremum != 0 && options->sampling.cache_miss == GR_MISS_DROP_RESCALED)
+    if (config->extremum != 0 && options->cache_miss == GR_MISS_DROP_RESCALED)
         return gr_fail(
             error, GRAFT_ERR_OPTION,
             "option 'hec.miss' is drop_rescaled, but aggregator=%s has no scale; expected drop, last or fetch",
             gr_extremum_word(config->extremum));
-    if (options->sampling.cache_life < options->sampling.push_delay && options->sampling.cache_miss != GR_MISS_LAST)
+    if (options->cache_life < options->push_delay && options->cache_miss != GR_MISS_LAST)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'hec.life' is %lld, but rows arrive %lld batches after they were sent (aep.delay)",
-                       (long long)options->sampling.cache_life, (long long)options->sampling.push_delay);
+                       (long long)options->cache_life, (long long)options->push_delay);
     return GRAFT_OK;
 }
 
@@ -95,7 +98,7 @@ static int64_t input_row_bytes(const struct gr_setup *s)
 static int32_t make_halo_arrays(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_budget *budget = &m->lasting.budget;
-    const int         by_degree = s->context->options.sampling.weights == GR_SAMPLE_BY_DEGREE;
+    const int         by_degree = gr_sample_options(s->context)->weights == GR_SAMPLE_BY_DEGREE;
     const int64_t     halo = s->derived.graph.part.halo.count;
     int32_t           rc = GRAFT_OK;
 
@@ -122,7 +125,7 @@ static int by_name(const void *a, const void *b)
 
 static int draws_neighbours(const struct gr_setup *s)
 {
-    const struct gr_widths *fanout = &s->context->options.sampling.fanout;
+    const struct gr_widths *fanout = &gr_sample_options(s->context)->fanout;
     int                     draws = 0;
 
     for (int i = 0; i < fanout->count; i++) draws |= fanout->width[i] != GR_ALL_NEIGHBOURS;
@@ -281,7 +284,7 @@ done:
 /* A rank with more training vertices than others has larger batches. Only rank 0 warns. */
 static void warn_of_large_batches(const struct gr_setup *s, const struct gr_batch_deal *deal)
 {
-    const int64_t size = s->context->options.sampling.batch_size;
+    const int64_t size = gr_sample_options(s->context)->batch_size;
     const int64_t largest = (deal->most_seeds + deal->n_batches - 1) / deal->n_batches;
 
     if (s->data.over->comm->rank != 0 || 2 * largest <= 3 * size) return;
@@ -293,7 +296,7 @@ static void warn_of_large_batches(const struct gr_setup *s, const struct gr_batc
 
 static int32_t deal_seeds(const struct gr_setup *s, int64_t n_seeds, struct gr_batch_deal *deal, graft_error *error)
 {
-    const int64_t size = s->context->options.sampling.batch_size, ranks = s->data.over->comm->n_ranks;
+    const int64_t size = gr_sample_options(s->context)->batch_size, ranks = s->data.over->comm->n_ranks;
     double        all = (double)n_seeds;
     int32_t       rc = GRAFT_OK;
 

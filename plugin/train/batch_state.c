@@ -4,6 +4,8 @@
  * tables. Otherwise the tables are emptied, and filled again with the new weights.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
+#include "base/options.h"
+#include "sample/options.h"
 #include "train/train.h"
 
 #include <stdio.h>
@@ -39,8 +41,8 @@ static uint32_t checksum_of(const struct gr_setup *s, const graft_sampler *sampl
 {
     const int64_t *seeds = gr_sampler_seeds(sampler), n_batches = gr_sampler_batches(sampler);
     const int64_t  rank = s->data.over != NULL ? s->data.over->comm->rank : 0;
-    const int64_t  options[] = { rank, (int64_t)s->context->options.train.seed,
-                                 (int64_t)s->context->options.sampling.sampler, gr_setup_has_history(s) };
+    const int64_t  options[] = { rank, (int64_t)gr_base_options(s->context)->seed,
+                                 (int64_t)gr_sample_options(s->context)->sampler, gr_setup_has_history(s) };
     uint32_t       crc = gr_crc(0, options, sizeof options);
 
     for (int64_t b = 0; b < n_batches; b++) {
@@ -64,7 +66,7 @@ int32_t gr_batches_identify(const struct gr_setup *s, const graft_sampler *sampl
 
     GR_TRY(gr_strategy_sum(s->run.strategy, &checksum, 1, error));
     id->n_batches = gr_sampler_batches(sampler);
-    id->batch_size = s->context->options.sampling.batch_size;
+    id->batch_size = gr_sample_options(s->context)->batch_size;
     id->n_ranks = s->data.over != NULL ? s->data.over->comm->n_ranks : 1;
     id->checksum = (int64_t)checksum;
 done:

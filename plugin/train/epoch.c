@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/finite.h"
+#include "nn/options.h"
 #include "run/loss.h"
 #include "run/pass.h"
 #include "sample/sample.h"
@@ -351,7 +352,7 @@ done:
 static int32_t treat(graft_trainer *t, const struct finding *found, int64_t epoch, int *halvings, graft_error *error)
 {
     const struct gr_setup *s = &t->setup;
-    const int              restores = s->context->options.train.restores;
+    const int              restores = gr_training_options(s->context)->on_nonfinite == GR_NONFINITE_RESTORE;
     const double           rate = gr_nn_rate(&s->model.config.live.schedule, epoch - 1) * t->progress.rate_factor;
     int                    hopeless = 0;
     int32_t                rc = GRAFT_OK;

@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "graph/order.h"
+#include "kernel/options.h"
 #include "model/workers.h"
+#include "sample/options.h"
 #include "train/train.h"
 
 #include <math.h>
@@ -168,7 +170,7 @@ static void explain_batches(const graft_trainer *t, struct gr_text *text)
     graft_error                  error = { .size = sizeof error };
 
     gr_text_add(text, "batches   %lld of %lld %s in an epoch", (long long)batches,
-                (long long)t->setup.context->options.sampling.batch_size, m->mode->seeds);
+                (long long)gr_sample_options(t->setup.context)->batch_size, m->mode->seeds);
     if (ranks > 0)
         gr_text_add(text, " on each rank; here %.1f, the mean is %.1f and the most %.1f",
                     (double)deal->n_seeds / (double)batches, (double)deal->n_all / (double)(batches * ranks),
@@ -186,7 +188,7 @@ static void explain_batches(const graft_trainer *t, struct gr_text *text)
 int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, graft_error *error)
 {
     const struct gr_setup *s = &t->setup;
-    const char            *kernel = s->context->options.kernel.mxm;
+    const char            *kernel = gr_kernel_options(s->context)->mxm;
     struct gr_text         text = { buffer, capacity };
     char                   budget[192];
 

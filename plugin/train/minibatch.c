@@ -5,7 +5,10 @@
 
 #include "base/assert.h"
 #include "base/finite.h"
+#include "model/options.h"
+#include "nn/options.h"
 #include "sample/kind.h"
+#include "sample/options.h"
 #include "train/train.h"
 
 #include <stdio.h>
@@ -19,7 +22,7 @@ static int32_t check_live_options(const struct gr_setup *s, const struct gr_batc
     const int32_t rc = mode->check != NULL ? mode->check(s, error) : GRAFT_OK;
 
     if (rc < 0) return rc;
-    if (s->context->options.train.restores)
+    if (gr_training_options(s->context)->on_nonfinite == GR_NONFINITE_RESTORE)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "options 'batch_size' and 'on_nonfinite=restore' cannot be set together: earlier weights must "
                        "have a finite loss, and a batch measures the loss of some training vertices only");
@@ -29,19 +32,19 @@ static int32_t check_live_options(const struct gr_setup *s, const struct gr_batc
 /* Refuse options that are not supported with batches. */
 static int32_t check_options(const struct gr_setup *s, const struct gr_batch_mode *mode, graft_error *error)
 {
-    const struct gr_config  *config = &s->model.config;
-    const struct gr_options *options = &s->context->options;
+    const struct gr_config         *config = &s->model.config;
+    const struct gr_sample_options *options = gr_sample_options(s->context);
 
     if (config->label_rate > 0)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "options 'batch_size' and 'label_rate' cannot be set together: a step draws known labels from "
                        "all training vertices, and a batch has some of them");
-    if (options->resource.workers_sparse != 0)
+    if (gr_resource_options(s->context)->workers_sparse != 0)
         return gr_fail(
             error, GRAFT_ERR_OPTION,
             "options 'batch_size' and 'workers.sparse' cannot be set together: the pipeline is made once for "
             "the whole graph, and each batch has another one");
-    if (config->kind->attends && options->sampling.replace && gr_sample_kind(s->context)->draws)
+    if (config->kind->attends && options->replace && gr_sample_kind(s->context)->draws)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'sample.replace' is yes, but attention needs each neighbour at most once");
     return check_live_options(s, mode, error);
@@ -51,7 +54,7 @@ static int32_t check_options(const struct gr_setup *s, const struct gr_batch_mod
 static int32_t read_fanouts(const struct gr_setup *s, int64_t *fanout, graft_error *error)
 {
     const struct gr_config *config = &s->model.config;
-    const struct gr_widths *given = &s->context->options.sampling.fanout;
+    const struct gr_widths *given = &gr_sample_options(s->context)->fanout;
     const int32_t           first = config->kind->gathers ? config->gathers_from : config->n_layers;
 
     if (given->count != 1 && given->count != config->n_layers - first && gr_sample_kind(s->context)->has_fanout)
@@ -102,7 +105,7 @@ done:
 int32_t gr_batch_deal_seeds(const struct gr_setup *s, const struct gr_minibatches *m, int64_t n_seeds,
                             struct gr_batch_deal *deal, graft_error *error)
 {
-    const int64_t size = s->context->options.sampling.batch_size;
+    const int64_t size = gr_sample_options(s->context)->batch_size;
 
     if (m->mode->deal != NULL) return m->mode->deal(s, n_seeds, deal, error);
     if (size <= n_seeds) return GRAFT_OK;
@@ -211,7 +214,7 @@ int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
     struct gr_minibatches *made = NULL;
     int32_t                rc = GRAFT_OK;
 
-    if (s->context->options.sampling.batch_size == 0 || s->run.targets.n_train == 0) return GRAFT_OK;
+    if (gr_sample_options(s->context)->batch_size == 0 || s->run.targets.n_train == 0) return GRAFT_OK;
     GR_TRY(gr_strategy_agree(s->run.strategy, GR_NEW(s->context, made, 1, error), error));
     made->mode = mode_of(s);
     gr_budget_init(&made->lasting.budget, s->context, s->budget.limit - gr_budget_total(&s->budget));

@@ -1,7 +1,10 @@
 /* Over ranks: the state must be the same on all of them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
+#include "base/options.h"
 #include "comm/compare_options.h"
+#include "halo/options.h"
+#include "nn/options.h"
 #include "train/train.h"
 
 static uint64_t digest_of(graft_trainer *t)
@@ -31,6 +34,12 @@ done:
     return rc;
 }
 
+/* The tables of options that an epoch reads. */
+static uint32_t live_options(const graft_context *context)
+{
+    return gr_options_bit(context, &gr_training_option_table) | gr_options_bit(context, &gr_halo_option_table);
+}
+
 int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_error *error)
 {
     static const char *const names[] = { "the status of this call",
@@ -46,8 +55,8 @@ int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_e
         (uint64_t)t->state_is_set,
         t->state_is_set ? digest_of(t) : 0,
         (uint64_t)trains,
-        (uint64_t)t->setup.context->options.library.check,
-        trains ? gr_options_live_digest(t->setup.context, 1u << GR_GROUP_TRAINING | 1u << GR_GROUP_HALO) : 0,
+        (uint64_t)gr_base_options(t->setup.context)->check,
+        trains ? gr_options_live_digest(t->setup.context, live_options(t->setup.context)) : 0,
     };
     graft_error differs = { .size = sizeof differs };
     int32_t     same;

@@ -1,9 +1,24 @@
 /* A trainer from create to destroy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "model/options.h"
+#include "nn/options.h"
 #include "run/loss.h"
 #include "run/pass.h"
 #include "train/train.h"
+
+/* The options that files of the model have. */
+static int32_t copy_options(graft_trainer *t, graft_error *error)
+{
+    const graft_context                *context = t->setup.context;
+    const struct gr_option_table *const tables[] = { &gr_shape_option_table, &gr_model_option_table,
+                                                     &gr_training_option_table, &gr_loss_option_table,
+                                                     &gr_data_option_table };
+    uint32_t                            bits = 0;
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) bits |= gr_options_bit(context, tables[i]);
+    return gr_options_copy(context, bits, &t->options, error);
+}
 
 int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dataset *dataset, graft_trainer **trainer,
                           graft_error *error)
@@ -24,7 +39,7 @@ int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dat
     GR_TRY(gr_setup_init(&t->setup, context, &data, NULL, error));
     if (t->setup.data.over != NULL) t->setup.partition.label_bytes = gr_trainer_label_bytes(t, -1);
     GR_TRY(gr_minibatches_init(t, error));
-    GR_TRY(gr_strategy_agree(t->setup.run.strategy, gr_options_copy(context, &t->options, error), error));
+    GR_TRY(gr_strategy_agree(t->setup.run.strategy, copy_options(t, error), error));
     *trainer = t;
     t = NULL;
 done:

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/adapting.h"
 
-#include "base/option.h"
 #include "comm/compare_options.h"
 #include "halo/halo.h"
+#include "halo/options.h"
 #include "oracle/oracle.h"
 
 #include <math.h>
@@ -101,7 +101,8 @@ static int32_t make(struct rank *r, struct owned *o)
     int32_t         rc;
 
     if (o->job->halo) {
-        TRY(gr_options_compare(r->context, o->graph->comm, 1u << GR_GROUP_HALO, &r->error));
+        TRY(gr_options_compare(r->context, o->graph->comm, gr_options_bit(r->context, &gr_halo_option_table),
+                               &r->error));
         TRY(gr_halo_rows_init(r->context, o->graph->comm, &o->graph->part.halo, width, LAYERS, &o->rows, &r->error));
         gr_halo_rows_weigh(&o->rows, &o->graph->part);
         return GRAFT_OK;

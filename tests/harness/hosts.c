@@ -72,8 +72,18 @@ void host_set_all(const graft_api *api, const char *settings)
     for (char *setting; (setting = strtok_r(rest, " ", &rest)) != NULL;) host_set(api, setting);
 }
 
-/* Texts that may be values of an option: the words of its type, with 1 in place of the letter of "bytes:N", followed by
- * some numbers and names of kernels. The result is how many. */
+/* A word of a type as a value: of "step:1..=30", whose number has a default, "step"; of "bytes:1.." "bytes:1". */
+static void word_of(const char *type, size_t length, char word[32])
+{
+    const size_t colon = strcspn(type, ":|");
+
+    if (colon == length) snprintf(word, 32, "%.*s", (int)length, type);
+    else if (memchr(type, '=', length) != NULL) snprintf(word, 32, "%.*s", (int)colon, type);
+    else snprintf(word, 32, "%.*s:1", (int)colon, type);
+}
+
+/* Texts that may be values of an option: the words of its type, followed by some numbers and names of kernels. The
+ * result is how many. */
 static int candidates(const graft_option *option, char (*words)[32])
 {
     static const char *const others[] = { "1", "2", "0", "0.25", "0.75", "simd", "reference" };
@@ -82,10 +92,8 @@ static int candidates(const graft_option *option, char (*words)[32])
 
     while (strchr(option->type, '|') != NULL && *rest != '\0' && count < TRIED) {
         const size_t length = strcspn(rest, "|");
-        char        *word = words[count++];
 
-        snprintf(word, sizeof *words, "%.*s", (int)length, rest);
-        if (strchr(word, ':') != NULL && word[length - 1] >= 'A' && word[length - 1] <= 'Z') word[length - 1] = '1';
+        word_of(rest, length, words[count++]);
         rest += length + (rest[length] == '|');
     }
     for (size_t i = 0; i < sizeof others / sizeof *others && count < TRIED; i++)

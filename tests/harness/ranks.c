@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "comm/threads.h"
+#include "entry/entry.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -91,7 +92,7 @@ void ranks_init(struct ranks *ranks, int32_t n_ranks, double timeout, int32_t (*
     for (int32_t i = 0; i < n_ranks; i++) {
         struct rank *rank = &ranks->at[i];
 
-        must_succeed(gr_context_create(&host, &rank->context, &error), &error);
+        must_succeed(gr_context_create(&host, &gr_all_options, &rank->context, &error), &error);
         rank->all = ranks;
         rank->rank = i;
         rank->n_ranks = n_ranks;

@@ -292,7 +292,7 @@ static void test_slices(graft_context *context, graft_error *error)
     for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
         graft_data *data = NULL;
 
-        rc = gr_data_open_slice(context, &t, folder.path, &data, error);
+        rc = gr_data_open_slice(context, &t, folder.path, 0, &data, error);
         if (rc < 0) break;
         mine[0] += (int)gr_data_view(data)->n_slice;
         mine[1] += (int)gr_csr_entries(gr_data_view(data)->graph);
@@ -462,7 +462,7 @@ int main(int count, char **arguments)
     before = open_transport(MPI_COMM_WORLD, &t, &error);
     MPI_Init_thread(&count, &arguments, MPI_THREAD_FUNNELED, &level);
     ok_all(before == GRAFT_ERR_STATE, "before MPI_Init_thread() it says that MPI has not started", &error);
-    if (gr_context_create(NULL, &context, &error) < 0) return 2;
+    if (gr_context_create(NULL, &gr_all_options, &context, &error) < 0) return 2;
     /* The host has an error handler of its own, and waits for a message that anybody may send him. */
     PMPI_Comm_create_errhandler(on_error, &handler);
     PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);

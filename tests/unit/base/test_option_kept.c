@@ -16,12 +16,14 @@ enum { RANKS = 2, OPTIONS_MOST = 200 };
 enum kind { SERIAL_TRAINER, TRAINER, GRAPH, PLAN, HALO, KINDS };
 
 static const char *const kind_names[KINDS] = { "trainer", "trainer", "graph", "plan", "halo" };
+
+#define GROUPS_OF_GRAPHS "partition, parallel, ranks"
+#define GROUPS_OF_TRAINERS                                                                                             \
+    "model, training, data set, memory and speed, sparse products, dense products, halo exchange, minibatches, library"
+
 /* The groups of options that each kind of object reads. */
-static const char *const kind_groups[KINDS] = {
-    "model, training, data, memory and speed, kernels, halo exchange, minibatches",
-    "model, training, data, memory and speed, kernels, halo exchange, minibatches", "partition", "halo exchange",
-    "halo exchange"
-};
+static const char *const kind_groups[KINDS] = { GROUPS_OF_TRAINERS, GROUPS_OF_TRAINERS, GROUPS_OF_GRAPHS,
+                                                "halo exchange", "halo exchange" };
 
 struct job {
     const struct sample_dataset *set;
@@ -85,17 +87,14 @@ static int is_kept(const struct job *job, const graft_option *option)
     const int has_graph = job->kind != SERIAL_TRAINER;
 
     if (option->live) return 0;
-    if (strcmp(option->key, "halo.timeout") == 0) return has_graph;
     if (strcmp(option->key, "seed") == 0) return job->kind != GRAPH;
-    if (has_graph && strcmp(option->group, "partition") == 0) return 1;
+    if (has_graph && strstr(GROUPS_OF_GRAPHS, option->group) != NULL) return 1;
     return strstr(kind_groups[job->kind], option->group) != NULL;
 }
 
 static const char *kept_by(const struct job *job, const graft_option *option)
 {
-    const int of_graph = strcmp(option->group, "partition") == 0 || strcmp(option->key, "halo.timeout") == 0;
-
-    return of_graph ? "graph" : kind_names[job->kind];
+    return strstr(GROUPS_OF_GRAPHS, option->group) != NULL ? "graph" : kind_names[job->kind];
 }
 
 /* Set an option to another value than that of the object, and back. */

@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "base/limits.h"
 #include "base/team.h"
+#include "entry/entry.h"
 #include "harness/tap.h"
 #include "harness/traps.h"
 
@@ -111,7 +112,8 @@ int main(void)
     pthread_t      thread;
 
     omp_set_dynamic(0);
-    if (!ok(gr_context_create(NULL, &context, &error) == GRAFT_OK, "a context is created")) return done();
+    if (!ok(gr_context_create(NULL, &gr_all_options, &context, &error) == GRAFT_OK, "a context is created"))
+        return done();
     if (pthread_create(&thread, NULL, ask_often, context) != 0) return 2;
     pthread_join(thread, NULL);
     if (pthread_create(&thread, NULL, trap_and_call, context) != 0) return 2;

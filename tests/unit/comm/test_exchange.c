@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "comm/route.h"
+#include "entry/entry.h"
 #include "harness/lcg.h"
 #include "harness/ranks.h"
 #include "harness/tap.h"
@@ -283,7 +284,7 @@ static void test_alone(void)
     struct gr_comm *comm = NULL;
     graft_error     error = GRAFT_INIT(graft_error);
     float           value = 2.5f;
-    int32_t         rc = gr_context_create(NULL, &context, &error);
+    int32_t         rc = gr_context_create(NULL, &gr_all_options, &context, &error);
 
     if (rc == GRAFT_OK) rc = gr_comm_create(context, NULL, 1, &comm, &error);
     if (rc == GRAFT_OK) rc = gr_comm_sum_f32(comm, &value, 1, &error);

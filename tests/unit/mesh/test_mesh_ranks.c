@@ -213,7 +213,11 @@ static const char *run_mesh(const struct test_mesh *mesh, struct sample *sample,
 
     mesh_cut_init(&mesh_job.cut, mesh, sample, n_ranks, how);
     ranks_init(&ranks, n_ranks, 60, mesh_ranks_body, NULL);
-    for (int32_t q = 0; q < n_ranks; q++) ranks.at[q].context->options.resource.threads = how & CUT_I64 ? 2 : 1;
+    for (int32_t q = 0; q < n_ranks; q++) {
+        graft_error error = GRAFT_INIT(graft_error);
+
+        if (gr_option_set(ranks.at[q].context, "threads", how & CUT_I64 ? "2" : "1", &error) < 0) abort();
+    }
     ranks_run(&ranks);
     mesh_cut_fini(&mesh_job.cut);
     return ranks_fini_well(&ranks);

@@ -3,6 +3,7 @@
  * arguments are files of dense modules.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dense/dense.h"
+#include "entry/entry.h"
 #include "harness/effort.h"
 #include "harness/mgn_parts.h"
 #include "harness/tap.h"
@@ -455,7 +456,8 @@ int main(int argc, char **argv)
     graft_context *context = NULL;
     graft_error    error = GRAFT_INIT(graft_error);
 
-    if (gr_context_create(NULL, &context, &error) < 0 || gr_module_register(context, &gr_dense_reference, &error) < 0 ||
+    if (gr_context_create(NULL, &gr_all_options, &context, &error) < 0 ||
+        gr_module_register(context, &gr_dense_reference, &error) < 0 ||
         gr_option_set(context, "dense.module", "reference", &error) < 0)
         return 2;
     test_partitions(context, &nekrs, GRAFT_F64, "double, nekRS-ML");

@@ -6,6 +6,7 @@
 #include "harness/tap.h"
 
 #include "dgraph/owner.h"
+#include "parallel/workload.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,8 +27,9 @@ static void owner_cost_set(const char *key, const char *value)
 static int32_t cost_at(double bytes_per_second, struct gr_partition_cost *cost, graft_error *error)
 {
     const struct gr_owner_rates rates = gr_owner_rates_assumed(context, bytes_per_second);
+    const struct gr_workload    workload = gr_workload_of(context);
 
-    return gr_owner_cost(context, &rates, cost, error);
+    return gr_owner_cost(context, &workload, &rates, cost, error);
 }
 
 /* What an epoch costs with some options, beside what it costs without them: two layers of 100 by one thread. */
