@@ -3,7 +3,6 @@
 #include "base/context.h"
 
 #include "base/available.h"
-#include "base/host.h"
 #include "base/memory.h"
 #include "base/options.h"
 

@@ -37,6 +37,11 @@ int32_t gr_context_create(const graft_host *host, const struct gr_option_list *o
                           graft_error *error);
 void    gr_context_destroy(graft_context *context);
 
+/** Copy a host, or NULL, with defaults for missing functions. \return OK; ERR_ARG; ERR_UNSUPPORTED */
+int32_t    gr_host_complete(graft_host *ours, const graft_host *theirs, graft_error *error);
+/** A host for the modules of a context, which forwards all calls. */
+graft_host gr_host_for_modules(graft_context *context);
+
 void gr_log(const graft_context *context, graft_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,7 +1,5 @@
 /* Defaults for the host's functions, and the host that modules see.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/host.h"
-
 #include "base/context.h"
 #include "base/options.h"
 

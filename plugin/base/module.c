@@ -6,7 +6,6 @@
 #include "base/available.h"
 #include "base/context.h"
 #include "base/memory.h"
-#include "base/module_note.h"
 
 #include <dlfcn.h>
 #include <limits.h>

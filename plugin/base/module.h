@@ -84,4 +84,12 @@ void    gr_modules_fini(graft_context *context);
 int32_t gr_modules_order(graft_context *context, const char *kind, const char *chosen, int32_t *order, int32_t *count,
                          graft_error *error);
 
+/** Read the graft_module_note of an ELF file. No code of the file runs, and reads are bounded whatever its contents.
+ *  \return 1; 0 if the file has no note; ERR_MODULE with the reason in error if it cannot be loaded: not a regular file
+ *  or shared library, another processor, or a damaged note */
+int32_t gr_module_note_read(const char *path, graft_module_note *note, graft_error *error);
+
+/** Whether this library and this processor meet the note. \return OK; ERR_VERSION; ERR_UNSUPPORTED */
+int32_t gr_module_note_check(const graft_module_note *note, graft_error *error);
+
 #endif

@@ -1,8 +1,7 @@
 /* Finds the note of a module in the bytes of its file. The file may be anything: no offset that it states is used.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/module_note.h"
-
 #include "base/file.h"
+#include "base/module.h"
 #include "base/processor.h"
 
 #include <dlfcn.h>

@@ -21,11 +21,6 @@ struct gr_search {
     struct gr_modules found;
 };
 
-static int is_kind(const char *kind)
-{
-    return strcmp(kind, "kernel") == 0 || strcmp(kind, "dense") == 0 || strcmp(kind, "transport") == 0;
-}
-
 /* Whether a file has the name of a module: [lib]graft_*.so, maybe followed by a version. */
 static int looks_like_module(const char *file)
 {
@@ -43,7 +38,8 @@ static const char *split_file_name(const char *file, char kind[16], char name[32
 
     if (sscanf(file, "graft_%15[a-z]_%31[a-z0-9].so%n", kind, name, &used) != 2 || used <= 0 || file[used] != '\0')
         return "a module is named graft_KIND_NAME.so, with 1 to 31 letters a to z and digits as NAME";
-    return is_kind(kind) ? NULL : "its name has none of the kinds kernel, dense and transport";
+    if (strcmp(kind, "kernel") == 0 || strcmp(kind, "dense") == 0 || strcmp(kind, "transport") == 0) return NULL;
+    return "its name has none of the kinds kernel, dense and transport";
 }
 
 /* Whether the name is taken by a built-in module, by a module in use, or by a module found before. Logged unless it is

@@ -9,8 +9,31 @@
 /** Sort keys from 0 to `most` and remove duplicates; *count becomes the number left. \return OK; ERR_NOMEM */
 int32_t gr_sort_unique(const graft_context *context, int64_t *keys, int64_t most, int64_t *count, graft_error *error);
 
+/** The last index of ascending keys with a key that is at most `key`, as the first one is. */
+static inline int64_t gr_sorted_last(const int64_t *keys, int64_t count, int64_t key)
+{
+    int64_t low = 0, high = count;
+
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+
+        if (keys[middle] <= key) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
 /** The index of a key in ascending keys, which contain it. */
 static inline int64_t gr_sorted_index(const int64_t *keys, int64_t count, int64_t key)
+{
+    const int64_t at = gr_sorted_last(keys, count, key);
+
+    GR_ASSERT(count > 0 && keys[at] == key);
+    return at;
+}
+
+/** The same in 32 bits. */
+static inline int64_t gr_sorted_index_32(const int32_t *keys, int64_t count, int64_t key)
 {
     int64_t low = 0, high = count;
 

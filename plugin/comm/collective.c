@@ -65,19 +65,29 @@ int32_t gr_comm_barrier(struct gr_comm *comm, graft_error *error)
     return gr_comm_agree_on(comm, GRAFT_OK, error);
 }
 
+/* The messages of a call that has begun. */
+struct messages {
+    struct gr_comm *comm;
+    int32_t         n_out, n_in;
+};
+
+/* Add the messages to and from a rank; the message of this rank to itself is a copy. */
+static void add_rank(struct messages *m, int32_t p, const void *from, uint64_t out_bytes, void *to, uint64_t in_bytes)
+{
+    if (p == m->comm->rank && in_bytes > 0) memmove(to, from, in_bytes);
+    if (p == m->comm->rank) return;
+    gr_calls_add(m->comm->calls->out, &m->n_out, p, from, out_bytes);
+    gr_calls_add(m->comm->calls->in, &m->n_in, p, to, in_bytes);
+}
+
 int32_t gr_comm_allgather(struct gr_comm *comm, const void *mine, uint64_t bytes, void *all, graft_error *error)
 {
-    struct gr_calls *c = comm->calls;
-    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+    struct messages m = { .comm = comm };
+    int32_t         rc = GRAFT_OK;
 
     GR_TRY(gr_calls_begin(comm, error));
-    if (bytes > 0) memmove((char *)all + (uint64_t)comm->rank * bytes, mine, bytes);
-    for (int32_t p = 0; p < comm->n_ranks; p++) {
-        if (p == comm->rank) continue;
-        gr_calls_add(c->out, &n_out, p, mine, bytes);
-        gr_calls_add(c->in, &n_in, p, (char *)all + (uint64_t)p * bytes, bytes);
-    }
-    rc = gr_calls_exchange(comm, GR_CALL_ALLGATHER, n_out, n_in, error);
+    for (int32_t p = 0; p < comm->n_ranks; p++) add_rank(&m, p, mine, bytes, (char *)all + (uint64_t)p * bytes, bytes);
+    rc = gr_calls_exchange(comm, GR_CALL_ALLGATHER, m.n_out, m.n_in, error);
 done:
     return rc;
 }
@@ -85,19 +95,18 @@ done:
 int32_t gr_comm_gather(struct gr_comm *comm, int32_t root, const void *mine, const int64_t *bytes, void *all,
                        graft_error *error)
 {
-    struct gr_calls *c = comm->calls;
-    const int        receives = root < 0 || root == comm->rank;
-    char            *to = all;
-    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+    const int       receives = root < 0 || root == comm->rank;
+    struct messages m = { .comm = comm };
+    char           *to = all;
+    int32_t         rc = GRAFT_OK;
 
     GR_TRY(gr_calls_begin(comm, error));
-    for (int32_t p = 0; p < comm->n_ranks; to += bytes[p++]) {
-        if (p == comm->rank && receives && bytes[p] > 0) memcpy(to, mine, (uint64_t)bytes[p]);
-        if (p == comm->rank) continue;
-        if (root < 0 || root == p) gr_calls_add(c->out, &n_out, p, mine, (uint64_t)bytes[comm->rank]);
-        if (receives) gr_calls_add(c->in, &n_in, p, to, (uint64_t)bytes[p]);
+    for (int32_t p = 0; p < comm->n_ranks; p++) {
+        add_rank(&m, p, mine, root < 0 || root == p ? (uint64_t)bytes[comm->rank] : 0, to,
+                 receives ? (uint64_t)bytes[p] : 0);
+        if (receives) to += bytes[p];
     }
-    rc = gr_calls_exchange(comm, GR_CALL_GATHER, n_out, n_in, error);
+    rc = gr_calls_exchange(comm, GR_CALL_GATHER, m.n_out, m.n_in, error);
 done:
     return rc;
 }
@@ -105,43 +114,28 @@ done:
 int32_t gr_comm_gather_among(struct gr_comm *comm, int32_t first, int32_t end, const void *mine, const int64_t *count,
                              int64_t item_bytes, void *all, graft_error *error)
 {
-    struct gr_calls *c = comm->calls;
-    char            *to = all;
-    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+    struct messages m = { .comm = comm };
+    char           *to = all;
+    int32_t         rc = GRAFT_OK;
 
     GR_ASSERT(comm->rank >= first && comm->rank < end);
     GR_TRY(gr_calls_begin(comm, error));
-    for (int32_t p = first; p < end; p++) {
-        const uint64_t bytes = (uint64_t)(count[p] * item_bytes);
-
-        if (p == comm->rank && bytes > 0) memcpy(to, mine, bytes);
-        if (p != comm->rank) {
-            gr_calls_add(c->out, &n_out, p, mine, (uint64_t)(count[comm->rank] * item_bytes));
-            gr_calls_add(c->in, &n_in, p, to, bytes);
-        }
-        to += bytes;
-    }
-    rc = gr_calls_exchange(comm, GR_CALL_GATHER, n_out, n_in, error);
+    for (int32_t p = first; p < end; to += count[p++] * item_bytes)
+        add_rank(&m, p, mine, (uint64_t)(count[comm->rank] * item_bytes), to, (uint64_t)(count[p] * item_bytes));
+    rc = gr_calls_exchange(comm, GR_CALL_GATHER, m.n_out, m.n_in, error);
 done:
     return rc;
 }
 
 int32_t gr_comm_alltoall(struct gr_comm *comm, const void *out, uint64_t bytes, void *in, graft_error *error)
 {
-    struct gr_calls *c = comm->calls;
-    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+    struct messages m = { .comm = comm };
+    int32_t         rc = GRAFT_OK;
 
     GR_TRY(gr_calls_begin(comm, error));
-    for (int32_t p = 0; p < comm->n_ranks; p++) {
-        const char *from = (const char *)out + (uint64_t)p * bytes;
-        char       *to = (char *)in + (uint64_t)p * bytes;
-
-        if (p == comm->rank && bytes > 0) memcpy(to, from, bytes);
-        if (p == comm->rank) continue;
-        gr_calls_add(c->out, &n_out, p, from, bytes);
-        gr_calls_add(c->in, &n_in, p, to, bytes);
-    }
-    rc = gr_calls_exchange(comm, GR_CALL_ALLTOALL, n_out, n_in, error);
+    for (int32_t p = 0; p < comm->n_ranks; p++)
+        add_rank(&m, p, (const char *)out + (uint64_t)p * bytes, bytes, (char *)in + (uint64_t)p * bytes, bytes);
+    rc = gr_calls_exchange(comm, GR_CALL_ALLTOALL, m.n_out, m.n_in, error);
 done:
     return rc;
 }
@@ -149,22 +143,16 @@ done:
 int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *out_start, void *in,
                           const int64_t *in_start, int64_t item_bytes, graft_error *error)
 {
-    struct gr_calls *c = comm->calls;
-    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+    struct messages m = { .comm = comm };
+    int32_t         rc = GRAFT_OK;
 
     GR_ASSERT(item_bytes >= 0 && out_start[0] == 0 && in_start[0] == 0);
     GR_TRY(gr_calls_begin(comm, error));
-    for (int32_t p = 0; p < comm->n_ranks; p++) {
-        const char    *from = (const char *)out + out_start[p] * item_bytes;
-        char          *to = (char *)in + in_start[p] * item_bytes;
-        const uint64_t out_bytes = (uint64_t)((out_start[p + 1] - out_start[p]) * item_bytes);
-
-        if (p == comm->rank && out_bytes > 0) memcpy(to, from, out_bytes);
-        if (p == comm->rank) continue;
-        gr_calls_add(c->out, &n_out, p, from, out_bytes);
-        gr_calls_add(c->in, &n_in, p, to, (uint64_t)((in_start[p + 1] - in_start[p]) * item_bytes));
-    }
-    rc = gr_calls_exchange(comm, GR_CALL_ALLTOALLV, n_out, n_in, error);
+    for (int32_t p = 0; p < comm->n_ranks; p++)
+        add_rank(&m, p, (const char *)out + out_start[p] * item_bytes,
+                 (uint64_t)((out_start[p + 1] - out_start[p]) * item_bytes), (char *)in + in_start[p] * item_bytes,
+                 (uint64_t)((in_start[p + 1] - in_start[p]) * item_bytes));
+    rc = gr_calls_exchange(comm, GR_CALL_ALLTOALLV, m.n_out, m.n_in, error);
 done:
     return rc;
 }

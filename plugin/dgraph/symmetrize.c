@@ -32,11 +32,6 @@ static void reversed_fini(const graft_context *context, struct gr_comm *comm, st
     *b = (struct reversed){ 0 };
 }
 
-static int64_t cut_value_bytes(const graft_csr *csr)
-{
-    return csr->values != NULL ? gr_dtype_bytes(csr->value_type) : 0;
-}
-
 static int32_t reverse_edges(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
                              struct reversed *b, graft_error *error)
 {
@@ -56,7 +51,7 @@ done:
 static int32_t exchange_reversed(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
                                  struct reversed *b, graft_error *error)
 {
-    const int64_t bytes = cut_value_bytes(&part->remote);
+    const int64_t bytes = part->remote.values != NULL ? gr_dtype_bytes(part->remote.value_type) : 0;
     int32_t       rc = reverse_edges(context, comm, part, b, error);
 
     GR_TRY(gr_comm_agree(comm, rc, error));
@@ -108,16 +103,9 @@ done:
 /* The index in the halo of the vertex of rank `q` at `place`, which is in the halo. */
 static int64_t halo_index(const struct gr_halo *halo, int32_t q, int32_t place)
 {
-    int64_t low = halo->start[q], high = halo->start[q + 1];
+    const int64_t begin = halo->start[q];
 
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-
-        if (halo->place[middle] <= place) low = middle;
-        else high = middle;
-    }
-    GR_ASSERT(low < halo->start[q + 1] && halo->place[low] == place);
-    return low;
+    return begin + gr_sorted_index_32(halo->place + begin, halo->start[q + 1] - begin, place);
 }
 
 /* The received edges as rows of this rank. They are in the order of ranks and of their vertices, so rows are sorted. */

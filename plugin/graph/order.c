@@ -17,11 +17,6 @@ struct order_work {
     int64_t         *place;
 };
 
-static int64_t vertex_degree(const graft_csr *csr, int64_t v)
-{
-    return csr->row_ptr[v + 1] - csr->row_ptr[v];
-}
-
 /* Stable counting sort of `from` by key[v] in 0 .. n-1 into `to`. */
 static void counting_sort(struct order_work *w, const int64_t *from, const int64_t *key, int64_t *to)
 {
@@ -34,7 +29,7 @@ static void counting_sort(struct order_work *w, const int64_t *from, const int64
 static void sort_by_degree(struct order_work *w)
 {
     for (int64_t v = 0; v < w->n; v++) {
-        const int64_t d = vertex_degree(w->csr, v);
+        const int64_t d = w->csr->row_ptr[v + 1] - w->csr->row_ptr[v];
 
         w->label[v] = d < w->n ? d : w->n - 1;
         w->place[v] = v;

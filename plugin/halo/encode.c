@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/parallel.h"
 #include "base/random.h"
+#include "base/sort.h"
 
 #include <float.h>
 #include <math.h>
@@ -107,16 +108,7 @@ int64_t gr_message_raw_bytes(const struct gr_message_side *side, int32_t q)
 /* The rank that row `row` of a side is sent to or received from. */
 static int32_t rank_of(const struct gr_messages *m, enum gr_side side, int64_t row)
 {
-    const int64_t *start = m->side[side].rows.start;
-    int32_t        low = 0, high = m->comm->n_ranks;
-
-    while (high - low > 1) {
-        const int32_t middle = low + (high - low) / 2;
-
-        if (start[middle] <= row) low = middle;
-        else high = middle;
-    }
-    return low;
+    return (int32_t)gr_sorted_last(m->side[side].rows.start, m->comm->n_ranks, row);
 }
 
 /* The key of a row on both sides: sender, receiver, and its number among the rows between them. */

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/options.h"
 #include "io/contents.h"
-#include "io/mtx.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/finite.h"
+#include "base/sort.h"
 #include "io/contents.h"
 
 #include <string.h>
@@ -39,17 +40,9 @@ done:
 /* The entry with this column in a row of the graph, which is sorted by column. */
 static int64_t entry_of(const struct gr_csr *graph, int64_t row, int32_t column)
 {
-    const int32_t *col = graph->col_idx;
-    int64_t        low = graph->row_ptr[row], high = graph->row_ptr[row + 1];
+    const int64_t begin = graph->row_ptr[row];
 
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-
-        if (col[middle] <= column) low = middle;
-        else high = middle;
-    }
-    GR_ASSERT(low < graph->row_ptr[row + 1] && col[low] == column);
-    return low;
+    return begin + gr_sorted_index_32((const int32_t *)graph->col_idx + begin, graph->row_ptr[row + 1] - begin, column);
 }
 
 /* From the last edge to the first, so that the first of repeated edges stays. */

@@ -5,7 +5,6 @@
 
 #include "comm/collective.h"
 #include "io/npy.h"
-#include "io/vertices.h"
 
 enum gr_part {
     GR_PART_GRAPH,
@@ -29,6 +28,12 @@ struct gr_part_file {
     struct gr_npy  npy;  /* its header; not for GR_PART_GRAPH */
 };
 
+/** The number of vertices, and the file that states it. All files of a data set must agree. */
+struct gr_vertices {
+    int64_t     count; /* -1: not known yet */
+    const char *said_by;
+};
+
 struct gr_folder {
     const char         *path;
     struct gr_part_file part[GR_PART_COUNT];
@@ -41,6 +46,14 @@ struct gr_folder {
  *  graph.mtx. gr_folder_close() is required also after a failure. */
 int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *error);
 void    gr_folder_close(struct gr_folder *folder);
+
+/** `file` states `count` vertices. \return OK; ERR_FORMAT (another file states another number; more than INT32_MAX) */
+int32_t gr_vertices_agree(struct gr_vertices *vertices, const struct gr_file *file, int64_t count, graft_error *error);
+
+/** A graph in `file` has vertices up to count - 1. If no other file has a row for each vertex, count may be at most
+ *  2^24, or 16 for each byte of `file`, so that a few bytes cannot make the library allocate gigabytes. Else as
+ *  gr_vertices_agree(). */
+int32_t gr_vertices_named(struct gr_vertices *vertices, const struct gr_file *file, int64_t count, graft_error *error);
 
 /** Whether all ranks have the same files: sizes, number of vertices, and CRCs (of samples of large files). [collective]
  *  \return OK; ERR_ARG (what differs, and the values of two ranks); ERR_IO; ERR_NOMEM; ERR_PEER. The same on all

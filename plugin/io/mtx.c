@@ -1,7 +1,7 @@
 /* Reads Matrix Market files, field by field through one buffer, so that a line may have any length. Numbers are parsed
  * strictly in the "C" locale, whatever the host's locale is.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "io/mtx.h"
+#include "io/contents.h"
 
 #include "base/assert.h"
 #include "base/limits.h"
@@ -267,13 +267,6 @@ done:
     return rc;
 }
 
-static int32_t read_header(struct stream *stream, struct header *header)
-{
-    const int32_t rc = read_banner(stream, header);
-
-    return rc < 0 ? rc : read_sizes(stream, header);
-}
-
 /* Read at most `most` entries. *count is their number, plus 1 if another line follows or the last one is malformed. */
 static int32_t read_mtx_entries(struct stream *stream, const struct header *header, int64_t most, struct gr_coo *coo,
                                 int64_t *count)
@@ -398,7 +391,8 @@ int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file
     struct gr_coo            made = { 0 };
     int32_t                  rc = GR_NEW(reading->context, stream.buffer, GR_TEXT_BUFFER, error);
 
-    if (rc == GRAFT_OK) rc = read_header(&stream, &header);
+    if (rc == GRAFT_OK) rc = read_banner(&stream, &header);
+    if (rc == GRAFT_OK) rc = read_sizes(&stream, &header);
     if (rc == GRAFT_OK) rc = gr_vertices_named(vertices, file, header.n, error);
     GR_TRY(gr_comm_agree(reading->comm, rc, error));
     GR_TRY(gr_comm_compare(reading->comm, names,

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/sort.h"
 
 #include <string.h>
 
@@ -100,16 +101,7 @@ done:
 /* The last rank whose slice begins at this vertex or before. */
 static int32_t rank_of_vertex(const struct gr_reading *reading, int64_t vertex)
 {
-    int32_t low = 0, high = reading->comm->n_ranks;
-
-    while (high - low > 1) {
-        const int32_t middle = low + (high - low) / 2;
-
-        if (reading->first[middle] <= vertex) low = middle;
-        else high = middle;
-    }
-    GR_ASSERT(reading->first[low] <= vertex && vertex < reading->first[low + 1]);
-    return low;
+    return (int32_t)gr_sorted_last(reading->first, reading->comm->n_ranks, vertex);
 }
 
 /* Send one array of the edges, with elements of this size, and replace it by the received elements. */

@@ -401,36 +401,16 @@ static struct gr_simd_job job_of(const graft_csr *a, const graft_mxm_args *args)
     };
 }
 
-/* The shares of one thread in the work of a team. */
-static void share_tasks(const struct simd_run *r, int64_t n_parts)
+/* The share of one thread in `count` pieces of work of a team. */
+static void share_work(const struct simd_run *r, int64_t count, int64_t n_parts,
+                       void (*work)(const struct simd_run *r, int64_t number, int64_t n_parts))
 {
     gr_team_begin(r->job.args->times);
 #pragma omp for schedule(dynamic, 1) nowait
-    for (int64_t i = 0; i < r->p->list.n_tasks * n_parts; i++) {
-        do_task(r, i, n_parts);
+    for (int64_t i = 0; i < count; i++) {
+        work(r, i, n_parts);
         poll_host(r->job.args);
     }
-    gr_team_end(r->job.args->times);
-}
-
-static void share_segments(const struct simd_run *r, int64_t n_strips)
-{
-    gr_team_begin(r->job.args->times);
-#pragma omp for schedule(dynamic, 1) nowait
-    for (int64_t i = 0; i < r->p->list.n_segments * n_strips; i++) {
-        do_segment(r, i, n_strips);
-        poll_host(r->job.args);
-    }
-    gr_team_end(r->job.args->times);
-}
-
-static void share_hubs(const struct simd_run *r, int64_t n_strips)
-{
-    const int64_t parts = r->p->list.n_hubs * (r->job.args->rows_done != NULL ? 1 : n_strips);
-
-    gr_team_begin(r->job.args->times);
-#pragma omp for schedule(dynamic, 1) nowait
-    for (int64_t i = 0; i < parts; i++) finish_hub(r, i, n_strips);
     gr_team_end(r->job.args->times);
 }
 
@@ -439,8 +419,8 @@ static void share_all(const struct simd_run *r, int known, int64_t n_strips, int
 {
     struct simd_prepared *p = r->p;
 
-    if (known && has_partials(r)) share_segments(r, n_strips);
-    share_tasks(r, n_parts);
+    if (known && has_partials(r)) share_work(r, p->list.n_segments * n_strips, n_strips, do_segment);
+    share_work(r, p->list.n_tasks * n_parts, n_parts, do_task);
     if (known && p->list.n_hubs == 0) return;
 #pragma omp barrier
     if (!known) {
@@ -449,10 +429,10 @@ static void share_all(const struct simd_run *r, int known, int64_t n_strips, int
             gr_tasks_end(r->job.a, &p->list);
             reserve_partials(r->state, p, r->job.args->c->n_cols);
         }
-        if (has_partials(r)) share_segments(r, n_strips);
+        if (has_partials(r)) share_work(r, p->list.n_segments * n_strips, n_strips, do_segment);
 #pragma omp barrier
     }
-    share_hubs(r, n_strips);
+    share_work(r, p->list.n_hubs * (r->job.args->rows_done != NULL ? 1 : n_strips), n_strips, finish_hub);
 }
 
 static int32_t simd_run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
