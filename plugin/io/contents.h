@@ -29,9 +29,9 @@ struct graft_data {
 int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, int numbered,
                       struct gr_vertices *vertices, struct gr_coo *coo, graft_error *error);
 
-/** Read the edges of a Matrix Market file: coordinate; real, integer or pattern; general or symmetric (both directions are returned); square.
- *  Each rank reads the lines that begin in an equal range of bytes. vertices->count < 0 becomes the number the file
- *  states; else the file must state the same. [collective] All ranks return the same code. */
+/** Read the edges of a Matrix Market file: coordinate; real, integer or pattern; general or symmetric (both directions
+ *  are returned); square. Each rank reads the lines that begin in an equal range of bytes. vertices->count < 0 becomes
+ *  the number the file states; else the file must state the same. */
 int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file, struct gr_vertices *vertices,
                     struct gr_coo *coo, graft_error *error);
 
