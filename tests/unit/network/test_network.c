@@ -1,5 +1,5 @@
-/* graft_network.h in one process: numbers of weights, results against the oracle, statistics, noise, AdamW against
- * plain loops, ensembles.
+/* Checks graft_network.h in one process: numbers of weights, inference against the oracle, statistics, noise, AdamW
+ * against plain loops, and ensembles.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/networks.h"
@@ -16,7 +16,7 @@
 static struct test_mesh    mesh;
 static struct network_case scene;
 
-/* Numbers of weights in the papers. */
+/* The numbers of weights that papers give for their networks. */
 static int32_t count_weights(struct host *host)
 {
     static const struct {
@@ -61,13 +61,13 @@ static int32_t count_weights(struct host *host)
         NETWORK_CHECK(meshes->create(host->api->context, NULL, &args, &line, &host->error) == GRAFT_OK);
         NETWORK_CHECK(networks->create(line, &what, &network, &host->error) == GRAFT_OK);
         NETWORK_CHECK(networks->info(network, &info, &host->error) == GRAFT_OK && info.n_weights == models[k].weights);
-        meshes->destroy(line); /* the network keeps it */
+        meshes->destroy(line); /* the network keeps the mesh alive */
         networks->destroy(network);
     }
     return GRAFT_OK;
 }
 
-/* What the test computes by itself: mean and deviation of columns of rows with weights. */
+/* Mean and deviation of the columns of rows with weights, computed by plain loops. */
 static void measure_plainly(const double *rows, int64_t n, int64_t columns, const double *weight, double *mean,
                             double *deviation)
 {
@@ -85,7 +85,7 @@ static void measure_plainly(const double *rows, int64_t n, int64_t columns, cons
     }
 }
 
-/* The model of the options, with the edges of the mesh as graft.draft.mesh has them. */
+/* The oracle for the options of a network, with the edges of the mesh as graft.draft.mesh has them. */
 static struct oracle_mgn oracle_of(const struct host *host, const graft_mesh_view *view, int32_t *target)
 {
     struct oracle_mgn o = { .width = 8, .layers = 3, .linear = 2 };
@@ -111,13 +111,13 @@ static struct oracle_mgn oracle_of(const struct host *host, const graft_mesh_vie
     return o;
 }
 
-/* Nodes of view have the rows of the part that its row_of says. */
+/* The node of a view whose row is the one that the part has there. */
 static int32_t node_at(const struct network_rank *n, const graft_mesh_view *view, int64_t i)
 {
     return n->part.node[view->row_of[i]];
 }
 
-/* Inputs and standardised outputs at time t, by plain loops and the oracle of the model. */
+/* Inputs and standardised outputs at time t, computed by plain loops and the oracle. */
 static void predict_plainly(struct host *host, const struct network_rank *n, const graft_mesh_view *view, int longest,
                             int residual, double *result)
 {
@@ -130,7 +130,7 @@ static void predict_plainly(struct host *host, const struct network_rank *n, con
     int32_t      *target = oracle_new(edges, sizeof *target);
     struct oracle_mgn o = oracle_of(host, view, target);
 
-    /* Statistics are of the one pair that was trained with, from time 0 to 1. */
+    /* Statistics are those of the one pair that was trained with, at times 0 and 1. */
     for (int64_t i = 0; i < nodes; i++) {
         free_weight[i] = network_is_free(&scene, node_at(n, view, i));
         for (int j = 0; j < NETWORK_IN; j++) in[i * NETWORK_IN + j] = network_value(&mesh, node_at(n, view, i), j, 0);
@@ -169,7 +169,7 @@ static void predict_plainly(struct host *host, const struct network_rank *n, con
             double      *y = &result[i * NETWORK_OUT + j];
 
             *y = (*y + (residual ? x[i * 4 + j] : 0)) * out_deviation[j] + out_mean[j] + (changes ? now : 0);
-            if (free_weight[i] == 0) *y = changes ? now : (double)NAN; /* NaN: not written */
+            if (free_weight[i] == 0) *y = changes ? now : (double)NAN; /* NaN marks an element that is not written */
         }
     }
     free(in), free(out), free(x), free(r), free(free_weight), free(weights), free(target);
@@ -207,14 +207,15 @@ static int32_t compare_with_oracle(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* The learning rate of a step, from 0 on. */
+/* The learning rate of a step; steps count from 0. */
 static double rate_of(int64_t t)
 {
     if (t < 4) return 0.01 * (double)(t + 1) / 4;
     return t >= 12 ? 0.001 : 0.001 + 0.0045 * (1 + cos(acos(-1) * (double)(t - 4) / 8));
 }
 
-/* Steps of AdamW in plain loops, with the gradients that gradient() gives. Statistics stay after the first step. */
+/* Follow steps of AdamW in plain loops, with the gradients that gradient() gives. Statistics stay after the first
+ * step. */
 static int32_t compare_adamw(struct host *host, struct network_rank *n)
 {
     enum { MOST = 20000 };
@@ -261,7 +262,7 @@ static int32_t compare_adamw(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Steps that only gather statistics: of a constant field they see the noise. */
+/* Make steps that only gather statistics. For a constant field these show the noise. */
 static int32_t gather_noise(struct host *host, struct network_rank *n)
 {
     graft_network_step step = GRAFT_INIT(graft_network_step);
@@ -286,16 +287,16 @@ static int32_t gather_noise(struct host *host, struct network_rank *n)
                   count == 400.0 * mesh.n_nodes);
     NETWORK_CHECK(network_pull(n, "statistics.node.sum", sum) == NETWORK_IN &&
                   network_pull(n, "statistics.node.squares", squares) == NETWORK_IN);
-    NETWORK_CHECK(squares[2] == 0 && sum[2] / count == 1e6); /* noise is in the first n_out columns */
+    NETWORK_CHECK(squares[2] == 0 && sum[2] / count == 1e6); /* noise is added to the first n_out columns */
     NETWORK_CHECK(fabs(sqrt(squares[0] / count) - 0.5) < 0.01 && fabs(sum[0] / count - 1e6) < 0.02);
-    /* A quarter of it is made up for: the change is - 0.25 of the noise. */
+    /* A quarter of the noise is corrected in the target, so the change of the state is -0.25 times the noise. */
     NETWORK_CHECK(network_pull(n, "statistics.output.squares", squares) == NETWORK_OUT);
     NETWORK_CHECK(fabs(sqrt(squares[1] / count) - 0.125) < 0.0025);
     free(input.data), free(target.data);
     return GRAFT_OK;
 }
 
-/* Mean and deviation of three networks, one after the other. */
+/* Compare mean and deviation of an ensemble with those of its three networks, run one after the other. */
 static int32_t compare_ensemble(struct host *host, struct network_rank *n)
 {
     graft_network *networks[3] = { n->network, NULL, NULL };

@@ -1,4 +1,5 @@
-/* begin() and end() of graft_network.h where a rank calls them wrongly: its status, and that of the others.
+/* Checks begin() and end() of graft_network.h when one rank calls them wrongly: the status of that rank, and the status
+ * of all others.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "draft/graft_stream.h"
 #include "graft_load.h"
@@ -15,7 +16,7 @@ enum { RANKS = 3, WRONG = 1 };
 static struct test_mesh    mesh;
 static struct network_case scene;
 
-/* A status of all ranks, with the sentence of rank WRONG. */
+/* Expect this status on all ranks, with the sentence of rank WRONG. */
 #define REFUSED_BY_ONE(status, call)                                                                                   \
     do {                                                                                                               \
         NETWORK_CHECK((call) == (status));                                                                             \
@@ -29,8 +30,8 @@ static int32_t begin_and_end(struct host *host, struct network_rank *n, const gr
     return rc < 0 ? rc : n->networks->end(n->network, output, &host->error);
 }
 
-/* What one rank passes wrongly to begin() or end() is refused on all ranks, which begin again. A begin that follows a
- * begin, or an end without one, is refused on each rank. */
+/* A wrong argument of one rank to begin() or end() must be refused on all ranks, which begin again. A begin() after a
+ * begin(), or an end() without one, is refused on each rank. */
 static int32_t begin_again(struct host *host, struct network_rank *n)
 {
     graft_field input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
@@ -53,7 +54,7 @@ static int32_t begin_again(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* One rank drops its result, and others have theirs. */
+/* One rank drops its result, and the others must have theirs. */
 static int32_t drop_result(struct host *host, struct network_rank *n)
 {
     graft_field input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
@@ -76,8 +77,8 @@ static int32_t drop_result(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* With halo.nonfinite=refuse an input that is not finite is refused on all ranks, which make the call again. Rows of
- * the host begin with 1. */
+/* With halo.nonfinite=refuse an input that is not finite must be refused on all ranks, which repeat the call. Row
+ * numbers of the host begin with 1. */
 static int32_t begin_with_nan(struct host *host, struct network_rank *n)
 {
     graft_field   input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
@@ -106,7 +107,7 @@ static int32_t begin_with_nan(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* The row of the first node that all ranks have, and 0 without one. */
+/* The row of the first node that all ranks have; the result is 0 if there is none. */
 static int64_t shared_row(const struct network_rank *n, int64_t *id)
 {
     const struct mesh_cut *cut = &n->what->cut;
@@ -121,8 +122,8 @@ static int64_t shared_row(const struct network_rank *n, int64_t *id)
     return -1;
 }
 
-/* The same in offer(): a state on one rank and a target that differ are refused, and the stream is as before. `state`
- * has a wrong value at `row` of the wrong rank, and `before` is the right one. */
+/* The same for offer(): a state on one rank, or a target, that differs must be refused, and the stream be as before.
+ * `state` has a wrong value at `row` of the wrong rank, and `before` is the right one. */
 static int32_t compare_offers(struct host *host, struct network_rank *n, graft_sample_state *state, int64_t row,
                               double before)
 {
@@ -144,8 +145,8 @@ static int32_t compare_offers(struct host *host, struct network_rank *n, graft_s
     return GRAFT_OK;
 }
 
-/* With check=full a copy of a state that differs from the copies of other ranks is found, with its id and both ranks,
- * in each call that reads states. */
+/* With check=full a copy of a node whose state differs between ranks must be found in each call that reads states, with
+ * its id and both ranks. */
 static int32_t compare_states(struct host *host, struct network_rank *n)
 {
     graft_field        input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);
@@ -185,8 +186,8 @@ static int32_t compare_states(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Messages in flight are abandoned: nothing is written to memory that was freed, and other networks of the mesh say
- * why they cannot be used. */
+/* Destroy a network while messages are in flight. Nothing may be written to freed memory, and other networks of the
+ * mesh must say why they cannot be used. */
 static int32_t destroy_begun(struct host *host, struct network_rank *n)
 {
     graft_field    input = network_state(n, NETWORK_IN, 0), output = network_field(n, NETWORK_OUT);

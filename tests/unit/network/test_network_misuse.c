@@ -1,5 +1,5 @@
-/* Misuse of graft_network.h and graft_stream.h over ranks: one rank passes something wrong, all return the same status
- * and the same sentence, and the run goes on.
+/* Checks misuse of graft_network.h and graft_stream.h over ranks: one rank passes something wrong, all ranks must
+ * return the same status and sentence, and training must go on afterwards.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "draft/graft_stream.h"
 #include "graft_load.h"
@@ -15,9 +15,9 @@ enum { RANKS = 3, WRONG = 1 };
 
 static struct test_mesh    mesh;
 static struct network_case scene;
-static char                said[RANKS][512]; /* by each rank, of the case that runs */
+static char                said[RANKS][512]; /* message of each rank in the current case */
 
-/* What the cases have. */
+/* The objects that cases use. */
 struct tools {
     struct network_rank *n;
     const graft_streams *streams;
@@ -27,7 +27,7 @@ struct tools {
     graft_sample_state   state;
     graft_network_args   args;
     graft_rollout        rollout;
-    int                  wrong; /* on this rank */
+    int                  wrong; /* whether this rank makes the mistake */
 };
 
 static int32_t create_with(struct host *host, struct tools *t)
@@ -262,7 +262,7 @@ NETWORK(ensemble_twice)
 
     return t->n->networks->ensemble(networks, 2, &t->input, &t->target, NULL, &host->error);
 }
-NETWORK(ensemble_none) /* of no network no rank is known, so each rank has the sentence by itself */
+NETWORK(ensemble_none) /* without a network the call knows no ranks, so each rank has its own error */
 {
     return t->n->networks->ensemble(&t->n->network, 0, &t->input, &t->target, NULL, &host->error);
 }
@@ -366,7 +366,7 @@ NETWORK(stream_file)
 static const struct {
     int32_t (*make)(struct host *host, struct tools *t);
     int32_t     code;
-    const char *part; /* of the sentence */
+    const char *part; /* part of the expected sentence */
 } cases[] = {
     { unlike_free, GRAFT_ERR_FORMAT, "has the node with id" },
     { unlike_weight, GRAFT_ERR_FORMAT, "has the node with id" },
@@ -458,7 +458,7 @@ static int32_t misuse(struct host *host, struct network_rank *n)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         int32_t rc;
 
-        /* A stream for the cases of streams only: the network of others has none. */
+        /* A stream for the cases of streams only, because the network of other cases has none. */
         if (cases[k].make == null_offer) NETWORK_CHECK(streams->create(n->network, &stream, &host->error) == GRAFT_OK);
         take_tools(host, n, stream, &t);
         host->error.message[0] = '\0';
@@ -472,7 +472,7 @@ static int32_t misuse(struct host *host, struct network_rank *n)
         NETWORK_CHECK(hosts_meet(host));
         free(t.input.data);
         free(t.target.data);
-        /* The run goes on. */
+        /* Training goes on. */
         NETWORK_CHECK(network_train(host, n, 0, 1, NULL) == GRAFT_OK);
     }
     streams->destroy(stream);
@@ -492,7 +492,7 @@ static int32_t set_bias(struct host *host, struct network_rank *n, const char *n
     return GRAFT_ERR_NOT_FOUND;
 }
 
-/* Ranks may set items in any order, and a file mends what one of them has set alone. */
+/* Ranks may set state items in any order. If one rank has set an item alone, loading a file repairs that. */
 static int32_t set_alone(struct host *host, struct network_rank *n)
 {
     static const char *const names[] = { "decoder.0.bias", "node_encoder.0.bias" };
@@ -514,7 +514,7 @@ static int32_t set_alone(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Options of messages that networks have no use for. */
+/* Options of messages that networks do not support. */
 static int32_t options_refused(struct host *host)
 {
     struct network_case *what = host->all->arg;

@@ -1,5 +1,5 @@
-/* graft_network.h over ranks, on meshes with ghosts and with shared nodes: results, loss, gradients and curves of
- * training are those of one rank, and copies of a node have the same bits.
+/* Checks graft_network.h over ranks, on meshes with ghosts and with shared nodes. Outputs, rollouts, losses, gradients
+ * and the curve of training must be those of one rank up to rounding, and copies of a node must be bitwise identical.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/effort.h"
@@ -13,10 +13,10 @@
 
 enum { STEPS = 100, WEIGHTS_MOST = 20000 };
 
-/* What the ranks of a run found, by node of the whole mesh; and what one rank found. */
+/* The results of a run by node of the whole mesh: those of several ranks, or of one. */
 struct found {
-    double *output; /* [n_nodes x NETWORK_OUT] of end() */
-    double *rolled; /* [n_nodes x NETWORK_OUT] after a rollout of 5 steps */
+    double *output; /* [n_nodes x NETWORK_OUT] output of end() */
+    double *rolled; /* [n_nodes x NETWORK_OUT] state after a rollout of 5 steps */
     double  loss, curve[STEPS], *gradient;
     int64_t n_weights;
 };
@@ -44,7 +44,8 @@ static void found_fini(struct found *f)
     free(f->gradient);
 }
 
-/* Put the rows of a field where all ranks put theirs. A copy that is there already must have the same bits. */
+/* Copy the rows of this rank into the array of all nodes. A copy that another rank has stored must be bitwise
+ * identical. */
 static int32_t collect(struct host *host, const struct network_rank *n, const graft_field *field, double *all)
 {
     static _Atomic int lock;
@@ -73,8 +74,8 @@ static int32_t infer_ranks(struct host *host, struct network_rank *n, struct fou
     graft_rollout rollout = GRAFT_INIT(graft_rollout);
     int32_t       rc = n->networks->begin(n->network, &input, &host->error);
 
-    for (int64_t row = 0; row < input.n_rows; row++)
-        for (int64_t j = 0; j < NETWORK_IN; j++) network_field_put(&input, row, j, -1e30); /* it was copied */
+    for (int64_t row = 0; row < input.n_rows; row++) /* Begin() has copied the input. */
+        for (int64_t j = 0; j < NETWORK_IN; j++) network_field_put(&input, row, j, -1e30);
     if (rc == GRAFT_OK) rc = n->networks->end(n->network, &output, &host->error);
     if (rc == GRAFT_OK) rc = collect(host, n, &output, f->output);
     free(input.data);
@@ -88,7 +89,7 @@ static int32_t infer_ranks(struct host *host, struct network_rank *n, struct fou
     return rc;
 }
 
-/* Loss and gradient at a fixed state of the network, which rank 0 keeps. */
+/* Compute loss and gradient at a fixed state of the network. Rank 0 keeps them. */
 static int32_t differentiate_ranks(struct host *host, struct network_rank *n, struct found *f)
 {
     graft_field      input = network_state(n, NETWORK_IN, 0.5), target = network_state(n, NETWORK_OUT, 1.5);
@@ -149,7 +150,7 @@ static double distance(const double *a, const double *b, int64_t n)
 static const char *const common[] = { "threads=1",      "mgn.width=8",   "mgn.layers=3",         "mgn.linear=2",
                                       "mgn.noise=0.05", "mgn.warmup=10", "mgn.weight_decay=0.01" };
 
-/* Run on so many ranks, and compare with one. */
+/* Run on so many ranks, and compare with one rank. */
 static void run_ranks(struct network_job *job, const char *more, int32_t n_ranks, int how, const char *name)
 {
     static struct hosts hosts;

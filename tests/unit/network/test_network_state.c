@@ -1,4 +1,5 @@
-/* graft_network.h in one process: its state as items and in files, what is refused and leaves it as before, and memory.
+/* Checks the state of graft_network.h in one process: items and files, what is refused and leaves the state as it was,
+ * and memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/files.h"
@@ -23,7 +24,7 @@ static int32_t refuses(struct host *host, int32_t rc, int32_t code, const char *
                          host->error.message);
 }
 
-/* A step that is refused leaves no trace; NaN where no target is read is none. */
+/* A refused step must leave no trace. NaN in a target that is not read is no reason to refuse. */
 static int32_t refuse_nonfinite(struct host *host, struct network_rank *n)
 {
     graft_network_step step = GRAFT_INIT(graft_network_step);
@@ -45,14 +46,14 @@ static int32_t refuse_nonfinite(struct host *host, struct network_rank *n)
     network_field_put(&input, bound_row, 2, INFINITY);
     NETWORK_CHECK(refuses(host, n->networks->train(n->network, pair, 2, &step, &host->error), GRAFT_ERR_NONFINITE,
                           "input has inf") == GRAFT_OK);
-    network_field_put(&input, bound_row, 2, 1e300); /* its square is not finite */
+    network_field_put(&input, bound_row, 2, 1e300); /* the square of this number overflows */
     NETWORK_CHECK(n->networks->train(n->network, pair, 2, &step, &host->error) == GRAFT_ERR_NONFINITE);
     NETWORK_CHECK(network_digest(n) == before);
     free(input.data), free(target.data);
     return GRAFT_OK;
 }
 
-/* After the first step and create() nothing is allocated: the next allocation would fail. */
+/* After create() and the first step no call may allocate: the next allocation would fail. */
 static int32_t allocate_nothing(struct host *host, struct network_rank *n)
 {
     graft_network_step step = GRAFT_INIT(graft_network_step);
@@ -77,7 +78,7 @@ static int32_t allocate_nothing(struct host *host, struct network_rank *n)
 
 static const char *file_path;
 
-/* A file for the next test. */
+/* Write a file for the next test. */
 static int32_t write_body(struct host *host)
 {
     struct network_rank n;
@@ -88,7 +89,7 @@ static int32_t write_body(struct host *host)
     return rc;
 }
 
-/* Each allocation of create(), of the first step, and of load() fails in turn. */
+/* Let each allocation of create(), of the first step, and of load() fail in turn. */
 static int32_t fail_each(struct host *host)
 {
     int32_t rc = GRAFT_ERR_NOMEM;
@@ -109,7 +110,7 @@ static int32_t fail_each(struct host *host)
     return rc;
 }
 
-/* A file has all of the state; it is refused by another model, and if it is damaged. */
+/* A file must have the whole state. Another kind of network must refuse it, and so must everyone if it is damaged. */
 static int32_t save_and_go_on(struct host *host, struct network_rank *n)
 {
     graft_network_step step = GRAFT_INIT(graft_network_step);
@@ -146,7 +147,7 @@ static int32_t save_and_go_on(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Setting items: what is refused, and that edges are standardised anew. */
+/* Set state items: which are refused, and that edges are standardised again. */
 static int32_t set_items(struct host *host, struct network_rank *n)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item), wrong;
@@ -189,7 +190,7 @@ static int32_t set_items(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Moments are items from the first step on: not after a gradient, nor after something that is refused. */
+/* Moments are state items from the first step on, but not after a gradient or after something that was refused. */
 static int32_t refuse_moments(struct host *host, struct network_rank *n)
 {
     graft_state_item item = { .size = sizeof item, .dtype = GRAFT_F64, .name = "optimizer.m.decoder.0.bias" };
@@ -221,7 +222,7 @@ static int32_t refuse_moments(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Training that does not fit leaves the memory of inference. */
+/* Training that does not fit into memory must leave the memory of inference. */
 static int32_t refuse_training(struct host *host, struct network_rank *n)
 {
     graft_network_info info = GRAFT_INIT(graft_network_info);
@@ -229,7 +230,7 @@ static int32_t refuse_training(struct host *host, struct network_rank *n)
 
     for (int k = 0; k < 2; k++) {
         NETWORK_CHECK(refuses(host, network_train(host, n, 0, 1, NULL), GRAFT_ERR_NOMEM, "training: ") == GRAFT_OK);
-        NETWORK_CHECK(strstr(host->error.message, " 0.0") == NULL); /* what takes nothing is not listed */
+        NETWORK_CHECK(strstr(host->error.message, " 0.0") == NULL); /* items of no bytes are not listed */
         NETWORK_CHECK(n->networks->info(n->network, &info, &host->error) == GRAFT_OK && info.bytes <= 1000000);
     }
     NETWORK_CHECK(n->networks->begin(n->network, &input, &host->error) == GRAFT_OK);

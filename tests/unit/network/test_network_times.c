@@ -1,5 +1,5 @@
-/* times() of graft_network.h: parts add up to layers, layers to a pass, and a pass fits the time of the calls; bytes
- * are those that the transport was given to send.
+/* Checks times() of graft_network.h: times of parts must add up to those of a layer, layers to a pass, and a pass must
+ * fit into the time of the calls. Bytes must be those that the transport was given to send.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "harness/counting.h"
@@ -15,8 +15,8 @@ enum { LAYERS = 3, ROUNDS = 6 };
 static struct test_mesh    mesh;
 static struct network_case scene;
 
-/* The most in some rounds of the share of times that their parts explain. A processor may be taken away between two
- * parts, but not each time. */
+/* The largest share of a time that its parts explain, over some rounds. The system may suspend the thread between two
+ * parts, but not in each round. */
 struct shares {
     double of_layers, of_pass, of_calls;
 };
@@ -26,7 +26,7 @@ static double parts_of(const graft_network_times *t)
     return t->edges + t->nodes + t->pack + t->wait + t->unpack;
 }
 
-/* Whether a is at most b, but for rounding. */
+/* Whether a is at most b, up to rounding. */
 static int is_at_most(double a, double b)
 {
     return a >= 0 && a <= b * (1 + 1e-9) + 1e-9;
@@ -49,7 +49,7 @@ static int32_t ask_times(struct host *host, struct network_rank *n, int32_t laye
     return n->networks->times(n->network, layer, pass, times, &host->error);
 }
 
-/* One direction of calls that took so many seconds. *whole: the times of all of it. */
+/* Check one direction of calls that took so many seconds. The times of the whole pass go to *whole. */
 static int32_t check_pass(struct host *host, struct network_rank *n, int32_t pass, double seconds,
                           struct shares *shares, graft_network_times *whole)
 {
@@ -78,8 +78,8 @@ static int32_t check_pass(struct host *host, struct network_rank *n, int32_t pas
     return GRAFT_OK;
 }
 
-/* What the transport was given in one direction, or with shared nodes, whose gradients are exchanged as sums are, in
- * both; in layers of the network. */
+/* What the transport was given to send in one direction, in layers of the network. With shared nodes it is the sum of
+ * both directions, because gradients are exchanged as sums are. */
 static int64_t counted(const struct counts *c, int32_t layer, int is_backward)
 {
     int64_t sum = 0;
@@ -193,7 +193,7 @@ static int32_t measure_nothing(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* What a rank sends is counted. */
+/* Run while the messages of each rank are counted. */
 static int32_t run_counted(struct host *host)
 {
     struct network_rank n;

@@ -1,4 +1,4 @@
-/* graft.train/1 against the oracle: steps of the optimisers.
+/* Checks the steps of the optimisers against the oracle: weights, moments, and clipping of gradients.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/outputs.h"
 #include "harness/tap.h"
@@ -11,8 +11,8 @@
 
 static const graft_api *api;
 
-/** Weights after a step: how far they may be off. Adam divides by the root of the second moment, so that an error of g,
- *  1e-5 of the largest in the tensor, becomes lr times that over the root. */
+/** How far a weight may be off after a step. Adam divides by the root of the second moment, so that an error of the
+ *  gradient, which is 1e-5 of the largest element in its tensor, becomes lr times that over the root. */
 static double allowance(const struct oracle_optimizer *optimizer, int64_t step, double largest_g, double w, double v)
 {
     const double error = 1e-5 * largest_g;
@@ -21,7 +21,7 @@ static double allowance(const struct oracle_optimizer *optimizer, int64_t step, 
     return 4 * optimizer->lr * fmin(error / root, 1) + 1e-6 * fabs(w) + 1e-7;
 }
 
-/** Weights and moments after step `step`, one tensor. */
+/** Compare weights and moments of one tensor after step `step`. */
 static int check_tensor(struct training *training, const struct oracle_optimizer *optimizer, int64_t step, int32_t t)
 {
     const struct oracle_tensor *tensor = &training->model.tensor[t];
@@ -51,7 +51,8 @@ static int check_tensor(struct training *training, const struct oracle_optimizer
     return good;
 }
 
-/** Step `step` of the oracle, from its gradient for it. Returns the length of the gradient before it was clipped. */
+/** Make step `step` of the oracle from its own gradient. The result is the norm of the gradient before it was
+ *  clipped. */
 static double step_oracle(struct training *training, const struct oracle_optimizer *optimizer, int64_t step)
 {
     const double length =
@@ -63,14 +64,15 @@ static double step_oracle(struct training *training, const struct oracle_optimiz
     return length;
 }
 
-/** Whether an epoch tells the length of the gradient, and only with option clip_norm. */
+/** Whether an epoch reports the norm of the gradient, which it does with option clip_norm only. */
 static int tells_length(const struct oracle_optimizer *optimizer, double told, double length)
 {
     if (optimizer->clip_norm == 0) return isnan(told);
     return fabs(told - length) <= 1e-4 * length;
 }
 
-/** training_init() from a seed for which the gradient after the first step of the oracle is clear of kinks too. */
+/** Call training_init() with a seed for which the gradient after the first step is far from points where the derivative
+ *  jumps, too. */
 static void init_for_steps(struct training *training, const struct training_case *what)
 {
     int      smooth = 0;
@@ -86,7 +88,7 @@ static void init_for_steps(struct training *training, const struct training_case
     training_init(training, what, seed);
 }
 
-/** Two steps of an optimiser, the oracle following its own weights. */
+/** Make two steps of an optimiser. The oracle follows its own weights. */
 static void check_steps(const struct training_case *what, const char *name)
 {
     struct training training;

@@ -1,5 +1,5 @@
-/* Options that change between epochs: a schedule of the learning rate gives the weights that a host gives who sets the
- * rate of each epoch; more epochs can be asked for; and ranks must agree.
+/* Checks options that change between epochs. A schedule of the learning rate must give the weights of a host that sets
+ * the rate of each epoch itself, the number of epochs can be raised, and ranks must agree on both.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_model.h"
@@ -16,7 +16,7 @@ enum { EPOCHS = 9 };
 
 static const double LR = 0.02;
 
-/* What a schedule is by its definition. */
+/* A schedule, and its rate by definition. */
 struct schedule {
     const char *settings;
     double (*rate)(int epoch);
@@ -47,7 +47,7 @@ static double rate_step(int epoch)
     return rate;
 }
 
-/* End with a sentence of this test, if something is wrong. */
+/* Fail with a sentence of this test unless the condition holds. */
 static int32_t schedule_check(struct host *host, int32_t rc, int right, const char *words)
 {
     if (rc < 0 || right) return rc;
@@ -80,7 +80,7 @@ static void set_rate(struct host *host, double rate)
     host_set(host->api, text);
 }
 
-/* Both trainers have the same state, and epochs tell the rate. */
+/* Both trainers must have the same state, and epochs must report the rate. */
 static int32_t follow_schedule(struct host *host)
 {
     const struct job   *job = host->all->arg;
@@ -107,7 +107,7 @@ static int32_t follow_schedule(struct host *host)
     return rc;
 }
 
-/* One epoch more, when all are done. */
+/* Ask for one more epoch when all are done. */
 static int32_t ask_for_more(struct host *host)
 {
     graft_epoch         epoch = output_epoch();
@@ -131,7 +131,8 @@ static int32_t ask_for_more(struct host *host)
     return rc;
 }
 
-/* A state of another number of epochs is a warning, once, with both numbers, and only with a cosine. */
+/* A state with another number of epochs must cause one warning, with both numbers, and only if the schedule is a
+ * cosine. */
 static int32_t resume_otherwise(struct host *host)
 {
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
@@ -157,7 +158,7 @@ static int32_t resume_otherwise(struct host *host)
     return rc;
 }
 
-/* Ranks whose rates differ get an error, and can go on when they agree. */
+/* Ranks whose rates differ must get an error, and can go on when they agree. */
 static int32_t disagree(struct host *host)
 {
     graft_epoch         epoch = output_epoch();

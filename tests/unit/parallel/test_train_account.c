@@ -1,5 +1,5 @@
-/* What a trainer over ranks reports of its work: bytes by layer, direction and pair of ranks, against those that a
- * transport was given to send; quantization errors; and staleness.
+/* Checks what a trainer over ranks reports of its work: bytes by layer, direction and pair of ranks against those that
+ * a counting transport was given to send, quantization errors against theory, and the staleness of rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/counting.h"
 #include "harness/outputs.h"
@@ -14,10 +14,10 @@
 
 enum { N = 300, MANY = 4000, FEATURES = 13, CLASSES = 4, LAYERS = 3, ITEMS = 2 * LAYERS, EPOCHS = 3 };
 
-/* What one rank saw of a step. */
+/* What one rank saw of a training step. */
 struct step {
     struct counts      counts;
-    graft_traffic_item item[HOSTS_MOST + 1][ITEMS]; /* of each rank, and of all */
+    graft_traffic_item item[HOSTS_MOST + 1][ITEMS]; /* traffic of each rank, and of all */
     graft_traffic_item lost[ITEMS];
     graft_traffic_pair pair[ITEMS][HOSTS_MOST];
     graft_traffic      traffic[HOSTS_MOST + 1];
@@ -26,13 +26,15 @@ struct step {
 struct job {
     struct sample_dataset set;
     struct step           step[HOSTS_MOST][EPOCHS];
-    char                  explained[2][HOSTS_MOST][8192]; /* before the first step, and after the last */
-    int                   few;                            /* few are trained, and none of them gathers from all */
-    int                   bits;                           /* width of all rows except those sent in f32; 0: several */
-    int                   shares;                         /* ranks share columns, and have no halo */
-    int                   mixes;                          /* widths are assigned after the first epoch */
-    int                   minmax_back;                    /* 1 bit is MINMAX backward */
-    int                   rounding;                       /* of both directions; 0: by default */
+    char                  explained[2][HOSTS_MOST][8192]; /* explain() before the first step, and after the last */
+    /* Few vertices are trained, none of which gathers from all. */
+    int                   few;
+    /* Width of all rows except those sent in f32; 0 if there are several. */
+    int                   bits;
+    int                   shares;      /* ranks share columns, and have no halo */
+    int                   mixes;       /* widths are assigned after the first epoch */
+    int                   minmax_back; /* the 1-bit code of backward passes is MINMAX */
+    int                   rounding;    /* rounding of both directions; 0 for the default */
     int32_t               refused[7];
 };
 
@@ -74,9 +76,9 @@ static int32_t train_account_train(struct host *host, struct job *job, graft_tra
         counting_begin(&step->counts);
         rc = host->train->epoch(trainer, &epoch, &host->error);
         counting_begin(NULL);
-        /* Rows that are not finite have been sent before a loss that is not finite is found. */
+        /* Rows that are not finite have already been sent when the loss is found not to be finite. */
         if (rc == GRAFT_ERR_NONFINITE) rc = GRAFT_OK;
-        /* Messages of an evaluation do not count for the step. */
+        /* Messages of an evaluation must not count for the step. */
         if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
         if (rc == GRAFT_OK) rc = train_account_ask(host, trainer, step);
     }
@@ -115,7 +117,7 @@ static int32_t account_body(struct host *host)
     return rc;
 }
 
-/* The numbers of line `rank` ("0", "all") in the table of bytes that explain() prints. */
+/* Read the numbers of line `rank` ("0", "all") in the table of bytes that explain() prints. */
 static int read_line(const char *explained, const char *rank, int64_t numbers[ITEMS])
 {
     const char *table = strstr(explained, "bytes of rows that each rank receives in a step"), *line;
@@ -132,7 +134,7 @@ static int read_line(const char *explained, const char *rank, int64_t numbers[IT
     return read == ITEMS && *line == '\n';
 }
 
-/* What a rank sent to each other rank, and what it reports of it. */
+/* Compare what a rank sent to each other rank with what it reports. */
 static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_ranks, int i)
 {
     const graft_traffic_item *item = &own->item[rank][i], *lost = &own->lost[i];
@@ -161,7 +163,7 @@ static const char *check_pairs(const struct step *own, int32_t rank, int32_t n_r
     return NULL;
 }
 
-/* All rows are counted by their widths, and these give the bytes that a layer sent if it has only one width. */
+/* All rows must be counted by their widths. If a layer has a single width, the bytes that it sent follow from them. */
 static const char *train_account_check_bits(const graft_traffic_item *item, int bits)
 {
     int64_t rows = 0;
@@ -173,7 +175,7 @@ static const char *train_account_check_bits(const graft_traffic_item *item, int 
     return rows == item->rows_sent ? NULL : "rows of no bits";
 }
 
-/* A rank receives what the others report as sent to it, in each layer and in a step. */
+/* A rank must receive what the others report as sent to it, in each layer and in a step. */
 static const char *check_coming(const struct job *job, int e, int32_t rank, int32_t n_ranks)
 {
     int64_t bytes = 0;
@@ -195,7 +197,7 @@ static const char *check_coming(const struct job *job, int e, int32_t rank, int3
     return NULL;
 }
 
-/* Counts of a step against what it sent. Returns what is wrong, or NULL. */
+/* Compare the counts of a step with what it sent. The return value is NULL or an error in words. */
 static const char *check_step(const struct job *job, int e, int32_t n_ranks, int is_gat)
 {
     const struct step *first = &job->step[0][e];
@@ -232,7 +234,7 @@ static const char *check_step(const struct job *job, int e, int32_t n_ranks, int
         }
         if (sum->bytes != bytes || bytes != sent || sum->rows != rows || sum->messages != messages)
             return "all together is not the sum";
-        /* A vertex that is trained gathers from all, so no layer but the last one does fewer rows than there are. */
+        /* A training vertex gathers from all vertices, so only the last layer computes fewer rows than there are. */
         rows = sum->exchanges * first->traffic[n_ranks].halo_rows;
         if (job->shares) continue;
         if ((i / 2 < 2 && !job->few) || is_gat ? sum->rows != rows : sum->rows > rows) return "rows of another halo";
@@ -240,7 +242,8 @@ static const char *check_step(const struct job *job, int e, int32_t n_ranks, int
     return all == first->traffic[n_ranks].halo_bytes_per_epoch ? NULL : "the bytes of an epoch are not those of layers";
 }
 
-/* By the options, or by default, which rotates no narrow rows: in 1 bit, those of less than 8 bytes. */
+/* The code of a row by the options; the default does not rotate narrow rows, which in 1 bit are those of less than 8
+ * bytes. */
 static int32_t code_of(const struct job *job, const graft_traffic_item *item)
 {
     const int is_narrow = item->bytes_sent < 8 * item->rows_sent;
@@ -254,8 +257,8 @@ static int32_t rounding_of(const struct job *job, int back)
     return back ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;
 }
 
-/* With quantized rows and halo.error_statistics=exact, all sent rows were measured and have the error that theory
- * predicts; else none. */
+/* With quantized rows and halo.error_statistics=exact all sent rows must have been measured and have the error that
+ * theory predicts, otherwise none. */
 static const char *check_losses(const struct job *job, int32_t n_ranks, int few_bits, int is_gat)
 {
     for (int32_t p = 0; p < n_ranks; p++) {
@@ -268,7 +271,7 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
             if (lost->sampled_rows != sent) return "other rows were looked at than were sent";
             if (sent > 0 && lost->code != code_of(job, lost)) return "rows of another code";
             if (sent > 0 && job->bits != 1 && lost->rounding != rounding_of(job, i % 2)) return "another rounding";
-            /* The expected error of one bit is for long rows, and the last layer has three columns. */
+            /* The predicted error of one bit holds for long rows, but the last layer has three columns. */
             if (lost->nmse > 2.5 * lost->expected || (sent > 0 && !(lost->nmse > 0)))
                 return "more is lost than is expected";
         }
@@ -276,7 +279,7 @@ static const char *check_losses(const struct job *job, int32_t n_ranks, int few_
     return NULL;
 }
 
-/* Rows with a NaN were sent raw, from some rank to another, in some step. */
+/* Rows with a NaN must have been sent unquantized by some rank in some step. */
 static const char *check_raw(const struct job *job, int32_t n_ranks)
 {
     for (int32_t p = 0; p < n_ranks; p++)
@@ -288,7 +291,7 @@ static const char *check_raw(const struct job *job, int32_t n_ranks)
 
 #define SENT "sent in the last step, all ranks"
 
-/* Before the first step, explain() reports what the later ones send, except where widths are assigned later. */
+/* Before the first step explain() must report what later steps send, except where widths are assigned later. */
 static const char *train_account_check_explained(const struct job *job, int32_t n_ranks)
 {
     const struct step *last = &job->step[0][EPOCHS - 1];
@@ -309,7 +312,7 @@ static const char *train_account_check_explained(const struct job *job, int32_t 
     return NULL;
 }
 
-/* The staleness of the rows that the last step used: one epoch, and none for labels. */
+/* The staleness of the rows that the last step used must be one epoch, and none for labels. */
 static const char *check_ages(const struct job *job, int32_t n_ranks, int is_stale, int labels)
 {
     const struct step *last = &job->step[0][EPOCHS - 1];
@@ -325,11 +328,11 @@ static const char *check_ages(const struct job *job, int32_t n_ranks, int is_sta
     return most == last->traffic[n_ranks].staleness_max ? NULL : "the oldest rows of all are not those of a layer";
 }
 
-/* Options, beside the common ones, and the expected results. */
+/* Options in addition to the common ones, and the expected results. */
 struct more {
-    const char *set[4]; /* up to NULL */
-    int         bits;   /* of all rows, or 0: several */
-    int         few;    /* few vertices are trained */
+    const char *set[4]; /* options, the last one NULL */
+    int         bits;   /* width of all rows, or 0 if there are several */
+    int         few;    /* whether few vertices are trained */
     int         mixes;
     int         minmax_back, rounding;
 };
@@ -360,7 +363,7 @@ static void job_free(struct job *job)
     free(job);
 }
 
-/* Options of a run, "key=value", up to NULL. */
+/* Options of a run as "key=value", the last one NULL. */
 struct settings {
     char        text[32][32];
     const char *at[33];
@@ -425,7 +428,7 @@ static void test_traffic(const char *model, const struct more *more, const char 
     job_free(job);
 }
 
-/* The expected number of measured rows in all passes of an item: one in 64, other rows in each epoch. */
+/* The expected number of measured rows in all passes of an item: one row in 64, other rows in each epoch. */
 static int64_t sampled(const struct job *job, int32_t rank, int i)
 {
     int64_t rows = 0;
@@ -435,14 +438,14 @@ static int64_t sampled(const struct job *job, int32_t rank, int i)
     return rows;
 }
 
-/* By default one row in 64 is measured, and the sample has the mean of all rows. */
+/* By default one row in 64 is measured, and the sample must have the mean of all rows. */
 static void test_sample(const char *bits, int32_t n_ranks)
 {
     const struct more two[] = { { .set = { "halo.error_statistics=sample", bits, "reuse_input=no" } },
                                 { .set = { "halo.error_statistics=exact", bits, "reuse_input=no" } } };
     struct job       *job[2];
     const char       *words = NULL;
-    double            mean[2][2] = { { 0 } }; /* of each run, forward and backward */
+    double            mean[2][2] = { { 0 } }; /* mean of each run, forward and backward */
     int64_t           rows[2][2] = { { 0 } }, wanted = 0;
 
     for (int k = 0; k < 2; k++) {
@@ -467,7 +470,7 @@ static void test_sample(const char *bits, int32_t n_ranks)
     for (int d = 0; d < 2; d++) {
         const double some = mean[0][d] / (double)rows[0][d], all = mean[1][d] / (double)rows[1][d];
 
-        /* The errors of rows vary by less than their mean: five standard errors of a mean. */
+        /* The errors of rows vary by less than their mean, so five standard errors of the mean are allowed. */
         ok(rows[0][d] > 100 && fabs(some - all) < 5 * all / sqrt((double)rows[0][d]),
            "%s, %s: %.3g lost of those, %.3g of all", bits, d ? "backward" : "forward", some, all);
     }
@@ -514,7 +517,7 @@ int main(void)
         { { "hidden=16", "reuse_input=no" }, 32, 1, 0, 0, 0 },
         { { "label_rate=0.5", "halo.codec=adaptive", "reuse_input=no" }, 0, 1, 1, 0, 0 },
         { { "label_rate=0.5", "halo.staleness=1", "recompute=yes" }, 32, 1, 0, 0, 0 },
-        { { "halo.codec=q2", "lr=1e30", "norm=none" }, 2, 0, 0, 0, 0 }, /* rows are no numbers soon */
+        { { "halo.codec=q2", "lr=1e30", "norm=none" }, 2, 0, 0, 0, 0 }, /* rows overflow soon */
         { { "parallel=feature", "hidden=16" }, 32, 0, 0, 0, 0 },
         { { "parallel=feature", "hidden=40,8", "recompute=yes" }, 32, 0, 0, 0, 0 },
         { { "parallel=grid", "hidden=15", "reuse_input=no" }, 32, 0, 0, 0, 0 },

@@ -1,5 +1,5 @@
-/* Training with stale rows: with halo.refresh=1 it has the bits of synchronous training. And what the results do not
- * depend on.
+/* Checks training with stale rows: with halo.refresh=1 it must be bitwise identical to synchronous training, and
+ * options that must not change results are tried one by one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "harness/train_runs.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether two runs have the same results, from an epoch on. */
+/* Whether two runs have bitwise identical results from an epoch on. */
 static int same(const struct job *job, int a, int b, int from)
 {
     const struct outcome *x = &job->at[a][0], *y = &job->at[b][0];
@@ -18,9 +18,9 @@ static int same(const struct job *job, int a, int b, int from)
 
 enum { SYNC, EVERY_ONE, ASYNC, REMADE, OBSERVED, GIVES_UP, ANEW, RESTORED, RESUMED, EVERY_FOUR, RESTORED_FOUR, RUNS };
 
-/* Stale rows have the bytes of synchronous ones. With shared columns they travel as whole records of 128 floats, and
- * the last record of a synchronous message has what is left. A model here has at most 16 sums, each with two transposes
- * in two directions. */
+/* Stale rows must have the bytes of synchronous ones. With shared columns they travel as records of 128 floats, and the
+ * last record of a synchronous message may be shorter. A model here has at most 16 sums, each with two transposes in
+ * two directions. */
 static int bytes_fit(int64_t synchronous, int64_t stale, int32_t n_ranks)
 {
     const int64_t padding = stale - synchronous, messages = 16 * 2 * 2 * (int64_t)n_ranks;
@@ -29,7 +29,7 @@ static int bytes_fit(int64_t synchronous, int64_t stale, int32_t n_ranks)
     return padding >= 0 && padding % 4 == 0 && padding < messages * 128 * 4;
 }
 
-/* With halo.drift_limit the drift so far matters, and it is not part of a state. */
+/* With halo.drift_limit results depend on the drift so far, which is not part of a state. */
 static const char *train_runs_judge(const struct job *job, int32_t n_ranks, const char *model, const char *settings)
 {
     const graft_traffic *sync = &job->at[SYNC][0].traffic, *async = &job->at[ASYNC][0].traffic;
@@ -55,7 +55,7 @@ static const char *train_runs_judge(const struct job *job, int32_t n_ranks, cons
     return NULL;
 }
 
-/* Options, and what the data set is. */
+/* Options, and properties of the data set. */
 struct setup {
     const char *settings;
     int         sparse, several;
@@ -119,7 +119,8 @@ static void test_setup(int number, const char *model, int32_t n_ranks, const str
     train_runs_free(job);
 }
 
-/* Ranks that share columns; groups of them have stale boundary rows too. Of all rows, 2 bits are too few. */
+/* Ranks share columns, or groups of ranks do, which have stale boundary rows too. Rows of 2 bits alone are too
+ * coarse. */
 static void test_shared_columns(int number)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "sgc", "appnp" };
@@ -145,7 +146,7 @@ int main(void)
     static const int32_t     ranks[] = { 3, 1, 4, 2, 7 };
     int                      number = 43;
 
-    alarm(300); /* under a sanitizer it is slow */
+    alarm(300); /* it is slow under a sanitizer */
     for (int m = 0; m < 7; m++)
         for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)
             if (m < 6 || i % 3 == 0) test_setup(number, models[m], ranks[number % 5], &setups[i]);

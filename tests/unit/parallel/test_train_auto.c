@@ -1,5 +1,5 @@
-/* parallel=auto: the ways to share sums that it compares, the one that it takes, what it predicts, and results that are
- * those of one process.
+/* Checks parallel=auto: which ways to divide sums it compares, which one it takes, what it predicts, and that results
+ * are those of one process.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "harness/train_cases.h"
@@ -11,7 +11,7 @@
 
 enum { WAYS_MOST = 8, VERTICES = 2048, DEGREE_MOST = 70, RANKS = 4 };
 
-/* A line of the table. */
+/* A line of the table that explain() prints. */
 struct way {
     int    columns, is_chosen, is_limited;
     char   method[16];
@@ -38,7 +38,7 @@ static int read_ways(const char *explained, struct way *way)
     return count;
 }
 
-/* Any computer on which tests run, under a sanitizer too. */
+/* Whether the reported rates are possible for any computer, under a sanitizer too. */
 static int has_rates(const char *explained)
 {
     const char *line = strstr(explained, "MB/s between ranks, ");
@@ -51,7 +51,8 @@ static int has_rates(const char *explained)
            latency > 0 && elements > 1e-4 && elements < 1e3 && operations > 1e-4 && operations < 1e5;
 }
 
-/* The divisors of the number of ranks in order; of those that memory allows the fastest is chosen. NULL, or a fault. */
+/* The table must have the divisors of the number of ranks in order, and of those that memory allows the fastest must be
+ * chosen. The result is NULL or an error in words. */
 static const char *check_ways(const char *explained, int32_t n_ranks, double n, struct way *chosen)
 {
     struct way way[WAYS_MOST];
@@ -76,7 +77,7 @@ static const char *check_ways(const char *explained, int32_t n_ranks, double n, 
 
 /* -- results ------------------------------------------------------------------------------------------------------ */
 
-/* What was predicted for the chosen way, and sent. */
+/* Compare the predicted bytes of the chosen way with the sent ones. */
 static const char *check_prediction(const char *explained, const struct way *chosen, int is_coded)
 {
     const double most = chosen->columns == 1 ? 0.002 : is_coded ? 0.02 : 0.003;
@@ -95,7 +96,7 @@ static const char *check_prediction(const char *explained, const struct way *cho
         break;
     }
     measured = atof(sent + strlen("; the last one sent "));
-    /* A slice may be a column wider than another, and a record in a code be filled in part. */
+    /* A slice may be one column wider than another, and a quantized record may be partly filled. */
     if (!(predicted > 0) || fabs(predicted - measured) > most * measured) {
         diag("%g MB predicted, %g MB sent by %d columns", predicted, measured, chosen->columns);
         return "other bytes are sent than predicted";
@@ -127,7 +128,7 @@ static void test_chosen_way(int number, const char *model, int32_t n_ranks, cons
 
 /* -- choices ------------------------------------------------------------------------------------------------------ */
 
-/* A graph over ranks, and what it says. */
+/* A graph over ranks, and its description. */
 struct question {
     struct job job;
     int        gives_owners, disagrees;
@@ -154,8 +155,8 @@ static int32_t question_body(struct host *host)
     return rc;
 }
 
-/* Loops alone: no edge between ranks. Otherwise edges from everywhere to everywhere, of which option halo.cover=post
- * sends each end. */
+/* Make self-loops only, so that no edge joins two ranks; or edges from everywhere to everywhere, of which option
+ * halo.cover=post sends each end. */
 static void make_edges(struct question *q, int64_t degree, int is_local)
 {
     graft_csr *graph = &q->job.set.graph.csr;
@@ -183,7 +184,7 @@ static void ask(struct question *q, struct hosts *hosts, int64_t degree, int is_
     train_job_fini(&q->job);
 }
 
-/* Owners are parts by a method, without another prediction in seconds, or dealt in turn. */
+/* Owners must be parts by a method, without another prediction in seconds, or dealt out in turn. */
 static const char *check_described(const char *explained, int shares_all, int has_method)
 {
     const int is_dealt = strstr(explained, "partition: none, because all ranks share the columns") != NULL;
@@ -242,8 +243,8 @@ static void test_file_refused(void)
     ok_or(alike, hosts.at[0].error.message, "a file of owners is refused on all ranks");
 }
 
-/* Edges of all rows are 2 x 4 bytes an entry. Where they are streamed a rank holds half of them, own and received
- * ones, and the others send 3 x 4 bytes an entry and a row. Rows alone are allowed in any case. */
+/* Edges take 2 x 4 bytes per entry. Where they are streamed a rank has half of them, own and received ones, and the
+ * others send 3 x 4 bytes per entry and row. Partition parallelism is allowed in any case. */
 static void test_limit(const char *edges, const char *limit, int is_limited, int streams)
 {
     static struct question q;
@@ -268,7 +269,7 @@ static void test_limit(const char *edges, const char *limit, int is_limited, int
           is_limited ? "over" : "within", streams ? ", streamed" : "");
 }
 
-/* Vertices that all ranks read of others. */
+/* Read the number of halo rows of all ranks. */
 static int64_t read_halo(const char *explained)
 {
     const char *line = strstr(explained, "\nall ");
@@ -277,8 +278,8 @@ static int64_t read_halo(const char *explained)
     return line != NULL && sscanf(line, "\nall %*d %*d %*d %lld", &halo) == 1 ? (int64_t)halo : -1;
 }
 
-/* Rows alone send about as few as those of the parts that the ranks find by slices, without parallel=auto: the parts
- * that are predicted to be faster may have more rows, where the network is fast and the others are less even. */
+/* The halo must have about as few rows as that of the parts which ranks find from slices without parallel=auto. Parts
+ * that are predicted to be faster may have more rows where the network is fast and the others are less even. */
 static void test_rows_of_slices(int64_t degree)
 {
     static struct question q;
@@ -297,7 +298,7 @@ static void test_rows_of_slices(int64_t degree)
           q.explained[0], "rows alone are at most 1.5 times those of parts by slices, %lld", (long long)halo);
 }
 
-/* Options of the model are those of rank 0 until there is a trainer. */
+/* Until there is a trainer the options of the model are those of rank 0. */
 static void test_disagreement(const char *const *settings)
 {
     static struct question q;

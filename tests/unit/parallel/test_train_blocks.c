@@ -1,6 +1,6 @@
-/* Memory of ranks that share columns: bytes by formula are those that a trainer takes, also while it is created; slices
- * fall with the number of ranks, and with feature.graph=stream the graph does too. Where all edges do not fit
- * memory.limit they are received, and where that does not fit either all ranks have one error.
+/* Checks the memory of ranks that share columns: the bytes that a formula gives must be those that a trainer takes,
+ * also while it is made. Slices must shrink with the number of ranks, and with feature.graph=stream so must the graph.
+ * Edges that do not fit into memory.limit are received, and if that does not fit either all ranks get one error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -14,7 +14,7 @@
 
 enum { N = 24000, DEGREE = 24, WIDTH = 32, CLASSES = 4, ENTRIES = N * DEGREE, FEW = 40 };
 
-/* Few trained vertices, so that the layers of a step have fewer rows. */
+/* Few training vertices, so that the layers of a step have fewer rows. */
 #define MASKED "row_masks=yes layers=3"
 
 static int64_t row_ptr[N + 1];
@@ -26,7 +26,7 @@ struct job {
     graft_dataset set;
     const char   *settings;
     double        graph[HOSTS_MOST], messages[HOSTS_MOST], items[HOSTS_MOST], live[HOSTS_MOST];
-    double        peak[HOSTS_MOST]; /* of create() of the trainer */
+    double        peak[HOSTS_MOST]; /* peak of create() */
     int32_t       code[HOSTS_MOST], streams[HOSTS_MOST];
     int32_t       has_idle[HOSTS_MOST], has_halo[HOSTS_MOST];
     char          words[HOSTS_MOST][512];
@@ -38,7 +38,7 @@ static void make_set(graft_dataset *set, graft_csr *graph, graft_dense *dense)
 
     for (int64_t v = 0; v < N; v++) {
         row_ptr[v + 1] = row_ptr[v] + DEGREE;
-        /* One column in each of DEGREE equal parts: sorted, and no edge twice. */
+        /* One column in each of DEGREE equal parts, so that columns are sorted and no edge repeats. */
         for (int64_t k = 0; k < DEGREE; k++) {
             state = state * 6364136223846793005u + 1442695040888963407u;
             column[v * DEGREE + k] = (int32_t)(k * (N / DEGREE) + (int64_t)((state >> 33) % (N / DEGREE)));
@@ -129,8 +129,8 @@ static int is_within(double found, double expected)
     return fabs(found - expected) <= 0.1 * expected;
 }
 
-/* By formula: two directions, each with counts and columns, where blocks are held with row pointers, else with two
- * blocks that are received; records to and from other ranks, and slices of the input and the result of a sum. */
+/* The formula: two directions, each with counts and columns (resident blocks have row pointers, streamed ones two
+ * receive buffers); records to and from other ranks; and slices of input and result of a sum. */
 static void test_formula(struct job *job, int32_t m, int streams)
 {
     const double n = N, e = ENTRIES, held = 2 * (4 * n + 4 * e + 8 * n);
@@ -153,7 +153,7 @@ static void test_formula(struct job *job, int32_t m, int streams)
     ok(right, "%d ranks, edges are %s: memory is that of the formula", m, streams ? "received" : "held");
 }
 
-/* Where edges are most of the memory, create() takes no more than stays. */
+/* Where edges take most of the memory, create() must not take more than stays. */
 static void test_peak(struct job *job, int32_t m, const char *settings)
 {
     int right = blocks_run(job, m, settings);
@@ -167,7 +167,7 @@ static void test_peak(struct job *job, int32_t m, const char *settings)
     ok(right, "%d ranks, %s: the peak of create() is the memory that is counted", m, settings);
 }
 
-/* By default edges are received only where they do not fit. */
+/* By default edges are streamed only where they do not fit. */
 static void test_blocks_limit(struct job *job, const char *settings, int32_t m, int32_t code, int streams)
 {
     int right = blocks_run(job, m, settings);
@@ -183,7 +183,8 @@ static void test_blocks_limit(struct job *job, const char *settings, int32_t m, 
     ok(right, "%d ranks, %s: edges are %s", m, settings, code < 0 ? "refused" : streams ? "received" : "held");
 }
 
-/* The options that a sentence expects, behind `settings`. \return Whether a memory limit is among them. */
+/* Read the options that an error recommends, and append them to `settings`. \return Whether a memory limit is among
+ * them. */
 static int read_advice(const char *sentence, const char *settings, char *options, size_t capacity)
 {
     const char *said = strstr(sentence, "expected option");
@@ -197,7 +198,7 @@ static int read_advice(const char *sentence, const char *settings, char *options
     return strstr(options + strlen(settings), "memory.limit=") != NULL;
 }
 
-/* The last limit among settings. */
+/* The last memory limit among the options. */
 static int limit_of(const char *settings)
 {
     int limit = 0;
@@ -217,8 +218,9 @@ static int all_refused(const struct job *job, int32_t m)
     return right;
 }
 
-/* A limit that is too low is refused by one sentence, which says what would fit: its limit is enough, with one MB less
- * the sentence names the same limit. If edges are held by option, it says what other ranks' edges need. */
+/* A limit that is too low must be refused with a sentence that says what would fit: the limit that it names is enough,
+ * and with one MB less it names the same limit. If an option keeps edges resident, the sentence says what edges of
+ * other ranks need. */
 static void test_blocks_advice(struct job *job, const char *settings, int32_t m)
 {
     char advised[256], less[288], again[256];
@@ -237,7 +239,7 @@ static void test_blocks_advice(struct job *job, const char *settings, int32_t m)
     ok(right, "%d ranks, %s: with one MB less it names the same", m, settings);
 }
 
-/* What a rank needs with these options. */
+/* The memory that a rank needs with these options. */
 static double least_of(struct job *job, const char *settings, int32_t m)
 {
     double least = 0;
@@ -246,7 +248,7 @@ static double least_of(struct job *job, const char *settings, int32_t m)
     return sscanf(job->words[0], "with parallel=%*s a rank needs %lf MB", &least) == 1 ? least : 0;
 }
 
-/* The estimates for other modes, in the refusal of a grid. */
+/* Check the estimates for other modes in the error for a grid. */
 static void test_mode_estimates(struct job *job, const char *settings)
 {
     static const char *const modes[] = { "parallel=grid", "feature.graph=stream",
@@ -269,7 +271,7 @@ static void test_mode_estimates(struct job *job, const char *settings)
        "%s: other modes are estimated", settings);
 }
 
-/* explain() says which ranks have no column, and nothing of boundary rows where there are none. */
+/* explain() must say which ranks have no column, and nothing about boundary rows where there are none. */
 static void test_explained(struct job *job, const char *settings, int has_idle, int has_halo)
 {
     int right = blocks_run(job, 4, settings);
@@ -285,7 +287,7 @@ int main(void)
     graft_csr   graph;
     graft_dense dense;
 
-    alarm(300); /* under a sanitizer it is slow */
+    alarm(300); /* it is slow under a sanitizer */
     make_set(&job->set, &graph, &dense);
     for (int32_t m = 2; m <= 8; m *= 2) {
         test_formula(job, m, 0);

@@ -1,6 +1,6 @@
-/* Options of messages that change between epochs. A trainer that changes them continues as one that was created with
- * them and given the same state: the same bits, bytes and memory. A change that fails, or that ranks disagree on,
- * leaves the messages as they are. Plans of hosts keep the options that they were created with.
+/* Checks message options that change between epochs. A trainer that changes them must go on, in results, bytes and
+ * memory, exactly like one that is made with them and given the same state. A change that fails, or that ranks disagree
+ * on, must leave the messages as they are. Plans of hosts keep the options that they were made with.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_aggregate.h"
 #include "graft_load.h"
@@ -20,7 +20,7 @@ struct change {
     const char *before, *after;
 };
 
-/* Each sets all that another one changes. */
+/* Each set of options sets everything that another one changes. */
 #define FLOATS "halo.codec=f32 halo.staleness=0 halo.rounding=auto halo.nonfinite=send halo.budget=balance:0.5"
 
 static const struct change changes[] = {
@@ -36,7 +36,7 @@ static const struct change changes[] = {
     { FLOATS, "halo.codec=q4 halo.staleness=1 halo.smoothing=0.5" },
 };
 
-/* Of ranks that share columns. */
+/* Changes for ranks that share columns. */
 static const struct change shared[] = { { "halo.codec=f32", "halo.codec=q4" },
                                         { "halo.codec=q4", "halo.codec=f32" },
                                         { "halo.codec=q2/q8", "halo.codec=q1" },
@@ -46,8 +46,9 @@ static const struct change shared[] = { { "halo.codec=f32", "halo.codec=q4" },
 struct job {
     const struct sample_dataset *set;
     const struct change         *change;
-    int64_t                      fail_at;   /* an allocation of rank 1 */
-    int32_t                      failed[3]; /* changes without memory, those that ended the comm, and the others */
+    int64_t                      fail_at; /* number of the allocation of rank 1 that fails */
+    /* Changes that failed without memory, those that ended the communicator, and the others. */
+    int32_t                      failed[3];
 };
 
 /* A graph, and a trainer on it. */
@@ -87,7 +88,7 @@ static void session_end(struct session *s)
     host_trainer_destroy(s->host, &s->t);
 }
 
-/* A new trainer with this state, in the place of the one before. */
+/* Replace the trainer by a new one with this state. */
 static int32_t session_anew(struct session *s, graft_model *state)
 {
     int32_t rc;
@@ -102,7 +103,7 @@ static int32_t session_anew(struct session *s, graft_model *state)
 struct result {
     graft_model  *state;
     graft_traffic traffic;
-    int64_t       messages; /* bytes */
+    int64_t       messages; /* bytes of messages */
 };
 
 static int32_t result_take(struct session *s, struct result *result)
@@ -132,7 +133,7 @@ static int same_model(const graft_models *models, graft_model *a, graft_model *b
     return i > 0;
 }
 
-/* Train on in this trainer, and in a new one from the same state. */
+/* Train on in this trainer, and in a new one from the same state, and compare them bitwise. */
 static int32_t compare_with_anew(struct session *s, graft_model *from)
 {
     struct result changed = { .state = NULL }, anew = { .state = NULL };
@@ -152,7 +153,7 @@ static int32_t compare_with_anew(struct session *s, graft_model *from)
     return rc;
 }
 
-/* FIRST epochs with some options, and REST with others. */
+/* Train FIRST epochs with some options, and REST epochs with others. */
 static int32_t change_body(struct host *host)
 {
     const struct job *job = host->all->arg;
@@ -171,7 +172,7 @@ static int32_t change_body(struct host *host)
     return rc;
 }
 
-/* The next epoch is as asked for; `synchronous` of each of three. */
+/* The next epochs must be synchronous as `expected` says, one character for each of three. */
 static int32_t expect_synchronous(struct session *s, const char *settings, const char *expected)
 {
     graft_epoch epoch = output_epoch();
@@ -189,7 +190,7 @@ static int32_t expect_synchronous(struct session *s, const char *settings, const
     return GRAFT_ERR_FORMAT;
 }
 
-/* Which epochs wait for fresh rows; options that need no other messages keep the stale rows. */
+/* Check which epochs wait for fresh rows. Options that need no other messages must keep the stale rows. */
 static int32_t waits_body(struct host *host)
 {
     struct session s;
@@ -212,7 +213,7 @@ static int32_t waits_body(struct host *host)
     return rc;
 }
 
-/* Ranks that have other options get one error, and go on when they agree. */
+/* Ranks with different options must get one error, and go on when they agree. */
 static int32_t disagree_body(struct host *host)
 {
     graft_error    error = GRAFT_INIT(graft_error);
@@ -231,8 +232,8 @@ static int32_t disagree_body(struct host *host)
     return rc;
 }
 
-/* Memory fails on one rank, at one allocation of a change. Unless that was one of the transport, which ends the comm,
- * training goes on as if nothing was tried. */
+/* One allocation of a change fails on one rank. Unless it was one of the transport, which ends the communicator,
+ * training goes on as if nothing had been tried. */
 static int32_t no_memory_body(struct host *host)
 {
     struct job    *job = host->all->arg;
@@ -273,7 +274,7 @@ static int32_t no_memory_body(struct host *host)
     return rc;
 }
 
-/* A budget that has no place for stale rows on one rank. */
+/* A memory limit does not allow stale rows on one rank. */
 static int32_t limit_body(struct host *host)
 {
     graft_error    error = GRAFT_INIT(graft_error);
@@ -339,7 +340,7 @@ static int32_t own_plan_body(struct host *host)
     return rc;
 }
 
-/* Rank 0 warns once of an option that was set and has no effect. */
+/* Rank 0 must warn once of an option that was set and has no effect. */
 static int32_t told_body(struct host *host)
 {
     static const char idle[] =

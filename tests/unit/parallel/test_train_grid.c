@@ -1,5 +1,5 @@
-/* Ranks that share the columns of sums have the results of one process, for every model that sums and every data set.
- * All ranks share them with parallel=feature, groups of ranks with parallel=grid.
+/* Checks that ranks which share the columns of sums have the results of one process, for every model that sums and
+ * every data set. All ranks share them with parallel=feature, and groups of ranks with parallel=grid.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "harness/train_cases.h"
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of bf16 after few small steps; an element in the wrong place is far more off. */
+/* Tolerance for bf16 after a few small steps. An element in the wrong place would be much further off. */
 #define ENCODED_TOLERANCE 0.02
 
-/* Rows that are encoded have nearly the results of one process. */
+/* With quantized rows results must be near those of one process. */
 static void test_encoded(const char *model, int32_t n_ranks)
 {
     static const struct shape shape = { 300, 0 };
@@ -32,7 +32,7 @@ static void test_encoded(const char *model, int32_t n_ranks)
     free(job);
 }
 
-/* Vertices without neighbours have the results of one process. \return Bytes of a step. */
+/* Graphs with vertices without neighbours must have the results of one process. \return Bytes of a step. */
 static double test_lone(const char *model, int32_t n_ranks, const struct shape *shape, const char *more)
 {
     struct job     *job = calloc(1, sizeof *job);
@@ -74,7 +74,7 @@ static void test_all_lone(void)
     test_lone("sage", 3, &few, "dropout=0 aggregator=max row_masks=yes");
     test_lone("sage", 4, &lone, "dropout=0.2 aggregator=min reuse_input=no row_masks=no");
     test_lone("sage", 4, &few, "dropout=0 aggregator=min row_masks=yes");
-    /* A quarter of the vertices is in no message. */
+    /* A quarter of the vertices must not be in any message. */
     bytes[0] = test_lone("sage", 4, &(struct shape){ 4000, LONE }, all_rows);
     bytes[1] = test_lone("sage", 4, &(struct shape){ 4000, 0 }, all_rows);
     ok(bytes[0] > 0.74 * bytes[1] && bytes[0] < 0.77 * bytes[1], "lone vertices are not sent: %.0f of %.0f bytes",
@@ -83,11 +83,11 @@ static void test_all_lone(void)
 
 int main(void)
 {
-    /* On 7 and 8 ranks some slices of 4 classes have no columns. 5 ranks are no grid of several columns. */
+    /* With 7 and 8 ranks some slices of 4 classes have no columns. 5 ranks cannot form a grid of several columns. */
     static const char *const models[] = { "sage", "gcn", "gin" };
     static const int32_t     feature[] = { 2, 3, 4, 7, 8 }, grid[] = { 4, 8, 6, 2, 5 };
 
-    alarm(600); /* under a sanitizer it is slow */
+    alarm(600); /* it is slow under a sanitizer */
     train_shared = "parallel=feature";
     train_test_all(models, 3, train_setups, TRAIN_SETUPS, feature);
     train_test_all(models, 3, train_prepared, TRAIN_PREPARED, feature);
@@ -116,7 +116,7 @@ int main(void)
     test_encoded("sage", 8);
     train_shared = "parallel=grid parallel.columns=4";
     train_test_all(models, 1, train_prepared, TRAIN_PREPARED, (const int32_t[]){ 4, 8, 4, 8, 8 });
-    train_shared = "parallel=grid partition.refine=2"; /* also of slices, which are not dealt */
+    train_shared = "parallel=grid partition.refine=2"; /* also of slices, whose vertices are not dealt out */
     train_test_all(models, 1, train_setups, 4, grid);
     test_all_lone();
     return done();

@@ -1,6 +1,6 @@
-/* Training over ranks has the results of training in one process: losses, weights, predictions, metrics; for every
- * model, and any way to slice, partition and exchange the data set. All ranks have the same bits. That one process is
- * right is checked by test_gradient.
+/* Checks that training over ranks has the results of one process (losses, weights, predictions, metrics), for every
+ * model and every way to slice, partition and exchange the data set, and that all ranks have bitwise identical weights.
+ * That one process is right is checked by test_gradient.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/outputs.h"
 #include "harness/tap.h"
@@ -12,7 +12,7 @@
 
 static const double TOLERANCE = 1e-4;
 
-/* Check the reported traffic of gat; 0 if nothing is wrong. */
+/* Check the traffic that gat reports. The result is 0 if nothing is wrong. */
 static int32_t check_traffic(struct host *host, graft_trainer *trainer)
 {
     graft_traffic t = GRAFT_INIT(graft_traffic);
@@ -27,7 +27,7 @@ static int32_t check_traffic(struct host *host, graft_trainer *trainer)
     return GRAFT_STATUS_END;
 }
 
-/* Two epochs of gat, whose weights on this rank go to job->at. */
+/* Train gat for two epochs, and keep the weights of this rank in job->at. */
 static int32_t attention_body(struct host *host)
 {
     struct job         *job = host->all->arg;
@@ -43,7 +43,7 @@ static int32_t attention_body(struct host *host)
     return rc;
 }
 
-/* A graph that is large enough for several threads, and more of them than processors: the same bits. */
+/* A graph large enough for several threads, with more threads than processors, must have bitwise identical results. */
 static void test_train_ranks_threads(const char *more)
 {
     static const char *const threads[] = { "threads=1", "threads=2", "threads=5" };
@@ -72,7 +72,7 @@ static void test_train_ranks_threads(const char *more)
     free(job);
 }
 
-/* --- what is sent, by a matrix of the edges --- */
+/* --- what is sent, computed from a matrix of the edges --- */
 
 enum { N = 240, RANKS = 3, HIDDEN = 16 };
 
@@ -93,7 +93,7 @@ static int train_ranks_is_edge(const graft_csr *graph, int symmetric, int64_t v,
     return symmetric && train_ranks_is_edge(graph, 0, u, v);
 }
 
-/* Vertices that ranks gather from others for these rows, each once for each rank. */
+/* The number of vertices that ranks gather from others for these rows, each once for each rank. */
 static int64_t train_ranks_count_rows(uint8_t edge[N][N], const uint8_t *needed)
 {
     int64_t count = 0;
@@ -108,7 +108,8 @@ static int64_t train_ranks_count_rows(uint8_t edge[N][N], const uint8_t *needed)
     return count;
 }
 
-/* Of two layers, the first of which sends its input forward, and the second its output there and back. */
+/* The expected messages of two layers: the first one sends its input forward, the second one its output in both
+ * directions. */
 static struct wanted messages_of(const struct job *job, int symmetric, int masked)
 {
     static uint8_t edge[N][N];
@@ -167,8 +168,8 @@ static void test_sent(const char *model)
     }
 }
 
-/* Extrema do not depend on the order of what they are of: with weights that stay as they were drawn, ranks predict what
- * one process does, to the last bit. Quantized messages of the steps before it must not be part of it. */
+/* Extrema do not depend on the order of their operands. With weights as they were drawn, ranks must predict bitwise
+ * what one process predicts, whatever quantized messages the steps before had. */
 static void test_extrema_bits(const char *aggregator, int32_t n_ranks, const char *partition, const char *codec,
                               const char *staleness)
 {
@@ -207,7 +208,7 @@ static void test_extrema(void)
         test_extrema_bits(aggregator, 2, "partition=hash", "halo.codec=adaptive", "halo.staleness=0");
         test_extrema_bits(aggregator, 3, "parallel=feature", "halo.codec=f32", "halo.staleness=0");
         test_extrema_bits(aggregator, 4, "parallel=feature", "halo.codec=q8", "halo.staleness=1");
-        /* of 13 and 4 columns */
+        /* Sums of 13 and of 4 columns. */
         test_extrema_bits(aggregator, 8, "parallel=feature", "halo.codec=bf16", "halo.staleness=0");
     }
 }
@@ -217,7 +218,7 @@ int main(void)
     static const char *const models[] = { "sage", "gcn", "gin", "gat", "mlp" };
     static const int32_t     ranks[] = { 1, 2, 3, 4, 7 };
 
-    alarm(600); /* under a sanitizer it is slow */
+    alarm(600); /* it is slow under a sanitizer */
     test_extrema();
     test_train_ranks_threads("dropout=0.3 hidden=32");
     test_train_ranks_threads("dropout=0 recompute=yes heads=4");

@@ -1,5 +1,5 @@
-/* What ranks that share the columns of sums cannot do is refused on all ranks, with one sentence that names the option
- * and the value it expects. Nothing is made then; a trainer that refuses a change continues.
+/* Checks that what ranks with shared columns cannot do is refused on all ranks, with one sentence that names the option
+ * and the value it expects. Nothing may be made then, and a trainer that refuses a change must go on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -12,8 +12,8 @@
 enum { N = 60, FEATURES = 6, CLASSES = 3, RANKS = 4 };
 
 struct refusal {
-    const char *settings, *change; /* at first, and of the context of a trainer; "": none */
-    const char *words;             /* of the refusal; NULL: there is none */
+    const char *settings, *change; /* options at first, and set later in the context of a trainer; "" for none */
+    const char *words;             /* words of the error; NULL if there must be none */
 };
 
 #define WHOLE_ROWS                                                                                                     \
@@ -39,7 +39,7 @@ static const struct refusal refusals[] = {
     { "parallel=grid halo.codec=q4/adaptive", "", "option 'parallel' is grid, " NO_WIDTHS },
     { "parallel=feature", "halo.codec=adaptive/q8", "option 'parallel' is feature, " NO_WIDTHS },
     { "parallel=grid", "halo.codec=adaptive", "option 'parallel' is grid, " NO_WIDTHS },
-    /* One column is partition parallelism. */
+    /* With one column this is partition parallelism. */
     { "parallel=grid parallel.columns=1 model=gat", "", NULL },
     { "parallel=grid parallel.columns=1 aggregator=max", "halo.codec=adaptive", NULL },
     { "parallel=grid parallel.columns=1 aggregator=min", "halo.codec=adaptive", NULL },
@@ -53,7 +53,7 @@ struct job {
     int32_t                      code[RANKS], made[RANKS], continues[RANKS];
 };
 
-/* An epoch with the change, and one without it. */
+/* Train an epoch with the change, and one without it. */
 static int32_t change_and_continue(struct host *host, const struct host_trainer *t, struct job *job)
 {
     graft_epoch epoch = output_epoch();
@@ -111,7 +111,7 @@ int main(void)
     struct sample_dataset set;
     struct sample         sample = { 17 };
 
-    alarm(300); /* under a sanitizer it is slow */
+    alarm(300); /* it is slow under a sanitizer */
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) test_shared_refusal(&set, &refusals[i]);
     sample_dataset_fini(&set);

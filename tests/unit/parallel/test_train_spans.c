@@ -1,4 +1,4 @@
-/* Spans of time of a trainer over ranks: phases and their parts, which must add up.
+/* Checks the spans of time that a trainer over ranks reports: the parts of each phase must lie inside of it and add up.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/counting.h"
 #include "harness/outputs.h"
@@ -10,7 +10,7 @@
 
 enum { N = 300, FEATURES = 13, CLASSES = 4, EPOCHS = 3, SPANS = 2048 };
 
-/* The last rank sleeps once in an epoch before it sends rows. */
+/* The last rank sleeps once per epoch before it sends rows. */
 enum { SLEEP_MS = 100 };
 
 /* The spans of the last epoch on rank 0. */
@@ -71,7 +71,7 @@ static int train_spans_near(double a, double b)
     return a - b < 1e-9 && b - a < 1e-9;
 }
 
-/* The parts of phase `at`. Returns what is wrong with them, or NULL. */
+/* Check the parts of phase `at`. The return value is NULL or an error in words. */
 static const char *check_parts(const struct job *job, int64_t at, int32_t n_ranks)
 {
     static const char *const names[] = { "pack", "local", "wait", "unpack" };
@@ -80,7 +80,7 @@ static const char *check_parts(const struct job *job, int64_t at, int32_t n_rank
     double                   end = phase->begin, waited = 0;
     int                      n = 0, first = 0;
 
-    /* gat has the first two parts of what it gathers in one phase, and from the second on in the next. */
+    /* gat has the first two parts of what it gathers in one phase, and the others in the next phase. */
     if (!is_sum && at + 1 < job->n_spans && strcmp(job->span[at + 1].phase, "local") == 0) first = 1;
     for (at++; at < job->n_spans && job->span[at].part; at++, n++) {
         const graft_span *part = &job->span[at];
@@ -103,7 +103,7 @@ static const char *check_parts(const struct job *job, int64_t at, int32_t n_rank
     return NULL;
 }
 
-/* The spans of the last epoch on rank 0. Returns what is wrong, or NULL. */
+/* Check the spans of the last epoch on rank 0. The return value is NULL or an error in words. */
 static const char *check_spans_of_ranks(const struct job *job, int32_t n_ranks, double *waited, int *parts,
                                         int *reduced)
 {
@@ -141,7 +141,7 @@ static struct job *spans_run(int32_t n_ranks, const char *const *settings, const
     return job;
 }
 
-/* `exchanges` of one epoch with its evaluation. */
+/* Check one epoch with its evaluation, which has `exchanges` exchanges. */
 static void test_spans(const char *model, const char *recompute, const char *more, int32_t n_ranks, int expected)
 {
     char        kind[32];
@@ -169,7 +169,7 @@ static void test_spans(const char *model, const char *recompute, const char *mor
     if (words == NULL) words = check_spans_of_ranks(job, n_ranks, &waited, &parts, &reduced);
     ok(words == NULL && parts == expected && reduced == 1, "%s, %s, %s on %d ranks: %d parts of spans: %s", model,
        recompute, more, n_ranks, parts, words != NULL ? words : "they add up");
-    if (n_ranks > 1) /* the other rank slept meanwhile */
+    if (n_ranks > 1) /* meanwhile the other rank slept */
         ok(waited > 0.0005 * SLEEP_MS, "%s: %.3f s in which the rank waited", model, waited);
     sample_dataset_fini(&job->set);
     free(job);
@@ -178,15 +178,15 @@ static void test_spans(const char *model, const char *recompute, const char *mor
 int main(void)
 {
     alarm(110);
-    /* of three layers, each forward in step and evaluation, the first not backward; with recompute, once more those
-     * whose arrays another layer has taken */
+    /* Exchanges of three layers: each one forward in step and evaluation, all but the first backward, and with
+     * recompute once more those whose arrays another layer has taken. */
     test_spans("sage", "recompute=no", "eval_every=1", 2, 4 * (3 + 3 + 2));
     test_spans("sage", "recompute=yes", "eval_every=1", 3, 4 * (3 + 3 + 2 + 1));
     test_spans("gcn", "recompute=no", "eval_every=1", 3, 4 * (3 + 3 + 2));
     test_spans("gin", "recompute=yes", "eval_every=1", 2, 4 * (3 + 3 + 2 + 2));
     test_spans("gat", "recompute=yes", "eval_every=1", 2, 5 * (3 + 3 + 2) + 4 * 3);
     test_spans("sage", "recompute=no", "eval_every=1", 1, 4 * (3 + 3 + 2));
-    /* and labels, once in each of step and evaluation */
+    /* labels add one exchange in step and evaluation each */
     test_spans("gin", "recompute=yes", "label_rate=0.5", 2, 4 * (3 + 3 + 2 + 2 + 2));
     test_spans("sage", "recompute=yes", "label_rate=0.5", 3, 4 * (3 + 3 + 2 + 1 + 2));
     return done();

@@ -1,4 +1,5 @@
-/* Training with stale rows has the losses of a straight-line implementation that keeps the rows of the previous epoch.
+/* Checks training with stale rows against a sequential program without messages, which keeps the rows of the previous
+ * epoch and uses them for vertices of other ranks. The losses must agree.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "harness/train_runs.h"
@@ -10,7 +11,7 @@
 
 enum { LAYERS = 3, WIDE = 8 };
 
-/* What a layer had in one direction in the epoch before. */
+/* The rows of a layer in one direction in the epoch before. */
 struct memory {
     int    has, own;
     double x[N][WIDE], used[N][WIDE];
@@ -18,21 +19,22 @@ struct memory {
 
 struct straight {
     const struct job *job;
-    const int64_t    *width;         /* [LAYERS + 1] */
-    int               gathers_first; /* in all layers, as in the papers */
+    const int64_t    *width;         /* [LAYERS + 1] widths */
+    int               gathers_first; /* whether all layers gather before they transform, as in the papers */
     double            norm[N];       /* 1 / sqrt(degree) */
     double            smoothing;
-    int               waits;                                 /* this epoch */
-    int               n_slices;                              /* ranks that share columns; 0: ranks have whole rows */
-    struct memory     memory[LAYERS][2], results[LAYERS][2]; /* results: of shared columns */
+    int               waits; /* whether this epoch is synchronous */
+    /* Number of ranks that share columns; 0 if ranks have whole rows. */
+    int               n_slices;
+    struct memory     memory[LAYERS][2], results[LAYERS][2]; /* results: sums of shared columns */
     double            w[LAYERS][WIDE][WIDE], b[LAYERS][WIDE];
     double            h[LAYERS + 1][N][WIDE], q[LAYERS][N][WIDE], g[N][WIDE];
 };
 
-/* In the second one the library gathers first in all layers, too: no layer makes rows much narrower. */
+/* With the second widths the library gathers first in all layers, too, because no layer makes rows much narrower. */
 static const int64_t usual_width[LAYERS + 1] = { FEATURES, 3, 6, CLASSES }, paper_width[] = { FEATURES, 4, 4, 4 };
 
-/* Rows of this epoch are sent: m->used are those that other ranks have of them. */
+/* Send the rows of this epoch: m->used becomes the rows that other ranks have of them. */
 static void exchange_straight(const struct straight *s, struct memory *m, int64_t columns, double x[N][WIDE])
 {
     const int own = !m->has || s->waits;
@@ -56,8 +58,9 @@ static int slice_of(const struct straight *s, int64_t columns, int j)
     return k;
 }
 
-/* out = A x, or A^T x, for A = D^-1/2 (A + I) D^-1/2, where each rank sums a slice of the columns: it has the rows that
- * it owns, and those that there are of others. Owners have the columns that they sum, and those that there are. */
+/* out = A x, or A^T x, for A = D^-1/2 (A + I) D^-1/2, where each rank sums a slice of the columns. A rank uses its own
+ * rows as they are and those of others as they were received, and owners use their own slice as it is and the others as
+ * they were received. */
 static void gather_slices(struct straight *s, int l, int back, int64_t columns, double x[N][WIDE], double out[N][WIDE])
 {
     static double    sum[N][WIDE];
@@ -68,7 +71,8 @@ static void gather_slices(struct straight *s, int l, int back, int64_t columns, 
     exchange_straight(s, &s->memory[l][back], columns, x);
     for (int v = 0; v < N; v++)
         for (int64_t e = a->row_ptr[v]; e <= a->row_ptr[v + 1]; e++) {
-            const int u = e < a->row_ptr[v + 1] ? (int)((const int32_t *)a->col_idx)[e] : v; /* and the loop */
+            /* The last entry is the self-loop. */
+            const int u = e < a->row_ptr[v + 1] ? (int)((const int32_t *)a->col_idx)[e] : v;
             const int to = back ? u : v, from = back ? v : u;
 
             for (int j = 0; j < columns; j++) {
@@ -83,7 +87,7 @@ static void gather_slices(struct straight *s, int l, int back, int64_t columns, 
             out[v][j] = (owner[v] == slice_of(s, columns, j) ? sum : s->results[l][back].used)[v][j];
 }
 
-/* The same where ranks have whole rows, in which rows of other owners are those that there are. */
+/* The same where ranks have whole rows: rows of other owners are used as they were received. */
 static void train_straight_gather(struct straight *s, int l, int back, int64_t columns, double x[N][WIDE],
                                   double out[N][WIDE])
 {
@@ -119,8 +123,8 @@ static void train_straight_multiply(const struct straight *s, int l, int transpo
         }
 }
 
-/* Layers that make rows narrower transform first, others gather first. Stale rows make this another model: what is
- * transformed first is stale in its weights, too. Sylvie and PipeGCN gather first. */
+/* Layers that make rows narrower transform first, others gather first. With stale rows the order matters, because what
+ * is transformed first is stale in its weights too. Sylvie and PipeGCN gather first. */
 static int gathers_first(const struct straight *s, int l)
 {
     return s->gathers_first || s->width[l] <= s->width[l + 1];
@@ -147,7 +151,7 @@ static void forward(struct straight *s)
     }
 }
 
-/* The mean cross-entropy of labelled training vertices, and its gradient in s->g. */
+/* The mean cross-entropy of the labelled training vertices; s->g receives its gradient. */
 static double loss_of(struct straight *s)
 {
     const struct sample_dataset *set = &s->job->set;
@@ -199,7 +203,7 @@ static void backward(struct straight *s, double lr)
     }
 }
 
-/* Weights as the trainer had them at first. */
+/* Copy the initial weights of the trainer. */
 static void take_weights(struct straight *s, const struct kept_state *state)
 {
     for (int i = 0; i < state->n; i++) {
@@ -230,8 +234,8 @@ static void straight_init(struct straight *s, const struct job *job, const int64
     take_weights(s, &job->at[0][0].first);
 }
 
-/* The epochs that wait for fresh rows: every so many; or, with a limit that all drifts exceed, the one after the first
- * epoch in which rows could be compared with earlier ones. */
+/* Which epochs are synchronous: every so many, or, with a limit that all drifts exceed, the one after the first epoch
+ * in which rows could be compared with earlier ones. */
 struct manner {
     const char *settings;
     double      smoothing;
@@ -251,7 +255,7 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
     const char              *words;
 
     sample_dataset_init(&job->set, &sample, N, FEATURES, (int32_t)width[LAYERS], 0, 0);
-    /* The graph has no loops: the trainer adds each once. */
+    /* The graph has no self-loops; the trainer adds one per vertex. */
     for (int64_t v = 0; v < N; v++)
         for (int64_t e = job->set.graph.row_ptr[v]; e < job->set.graph.row_ptr[v + 1]; e++) {
             int32_t *column = &((int32_t *)job->set.graph.col_idx)[e];
@@ -284,8 +288,8 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
     train_runs_free(job);
 }
 
-/* Rows that become a tenth smaller in each epoch have drifted by a ninth of their length: those of weights that nothing
- * but their decay changes, to speak of, and features that are large beside gradients. */
+/* Rows that shrink by a tenth in each epoch have a drift of a ninth of their length. This holds where weights change by
+ * their decay almost alone, and features are large beside gradients. */
 static void test_train_straight_drift(const char *model, const char *limit, int waits)
 {
     struct job   *job = calloc(1, sizeof *job);
@@ -325,7 +329,7 @@ int main(void)
                                              { "hidden=4 halo.refresh=3", 0, 3, 0, 1 } };
     int                        number = 0;
 
-    alarm(300); /* under a sanitizer it is slow */
+    alarm(300); /* it is slow under a sanitizer */
     for (int r = 0; r < 5; r++)
         for (size_t i = 0; i < sizeof manners / sizeof *manners; i++) test_straight(number++, ranks[r], &manners[i]);
     train_runs_shared = "parallel=feature";

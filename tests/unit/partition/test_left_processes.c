@@ -1,4 +1,4 @@
-/* Processes of a partitioner: none stays when the call returns, or when the host is killed:
+/* Checks that no process of a partitioning program is left when the call returns, or when the host is killed:
  * test_left_processes PARTITIONER.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/graphs.h"
@@ -52,7 +52,7 @@ static int marked_processes(const char *mark)
     return count;
 }
 
-/* Wait until there are so many; returns how many there are at last. */
+/* Wait until there are so many processes. The result is the last number seen. */
 static int wait_for_processes(const char *mark, int count, double timeout)
 {
     const double end = gr_seconds() + timeout;
@@ -61,7 +61,7 @@ static int wait_for_processes(const char *mark, int count, double timeout)
     return marked_processes(mark);
 }
 
-/* A script that calls the program last; `first` are its lines before. */
+/* Write a script whose last line runs the program, after the lines in `first`. */
 static void make_script(const char *path, const char *first, const char *program)
 {
     FILE *file = fopen(path, "w");
@@ -71,7 +71,7 @@ static void make_script(const char *path, const char *first, const char *program
         abort();
 }
 
-/* A host that is killed while its program runs. Its thread that has started the program lives on until then. */
+/* Kill a host while its program runs. The thread that started the program lives until then. */
 static void test_killed_host(const char *program, const char *behaviour, int processes, const char *mark,
                              const char *name)
 {

@@ -1,5 +1,6 @@
-/* Partition by another program: programs that behave badly, hosts that wait for children themselves, and graft-metis
- * on graphs of many kinds and on bad input: test_metis PARTITIONER [GRAFT-METIS].
+/* Checks partitions by another program: test_metis PARTITIONER [GRAFT-METIS]. Covers programs that misbehave, hosts
+ * that wait for children themselves, graft-metis on many kinds of graphs and on bad input, and the choice of the best
+ * method.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/graphs.h"
 #include "harness/strict_host.h"
@@ -44,7 +45,7 @@ static void metis_look(struct manners *manners)
     for (int i = 1; i < NSIG; i++) sigaction(i, NULL, &manners->action[i]);
 }
 
-/* What has changed, or a child is left; NULL if all is as it was. */
+/* What has changed in the process, or that a child is left; NULL if nothing. */
 static const char *change_since(const struct manners *was)
 {
     struct manners is;
@@ -70,7 +71,7 @@ static void metis_choose(const char *program, const char *timeout, const char *b
     setenv("GRAFT_TEST_BEHAVIOUR", behaviour, 1);
 }
 
-/* Large enough that neither side can write all before the other reads. */
+/* A graph so large that neither side can write all before the other reads. */
 static void large_graph(struct graph *graph)
 {
     const int64_t n = 200000;
@@ -161,7 +162,7 @@ static void test_bad(const struct graph *graph, const char *program)
     free(owner);
 }
 
-/* A host whose `poll` returns something other than 0 while it waits, after some calls. */
+/* A host whose function `poll` asks to stop after some calls. */
 static int32_t lose_patience(void *left, graft_error *error)
 {
     return --*(int *)left > 0 ? GRAFT_OK : gr_fail(error, GRAFT_ERR_PEER, "the others are gone");
@@ -227,7 +228,7 @@ static void collect_all(int number)
     while (waitpid(-1, NULL, WNOHANG) > 0) continue;
 }
 
-/* In a process of its own, for the sake of the signals. */
+/* Run in a child process, because the test changes signal handlers. */
 static int works_in(const struct graph *graph, const char *program, void (*handler)(int), int close_standard)
 {
     pid_t pid;
@@ -358,7 +359,7 @@ static int64_t next_bytes(void *arg, char *to, int64_t room)
     return some;
 }
 
-/* Whether the program ends with this code, and a sentence, when it gets these bytes. */
+/* Whether the program ends with this exit status and a sentence when it reads these bytes. */
 static int metis_is_refused(const char *program, const void *input, int64_t bytes, int code)
 {
     struct bytes    source = { input, bytes };
@@ -419,7 +420,7 @@ static void test_metis_input(const char *program)
 
 /* -- choice ------------------------------------------------------------------------------------------------------- */
 
-/* The time of an epoch by plain counts: rows of a pair are those of its smaller side. */
+/* The time of an epoch by plain counts. A pair of parts sends the rows of its smaller side. */
 static double seconds_of(const struct graph *graph, const int32_t *owner, int32_t parts,
                          const struct gr_partition_cost *cost)
 {
@@ -434,7 +435,7 @@ static double seconds_of(const struct graph *graph, const int32_t *owner, int32_
     return seconds;
 }
 
-/* What is wrong with what was chosen, of methods that can be had; NULL if nothing is. */
+/* Check the method that was chosen among those that are available. The result is NULL or an error in words. */
 static const char *choice_fault(const struct graph *graph, int32_t parts, const struct gr_partition_cost *cost,
                                 int with_metis)
 {

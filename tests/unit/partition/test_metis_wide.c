@@ -1,4 +1,5 @@
-/* graft-metis built with 64-bit indices, beside the one of this machine: test_metis_wide WIDE-METIS [GRAFT-METIS].
+/* Checks graft-metis built with 64-bit indices, beside the one of this machine: test_metis_wide WIDE-METIS
+ * [GRAFT-METIS]. Graphs beyond 32 bits must be refused by one and accepted by the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/graphs.h"
 #include "harness/tap.h"
@@ -17,7 +18,7 @@ static void use_program(const char *program)
     if (context->api->set(context, "partition.program", program, &error) < 0) abort();
 }
 
-/* METIS of Debian has 32-bit indices, the stand-in of the test 64-bit ones. */
+/* The METIS of Debian has 32-bit indices, the stand-in of the test 64-bit ones. */
 static void test_widths(const char *wide, const char *narrow)
 {
     graft_error  error = GRAFT_INIT(graft_error);

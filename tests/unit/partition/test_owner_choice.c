@@ -1,6 +1,6 @@
-/* Owners that ranks choose together, by METIS, by the best method, and from files: they are those that one process
- * chooses for the whole graph, and an error of rank 0 is returned by all: test_owner_choice PARTITIONER
- * [GRAFT-METIS].
+/* Checks owners of vertices that ranks choose together, by METIS, by the best method, and from files: test_owner_choice
+ * PARTITIONER [GRAFT-METIS]. They must be those that one process chooses for the whole graph, and an error of rank 0
+ * must be returned by all.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/fault_runs.h"
 #include "harness/files.h"
@@ -27,9 +27,9 @@ static const char        *partitioner;
 static graft_context     *context;
 static char               folder[] = "/tmp/graft-choice-XXXXXX", path[64];
 static float              x[LARGEST * WIDTH], scale[LARGEST];
-static const char *const *settings; /* of all runs */
+static const char *const *settings; /* options of all runs */
 
-/* A program, and how it behaves if it is ours. The process that compares runs it too. */
+/* Choose a program, and the behaviour of the stand-in. The process that compares runs the same program. */
 static void use(const char *program, const char *behaviour, const char *const *more)
 {
     graft_error error = GRAFT_INIT(graft_error);
@@ -53,10 +53,10 @@ static struct spread owner_choice_spread_of(const struct graph *graph, const cha
                             .threads = "1" };
 }
 
-/* The outcome of a run on rank 0, and whether the others have the same. */
+/* The outcome of a run on rank 0, and whether the other ranks have the same. */
 struct outcome {
     int32_t rc, rank;
-    double  seconds; /* of the slowest */
+    double  seconds; /* seconds of the slowest rank */
     char    message[512], fault[700];
 };
 
@@ -81,7 +81,7 @@ static void run_choice(struct spread *s, int32_t n_ranks, double timeout, struct
     if (words != NULL && out->fault[0] == '\0') snprintf(out->fault, sizeof out->fault, "%s", words);
 }
 
-/* The method that is said to be chosen. */
+/* The method that explain() names. */
 static enum gr_partition_method chosen_of(const char *explained)
 {
     static const char *const names[] = { "block", "hash", "stream", "metis" };
@@ -92,7 +92,8 @@ static enum gr_partition_method chosen_of(const char *explained)
     return GR_PARTITION_AUTO;
 }
 
-/* Run over ranks: the owners must be those of one process, and the sums those of one rank. NULL, or what is wrong. */
+/* Run over ranks. The owners must be those of one process, and the sums those of one rank. The result is NULL or an
+ * error in words. */
 static const char *check_owners(const struct graph *graph, const char *partition, enum slicing slicing, int32_t n_ranks)
 {
     const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5, GR_ROWS_LEAST };
@@ -143,7 +144,7 @@ static void test_owners(const char *name)
     }
 }
 
-/* One rank has nothing to choose, and needs no program. */
+/* A single rank has nothing to choose, and needs no program. */
 static void test_one_rank(void)
 {
     struct graph   graph;
@@ -184,7 +185,7 @@ static void test_program(const struct graph *graph, const char *program, const c
         diag("%d %s; %s; %s", out.rc, out.message, out.fault, s.explained);
 }
 
-/* The ranks wait for each other for one second, and for the program for three seconds and more. */
+/* Ranks wait one second for each other, and at least three seconds for the program. */
 static void test_programs(void)
 {
     struct graph graph;
@@ -201,7 +202,7 @@ static void test_programs(void)
 
 /* -- balance and choice ------------------------------------------------------------------------------------------- */
 
-/* A ring whose first vertices are those to train on, all in one place. */
+/* A ring whose training vertices are its first ones, all in one place. */
 static void make_ring(struct graph *graph, int64_t n)
 {
     *graph = (struct graph){ .name = "a ring" };
@@ -218,7 +219,7 @@ static void make_ring(struct graph *graph, int64_t n)
     graph->slice = (struct gr_slice){ &graph->rows, 0, graph->train_mask };
 }
 
-/* Stream evens them out slice by slice; so one that has all of them is the case to look at. */
+/* Method stream balances shares slice by slice, so the hard case is a slice that has all training vertices. */
 static void test_owner_choice_balance(const char *partition, enum slicing slicing)
 {
     struct graph   graph;
@@ -245,7 +246,7 @@ static void test_owner_choice_balance(const char *partition, enum slicing slicin
     graph_fini(&graph);
 }
 
-/* A long grid, by columns: ranges of it have short cuts, and nothing is as even. */
+/* A long grid numbered by columns: ranges of it have short cuts and are more even than anything else. */
 static void test_local_order(void)
 {
     enum { ROWS = 8, COLUMNS = 500, N = ROWS * COLUMNS };
@@ -277,7 +278,7 @@ static void test_local_order(void)
 
 /* -- files -------------------------------------------------------------------------------------------------------- */
 
-/* A run that must end like this. Owners are left in s->found. */
+/* Expect a run to end like this. The owners stay in s->found. */
 static void owner_choice_expect(struct spread *s, int32_t n_ranks, int32_t status, const char *words, const char *name)
 {
     struct outcome out;
@@ -299,7 +300,7 @@ static void damage(long at)
         abort();
 }
 
-/* Owners of a partition are kept, and found again without it, however the graph is sliced. */
+/* Owners of a partition are written to a file, and found again without partitioning, however the graph is sliced. */
 static void test_kept(const struct graph *graph, const char *partition)
 {
     const char *const more[] = { "partition.file", path, "partition.program", partitioner, NULL };
@@ -366,7 +367,7 @@ static void test_wrong_files(const struct graph *graph, const struct graph *othe
     ok(files_in(folder) == 0, "nothing is left");
 }
 
-/* With parallel=feature vertices are dealt in turn, whatever the method, and no file is read or written. */
+/* With parallel=feature vertices are dealt out in turn, whatever the method, and no file is read or written. */
 static void test_one_part(const struct graph *graph)
 {
     const char *const        feature[] = { "parallel", "feature",           "partition.file", path, "partition.refine",
@@ -396,7 +397,7 @@ static void test_one_part(const struct graph *graph)
     unlink(path);
 }
 
-/* Owners by a hash and from a file are refined, and those that are written are the refined ones. */
+/* Owners by a hash and from a file are refined, and the refined ones are written. */
 static void test_refined(const struct graph *graph)
 {
     const char *const none[] = { "partition.file", path, NULL };
@@ -449,7 +450,7 @@ done:
     return rc;
 }
 
-/* Each message of a rank is lost, damaged or late, some of them while the program is still at work. */
+/* Each message of a rank is lost, damaged or late, some of them while the program still runs. */
 static void test_choice_faults(int32_t bad_rank, int32_t every)
 {
     const struct gr_partition_cost cost = { 0 };

@@ -1,5 +1,5 @@
-/* The cost by which `auto` compares partitions: the options of the model, and the measured network: test_owner_cost
- * PARTITIONER.
+/* Checks the cost by which partition=auto compares partitions: it must follow the options of the model and the measured
+ * network: test_owner_cost PARTITIONER.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/graphs.h"
 #include "harness/spread.h"
@@ -32,12 +32,12 @@ static int32_t cost_at(double bytes_per_second, struct gr_partition_cost *cost, 
     return gr_owner_cost(context, &workload, &rates, cost, error);
 }
 
-/* What an epoch costs with some options, beside what it costs without them: two layers of 100 by one thread. */
+/* Compare the costs of an epoch with different options: two layers of width 100, one thread. */
 static void test_cost(void)
 {
     static const struct {
         const char *key, *value, *standard;
-        double      entry, vertex, row; /* times */
+        double      entry, vertex, row; /* seconds per entry, vertex and row */
         int         rows;
     } cases[] = { { "model", "sage", "sage", 1, 1, 1, GR_ROWS_LEAST },
                   { "model", "mlp", "sage", 0, 1, 0, GR_ROWS_LEAST },
@@ -72,7 +72,7 @@ static void test_cost(void)
     }
 }
 
-/* A network that needs a twentieth of a second for a long message. */
+/* A network on which a long message takes a twentieth of a second. */
 static int32_t (*quick_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
 
 static int32_t owner_cost_slow_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,
@@ -97,7 +97,7 @@ static int32_t cost_body(struct rank *r)
     return rc;
 }
 
-/* What is said of a partition of graph number `which`; NULL, or what is wrong. */
+/* Read the description of a partition of graph number `which`. The result is NULL or an error in words. */
 static const char *explain(int which, const char *partition, const char *const *settings, int is_slow,
                            char explained[4096])
 {
@@ -121,7 +121,7 @@ static const char *explain(int which, const char *partition, const char *const *
     return ranks.at[0].rc == GRAFT_OK && ranks.at[1].rc == GRAFT_OK && left == NULL ? NULL : fault;
 }
 
-/* The number that stands before some words. */
+/* The number in front of some words. */
 static double number_before(const char *text, const char *words)
 {
     const char *at = strstr(text, words);
@@ -130,7 +130,7 @@ static double number_before(const char *text, const char *words)
     return at != NULL ? strtod(at, NULL) : -1;
 }
 
-/* The network is measured: the predicted time on a slow one follows from its latency and bandwidth. */
+/* On a slow network the predicted time must follow from its measured latency and bandwidth. */
 static void test_network(void)
 {
     const char *const          settings[] = { "partition.program", partitioner, "layers", "2", "hidden", "100", NULL };
@@ -155,8 +155,8 @@ static void test_network(void)
     graph_fini(&graph);
 }
 
-/* One graph, and another choice where no rows are sent: cliques under shuffled names are cut least by stream, and
- * ranges are the most even. */
+/* One graph, for which the choice differs where no rows are sent: cliques under shuffled names have the smallest cut by
+ * stream, while ranges are the most even. */
 static void test_model(void)
 {
     const char *const sage[] = { "partition.program", "/no/such/program", NULL };

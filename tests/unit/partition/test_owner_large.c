@@ -1,5 +1,5 @@
-/* The choice of owners for graphs that say they are larger than they are: too large for METIS, for the machine of rank
- * 0, or for a rank that would have to keep all vertices: test_owner_large PARTITIONER.
+/* Checks the choice of owners for graphs that claim to be larger than they are: too large for METIS, for the machine of
+ * rank 0, or for a rank that would have to store all vertices: test_owner_large PARTITIONER.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/graphs.h"
 #include "harness/ranks.h"
@@ -67,7 +67,7 @@ static void test_metis_too_large(void)
     ok(rc == GRAFT_ERR_UNSUPPORTED, "2^31-1 vertices are refused without a program");
 }
 
-/* A host that has no file left for a child must hear of it, and not get another partition in silence. */
+/* A host that has no file descriptor left for a child must get an error, and not silently another partition. */
 static void test_metis_no_files(void)
 {
     const struct gr_partition_cost cost = { 1e-9, 1e-6, 1e-5, GR_ROWS_LEAST };
@@ -89,16 +89,17 @@ static void test_metis_no_files(void)
     graph_fini(&graph);
 }
 
-/* A method, how the program behaves, the entries that the second rank says it has, and what must follow. */
+/* A method, the behaviour of the program, the number of entries that the second rank claims to have, and the expected
+ * result. */
 struct large {
     const char *method, *behaviour;
     int64_t     entries;
     int32_t     status;
     const char *words;
-    int         without_files; /* for a program */
+    int         without_files; /* whether the host has no file descriptor for a program */
 };
 
-/* A graph that says it is larger than METIS can take, over a rank that has little of it. */
+/* A graph that claims to be larger than METIS can take, on a rank that has little of it. */
 static int32_t large_body(struct rank *r)
 {
     const struct large *const large = r->all->arg;
@@ -166,7 +167,7 @@ static void test_owner_large(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) test_owner_too_large(&cases[i]);
 }
 
-/* A rank with two vertices, at one end or the other, of a graph that has very many. */
+/* A rank with two vertices at one end of a graph that has very many. */
 static int32_t vast_body(struct rank *r)
 {
     enum { VERTICES = 1 << 24 };
@@ -194,7 +195,7 @@ done:
     return rc;
 }
 
-/* A rank that deals out its slice needs no memory for the vertices of others. */
+/* A rank that deals out its slice must not need memory for the vertices of others. */
 static void test_vast(void)
 {
     static struct ranks ranks;

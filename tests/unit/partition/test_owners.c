@@ -1,4 +1,4 @@
-/* Partitions in files: a written file is read again, and every wrong file is refused with a message.
+/* Checks files of partitions: a written file is read again, and every wrong file is refused with a message.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/files.h"
 #include "harness/strict_host.h"
@@ -32,7 +32,7 @@ static void owners_put(const void *bytes, size_t count)
     if (file == NULL || fwrite(bytes, 1, count, file) != count || fclose(file) != 0) abort();
 }
 
-/* Whether reading fails with this status and these words, and nothing else happens. */
+/* Whether reading fails with this status and these words, and changes nothing. */
 static int owners_is_refused(const struct gr_graph_identity *of, int32_t parts, int32_t status, const char *words)
 {
     int32_t       owner[N + 1] = { 7, 7, 7, 7, 7, 7 };
@@ -118,7 +118,7 @@ static void test_owners_bits(void)
     ok(right, "any of %d bits the other way", 8 * WHOLE);
 }
 
-/* A complete file with wrong contents. */
+/* Write a complete file with one wrong number, and expect an error. */
 static int says(int at, int64_t value, int bytes, const char *words)
 {
     unsigned char bad[WHOLE];
@@ -158,7 +158,7 @@ static void test_contents(void)
     strict_host_fail(&host, -1, 0);
 }
 
-/* Each character of the path has two bytes; the cut is between two of them. */
+/* Each character of the path has two bytes, and the message must be cut between characters. */
 static int is_long_path_cut(void)
 {
     char        name[256] = "/none/";
@@ -204,7 +204,7 @@ static void test_places(void)
     ok(files_in(folder) == 1, "nothing is left beside");
 }
 
-/* A process with a limit on the size of files is not ended by it, and the old file stays. */
+/* A limit on the size of files must not end the process, and the old file must stay. */
 static void test_owners_limit(void)
 {
     struct rlimit was, small;

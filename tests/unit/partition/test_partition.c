@@ -1,5 +1,5 @@
-/* Partitions: every method on graphs of many kinds, whole and in slices, bad partitions repaired, and what partitions
- * cost against plain counts.
+/* Checks partitions: every method on many kinds of graphs, whole and in slices, the repair of bad partitions, and the
+ * costs of partitions against plain counts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/graphs.h"
 #include "harness/strict_host.h"
@@ -44,7 +44,7 @@ static int32_t *block(const struct graph *graph, int32_t parts)
 
 /* -- methods ------------------------------------------------------------------------------------------------------ */
 
-/* A range ends where its share is full, at most the half of one vertex early or late. */
+/* A range must end where its share is full, at most half of one vertex early or late. */
 static const char *block_fault(const struct graph *graph, int32_t parts)
 {
     const int64_t n = graph->rows.n_rows, entries = graph->row_ptr[n];
@@ -67,7 +67,7 @@ static const char *block_fault(const struct graph *graph, int32_t parts)
     return fault;
 }
 
-/* Whether hash and block say the same of three slices as of the whole. */
+/* Whether hash and block give the same owners for three slices as for the whole. */
 static int is_same_in_slices(const struct graph *graph, int32_t parts)
 {
     const int64_t n = graph->rows.n_rows, ends[] = { 0, n / 5, n / 5, n / 2, n };
@@ -110,7 +110,7 @@ static int64_t heaviest(const struct graph *graph)
     return most;
 }
 
-/* No part has more than it may, but for one vertex: single ones may be too heavy for any, or too coarse to fill all. */
+/* No part may have more than its limit plus one vertex, because a single vertex may be too heavy for any part. */
 static const char *stream_fault(const struct graph *graph, int32_t parts)
 {
     int32_t      *owner = stream(graph, parts), *again = stream(graph, parts);
@@ -184,7 +184,7 @@ static void test_hash(void)
     free(owner);
 }
 
-/* Cliques of 12 in a chain: a good cut is between them, and a hash cuts nearly everything. */
+/* Cliques of 12 in a chain: a good cut lies between cliques, and a hash cuts nearly all edges. */
 static void test_quality(void)
 {
     struct graph  graph;
@@ -205,7 +205,7 @@ static void test_quality(void)
 
 /* -- repair ------------------------------------------------------------------------------------------------------- */
 
-/* Repair what is there, and say what is wrong then. */
+/* Repair a partition, and check the result. */
 static const char *repair_fault(const struct graph *graph, int32_t *owner, int32_t parts, int64_t *moved)
 {
     const int64_t n = graph->rows.n_rows;
@@ -275,7 +275,7 @@ static void test_fingerprint(void)
     int64_t     *row, first;
     uint64_t     whole, swapped, other;
 
-    graph_init(&graph, 6); /* a grid, with columns of 64 bits */
+    graph_init(&graph, 6); /* a grid with 64-bit columns */
     whole = gr_slice_fingerprint(&graph.slice);
     row = (int64_t *)graph.col_idx + graph.row_ptr[30];
     first = row[0];

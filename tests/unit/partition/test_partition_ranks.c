@@ -1,5 +1,5 @@
-/* Partitions that ranks make together: method stream, and the refinement of any partition. Cuts and loads are counted
- * by code that shares nothing with the library.
+/* Checks partitions that ranks make together: method stream, and the refinement of any partition. Cuts and loads are
+ * counted by code that shares nothing with the library.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/fault_runs.h"
 #include "harness/graphs.h"
@@ -29,14 +29,15 @@ static struct {
     int32_t              parts;
     enum slicing         slicing;
     const char          *threads;
-    int64_t              rounds;         /* 0: stream; else refine `owner` */
-    int64_t              fail_at;        /* the allocation, behind the setup, of one rank that fails; -1: none */
-    int32_t              owner[LARGEST]; /* before, and after */
-    const int32_t       *expected;       /* compared with the result, which is not stored then; or NULL */
-    struct gr_refinement done;           /* as the last rank has it */
+    int64_t              rounds; /* 0 for stream, otherwise rounds of refining `owner` */
+    /* Number of the allocation after the setup that fails on one rank; -1 for none. */
+    int64_t              fail_at;
+    int32_t              owner[LARGEST]; /* owners before and after the run */
+    const int32_t       *expected;       /* owners to compare with, in which case the result is not stored; or NULL */
+    struct gr_refinement done;           /* statistics of the last rank */
 } scene;
 
-/* The slice of a rank, and the first vertices of all. */
+/* Cut the slice of a rank, and list the first vertices of all slices. */
 static void cut_slice(const struct rank *r, struct graph_slice *cut, int64_t first[RANKS_MOST + 1])
 {
     int64_t begin, end;
@@ -49,7 +50,7 @@ static void cut_slice(const struct rank *r, struct graph_slice *cut, int64_t fir
     graph_cut(cut, scene.graph, first[r->rank], first[r->rank + 1] - first[r->rank]);
 }
 
-/* The owners of a slice lie between two numbers that must stay. */
+/* Partition a slice. The owners lie between two numbers, which must stay unchanged. */
 static int32_t partition_slice(struct rank *r, const struct gr_partition_input *input, int32_t *place)
 {
     const int64_t        n = input->slice->rows->n_rows;
@@ -99,7 +100,7 @@ done:
     return rc;
 }
 
-/* NULL, or what is wrong. */
+/* Run on all ranks. The result is NULL or an error in words. */
 static const char *run_joint(const struct graph *graph, int32_t parts, int32_t n_ranks, enum slicing slicing,
                              const char *threads, int64_t rounds)
 {
@@ -154,7 +155,8 @@ static void test_joint_stream(const struct graph *graph, int which)
     ok_or(fault == NULL, fault, "%s: slices of 1 to 5 ranks, in even parts, whatever the threads", graph->name);
 }
 
-/* Communities under shuffled names; each vertex draws so many neighbours inside of its own and outside. */
+/* Make communities under shuffled names. Each vertex draws so many neighbours inside of its own community and
+ * outside. */
 static void make_communities(struct graph *graph, int64_t communities, int64_t members, int inside, int outside,
                              uint64_t seed, int32_t *community)
 {
@@ -194,7 +196,7 @@ static void make_communities(struct graph *graph, int64_t communities, int64_t m
     free(name);
 }
 
-/* The cut of some ranks beside that of one process, over a few graphs. */
+/* Compare the cut over ranks with that of one process, over a few graphs. */
 static void test_stream_quality(void)
 {
     static int32_t community[LARGEST];
@@ -243,7 +245,7 @@ static const char *refine_fault(const struct graph *graph, int32_t parts, int32_
     return memcmp(once, scene.owner, sizeof once) == 0 ? NULL : "other owners with three threads";
 }
 
-/* Random owners, ranges, and what stream has made. */
+/* Refine random owners, ranges, and the result of stream. */
 static void test_refine(const struct graph *graph, int which)
 {
     const int64_t n = graph->rows.n_rows;
@@ -263,7 +265,7 @@ static void test_refine(const struct graph *graph, int which)
     ok_or(fault == NULL, fault, "%s: refined, the cut never grows and loads stay", graph->name);
 }
 
-/* A partition whose cut is the least by far, and of which every fourth vertex has lost its owner. */
+/* A partition with by far the smallest cut, in which every fourth vertex has lost its owner. */
 static void test_planted_partition(void)
 {
     enum { PARTS = 4, MEMBERS = 400, N = PARTS * MEMBERS };
@@ -290,7 +292,7 @@ static void test_planted_partition(void)
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
-/* Two halves; each vertex draws so many neighbours in its own half, and so many in the other one. */
+/* Two halves. Each vertex draws so many neighbours in its own half and in the other one. */
 static void make_halves(struct graph *graph, int64_t half, int inside, int outside)
 {
     const int64_t n = 2 * half, degree = inside + outside;
@@ -310,7 +312,8 @@ static void make_halves(struct graph *graph, int64_t half, int inside, int outsi
     graph->slice = (struct gr_slice){ &graph->rows, 0, graph->train_mask };
 }
 
-/* What graft_graph.h says that `stream` needs on rank p: at first for edges that leave the slice, then for all else. */
+/* The memory that graft_graph.h states for `stream` on rank p: first for edges that leave the slice, then for
+ * everything else. */
 static int64_t stated_bytes(const struct graph *graph, int32_t n_ranks, int32_t p)
 {
     const int64_t  n = graph->rows.n_rows;
@@ -339,7 +342,7 @@ static int64_t stated_bytes(const struct graph *graph, int32_t n_ranks, int32_t 
     return rest > 16 * leaving ? rest : 16 * leaving;
 }
 
-/* With few leaving edges all else needs the most memory, with many they do. */
+/* With few edges that leave the slice the other arrays need the most memory, with many edges these do. */
 static void test_stream_bytes(int inside, int outside, int64_t rounds)
 {
     static struct ranks ranks;

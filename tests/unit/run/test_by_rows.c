@@ -1,6 +1,6 @@
-/* Evaluations and predictions in blocks of rows (options eval.blocks and eval.folder): the bits of a pass over all rows
- * at once, for every kind of model; memory that does not grow with the vertices; any allocation may fail, and a folder
- * may be missing.
+/* Checks evaluations and predictions in blocks of rows (options eval.blocks and eval.folder). They must be bitwise
+ * identical to a pass over all rows, for every kind of model; memory must not grow with the number of vertices; any
+ * allocation may fail, and the folder may be missing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Wide features make blocks of few rows: of at most GR_EVALUATION_BYTES of them. */
+/* The features are so wide that blocks, of at most GR_EVALUATION_BYTES of features, have few rows. */
 enum { N = 1500, WIDE = 3000, MANY = 60000, FEATURES = 5, CLASSES = 3, LISTED = 40, HIDDEN = 200 };
 
 static const graft_api    *api;
@@ -74,7 +74,7 @@ static int32_t compute_by_rows(const struct sample_dataset *set, const char *set
     return rc;
 }
 
-/* Compute in three ways; whether all are bitwise equal. */
+/* Compute in three ways. The result is whether all are bitwise identical. */
 static int compute_ways(const struct sample_dataset *set, const char *settings, const char *module,
                         struct outputs *outputs)
 {
@@ -93,7 +93,7 @@ static int compute_ways(const struct sample_dataset *set, const char *settings, 
     return good;
 }
 
-/* Whether the outputs of two ways are those of one model, rounded in other places. */
+/* Whether the outputs of two ways belong to one model whose rounding differs. */
 static int are_near(const struct outputs *a, const struct outputs *b)
 {
     float scale = 0, worst = 0;
@@ -105,8 +105,8 @@ static int are_near(const struct outputs *a, const struct outputs *b)
     return worst <= 1e-2f * scale;
 }
 
-/* A row of a product can depend on how many rows it has, by library and processor: then plain loops must be bitwise
- * equal, and the library near. */
+/* In some dense libraries a row of a product depends on how many rows it has. Plain loops must then be bitwise
+ * identical, and the library near. */
 static void test_way_bits(const struct sample_dataset *set, const char *name, const char *settings)
 {
     static struct outputs outputs[3];
@@ -155,7 +155,7 @@ static void test_all_bits(void)
     sample_dataset_fini(&floats);
 }
 
-/* Many vertices, each of which gathers from three others. */
+/* A graph of many vertices, each of which gathers from three others. */
 static const graft_dataset *many_vertices(void)
 {
     static int64_t       row_ptr[MANY + 1];
@@ -185,7 +185,7 @@ static const graft_dataset *many_vertices(void)
     return &set;
 }
 
-/* The most that an evaluation adds to what the trainer has. */
+/* The peak memory of an evaluation above that of the trainer. */
 static int64_t bytes_of_evaluation(const graft_dataset *set, const char *settings)
 {
     graft_metrics  metrics = output_metrics();

@@ -1,5 +1,5 @@
-/* Option recompute changes what a trainer keeps and nothing that it computes: losses, weights with their moments, and
- * predictions are the same bits as without, which test_gradient compares with the oracle.
+/* Checks that option recompute changes what a trainer stores but nothing that it computes: losses, weights with their
+ * moments, and predictions must be bitwise identical to those without it, which test_gradient compares with the oracle.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -13,7 +13,7 @@
 
 enum { N = 2500, FEATURES = 13, CLASSES = 4, TRAINED = 40 };
 
-static const graft_api      *apis[2], *api; /* of contexts with recompute=no and yes, whose trainers are compared */
+static const graft_api      *apis[2], *api; /* contexts with recompute=no and yes, whose trainers are compared */
 static const graft_train    *train;
 static struct sample_dataset set;
 static graft_error           error = GRAFT_INIT(graft_error);
@@ -29,13 +29,13 @@ static void reset(const graft_api *of)
                      "label_rate=0 optimizer=adam");
 }
 
-/* The results of a trainer, epoch by epoch and at the end. */
+/* The results of a trainer after each epoch and at the end. */
 struct outcome {
     graft_trainer *trainer;
     graft_epoch    epoch[3];
     float          logits[N][CLASSES];
     char           explained[1024];
-    double         activations; /* MB */
+    double         activations; /* megabytes */
 };
 
 static int32_t run_trainer(struct outcome *o, const graft_api *of, const char *recompute)
@@ -67,7 +67,7 @@ static int same_epochs(const struct outcome *a, const struct outcome *b)
     return 1;
 }
 
-/* `saves`: there must be less to keep. */
+/* `saves` says whether less must be stored with recompute=yes. */
 static void check_same(const char *model, const char *settings, int saves)
 {
     struct outcome *o = calloc(2, sizeof *o);
@@ -96,7 +96,7 @@ static void check_same(const char *model, const char *settings, int saves)
 static void test_recompute_bits(const char *model)
 {
     const int gat = strcmp(model, "gat") == 0, gin = strcmp(model, "gin") == 0;
-    /* The layers of these that have weights are those of mlp, which keeps nothing without a norm. */
+    /* The layers of these models that have weights are those of mlp, which stores nothing extra without a norm. */
     const int mlp = strcmp(model, "mlp") == 0 || strcmp(model, "sgc") == 0 || strcmp(model, "appnp") == 0;
 
     check_same(model, "", 1);
@@ -111,7 +111,7 @@ static void test_recompute_bits(const char *model)
     check_same(model, "optimizer=sgd momentum=0.5 layers=2 hidden=20", 0);
 }
 
-/* Masks of rows are on in what test_recompute_bits() does, or it would not try them. */
+/* Row masks must be in use in test_recompute_bits(), which would not try them otherwise. */
 static void test_masked(void)
 {
     struct outcome *o = calloc(1, sizeof *o);
@@ -124,7 +124,7 @@ static void test_masked(void)
     free(o);
 }
 
-/* The sum in the message of a refusal, or a part of it. */
+/* Read the sum, or a part of it, in the message of an error. */
 static int recompute_refused(const char *limit, const char *recompute)
 {
     graft_trainer *trainer = NULL;
@@ -136,8 +136,8 @@ static int recompute_refused(const char *limit, const char *recompute)
     return rc == GRAFT_ERR_NOMEM;
 }
 
-/* What the message of a refusal says about recompute must be true. It is written before graph and features are made,
- * from the least memory that is needed: at one limit or two it may not be enough for their copies too. */
+/* What the error says about recompute must be true. It is written before graph and features are made, from the least
+ * memory that is needed, so at one limit or two it may not be enough for their copies too. */
 static void test_recompute_limit(void)
 {
     int  hinted = 0, plain = 0, wrong = 0, short_of = 0;
@@ -163,7 +163,7 @@ static void test_recompute_limit(void)
     reset(api);
 }
 
-/* Few to train, far from vertex 0 that gathers from all, so that a step does not need all rows. */
+/* Few training vertices, far from vertex 0 that gathers from all, so that a step does not need all rows. */
 static void split_few(void)
 {
     for (int64_t v = 0; v < N; v++) {

@@ -1,5 +1,6 @@
-/* Option sparse_input: what "auto" chooses, that dense features are left alone, and steps of the same bits for any
- * number of threads. That either choice gives the right gradients is for test_gradient.
+/* Checks option sparse_input: what "auto" chooses against a rule computed by hand, that dense features are left alone,
+ * and that steps are bitwise identical for any number of threads. That either choice gives the right gradients is for
+ * test_gradient.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -24,7 +25,7 @@ static void set_model(const char *model)
     host_set_all(api, "layers=2 hidden=16 heads=2 input_dropout=0 sparse_input=auto threads=2 memory.limit=0");
 }
 
-/** A data set of which all vertices are trained: each gathers from `degree` others, and has `filled` of d features. */
+/** A data set whose vertices are all trained. Each gathers from `degree` others and has `filled` of d features. */
 struct chain {
     graft_dataset dataset;
     graft_csr     graph, features;
@@ -80,7 +81,7 @@ static void chain_fini(struct chain *chain)
     free(chain->split);
 }
 
-/** What explain says of a trainer of this data set; the message if there is none. */
+/** What explain() says about a trainer of this data set, or the error message if there is none. */
 static const char *explained(const graft_dataset *dataset)
 {
     static char    text[2048];
@@ -100,11 +101,11 @@ static void sparse_input_expect(const graft_dataset *dataset, const char *word, 
     ok_or(strstr(text, word) != NULL, text, "%s: %s, so features are %s", model, why, word);
 }
 
-/** The rule of graft_train.h, computed by hand. With 1 of 400 features per vertex, all sparse products of a step are
- *  some hundredths of the dense ones. With 200 of 400 they are half of them, and each element costs eight times as
- *  much. With 30 of 400 and 200 neighbours it depends: A (X W) is more than a dense product with features that are
- *  aggregated once, 8 (30 + 200) > 400, but less than one more aggregation; models that do not gather features have 8 *
- *  30 < 400. */
+/** The rule of graft_train.h, computed by hand. With 1 of 400 features per vertex all sparse products of a step take
+ *  some hundredths of the dense ones. With 200 of 400 they take half as many operations, and each costs eight times as
+ *  much. With 30 of 400 and 200 neighbours it depends: A (X W) takes more than a dense product with features that are
+ *  aggregated once, as 8 (30 + 200) > 400, but less than one more aggregation. Models that do not gather features have
+ *  8 * 30 < 400. */
 static void test_sparse_input_choice(const char *model)
 {
     const int    gathers = strcmp(model, "sage") == 0 || strcmp(model, "gcn") == 0 || strcmp(model, "gin") == 0;
@@ -131,8 +132,8 @@ static void test_sparse_input_choice(const char *model)
     chain_fini(&chain);
 }
 
-/** 10,000 vertices with 20 of 100 features: X and what is gathered of it take 8 MB if dense; entries and those of the
- *  transpose 5 MB. */
+/** 10,000 vertices with 20 of 100 features: dense X and what is gathered of it would take 8 MB; the entries and those
+ *  of the transpose take 5 MB. */
 static void test_sparse_input_memory(void)
 {
     struct chain chain;
@@ -146,7 +147,7 @@ static void test_sparse_input_memory(void)
     chain_fini(&chain);
 }
 
-/** Dense features are not looked at. */
+/** Dense features stay dense, whatever their values. */
 static void test_dense(void)
 {
     struct sample         sample = { 5 };
@@ -161,7 +162,7 @@ static void test_dense(void)
     sample_dataset_fini(&data);
 }
 
-/** Two steps of two trainers that take turns, one on a thread, one on three. There is work for three. */
+/** Two trainers make two steps each in turn, one with one thread and one with three. There is work for three. */
 static void test_sparse_input_threads(const char *model)
 {
     struct sample         sample = { 3 };

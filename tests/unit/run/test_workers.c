@@ -1,4 +1,4 @@
-/* Option workers.sparse changes who computes what and when, and no bit of losses, weights, their moments and
+/* Checks that option workers.sparse changes who computes what and when, but not one bit of losses, weights, moments and
  * predictions, for every model, module, order and number of stages.
  *
  *     test_workers [few]
@@ -14,16 +14,16 @@
 #include <pthread.h>
 #include <string.h>
 
-/* More entries in the row of a hub than two tasks of kernel simd have. */
+/* The row of a hub has more entries than two tasks of kernel simd take. */
 enum { N = 17000, N_FEW = 1500, FEATURES = 13, CLASSES = 4 };
 
-static const graft_api      *apis[2]; /* of contexts without and with workers, whose trainers are compared */
+static const graft_api      *apis[2]; /* contexts without and with workers, whose trainers are compared */
 static const graft_train    *train;
-static struct sample_dataset sets[2]; /* features dense and sparse */
+static struct sample_dataset sets[2]; /* with dense and with sparse features */
 static graft_error           error = GRAFT_INIT(graft_error);
 
-/* A host that knows which threads call it. Its allocator may be called by any thread, its log only by the caller of
- * the library. */
+/* A host that checks which threads call it. Any thread may call its allocator, but only the caller of the library its
+ * log. */
 static pthread_t       caller;
 static _Atomic int64_t live_bytes, fail_at = -1, cancel_at = -1, logs_elsewhere, allocations_elsewhere;
 
@@ -58,7 +58,7 @@ static void reset_workers(const graft_api *of)
                      "model.type=f32 check=args profile=no workers.stages=7");
 }
 
-enum { STEPS_MOST = 9 }; /* auto compares the first 7 */
+enum { STEPS_MOST = 9 }; /* auto compares the first 7 steps */
 
 struct outcome {
     graft_trainer *trainer;
@@ -92,7 +92,7 @@ static int same_results(const struct outcome *a, const struct outcome *b)
     return host_same_state(train, a->trainer, b->trainer) && memcmp(a->logits, b->logits, sizeof a->logits) == 0;
 }
 
-/* `piped`: the settings suit the pipeline, so that it must have done tasks; else it must have done none. */
+/* `piped` says whether the options suit the pipeline. It must then have done tasks, and otherwise none. */
 static void check_bits(const struct sample_dataset *set, const char *settings, int piped)
 {
     const char *const workers[] = { "workers.sparse=0", strstr(settings, "sparse=auto") != NULL ? "workers.sparse=auto"
@@ -122,7 +122,7 @@ static void check_bits(const struct sample_dataset *set, const char *settings, i
     free(o);
 }
 
-/* A number of workers that leaves no thread for dense products is refused. */
+/* A number of workers that leaves no thread for dense products must be refused. */
 static void check_refusal(const char *settings, const char *words)
 {
     graft_trainer *trainer = NULL;
@@ -149,8 +149,8 @@ static double first_loss(const struct sample_dataset *set, const char *settings)
     return epoch.loss;
 }
 
-/* Each allocation of the first step fails in turn. The step fails with no memory, or does without and has the same
- * loss. */
+/* Each allocation of the first step fails in turn. The step fails for lack of memory, or has the same loss without
+ * it. */
 static void check_no_memory(const struct sample_dataset *set)
 {
     const double loss = first_loss(set, "model=sage reuse_input=no workers.sparse=1");
@@ -175,8 +175,8 @@ static void check_no_memory(const struct sample_dataset *set)
        (long long)failed);
 }
 
-/* The host cancels the first step during each of its allocations in turn. The next step has the loss of a first one:
- * what a cancelled step recorded and did not compute is not reused. */
+/* The host cancels the first step during each of its allocations in turn. The next step must have the loss of a first
+ * one: what a cancelled step recorded and did not compute must not be reused. */
 static void check_cancelled_step(const struct sample_dataset *set)
 {
     const double loss = first_loss(set, "model=sage hidden=8,8 workers.sparse=1");
@@ -236,7 +236,7 @@ static const char *const plain[] = {
     "model=gcn threads=1 workers.sparse=auto",
 };
 
-/* Modules that the build may not have. */
+/* Whether the build has a module. */
 static int has_module(const char *name)
 {
     graft_trainer *trainer = NULL;
@@ -261,7 +261,7 @@ static void test_all_settings(void)
     if (has_module("onednn")) check_bits(&sets[0], "model=gcn dense.module=onednn reuse_input=no", 1);
 }
 
-/* For sanitizers, which are slow. */
+/* A few cases for sanitizers, under which all would take too long. */
 static void test_few(void)
 {
     static const char *const few[] = { "model=sage reuse_input=no residual=yes hidden=20,20 dropout=0.4",

@@ -1,5 +1,6 @@
-/* Option workers.sparse with a kernel and a dense module in files, each of which serves one thread at a time and takes
- * longer than the processor would: the two work at the same time, and losses have the same bits as in the plain order.
+/* Checks option workers.sparse with a kernel and a dense module in files, each of which serves one thread at a time and
+ * is slower than the processor. The two must work at the same time, and losses must be bitwise identical to those in
+ * the plain order.
  *
  *     test_workers_modules graft_kernel_slow.so graft_dense_slow.so
  * SPDX-License-Identifier: Apache-2.0 */
@@ -14,7 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Vertices on a line, each with an edge to REACH on either side, so that blocks of rows need few other blocks. */
+/* Vertices on a line, each with an edge to REACH others on either side, so that blocks of rows need few other
+ * blocks. */
 enum { N = 8192, REACH = 3, WIDTH = 16, CLASSES = 4, EPOCHS = 4 };
 
 static int64_t row_ptr[N + 1];
@@ -47,7 +49,7 @@ static double seconds_now(void)
 }
 
 struct outcome {
-    double loss[EPOCHS], fastest; /* seconds of the fastest epoch but the first */
+    double loss[EPOCHS], fastest; /* losses, and seconds of the fastest epoch after the first */
     char   explained[2048];
 };
 

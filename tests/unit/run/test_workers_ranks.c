@@ -1,8 +1,8 @@
-/* Option workers.sparse over ranks changes no bit of losses, weights, their moments and predictions: for models, row
- * masks, codecs, stale rows, and ranks that share columns. A rank that has no memory for one allocation of a step fails
- * on all ranks, or does without.
+/* Checks that option workers.sparse over ranks does not change one bit of losses, weights, moments and predictions: for
+ * models, row masks, codecs, stale rows, and ranks that share columns. If an allocation of one rank fails in a step,
+ * all ranks fail, or the step has the same results.
  *
- *     test_workers_ranks [few]        or, under a launcher of MPI, one case
+ *     test_workers_ranks [few]        or, under mpiexec, one case
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -23,10 +23,10 @@ struct job {
     const char           *settings;
     int                   steps;
     int                   same[HOSTS_MOST], piped[HOSTS_MOST];
-    char                  explained[8192]; /* by the first rank */
+    char                  explained[8192]; /* explain() of the first rank */
 };
 
-/* The results of one of them: losses and predictions of a rank, and its state, one array behind the other. */
+/* The results of one trainer: losses and predictions of a rank, and its state, one array after the other. */
 struct outcome {
     double  loss[STEPS_MOST], validation[STEPS_MOST];
     float   logits[N * CLASSES];
@@ -108,11 +108,11 @@ static int32_t compare_body(struct host *host)
     return rc;
 }
 
-/* Settings of all cases, before those of a case. */
+/* Options of all cases, which come before those of a case. */
 static const char usual[] = "layers=3 epochs=9 eval_every=1 threads=2 norm=layer dropout=0 hidden=20,28 seed=5 "
                             "order=given partition=hash halo.timeout=60 workers.stages=7 log.level=error ";
 
-/* Settings as hosts have them: one behind the other, up to NULL. */
+/* Options as hosts take them, one after the other, the last one NULL. */
 struct settings {
     char        text[1024];
     const char *at[HOST_SETTINGS];
@@ -190,7 +190,7 @@ static const char *const few[] = { "model=sage reuse_input=no residual=yes hidde
                                    "model=gin reuse_input=no workers.sparse=auto halo.codec=q4",
                                    "model=gcn reuse_input=no halo.staleness=1" };
 
-/* In a process that a launcher of MPI has started: one case, of which each rank reports its own results. */
+/* One case in a process that mpiexec has started. Each rank reports its own results. */
 static int test_one_launched(const struct sample_dataset *set)
 {
     struct job     *job = calloc(1, sizeof *job);
@@ -215,7 +215,7 @@ static int test_one_launched(const struct sample_dataset *set)
 
 struct plot {
     struct sample_dataset set;
-    int64_t               fail_at; /* the allocation of rank 1 in its first step */
+    int64_t               fail_at; /* number of the allocation of rank 1 that fails in its first step */
     int                   is_reached;
     double                loss[HOSTS_MOST];
 };
@@ -243,7 +243,7 @@ static int32_t first_step_body(struct host *host)
     return rc;
 }
 
-/* Whether a run with a failure is a whole one, or the same error on all ranks. */
+/* Whether a run with a failure is complete, or the same error on all ranks. */
 static int is_whole_or_failed(const struct plot *plot, int32_t n_ranks, double loss)
 {
     for (int32_t i = 0; i < n_ranks; i++) {
@@ -301,7 +301,7 @@ int main(int n, char **arguments)
     struct sample_dataset set, small;
 
     (void)arguments;
-    alarm(600); /* under a sanitizer it is slow */
+    alarm(600); /* it is slow under a sanitizer */
     sample_dataset_init(&set, &sample, n > 1 ? N_FEW : N, FEATURES, CLASSES, 0, 0);
     if (hosts_are_launched()) return test_one_launched(&set);
     sample_dataset_init(&small, &sample, 2000, FEATURES, CLASSES, 0, 0);

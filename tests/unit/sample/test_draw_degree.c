@@ -1,4 +1,5 @@
-/* Draws by degree, where a row has neighbours of other ranks: in proportion to the degrees that they have there.
+/* Checks draws of neighbours by degree, where a row has neighbours of other ranks: their frequencies must follow the
+ * degrees that these vertices have on their ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/random.h"
 #include "harness/tap.h"
@@ -20,7 +21,7 @@ static const graft_csr graph = { .size = sizeof graph,
                                  .row_ptr = row_ptr,
                                  .col_idx = col_idx };
 
-/* How often each entry of row 0 is the first one of `fanout` draws, which then is the only one, or one of several. */
+/* Count how often each entry of row 0 is the first of `fanout` draws, which is the only draw or one of several. */
 static void count_entries(int replace, int64_t fanout, int64_t *count)
 {
     const struct gr_draw_rule rule = {
@@ -38,7 +39,7 @@ static void count_entries(int replace, int64_t fanout, int64_t *count)
     }
 }
 
-/* Pearson's statistic of counts with these probabilities, in standard deviations off its mean. */
+/* Pearson's statistic of counts with these probabilities, as its distance from the mean in standard deviations. */
 static double deviation_of(const int64_t *count, double draws)
 {
     double sum = 0, all = 0;

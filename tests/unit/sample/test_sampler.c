@@ -1,5 +1,5 @@
-/* graft.sample/1: batches against their definition, the distribution of the draws, any number of threads, and what is
- * sampler_refuses.
+/* Checks graft.sample/1 with neighbour sampling: batches against their definition, the distribution of the draws, any
+ * number of threads, and arguments that must be refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft.h"
 #include "graft_load.h"
@@ -17,7 +17,7 @@ static const graft_mxm     *mxm;
 static const graft_samples *samples;
 static graft_error          error;
 
-/* A graph with rows of all lengths, and the sampler of it. */
+/* A graph with rows of all lengths, and a sampler of it. */
 struct setting {
     struct sample_csr a;
     graft_matrix     *matrix;
@@ -32,7 +32,7 @@ static void set_option(const char *key, const char *value)
     exit(1);
 }
 
-/* Row v of n has v * longest / n entries, each with a value from 0 to 3; repeated columns are legal. */
+/* Row v of n has v * longest / n entries, each with a value from 0 to 3. Columns may repeat. */
 static void make_long_rows(struct setting *s, int64_t n, int64_t longest, graft_dtype index_type)
 {
     struct sample sample = { 17 };
@@ -100,7 +100,7 @@ static int64_t expected_count(const struct setting *s, int64_t v, int64_t fanout
     return drawable < fanout ? drawable : fanout;
 }
 
-/* One block: NULL, or what is wrong. */
+/* Check one block. The result is NULL or an error in words. */
 static const char *check_one_block(const struct setting *s, const graft_sample_batch *batch,
                                    const graft_sample_block *b, int64_t fanout, int weights, int replace)
 {
@@ -121,7 +121,7 @@ static const char *check_one_block(const struct setting *s, const graft_sample_b
     return NULL;
 }
 
-/* Numbers in the order in which the edges come, each vertex once. */
+/* Vertices must be numbered in the order in which edges reach them, each once. */
 static const char *check_numbers(const struct setting *s, const graft_sample_batch *batch)
 {
     int64_t    *number = malloc((size_t)s->a.csr.n_rows * sizeof *number), next = batch->n_seeds;
@@ -164,7 +164,7 @@ static const char *check_blocks(const struct setting *s, const graft_sample_batc
     return fault == NULL && edges != batch->n_edges ? "the number of edges" : fault;
 }
 
-/* All that a batch has as one number. */
+/* A hash of everything in a batch. */
 static uint64_t digest_of(const struct setting *s, const graft_sample_batch *batch)
 {
     uint64_t digest = (uint64_t)batch->n_vertices;
@@ -181,7 +181,7 @@ static uint64_t digest_of(const struct setting *s, const graft_sample_batch *bat
     return digest;
 }
 
-/* An epoch from batch `first`: the digests of its batches; each seed once. */
+/* Read an epoch from batch `first` on. The hash of each batch is stored, and each seed must occur once. */
 static int64_t read_epoch(struct setting *s, int64_t epoch, int64_t first, uint64_t *digests)
 {
     graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
@@ -228,7 +228,7 @@ static void test_definition(void)
     set_option("sample.replace", "no");
 }
 
-/* Host threads that make batches ahead until they are stopped. */
+/* Threads of the host that make batches ahead until they are stopped. */
 struct helper {
     graft_sampler  *sampler;
     _Atomic int    *stop;
@@ -326,7 +326,7 @@ static void test_epochs(void)
     ok(same < 12, "in another order (%lld at the same place)", (long long)same);
     samples->destroy(s.sampler);
     free(s.seeds);
-    set_option("drop_last", "yes"); /* no sampler is alive now */
+    set_option("drop_last", "yes"); /* no sampler exists now, so the option can be set */
     make_sampler(&s, 333);
     samples->begin(s.sampler, 0, 0, &n_batches, &error);
     for (n = 0; samples->next(s.sampler, &batch, &error) == GRAFT_OK; n++)
@@ -361,7 +361,8 @@ static void test_all_neighbours(void)
 
 /* -- distributions ------------------------------------------------------------------------------------------------ */
 
-/* A star: vertex 0 with d neighbours of these values; and how often each entry, or pair of entries, was drawn. */
+/* Sample a star: vertex 0 with d neighbours of these values. The result is how often each entry, or pair of entries,
+ * was drawn. */
 static void draw_star(int64_t d, const float *values, int64_t fanout, int64_t times, int64_t *entry, int64_t *pair)
 {
     int64_t           *row_ptr = calloc((size_t)d + 2, sizeof *row_ptr), seed = 0;
@@ -403,8 +404,9 @@ static void draw_star(int64_t d, const float *values, int64_t fanout, int64_t ti
     free(col);
 }
 
-/* Chi-squared of counts against probabilities; its mean is n - 1, its variance 2 (n - 1). In deviations from it.
- * Of draws without replacement, a share `drawn` of all at a time, the counts vary less: 1 - drawn as much. */
+/* Chi-squared of counts against probabilities, as the distance from its mean n - 1 in standard deviations, where the
+ * variance is 2 (n - 1). For draws without replacement of a share `drawn` of all at a time the counts vary less, by the
+ * factor 1 - drawn. */
 static double chi_squared(const int64_t *count, const double *probability, int64_t n, double total, double drawn)
 {
     double  sum = 0;

@@ -1,5 +1,5 @@
-/* graft.sample/1 with sampler=cluster and saint: blocks against the induced subgraph by plain loops, the batches of an
- * epoch, any number of threads, and sums with the weights of saint, which have no bias.
+/* Checks graft.sample/1 with sampler=cluster and saint: blocks against the induced subgraph by plain loops, the batches
+ * of an epoch, any number of threads, and that sums with the weights of saint have no bias.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft.h"
 #include "graft_load.h"
@@ -19,7 +19,7 @@ static const graft_mxm     *mxm;
 static const graft_samples *samples;
 static graft_error          error;
 static struct strict_host   host;
-static int64_t              cancel_at = -1; /* the allocation that asks to cancel the call */
+static int64_t              cancel_at = -1; /* number of the allocation that asks to cancel the call */
 
 static void *allocate_and_cancel(void *self, uint64_t bytes, uint64_t alignment)
 {
@@ -74,7 +74,8 @@ static int64_t column(const struct scene *s, int64_t e)
     return (int64_t)sample_at(s->a.col_idx, s->a.csr.index_type, e);
 }
 
-/* NULL, or what is wrong. number[n] is -1 before and after. */
+/* Check that a block is the induced subgraph. The result is NULL or an error in words. number[n] is -1 before and
+ * after. */
 static const char *check_induced(const struct scene *s, const graft_sample_batch *batch, const graft_sample_block *b,
                                  int64_t rows, const int64_t *number)
 {
@@ -116,14 +117,15 @@ static const char *check_batch(const struct scene *s, graft_sampler *sampler, co
     return fault;
 }
 
-/* A sum over all that an epoch gives. */
+/* Add some bytes to a hash. */
 static uint64_t mix(uint64_t sum, const void *data, int64_t bytes)
 {
     for (int64_t i = 0; data != NULL && i < bytes; i++) sum = (sum ^ ((const uint8_t *)data)[i]) * 0x100000001B3u;
     return sum;
 }
 
-/* One epoch from batch `first` on. seen[n]: how often each vertex was a seed; fingerprint[] of each batch. */
+/* Read one epoch from batch `first` on. seen[n] counts how often each vertex was a seed, and fingerprint[] has a hash
+ * of each batch. */
 static const char *read_subgraphs(const struct scene *s, graft_sampler *sampler, int64_t epoch, int64_t first,
                                   int64_t *n_batches, int *seen, uint64_t *fingerprint)
 {
@@ -146,7 +148,7 @@ static const char *read_subgraphs(const struct scene *s, graft_sampler *sampler,
     return samples->next(sampler, &batch, &error) == GRAFT_ERR_NOT_FOUND ? NULL : "a batch behind the last";
 }
 
-/* `most`: how often a seed may be in an epoch. */
+/* A seed may occur at most `most` times in an epoch. */
 static void test_subgraph_epochs(const struct scene *s, const char *settings, int64_t expected, int most)
 {
     static const char *const more[] = { "threads=1", "threads=2", "threads=5", "threads=3 sample.ahead=1" };
@@ -189,7 +191,7 @@ static double feature(int64_t v)
     return 1 + (double)(v % 7);
 }
 
-/* The mean over many batches of sums with weights, against the sums over the graph. */
+/* Compare the mean over many batches of weighted sums with the sums over the graph. */
 static void test_saint_weights(const struct scene *s)
 {
     enum { EPOCHS_READ = 400 };
@@ -235,7 +237,7 @@ static void test_saint_weights(const struct scene *s)
         double       all = 0, deviation;
 
         for (int64_t e = s->a.row_ptr[v]; e < s->a.row_ptr[v + 1]; e++) all += feature(column(s, e));
-        /* At vertices where a walk may end, no in-neighbour may be there ever. */
+        /* Where a walk may end, it is possible that none of the in-neighbours is ever in the subgraph. */
         if (n < 200 || s->a.row_ptr[v + 1] == s->a.row_ptr[v] || !s->is_seed[v]) continue;
         deviation = sqrt((square[v] / n - mean * mean) / n) + 0.004 * all;
         chi += (mean - all) * (mean - all) / (deviation * deviation);
@@ -291,7 +293,7 @@ static double seconds_of_sample(graft_sampler *sampler, const int64_t *seeds, in
     return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
 }
 
-/* Seeds of few parts, first one part after the other, and then in an order in which parts alternate. */
+/* Seeds of few parts: first one part after the other, then in an order in which parts alternate. */
 static void test_alternating_seeds(const struct scene *s)
 {
     graft_sampler     *sampler = make_subgraphs(s, "sampler=cluster cluster.parts=2 threads=1 partition.program=none");
@@ -318,7 +320,7 @@ static void test_alternating_seeds(const struct scene *s)
     free(mixed);
 }
 
-/* create() is asked to stop while it partitions or counts. */
+/* create() is cancelled while it partitions or counts. */
 static void test_subgraphs_cancel(const struct scene *s, const char *settings)
 {
     graft_sampler *sampler = NULL;
@@ -372,7 +374,7 @@ int main(void)
     mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
     samples = graft_interface(api, GRAFT_SAMPLE_ID, sizeof *samples);
     scene_init(&small, 120, GRAFT_I64);
-    scene_init(&large, 40000, GRAFT_I32); /* so large that vertices of a batch have a table */
+    scene_init(&large, 40000, GRAFT_I32); /* so large that vertices of a batch are found in a table */
     test_subgraph_epochs(&small, "sampler=cluster batch_size=7", 6, 1);
     test_subgraph_epochs(&small, "sampler=cluster batch_size=10 cluster.parts=3", 3, 1);
     test_subgraph_epochs(&small, "sampler=saint batch_size=7", 6, 6);

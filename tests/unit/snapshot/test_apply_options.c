@@ -1,5 +1,6 @@
-/* apply() of a model to a trainer whose options are others: weights have the same shapes, but would compute something
- * else. Options without an effect, and those of training alone, may differ. A file without an option has its default.
+/* Checks apply() of a model to a trainer with other options, where weights have the same shapes but would compute
+ * something else. It must be refused, except for options that have no effect or matter in training only. An option that
+ * a file does not have counts as its default.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_model.h"
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 static const graft_models *models;
-static char                logged[2048]; /* the last line */
+static char                logged[2048]; /* last line of the log */
 
 static void keep_last_line(void *self, graft_log_level level, const char *message)
 {
@@ -21,7 +22,8 @@ static void keep_last_line(void *self, graft_log_level level, const char *messag
     snprintf(logged, sizeof logged, "%s", message);
 }
 
-/* Settings of the model and of the trainer, beside those of both, and what the message has; NULL: the model fits. */
+/* Options of the model and of the trainer, in addition to common ones, and words of the error; NULL if the model
+ * fits. */
 struct pair {
     const char *both, *model, *trainer, *message;
 };
@@ -56,7 +58,7 @@ static const struct pair pairs[] = {
       "dropout=0.2 input_dropout=0 attention_dropout=0.2", NULL },
 };
 
-/* Other options of the data are a warning with these words. */
+/* Other options of the data must cause a warning with these words. */
 static const struct pair warned[] = {
     { "model=sage", "self_loops=no", "self_loops=yes",
       "option 'self_loops' of the model is no, and the trainer has yes" },
@@ -68,7 +70,7 @@ static const struct pair warned[] = {
       "option 'normalize_features' of the model is yes, and the trainer has no" },
 };
 
-/* A context with these settings and a trainer in it. */
+/* Open a context with these options, and make a trainer in it. */
 static graft_trainer *open_apply_trainer(const struct sample_dataset *set, const char *both, const char *settings,
                                          const graft_api **api)
 {
@@ -114,7 +116,7 @@ static void save_applied_model(const struct sample_dataset *set, const char *bot
     apply_close_trainer(api, trainer);
 }
 
-/* Sum of all weights, so that one that was copied shows. */
+/* The sum of all weights, which shows whether weights were copied. */
 static double sum_of_weights(const graft_api *api, graft_trainer *trainer)
 {
     const graft_train *train = api->get_interface(api->context, GRAFT_TRAIN_ID);
@@ -156,7 +158,7 @@ static void apply_file(const struct sample_dataset *set, const struct pair *pair
     apply_close_trainer(api, trainer);
 }
 
-/* Replace "KEY":"...", of the header of a file by blanks, as if a release before the option had written it. */
+/* Replace "KEY":"..." in the header of a file by blanks, as if an older release without the option had written it. */
 static void remove_key(char *text, size_t length, const char *key)
 {
     char        quoted[64];

@@ -1,5 +1,6 @@
-/* graft.model/1: a model that is copied out of a trainer, saved, and loaded, predicts what the trainer predicts, in one
- * process and over ranks; its state continues in another trainer with the same bits; its weights serve another graph.
+/* Checks graft.model/1: a model that is copied out of a trainer, saved, and loaded must predict what the trainer
+ * predicts, in one process and over ranks; its state must continue bitwise identically in another trainer; and its
+ * weights must work on another graph.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_model.h"
 #include "harness/hosts.h"
@@ -16,10 +17,10 @@
 enum { N = 97, FEATURES = 7, CLASSES = 4, EPOCHS = 3 };
 
 struct job {
-    struct sample_dataset set, other; /* of other vertices and edges */
+    struct sample_dataset set, other; /* the second one has other vertices and edges */
     int                   serial;
     char                  path[64];
-    float                *logits[2]; /* of the trainer, and of the model */
+    float                *logits[2]; /* predictions of the trainer, and of the model */
     int32_t              *labels[2];
 };
 
@@ -64,7 +65,7 @@ static graft_dense logits_of(const struct host_trainer *t, float *all)
     return out;
 }
 
-/* A model with the options of another file is loaded by all ranks, though the context has other options now. */
+/* Save a model and load it on all ranks, although the context has other options now. */
 static int32_t save_and_load(struct host *host, const graft_models *models, graft_trainer *trainer, int32_t what,
                              graft_model **model)
 {
@@ -74,7 +75,7 @@ static int32_t save_and_load(struct host *host, const graft_models *models, graf
 
     if (rc == GRAFT_OK && host->rank == 0) rc = models->save(made, job->path, &host->error);
     models->destroy(made);
-    /* All ranks wait for rank 0 here, which opens the file. */
+    /* All ranks wait here for rank 0, which opens the file. */
     if (rc == GRAFT_OK)
         rc = models->load(host->api->context, job->serial ? NULL : &host->transport, host->rank == 0 ? job->path : NULL,
                           model, &host->error);
@@ -92,7 +93,7 @@ static void flip_bit_of(const char *path, long at, int whence)
     fclose(file);
 }
 
-/* A bit that flips in a text or in a weight: all ranks refuse the file with one sentence, which has the place. */
+/* Flip a bit in a text or in a weight. All ranks must refuse the file with one sentence, which names the place. */
 static int32_t load_damaged(struct host *host, const graft_models *models)
 {
     const struct job *job = host->all->arg;
@@ -130,7 +131,7 @@ static int32_t check_model_info(struct host *host, const graft_models *models, g
     return found == 2 ? GRAFT_OK : model_wrong(host, "the metadata lack the options of the model");
 }
 
-/* The trainer's predictions are those of the model. Options that the context has now are not those of the model. */
+/* Compare the predictions of trainer and model, while the context has options that are not those of the model. */
 static int32_t compare_predictions(struct host *host, const graft_models *models, struct host_trainer *t,
                                    graft_model *model)
 {
@@ -140,9 +141,9 @@ static int32_t compare_predictions(struct host *host, const graft_models *models
     int32_t           rc =
         host->train->predict(t->trainer, GRAFT_WEIGHTS_LAST, job->labels[0] + t->slice.first, &mine, &host->error);
 
-    host->train->destroy(t->trainer); /* which would keep its options */
+    host->train->destroy(t->trainer); /* a trainer would keep its options */
     t->trainer = NULL;
-    data.n_classes = 0; /* which a host that has no labels does not know */
+    data.n_classes = 0; /* a host without labels does not know the number of classes */
     host_set(host->api, "hidden=33");
     host_set(host->api, "model=mlp");
     host_set(host->api, "aggregator=max");
@@ -151,7 +152,7 @@ static int32_t compare_predictions(struct host *host, const graft_models *models
     return rc;
 }
 
-/* A new trainer with the state has the state, and one of another graph has the weights. */
+/* A new trainer must get the whole state, and one of another graph the weights. */
 static int32_t check_apply(struct host *host, const graft_models *models, struct host_trainer *from, graft_model *state)
 {
     const struct job   *job = host->all->arg;
@@ -197,7 +198,7 @@ static int32_t model_body(struct host *host)
     if (rc == GRAFT_OK) rc = load_damaged(host, models);
     if (rc == GRAFT_OK) rc = check_model_info(host, models, state, 1);
     if (rc == GRAFT_OK) rc = check_apply(host, models, &t, state);
-    if (rc == GRAFT_OK) rc = models->apply(state, t.trainer, &host->error); /* back to where it was */
+    if (rc == GRAFT_OK) rc = models->apply(state, t.trainer, &host->error); /* restores the state of the trainer */
     if (rc == GRAFT_OK) rc = save_and_load(host, models, t.trainer, GRAFT_MODEL_LAST, &model);
     if (rc == GRAFT_OK) rc = check_model_info(host, models, model, 0);
     if (rc == GRAFT_OK) rc = compare_predictions(host, models, &t, model);

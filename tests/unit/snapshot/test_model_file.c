@@ -1,5 +1,6 @@
-/* Files of models: a save that fails or is killed at any byte leaves the last good one, two generations, what load()
- * tells of them; and a prediction without the memory of training. The writes of the library go through this program.
+/* Checks files of models: a save that fails, or is killed at any step, must leave the last good file and the one before
+ * it; load() must tell which of them is good; and a prediction must not take the memory of training. The test replaces
+ * functions of the C library through which the library writes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_model.h"
@@ -32,7 +33,7 @@ static char                  folder[64], path[128], previous[160];
 
 /* -- writes that go wrong ---------------------------------------------------------------------------------------- */
 
-/* Steps after which the process is killed: before and after each change of the disk. */
+/* Steps after which the process is killed. There is one before and one after each change of the disk. */
 static int64_t steps_left = INT64_MAX;
 static int     has_links = 1;
 
@@ -41,10 +42,10 @@ static void disk_step(void)
     if (steps_left-- <= 0) kill(getpid(), SIGKILL);
 }
 
-static int64_t bytes_left = INT64_MAX; /* that the disk takes */
-static int     dies;                   /* then the process is killed; else the disk is full */
+static int64_t bytes_left = INT64_MAX; /* bytes that the disk still takes */
+static int     dies;                   /* whether the process is killed then; otherwise the disk is full */
 
-/* In the place of the function of the C library, also for libgraft.so. */
+/* Replaces the function of the C library, also for libgraft.so. */
 ssize_t pwrite(int fd, const void *from, size_t count, off_t offset)
 {
     const size_t  some = (int64_t)count < bytes_left ? count : (size_t)bytes_left;
@@ -79,7 +80,8 @@ int rename(const char *from, const char *to)
     return made;
 }
 
-static int pauses[2] = { -1, -1 }; /* to say that a save waits before it is flushed, and to let it go on */
+/* One pipe tells that a save waits before it is flushed, the other lets it go on. */
+static int pauses[2] = { -1, -1 };
 
 int fsync(int fd)
 {
@@ -110,7 +112,7 @@ static graft_trainer *new_trainer(const char *settings)
     return trainer;
 }
 
-/* The first weight tells two models apart. */
+/* The first weight, which differs between models. */
 static float first_weight(graft_model *model)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -118,7 +120,7 @@ static float first_weight(graft_model *model)
     return model != NULL && models->item(model, 0, &item, NULL) == GRAFT_OK ? ((const float *)item.data)[0] : NAN;
 }
 
-/* The first weight of the model in a file; NAN: it is not good. */
+/* The first weight of the model in a file, or NAN if the file is not good. */
 static float weight_in(const char *file)
 {
     graft_model *model = NULL;
@@ -158,7 +160,7 @@ static graft_model *model_of_seed(const char *seed)
 
 /* -- tests ------------------------------------------------------------------------------------------------------- */
 
-/* A full disk after any number of bytes: an error, and the old file. */
+/* The disk is full after any number of bytes: save() must fail and leave the old file. */
 static void test_full_disk(graft_model *old, graft_model *next)
 {
     const float   expected = first_weight(old);
@@ -219,7 +221,8 @@ static void test_killed(graft_model *old)
         diag("%lld bytes, %lld files", (long long)bytes, (long long)files_in(folder));
 }
 
-/* A save that takes long, in a process of its own, while others save: they do not take its file for a dead one. */
+/* A save takes long in a process of its own while others save, and these must not remove its file as that of a dead
+ * process. */
 static void test_paused(graft_model *old)
 {
     int   said[2], go[2], status = 0, fine;
@@ -245,7 +248,7 @@ static void test_paused(graft_model *old)
     unlink(previous);
 }
 
-/* In a process of its own, which is killed after so many steps; returns whether it was. */
+/* Save in a child process that is killed after so many steps. The result is whether it was killed. */
 static int save_and_die(const char *from, int64_t steps)
 {
     const pid_t child = fork();
@@ -263,8 +266,8 @@ static int save_and_die(const char *from, int64_t steps)
     return WIFSIGNALED(status);
 }
 
-/* Killed at each step, with hard links or without, and where the name is a symbolic link: there is always a whole file,
- * and one before it. */
+/* Kill a save at each step, with hard links or without, and through a symbolic link. There must always be a whole file
+ * and the one before it. */
 static void test_steps(graft_model *const at[3], int links, int symbolic)
 {
     char    third[160], target[160];
@@ -303,7 +306,7 @@ static void test_steps(graft_model *const at[3], int links, int symbolic)
     unlink(target);
 }
 
-/* Save through a link to `to`, which is to be the file of this name in the folder. */
+/* Save through a link to `to`, which must become the file of this name in the folder. */
 static const char *dangling_fault(graft_model *model, const char *to, const char *name)
 {
     char        target[160];
@@ -375,7 +378,7 @@ static void flip_bit_at(const char *file, long at, int whence)
     fclose(f);
 }
 
-/* A bit that flips in the weights of a file is noticed, with the byte. */
+/* A bit that flips in the weights of a file must be noticed, with the byte. */
 static void test_checksum_of(const char *file)
 {
     flip_bit_at(file, -5, SEEK_END);
@@ -383,22 +386,22 @@ static void test_checksum_of(const char *file)
           error.message, "a changed bit of a weight is noticed");
 }
 
-/* A damaged header: the file is refused, and does not become the previous one. */
+/* A file with a damaged header must be refused, and not become the previous file. */
 static void test_header_checksum(graft_model *old, graft_model *next)
 {
     models->save(old, path, &error);
     models->save(next, path, &error);
-    flip_bit_at(path, 28, SEEK_SET); /* of the format */
+    flip_bit_at(path, 28, SEEK_SET); /* inside of the format text */
     ok_or(isnan(weight_in(path)) && strstr(error.message, "from byte 8 to byte ") != NULL, error.message,
           "a changed bit of a text is noticed");
     ok(models->save(next, path, &error) == GRAFT_OK && weight_in(previous) == first_weight(old),
        "and such a file does not take the place of a good one");
 }
 
-/* The checksums of large tensors say where they are damaged. */
+/* The checksums of large tensors tell where they are damaged. */
 static void test_blocks(void)
 {
-    graft_trainer *trainer = new_trainer("model=mlp layers=3 hidden=700 seed=1"); /* weights of 1960000 bytes */
+    graft_trainer *trainer = new_trainer("model=mlp layers=3 hidden=700 seed=1"); /* its weights have 1960000 bytes */
     graft_model   *model = NULL;
     long long      begin = 0, end = 0, length;
     const char    *place;
@@ -421,7 +424,7 @@ static void test_blocks(void)
     ok(!isnan(weight_in(path)), "and changed back it is good");
 }
 
-/* A copy of a file in which `count` texts take the place of the checksums. */
+/* Copy a file with `count` texts in place of the checksums. */
 static void write_texts(const char *from, const char *to, int count)
 {
     static char text[1 << 16], bytes[1 << 16];
@@ -448,7 +451,8 @@ static void write_texts(const char *from, const char *to, int count)
     fclose(file);
 }
 
-/* A file of another program with as many texts as load() takes: what is saved of it is loaded, and has checksums. */
+/* A file of another program may have as many texts as load() takes. What is saved from it can be loaded and has
+ * checksums. */
 static void test_many_texts(graft_model *model)
 {
     char         foreign[160];
@@ -467,7 +471,7 @@ static void test_many_texts(graft_model *model)
     test_checksum_of(path);
 }
 
-/* Weights of 12 MB predict a data set of a few kB: no optimiser, no gradients, no copy. */
+/* Weights of 12 MB predict a data set of a few kB without optimiser, gradients or a copy. */
 static void test_prediction_memory(void)
 {
     graft_trainer *trainer = new_trainer("model=mlp layers=3 hidden=1700 seed=1");

@@ -1,6 +1,7 @@
-/* graft.model/1 predict_vertices: of a list of vertices, in any order and repeated, it gives the logits that the
- * oracle computes from the weights, the largest of them, and softmax or sigmoid of them; in one process and over ranks,
- * each with its own list, of a data set without labels. What it refuses is refused on all ranks.
+/* Checks predict_vertices() of graft.model/1: for a list of vertices, in any order and with repeats, it must give the
+ * logits that the oracle computes from the weights, the largest of them, and their softmax or sigmoid; in one process
+ * and over ranks, where each rank has its own list; for data sets without labels. What one rank asks for wrongly must
+ * be refused on all.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_model.h"
 #include "harness/hosts.h"
@@ -15,21 +16,21 @@
 
 enum { N = 97, FEATURES = 7, CLASSES = 4, HIDDEN = 12, EPOCHS = 2, LISTED = 9, GUILTY = 1 };
 
-/* Vertex 0 gathers from all, so it is in no short list. */
+/* Vertex 0 gathers from all vertices, so it is in no short list. */
 static const int64_t LIST[LISTED] = { 90, 5, 41, 5, 2, 96, 33, 41, 64 };
 
 struct list_job {
     struct sample_dataset set;
     struct oracle_model   oracle;
-    int                   serial, all; /* all vertices, not the list */
+    int                   serial, all; /* whether all vertices are predicted and not the list */
     enum slices           way;
-    int64_t               n;         /* rows of the following */
-    int64_t               vertex[N]; /* [n] */
+    int64_t               n;         /* number of rows of the arrays below */
+    int64_t               vertex[N]; /* [n] vertices */
     float                 logits[N * CLASSES], probabilities[N * CLASSES];
     int32_t               labels[N];
 };
 
-/* What one rank asks for, and where it belongs. */
+/* What one rank asks for, and where in the list it belongs. */
 struct request {
     int64_t          vertices[N], place[N], n;
     float            logits[N * CLASSES], probabilities[N * CLASSES];
@@ -45,7 +46,7 @@ static int32_t list_wrong(struct host *host, const char *words)
     return GRAFT_STATUS_END;
 }
 
-/* The part of the list that is in the slice of this rank; the data set has no labels, if the model reads none. */
+/* The part of the list in the slice of this rank. The data set has no labels unless the model reads them. */
 static void request_init(struct request *r, const struct list_job *job, const graft_dataset *data, int64_t first,
                          int64_t end)
 {
@@ -85,7 +86,7 @@ static void request_store(const struct request *r, struct list_job *job)
     }
 }
 
-/* The oracle gets the weights of the model. */
+/* Copy the weights of the model to the oracle. */
 static int32_t give_weights(struct host *host, const graft_models *models, graft_model *model)
 {
     struct list_job *job = host->all->arg;
@@ -103,7 +104,8 @@ static int32_t give_weights(struct host *host, const graft_models *models, graft
     return host->rank > 0 || found == job->oracle.n_tensors ? GRAFT_OK : list_wrong(host, "the oracle lacks weights");
 }
 
-/* What a rank asks for and must not, with the words of the sentence; `own` is a vertex that it has. */
+/* Make the request of a rank wrong in one way, and return the words that the error must have. `own` is a vertex of this
+ * rank. */
 static const char *spoil_list(struct request *r, int which, int64_t own)
 {
     static const char *const words[] = { "vertices: element 1 is 97, expected ",
@@ -124,8 +126,8 @@ static const char *spoil_list(struct request *r, int which, int64_t own)
     return words[which];
 }
 
-/* One rank asks for what there is not, the others for what there is: all return one status and one sentence, and
- * outputs are as they were. */
+/* One rank asks for something illegal and the others for something legal. All must return one status and one sentence,
+ * and leave their outputs as they were. */
 static int32_t refuse_lists(struct host *host, const graft_models *models, graft_model *model,
                             const struct request *good, int64_t own)
 {
@@ -269,7 +271,7 @@ static void test_listed(const struct list_case *what, int32_t n_ranks, enum slic
 
 enum { MANY = 10000 };
 
-/* A list needs memory for its receptive field, not for all vertices. */
+/* A list must need memory for its receptive field, and not for all vertices. */
 static int32_t list_cost_body(struct host *host)
 {
     const graft_dataset *data = host->all->arg;
@@ -283,7 +285,7 @@ static int32_t list_cost_body(struct host *host)
 
     if (rc == GRAFT_OK) rc = models->create(trainer, GRAFT_MODEL_LAST, &model, &host->error);
     host->train->destroy(trainer);
-    host_set(host->api, "memory.limit=8"); /* MB; a hidden layer of all vertices has 10 */
+    host_set(host->api, "memory.limit=8"); /* in MB; a hidden layer of all vertices takes 10 */
     args.n = MANY;
     if (rc == GRAFT_OK && models->predict_vertices(model, &args, &host->error) != GRAFT_ERR_NOMEM)
         rc = list_wrong(host, "all vertices fit into 8 MB");

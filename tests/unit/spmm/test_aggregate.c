@@ -1,4 +1,5 @@
-/* Distributed products are compared with plain loops over the whole graph.
+/* Checks distributed products against plain loops over the whole graph: results, numbers of rows that are sent, memory,
+ * and progress() while messages travel.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
 #include "harness/spread.h"
@@ -96,7 +97,7 @@ static struct spread aggregate_spread_of(const struct world *w)
                             .reserved = w->width };
 }
 
-/* Largest error of a pass, in units of the magnitudes behind each element. */
+/* The largest error of a pass, in units of the sum of magnitudes behind each element. */
 static double aggregate_error_of(const struct world *w, const struct spread_pass *pass)
 {
     const int         transposed = (pass->flags & GRAFT_AGGREGATE_TRANSPOSE) != 0;
@@ -126,7 +127,7 @@ static double aggregate_error_of(const struct world *w, const struct spread_pass
     return worst;
 }
 
-/* The largest matching of the cut entries from rank q to rank p, and how many ends of both sorts they have. */
+/* The maximum matching of the cut entries from rank q to rank p, and the numbers of their sources and targets. */
 struct pair {
     int64_t edges, matching, sources, targets;
 };
@@ -158,7 +159,7 @@ static struct pair pair_of(const struct world *w, const int32_t *owner, int32_t 
     return pair;
 }
 
-/* Whether the right number of rows is sent, and is reported. Returns what is wrong, or NULL. */
+/* Check that the right number of rows is sent and reported. The return value is NULL or an error in words. */
 static const char *check_rows(const struct world *w, const struct spread *s, int32_t n_ranks)
 {
     struct pair all = { 0 };
@@ -196,7 +197,7 @@ static const char *check_rows(const struct world *w, const struct spread *s, int
     return NULL;
 }
 
-/* Run a spread over ranks. Returns what is wrong, or NULL. */
+/* Run over ranks. The return value is NULL or an error in words. */
 static const char *run_spread(struct spread *s, int32_t n_ranks)
 {
     static struct ranks ranks;
@@ -206,7 +207,7 @@ static const char *run_spread(struct spread *s, int32_t n_ranks)
     return ranks_fini_well(&ranks);
 }
 
-/* All semirings and flags, in widths that are drawn. */
+/* Add passes of all semirings and flags, in random widths. */
 static void add_passes(struct spread *s, const struct world *w, struct sample *sample)
 {
     static const int64_t widths[] = { 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, WIDEST };
@@ -223,14 +224,15 @@ static void add_passes(struct spread *s, const struct world *w, struct sample *s
     }
 }
 
-/* One graph over some ranks, with numbers that are exact: every result is the only right one. */
+/* One graph over some ranks, with numbers that cause no rounding errors, so that only one result is right. */
 static const char *aggregate_check_case(struct sample *sample, int32_t n_ranks, int64_t n, char name[256])
 {
     const graft_dtype dtype = sample_below(sample, 3) == 0 ? GRAFT_F64 : GRAFT_F32;
     const int         halves = dtype == GRAFT_F32 && sample_below(sample, 3) == 0;
     const int         weighted = (int)sample_below(sample, 2), partition = (int)sample_below(sample, 5);
     const int         cover = (int)sample_below(sample, 4) % COVERS;
-    const int32_t     spared = (int32_t)sample_below(sample, n_ranks); /* owns nothing, with a choice of owners */
+    /* This rank owns nothing if owners are given. */
+    const int32_t     spared = (int32_t)sample_below(sample, n_ranks);
     static char       fault[300];
     struct world      w;
     struct spread     s;
@@ -288,7 +290,8 @@ static void test_cases(int32_t n_ranks, int count)
         diag("%d fail, the first: %s: %s", failed, first, fault);
 }
 
-/* Real numbers, means, and threads: within rounding, and the same bits for any number of threads. */
+/* Real numbers, means, and threads: results must be right within rounding, and bitwise identical for any number of
+ * threads. */
 static void test_real(int32_t n_ranks, graft_dtype dtype)
 {
     static const char *const threads[] = { "1", "2", "3" };
@@ -325,7 +328,7 @@ static void test_real(int32_t n_ranks, graft_dtype dtype)
     aggregate_world_fini(&w);
 }
 
-/* One entry in each row, in a column of its own: as many ends of cut entries as there can be. */
+/* One entry in each row, each in a column of its own, so that cut entries have as many ends as possible. */
 static void make_thin(struct world *w)
 {
     for (int64_t v = 0; v < w->n; v++) {
@@ -334,8 +337,7 @@ static void make_thin(struct world *w)
     }
 }
 
-/* The memory that all ranks need while a plan is made, against the documented bound for each cut edge and each
- * vertex. */
+/* Compare the memory that all ranks need while a plan is made with the documented bound per cut edge and vertex. */
 static void test_aggregate_memory(int32_t n_ranks, int weighted, int thin)
 {
     struct sample sample = { 9 };
@@ -359,14 +361,14 @@ static void test_aggregate_memory(int32_t n_ranks, int weighted, int thin)
            "%d ranks, %s: a plan takes %.1f bytes for each of %lld cut entries while it is made, %.1f then %s", n_ranks,
            s.cover, (double)s.plan_peak / (double)cut, (long long)cut, (double)s.plan_stays / (double)cut,
            words != NULL ? words : "");
-        if (n_ranks > 2) continue; /* messages kept by the transport would count */
+        if (n_ranks > 2) continue; /* otherwise messages that the transport keeps would count */
         ok(s.plan_stays >= s.plan_info[n_ranks].bytes && s.plan_stays < s.plan_info[n_ranks].bytes * 11 / 10 + 65536,
            "info says %lld of %lld bytes that stay", (long long)s.plan_info[n_ranks].bytes, (long long)s.plan_stays);
     }
     aggregate_world_fini(&w);
 }
 
-/* progress() between begin() and end(), also with rows of the last epoch. */
+/* Call progress() between begin() and end(), also with rows of the last epoch. */
 static void test_aggregate_progress(int32_t n_ranks, const char *staleness)
 {
     const char *const settings[] = { "halo.staleness", staleness, NULL };
@@ -392,7 +394,7 @@ static void test_aggregate_progress(int32_t n_ranks, const char *staleness)
 
 int main(void)
 {
-    alarm(600); /* under a sanitizer it is slow */
+    alarm(600); /* it is slow under a sanitizer */
     test_cases(1, repeats(20));
     test_cases(2, repeats(60));
     test_cases(3, repeats(60));

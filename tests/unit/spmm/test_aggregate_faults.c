@@ -1,5 +1,5 @@
-/* Distributed products when something is wrong: ranks that disagree, a rank without memory, transports with faults.
- * All ranks return the same answer, and no memory is left.
+/* Checks distributed products when something fails: ranks disagree, a rank has no memory, or the transport has faults.
+ * All ranks must return the same error, and no memory may leak.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/halo.h"
 #include "harness/fault_runs.h"
@@ -19,7 +19,7 @@ enum { N = 12, WIDTH = 3, WIDE = 40, RANKS = 3, EACH = N / RANKS };
         if (rc < 0) goto done;                                                                                         \
     } while (0)
 
-/* The graph of all tests, with right results. */
+/* The graph of all tests, and the right results. */
 static struct sample_csr graph, transposed;
 static float             x[N * WIDE], want[2][N * WIDE];
 
@@ -35,7 +35,7 @@ static struct spread spread_of_all(void)
                             .threads = "1" };
 }
 
-/* The input of one rank, which a test changes on some of them. */
+/* The input of one rank, which a test changes on some ranks. */
 struct input {
     int32_t              rank;
     graft_slice          slice;
@@ -47,8 +47,8 @@ struct input {
     graft_plan_args      plan;
     graft_aggregate_args args;
     int64_t              width;
-    int                  stays_away; /* from the pass */
-    int                  leaves;     /* in the middle of it */
+    int                  stays_away; /* whether the rank omits the pass */
+    int                  leaves;     /* whether the rank destroys its plan during the pass */
 };
 
 struct dispute {
@@ -82,7 +82,7 @@ static void input_init(struct input *in, int32_t rank)
     in->plan.flags = GRAFT_PLAN_TRANSPOSED;
 }
 
-/* Begin a pass and destroy the plan. All later calls fail on all ranks. */
+/* Begin a pass and destroy the plan. All later calls must fail on all ranks. */
 static int32_t leave(struct rank *r, graft_graph *made, graft_plan **plan, struct input *in)
 {
     float             out[N * WIDE];
@@ -190,7 +190,7 @@ static void check_dispute(const struct dispute *dispute)
         diag("rank %d: %d, expected %d: %s", i, ranks.at[i].rc, dispute->status, ranks.at[i].error.message);
 }
 
-/* A function that changes the input of rank `number`. */
+/* Define a function that changes the input of rank `number`. */
 #define CHANGE(name, number, what)                                                                                     \
     static void name(struct input *in)                                                                                 \
     {                                                                                                                  \
@@ -303,7 +303,7 @@ static void test_aggregate_faults_memory(int32_t n_ranks, int32_t rank, const ch
         diag("allocation %lld: %s", (long long)k - 1, fault);
 }
 
-/* All that is done with a graph, and both results checked. */
+/* Make all calls with a graph, and check both results. */
 static int32_t all_of_it(struct rank *r, graft_graph **made, graft_plan **plan)
 {
     struct spread s = spread_of_all();
@@ -336,7 +336,7 @@ static int32_t passes_body(struct rank *r)
     return rc;
 }
 
-/* Have kernels prepare the matrices of a plan, which they do in their first runs. */
+/* Let kernels prepare the matrices of a plan, which they do in their first runs. */
 static int32_t run_kernels(struct rank *r, const graft_plan *plan)
 {
     const struct gr_plan_matrices *m = plan->matrices;
@@ -361,7 +361,7 @@ done:
     return rc;
 }
 
-/* Passes take no memory, but for what kernels prepare. */
+/* Passes must not allocate, except what kernels prepare. */
 static int32_t frugal_body(struct rank *r)
 {
     struct spread s = spread_of_all();
@@ -410,7 +410,7 @@ static void test_frugal(const char *const *settings)
         diag("%s", fault != NULL ? fault : "");
 }
 
-/* Messages are polled for while the local part of a product is computed. */
+/* Messages must be polled while the local part of a product is computed. */
 static int32_t polling_body(struct rank *r)
 {
     const struct faulty *transport = r->transport.self;
@@ -459,9 +459,9 @@ static void test_polling(void)
     if (!ok(good && fault == NULL, "messages move while products are made")) diag("%s", fault != NULL ? fault : "");
 }
 
-/* One exchange of halo rows in each direction, as gat makes them, and its result. `h` has the number of its vertex in
- * each owned row, and then the sum of the rows that are returned to it. Stale rows equal fresh ones here. The last
- * epoch is synchronous, so that no message is left in flight. */
+/* Make one exchange of halo rows in each direction, as gat does, and check it. `h` has the number of the vertex in each
+ * owned row, and afterwards the sum of the rows that are returned to it. Stale rows equal fresh ones here. The last
+ * epoch is synchronous, so that no message stays in flight. */
 static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_rows *rows, int32_t epoch, int last,
                            float *h)
 {
@@ -537,7 +537,7 @@ static int32_t async_halo_body(struct rank *r)
 
 int main(void)
 {
-    alarm(600); /* under a sanitizer it is slow */
+    alarm(600); /* it is slow under a sanitizer */
     spread_make_sums(3, N, WIDE, &graph, &transposed, x, want[0]);
     test_disputes();
     test_aggregate_faults_memory(1, 0, "given", "hybrid", NULL);

@@ -1,5 +1,5 @@
-/* Passes with stale rows, against an oracle without messages: plain loops that keep the rows of each pass of a layer
- * and direction, and use them in the next pass for the columns of other ranks.
+/* Checks passes with stale rows against an oracle without messages: plain loops that keep the rows of each pass of a
+ * layer and direction, and use them in the next pass for the columns of other ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/effort.h"
 #include "harness/spread.h"
@@ -25,24 +25,24 @@ struct step {
     uint32_t       flags;
     graft_semiring semiring;
     int            scaled;
-    double        *out; /* [n x width] the result */
+    double        *out; /* [n x width] result */
 };
 
-/* What the ranks do, and what they found. */
+/* What the ranks do, and their results. */
 struct script {
     struct spread     spread;
     struct sample_csr graph;
     int64_t           n;
     double            smoothing;
-    int               real; /* numbers that have rounding errors */
+    int               real; /* whether numbers have rounding errors */
     int64_t           reserved;
     int               n_steps;
     struct step       step[STEPS];
     int64_t           oldest[RANKS_MOST][LAYERS][DIRECTIONS];
-    double            drift[RANKS_MOST][2]; /* of layer 0, forward */
+    double            drift[RANKS_MOST][2]; /* drift of layer 0 in forward passes */
 };
 
-/* A number for each element of the rows of a step; `what`: x, what was in out, or the scale. */
+/* A number for each element of a step. `what` chooses x, the old contents of out, or the scale. */
 enum { X, BEFORE, SCALE };
 
 static double async_number(const struct script *s, int step, int what, int64_t v, int64_t j)
@@ -94,7 +94,7 @@ done:
     return rc;
 }
 
-/* A refused call is refused on this rank alone, and changes nothing. */
+/* A call that is refused must be refused on this rank alone, and change nothing. */
 static void be_refused(struct rank *r, const struct script *s, const graft_graph *graph, graft_plan *plan)
 {
     static const struct {
@@ -136,8 +136,8 @@ static int32_t async_make(struct rank *r, const struct script *s, graft_graph *g
     return gr_interface_aggregate.create(graph, &args, plan, &r->error);
 }
 
-/* All steps but the last use one plan, which is destroyed with messages in flight while another plan is used; a third
- * plan is never used; and a fourth makes the last step. */
+/* All steps but the last use one plan, which is destroyed with messages in flight while another plan is in use. A third
+ * plan is never used, and a fourth one makes the last step. */
 static int32_t script_body(struct rank *r)
 {
     struct script *s = r->all->arg;
@@ -172,9 +172,9 @@ done:
 
 /* --- the oracle --- */
 
-/* What a layer had in one direction when it was last passed. */
+/* The rows of a layer in one direction at its last pass. */
 struct memory {
-    int            has, own; /* own: the rows that it used were its own */
+    int            has, own; /* own: whether it used its own rows only */
     int64_t        epoch, width;
     graft_semiring semiring;
     double         x[4096], used[4096];
@@ -185,7 +185,7 @@ static int is_apart(const struct step *step)
     return (step->flags & (GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_EXACT)) != 0;
 }
 
-/* From the rows of a step to the rows of other ranks that it uses. */
+/* Derive from the rows of a step the rows of other ranks that it uses. */
 static void remember(const struct script *s, struct memory *m, const struct step *step, const double *x, double *used)
 {
     const int64_t count = s->n * step->width;
@@ -215,7 +215,7 @@ static void remember(const struct script *s, struct memory *m, const struct step
     memcpy(m->used, used, (size_t)count * sizeof *x);
 }
 
-/* A sum or a maximum, and how far quantization may change it. */
+/* Compute a sum or a maximum, and how far quantization may change it. */
 static void sum_up(const struct script *s, const struct step *step, const double *x, const double *used, double *out,
                    double *slack)
 {
@@ -246,7 +246,7 @@ static void sum_up(const struct script *s, const struct step *step, const double
         if (isinf(out[i])) out[i] = 0;
 }
 
-/* How far a step is from what it should be, beyond `tolerance` of the magnitudes behind each element. */
+/* How far a step is off, beyond `tolerance` times the sum of magnitudes behind each element. */
 static double async_error_of(const struct script *s, int number_of, const double *used, double tolerance)
 {
     const struct step *step = &s->step[number_of];
@@ -271,7 +271,7 @@ static double async_error_of(const struct script *s, int number_of, const double
     return worst;
 }
 
-/* Compare all steps. Returns what is wrong, or NULL. */
+/* Compare all steps. The return value is NULL or an error in words. */
 static const char *async_check(const struct script *s, int32_t n_ranks, double tolerance)
 {
     static struct memory memory[LAYERS][DIRECTIONS];
@@ -286,7 +286,7 @@ static const char *async_check(const struct script *s, int32_t n_ranks, double t
         struct memory     *m = &memory[step->layer][direction];
         double             error;
 
-        if (i == s->n_steps - 1) m->has = 0; /* another plan */
+        if (i == s->n_steps - 1) m->has = 0; /* the last step has another plan */
         for (int64_t k = 0; k < s->n * step->width; k++) x[k] = async_number(s, i, X, k / step->width, k % step->width);
         remember(s, m, step, x, used);
         if (i < s->n_steps - 1 && m->has && !m->own) oldest[step->layer][direction] = 1;
@@ -332,13 +332,14 @@ static void script_fini(struct script *s)
     sample_csr_fini(&s->graph);
 }
 
-/* Whether to do something that is done once in `in` times, at random. */
+/* Whether to do something now that is done once in `in` times at random. */
 static int chance(struct sample *sample, int64_t in)
 {
     return sample_below(sample, in) == 0;
 }
 
-/* Epochs of forward and backward passes of all layers, as training has them, and what may come in between. */
+/* Write a script of epochs with forward and backward passes of all layers, as training has them, and with random calls
+ * in between. */
 static void write_script(struct script *s, struct sample *sample, int64_t epochs)
 {
     int64_t width[LAYERS][DIRECTIONS] = { { 3, 3 }, { 5, 1 } }, epoch = 10;
@@ -368,7 +369,7 @@ static void write_script(struct script *s, struct sample *sample, int64_t epochs
         }
 }
 
-/* Run a script over ranks. Returns what is wrong, or NULL. */
+/* Run a script over ranks. The return value is NULL or an error in words. */
 static const char *run_script(struct script *s, int32_t n_ranks)
 {
     static struct ranks ranks;
@@ -378,8 +379,8 @@ static const char *run_script(struct script *s, int32_t n_ranks)
     return ranks_fini_well(&ranks);
 }
 
-/* Some scripts. With quantized rows, each edge to another rank may change the result by steps of the range of
- * the row. */
+/* Run some scripts. With quantized rows each edge to another rank may change the result by steps of the range of the
+ * row. */
 static void test_scripts(int32_t n_ranks, int count, const char *smoothing, const char *codec)
 {
     static const int64_t sizes[] = { 1, 2, 5, 17, 40, 97 };
@@ -418,7 +419,7 @@ static void test_scripts(int32_t n_ranks, int count, const char *smoothing, cons
         diag("%d fail, the first: %s", failed, first);
 }
 
-/* The drift of the rows of a layer that is sent in f32: each row counts once for each rank that gathers it. */
+/* Check the drift of the rows of a layer that is sent in f32. Each row counts once for each rank that gathers it. */
 static void test_async_drift(const char *smoothing)
 {
     enum { RANKS = 3, EPOCHS = 6, WIDTH = 4 };
@@ -468,7 +469,7 @@ int main(void)
 {
     static const int32_t ranks[] = { 1, 2, 3, 4, 7 };
 
-    alarm(300); /* under a sanitizer it is slow */
+    alarm(300); /* it is slow under a sanitizer */
     for (int i = 0; i < 5; i++) {
         test_scripts(ranks[i], repeats(i == 0 ? 4 : 24), "0", "f32");
         test_scripts(ranks[i], repeats(i == 0 ? 4 : 12), "0.5", "f32");

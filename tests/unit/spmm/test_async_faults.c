@@ -1,5 +1,5 @@
-/* Passes with stale rows when something is wrong: transports with faults while messages are in flight, a rank that
- * sends wrong frames or rows with right CRCs, numbers that no code can encode. All ranks return the same answer.
+/* Checks passes with stale rows when something fails: the transport has faults while messages are in flight, a rank
+ * sends wrong frames or rows with correct CRCs, or numbers cannot be encoded. All ranks must return the same error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/fault_runs.h"
 #include "harness/spread.h"
@@ -20,34 +20,34 @@ enum { N = 24, WIDTH = 5, RANKS = 3, EPOCHS = 4, LAYERS = 2 };
         if (rc < 0) goto done;                                                                                         \
     } while (0)
 
-/* The graph of all tests; rows that are the same in all epochs, so that stale rows equal fresh ones; and their sums,
- * forward and backward. */
+/* The graph of all tests. Rows are the same in all epochs, so that stale rows equal fresh ones; their sums forward and
+ * backward are known. */
 static struct sample_csr graph, transposed;
 static float             x[N * WIDTH], want[2][N * WIDTH];
 
 /* How passes are made. */
 struct way {
     const char *const *settings;
-    int                is_exact;  /* results must be right to the bit */
-    int                leaves;    /* messages are still in flight when the plan is destroyed */
-    int                no_number; /* a row of rank 1 has a NaN */
+    int                is_exact;  /* whether results must be bitwise right */
+    int                leaves;    /* whether messages are in flight when the plan is destroyed */
+    int                no_number; /* whether a row of rank 1 has a NaN */
 };
 
-/* A rank that sends wrong data. Ranks are threads, and each transport is called by its own only. */
+/* What a lying rank sends. Ranks are threads, and each transport is called by its own thread only. */
 enum lie { TRUE, OTHER_BITS, NO_SCALE };
 
 static _Thread_local enum lie            lie;
-static _Thread_local struct gr_messages *lying; /* what it sends by */
+static _Thread_local struct gr_messages *lying; /* messages of the lying rank */
 static int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **, graft_error *);
 
-/* Spoil the message whose frame is about to go, and its CRC with it. */
+/* Spoil the message whose frame is about to be sent, and correct its CRC. */
 static void spoil(struct gr_frame *frame, int32_t to)
 {
     const struct gr_message_side *side = &lying->side[GR_SEND];
     char                         *rows = side->encoded + side->encoded_at[to];
 
     if (lie == OTHER_BITS) frame->bits = 4;
-    if (lie == NO_SCALE) memcpy(rows + 2, (const unsigned char[]){ 0x80, 0x7F }, 2); /* infinite, as a bfloat16 */
+    if (lie == NO_SCALE) memcpy(rows + 2, (const unsigned char[]){ 0x80, 0x7F }, 2); /* infinity as a bfloat16 */
     gr_frame_seal_crc(frame, gr_crc(0, rows, frame->bytes));
 }
 
@@ -89,7 +89,7 @@ done:
     return rc;
 }
 
-/* Epochs of passes, forward and backward. */
+/* Make epochs of forward and backward passes. */
 static int32_t epochs(struct rank *r, const struct way *way, graft_graph **made, graft_plan **plan)
 {
     const struct spread spread = { .graph = &graph.csr,
@@ -158,7 +158,7 @@ struct falsehood {
     const char *name;
     enum lie    lie;
     struct way  way;
-    const char *words[2]; /* that all ranks say */
+    const char *words[2]; /* words that all ranks must return */
 };
 
 static int32_t false_body(struct rank *r)
@@ -214,7 +214,7 @@ static void test_falsehoods(void)
 
 int main(void)
 {
-    alarm(300); /* under a sanitizer it is slow */
+    alarm(300); /* it is slow under a sanitizer */
     spread_make_sums(13, N, WIDTH, &graph, &transposed, x, want[0]);
     run_faults("asynchronous passes", whole_body, RANKS, 1, (const int[]){ 3, 7 }, FAULTS);
     run_faults("rows on their way at the end", leaving_body, RANKS, 1, (const int[]){ 3, 7 }, FAULT_FLIP);

@@ -1,4 +1,4 @@
-/* Masks, epilogues and attention over ranks: what the whole graph gives in one process, by definition.
+/* Checks masks, epilogues and attention over ranks against their definition on the whole graph.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_aggregate.h"
 #include "graft_halo.h"
@@ -19,14 +19,14 @@ struct masked_job {
     struct sample_csr graph, transpose;
     int64_t           n;
     int32_t          *owner;
-    double           *x, *before, *residual, *bias, *scale, *z; /* z: without mask and epilogue */
-    uint8_t          *allowed;                                  /* [n x WIDTH] */
+    double           *x, *before, *residual, *bias, *scale, *z; /* z is the product without mask and epilogue */
+    uint8_t          *allowed;                                  /* [n x WIDTH] whether the mask allows the element */
     graft_dtype       dtype;
     graft_semiring    semiring;
     uint32_t          flags;
-    int               kind; /* of the mask; 0: none */
+    int               kind; /* kind of the mask; 0 for none */
     int               complement, has_epilogue;
-    graft_epilogue    epilogue; /* of one element */
+    graft_epilogue    epilogue; /* bound for the error of one element */
     double            bound;
 };
 
@@ -83,7 +83,7 @@ static const graft_csr *matrix_of_job(const struct masked_job *job)
     return job->flags & GRAFT_AGGREGATE_TRANSPOSE ? &job->transpose.csr : &job->graph.csr;
 }
 
-/* Draw what the pass is, and compute Z, which with ACCUMULATE is what the whole of C would be. */
+/* Draw the properties of a pass, and compute Z, which with ACCUMULATE includes the old C. */
 static void masked_job_draw(struct masked_job *job, struct sample *sample)
 {
     const int      is_sum = sample_below(sample, 3) > 0;
@@ -116,7 +116,7 @@ static void masked_job_draw(struct masked_job *job, struct sample *sample)
     free(bound);
 }
 
-/* Whether dropout keeps an element, as graft_mxm.h has it. */
+/* Whether dropout keeps an element, by the description in graft_mxm.h. */
 static int masked_stays(const graft_epilogue *e, int64_t vertex, int64_t column)
 {
     const int64_t  block = column / 8;
@@ -175,7 +175,8 @@ static double *take_rows(const double *whole, const int64_t *owned, int64_t n_ow
     return rows;
 }
 
-/* The mask of a rank in the form of its kind; `present` has a byte for each element, which is enough. */
+/* The mask of a rank in the form of its kind. `present` has a byte for each element, which is more than any kind
+ * needs. */
 static graft_mask mask_of(const struct masked_job *job, const int64_t *owned, int64_t n_owned, uint8_t *present)
 {
     graft_mask mask = { .size = sizeof mask, .kind = job->kind, .present = present };
@@ -254,7 +255,7 @@ static int32_t masked_body(struct host *host)
     args.mask = job->kind != 0 ? &mask : NULL;
     args.epilogue = job->has_epilogue ? &epilogue : NULL;
     TRY(aggregate->begin(plan, &args, &host->error));
-    mask.kind = 99, residual.n_rows = 0, epilogue.size = 0; /* the structs are borrowed for the call alone */
+    mask.kind = 99, residual.n_rows = 0, epilogue.size = 0; /* the structs are borrowed during the call only */
     TRY(aggregate->end(plan, &host->error));
     rc = masked_compare(host, owned, info.n_owned, data[1], bits);
 done:
@@ -292,7 +293,7 @@ static void test_masks_over_ranks(int32_t n_ranks, int count)
 
 /* -- attention ---------------------------------------------------------------------------------------------------- */
 
-/* Scores of GAT: LeakyReLU(left . z_i + right . z_j) for each edge (i, j) and head. */
+/* The attention scores of GAT: LeakyReLU(left . z_i + right . z_j) for each edge (i, j) and head. */
 static void gat_scores(const graft_csr *a, const double *z, const double *left, const double *right, double *scores)
 {
     for (int64_t i = 0; i < a->n_rows; i++)
@@ -307,8 +308,9 @@ static void gat_scores(const graft_csr *a, const double *z, const double *left, 
             }
 }
 
-/* Rows of the halo, scores, softmax, weighted sum; and the rows that the transposed sum makes for the halo back to
- * their owners. all[n_owned + n_halo] begins with the owned rows; `out` and `back` are those of the owned vertices. */
+/* Compute attention over ranks: exchange rows of the halo, compute scores, softmax and weighted sum, and return the
+ * rows of the transposed sum to their owners. all[n_owned + n_halo] begins with the owned rows; `out` and `back` have
+ * the owned vertices. */
 static int32_t gat_over_ranks(struct host *host, graft_halo *halo, double *all, double *out, double *back)
 {
     const struct masked_job *job = host->all->arg;

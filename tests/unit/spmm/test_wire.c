@@ -1,5 +1,5 @@
-/* Products with quantized rows: the result is as near the exact one as the code allows; rows that no code can encode
- * arrive raw; and ranks with other widths, or frames with other widths, are refused.
+/* Checks distributed products with quantized rows: the result must be as near the exact one as the code allows, rows
+ * that no code can encode must arrive unquantized, and ranks or frames with different widths must be refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "harness/spread.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 4000, WIDTH = 96 }; /* enough for several threads to be worth it */
+enum { N = 4000, WIDTH = 96 }; /* large enough for several threads */
 
 /* A graph, and passes over it. */
 struct world {
@@ -42,7 +42,7 @@ static void wire_world_fini(struct world *w)
 /* What rank 0 reported of the last pass. */
 static graft_plan_info info;
 
-/* All passes of a spread. Returns what went wrong, or NULL. */
+/* Make all passes. The return value is NULL or an error in words. */
 static const char *wire_play(struct spread *s, int32_t n_ranks)
 {
     static struct ranks ranks;
@@ -60,7 +60,7 @@ static const char *wire_play(struct spread *s, int32_t n_ranks)
     return ranks_fini(&ranks) != NULL ? "something is left" : words != NULL ? kept : NULL;
 }
 
-/* One pass with options; the result is left in `out`. Returns what went wrong, or NULL. */
+/* Make one pass with options, whose result goes to `out`. The return value is NULL or an error in words. */
 static const char *pass_with(const struct world *w, int32_t n_ranks, const char *cover, const char *const *settings,
                              graft_semiring semiring, uint32_t flags, char *out)
 {
@@ -82,7 +82,7 @@ static const char *pass_with(const struct world *w, int32_t n_ranks, const char 
     return wire_play(&s, n_ranks);
 }
 
-/* The distance of two results, relative to the length of the second. */
+/* The distance of two results, relative to the norm of the second. */
 static double wire_apart(const struct world *w, const char *a, const char *b)
 {
     double off = 0, length = 0;
@@ -94,8 +94,8 @@ static double wire_apart(const struct world *w, const char *a, const char *b)
     return sqrt(off / length);
 }
 
-/* A code, and the largest relative error of the result. Numbers of one size have an error of step / sqrt(12) if they
- * are rounded to nearest, and of sqrt(2) times that if stochastically; partial sums have wider ranges. */
+/* A code, and the largest relative error of the result. Numbers of equal magnitude have an error of step / sqrt(12) if
+ * they are rounded to nearest, and sqrt(2) times that if rounding is stochastic. Partial sums have wider ranges. */
 struct code {
     int         bits;
     const char *codec, *rounding;
@@ -108,8 +108,8 @@ static const struct code codes[] = {
     { 1, "q1:minmax", "stochastic", 1.9 }
 };
 
-/* Check what a plan reports of sent bytes and quantization errors, with all rows measured. Returns what is wrong, or
- * NULL. */
+/* Check what a plan reports of sent bytes and quantization errors, with all rows measured. The return value is NULL or
+ * an error in words. */
 static const char *check_info(int bits, int transposed, int64_t element)
 {
     const int64_t rows = transposed ? info.halo_rows : info.halo_rows_sent;
@@ -145,8 +145,8 @@ static void test_code(struct world *w, const struct code *c, const char *cover, 
     free(few);
 }
 
-/* With the flag, and on one rank, there is no quantization error; nor in a maximum that 8 bits do not change, or change
- * little. */
+/* With the flag, and on one rank, there must be no quantization error, nor in a maximum that 8 bits do not change or
+ * change little. */
 static void test_exact(struct world *w)
 {
     static const char *const two[] = { "halo.codec", "q2", NULL }, *const eight[] = { "halo.codec", "q8", NULL };
@@ -164,8 +164,8 @@ static void test_exact(struct world *w)
     free(few);
 }
 
-/* Rows are encoded as they are made, by whichever thread and kernel: none of that shows. Kernels add up alike
- * while no row is so long that simd cuts it. */
+/* Rows are encoded by any thread and kernel as they are made, and none of that may show. Kernels add in the same order
+ * as long as no row is so long that simd splits it. */
 static void test_makers(struct world *w, const char *cover, uint32_t flags)
 {
     static const char *const one[] = { "halo.codec", "q2", "halo.rounding", "stochastic", NULL };
@@ -189,7 +189,7 @@ static void test_makers(struct world *w, const char *cover, uint32_t flags)
     free(out);
 }
 
-/* A NaN in a row: its message is sent raw, so the other ranks have the result that they have without a code. */
+/* A row has a NaN: its message must be sent unquantized, so that the other ranks have the result without a code. */
 static void test_wire_raw(struct world *w, const char *cover)
 {
     static const char *const send[] = { "halo.codec", "q2", NULL };
@@ -226,7 +226,8 @@ static double differing(const struct world *w, const char *a, const char *b)
     return (double)count / (N * WIDTH);
 }
 
-/* Each vertex gathers from one of the other rank, which gathers from it: the same rows go in both directions. */
+/* Each vertex gathers from one vertex of the other rank, which gathers from it, so that the same rows are sent in both
+ * directions. */
 static void pairs_init(struct spread *s, const struct world *w, graft_csr *graph)
 {
     static const char *const settings[] = { "halo.codec", "q2", "halo.rounding", "stochastic", NULL };
@@ -252,8 +253,8 @@ static void pairs_init(struct spread *s, const struct world *w, graft_csr *graph
                           .reserved = WIDTH };
 }
 
-/* Whether an element of 2 bits is rounded up or down is drawn anew for each epoch, layer and direction: for an element
- * between two levels, a third of two draws differ. */
+/* Whether an element of 2 bits is rounded up or down must be drawn anew for each epoch, layer and direction. For an
+ * element between two levels a third of two draws differ. */
 static void test_wire_draws(const struct world *w)
 {
     enum { FORWARD = 5, BACK = FORWARD, AGAIN, RESULTS }; /* layers 0 to 3 of an epoch, and layer 0 of the next one */
@@ -282,8 +283,8 @@ static void test_wire_draws(const struct world *w)
     for (int i = 0; i < RESULTS; i++) free(out[i]);
 }
 
-/* One row with a NaN: the messages with it are sent raw and have no quantization error; the others have that of their
- * width. */
+/* One row has a NaN. The messages with it must be sent unquantized without quantization error, and the others have the
+ * error of their width. */
 static void test_one_raw(struct world *w)
 {
     static const char *const settings[] = { "halo.codec", "q2", "halo.error_statistics", "exact", NULL };

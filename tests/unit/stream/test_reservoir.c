@@ -1,5 +1,5 @@
-/* Which pairs of a stream are kept: a reservoir keeps each with the same probability, fifo the latest; slots of states
- * are counted.
+/* Checks which pairs a stream keeps: a reservoir must keep each with the same probability, and fifo the latest ones.
+ * The slots of states are counted.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/random.h"
 #include "entry/entry.h"

@@ -1,5 +1,5 @@
-/* graft_stream.h over 1 to 4 ranks: which pairs are kept, lag and interval, the limit of memory, budgets, states that
- * are not finite, patience, and checkpoints that continue with the same bits.
+/* Checks graft_stream.h over 1 to 4 ranks: which pairs are kept, lag and interval, the memory limit, time budgets,
+ * states that are not finite, patience, and checkpoints from which training continues bitwise identically.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "draft/graft_stream.h"
 #include "graft_load.h"
@@ -23,7 +23,7 @@ static const graft_streams *streams_of(const struct host *host)
     return graft_interface(host->api, GRAFT_STREAM_ID, sizeof(graft_streams));
 }
 
-/* Offer the state at a time; its values are those of the test, but for one that may be wrong on the last rank. */
+/* Offer the state at a time. On the last rank one of its values may be wrong. */
 static int32_t offer_state(struct host *host, struct network_rank *n, graft_stream *stream, double time, uint32_t flags,
                            int with_target, double wrong)
 {
@@ -52,7 +52,8 @@ static graft_stream_status status_of(struct host *host, const graft_stream *stre
     return status;
 }
 
-/* Lag 3 and interval 2: a pair begins with states 0, 2, 4, ..., and ends three later. A new run begins anew. */
+/* With lag 3 and interval 2 a pair begins with states 0, 2, 4, ..., and ends three states later. A new run begins
+ * anew. */
 static int32_t count_stream_pairs(struct host *host, struct network_rank *n)
 {
     graft_stream *stream = NULL, *other = NULL;
@@ -65,18 +66,18 @@ static int32_t count_stream_pairs(struct host *host, struct network_rank *n)
     }
     NETWORK_CHECK(offer_state(host, n, stream, 20, GRAFT_STREAM_FIRST, 0, 0) == GRAFT_OK);
     for (int k = 0; k < 2; k++) NETWORK_CHECK(offer_state(host, n, stream, 21 + k, 0, 0, 0) == GRAFT_OK);
-    NETWORK_CHECK(status_of(host, stream).pairs == 4); /* states of another run end none */
+    NETWORK_CHECK(status_of(host, stream).pairs == 4); /* states of another run end no pair */
     NETWORK_CHECK(offer_state(host, n, stream, 23, 0, 0, 0) == GRAFT_OK && status_of(host, stream).pairs == 5);
     NETWORK_CHECK(offer_state(host, n, stream, 24, 0, 1, 0) == GRAFT_OK && status_of(host, stream).pairs == 6);
     NETWORK_CHECK(status_of(host, stream).held_out == 1 && status_of(host, stream).kept == 5);
     NETWORK_CHECK(status_of(host, stream).offered == 15 && status_of(host, stream).time == 24);
-    n->networks->destroy(n->network); /* the stream keeps it */
+    n->networks->destroy(n->network); /* the stream keeps the network alive */
     n->network = NULL;
     streams_of(host)->destroy(stream);
     return GRAFT_OK;
 }
 
-/* States with targets of their own among others: such a state ends no pair, and what waited for it is forgotten. */
+/* Mix states with targets of their own into others. Such a state ends no pair, and what waited for it is forgotten. */
 static int32_t mix_targets(struct host *host, struct network_rank *n)
 {
     graft_stream *stream = NULL;
@@ -84,7 +85,8 @@ static int32_t mix_targets(struct host *host, struct network_rank *n)
 
     snprintf(path, sizeof path, "%s/mixed", folder);
     NETWORK_CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
-    for (int k = 0; k < 30; k++) { /* in threes: a pair by itself, a state that begins a pair, and one that ends it */
+    /* Groups of three: a pair of its own, a state that begins a pair, and one that ends it. */
+    for (int k = 0; k < 30; k++) {
         NETWORK_CHECK(offer_state(host, n, stream, k, 0, k % 3 == 0, 0) == GRAFT_OK);
         NETWORK_CHECK(status_of(host, stream).pairs == 2 * (k / 3) + 1 + (k % 3 == 2));
     }
@@ -116,7 +118,7 @@ static int move_due(const char *path, int64_t due)
     return fclose(file) == 0 && good;
 }
 
-/* Lag 3 and interval 2: after five states those at 2 and 4 wait, for 5 and 7. */
+/* With lag 3 and interval 2, after five states those at 2 and 4 wait for 5 and 7. */
 static int32_t refuse_due(struct host *host, struct network_rank *n)
 {
     static const int64_t wrong[] = { 4, 5, 6, 8, 9, INT64_MAX };
@@ -138,8 +140,8 @@ static int32_t refuse_due(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Ten thousand offers: the limit of memory holds, and what is kept of them is even (reservoir) or the end (fifo). The
- * pairs tell their times by the loss of a network that predicts 0: here they are looked at by a step with each. */
+/* Offer ten thousand states: the memory limit must hold, and the kept pairs must be evenly spread (reservoir) or the
+ * last ones (fifo). The loss of a network that predicts 0 tells the time of a pair; a step is made with each. */
 static int32_t keep_within_limit(struct host *host, struct network_rank *n)
 {
     graft_stream       *stream = NULL;
@@ -159,7 +161,8 @@ static int32_t keep_within_limit(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Budgets: the first step ever measures, too small a budget does nothing, several steps fit into a large one. */
+/* Budgets of time: the first steps are measured, too small a budget does nothing, and several steps fit into a large
+ * one. */
 static int32_t keep_budgets(struct host *host, struct network_rank *n)
 {
     graft_stream       *stream = NULL;
@@ -177,7 +180,7 @@ static int32_t keep_budgets(struct host *host, struct network_rank *n)
     NETWORK_CHECK(streams_of(host)->step(stream, 1e-6, 0, &s, &host->error) == GRAFT_OK && s.steps_now == 1);
     NETWORK_CHECK(s.reason == GRAFT_STREAM_BUDGET_USED && s.seconds_of_step > 0 && s.loss > 0);
     NETWORK_CHECK(streams_of(host)->step(stream, 0, 0, &s, &host->error) == GRAFT_OK && s.steps_now == 0);
-    for (int k = 0; k < 9; k++) { /* two more first steps, to measure their time */
+    for (int k = 0; k < 9; k++) { /* includes two more first steps, whose time is measured */
         NETWORK_CHECK(streams_of(host)->step(stream, host->rank == 0 ? 1e-6 : 1e6, 0, &s, &host->error) == GRAFT_OK);
         NETWORK_CHECK(s.seconds_of_step > 0 && s.steps_now == (k == 1 || k == 3) && s.steps == 1 + (k >= 1) + (k >= 3));
         if (s.steps_now == 0) NETWORK_CHECK(s.reason == GRAFT_STREAM_BUDGET_SMALL && isnan(s.loss));
@@ -196,7 +199,7 @@ static int32_t keep_budgets(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* A state that is not finite on one rank. */
+/* A state is not finite on one rank. */
 static int32_t refuse_states(struct host *host, struct network_rank *n)
 {
     graft_stream *stream = NULL;
@@ -218,7 +221,7 @@ static int32_t refuse_states(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Without training no validation is better than the first. */
+/* Without training no validation is better than the first one. */
 static int32_t advise_to_stop(struct host *host, struct network_rank *n)
 {
     graft_stream       *stream = NULL;
@@ -239,7 +242,7 @@ static int32_t advise_to_stop(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Offers and steps k to end - 1 of a run. */
+/* Make the offers and steps k to end - 1 of a run. */
 static int32_t run_on(struct host *host, struct network_rank *n, graft_stream *stream, int k, int end,
                       graft_stream_status *s)
 {
@@ -253,7 +256,7 @@ static int32_t run_on(struct host *host, struct network_rank *n, graft_stream *s
     return rc;
 }
 
-/* A run that is interrupted has the bits of one that is not. */
+/* An interrupted run must be bitwise identical to one that was not interrupted. */
 static int32_t continue_run(struct host *host, struct network_rank *n)
 {
     graft_stream       *stream = NULL;
@@ -286,7 +289,7 @@ static int32_t continue_run(struct host *host, struct network_rank *n)
     NETWORK_CHECK(s.steps == whole.steps && s.kept == whole.kept && s.pairs == whole.pairs &&
                   s.held_out == whole.held_out);
 
-    /* Damage on the last rank, and files of two times, are refused on all. */
+    /* Damage on the last rank, and files of two times, must be refused on all ranks. */
     if (host->rank == host->n_ranks - 1) {
         file = fopen(of_rank, "r+");
         NETWORK_CHECK(file != NULL && fseek(file, -33, SEEK_END) == 0 && fputc(91, file) == 91 && fclose(file) == 0);
@@ -312,7 +315,7 @@ static int32_t continue_run(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Every allocation fails in turn, from create() to load(). */
+/* Every allocation from create() to load() fails in turn. */
 static int32_t fail_stream(struct host *host)
 {
     int32_t rc = GRAFT_ERR_NOMEM;
@@ -340,7 +343,7 @@ static int32_t fail_stream(struct host *host)
     return rc;
 }
 
-/* Memory for no pair. */
+/* The memory limit allows no pair. */
 static int32_t refuse_memory(struct host *host, struct network_rank *n)
 {
     graft_stream *stream = NULL;

@@ -1,5 +1,6 @@
-/* Training by minibatch: one batch of all training vertices with all neighbours is a step on the whole graph; sums over
- * sampled neighbours are unbiased; the same bits on any number of threads, and when an epoch is interrupted.
+/* Checks training by minibatch. A batch of all training vertices with all neighbours must equal a step on the whole
+ * graph; sums over sampled neighbours must be unbiased; and results must be bitwise identical with any number of
+ * threads, and if epochs are interrupted.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -22,7 +23,7 @@ static const graft_train  *train;
 static const graft_models *models;
 static graft_error         error;
 static struct strict_host  host;
-static int64_t             cancel_at = -1; /* the allocation that asks to cancel the call */
+static int64_t             cancel_at = -1; /* number of the allocation that asks to cancel the call */
 static struct sample       sample = { 23 };
 
 static void *cancelling_allocate(void *self, uint64_t bytes, uint64_t alignment)
@@ -82,7 +83,6 @@ static double loss_of_epoch(graft_trainer *trainer)
 
 /* -- one batch of all --------------------------------------------------------------------------------------------- */
 
-/* The losses of a trainer, and its predictions in the end. */
 struct results {
     double loss[EPOCHS];
     float  logits[N * CLASSES];
@@ -96,7 +96,7 @@ static void train_all(const struct sample_dataset *set, const char *settings, st
     output_clear_rows(&logits);
     for (int e = 0; e < EPOCHS; e++) results->loss[e] = loss_of_epoch(trainer);
     if (trainer == NULL || train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &error) != GRAFT_OK)
-        output_clear(results, sizeof *results); /* or two failures would pass for equal results */
+        output_clear(results, sizeof *results); /* otherwise two failures would pass for equal results */
     train->destroy(trainer);
 }
 
@@ -136,7 +136,7 @@ static void test_one_batch_of_all(void)
                                             " layers=4 hidden=20,20,8 optimizer=sgd residual=yes dropout=0.5" };
 
         for (int i = 0; i < 4; i++) {
-            if (m == 4 && i == 2) continue; /* BatchNorm of mlp is over the training vertices then, and not over all */
+            if (m == 4 && i == 2) continue; /* BatchNorm of mlp would use the training vertices, not all */
             snprintf(settings, sizeof settings, "model=%s%s", kinds[m], more[i]);
             test_one_batch(&dense, "dense", settings);
         }
@@ -171,7 +171,8 @@ static void test_one_batch_of_all(void)
 
 /* -- sums are unbiased -------------------------------------------------------------------------------------------- */
 
-/* One layer, and targets far above all outputs: the loss mae is then linear in the sums. Weights stay. */
+/* A model of one layer, with targets far above all outputs, so that the loss mae is linear in the sums. Weights
+ * stay. */
 static void test_unbiased(const char *model, const char *sampler, int times)
 {
     struct sample_dataset set;
@@ -204,7 +205,7 @@ static void test_unbiased(const char *model, const char *sampler, int times)
 
 /* -- the same bits ------------------------------------------------------------------------------------------------ */
 
-/* Another trainer with the state of this one, which is destroyed. */
+/* Make another trainer with the state of this one, which is destroyed. */
 static graft_trainer *move_state(const struct sample_dataset *set, graft_trainer *from)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -217,7 +218,6 @@ static graft_trainer *move_state(const struct sample_dataset *set, graft_trainer
     return to;
 }
 
-/* The same by a file. */
 static graft_trainer *move_file(const struct sample_dataset *set, graft_trainer *from)
 {
     graft_model   *saved = NULL, *loaded = NULL;
@@ -241,8 +241,8 @@ static graft_trainer *move_file(const struct sample_dataset *set, graft_trainer 
     return NULL;
 }
 
-/* Train to the end. Allocations `step` apart ask for a cancel, or fail; after each the trainer goes on, or another one
- * with its state. Returns how often that was in the middle of an epoch, or -1. */
+/* Train to the end. Allocations `step` apart ask to cancel, or fail. After each the trainer, or another one with its
+ * state, goes on. The result is how often that was in the middle of an epoch, or -1. */
 static int64_t train_interrupted(const struct sample_dataset *set, graft_trainer **trainer, int cancels, int moves,
                                  int64_t step)
 {
@@ -270,7 +270,6 @@ static int64_t train_interrupted(const struct sample_dataset *set, graft_trainer
     return times < 500 ? middle : -1;
 }
 
-/* `step`: allocations up to a request to cancel. */
 static void test_bits(const char *settings, int64_t step)
 {
     static const char *const threads[] = { "threads=1", "threads=2", "threads=3 sample.ahead=1",
@@ -286,7 +285,8 @@ static void test_bits(const char *settings, int64_t step)
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
     first = create_trainer(&set, settings);
     for (int e = 0; e < EPOCHS; e++) loss_of_epoch(first);
-    for (int i = 0; i < 3; i++) { /* cancelled, and goes on in the same trainer, or in another one, also by a file */
+    /* Cancelled, and continued in the same trainer, in another one, or in one that reads a file. */
+    for (int i = 0; i < 3; i++) {
         if (train->create(api->context, &set.dataset, &other, &error) != GRAFT_OK) break;
         middle = train_interrupted(&set, &other, 1, i, i ? step : 97);
         ok(middle > 2 && host_same_state(train, first, other),
@@ -321,7 +321,8 @@ static int64_t bytes_of_layers(graft_trainer *trainer)
     return bytes;
 }
 
-/* An evaluation between batches has the bits of a trainer that never had any, in arrays that end with it. */
+/* An evaluation between batches must be bitwise identical to that of a trainer without batches, in arrays that are
+ * freed afterwards. */
 static void test_evaluation_between(const char *settings)
 {
     static float          logits[2][N * CLASSES];
@@ -337,14 +338,15 @@ static void test_evaluation_between(const char *settings)
     to = graft_dense_in(GRAFT_F32, N, CLASSES, logits[0]);
     trainer = create_trainer(&set, settings);
     before = bytes_of_layers(trainer);
-    loss_of_epoch(trainer); /* without an evaluation: eval_every=2 */
+    loss_of_epoch(trainer); /* this epoch has no evaluation, as eval_every=2 */
     between = bytes_of_layers(trainer);
     output_clear_rows(&to);
     rc = train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &to, &error);
     if (rc == GRAFT_OK) after = bytes_of_layers(trainer);
     if (rc == GRAFT_OK) rc = models->create(trainer, 0, &weights, &error);
     train->destroy(trainer);
-    host_set_all(api, "batch_size=0 reuse_input=no row_masks=no"); /* orders of sums, as with batches */
+    /* Gives sums the order that they have with batches. */
+    host_set_all(api, "batch_size=0 reuse_input=no row_masks=no");
     if (rc == GRAFT_OK) rc = train->create(api->context, &set.dataset, &whole, &error);
     if (rc == GRAFT_OK) rc = models->apply(weights, whole, &error);
     to.data = logits[1];
@@ -360,7 +362,6 @@ static void test_evaluation_between(const char *settings)
     sample_dataset_fini(&set);
 }
 
-/* Rows are checked when a batch reads them, and no others. */
 static void test_rows_read(void)
 {
     static int32_t        labels[N];
@@ -416,7 +417,8 @@ static void test_new_split(void)
     sample_dataset_fini(&set);
 }
 
-/* update() that lacks memory changes nothing; one that has it, all, as a new trainer with the same state shows. */
+/* An update() that fails for lack of memory must change nothing, and one that succeeds everything, as a new trainer
+ * with the same state shows. */
 static void test_update_without_memory(const char *settings)
 {
     const uint32_t        what = GRAFT_UPDATE_SPLIT | GRAFT_UPDATE_LABELS | GRAFT_UPDATE_FEATURES;
@@ -455,7 +457,7 @@ static void test_update_without_memory(const char *settings)
     sample_dataset_fini(&other);
 }
 
-/* Other seeds are of the same parts, which METIS made: its program is not there any more. */
+/* Other seeds use the same parts, which METIS has made. Its program is missing by then. */
 static void test_parts_stay(void)
 {
     struct sample_dataset set;
@@ -484,7 +486,7 @@ static void test_parts_stay(void)
     sample_dataset_fini(&set);
 }
 
-/* The profile of an epoch has all of its batches, more than it had space for. */
+/* The profile of an epoch must have all of its batches, which are more than it had space for. */
 static void test_all_spans(void)
 {
     struct sample_dataset set;

@@ -1,6 +1,6 @@
-/* Minibatches over ranks. One layer over features, which ranks fetch, is exact: a batch of all training vertices with
- * all neighbours has the losses and weights of one process. Later layers read rows of earlier batches; where weights
- * stay as they are, these are the rows of now, so that losses become those of one process.
+/* Checks minibatches over ranks. One layer over features, which ranks fetch, is exact: a batch of all training vertices
+ * with all neighbours must have the losses and weights of one process. Later layers read rows of earlier batches. If
+ * weights stay constant these rows are up to date, so that losses must become those of one process.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "harness/train_cases.h"
@@ -14,7 +14,7 @@ enum { VERTICES = 240 };
 
 static const struct shape plain = { VERTICES, 0 }, weighted = { VERTICES, WEIGHTED };
 
-/* All vertices are trained, so that each rank computes all that others have in their halo. */
+/* All vertices are trained, so that each rank computes all rows that others have in their halo. */
 static struct job *make_job(const struct shape *shape)
 {
     struct job   *job = calloc(1, sizeof *job);
@@ -34,14 +34,14 @@ static void free_job(struct job *job)
     free(job);
 }
 
-/* The last one counts, also of those that a model has by default. */
+/* The last value of an option counts, also over the defaults of a model. */
 static void replace_rate(struct settings *settings, const char *rate)
 {
     for (int i = 0; settings->at[i] != NULL && rate != NULL; i++)
         if (strncmp(settings->at[i], "lr=", 3) == 0) settings->at[i] = rate;
 }
 
-/* Train in one process on the whole graph, and over ranks by batches. Returns what is wrong, or NULL. */
+/* Train in one process on the whole graph, and over ranks by batches. The return value is NULL or an error in words. */
 static const char *run_both(struct job *job, int32_t n_ranks, const char *model, const char *partition,
                             const char *both, const char *batches, const char *rate)
 {
@@ -83,7 +83,7 @@ static void test_one_layer(const char *model, int32_t n_ranks, const char *parti
     free_job(job);
 }
 
-/* Losses, weights and logits of one process after all epochs, and other ones without `batches`. */
+/* Losses, weights and logits must be those of one process after all epochs, and differ without `batches`. */
 static void test_same_batch(const char *model, int32_t n_ranks, const char *partition, const struct shape *shape,
                             const char *more, const char *batches)
 {
@@ -104,7 +104,8 @@ static void test_same_batch(const char *model, int32_t n_ranks, const char *part
 
 static const char fetched[] = "hec.miss=fetch aep.rows=0";
 
-/* Rows of other ranks that batches need come from their owners, and gradients go back: a batch is one of all ranks. */
+/* Rows of other ranks that batches need are fetched from their owners, and gradients return, so that all ranks together
+ * form one batch. */
 static void test_fetch(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat", "sgc", "appnp" };
@@ -124,8 +125,8 @@ static void test_fetch(void)
     test_same_batch("gcn", 3, "hash", &(struct shape){ VERTICES, LONE }, "", fetched);
 }
 
-/* Neighbours of weight 0 are not drawn, and `fanout` is more than there are others: so the same ones are drawn in one
- * process and over ranks. Some vertices gather from none, and so have degree 0. */
+/* Neighbours of weight 0 are not drawn, and `fanout` exceeds the number of others, so that the same neighbours are
+ * drawn in one process and over ranks. Some vertices gather from none and have degree 0. */
 static void test_equal_draws(void)
 {
     static const char by_degree[] = "batch_size=240 fanout=1000 sample.weights=degree";
@@ -140,7 +141,8 @@ static void test_equal_draws(void)
     }
 }
 
-/* Draws depend on global vertices and not on the partition: a batch has the neighbours of a batch of one process. */
+/* Draws depend on global vertex numbers and not on the partition, so a batch must have the neighbours of a batch of one
+ * process. */
 static void test_draws_of_one_process(void)
 {
     static const char *const draws[] = { "fanout=4", "fanout=4 sample.replace=yes", "fanout=3 sample.weights=degree",
@@ -161,7 +163,7 @@ static void test_draws_of_one_process(void)
 
 static const char constant[] = "lr=1e-30";
 
-/* With constant weights the losses of one process, from epoch `from` on and not before. */
+/* With constant weights losses must be those of one process from epoch `from` on, and not before. */
 static void test_constant_weights(const char *model, int32_t n_ranks, const struct shape *shape, const char *both,
                                   const char *batches, int from, double most)
 {
@@ -206,7 +208,7 @@ static void test_caches(void)
     test_constant_weights("sage", 3, &plain, "", "hec.life=6", 4, 1e-5); /* rows are sent again after 3 batches */
 }
 
-/* Rows that are too old, or that were never sent, are not used. */
+/* Rows that are too old, or were never sent, must not be used. */
 static void test_without_rows(const char *batches)
 {
     struct job *job = make_job(&plain);
@@ -219,8 +221,8 @@ static void test_without_rows(const char *batches)
     free_job(job);
 }
 
-/* With constant weights, small batches of all neighbours have the losses of one process in each epoch: rows are there,
- * from caches or from their owners. */
+/* With constant weights small batches of all neighbours must have the losses of one process in each epoch, because all
+ * rows are in caches or fetched from their owners. */
 static void test_fetched_losses(const char *model, int32_t n_ranks, const struct shape *shape, const char *batches)
 {
     struct job *job = make_job(shape);
@@ -233,7 +235,7 @@ static void test_fetched_losses(const char *model, int32_t n_ranks, const struct
     free_job(job);
 }
 
-/* Losses by few neighbours of small batches, whose estimates are unbiased, are near those of all. */
+/* Losses of small batches with few neighbours, whose estimates are unbiased, must be near those of all neighbours. */
 static void test_few_neighbours(const char *model, const char *more)
 {
     char        batches[100];
@@ -251,7 +253,7 @@ static void test_few_neighbours(const char *model, const char *more)
     free_job(job);
 }
 
-/* Losses of the model by batches. Returns what is wrong, or NULL. */
+/* The losses of the model by batches. The return value is NULL or an error in words. */
 static const char *batch_losses(struct job *job, int32_t n_ranks, const char *model, const char *batches,
                                 double loss[EPOCHS])
 {
@@ -264,7 +266,8 @@ static const char *batch_losses(struct job *job, int32_t n_ranks, const char *mo
     return hosts_fault(&hosts);
 }
 
-/* Small caches, few rows sent, few seeds on some ranks, no edges: the same bits on 1 and 3 threads, and losses fall. */
+/* Small caches, few rows to send, few seeds on some ranks, or no edges: results must be bitwise identical on 1 and 3
+ * threads, and losses must fall. */
 static void test_batches_threads(const char *model, const struct shape *shape, const char *more)
 {
     static double loss[2][EPOCHS];
@@ -285,7 +288,7 @@ static void test_batches_threads(const char *model, const struct shape *shape, c
     free_job(job);
 }
 
-/* Unless options say otherwise, a batch sends as many rows as it has seeds, in 8 bits. */
+/* By default a batch sends as many rows as it has seeds, in 8 bits. */
 static void test_default_rows(void)
 {
     static const char *const more[] = { "", "aep.rows=15 aep.codec=q8", "aep.rows=14", "aep.codec=f32" };
@@ -305,7 +308,7 @@ static void test_default_rows(void)
     free_job(job);
 }
 
-/* Rows that are sent in an epoch are used aep.delay batches later, and in the next epoch at once. */
+/* Rows that are sent in an epoch are used aep.delay batches later, and at once in the next epoch. */
 static void test_delay(void)
 {
     static const char *const more[] = { "aep.rows=0", "aep.delay=64", "aep.delay=1", "aep.delay=3" };
@@ -325,7 +328,7 @@ static void test_delay(void)
     free_job(job);
 }
 
-/* Rows that are kept are of a few batches before, and losses are near those of rows that are fetched in each batch. */
+/* Kept rows are a few batches old, and losses must be near those with rows that are fetched in each batch. */
 static void test_kept_rows(void)
 {
     static const char *const more[] = { "", "hec.keep=no hec.life=9", "hec.keep=yes hec.life=3" };
@@ -346,7 +349,7 @@ static void test_kept_rows(void)
     free_job(job);
 }
 
-/* One rank has more training vertices than the others, and so larger batches: rank 0 warns. */
+/* One rank has more training vertices than the others, and therefore larger batches. Rank 0 must warn. */
 static void test_large_batches(const char *partition, int warns)
 {
     static struct hosts hosts;
@@ -367,7 +370,7 @@ static void test_large_batches(const char *partition, int warns)
     free_job(job);
 }
 
-/* What batches over ranks cannot be together with; the same sentence on all ranks. */
+/* Options that batches over ranks exclude must be refused with the same sentence on all ranks. */
 static void test_batches_refused(const char *more, int32_t status, const char *sentence)
 {
     static struct hosts hosts;
@@ -410,7 +413,7 @@ int main(void)
 {
     static const char *const models[] = { "sage", "gcn", "gin", "gat", "appnp", "sgc" };
 
-    alarm(600); /* under a sanitizer it is slow */
+    alarm(600); /* it is slow under a sanitizer */
     for (int m = 0; m < 6; m++) {
         test_one_layer(models[m], 2, "hash", &plain, "input_dropout=0.2");
         test_one_layer(models[m], 4, "block", &weighted, "symmetrize=yes order=degree edge_features=values");

@@ -1,5 +1,5 @@
-/* A state from the middle of an epoch in a trainer with other batches: the epoch begins again with a warning, with the
- * bits of a state in which no batch is completed. With the same batches the epoch goes on.
+/* Checks a state from the middle of an epoch in a trainer with other batches. The epoch must begin again with a
+ * warning, bitwise like a state in which no batch is completed. With the same batches the epoch must go on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -10,22 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 240, FEATURES = 5, CLASSES = 3, DONE = 3 /* batches */ };
+enum { N = 240, FEATURES = 5, CLASSES = 3, DONE = 3 /* number of completed batches */ };
 
 static const char BEGINS_AGAIN[] = "epoch 2 begins again, on ";
 
 /* A trainer whose state is taken, and one that gets it. */
 struct pair {
-    const char *first, *second; /* settings */
-    int         alone;          /* the first has no ranks */
-    const char *without;        /* items that are left out */
-    int         updates;        /* the second gets another split after the state */
+    const char *first, *second; /* options of both */
+    int         alone;          /* whether the first trainer has no ranks */
+    const char *without;        /* prefix of the items that are left out */
+    int         updates;        /* whether the second trainer gets another split after the state */
 };
 
 struct job {
     struct sample_dataset set;
     struct pair           pair;
-    int                   again, whole; /* results: the epoch began again; the state before has items of batches */
+    /* Results: whether the epoch began again; whether the state has items of batches. */
+    int                   again, whole;
 };
 
 static int count_of(const char *text, const char *part)
@@ -78,7 +79,7 @@ static int32_t first_state(struct host *host, struct kept_state *state)
     return rc;
 }
 
-/* Exchange a training vertex with another vertex; called again, undo that. */
+/* Exchange a training vertex with another vertex. A second call reverts that. */
 static void change_split(struct job *job)
 {
     uint8_t *split = job->set.split, first = split[0];
@@ -89,7 +90,7 @@ static void change_split(struct job *job)
     split[v] = first;
 }
 
-/* An epoch that begins with `state`, and the state after it. */
+/* Run an epoch that begins with `state`, and take the state after it. */
 static int32_t go_on(struct host *host, const struct kept_state *state, int *whole, struct kept_state *after)
 {
     struct job         *job = host->all->arg;
@@ -209,7 +210,8 @@ int main(void)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) test_pair(others[i], 1, 1);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) test_pair(same[i], 1, 0);
     test_pair((struct pair){ "", "batch_size=5", 0, NULL, 0 }, 2, 1);
-    test_pair((struct pair){ "batch_size=5", "", 0, NULL, 0 }, 2, 1); /* ages of cached rows are ahead of the batch */
+    /* Ages of cached rows would be ahead of the batch. */
+    test_pair((struct pair){ "batch_size=5", "", 0, NULL, 0 }, 2, 1);
     test_pair((struct pair){ "", "seed=2", 0, NULL, 0 }, 3, 1);
     test_pair((struct pair){ "", "batch_size=0", 0, "caches.", 0 }, 2, 1);
     test_pair((struct pair){ "batch_size=20", "batch_size=10", 1, NULL, 0 }, 2, 1);

@@ -1,6 +1,6 @@
-/* Caches of minibatches over ranks in the state: another trainer that gets the state of each rank in the middle of the
- * training continues with the same bits. If one rank does not get its caches, all begin with empty caches. Invalid
- * caches are refused.
+/* Checks the caches of minibatches over ranks in the state. Another trainer that gets the state of each rank in the
+ * middle of training must continue bitwise identically. If one rank does not get its caches, all must begin with empty
+ * caches. Invalid caches must be refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/outputs.h"
 #include "harness/tap.h"
@@ -20,7 +20,7 @@ static struct job *cache_job(void)
     return job;
 }
 
-/* Whether run b has the losses of run a from the middle on, and the same state and caches of each rank. */
+/* Whether run b has the losses of run a in the second half, and the same state and caches on each rank. */
 static int same_ends(const struct job *job, int a, int b, int32_t n_ranks)
 {
     int same = 1;
@@ -43,7 +43,7 @@ static void test_resumed_caches(const char *settings, int32_t n_ranks)
     snprintf(all, sizeof all, "batch_size=4 fanout=5 dropout=0.2 hec.life=9 %s", settings);
     train_runs_add(job, (struct run){ .settings = all });
     train_runs_add(job, (struct run){ .settings = all, .evaluates = 1 });
-    train_runs_add(job, (struct run){ .settings = all, .from = 1 }); /* 0 means from no run */
+    train_runs_add(job, (struct run){ .settings = all, .from = 1 }); /* 0 would mean no run */
     train_runs_add(job, (struct run){ .settings = all, .from = 1, .evaluates = 1 });
     train_runs_add(job, (struct run){ .settings = all, .sets_state = 1 });
     train_runs_add(job, (struct run){ .settings = all, .from = 1, .forgets = 2 });
@@ -58,7 +58,7 @@ static void test_resumed_caches(const char *settings, int32_t n_ranks)
     train_runs_free(job);
 }
 
-/* A state of caches of another size, codec or order is refused with the name of the array. */
+/* Caches of another size, codec or order must be refused with the name of the array. */
 static void test_other_caches(const char *settings, const char *part)
 {
     struct job *job = cache_job();
@@ -79,14 +79,14 @@ static void test_other_caches(const char *settings, const char *part)
 
 enum { TRIES = 40 };
 
-/* What the body of each rank found. */
+/* The results of each rank. */
 struct broken_caches {
     struct sample_dataset set;
     double                loss[2][HOSTS_MOST];
     int64_t               refused[HOSTS_MOST], wrong[HOSTS_MOST];
 };
 
-/* An item of the state of this name, with a copy of its data. */
+/* The state item with this name, with a copy of its data. */
 static graft_state_item copy_item(const struct host *host, graft_trainer *trainer, const char *name, void *data)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -100,7 +100,7 @@ static graft_state_item copy_item(const struct host *host, graft_trainer *traine
     exit(2);
 }
 
-/* Set caches of which each is invalid. Counts the refusals. */
+/* Set invalid caches of each kind, and count the refusals. */
 static void set_broken(struct host *host, graft_trainer *trainer)
 {
     static _Thread_local int64_t data[4096];
@@ -117,13 +117,13 @@ static void set_broken(struct host *host, graft_trainer *trainer)
         if (i < 3) data[0] = i == 0 ? data[0] + 1 : -2;
         else if (i == 3) places[0] = places[1];
         else if (i == 4) places[0] = N;
-        else places[2 * capacity] = 0; /* the row after row 0 is row 0 */
+        else places[2 * capacity] = 0; /* makes row 0 follow itself */
         b->refused[host->rank] += host->train->state_set(trainer, &item, &host->error) == GRAFT_ERR_FORMAT &&
                                   strstr(host->error.message, parts[i]) != NULL;
     }
 }
 
-/* The state of a trainer in a new one, with a changed bit in the caches of one rank, and an epoch. */
+/* Give a new trainer the state of another one, with one flipped bit in the caches of one rank, and train an epoch. */
 static int32_t set_random(struct host *host, const graft_dataset *dataset, graft_trainer *from, struct sample *sample)
 {
     static _Thread_local char data[1 << 15];

@@ -1,5 +1,6 @@
-/* api->cancel() at random points of create() and epoch(), in one process and over ranks: test_cancel PARTITIONER. All
- * ranks return the same, nothing is left, and training goes on to the weights that it has without a cancel.
+/* Checks api->cancel() at random moments of create() and epoch(), in one process and over ranks: test_cancel
+ * PARTITIONER. All ranks must return the same status, nothing may leak, and training must go on to the weights that it
+ * has without a request.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"
@@ -28,16 +29,16 @@ struct cancel_job {
     int32_t              who; /* the rank that cancels */
     double               create_seconds, epoch_seconds;
     _Atomic int32_t      cancelled;             /* calls that returned ERR_CANCELLED on rank 0 */
-    double               latency;               /* the longest from the request to the return */
-    char                 told[HOSTS_MOST][448]; /* the sentences of the last cancelled call */
+    double               latency;               /* longest time from a request to the return */
+    char                 told[HOSTS_MOST][448]; /* messages of the last cancelled call */
     int32_t              rank[HOSTS_MOST];
 };
 
-/* A request that comes later, from another thread. */
+/* A request that another thread makes later. */
 struct request_later {
     const graft_api *api;
     double           delay, at;
-    int              is_made; /* 0: this rank makes none */
+    int              is_made; /* 0 if this rank makes none */
     pthread_t        thread;
 };
 
@@ -60,7 +61,7 @@ static void *cancel_later(void *arg)
     return NULL;
 }
 
-/* A delay below 0: no request. */
+/* Start the thread. A negative delay means no request. */
 static void request_begin(struct host *host, struct request_later *r, double delay)
 {
     const struct cancel_job *job = host->all->arg;
@@ -69,7 +70,7 @@ static void request_begin(struct host *host, struct request_later *r, double del
     if (r->is_made && pthread_create(&r->thread, NULL, cancel_later, r) != 0) abort();
 }
 
-/* After the call: keep what it said, if it was cancelled. */
+/* After the call, keep its message if it was cancelled. */
 static void request_end(struct host *host, struct request_later *r, int32_t rc)
 {
     struct cancel_job *job = host->all->arg;
@@ -111,7 +112,7 @@ static int32_t epochs_without(struct host *host, struct host_trainer *t)
     return rc;
 }
 
-/* Epochs until there are EPOCHS, each with a request at a time that is drawn. */
+/* Run until EPOCHS epochs are completed, each call with a request at a random time. */
 static int32_t epochs_with(struct host *host, struct host_trainer *t, struct sample *sample)
 {
     const struct cancel_job *job = host->all->arg;
@@ -154,7 +155,7 @@ static int32_t cancel_body(struct host *host)
         close_one(host, &t);
         if (rc != GRAFT_ERR_CANCELLED) TRY(rc);
     }
-    rc = open_one(host, &t); /* a late request is heard by the next call */
+    rc = open_one(host, &t); /* the next call notices a late request */
     if (rc == GRAFT_ERR_CANCELLED) {
         close_one(host, &t);
         rc = open_one(host, &t);
@@ -171,7 +172,7 @@ done:
     return rc;
 }
 
-/* All ranks were told the same, by the rank that was asked. */
+/* All ranks must have the same message, which names the rank that was asked. */
 static int cancel_was_agreed(const struct cancel_job *job, int32_t n_ranks)
 {
     int same = 1;
@@ -199,8 +200,8 @@ static void test_cancels(const graft_dataset *data, int32_t n_ranks, const char 
 
 struct repeat_job {
     const graft_dataset *data;
-    const char          *more;             /* settings */
-    double               drift[2][EPOCHS]; /* without and with requests to cancel */
+    const char          *more;             /* options */
+    double               drift[2][EPOCHS]; /* drift in runs without and with requests */
     int32_t              synchronous[2][EPOCHS];
     int32_t              cancelled;
 };
@@ -264,7 +265,7 @@ static void test_repeated(const graft_dataset *data, const char *more)
              job.synchronous[0][i] ? ", synchronous" : "");
 }
 
-/* Create() of a graph, whose partitioner would never answer. */
+/* Cancel create() of a graph whose partitioning program would never answer. */
 static int32_t cancel_partition(struct host *host)
 {
     struct request_later r;

@@ -1,6 +1,6 @@
-/* Option check=full: an array that a host changed in silence is named, for each array that is borrowed, in one process
- * and over ranks; a wrong kernel is found before its results reach the host, and a wrong dense module is found too. And
- * row pointers of 32 bits, which every call that takes a matrix accepts.
+/* Checks option check=full: for each borrowed array, a change that the host did not announce must be found and named,
+ * in one process and over ranks; a wrong kernel must be found before its results reach the host; and so must a wrong
+ * dense module. Also checks row pointers of 32 bits in every call that takes a matrix.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"
@@ -19,10 +19,10 @@ static const graft_api *api;
 static const graft_mxm *mxm;
 static graft_error      error = { .size = sizeof error };
 
-/* An array of the host, and how it is changed: by one bit, so that it stays legal. */
+/* An array of the host, and the bit that is changed, so that it stays legal. */
 struct array {
-    const char *name; /* as the message has it */
-    void       *at;   /* the byte */
+    const char *name; /* name in the message */
+    void       *at;   /* byte that is changed */
     uint8_t     bit;
 };
 
@@ -91,7 +91,7 @@ static void test_matrix(struct sample_csr *a)
     mxm->matrix_destroy(api->context, matrix);
 }
 
-/* A kernel that is wrong writes nothing to the host. */
+/* A wrong kernel must write nothing to the host. */
 static void test_kernel(const char *path, const graft_csr *plain)
 {
     graft_matrix     *matrix = NULL;
@@ -120,7 +120,7 @@ static void test_kernel(const char *path, const graft_csr *plain)
     mxm->matrix_destroy(api->context, matrix);
 }
 
-/* How many modules are listed under the name of those of this test. */
+/* How many modules are listed under the names of the wrong modules of this test. */
 static int list_wrong_modules(const graft_api *strict)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
@@ -131,7 +131,7 @@ static int list_wrong_modules(const graft_api *strict)
     return count;
 }
 
-/* set("module.path") in which memory runs out changes neither the option nor the list of modules. */
+/* If memory runs out in set("module.path"), neither the option nor the list of modules may change. */
 static void test_module_path(const char *path)
 {
     static struct strict_host host;
@@ -157,7 +157,7 @@ static void test_module_path(const char *path)
     strict->close(strict->context);
 }
 
-/* The arrays of a data set that a rank, or one process, has. */
+/* List the arrays of the data set of a rank, or of one process. */
 static int list_arrays(const struct host_slice *slice, int over, struct array arrays[ARRAYS_MOST])
 {
     const graft_dataset     *d = &slice->dataset;
@@ -199,7 +199,7 @@ static int32_t blame_array(struct host *host, const char *what, const char *name
     return GRAFT_STATUS_END;
 }
 
-/* What update() calls an array that may change by one bit and stay legal. */
+/* The flag of update() for an array that can change by one bit and stay legal. */
 static uint32_t updated_by(const char *name)
 {
     if (strcmp(name, "features") == 0 || strcmp(name, "sparse_features.values") == 0) return GRAFT_UPDATE_FEATURES;
@@ -212,7 +212,7 @@ struct job {
     int                  over;
 };
 
-/* The last rank changes its arrays, and all are to say so. */
+/* The last rank changes its arrays, and all ranks must report it. */
 static int32_t checked_body(struct host *host)
 {
     const struct job   *job = host->all->arg;
@@ -265,7 +265,7 @@ static int32_t checked_body(struct host *host)
     return rc;
 }
 
-/* Values for a graph that has none. */
+/* Give a graph values. */
 static void give_values(struct sample_csr *graph)
 {
     float *values = oracle_new(graph->row_ptr[N], sizeof *values);
@@ -297,7 +297,7 @@ static void test_trainer(int n_ranks, int kind, int sparse)
     sample_dataset_fini(&set);
 }
 
-/* Two epochs and a prediction of a model whose dense products are those of a module. */
+/* Train two epochs of a model with the dense products of a module, and predict. */
 static int32_t train_with(const graft_dataset *data, const char *settings)
 {
     const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, destroy));
@@ -313,7 +313,8 @@ static int32_t train_with(const graft_dataset *data, const char *settings)
     return rc;
 }
 
-/* Every product of every kind of model is compared: a module that is wrong by 1e-5 is named, and right ones pass. */
+/* Every product of every kind of model is compared: a module that is wrong by 1e-5 must be named, and right ones
+ * pass. */
 static void test_dense_modules(const char *path)
 {
     static const char *const models[] = { "mlp", "gcn", "sage", "gin", "gat", "sgc", "appnp" };
@@ -335,7 +336,8 @@ static void test_dense_modules(const char *path)
 
             snprintf(settings, sizeof settings, "dense.type=f32 dense.module=%s", modules[d]);
             rc = train_with(&set.dataset, settings);
-            if (rc == GRAFT_ERR_OPTION || rc == GRAFT_ERR_UNSUPPORTED) continue; /* it was not built, or cannot */
+            /* The module was not built, or cannot run here. */
+            if (rc == GRAFT_ERR_OPTION || rc == GRAFT_ERR_UNSUPPORTED) continue;
             ok(rc == GRAFT_OK, "%s passes: %s", modules[d], rc < 0 ? error.message : "");
         }
         host_set_all(api, "dense.type=f32 dense.module=auto check=args");
@@ -421,10 +423,10 @@ static int32_t narrow_body(struct host *host)
     } else rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
     s.dataset.over = graph;
     if (rc == GRAFT_OK) rc = host->train->create(host->api->context, &s.dataset, &trainer, &host->error);
-    memset(rows, 0x7f, sizeof rows); /* the slice is read during the call; what is borrowed is in one process alone */
+    memset(rows, 0x7f, sizeof rows); /* the slice is read during the call; only one process borrows */
     if (host->n_ranks == 1 && job->narrow) narrow_rows = narrow(&s.rows, rows);
     if (rc == GRAFT_OK) rc = epoch(host, trainer);
-    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) /* the second takes the place of a copy that the first made */
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) /* the second update replaces a copy that the first one made */
         rc = host->train->update(trainer, GRAFT_UPDATE_FEATURES, &s.dataset, &host->error);
     output_clear_rows(&logits);
     if (rc == GRAFT_OK) rc = host->train->predict(trainer, GRAFT_WEIGHTS_LAST, NULL, &logits, &host->error);

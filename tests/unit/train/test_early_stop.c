@@ -1,5 +1,5 @@
-/* Option patience: an epoch says when to stop, by what it says of its validation; all ranks stop at once; the count
- * goes on in another trainer with the same state, and begins anew with other data.
+/* Checks option patience: an epoch must say when to stop, by the validation that it reports; all ranks stop in the same
+ * epoch; the count goes on in another trainer with the same state, and begins anew with other data.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -19,10 +19,10 @@ struct job {
     const struct sample_dataset *set;
     const char                  *settings;
     int                          serial, patience;
-    int64_t                      stopped[HOSTS_MOST]; /* the first epoch of each rank that says to stop; 0: none */
+    int64_t                      stopped[HOSTS_MOST]; /* first epoch of each rank that says to stop; 0 for none */
 };
 
-/* The best evaluation so far, by the contract: the higher accuracy, or if equal, and for float targets, the lower
+/* The best evaluation so far by the contract: the higher accuracy, or, if equal and for float targets, the lower
  * loss. */
 struct best {
     int64_t epoch;
@@ -61,7 +61,7 @@ static int is_higher(const struct best *best, const graft_epoch *epoch)
     return epoch->validation_loss < best->loss;
 }
 
-/* What an epoch must say, from the metrics of it and of those before. */
+/* What an epoch must say, computed from its metrics and those before. */
 static int must_stop(struct best *best, const graft_epoch *epoch, int patience)
 {
     if (!epoch->evaluated) return 0;
@@ -70,7 +70,7 @@ static int must_stop(struct best *best, const graft_epoch *epoch, int patience)
     return patience > 0 && epoch->epoch - best->epoch >= patience;
 }
 
-/* All epochs, also after the first one that says to stop. */
+/* Run all epochs, also those after the first one that says to stop. */
 static int32_t follow_patience(struct host *host)
 {
     struct job         *job = host->all->arg;
@@ -102,7 +102,7 @@ static int32_t train_until_stop(struct host *host, graft_trainer *trainer, graft
     return rc;
 }
 
-/* Half the epochs up to the stop in one trainer, the rest in another one that takes its state over. */
+/* Run half of the epochs up to the stop in one trainer, and the rest in another one that takes over its state. */
 static int32_t resume_patience(struct host *host)
 {
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
@@ -128,7 +128,7 @@ static int32_t resume_patience(struct host *host)
     return rc;
 }
 
-/* With new data the next evaluation is the best one. */
+/* With new data the next evaluation must be the best one. */
 static int32_t renew_patience(struct host *host)
 {
     const struct job   *job = host->all->arg;

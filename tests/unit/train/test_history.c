@@ -1,5 +1,6 @@
-/* Option history in one process: an epoch equals one in plain loops over a table of rows (Fey et al. 2021); a batch of
- * all vertices is a step on the whole graph; with weights that stay, all batches together have its loss.
+/* Checks option history (historical embeddings, Fey et al. 2021) in one process. An epoch must equal one in plain loops
+ * over a table of rows, a batch of all vertices a step on the whole graph, and with constant weights all batches
+ * together must have its loss.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -54,10 +55,10 @@ static double history_loss(graft_trainer *trainer)
     if (trainer == NULL) return epoch.loss;
     if (train->epoch(trainer, &epoch, &error) == GRAFT_OK) return epoch.loss;
     diag("%s", error.message);
-    return epoch.loss; /* unlike that of any other call */
+    return epoch.loss; /* differs from the result of any other call */
 }
 
-/* The largest difference of losses of epochs, with these options beside `settings`. */
+/* The largest difference between the losses of epochs with these options and `settings`, and without these options. */
 static double loss_difference(const graft_dataset *set, const char *settings, const char *history)
 {
     graft_trainer *whole, *batches;
@@ -126,15 +127,15 @@ static void test_exact_history(void)
 
 /* -- in plain loops ----------------------------------------------------------------------------------------------- */
 
-/* sage of means: Z = H S + mean(H) T + b, ReLU between layers, softmax, SGD. */
+/* The model of the plain loops: sage with the mean, Z = H S + mean(H) T + b, ReLU between layers, softmax, SGD. */
 enum { LAYERS = 3, WIDEST = 7 };
 static const int width[LAYERS + 1] = { FEATURES, 3, 6, CLASSES };
 
 static struct {
     double self[LAYERS][WIDEST][WIDEST], neigh[LAYERS][WIDEST][WIDEST], bias[LAYERS][WIDEST];
-    double table[LAYERS][N][WIDEST]; /* what the sums of a layer read: H, or H T */
+    double table[LAYERS][N][WIDEST]; /* rows that the sums of a layer read: H, or H T */
     double h[LAYERS + 1][N][WIDEST], read[LAYERS][N][WIDEST], mean[LAYERS][N][WIDEST];
-    int    sums_input[LAYERS]; /* of H, and not of H T */
+    int    sums_input[LAYERS]; /* whether the sums read H and not H T */
 } plain;
 
 static int plain_columns(int l, int is_sum)
@@ -142,7 +143,7 @@ static int plain_columns(int l, int is_sum)
     return is_sum && !plain.sums_input[l] ? width[l + 1] : width[l];
 }
 
-/* What vertex v gives to sums of layer l now. */
+/* The row that vertex v contributes to sums of layer l now. */
 static void give_row(int l, int64_t v, double *row)
 {
     for (int j = 0; j < plain_columns(l, 1); j++) {
@@ -151,7 +152,7 @@ static void give_row(int l, int64_t v, double *row)
     }
 }
 
-/* Layer l of vertex v from the rows in read[l]. */
+/* Compute layer l of vertex v from the rows in read[l]. */
 static void compute_plain(const graft_csr *a, int l, int64_t v)
 {
     const int64_t degree = a->row_ptr[v + 1] - a->row_ptr[v];
@@ -171,7 +172,7 @@ static void compute_plain(const graft_csr *a, int l, int64_t v)
     }
 }
 
-/* Rows of the batch are new, and stored; the others are those of the table, but features are always exact. */
+/* Rows of the batch are computed and stored, others are read from the table. Features are always exact. */
 static void plain_forward(const graft_csr *a, const int64_t *vertex, int64_t n)
 {
     for (int l = 0; l < LAYERS; l++) {
@@ -195,7 +196,7 @@ static double plain_softmax(const struct sample_dataset *set, int64_t v, double 
     return log(sum) + largest - z[set->labels[v]];
 }
 
-/* Gradients go to the rows of the batch alone; features have none, but their products with T do. */
+/* Gradients flow to the rows of the batch alone. Features have none, but their products with T do. */
 static void plain_backward(const graft_csr *a, const int64_t *vertex, int64_t n, double (*g)[WIDEST], double lr)
 {
     static double below[N][WIDEST], sums[N][WIDEST];
@@ -249,7 +250,7 @@ static void plain_backward(const graft_csr *a, const int64_t *vertex, int64_t n,
     }
 }
 
-/* Weights of the trainer, to the plain ones or the largest difference. */
+/* Copy the weights of the trainer to the plain loops, or return the largest difference. */
 static double plain_weights(graft_trainer *trainer, int reads)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -272,7 +273,7 @@ static double plain_weights(graft_trainer *trainer, int reads)
     return most;
 }
 
-/* One epoch in plain loops; returns its loss. */
+/* Run one epoch in plain loops. The result is its loss. */
 static double plain_epoch(const struct sample_dataset *set, graft_sampler *sampler, int64_t epoch, int *idle)
 {
     static double      g[N][WIDEST];
@@ -338,7 +339,7 @@ static void test_plain_loops(const char *settings)
     for (int64_t v = 0; v < N; v++)
         for (int j = 0; j < FEATURES; j++)
             plain.h[0][v][j] = sample_at(set.features.data, set.features.dtype, v * set.features.stride + j);
-    plain_forward(&graph, all, N); /* which fills the table */
+    plain_forward(&graph, all, N); /* fills the table */
     for (int e = 0; e < EPOCHS; e++) {
         const double expected = plain_epoch(&set, sampler, e, &idle), loss = history_loss(trainer);
         const double weights = plain_weights(trainer, 0);
@@ -393,7 +394,7 @@ static void test_history_bits(const char *settings)
     sample_dataset_fini(&set);
 }
 
-/* The same state in two trainers has the same epochs, whatever they did before. */
+/* Two trainers with the same state must have the same epochs, whatever they did before. */
 static void test_history_state(void)
 {
     struct sample_dataset set;
@@ -428,7 +429,7 @@ static void test_history_state(void)
     sample_dataset_fini(&set);
 }
 
-/* Unless the host sets option fanout, batches gather from all neighbours. */
+/* By default batches gather from all neighbours. */
 static void test_default_fanout(void)
 {
     static const char     settings[] = "model=gcn layers=2 hidden=8 dropout=0 norm=none lr=0 eval_every=0";
@@ -460,7 +461,7 @@ static void test_default_fanout(void)
     sample_dataset_fini(&set);
 }
 
-/* Put vertex 1 in the place of vertex 0 in all rows. */
+/* Replace vertex 0 by vertex 1 in all rows. */
 static void hide_vertex(struct sample_dataset *set)
 {
     const graft_csr *a = &set->graph.csr;
@@ -472,7 +473,7 @@ static void hide_vertex(struct sample_dataset *set)
     }
 }
 
-/* An epoch lacks memory at this allocation, and is repeated. Returns whether there was such an allocation. */
+/* Repeat an epoch that fails at this allocation. The result is whether there was such an allocation. */
 static int lack_and_repeat(graft_trainer *trainer, int64_t fails)
 {
     graft_epoch epoch = output_epoch();
@@ -487,7 +488,7 @@ static int lack_and_repeat(graft_trainer *trainer, int64_t fails)
     return lacks;
 }
 
-/* A row that fits no code, of a vertex that no loss depends on. */
+/* A row that no code can encode, of a vertex that no loss depends on. */
 static void test_unfit_rows(void)
 {
     static const char     settings[] = "batch_size=7 history=full hec.codec=q8 epochs=9 seed=2";

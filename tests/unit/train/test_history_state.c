@@ -1,6 +1,6 @@
-/* Tables of option history in the state. Training that is cancelled inside an epoch and continued in another context
- * has the bits of uninterrupted training, also through a file. Invalid tables are refused without harm. Tables of
- * another graph, order or codec are filled again.
+/* Checks the tables of option history in the state. Training that is cancelled inside an epoch and continued in another
+ * context must be bitwise identical to uninterrupted training, also through a file. Invalid tables must be refused
+ * without harm. Tables of another graph, order or codec are filled again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"
@@ -17,14 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 300, FEATURES = 7, CLASSES = 4, EPOCHS = 4, RECORD = 20 /* bytes of 16 columns in q8 */ };
+enum { N = 300, FEATURES = 7, CLASSES = 4, EPOCHS = 4, RECORD = 20 /* RECORD: bytes of 16 columns in q8 */ };
 
 static const graft_api      *api;
 static const graft_train    *train;
 static const graft_models   *models;
 static graft_error           error;
 static struct strict_host    host;
-static int64_t               cancel_at = -1; /* the allocation that asks to cancel the call */
+static int64_t               cancel_at = -1; /* number of the allocation that asks to cancel the call */
 static struct sample         sample = { 31 };
 static struct sample_dataset set;
 static char                  path[64];
@@ -77,7 +77,7 @@ struct results {
     struct kept_state last;
 };
 
-/* Epochs from `first` on, and what there is in the end. */
+/* Run the epochs from `first` on, and keep losses, predictions and state. */
 static void train_from(graft_trainer *trainer, int first, struct results *r)
 {
     const graft_dense logits = graft_dense_in(GRAFT_F32, N, CLASSES, r->logits);
@@ -99,7 +99,7 @@ static int same_history(const struct results *a, const struct results *b)
            same_kept_state(&a->last, &b->last, NULL);
 }
 
-/* Cancel the epoch that follows in its middle; returns the batches that it has completed. */
+/* Cancel the next epoch in its middle. The result is the number of batches that it has completed. */
 static int64_t cancel_inside(graft_trainer *trainer, struct kept_state *state)
 {
     graft_epoch   epoch = output_epoch();
@@ -113,7 +113,7 @@ static int64_t cancel_inside(graft_trainer *trainer, struct kept_state *state)
 
 enum way { BY_ITEMS, BY_FILE, WITHOUT_TABLES };
 
-/* The state in a trainer of another context. */
+/* Make a trainer in another context with the state of `from`. */
 static graft_trainer *move(graft_trainer *from, const struct kept_state *state, const char *settings, enum way way)
 {
     graft_model   *model = NULL;
@@ -194,7 +194,7 @@ static int table_is_refused(graft_trainer *trainer, const graft_state_item *item
     return refused;
 }
 
-/* Each is refused with a sentence, and the trainer goes on as if nothing had been. */
+/* Each invalid table must be refused with a sentence, and the trainer must go on as if nothing had happened. */
 static void test_broken_tables(void)
 {
     static struct results whole, after;
@@ -234,7 +234,7 @@ static void test_broken_tables(void)
     kept_state_free(&after.last);
 }
 
-/* Bytes of tables at random: refused, or training goes on, maybe to numbers that are not finite. */
+/* Random bytes of tables must be refused, or training goes on, perhaps to numbers that are not finite. */
 static void test_random_tables(const char *settings)
 {
     struct kept_state state;
@@ -273,7 +273,8 @@ static void test_random_tables(const char *settings)
     kept_state_free(&state);
 }
 
-/* The tables of a new trainer that has the rest of a state; with one of them; and of a trainer that had used others. */
+/* Use the tables of a new trainer that has the rest of a state, of one that has one of them, and of one that had used
+ * others. */
 static void test_some_tables(void)
 {
     static struct results results[3];
@@ -299,7 +300,7 @@ static void test_some_tables(void)
     for (int i = 0; i < 3; i++) kept_state_free(&results[i].last);
 }
 
-/* Let the last edge come from a vertex that is in no other edge of its row. */
+/* Let the last edge begin at a vertex that no other edge of its row has. */
 static void change_edge(void)
 {
     const graft_csr *a = &set.graph.csr;
@@ -311,7 +312,7 @@ static void change_edge(void)
     sample_put((void *)(uintptr_t)a->col_idx, a->index_type, a->row_ptr[row + 1] - 1, (double)from);
 }
 
-/* A file of a state in a trainer that cannot use its tables: they are filled again, and a line of the log says so. */
+/* A file of a state in a trainer that cannot use its tables: they are filled again, and the log has a line about it. */
 static void test_other_trainer(const char *settings, void (*change)(void), int logs)
 {
     static struct results results[2];
@@ -347,7 +348,7 @@ static void test_other_trainer(const char *settings, void (*change)(void), int l
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
-/* Create, save, load and apply, where each allocation fails in its turn; then all is as if none had. */
+/* Each allocation of create, save, load and apply fails in turn. Afterwards everything must be as if none had. */
 static void test_lack_of_memory(void)
 {
     static struct results whole, after;

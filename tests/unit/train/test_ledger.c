@@ -1,5 +1,6 @@
-/* The memory budget of a trainer against an allocator that counts: create() keeps the sum of the items, before and
- * after training, and the least accepted memory.limit is the peak of create().
+/* Checks the memory budget of a trainer against an allocator that counts: after create() the allocated bytes must be
+ * the sum of the listed items, before and after training, and the smallest accepted memory.limit must be the peak of
+ * create().
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/outputs.h"
 #include "harness/tap.h"
@@ -14,7 +15,7 @@ enum { N = 20000, DEGREE = 40, ENTRIES = N * DEGREE, FEATURES = 12, WORDS = 300,
 static const double MB = 1e6;
 
 static _Atomic int64_t live;
-static int64_t         peak; /* of create(), which allocates on the thread of the caller */
+static int64_t         peak; /* peak of create(), which allocates on the thread of the caller */
 
 static void *count_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
@@ -47,7 +48,8 @@ static graft_csr     graph, words;
 static graft_dense   dense, edges;
 static graft_dataset data;
 
-/* A ring in which each vertex has edges from its next ones on both sides, or on one side only, and none from itself. */
+/* Make a ring in which each vertex has edges from its next vertices on both sides, or on one side only, and no
+ * self-loop. */
 static void ledger_fill(int both_sides, int weighted)
 {
     graph = (graft_csr){ .size = sizeof graph,
@@ -67,7 +69,7 @@ static void ledger_fill(int both_sides, int weighted)
             const int64_t u = (v + step + N) % N;
             int64_t       at = to++;
 
-            /* Rows are sorted, so that a symmetric graph is seen to be one. */
+            /* Rows are sorted, so that the library sees that the graph is symmetric. */
             for (; at > v * DEGREE && column[at - 1] > u; at--) column[at] = column[at - 1];
             column[at] = (int32_t)u;
         }
@@ -98,7 +100,7 @@ static void fill_rest(void)
     data.edge_features = &edges;
 }
 
-/* The graph with row pointers of 32 bits. */
+/* Make row pointers of 32 bits. */
 static void ledger_narrow(void)
 {
     for (int64_t v = 0; v <= N; v++) {
@@ -111,9 +113,9 @@ static void ledger_narrow(void)
 
 struct sample {
     const char *name;
-    const char *options; /* "name=value name=value", for all of which the others have their defaults */
+    const char *options; /* "name=value name=value"; all other options of the list have their defaults */
     int         one_sided, weighted, few, sparse;
-    int         narrow; /* row pointers of 32 bits */
+    int         narrow; /* whether row pointers have 32 bits */
 };
 
 static const struct sample samples[] = {
@@ -149,7 +151,7 @@ static int32_t ledger_set(const char *name, const char *value)
     return api->set(api->context, name, value, &error);
 }
 
-/* Every option that a sample may name, then those that it does. */
+/* Set every option that a sample may name to its default, then those that this sample names. */
 static int32_t configure(const struct sample *s, const char *model)
 {
     static const char *const first[][2] = {
@@ -202,7 +204,7 @@ static int64_t told(graft_trainer *trainer)
     return bytes;
 }
 
-/* Whether create() succeeds with so many MB; if not, no memory may be left and the message must say why. */
+/* Whether create() succeeds with so many MB. If not, no memory may leak and the message must say why. */
 static int fits(int64_t mb)
 {
     const int64_t  before = live;
@@ -219,7 +221,7 @@ static int fits(int64_t mb)
     return rc == GRAFT_OK;
 }
 
-/* New edge values that are no longer symmetric: all memory is reported. */
+/* Update edge values so that they are no longer symmetric. All memory must be reported. */
 static void ledger_update(const struct sample *s, const char *model, graft_trainer *trainer, int64_t before)
 {
     int64_t kept;
@@ -263,7 +265,8 @@ static void ledger_check(const struct sample *s, const char *model)
        (long long)most + 1, (long long)most - 1, (double)needed / MB);
 }
 
-/* A refusal has everything that can be known: the bytes of the last arrays are right before any is made. */
+/* An error about memory must list all that can be known: the bytes of the last arrays are right before any array is
+ * made. */
 static void ledger_check_refusal(const char *model)
 {
     static const struct sample s = { .options = "hidden=64 order=degree self_loops=yes" };
@@ -283,9 +286,10 @@ static void ledger_check_refusal(const char *model)
         const char  *names[] = { "features",    "graph", "weights",   "optimiser",
                                  "activations", "masks", "gradients", "messages" };
         const char  *found = strstr(error.message, names[i]);
-        const double mb = found != NULL ? strtod(found + strlen(names[i]), NULL) : 0; /* not listed: below 0.05 MB */
+        /* Items below 0.05 MB are not listed. */
+        const double mb = found != NULL ? strtod(found + strlen(names[i]), NULL) : 0;
 
-        /* Self loops and a transpose are not known at that time: they are part of the graph, and gat has numbers for
+        /* Self-loops and a transpose are not known at that time. They are part of the graph, and gat has numbers for
          * each edge. */
         const double loops = i == 1 ? bytes[i] : strcmp(model, "gat") == 0 ? N * 2 * 3 * 4 : 0;
 
@@ -337,7 +341,7 @@ int main(void)
     data.features = &dense;
     data.n_features = FEATURES;
     data.split = all;
-    /* The modules are loaded now, and stay: they are not the trainer's. */
+    /* The modules are loaded now and stay; their memory does not belong to the trainer. */
     rc = train->create(api->context, &data, &first, &error);
     train->destroy(first);
     for (size_t i = 0; i < sizeof models / sizeof models[0] && rc == GRAFT_OK; i++) check_all(models[i]);

@@ -1,7 +1,7 @@
-/* Training that diverges: a loss, gradient or weight that is not finite is an error of its epoch, the same on all
- * ranks. The trainer keeps the last good state, from which training goes on with another learning rate; with
- * on_nonfinite=restore the library does so: a request to cancel then changes nothing, and metrics and the best weights
- * are those that the library says they are.
+/* Checks training that diverges. A loss, gradient or weight that is not finite must be an error of its epoch, the same
+ * on all ranks. The trainer must keep the last good state, from which training goes on with another learning rate. With
+ * on_nonfinite=restore the library does that itself: a request to cancel must then change nothing, and metrics and best
+ * weights must be those of the epochs that the library reports.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_model.h"
@@ -21,8 +21,8 @@ enum { EPOCHS = 12 };
 
 struct job {
     const struct sample_dataset *set;
-    const char                  *settings; /* that make it diverge */
-    const char                  *sentence; /* a part of the error; of cases that start well */
+    const char                  *settings; /* options that make training diverge */
+    const char                  *sentence; /* part of the error in cases that start well */
     int                          serial;
     char                         said[HOSTS_MOST][448];
 };
@@ -73,7 +73,7 @@ static const char *state_fault(struct host *host, graft_trainer *trainer)
     return NULL;
 }
 
-/* Epochs until one fails: it must, before all are done. */
+/* Run epochs until one fails, which must happen before all are done. */
 static int32_t train_until_error(struct host *host, graft_trainer *trainer, graft_error *error)
 {
     graft_epoch epoch = output_epoch();
@@ -88,7 +88,7 @@ static int32_t train_until_error(struct host *host, graft_trainer *trainer, graf
     return nonfinite_blame(host, rc < 0 ? error->message : "nothing is wrong with any epoch");
 }
 
-/* What the trainer has must be what `epochs` epochs give, and a file of it must serve a new trainer. */
+/* The trainer must have what `epochs` epochs give, and its file must work in a new trainer. */
 static int32_t check_good_state(struct host *host, graft_trainer *trainer, struct host_trainer *other)
 {
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
@@ -109,7 +109,7 @@ static int32_t check_good_state(struct host *host, graft_trainer *trainer, struc
     return rc;
 }
 
-/* Train until the error of the job. The state is that of the last good epoch, for which `other` is trained too. */
+/* Train until the error of the job. The state must be that of the last good epoch, to which `other` is trained too. */
 static int32_t diverge_once(struct host *host, struct host_trainer *t, struct host_trainer *other)
 {
     struct job *job = host->all->arg;
@@ -127,7 +127,7 @@ static int32_t diverge_once(struct host *host, struct host_trainer *t, struct ho
     return rc;
 }
 
-/* The error comes again with the same learning rate; with a smaller one all epochs are completed. */
+/* The error must recur with the same learning rate. With a smaller one all epochs must be completed. */
 static int32_t stop_epochs(struct host *host)
 {
     graft_error         again = GRAFT_INIT(graft_error);
@@ -146,7 +146,8 @@ static int32_t stop_epochs(struct host *host)
     return rc;
 }
 
-/* All epochs in turn, with a rate that falls by halves, and a warning of rank 0. A resumed run has the same bits. */
+/* All epochs must be completed with a rate that is halved, and a warning of rank 0. A resumed run must be bitwise
+ * identical. */
 static int32_t restore_epochs(struct host *host)
 {
     struct job         *job = host->all->arg;
@@ -185,7 +186,7 @@ static int32_t restore_epochs(struct host *host)
     return rc;
 }
 
-/* The data are too large: the first epoch fails, and the first weights stay, also with on_nonfinite=restore. */
+/* The data are too large: the first epoch fails and the initial weights stay, also with on_nonfinite=restore. */
 static int32_t hopeless(struct host *host)
 {
     struct job         *job = host->all->arg;
@@ -199,8 +200,8 @@ static int32_t hopeless(struct host *host)
     return rc;
 }
 
-/* Weights are restored until no learning rate helps, which is not tried 128 times; or until all epochs are completed,
- * where the rounding of the processor allows it and no `sentence` is expected. The state is finite. */
+/* Weights are restored until no learning rate helps, in fewer than 128 tries; or until all epochs are completed, where
+ * the rounding of the processor allows it and no `sentence` is expected. The state must be finite. */
 static int32_t no_rate_helps(struct host *host)
 {
     struct job         *job = host->all->arg;
@@ -226,12 +227,12 @@ static int32_t no_rate_helps(struct host *host)
 
 enum { GOOD_CALLS = 2, CALLS = 5, MOMENTS = 5, MOMENTS_SERIAL = 32 };
 
-/* It is made with a message of this rank, which is a thread, or in one process after a time. */
+/* A request is made with a message of this rank, which is a thread, or in one process after some time. */
 static _Thread_local struct {
     const graft_api *api;
     int32_t (*send)(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes, graft_request **request,
                     graft_error *error);
-    int64_t sends; /* left until the request; below 0: none */
+    int64_t sends; /* messages left until the request; negative for none */
     int64_t counted;
 } canceller;
 
@@ -271,7 +272,7 @@ static int32_t call_epochs(struct host *host, graft_trainer *trainer, int64_t fi
     return rc;
 }
 
-/* Make one state the other's. */
+/* Copy the state of one trainer to the other. */
 static int32_t give_state(struct host *host, graft_trainer *from, graft_trainer *to)
 {
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
@@ -283,7 +284,7 @@ static int32_t give_state(struct host *host, graft_trainer *from, graft_trainer 
     return rc;
 }
 
-/* An epoch with a request after this share of its messages, of the last rank, or in one process of its time. */
+/* Run an epoch with a request after this share of the messages of the last rank, or in one process of the time. */
 static int32_t epoch_with_request(struct host *host, graft_trainer *trainer, double share, int64_t sends,
                                   double seconds)
 {
@@ -300,7 +301,8 @@ static int32_t epoch_with_request(struct host *host, graft_trainer *trainer, dou
     return rc;
 }
 
-/* The call is cancelled and has changed nothing, or completes its epoch, and then the next one is cancelled. */
+/* The call is cancelled and must have changed nothing, or it completes its epoch, and then the next one is
+ * cancelled. */
 static int32_t request_once(struct host *host, graft_trainer *trainer, graft_trainer *copy, double share, int64_t sends,
                             double seconds)
 {
@@ -324,7 +326,8 @@ static int32_t request_once(struct host *host, graft_trainer *trainer, graft_tra
     return GRAFT_OK;
 }
 
-/* Train with a request in call number `bad`, whose epochs are repeated, to the bits of a training without. */
+/* Train with a request in call number `bad`, whose epochs are repeated. The result must be bitwise identical to a
+ * training without a request. */
 static int32_t cancel_at(struct host *host, graft_trainer *reference, int64_t bad, double share, int64_t sends,
                          double seconds)
 {
@@ -384,7 +387,7 @@ static int32_t cancel_repeats(struct host *host)
 
 /* -- what is reported and kept of epochs that are repeated -- */
 
-/* Epoch 2 is the first that is evaluated, and the best; then the gradients are not finite. */
+/* Epoch 2 is the first that is evaluated, and the best one. After it the gradients are not finite. */
 static int32_t make_evaluated(struct host *host, struct host_trainer *t, graft_epoch *epoch)
 {
     const struct job *job = host->all->arg;
@@ -401,7 +404,7 @@ static int32_t make_evaluated(struct host *host, struct host_trainer *t, graft_e
     return rc;
 }
 
-/* Epoch 2 is repeated in the third call, which reports epoch 3 alone. */
+/* Epoch 2 is repeated in the third call, which must report epoch 3 alone. */
 static int32_t report_last(struct host *host)
 {
     graft_epoch         epoch = output_epoch();
@@ -418,7 +421,7 @@ static int32_t report_last(struct host *host)
     return rc;
 }
 
-/* The best weights are those of epoch 2, with the validation loss that it had. */
+/* The best weights must be those of epoch 2, with the validation loss that it had. */
 static int32_t check_best(struct host *host, graft_trainer *trainer, double loss)
 {
     const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
@@ -457,7 +460,7 @@ static int32_t save_to_other(struct host *host, graft_trainer *from, graft_train
     return rc;
 }
 
-/* The epochs that are repeated diverge at any learning rate, for the penalty on the weights overflows. */
+/* The repeated epochs diverge at any learning rate, because the penalty on the weights overflows. */
 static int32_t keep_best_ahead(struct host *host)
 {
     graft_epoch         epoch = output_epoch();
@@ -508,8 +511,8 @@ int main(void)
         { "lr=1e30", "the loss of the training or validation vertices is not finite after the step" },
         { "lr=1e25 model=gcn", "Try a smaller lr" },
     };
-    /* Halved learning rates may end at finite weights whose gradients are not finite; whether they do depends on the
-     * rounding of the processor. So these are only stopped. */
+    /* Halved learning rates may end at finite weights whose gradients are not finite, depending on the rounding of the
+     * processor. These cases are therefore only stopped. */
     static const char *const gat = "lr=1e25 model=gat heads=2 norm=none";
     static const char *const gin = "lr=1e38 optimizer=sgd momentum=0.9 model=gin norm=none";
     static const char *const over_ranks[] = { "lr=1e25 halo.codec=q4 norm=none",

@@ -1,5 +1,5 @@
-/* Faults in training over ranks are the same error on all of them, in time: ranks that disagree, bad input on one
- * rank, a failure of any allocation, a kernel that fails, a rank that stops or makes another call.
+/* Checks failures in training over ranks, which must be the same error on all ranks in time: ranks disagree, one rank
+ * has bad input, any allocation or a kernel fails, or a rank stops or makes another call.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_model.h"
@@ -16,17 +16,18 @@ enum { N = 60, FEATURES = 7, CLASSES = 3, RANKS = 3, MOST = 3000 };
 
 static struct hosts hosts;
 
-/* What the ranks do, and how `guilty` differs. */
+/* What the ranks do, and how rank `guilty` differs. */
 struct plot {
     struct sample_dataset set;
     enum slices           way;
     int32_t               guilty;
-    void (*spoil)(struct host *host, struct host_slice *slice); /* options or the slice of it, before create() */
-    int32_t (*act)(struct host *host, graft_trainer *trainer);  /* of all ranks, after create(); may be NULL */
-    int64_t      fail_at;                                       /* its allocation that fails */
-    int          again; /* create() must succeed on unspoilt data after a failure */
-    const char  *other; /* "key=value" that the guilty rank sets before create(), or NULL */
-    const char  *usual; /* of all others, and of all in the end */
+    /* Changes options or slice of the guilty rank before create(). */
+    void (*spoil)(struct host *host, struct host_slice *slice);
+    int32_t (*act)(struct host *host, graft_trainer *trainer); /* calls of all ranks after create(); may be NULL */
+    int64_t      fail_at;                                      /* number of its allocation that fails */
+    int          again; /* whether create() must succeed with good data after a failure */
+    const char  *other; /* option that the guilty rank sets before create(), or NULL */
+    const char  *usual; /* option of all others, and of all ranks at the end */
     graft_graph *graphs[RANKS];
 };
 
@@ -50,7 +51,7 @@ static int32_t train_faults_make(struct host *host, graft_graph *graph, struct h
     return host->train->create(host->api->context, &s->dataset, trainer, &host->error);
 }
 
-/* After an error of create() that all agree on, the same ranks can make a trainer, and train. */
+/* After an error of create() that all ranks agree on, they can make a trainer and train. */
 static int32_t train_faults_make_again(struct host *host, graft_graph *graph, const struct plot *plot)
 {
     graft_error       first = host->error, second = GRAFT_INIT(graft_error);
@@ -179,7 +180,7 @@ static void test_create(void)
 {
     static const struct {
         void (*spoil)(struct host *host, struct host_slice *slice);
-        int         again; /* the data that is shared by all tries is as it was */
+        int         again; /* all tries share the data, which must be unchanged */
         int32_t     code;
         const char *word, *other, *name;
     } cases[] = {
@@ -215,11 +216,11 @@ static void test_create(void)
                       "no split to tell whose labels");
 }
 
-/* Options that must be the same on all ranks, with two values each; and some that say the same in other words. */
+/* Options that must be the same on all ranks, each with two values; and some values that mean the same. */
 static void test_options(void)
 {
     static const struct {
-        const char *key, *usual, *other, *show; /* what the sentence calls it, if not the option */
+        const char *key, *usual, *other, *show; /* name in the message, if it is not the option */
     } options[] = {
         { "model", "sage", "gat", NULL },
         { "layers", "2", "3", NULL },
@@ -263,7 +264,7 @@ static void test_options(void)
         struct plot plot;
 
         plot_init(&plot);
-        plot.way = i % 2 ? SLICES_FIRST : SLICES_EVEN; /* of a rank with vertices, and of one without */
+        plot.way = i % 2 ? SLICES_FIRST : SLICES_EVEN; /* the guilty rank has vertices, or none */
         snprintf(usual, sizeof usual, "%s=%s", options[i / 2].key, options[i / 2].usual);
         snprintf(other, sizeof other, "%s=%s", options[i / 2].key, options[i / 2].other);
         snprintf(said, sizeof said, "option %s is %s on rank 0, %s on rank 1", options[i / 2].key, options[i / 2].usual,
@@ -276,7 +277,7 @@ static void test_options(void)
     }
 }
 
-/* The same in other words. */
+/* Values that are written in different ways and mean the same. */
 static void test_words(void)
 {
     static const char *const words[][2] = {
@@ -295,7 +296,6 @@ static void test_words(void)
     }
 }
 
-/* One rank has no place for the trainer. */
 static int32_t body_without_place(struct host *host)
 {
     struct plot      *plot = host->all->arg;
@@ -358,7 +358,6 @@ static int32_t act_sleep(struct host *host, graft_trainer *trainer)
     return rc == GRAFT_OK ? train_two(host, trainer) : rc;
 }
 
-/* This rank never returns; the others do. */
 static int32_t act_leave(struct host *host, graft_trainer *trainer)
 {
     const int32_t rc = train_two(host, trainer);
@@ -385,7 +384,7 @@ static int32_t act_weights(struct host *host, graft_trainer *trainer)
     return host->train->predict(trainer, is_guilty(host) ? 5 : GRAFT_WEIGHTS_LAST, NULL, NULL, &host->error);
 }
 
-/* One rank sets a bias; then all do, one to another value; then all to the same, and training goes on. */
+/* One rank sets a bias; then all do, one of them to another value; then all to the same value, and training goes on. */
 static int32_t act_state(struct host *host, graft_trainer *trainer)
 {
     float            bias[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
@@ -415,7 +414,7 @@ static int32_t act_state(struct host *host, graft_trainer *trainer)
 
 enum { SIZE_EPOCH, SIZE_EVALUATE, SIZE_PREDICT, SIZE_UPDATE, SIZE_MODEL, SIZES };
 
-/* Call number `which` with structs of this size. */
+/* Make call number `which` with structs of this size. */
 static int32_t call_with_size(struct host *host, graft_trainer *trainer, const graft_dataset *data, int which,
                               uint32_t size)
 {
@@ -440,7 +439,7 @@ static int32_t call_with_size(struct host *host, graft_trainer *trainer, const g
     return rc;
 }
 
-/* A struct without a size on one rank is refused on all, and then all goes on. */
+/* A struct without a size on one rank must be refused on all, and then everything goes on. */
 static int32_t act_sizes(struct host *host, graft_trainer *trainer)
 {
     const struct plot *plot = host->all->arg;
@@ -517,7 +516,8 @@ static int32_t act_all(struct host *host, graft_trainer *trainer)
     return rc;
 }
 
-/* What is wrong with how the first two ranks ended, of which the second ran out of memory; or NULL. */
+/* Check how the first two ranks ended, of which the second ran out of memory. The result is NULL or an error in
+ * words. */
 static const char *train_faults_judge(int clean)
 {
     const struct host *a = &hosts.at[0], *b = &hosts.at[1];
