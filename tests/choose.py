@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which tests to run: meson introspect --tests BUILD | choose.py SUITE [NAME...]. Prints their names; an empty SUITE
+"""Prints the names of the tests to run: meson introspect --tests BUILD | choose.py SUITE [NAME...]. An empty SUITE
 means every suite, no NAME every test. A NAME is a test, which may leave out its folders, or a folder of tests such as
 unit/halo."""
 import difflib

@@ -1,6 +1,6 @@
-/* A host without OpenMP that says on which processors its threads may run: affinity_host LIBRARY. It prints a line for
- * its first thread, before it loads the library, after that and after a call, and for its second thread, which makes
- * the first team of its own, before and after a call. Then the number of threads of the process.
+/* A host without OpenMP that prints on which processors its threads may run: affinity_host LIBRARY. The first thread
+ * prints a line before it loads the library, after that, and after a call. The second thread, which makes the first
+ * team of its own, prints a line before and after a call. The last line is the number of threads of the process.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_mxm.h"
@@ -29,7 +29,7 @@ static void say(const char *when)
 static int tasks(void)
 {
     DIR *list = opendir("/proc/self/task");
-    int  count = -2; /* "." and ".." */
+    int  count = -2; /* entries "." and ".." do not count */
 
     if (list == NULL) return 0;
     while (readdir(list) != NULL) count++;
@@ -37,7 +37,7 @@ static int tasks(void)
     return count;
 }
 
-/* A product that is worth two threads. */
+/* A product large enough for two threads. */
 static int32_t affinity_call(void)
 {
     static float      b[ROWS][WIDTH], c[ROWS][WIDTH];

@@ -1,4 +1,4 @@
-/* Calls that must be refused, in groups that each run in a process of their own, so that a crash is a failed check.
+/* Groups of calls that must be refused. Each group runs in a child process, so that a crash is one failed check.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
@@ -17,9 +17,9 @@ static struct strict_host    host;
 static struct subject        s;
 static struct sample_dataset set;
 static graft_error           error = { .size = sizeof error };
-static char                 *doing; /* the call in progress, which the parent sees when the child dies */
+static char                 *doing; /* the current call; the parent reads it if the child dies */
 
-/* The call must return `status`. */
+/* Expect a call to return `status`. */
 #define REFUSED(status, call) (snprintf(doing, DOING, "%s", #call), arguments_judge((status), (call)))
 
 static void arguments_judge(int32_t expected, int32_t rc)
@@ -30,7 +30,7 @@ static void arguments_judge(int32_t expected, int32_t rc)
 
 #define NUMBER(array) (sizeof(array) / sizeof *(array))
 
-/* What a group returns. */
+/* The result of a group: NULL or an error in words. */
 static const char *end_of_group(void)
 {
     subject_close(&s);

@@ -21,10 +21,10 @@ TOOLS = ("abidw", "abidiff")
 QUIET = ["--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed"]
 SIZE = re.compile(r"type size changed from (\d+) to \d+ \(in bits\)")
 INSERTION = re.compile(r"'.*', at offset (\d+) \(in bits\)")
-# Lines of a report that say nothing of a change by themselves.
+# Lines of a report that tell nothing about a change by themselves.
 FRAME = re.compile(r"(Leaf changes|Changed leaf types) summary: .*|Removed/Changed/Added \w+ summary: 0 Removed, 0 .*|"
                    r"\d+ data member insertions?:|\d+ Added variables?:|\[A\] .*|'struct \w+' changed:|")
-# What must be told in a table of functions and in its arguments.
+# Changes of a table of functions and of its arguments that must be reported.
 BREAKS = {
     "a slot in the middle": ("graft_codec.h", "    uint32_t reserved;\n\n    /** Compute the bytes",
                              "    uint32_t reserved;\n    void (*new_one)(void *self);\n\n    /** Compute the bytes"),
@@ -39,7 +39,7 @@ BREAKS = {
 
 
 def anchor(folder):
-    """A variable of every struct and function type of the headers."""
+    """The source of a library with a variable of every struct and function type of the headers."""
     found, lines = headers.read_all(folder), []
     for header in found:
         lines += [f"GRAFT_API {struct} *anchor_{struct};" for struct in header.structs]
@@ -57,7 +57,7 @@ def build(folder, path):
 
 
 def breaks(report):
-    """The lines of a report in leaf mode that are no growth at a tail."""
+    """The lines of a report in leaf mode that are more than growth at the end of a struct."""
     size = None
     for line in map(str.strip, report.splitlines()):
         resized, inserted = SIZE.fullmatch(line), INSERTION.fullmatch(line)
@@ -78,7 +78,7 @@ def compare(baseline, library):
 
 
 def mutated(folder, work, name, old, new):
-    """The library of headers in which one text stands in place of another, or two are swapped."""
+    """Compile the library with headers in which one text is replaced, or two are swapped."""
     copy, library = os.path.join(work, "abi"), os.path.join(work, "mutated.so")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy)

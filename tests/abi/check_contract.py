@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rules that abi/ states for itself: check_contract.py ABI-FOLDER. Structs begin with their size and hold only
-types of fixed width; every call has a thread tag, says whether it is collective, what it returns, and since when."""
+"""Checks the rules that abi/ states for itself: check_contract.py ABI-FOLDER. Structs begin with their size and have
+only types of fixed width. The comment of every call has a thread tag, and says whether it is collective, what it
+returns, and since when it exists."""
 import os
 import re
 import sys
@@ -14,7 +15,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 FIRST = (0, 1)  # the release of the frozen headers
 SCALARS = {"uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "float", "double", "char"}
-# What others fill for the library; their calls are described by the struct, and have no status of the library.
+# Structs that others fill for the library. Their calls are described by the struct, and return no status of the
+# library.
 FILLED_BY_OTHERS = {"graft_host", "graft_mxm_args", "graft_kernel", "graft_dense_ops", "graft_gemm", "graft_transport",
                     "graft_transport_ops", "graft_rollout"}
 FIXED_WIDTH_ALIAS = re.compile(r"typedef (u?int(?:8|32|64)_t) (\w+);")
@@ -126,7 +128,7 @@ def check_ids(found):
 
 
 def check_umbrella(found):
-    """graft.h shows all that a host needs: every header but that of modules, and the loader."""
+    """graft.h includes all that a host needs: every header except that of modules, and the loader."""
     names = {header.name: header.text for header in found if not header.is_draft()}
     included = set(re.findall(r'#include "(\w+\.h)"', names["graft.h"]))
     missing = set(names) - included - {"graft.h", "graft_module.h", "graft_load.h"}

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drafts change with their revision: check_drafts.py ABI-FOLDER RECORD [--write].
-
-RECORD has lines `ID KIND NAME: WHAT` for each revision that was: of a struct the number and a digest of its fields with
-their types and places; types, macros; values of enums. What is new at the end of a struct, or by itself, is no other
-revision, and --write takes it over. Any other change needs a new number in the id of the header, which --write also
-records."""
+"""Checks that a draft gets a new revision when it changes: check_drafts.py ABI-FOLDER RECORD [--write].
+RECORD has a line `ID KIND NAME: WHAT` for everything in a revision. For a struct WHAT is the number of its fields and a
+hash of their names, types and places; for types, macros and enum values it is their meaning. A new field at the end of
+a struct, or a new name, needs no new revision, and --write records it. Any other change needs a new number in the id of
+the header, which --write also records."""
 import hashlib
 import os
 import re
@@ -21,7 +20,7 @@ COMMAND = "PYTHONPATH=tests/harness python3 tests/abi/check_drafts.py abi tests/
 
 
 def parts_of(folder):
-    """{ID: {KIND NAME: [lines]}} of the drafts: structs have a line for each field, in order."""
+    """The contents of the drafts as {ID: {KIND NAME: [lines]}}; a struct has a line for each field, in order."""
     found = headers.read_all(folder)
     drafts = [header for header in found if header.is_draft()]
     names = {header.name: contract.enumerators(sources.blank_out(header.text)) for header in drafts}
@@ -50,7 +49,7 @@ def record_of(identity, name, lines):
 
 
 def changes(part, recorded):
-    """What a revision lost, or has otherwise than when it was recorded."""
+    """What a revision has lost, or has otherwise than recorded."""
     for name, what in recorded.items():
         lines = part.get(name)
         count = re.match(r"(\d+) fields (\w+)$", what) if name.startswith("struct ") else None
@@ -63,7 +62,7 @@ def changes(part, recorded):
 
 
 def read_record(lines):
-    """{ID: {KIND NAME: WHAT}}"""
+    """Parse a record into {ID: {KIND NAME: WHAT}}."""
     recorded = {}
     for line in lines:
         identity, _, rest = line.partition(" ")
@@ -73,7 +72,8 @@ def read_record(lines):
 
 
 def faults(folder, lines):
-    """(what needs a new revision, what is not recorded) of the drafts of a folder."""
+    """Compare the drafts of a folder with the record. The result is a pair: changes that need a new revision, and new
+    contents that are not recorded."""
     parts, recorded = parts_of(folder), read_record(lines)
     broken = [f"{identity}: {change}; give it another revision" for identity, part in parts.items()
               for change in changes(part, recorded.get(identity, {}))]
@@ -87,7 +87,7 @@ def faults(folder, lines):
 
 
 def written(folder, lines):
-    """The record with what is new; what has grown has one line."""
+    """The record with all that is new. A struct that has grown keeps one line."""
     broken, new = faults(folder, lines)
     if broken:
         sys.exit("\n".join(broken))
@@ -96,7 +96,7 @@ def written(folder, lines):
 
 
 def edited(folder, work, edits):
-    """A copy of the headers in which texts of graft_stream.h are replaced."""
+    """Copy the headers, with texts of graft_stream.h replaced."""
     copy = os.path.join(work, str(len(os.listdir(work))))
     shutil.copytree(folder, copy)
     path = os.path.join(copy, "draft", "graft_stream.h")

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts and modules that are newer than the library, and every call of every table: check_growth.py ROOT LIBGRAFT.
-
-Newer headers are those of abi/ with a field at the tail of every struct. The examples, compiled with them, must run
-with this library as they are; no table may be given to a host that asks for the new field; and a kernel module that was
-compiled with them must load. All calls are made with nothing but null and 0, as the headers declare them."""
+"""Checks hosts and modules that are newer than the library: check_growth.py ROOT LIBGRAFT. Newer headers are those of
+abi/ with one more field at the end of every struct. Examples that are compiled with them must run with this library, no
+table may be given to a host that asks for the new field, and a kernel module that is compiled with them must load.
+Every call of every table is also made with null and 0 alone, which must not crash."""
 import os
 import re
 import shutil
@@ -53,7 +52,7 @@ CLOSE = """
 
 
 def tables(found):
-    """(id, struct) of every interface."""
+    """Yield (id, struct) of every interface."""
     for header in found:
         for identifier in header.ids:
             for struct, fields in header.structs.items():
@@ -62,7 +61,7 @@ def tables(found):
 
 
 def check_sizes(found):
-    """Whether tests give each struct of data shorter and longer than it is."""
+    """Whether the tests of sizes try each struct of data shorter and longer than it is."""
     text = "".join(sources.read(HERE, name) for name in SIZE_TESTS)
     missing = [struct for header in found for struct, fields in header.structs.items()
                if fields[0].name == "size" and not any(field.is_function for field in fields[1:3] + fields[-2:])
@@ -141,7 +140,7 @@ def slot_host(found):
 
 
 def hand_on(name, result, least):
-    """Checks of a program under our own numbers."""
+    """Print the checks of a program as checks of this one."""
     points = re.findall(r"^(not ok|ok) \d+ - (.*)$", result.stdout, re.MULTILINE)
     for kind, text in points:
         if kind == "not ok":

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Headers alone and together: check_headers.py ABI-FOLDER. Each is compiled by itself, in a file that includes it twice
-and makes one of every struct in it, and with all others in both orders, by every compiler and standard of compilers.py,
-with warnings as errors. adapters/mpi/graft_mpi.h is compiled with the mpi.h of each MPI that is installed, and those of
-adapters/graphblas with GraphBLAS.h, if it is."""
+"""Compiles the headers of abi/ alone and together: check_headers.py ABI-FOLDER. Each header is compiled by itself, in a
+file that includes it twice and makes a variable of every struct in it, and with all others in both orders, by every
+compiler and language standard of compilers.py, with warnings as errors. adapters/mpi/graft_mpi.h is compiled with the
+mpi.h of each installed MPI, and the headers of adapters/graphblas with GraphBLAS.h if it is installed."""
 import os
 import shlex
 import sys
@@ -28,7 +28,7 @@ def host_source(header):
 
 
 def write_sources(found, work):
-    """Files of hosts: one for each header, and two with all of them."""
+    """Write the files of hosts: one for each header, and two that include all of them."""
     texts = {header.name.replace("/", "_"): host_source(header) for header in found}
     names = [header.name for header in found]
     for order, title in ((names, "forward"), (names[::-1], "backward")):
@@ -42,13 +42,13 @@ def write_sources(found, work):
 
 
 def mpi_flags(package):
-    """Where mpi.h lies, as a folder of the system, or None."""
+    """The folder of mpi.h, as the compiler flag for system headers, or None."""
     good, said = compilers.run(["pkg-config", "--cflags", package]) if compilers.is_there("pkg-config") else (False, "")
     return [word.replace("-I", "-isystem", 1) for word in shlex.split(said)] if good else None
 
 
 def cases(folder, found, work):
-    """(what is compiled, files, flags or None, what is missing)"""
+    """Yield what is compiled: a name, files, flags (None if something is missing), and what is missing."""
     files = [header.path for header in found] + write_sources(found, work)
     yield "every header, alone and together,", files, ["-I", folder], ""
     adapter = os.path.join(folder, "..", "adapters", "mpi", "graft_mpi.h")
@@ -68,7 +68,7 @@ def compile_all(command, name):
 
 
 def check_mistakes(folder, work):
-    """What the checks are for."""
+    """Mistakes that these checks must find."""
     texts = {"a header that needs another": '#include "mistake.h"\nint x = GRAFT_ERR_ARG;\n',
              "a warning of -Wpedantic": '#include "graft_base.h"\nenum { TWO, };;\n'}
     for name, text in texts.items():

@@ -24,7 +24,7 @@ import tap
 COMMAND = "PYTHONPATH=tests/harness python3 tests/abi/check_layout.py abi tests/abi/layout.txt --write"
 CROSS = {"aarch64": "aarch64-linux-gnu-gcc", "x86_64": "x86_64-linux-gnu-gcc"}
 FROZEN = "ABI-1"
-FROZEN_RELEASE = "0.1"  # its comments say "Since 1"
+FROZEN_RELEASE = "0.1"  # whose headers say "Since 1"
 
 
 def read(path):
@@ -42,7 +42,7 @@ def write(path, lines):
 
 
 def told(changes):
-    """The changes, and what to do about them."""
+    """Sentences about the changes, and the command that records them."""
     lines = [f"{'additive' if additive else 'INCOMPATIBLE'}: {name} {what}" for additive, name, what in changes]
     if not all(additive for additive, _, _ in changes):
         lines += [f"What is incompatible needs a new id or name, unless it is younger than {FROZEN}."]
@@ -50,7 +50,7 @@ def told(changes):
 
 
 def padding(rows):
-    """Bytes of a struct that belong to no field."""
+    """Yield the bytes of structs that belong to no field."""
     end, owner, total = 0, None, 0
     for name, offset, size in rows + [["end", "0", "0"]]:
         if "." in name:
@@ -71,7 +71,7 @@ def compiler_of(machine):
 
 
 def attempt(function, *arguments):
-    """(what it returned, "") or (None, what the compiler said)."""
+    """Call a function. The result is a pair: what it returned and "", or None and the message of the compiler."""
     try:
         return function(*arguments), ""
     except contract.Refused as refused:
@@ -131,7 +131,7 @@ def check_promises(folder, golden):
 
 
 def digest(folder):
-    """Of all files below a folder, with their names."""
+    """A hash of all files below a folder, and of their names."""
     total = hashlib.sha256()
     for path, folders, names in os.walk(folder):
         folders.sort()
@@ -142,7 +142,8 @@ def digest(folder):
 
 
 def ledger_faults(changes, baseline, lines):
-    """Breaks without an entry, entries without a break, and a baseline that moved without one."""
+    """Yield what is wrong with the ledger: breaks without an entry, entries without a break, and a changed baseline
+    without an entry."""
     entries = dict(contract.split(line) for line in lines if line and not line.startswith("#"))
     reasons = {name for name, reason in entries.items() if len(reason) >= 20}
     broken = {name: what for additive, name, what in changes if not additive}
@@ -187,7 +188,7 @@ def check_ledger(golden):
 
 
 def check_commands():
-    """The command that the messages name is this file."""
+    """The command in the messages must name this file."""
     words = re.search(r"python3 (\S+) (\S+) (\S+)", COMMAND).groups()
     tap.ok(all(os.path.exists(os.path.join(contract.ROOT, word)) for word in words), "the messages name a command")
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The programs behind abi/README.md: check_manual.py ROOT LIBGRAFT. Every block of C or C++ there is an excerpt of a
-file (tests/docs sees to that). Those that are one program alone are compiled by every compiler and standard of
-compilers.py, with warnings as errors, and run with the library; the others are built and tested with the tree."""
+"""Compiles the programs of abi/README.md: check_manual.py ROOT LIBGRAFT. Every block of C or C++ there is an excerpt of
+a file, as tests/docs checks. Those that are a program of one file are compiled by every compiler and language standard
+of compilers.py, with warnings as errors, and run with the library; the others are built and tested with the tree."""
 import os
 import re
 import subprocess
@@ -14,11 +14,11 @@ import tap
 
 BLOCK = re.compile(r"^```(c|cpp) excerpt=(\S+)$", re.MULTILINE)
 ALONE = re.compile(r"examples/\w+\.(c|cc)")
-# What some of the programs print; tests/unit/examples/test_examples.py has more of it.
+# The output of some programs; tests/unit/examples/test_examples.py checks more of it.
 PRINTS = {"examples/aggregate.c": "12 2 4 6 8 10 12 14 16 18 20 10 with 6 rows",
           "examples/means.cc": "(3, 30)\n(1, 10)\n(1, 10)\n"}
 ENDS_WITHOUT_GRAPHBLAS = "examples/smallest.c"
-NEEDS_A_MODEL = "examples/predict.c"  # without one it tells its usage; unit/examples/test_examples gives it one
+NEEDS_A_MODEL = "examples/predict.c"  # it needs a model; unit/examples/test_examples gives it one
 
 
 def check_program(root, path, library, work):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources with another C library: check_musl.py ROOT. musl-gcc reads each header of abi/ alone, each file of plugin/,
-and those of adapters/ and examples/ that need no other library, with warnings as errors. Nothing is linked, because
-the OpenMP of gcc is built for glibc."""
+"""Compiles sources against another C library: check_musl.py ROOT. musl-gcc reads each header of abi/ alone, each file
+of plugin/, and the files of adapters/ and examples/ that need no other library, with warnings as errors. Nothing is
+linked, because the OpenMP of gcc is built for glibc."""
 import concurrent.futures
 import glob
 import os
@@ -14,7 +14,7 @@ import tap
 ROOT = sys.argv[1]
 FLAGS = ["-fsyntax-only", "-fopenmp", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-psabi",
          *(f"-I{ROOT}/{folder}" for folder in ("abi", "plugin", "adapters", "examples"))]
-# Definitions of Meson.
+# Definitions that Meson makes.
 MADE = ["-DISA=generic", "-DWIDE_BYTES=16", '-DGRAFT_RELEASE=""', '-DGR_PROGRAMS=""', '-DGRB_COMPUTE="compute"']
 OTHERS = "jansson", "argp", "mpi", "petsc", "cblas", "dnnl", "metis", "GraphBLAS"
 
@@ -24,7 +24,7 @@ def read(paths, *flags):
 
 
 def faults(paths, *flags):
-    """What the compiler says of files, several at once."""
+    """Compile files, several at once. The result is what the compiler printed."""
     parts = [paths[start::8] for start in range(8)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(lambda part: read(part, *flags), [part for part in parts if part])
@@ -36,7 +36,7 @@ def sources(folder):
 
 
 def needs_another(path):
-    """Whether it includes a header of another library, itself or by a header of its folder."""
+    """Whether a file includes a header of another library, itself or through a header of its folder."""
     seen, names = set(), [path]
     while names:
         name = names.pop()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether check_layout.py sees what would break hosts: check_mutants.py ABI-FOLDER. Each change below is made in a copy
-of every header where it is possible, and must be told as incompatible, or at a tail as additive."""
+"""Checks that check_layout.py finds changes that would break hosts: check_mutants.py ABI-FOLDER. Each change below is
+made in a copy of every header in which it is possible, and must be reported as incompatible, or at the end of a struct
+as additive."""
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import contract
 import headers
 import tap
 
-# By name: the change that must not pass, in one header.
+# Changes that must be found, by name, each in one header.
 FAMOUS = {
     "int32_t trust to int64_t": ("graft_mxm.h", [("int32_t trust", "int64_t trust")]),
     "ROWS and BITS swapped": ("graft_matrix.h", [("GRAFT_MASK_ROWS = 1", "GRAFT_MASK_ROWS = 2"),
@@ -35,7 +36,7 @@ OPTIONS = {
     "a live option": ('CHOICE(kernel.strict), "no|yes", "no", KERNELS, SAME, EXPERT | LIVE',
                       'CHOICE(kernel.strict), "no|yes", "no", KERNELS, SAME, EXPERT'),
 }
-HAS_CODE = ("graft_base.h", "graft_matrix.h")  # which may no longer compile after a change; that is noticed too
+HAS_CODE = ("graft_base.h", "graft_matrix.h")  # headers with code, which may stop compiling
 SLOT = re.compile(r"^ {4}(\w[\w ]*?\**)\(\*(\w+)\)\(([^;]*)\);", re.MULTILINE)
 PLAIN = re.compile(r"^ {4}(uint32_t|int32_t|int64_t|double|uint64_t) +(\w+);", re.MULTILINE)
 
@@ -50,7 +51,7 @@ def swap(text, first, second, group):
 
 
 def slots_in_one_struct(text):
-    """The first struct with two slots or more: their matches."""
+    """The matches of the first struct with two slots or more."""
     for struct in headers.STRUCT.finditer(text):
         slots = list(SLOT.finditer(text, struct.start(2), struct.end(2)))
         if len(slots) > 1:
@@ -59,7 +60,7 @@ def slots_in_one_struct(text):
 
 
 def changes_of(text):
-    """(name, text with the change) of every change that is possible in a header."""
+    """Yield (name, changed text) of every change that is possible in a header."""
     slots = slots_in_one_struct(text)
     calls = [call for call in headers.PUBLIC_FUNCTION.finditer(text) if call[1] or "GRAFT_API" in call[0]]
     plain = [match for struct in headers.STRUCT.finditer(text)
@@ -98,7 +99,7 @@ def changes_of(text):
 
 
 class Judge:
-    """The contract as it is, and the copies that differ from it."""
+    """The contract as it is, and copies that differ from it."""
 
     def __init__(self, folder, work):
         self.folder, self.copy = folder, os.path.join(work, "abi")
@@ -106,7 +107,7 @@ class Judge:
         shutil.copytree(folder, self.copy)
 
     def seen(self, name, text):
-        """What is told of a header with other text."""
+        """The changes that are reported for a header with another text."""
         path = os.path.join(self.copy, name)
         with open(path, encoding="utf-8") as file:
             original = file.read()
@@ -124,7 +125,7 @@ class Judge:
 
 
 def check_header(judge, header):
-    """How many changes of each kind were made."""
+    """Make changes of each kind. The result is how many there were."""
     kinds, faults = [], []
     for kind, text in changes_of(header.text):
         kinds.append(kind)
@@ -154,7 +155,7 @@ def check_famous(judge, found):
 
 
 def check_growth(judge, found):
-    """A slot and a field at a tail, a struct and an enum of their own are additive."""
+    """A slot and a field at the end of a struct, a new struct and a new enum are additive."""
     texts = {header.name: header.text for header in found}
     text = texts["graft_mxm.h"].replace("\n} graft_mxm;", "\n    void (*new_one)(void *self);\n} graft_mxm;")
     text = text.replace("\n} graft_mxm_args;", "\n    int64_t new_one;\n} graft_mxm_args;")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the built libraries show and want of the linker: check_symbols.py LIBGRAFT BUILD-FOLDER. Modules are the files
-graft_KIND_NAME.so in the build folder. Needs nm, objdump and readelf, which come with the compiler."""
+"""Checks the symbols that the built libraries export and import: check_symbols.py LIBGRAFT BUILD-FOLDER. Modules are
+the files graft_KIND_NAME.so in the build folder. Functions that end, interrupt or redirect the host are forbidden.
+Needs nm, objdump and readelf, which come with the compiler."""
 import glob
 import os
 import platform
@@ -11,7 +12,7 @@ import sys
 
 import tap
 
-# What ends, interrupts, or redirects the host, prints, or changes what belongs to the whole process.
+# Functions that end, interrupt or redirect the host, print, or change what belongs to the whole process.
 FORBIDDEN = """
     exit _exit _Exit quick_exit abort __assert_fail __assert __assert_perror_fail raise kill tgkill
     __stack_smash_handler
@@ -31,7 +32,7 @@ FORBIDDEN = """
 """.split()
 FORBIDDEN_PATTERN = re.compile(r"omp_(set|init|destroy)_(?!lock\b)\w+|kmp_set_\w+|mallopt|__malloc_hook|GrB_finalize"
                                r"|MPI_(Init|Finalize)\w*")
-# Memory comes from the host. aligned_alloc and free are what a host without an allocator gets.
+# Memory comes from the host. aligned_alloc and free serve hosts without an allocator.
 FORBIDDEN_IN_CORE = re.compile(r"malloc|calloc|realloc|reallocarray|posix_memalign|memalign|strn?dup|v?asprintf|getline"
                                r"|mmap|(GrB|GxB|LAGraph|LAGr|cblas|MPI|PMPI|METIS|ParMETIS|openblas)_\w*|[sdcz]gemm_")
 # In a parallel region this sets the number for that region alone; test_manners sees to it that the host's stays.
@@ -48,7 +49,7 @@ KEPT = {"gr_team_owner", "gr_handles", "gr_pool", "gr_tables", "gr_processor"}
 # What OpenMP has bound a thread of the host to is undone: test_affinity.
 ALLOWED_IN_CORE = {"posix_spawn", "kill", "pthread_create", "sched_setaffinity"}
 ALLOWED = dict.fromkeys(("graft_dense_cblas.so", "graft_dense_onednn.so"), {"omp_set_num_threads"})
-# Only for a host that asks for it: graft_communicator.start.
+# Only for a host that asks for it by graft_communicator.start.
 ALLOWED |= dict.fromkeys(("graft_transport_openmpi.so", "graft_transport_mpich.so"),
                          {"MPI_Init_thread", "MPI_Initialized", "MPI_Finalize", "MPI_Finalized"})
 CORE_NEEDS = re.compile(r"lib(c|m|dl|pthread|gomp|omp|iomp5)\.so(\.\d+)*|ld-linux[\w.-]*")
@@ -118,13 +119,14 @@ def check_dynamic(name, path, core):
 
 
 def unresolved(path):
-    """Symbols that no library has which this one names."""
+    """Symbols that this library imports and no other library exports."""
     result = subprocess.run(["ldd", "-r", path], capture_output=True, text=True, check=False)
     return [line for line in (result.stdout + result.stderr).splitlines() if "undefined symbol" in line]
 
 
 def uses_x87(path):
-    """Whether code computes with the registers of x87. A call masks the traps of SSE alone (plugin/base/fp.h)."""
+    """Whether code computes with the registers of the x87 unit. A call masks the traps of the SSE unit only
+    (plugin/base/fp.h)."""
     return X87.search(output("objdump", "-d", path))
 
 

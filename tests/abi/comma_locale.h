@@ -1,4 +1,5 @@
-/* A locale whose decimal point is a comma, made from that of the C library, because a minimal system has none.
+/* A locale whose decimal separator is a comma. The test makes it from that of the C library, because a minimal system
+ * has none.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COMMA_LOCALE_H
 #define COMMA_LOCALE_H
@@ -8,9 +9,10 @@
 #include <locale.h>
 #include <sys/stat.h>
 
-enum { LC_NUMERIC_HEADER = 32 }; /* magic, count, and the places of six items; what follows are their texts */
+enum { LC_NUMERIC_HEADER = 32 }; /* magic number, count, and the places of six items, whose texts follow */
 
-/** Write the locale "comma" into the folder and set it. 0 if the C library keeps its locales in another form. */
+/** Write the locale "comma" into the folder and set it. The result is 0 if the C library stores its locales in another
+ *  form. */
 static int comma_locale_begin(const struct data_folder *folder)
 {
     unsigned char bytes[4096];
@@ -27,7 +29,7 @@ static int comma_locale_begin(const struct data_folder *folder)
     return setlocale(LC_NUMERIC, "comma") != NULL && strcmp(localeconv()->decimal_point, ",") == 0;
 }
 
-/** Back to the locale "C". The folder can be destroyed then. */
+/** Restore the locale "C". The folder can be destroyed afterwards. */
 static void comma_locale_end(const struct data_folder *folder)
 {
     setlocale(LC_ALL, "C");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What abi/ promises, as lines of text that can be compared: where fields lie, and what does not depend on the
-processor: types, values of enums and macros, tags of calls, options. Compilers measure and confirm what headers.py
+"""Reads what abi/ promises as lines of text that can be compared: the places of fields, and what does not depend on the
+processor, such as types, enum values, macros, tags of calls and options. Compilers measure and confirm what headers.py
 reads."""
 import os
 import re
@@ -32,7 +32,7 @@ int main(void) {
 
 
 class Refused(Exception):
-    """What a compiler said of headers that it does not take."""
+    """Headers that a compiler does not accept, with its message."""
 
 
 def source(found, lines):
@@ -68,13 +68,13 @@ def layout_questions(found):
 
 
 def layout(compiler, language, folder):
-    """[NAME, OFFSET, SIZE] of every struct and, after it, of its fields."""
+    """[NAME, OFFSET, SIZE] of every struct, each followed by its fields."""
     found = headers.read_all(folder)
     return ask(compiler, language, folder, found, list(layout_questions(found)))
 
 
 def named(meaning, name):
-    """A declaration: without_name() of headers.py the other way round."""
+    """A declaration with a name; the inverse of without_name() in headers.py."""
     if "(*)" in meaning:
         return meaning.replace("(*)", f"(*{name})", 1)
     base, bracket, dimension = meaning.partition("[")
@@ -82,7 +82,7 @@ def named(meaning, name):
 
 
 def check_types(compiler, folder):
-    """Make a C compiler compare every type with what was read of it."""
+    """Let a C compiler compare every type with what was read from the headers."""
     found = headers.read_all(folder)
     things = [(f"(({field.struct} *)0)->{field.name}", field.whole) for header in found
               for fields in header.structs.values() for field in fields]
@@ -151,7 +151,7 @@ def option_lines(text):
 
 
 def layout_and_promises(folder):
-    """layout() by cc, and all lines of the headers; those of the options come from options()."""
+    """layout() by cc, and all lines of the headers. The lines of options come from options()."""
     found = headers.read_all(folder)
     text = compile_text("cc", "c", folder, source(found, []), "-E", "-dD")
     questions, names = list(layout_questions(found)), enumerators(text)
@@ -169,7 +169,7 @@ def split(line):
 
 
 def layout_changes(before, after):
-    """Pairs (is additive, sentence) for what a struct lost, gained, or has elsewhere."""
+    """Yield (is additive, sentence) for what a struct has lost, gained, or has at another place."""
     old, new = ({row[0]: row[1:] for row in rows} for rows in (before, after))
     for name, row in old.items():
         if name not in new:

@@ -1,4 +1,4 @@
-/* A library that a module may stand on, and that happens to have a function of the module's name.
+/* A library on which a module depends, and which by chance exports a function with the name of a module's entry.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The headers of abi/ as data: their structs, fields, types and functions, and the comment of each."""
+"""Reads the headers of abi/ as data: structs, fields, types and functions, each with its comment."""
 import glob
 import os
 import re
@@ -23,14 +23,14 @@ THREAD_TAG = re.compile(r"\[[a-z]+-[a-z]+\]")
 class Field:
     struct: str
     name: str
-    type: str  # of a function: what it returns
-    comment: str  # the one before it
-    place: str  # FILE:LINE
+    type: str  # type; of a function the return type
+    comment: str  # the comment before it
+    place: str  # place as FILE:LINE
     is_function: bool
     whole: str  # the type as C writes it without a name
 
     def tags(self):
-        """What the comment says of threads and ranks, and since when: words that are part of the contract."""
+        """What the comment says about threads, ranks and release: words that belong to the contract."""
         words = THREAD_TAG.findall(self.comment)
         words += re.findall(r"(?:Not c|\bC)ollective", self.comment) + re.findall(r"Since \d+\.\d+", self.comment)
         return " ".join(dict.fromkeys(word.lower().replace(" ", "-") for word in words))
@@ -39,23 +39,23 @@ class Field:
 @dataclass
 class Header:
     path: str
-    name: str  # as it is included
+    name: str  # name in an #include
     text: str
-    structs: dict  # name: [Field], in order
-    types: dict  # name: the other type that it stands for; of an opaque struct "struct NAME"
-    functions: list  # of the library, a module or the header itself, as Field with struct ""
-    ids: dict  # macro: text
+    structs: dict  # {name: [Field]}, fields in order
+    types: dict  # {name: the type that it stands for}; "struct NAME" if it is opaque
+    functions: list  # functions of the library, a module or the header itself, as Field with struct ""
+    ids: dict  # {macro: text}
 
     def is_draft(self):
         return self.name.startswith("draft/")
 
     def is_interface(self):
-        """Whether it has a table of calls, and not only an id for what programs write to each other."""
+        """Whether the header has a table of calls, and not only an id for data that programs exchange."""
         return bool(self.ids) and any(field.is_function for fields in self.structs.values() for field in fields)
 
 
 def parameters_of(text):
-    """The types of a list of parameters, whose names do not matter."""
+    """The types of a parameter list, without the names."""
     depth, parts = 0, [""]
     for letter in text:
         depth += (letter == "(") - (letter == ")")
@@ -67,7 +67,8 @@ def parameters_of(text):
 
 
 def without_name(declaration):
-    """'const char *key' is 'const char *'; a function pointer is 'int32_t (*)(void *, int64_t)'."""
+    """The type of a declaration: 'const char *key' gives 'const char *', a function pointer 'int32_t (*)(void *,
+    int64_t)'."""
     text = " ".join(declaration.split())
     function = FUNCTION_POINTER.fullmatch(text)
     if function:
@@ -123,6 +124,6 @@ def read_header(path, name):
 
 
 def read_all(folder):
-    """The stable headers, and then the drafts."""
+    """All headers: first the stable ones, then the drafts."""
     paths = [path for part in ("*.h", "draft/*.h") for path in sorted(glob.glob(os.path.join(folder, part)))]
     return [read_header(path, os.path.relpath(path, folder)) for path in paths]

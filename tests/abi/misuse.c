@@ -1,4 +1,4 @@
-/* The objects, and the calls.
+/* Makes the objects and the calls that misuse.h describes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
 

@@ -1,4 +1,5 @@
-/* A context with one object of each type, and calls on them, for tests of misuse.
+/* A context with one object of each type, and calls on them, for tests that pass a wrong handle or call at a wrong
+ * time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MISUSE_H
 #define MISUSE_H

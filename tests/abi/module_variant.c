@@ -1,5 +1,5 @@
-/* A small kernel module, and with other macros all the ways in which a module can be wrong. Each test module is this
- * file with some of the macros below defined; see meson.build.
+/* A small kernel module. Macros make it wrong in one way each: every test module is this file compiled with some of the
+ * macros below, see meson.build.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
 

@@ -1,4 +1,4 @@
-/* The small jobs.
+/* Small jobs that use the library as hosts do, see scenario.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scenario.h"
 

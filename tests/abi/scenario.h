@@ -1,5 +1,5 @@
-/* What hosts do with the library, call by call: the same small jobs for the tests of manners and of memory. Each opens
- * a context, uses it, and closes it, also when something fails on the way.
+/* Small jobs that use the library as hosts do, call by call, for the tests of manners (test_manners) and of memory
+ * (oom/test_oom). Each opens a context, uses it, and closes it, also when something fails on the way.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SCENARIO_H
 #define SCENARIO_H

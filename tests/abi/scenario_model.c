@@ -1,4 +1,4 @@
-/* The part of a scenario in which a model leaves its trainer.
+/* The small job that takes a model out of a trainer, saves, loads and applies it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scenario.h"
 

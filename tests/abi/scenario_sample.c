@@ -1,4 +1,4 @@
-/* The part of a scenario in which batches are sampled.
+/* The small job that samples batches.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scenario.h"
 

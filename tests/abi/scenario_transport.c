@@ -1,4 +1,4 @@
-/* The part of a scenario in which ranks are threads.
+/* The small job whose ranks are threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scenario.h"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads of the host may run on the same processors before and after Graft is loaded and called, whatever OpenMP was
-asked to bind: test_affinity.py ROOT BUILD HOST PYTHON [LAUNCHER...]. PYTHON has cffi, or is "none"."""
+"""Checks that threads of the host may run on the same processors before and after Graft is loaded and called, whatever
+OpenMP is asked to bind: test_affinity.py ROOT BUILD HOST PYTHON [LAUNCHER...]. PYTHON has cffi, or is "none"."""
 import os
 import re
 import shutil

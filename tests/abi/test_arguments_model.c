@@ -1,4 +1,5 @@
-/* What graft.model/1 must refuse: each call gets what it cannot use, and returns the status that its header gives.
+/* Checks what graft.model/1 must refuse: each call gets arguments that it cannot use, and must return the status that
+ * its header gives.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 

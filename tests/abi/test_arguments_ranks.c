@@ -1,5 +1,5 @@
-/* What graft.graph/1, graft.aggregate/1 and graft.halo/1 must refuse from one rank: each call gets what it cannot use,
- * and returns the status that its header gives for it. What several ranks can do wrong together is in
+/* Checks what graft.graph/1, graft.aggregate/1 and graft.halo/1 must refuse from one rank: each call gets arguments
+ * that it cannot use, and must return the status that its header gives. Mistakes of several ranks together are in
  * unit/spmm/test_aggregate_faults.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"

@@ -1,5 +1,5 @@
-/* What graft.data/1, graft.train/1 and graft.transport/1 must refuse: each call gets what it cannot use, and returns
- * the status that its header gives for it.
+/* Checks what graft.data/1, graft.train/1 and graft.transport/1 must refuse: each call gets arguments that it cannot
+ * use, and must return the status that its header gives.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 

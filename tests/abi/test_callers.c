@@ -1,5 +1,5 @@
-/* A context serves one call at a time: a call from a callback or another thread is refused with the names of both,
- * destroy() and close() take effect when the call ends, and threads in turn are legal.
+/* Checks that a context serves one call at a time. A call from a callback or from another thread must be refused with
+ * the names of both calls, destroy() and close() take effect when the call ends, and threads may take turns.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
 
@@ -13,7 +13,7 @@ enum { THREADS = 4, ROUNDS = 300 };
 
 static const float right = -1; /* marks elements that a product must write */
 
-/* Whether C has the sums that a plain loop gives. */
+/* Whether C has the sums that a plain loop computes. */
 static int is_product(const struct misuse *m, const graft_csr *a, const float *c)
 {
     for (int64_t i = 0; i < a->n_rows; i++) {
@@ -28,7 +28,7 @@ static int is_product(const struct misuse *m, const graft_csr *a, const float *c
     return 1;
 }
 
-/* A product from whose callback rows_done something is done once. */
+/* A product, and a call that its callback rows_done makes once. */
 struct within {
     struct misuse *m;
     void (*act)(struct within *w);
@@ -145,7 +145,7 @@ static void act_prefetch_in_thread(struct within *w)
     run_in_thread(w, prefetch_in_thread);
 }
 
-/* A call that any thread may make. */
+/* Make a call that any thread may make. */
 static const char *check_any_thread(const void *arg)
 {
     void (*const *act)(struct within *w) = arg;
@@ -161,7 +161,7 @@ static const char *check_any_thread(const void *arg)
     return fault != NULL ? fault : misuse_close(&m);
 }
 
-/* What is destroyed, also the matrix of the product itself, stays until the product is done. */
+/* Objects that are destroyed during a product, also its own matrix, must exist until it ends. */
 static const char *check_destroy(const void *arg)
 {
     void (*const *act)(struct within *w) = arg;
@@ -183,10 +183,10 @@ static const char *check_destroy(const void *arg)
 /* One of the threads that use one context. */
 struct hammer {
     struct misuse   *m;
-    pthread_mutex_t *turn; /* NULL: all at once */
+    pthread_mutex_t *turn; /* lock that gives turns; NULL if all threads call at once */
     int64_t          calls, done, refused;
-    int32_t          wrong; /* another status */
-    int              bad;   /* a product that is none */
+    int32_t          wrong; /* number of calls with another status */
+    int              bad;   /* number of products with wrong results */
     graft_error      error;
     float            c[MISUSE_N * MISUSE_WIDTH];
 };

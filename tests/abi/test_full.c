@@ -1,4 +1,5 @@
-/* Option check=full: a kernel that writes outside of C is found, and nothing of what it wrote reaches the host.
+/* Checks option check=full: a kernel that writes outside of C must be found, and nothing that it wrote may reach the
+ * host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
 
@@ -9,7 +10,7 @@ enum { N = MISUSE_N, WIDTH = MISUSE_WIDTH, GAP = 2, STRIDE = WIDTH + GAP };
 
 static const float before = -5;
 
-/* A product with kernel `name` into a C with gaps between its rows. */
+/* Compute a product with kernel `name` into a C with gaps between its rows. */
 static const char *check_kernel(const void *arg)
 {
     const char *const name = arg;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""graft-check: test_graft_check.py GRAFT-CHECK LIBRARY ROOT. The kernel of examples/module, built outside of the tree
-against copies of the headers, passes; each of its mutants, wrong in one place, is found."""
+"""Checks graft-check: test_graft_check.py GRAFT-CHECK LIBRARY ROOT. The kernel of examples/module, built outside of the
+tree against copies of the headers, must pass, and each of its mutants, which is wrong in one place, must be found."""
 import concurrent.futures
 import os
 import shutil
@@ -13,7 +13,7 @@ import tap
 TIMEOUT = 300
 RETURN = "    return GRAFT_OK; /* without"
 INCLUDE = "#include <stdio.h>\n"
-# What is wrong, what is replaced by what, and words of a line that must be there.
+# Mutants: what is wrong, the text that is replaced and its replacement, and words of the expected line.
 MUTANTS = [
     ("ignores the mask", [("if (!is_allowed(args->mask, i, j))", "if (0)")], "plus_times, float"),
     ("ignores the complement of a mask", [(" != ((mask->flags & GRAFT_MASK_COMPLEMENT) != 0)", "")], "float"),
@@ -42,7 +42,7 @@ MUTANTS = [
 
 
 def build(folder, name, source, link=("-Wl,-z,nodelete",)):
-    """The module, or what the compiler said."""
+    """Compile a module. The result is its path, or the message of the compiler."""
     os.makedirs(f"{folder}/{name}")
     module, path = f"{folder}/{name}/graft_kernel_example.so", f"{folder}/{name}/kernel.c"
     with open(path, "w", encoding="utf-8") as file:
@@ -100,7 +100,7 @@ def test_example(folder, source):
 
 
 def test_make(folder):
-    """As its README says, with the headers of the copy."""
+    """Build the module as its README says, with copies of the headers."""
     if shutil.which("make") is None:
         tap.skip("make builds the example", "make is not installed")
         return

@@ -1,5 +1,6 @@
-/* GraphBLAS belongs to the host. A process can start it once, so each check has a process of its own. Compiled twice:
- * for a host that is linked with GraphBLAS (HOST_LINKS_GRAPHBLAS), and for one that is not: test_graphblas_host MODULE
+/* Checks that GraphBLAS belongs to the host: the library must not start or end it. A process can start it once, so each
+ * check has a process of its own. This file is compiled twice: for a host that is linked with GraphBLAS
+ * (HOST_LINKS_GRAPHBLAS), and for one that is not: test_graphblas_host MODULE
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_files.h"
 #include "harness/child.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The installed tree, moved to another folder: test_installed.py ROOT BUILD [LIBDIR]. Installs what BUILD has, or first
-makes a build for a prefix with this folder of libraries. Prints TAP."""
+"""Checks the installed tree after it was moved to another folder: test_installed.py ROOT BUILD [LIBDIR]. Installs what
+BUILD has, or with LIBDIR first makes a build for a prefix with this library folder. Prints TAP."""
 import glob
 import json
 import os
@@ -28,7 +28,7 @@ def files_of(folder):
 
 
 def install_and_move(build):
-    """The moved tree."""
+    """Install and yield the moved tree."""
     with kept_log(build):
         tree = installed_and_moved(build, base)
         if tree is not None:
@@ -40,7 +40,7 @@ def install_and_move(build):
 
 
 def configure(libdir):
-    """A build of its own, without optimisation, for a prefix that is gone when the tree is used."""
+    """Make a build without optimisation, for a prefix that does not exist when the tree is used."""
     build = f"{base}/build"
     options = [f"--prefix={base}/prefix", f"--libdir={libdir}", "-Dtests=false", "-Doptimization=0"]
     if not (fine(f"it is configured for {libdir}", run(*meson, "setup", *options, build, root)) and
@@ -77,7 +77,7 @@ def test_files(tree, build):
 
 
 def test_contents(tree, build, lib):
-    """No file knows where it was made or first installed."""
+    """No file may have the path where it was made or first installed."""
     places = {os.path.realpath(root), os.path.realpath(build), base, option(build, "prefix")} - {"/usr", "/"}
     found = []
     for name in files_of(tree):
@@ -142,7 +142,7 @@ def test_cmake(tree, lib):
 
 
 def test_release(tree, lib, programs):
-    """One number, in meson.build, and wherever a user asks for it."""
+    """The version in meson.build must be the one in each place where a user asks for it."""
     said = {name: run(f"{tree}/bin/{name}", "--version").stdout for name in programs}
     said["convert.py"] = run("python3", f"{tree}/share/doc/graft/examples/convert/convert.py", "--version").stdout
     wrong = [f"{name}: {text}" for name, text in said.items()
@@ -174,7 +174,7 @@ def source_groups():
 
 
 def test_sources(tree, lib):
-    """Every file of the documents that can be compiled is, with the flags of pkg-config alone."""
+    """Every file of the documents that can be compiled must compile with the flags of pkg-config alone."""
     documents = f"{tree}/share/doc/graft"
     if shutil.which("pkg-config") is None:
         tap.skip("the examples compile", "pkg-config is not installed")
@@ -213,7 +213,8 @@ int main(void)
 
 
 def test_graphblas(lib):
-    """The headers for GraphBLAS, as their manual includes them, and the drop-in, with nothing but the tree."""
+    """The headers for GraphBLAS must compile as their manual includes them, and the drop-in must work, with the tree
+    alone."""
     there = run("cc", "-E", "-include", "GraphBLAS.h", "-xc", "/dev/null").returncode == 0
     if shutil.which("pkg-config") is None or not there:
         tap.skip("graft_grb.h compiles", "pkg-config or GraphBLAS.h is not there")
@@ -231,7 +232,7 @@ def test_graphblas(lib):
 
 
 def test_python(lib):
-    """The package of the tree finds the library of the tree."""
+    """The Python package of the tree must find the library of the tree."""
     if not os.path.exists(f"{lib}/graft/python/graft/_abi.py"):
         tap.skip("the Python package", "it was not built: there is no cffi")
         return
@@ -244,7 +245,7 @@ def test_python(lib):
 
 
 def test_documents(tree):
-    """Links lead to files of the tree, and commands name no files of the source or of a build."""
+    """Links must lead to files of the tree, and commands must not name files of the source or of a build."""
     documents = f"{tree}/share/doc/graft"
     texts = {name: sources.read(documents, name) for name in files_of(documents) if name.endswith(".md")}
     broken = list(check_docs.broken_links(documents, texts))

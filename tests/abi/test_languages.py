@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host that no C compiler has seen: Python with ctypes. tests/hosts has those in Fortran.
-
-usage: test_languages.py LIBRARY
-"""
+"""Checks a host that is not compiled with the headers: Python with ctypes declares structs and calls itself.
+tests/hosts has hosts in Fortran. usage: test_languages.py LIBRARY"""
 import ctypes
 import sys
 
@@ -34,7 +32,7 @@ class Dense(ctypes.Structure):
 
 
 class MxmArgs(ctypes.Structure):
-    """The fields that a product needs; the library takes those that come after them as zero."""
+    """Only the fields that a product needs; the library takes later ones as zero."""
     _fields_ = [("size", U32), ("semiring", I32), ("flags", U32), ("threads", I32), ("a", P),
                 ("b", ctypes.POINTER(Dense)), ("c", ctypes.POINTER(Dense))]
 

@@ -1,5 +1,5 @@
-/* Misuse of handles and threads: whatever a host passes or does, it receives ERR_STATE with the names of both sides,
- * and lives. Each group runs in a process of its own, so that a crash is a failed check.
+/* Checks misuse of handles and threads: whatever a host passes, it must get ERR_STATE with the names of both sides, and
+ * must not crash. Each group runs in a child process, so that a crash is one failed check.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
 

@@ -1,5 +1,5 @@
-/* Which module runs, and from which file: by notes that are read without loading a module, whatever ran before. Each
- * check is a process of its own.
+/* Checks which module runs, and from which file it is loaded: the choice must follow notes that are read without
+ * loading a module, and must not depend on what ran before. Each check has a process of its own.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/child.h"
 #include "harness/tap.h"

@@ -1,5 +1,5 @@
-/* Modules, good and bad: whatever lies in a folder that is searched, or is named by the host, the library says in words
- * what is wrong with it and goes on. Each module is tried in a process of its own.
+/* Checks good and bad modules: whatever is in a searched folder, or is named by the host, the library must say what is
+ * wrong with it and go on. Each module is tried in a process of its own.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/child.h"
 #include "harness/tap.h"
@@ -14,13 +14,14 @@ static struct sample_dataset set;
 static struct data_folder    folder;
 static graft_error           error = { .size = sizeof error };
 
-/* One module, and what is to become of it. */
+/* A module and the expected result. */
 struct module {
-    const char *kind, *name; /* of the file */
+    const char *kind, *name; /* kind and name in the file name */
     int32_t     load;        /* status of load_module() */
-    int32_t     state;       /* of the one found in a folder, after it was asked for: 1 in use, or why not */
-    int32_t     run;         /* status of a product */
-    const char *words;       /* in the message, or in the detail */
+    /* State after a product asked for it in a folder: 1 in use, otherwise the reason why not. */
+    int32_t     state;
+    int32_t     run;   /* status of a product */
+    const char *words; /* words of the message or of the detail */
 };
 
 static const struct module modules[] = {

@@ -1,4 +1,5 @@
-/* graft_open(): versions that meet and do not, hosts and errors of every size, interfaces, and the header-only loader.
+/* Checks graft_open(): version ranges that do and do not overlap, hosts and errors of every size, interfaces, and the
+ * loader in the header.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/strict_host.h"
 #include "harness/tap.h"

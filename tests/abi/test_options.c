@@ -1,4 +1,5 @@
-/* Options: the list of them, what each takes and refuses, the nearest name, the environment, and locales with a comma.
+/* Checks options: the list of them, the values that each accepts and refuses, suggestions for misspelt names,
+ * environment variables, and locales with a decimal comma.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comma_locale.h"
 #include "harness/tap.h"

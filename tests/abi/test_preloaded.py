@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that have loaded something before the library: another allocator, the checks of the C library's, and a library
-with functions of the names that Graft has inside. Runs programs of this folder with each of them preloaded.
-
-usage: test_preloaded.py LIBRARY PROGRAM...
-"""
+"""Checks hosts that have loaded something before the library: another allocator, the heap checks of the C library, or a
+library that exports names which Graft uses inside. Programs of this folder run with each of them preloaded. usage:
+test_preloaded.py LIBRARY PROGRAM..."""
 import glob
 import os
 import signal

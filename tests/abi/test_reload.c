@@ -1,4 +1,4 @@
-/* A host without OpenMP that loads, uses and unloads the library many times; and two contexts at a time.
+/* Checks a host without OpenMP that loads, uses and unloads the library many times, and two contexts at the same time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "scenario.h"

@@ -1,5 +1,5 @@
-/* The size rule, both ways: structs of a newer host, whose tails the library does not know, and of an older one, whose
- * tails are not there.
+/* Checks the size rule in both directions: structs of a newer host have a tail that the library does not know, and
+ * those of an older host lack fields.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "oracle/sample.h"

@@ -1,5 +1,5 @@
-/* The size rule for each struct that crosses the interface: shorter, as it is, and 64 bytes longer. Shorter and longer
- * ones give the same results, nothing is written behind an output, and what the library does not know is refused.
+/* Checks the size rule for each struct that crosses the interface: shorter, as it is, and 64 bytes longer. Results must
+ * be the same, nothing may be written behind an output, and unknown input that is not zero must be refused.
  * test_sizes.c has the structs of products and of training, test_negotiation.c those of graft_open().
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"

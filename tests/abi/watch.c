@@ -1,4 +1,4 @@
-/* The tables of the library, wrapped.
+/* Wraps the tables of the library, see watch.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "watched.h"
 

@@ -1,6 +1,6 @@
-/* The library behind a watch: tables whose calls go through to those of the library, and after each of which is checked
- * what holds for all: errno is kept, a failure fills the error and leaves outputs alone, a success leaves the error as
- * it was. One library, one watch, one thread at a time.
+/* Tables that hand each call on to the library and then check what must hold after every call: errno is unchanged;
+ * after a failure the error is filled and outputs are unchanged; after a success the error is unchanged. There is one
+ * library, and one thread at a time may call.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef WATCH_H
 #define WATCH_H

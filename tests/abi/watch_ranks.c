@@ -1,4 +1,4 @@
-/* The tables of what ranks do together, wrapped.
+/* Wraps the tables whose calls ranks make together, see watch.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "watched.h"
 

@@ -1,4 +1,4 @@
-/* The table of graft.train/1, wrapped.
+/* Wraps the table of graft.train/1, see watch.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "watched.h"
 

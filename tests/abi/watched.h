@@ -1,4 +1,4 @@
-/* What the tables of the watch are made of: every call of the library goes between watch_begin() and watch_end().
+/* The parts of the wrappers of watch.h: every call of the library stands between watch_begin() and watch_end().
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef WATCHED_H
 #define WATCHED_H

@@ -1,4 +1,4 @@
-/* How long does the prediction of a list of vertices take beside that of all vertices?
+/* Measures the prediction of a list of vertices beside that of all vertices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graft_load.h"

@@ -1,5 +1,5 @@
-/* A host with time steps: new features in every one, then an epoch and a prediction. What does update() cost beside
- * them?
+/* Measures a host with time steps: each has new features, an epoch and a prediction. How much time does update() take
+ * beside them?
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "harness/hosts.h"

@@ -1,5 +1,5 @@
-/* A host whose edges change their values in each time step: update_values() against a new graph and a new plan, and the
- * passes after them. All take turns in one run.
+/* Measures a host whose edge values change in each time step: update_values() against a new graph and a new plan, and
+ * the passes after each. All take turns in one run.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graph.h"

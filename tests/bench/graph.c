@@ -1,4 +1,4 @@
-/* Random graphs and graphs from data sets.
+/* Makes random graphs, and reads graphs of data sets.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph.h"
 

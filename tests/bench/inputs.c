@@ -1,4 +1,4 @@
-/* Inputs from a counter, and the comparison of results.
+/* Makes inputs from a counter, and compares results.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "inputs.h"
 

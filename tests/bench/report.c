@@ -1,4 +1,4 @@
-/* The results: a table for people, JSON for programs.
+/* Writes the results as a table for people and as JSON for programs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 

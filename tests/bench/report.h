@@ -1,4 +1,4 @@
-/* The table and the JSON file.
+/* The table and the JSON file of results.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H

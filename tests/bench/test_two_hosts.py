@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""two_hosts.sh on a small data set: test_two_hosts.py GRAFT-TRAIN. Prints TAP."""
+"""Runs two_hosts.sh on a small data set: test_two_hosts.py GRAFT-TRAIN. Prints TAP."""
 import os
 import re
 import subprocess

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The library on another processor: emulate.py MESON SOURCE FOLDER BYTES PROGRAM... builds it and the TAP programs in
-FOLDER for aarch64, looks for the instructions of NEON and SVE in its loops, and runs the programs by qemu-user, with
-vector registers of so many BYTES. A PROGRAM is a file of that build and, after blanks, its arguments: words, and files
-of the build, which have a slash. More BYTES with more programs may follow."""
+"""Checks the library on another processor: emulate.py MESON SOURCE FOLDER BYTES PROGRAM... builds it and the TAP
+programs for aarch64 in FOLDER, looks for the instructions of NEON and SVE in its loops, and runs the programs by
+qemu-user, with vector registers of so many BYTES. A PROGRAM is a file of that build and, separated by blanks, its
+arguments: words, and files of the build, which have a slash. More BYTES with more programs may follow."""
 import ast
 import collections
 import configparser

@@ -1,4 +1,4 @@
-/* What kernel simd says of itself on a processor that has NEON, or SVE with registers of GRAFT_TEST_REGISTERS bytes.
+/* Checks what kernel simd reports on a processor that has NEON, or SVE with registers of GRAFT_TEST_REGISTERS bytes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "oracle/product.h"

@@ -1,4 +1,4 @@
-/* What must hold of a data set that was opened, and of the message where it was refused.
+/* Checks what must hold of a data set that was opened, or of the message if it was refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DATA_FAULT_H
 #define DATA_FAULT_H

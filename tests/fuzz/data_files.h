@@ -1,4 +1,4 @@
-/* Writing small data sets into a folder of their own, for the tests and the fuzz target of the readers.
+/* Writes small data sets into a temporary folder, for the tests and the fuzz targets of the readers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DATA_FILES_H
 #define DATA_FILES_H

@@ -1,4 +1,5 @@
-/* A host of graft.data/1 that watches: memory, open files, errno, outputs. For the tests of the readers.
+/* A host of graft.data/1 that checks memory, open files, errno and outputs after each call, for the tests of the
+ * readers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DATA_HOST_H
 #define DATA_HOST_H

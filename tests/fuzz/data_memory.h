@@ -1,4 +1,4 @@
-/* The allocator of the tests of the readers.
+/* The counting allocator of the tests of the readers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DATA_MEMORY_H
 #define DATA_MEMORY_H

@@ -1,5 +1,5 @@
-/* The same files read by ranks, each a thread with a context and an allocator of its own: what their slices are when
- * put together, and that all of them refuse with one sentence.
+/* Reads the same files by ranks, each a thread with a context and an allocator of its own. Their slices together must
+ * be the data set, or all must refuse it with one sentence.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DATA_RANKS_H
 #define DATA_RANKS_H

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The fuzz targets with libFuzzer, all at once: engine.py SOURCE-ROOT BUILD-ROOT MESON [LIMIT [TARGET...]]. Prints TAP,
-one line per target, with executions and coverage.
-
-LIMIT is a number of seconds (20s) or of executions (10000000) for each target; 10s without it. TARGETs are the keys of
-the table below; all without them. The build stays in BUILD-ROOT/fuzz, inputs that reach something new in
+"""Builds the fuzz targets with libFuzzer and runs all at the same time: engine.py SOURCE-ROOT BUILD-ROOT MESON [LIMIT
+[TARGET...]]. Prints TAP, one line per target, with executions and coverage.
+LIMIT is a number of seconds (20s) or of executions (10000000) for each target; the default is 10s. TARGETs are the keys
+of the table below; the default is all. The build stays in BUILD-ROOT/fuzz, inputs that reach something new in
 BUILD-ROOT/fuzz/found/TARGET, where a later run begins, and inputs that fail in BUILD-ROOT/fuzz/failed."""
 import concurrent.futures
 import os

@@ -1,7 +1,7 @@
-/* Sequences of calls of the public interfaces, which the bytes of an input decide: with handles that are right, that
- * were destroyed, are of another type or of another context, null or no handles at all; with structs of any size,
- * numbers and options that are wrong, after close(), and with allocations that fail. No call crashes, each failure
- * has a sentence, and all memory comes back.
+/* Makes sequences of calls of the public interfaces, which the bytes of an input choose: with handles that are right,
+ * destroyed, of another type or context, null or no handles at all; with structs of any size, wrong numbers and
+ * options, after close(), and with allocations that fail. No call may crash, each failure must have a sentence, and all
+ * memory must be freed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sequence.h"
 

@@ -1,5 +1,5 @@
-/* Any bytes as a Matrix Market file and as every .npy file of a data set: they are read or refused, what is read is
- * what graft_data.h says it is, and nothing is left behind.
+/* Reads any bytes as a Matrix Market file and as every .npy file of a data set. They must be read or refused, what is
+ * read must be what graft_data.h says, and nothing may leak.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "data_fault.h"
 #include "target.h"

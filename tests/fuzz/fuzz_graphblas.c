@@ -1,8 +1,8 @@
-/* Any descriptors of a sparse matrix, a mask and dense matrices, with any contents: a product is refused with a
- * sentence, or GraphBLAS computes what the plain loops do, and the elements outside of C stay as they were. Values are
- * small multiples of 1/4, so that sums are exact. Where the module of GraphBLAS is absent, plain loops run twice.
- *
- * Arrays have the lengths that the interface wants of a host; what is in them comes from the input.
+/* Computes products with any descriptors of a sparse matrix, a mask and dense matrices, with any contents. A product
+ * must be refused with a sentence, or GraphBLAS must compute what the plain loops do, and elements outside of C must
+ * stay unchanged. Values are small multiples of 1/4, so that sums are exact. Where the module of GraphBLAS is absent,
+ * plain loops run twice.
+ * Arrays have the lengths that the interface wants of a host. Their contents come from the input.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_mxm.h"
 #include "target.h"

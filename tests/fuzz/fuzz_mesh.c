@@ -1,5 +1,5 @@
-/* Any arrays as parts of a mesh on one rank or two: the ranks agree on one status and one sentence, or on a mesh whose
- * arrays are in range. Arrays have the lengths that the interface wants of a host; what is in them comes from the
+/* Makes meshes of any arrays on one rank or two. The ranks must agree on one status and one sentence, or on a mesh
+ * whose arrays are in range. Arrays have the lengths that the interface wants of a host. Their contents come from the
  * input.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "draft/graft_mesh.h"

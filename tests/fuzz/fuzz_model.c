@@ -1,6 +1,6 @@
-/* Any bytes as a file of a model: they are loaded or refused, with the file in the message, no more memory is taken
- * than the file is long and 256 kB, and nothing is left behind. What is loaded is saved, and loads again as the same.
- * A file with checksums is refused with any bit or byte changed, gone or added.
+/* Loads any bytes as a file of a model. They must be loaded or refused with the path in the message, in no more memory
+ * than the length of the file and 256 kB, and nothing may leak. What is loaded is saved, and must load again as the
+ * same model. A file with checksums must be refused with any bit or byte changed, removed or added.
  * SPDX-License-Identifier: Apache-2.0 */
 #define TARGET_REPLAYS replay_model
 #include "graft_model.h"

@@ -1,5 +1,5 @@
-/* Files of networks and of streams: any bytes, or a good file with changes. They are loaded or refused. After a refusal
- * the items of the network are as before; after a load it infers, trains, and is saved.
+/* Loads files of networks and of streams: any bytes, or a good file with changes. After an error the items of the
+ * network must be as before. After a success it must infer, train, and be saved.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "draft/graft_stream.h"
 #include "target.h"

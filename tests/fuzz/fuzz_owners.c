@@ -1,5 +1,5 @@
-/* Any bytes as a file of owners, as they are and with the right CRC: they are read or refused, outputs stay as they
- * were on failure, and what is read is in range.
+/* Reads any bytes as a file of owners, as they are and with a corrected CRC. They must be read or refused, outputs must
+ * be unchanged after an error, and what is read must be in range.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "target.h"
 

@@ -1,5 +1,5 @@
-/* What a sequence of calls has: its contexts, all handles there ever were, and how the bytes of the input choose among
- * them, sizes of structs, and numbers.
+/* The state of a sequence of calls: its contexts, all handles that ever existed, and how the bytes of the input choose
+ * handles, sizes of structs, and numbers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SEQUENCE_H
 #define SEQUENCE_H

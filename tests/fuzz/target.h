@@ -1,5 +1,5 @@
-/* What all targets share. A target has three functions; with -DGRAFT_FUZZ and -fsanitize=fuzzer they are a fuzz target,
- * else a test that takes files, or folders of files, as arguments, and calls target_fault() or, if that is defined,
+/* What all targets share. A target has three functions. With -DGRAFT_FUZZ and -fsanitize=fuzzer they are a fuzz target,
+ * otherwise a test that takes files, or folders of files, as arguments, and calls target_fault() or, if it is defined,
  * TARGET_REPLAYS(path, bytes, count) with each.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FUZZ_TARGET_H

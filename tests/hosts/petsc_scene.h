@@ -1,4 +1,4 @@
-/* Matrices, vectors and checks of the hosts of PETSc.
+/* Matrices, vectors and checks that the hosts of PETSc share.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PETSC_SCENE_H
 #define PETSC_SCENE_H

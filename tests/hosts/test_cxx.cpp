@@ -1,5 +1,5 @@
-// graft.hpp in one process: lifetimes, exceptions, views, products and halos. Run by test_cxx.py: test_cxx LIBRARY.
-// SPDX-License-Identifier: Apache-2.0
+// Checks graft.hpp in one process: lifetimes, exceptions, views, products and halos. test_cxx.py runs it: test_cxx
+// LIBRARY.
 #include "graft.hpp"
 
 #include "harness/tap.h"
@@ -185,15 +185,13 @@ bool views_are_refused(graft::context &context, const graft::ranks &ranks, graft
     return both_refuse(
                ranks, [&] { plan.begin(x, graft::rows(out, 2)); }, [&] { plan.end(); }) &&
            both_refuse(
-               ranks,
-               [&] { steps.begin(x, graft::rows(out, 2), GRAFT_PLUS_TIMES, GRAFT_AGGREGATE_STATELESS); },
+               ranks, [&] { steps.begin(x, graft::rows(out, 2), GRAFT_PLUS_TIMES, GRAFT_AGGREGATE_STATELESS); },
                [&] { steps.end(); }) &&
            both_refuse(
                ranks, [] {}, [&] { steps.begin(x, graft::rows(out, 2)); }) &&
            both_refuse(
                ranks, [&] { halo.begin(graft::rows(own, 2), rows); }, [&] { halo.end(); }) &&
-           both_refuse(
-               ranks, [&] { halo.begin_sum(graft::rows(own, 2), rows); }, [&] { halo.end(); });
+           both_refuse(ranks, [&] { halo.begin_sum(graft::rows(own, 2), rows); }, [&] { halo.end(); });
 }
 
 /* One of two ranks, which are threads: rows of the other rank in the halo, and sums back. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts in C++ by the headers of adapters/cxx: test_cxx.py ROOT LIBRARY [LAUNCHER]."""
+"""Compiles and runs hosts in C++ with the headers of adapters/cxx: test_cxx.py ROOT LIBRARY [LAUNCHER]."""
 import os
 import re
 import shutil

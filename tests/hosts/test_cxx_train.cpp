@@ -1,5 +1,5 @@
-// graft.hpp: products with masks, data sets and training. Run by test_cxx.py: test_cxx_train LIBRARY DATASET SCRATCH.
-// SPDX-License-Identifier: Apache-2.0
+// Checks graft.hpp: products with masks, data sets and training. test_cxx.py runs it: test_cxx_train LIBRARY DATASET
+// SCRATCH.
 #include "graft.hpp"
 
 #include "harness/tap.h"

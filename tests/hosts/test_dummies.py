@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The solver dummies of examples/solver_dummies, built from an installed tree: test_dummies.py BUILD PYTHON."""
+"""Builds and runs the solver dummies of examples/solver_dummies from an installed tree: test_dummies.py BUILD
+PYTHON."""
 import glob
 import os
 import re

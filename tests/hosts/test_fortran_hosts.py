@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts in Fortran by adapters/fortran, with gfortran and flang: test_fortran_hosts.py ROOT LIBRARY [LAUNCHER...], each
-launcher being mpiexec.openmpi or mpiexec.mpich."""
+"""Compiles and runs hosts in Fortran with adapters/fortran, by gfortran and flang: test_fortran_hosts.py ROOT LIBRARY
+[LAUNCHER...]. A launcher is mpiexec.openmpi or mpiexec.mpich."""
 import os
 import re
 import shutil

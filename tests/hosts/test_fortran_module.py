@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The module for hosts in Fortran is what generate.py makes of the headers, has their structs and constants, and is
-compiled by all standards: test_fortran_module.py ROOT COMPILER."""
+"""Checks the module for hosts in Fortran: it must be what generate.py makes from the headers, have their structs and
+constants, and compile by all language standards: test_fortran_module.py ROOT COMPILER."""
 import difflib
 import importlib.util
 import os

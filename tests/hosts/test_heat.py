@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/heat over Open MPI: test_heat.py ROOT LAUNCHER LIBRARY PYTHON."""
+"""Runs examples/heat over Open MPI: test_heat.py ROOT LAUNCHER LIBRARY PYTHON."""
 import os
 import re
 import shutil

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/heat in C++, in Fortran and with PETSc, built from an installed tree, against the program in C:
-test_heat_hosts.py BUILD LAUNCHER."""
+"""Builds examples/heat in C++, in Fortran and with PETSc from an installed tree, and compares the results with those of
+the program in C: test_heat_hosts.py BUILD LAUNCHER."""
 import filecmp
 import os
 import re

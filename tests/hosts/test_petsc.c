@@ -1,5 +1,5 @@
-/* The shell matrix of graft_petsc.h against the assembled matrix of PETSc: products, solvers, memory and mistakes. Run
- * by test_petsc.py on ranks of MPI: test_petsc LIBRARY. Rank 0 prints.
+/* Compares the shell matrix of graft_petsc.h with the assembled matrix of PETSc: products, solvers, memory and
+ * mistakes. test_petsc.py runs it on ranks of MPI: test_petsc LIBRARY. Rank 0 prints.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "petsc_scene.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts of PETSc, with 32- and 64-bit PetscInt: test_petsc.py ROOT LAUNCHER LIBRARY."""
+"""Compiles and runs hosts of PETSc, with 32- and 64-bit PetscInt: test_petsc.py ROOT LAUNCHER LIBRARY."""
 import os
 import re
 import shutil

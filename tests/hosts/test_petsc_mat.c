@@ -1,5 +1,5 @@
-/* Shells of graft_petsc.h: types of matrices, what solvers know of a matrix, changes of values, and what is refused.
- * Run by test_petsc.py on ranks of MPI: test_petsc_mat LIBRARY. Rank 0 prints.
+/* Checks shells of graft_petsc.h: types of matrices, what solvers ask of a matrix, changes of values, and what is
+ * refused. test_petsc.py runs it on ranks of MPI: test_petsc_mat LIBRARY. Rank 0 prints.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "petsc_scene.h"
 

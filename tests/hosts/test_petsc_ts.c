@@ -1,5 +1,5 @@
-/* Meshes, inference and training of graft_petsc_ts.h: heat on a square, whose steps are those of a TS. Run by
- * test_petsc.py on ranks of MPI: test_petsc_ts LIBRARY. Rank 0 prints.
+/* Checks meshes, inference and training with graft_petsc_ts.h, on heat conduction in a square, whose steps are those of
+ * a TS. test_petsc.py runs it on ranks of MPI: test_petsc_ts LIBRARY. Rank 0 prints.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_petsc_ts.h"
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests once more in another build of the tree: lane.py LANE SOURCE-ROOT BUILD-ROOT MESON [PROGRAM...]. Prints TAP, one
-line per program. Without PROGRAM the programs of the lane run. A PROGRAM is one of these or a unit test; "all" runs
-all of both, which takes an hour. Both lanes have assertions.
+"""Runs tests in another build of the tree: lane.py LANE SOURCE-ROOT BUILD-ROOT MESON [PROGRAM...]. Prints TAP, one line
+per program. The default is the programs of the lane. A PROGRAM is one of these or a unit test; "all" runs all of both,
+which takes an hour. Both lanes have assertions.
 
   sanitize   gcc with the address and undefined-behaviour sanitizers: numbers, files, arguments, ranks
   threads    clang with the thread sanitizer and small limits, without foreign libraries: ranks that are threads, and
-             teams of OpenMP, which it knows by Archer"""
+             teams of OpenMP, whose synchronization Archer makes known to the sanitizer"""
 import concurrent.futures
 import glob
 import json

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests once more with fewer instruction sets: sets.py BUILD-ROOT MESON [PROGRAM...]. Prints TAP.
+"""Runs tests with fewer instruction sets: sets.py BUILD-ROOT MESON [PROGRAM...]. Prints TAP.
 
   own        programs, by the public functions, with a library that does not use the highest sets of the processor
-  foreign    programs with dense modules, with the variables by which their libraries take loops of other processors
-
-Without PROGRAM those of OWN and FOREIGN run, with few cases. A PROGRAM is a unit test, and may have other arguments,
-after blanks; "all" are all of them."""
+  foreign    programs with dense modules, and variables by which their libraries choose loops for other processors
+The default is the programs of OWN and FOREIGN, with few cases. A PROGRAM is a unit test, and may have other arguments,
+separated by blanks; "all" means all unit tests."""
 import concurrent.futures
 import os
 import re

@@ -1,5 +1,5 @@
-/* In the place of plugin/base/fp.c: a library that traps in its calls what it masks otherwise, so that a program ends
- * where one computes what is not finite.
+/* Replaces plugin/base/fp.c in a library for tests, which then traps in its calls what it usually masks, so that a
+ * program ends where a call computes a number that is not finite.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fp.h"
 

@@ -1,5 +1,5 @@
-/* Preloaded, it makes a program one that traps floating-point exceptions before main(), and in every thread that is
- * started, by a library too, as the environment of a new thread is that of the thread that starts it.
+/* A library that is preloaded into a program and traps floating-point exceptions before main(). Every new thread
+ * inherits that from the thread that starts it, also inside of libraries.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <fenv.h>

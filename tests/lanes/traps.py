@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests once more with traps of floating-point exceptions: traps.py BUILD-ROOT MESON [PROGRAM...]. Prints TAP.
+"""Runs tests with traps of floating-point exceptions: traps.py BUILD-ROOT MESON [PROGRAM...]. Prints TAP.
 
-  hosts      programs that trap in all their threads, by a preloaded library: no call of Graft ends one
-  library    programs with finite numbers, and a library that does not mask traps: Graft raises no exception; and a
+  hosts      programs that trap in all their threads, by a preloaded library: no call of Graft may end one
+  library    programs with finite numbers, and a library that does not mask traps: Graft must raise no exception; and a
              program of GraphBLAS, with the drop-in and this library
-
-Without PROGRAM those of HOSTS and FINITE run, with few cases. A PROGRAM is a unit test, which runs as a host; "all" are
-all of them, but for those of OWN, and each of FINITE again with the library that does not mask."""
+The default is the programs of HOSTS and FINITE, with few cases. A PROGRAM is a unit test, which runs as a host; "all"
+means all unit tests except those of OWN, and each of FINITE again with the library that does not mask."""
 import os
 import re
 import shutil

@@ -1,7 +1,6 @@
-/* A library that comes before MPI (LD_PRELOAD) and gives one message of a process a fault:
+/* A library that is preloaded before MPI and gives one message of a process a fault:
  *
  *     mpiexec -n 2 env LD_PRELOAD=build/tests/mpi/shim_mpich.so GRAFT_SHIM=longer:1:200 PROGRAM
- *
  * makes the 201st message that rank 1 sends 16 bytes longer. shim.h lists all faults. The buffer of a changed message
  * is never freed, because its request may be pending until the process ends.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,4 +1,4 @@
-/* What shim.c does, for a program that makes many faults one after the other: it finds shim_set() with dlsym().
+/* The faults of shim.c, for a program that makes many of them one after the other. It finds shim_set() with dlsym().
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHIM_H
 #define SHIM_H

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training over ranks against one process, on real graphs: losses and weights after 10 epochs agree to 1e-4.
+"""Checks training over ranks against one process on real graphs: losses and weights after 10 epochs must agree to 1e-4.
 
-test_agree.py GRAFT-TRAIN TRAIN-THREADS LAUNCHER... [--debian FOLDER] [--full]
-
-Ranks are threads, and processes of each MPI whose launcher is named; 1, 2, 3, 4 and 7 of them; with all covers; with
-all partitions. Without --full each of these choices meets each of the others at least once, but not all at once. Cora
-is in the folder GRAFT_TEST_DATA, the Debian graph where examples/quickstart.sh has put it. Prints TAP."""
+    test_agree.py GRAFT-TRAIN TRAIN-THREADS LAUNCHER... [--debian FOLDER] [--full]
+Ranks are threads, or processes of each MPI whose launcher is named; there are 1, 2, 3, 4 and 7 of them. Without --full
+each number of ranks, cover and partition meets each of the others at least once, but not in all combinations. Cora is
+in the folder GRAFT_TEST_DATA, the Debian graph where examples/quickstart.sh has put it. Prints TAP."""
 import argparse
 import array
 import itertools

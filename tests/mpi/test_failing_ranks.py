@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""graft-train whose ranks are killed, stopped and interrupted while they train: test_failing_ranks.py LAUNCHER NAME
-PARTITIONER GRAFT-TRAIN, where NAME is "openmpi" or "mpich". Prints TAP."""
+"""Checks graft-train when its ranks are killed, stopped and interrupted while they train: test_failing_ranks.py
+LAUNCHER NAME PARTITIONER GRAFT-TRAIN, where NAME is "openmpi" or "mpich". Prints TAP."""
 import itertools
 import json
 import os

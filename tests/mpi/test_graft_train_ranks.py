@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""graft-train under a launcher: test_graft_train_ranks.py LAUNCHER N GRAFT-TRAIN. What N ranks come to is what one
-process comes to; the first rank alone speaks, and errors are said once. Prints TAP."""
+"""Checks graft-train under mpiexec: test_graft_train_ranks.py LAUNCHER N GRAFT-TRAIN. The results of N ranks must be
+those of one process, only the first rank prints, and errors are printed once. Prints TAP."""
 import array
 import glob
 import json

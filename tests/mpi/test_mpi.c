@@ -1,6 +1,6 @@
-/* Ranks over MPI: run by mpiexec, as "test_mpi header" with the transport compiled in here, or "test_mpi module" with
- * one from the library. Every call of MPI passes through this file, which sees to it that the communicators of the host
- * are left alone and that nothing is left behind.
+/* Checks ranks over MPI. mpiexec runs this program as "test_mpi header" with the transport compiled in here, or as
+ * "test_mpi module" with a transport of the library. All calls of MPI pass through this file, which checks that the
+ * communicators of the host are left alone and that no request or communicator leaks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/collective.h"
 #include "entry/entry.h"

@@ -1,11 +1,10 @@
-/* Training for long, over ranks: memory, descriptors and allocations do not grow. "test_soak EPOCHS" trains over 3
- * ranks that are threads of this process, pinned to one processor, where messages queue up most; under a launcher each
- * process is a rank. EPOCHS are spread over trainers with all codecs, with and without staleness, after a warm-up of
- * all of them. Prints TAP. By hand:
+/* Checks that memory, file descriptors and allocations do not grow in long training over ranks. "test_soak EPOCHS"
+ * trains over 3 ranks that are threads of this process, bound to one processor, where queues of messages get longest;
+ * under mpiexec each process is a rank. EPOCHS are divided among trainers with all codecs, with and without staleness,
+ * after a warm-up of all of them. Prints TAP. By hand:
  *
  *     GRAFT_LIBRARY=build/libgraft.so build/tests/mpi/test_soak 20000
  *     GRAFT_LIBRARY=build/libgraft.so mpiexec.mpich -n 3 build/tests/mpi/test_soak 2000
- *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/hosts.h"

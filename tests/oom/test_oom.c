@@ -1,6 +1,6 @@
-/* Out of memory: in each of the small jobs every allocation fails in turn, alone and together with all after it. The
- * call says so, leaves its outputs alone and gives back what it took; made again, it succeeds; after close nothing is
- * left.
+/* Checks the small jobs of abi/scenario.h when memory runs out: every allocation fails in turn, alone and together with
+ * all later ones. The call must return an error, leave its outputs unchanged and free what it allocated; made again it
+ * must succeed; and nothing may be left after close().
  * SPDX-License-Identifier: Apache-2.0 */
 #include "abi/scenario.h"
 #include "harness/tap.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several files of tests use."""
+"""Fixtures that several files of tests use."""
 import warnings
 
 import pytest

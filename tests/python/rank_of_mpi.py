@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of test_mpi.py: rank_of_mpi.py FOLDER. Trains over MPI_COMM_WORLD on the data set in the folder, and rank 0
-writes what came out."""
+"""One rank of test_mpi.py: rank_of_mpi.py FOLDER. It trains over MPI_COMM_WORLD on the data set in the folder, and rank
+0 writes the results."""
 import json
 import sys
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of the Python package as TAP: run.py FILE... Each test of pytest is a line; what is not installed is a skip
-with its reason."""
+"""Prints the tests of the Python package as TAP: run.py FILE... Each test of pytest is a line; a test that needs
+something that is not installed is skipped with the reason."""
 import importlib
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs over ranks from Python: products, halos and new values, compared with NumPy."""
+"""Checks graphs over ranks from Python: products, halos and updates of values, compared with NumPy."""
 import threading
 
 import graft

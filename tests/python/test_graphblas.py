@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices of python-graphblas: read where they are, by several threads at once, and never changed."""
+"""Checks matrices of python-graphblas: they must be read in place, by several threads at once, and never be changed."""
 import os
 import subprocess
 import sys

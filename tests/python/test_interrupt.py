@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C at random moments of training. GRAFT_TEST_INTERRUPTS is how many; 200 take a minute."""
+"""Checks Ctrl-C at random moments of training. GRAFT_TEST_INTERRUPTS is the number of interrupts; 200 take a minute."""
 import os
 import signal
 import threading

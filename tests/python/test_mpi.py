@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of mpi4py, with Open MPI and with MPICH: training equals that of one process, and errors are agreed on."""
+"""Checks ranks of mpi4py, with Open MPI and with MPICH: training must equal that of one process, and ranks must agree
+on errors."""
 import ctypes.util
 import importlib.util
 import json

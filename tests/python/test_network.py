@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks on meshes against PyTorch: forward pass, statistics, loss and steps of AdamW, and files of weights in both
-directions. Nothing is shared with the library but the names of weights."""
+"""Checks networks on meshes against PyTorch: forward pass, statistics, loss, steps of AdamW, and files of weights in
+both directions. The two sides share nothing but the names of weights."""
 import json
 import math
 import struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""graft.aggregate against NumPy, without a copy where none is needed, and what it refuses."""
+"""Checks graft.aggregate against NumPy, that arrays are not copied where that is not needed, and what is refused."""
 import gc
 import os
 import signal

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collective calls to which one rank of three passes what the package refuses: all ranks raise at once, this rank with
-its own sentence and the others with its number, and the next call has the bits of a run in which nothing was wrong."""
+"""Checks collective calls in which one rank of three passes something illegal. All ranks must raise at once, this rank
+with its own sentence and the others with its number, and the next call must be bitwise identical to one without the
+mistake."""
 import functools
 import re
 import threading

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samplers from Python: blocks against the graph in plain NumPy, and what is refused."""
+"""Checks samplers from Python: blocks against the graph by plain NumPy, and what is refused."""
 import os
 import threading
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Meshes, networks and online training from Python. The forward pass is compared with plain NumPy."""
+"""Checks meshes, networks and online training from Python. The forward pass is compared with plain NumPy."""
 import threading
 
 import graft

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Meshes of spectral elements, as nekRS has them: a row for each Gauss-Lobatto-Legendre point of each element, elements
-spread over ranks, nodes on borders shared. Nodes, edges, halo, multiplicities and weights are compared with sets made
-from the whole mesh in plain Python."""
+"""Checks meshes of spectral elements as nekRS has them: a row for each Gauss-Lobatto-Legendre point of each element,
+elements divided among ranks, and shared nodes on borders. Nodes, edges, halo, multiplicities and weights are compared
+with sets that plain Python makes from the whole mesh."""
 import itertools
 import threading
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors and gradients, and layers of PyTorch Geometric that aggregate with Graft."""
+"""Checks tensors and gradients of PyTorch, and layers of PyTorch Geometric that aggregate with Graft."""
 import copy
 
 import graft

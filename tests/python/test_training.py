@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets, training and models from Python. Losses are compared with plain NumPy."""
+"""Checks data sets, training and models from Python. Losses are compared with plain NumPy."""
 import os
 import signal
 import threading

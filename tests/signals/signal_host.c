@@ -1,5 +1,5 @@
-/* A host whose results are one number: signal_host WORK KEY=VALUE... prints a sum of all bits of the results. WORK is
- * `train` (options tell which kind), `cancel` (the same, cancelled by a handler of signals again and again) or `mgn`.
+/* A host whose results are one number: signal_host WORK KEY=VALUE... prints a hash of all results. WORK is `train`
+ * (options tell which kind of training), `cancel` (the same, cancelled again and again by a signal handler) or `mgn`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/networks.h"

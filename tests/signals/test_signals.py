@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts with timers for the process and for each thread, whose handlers run on the normal stack: results have the bits
-of a run without signals. test_signals.py TIMERS HOST BENCH-PLAN METIS GRB-PROGRAM DROP-IN MODULE..., where METIS,
-GRB-PROGRAM and DROP-IN may be empty, and each MODULE is a dense module.
-
-Foreign and generated code under these signals: oneDNN, OpenBLAS (dense modules), the OpenMP library, METIS (a child,
-which has timers too), GraphBLAS alone and with the drop-in. libraries.py finds other versions of GraphBLAS, which
-compile at run time."""
+"""Checks hosts with timers for the process and for each thread, whose handlers run on the normal stack. Results must be
+bitwise identical to those of a run without signals. test_signals.py TIMERS HOST BENCH-PLAN METIS GRB-PROGRAM DROP-IN
+MODULE..., where METIS, GRB-PROGRAM and DROP-IN may be empty, and each MODULE is a dense module.
+Foreign and generated code also runs under these signals: oneDNN, OpenBLAS (dense modules), the OpenMP library, METIS (a
+child process, which has timers too), GraphBLAS alone and with the drop-in. libraries.py finds other versions of
+GraphBLAS, which compile at run time."""
 import os
 import re
 import subprocess

@@ -1,7 +1,7 @@
-/* Preloaded into a process: signals arrive as in a host with timers, with handlers on the normal stack. Variable
- * GRAFT_TEST_SIGNALS is "MICROSECONDS FILE". Every so many microseconds there is a signal for the process and one for
- * each thread, and the C library makes each thread call setresgid(). At the end the numbers of both kinds of signals
- * are appended to FILE.
+/* A library that is preloaded into a process and sends it signals as timers would, with handlers on the normal stack.
+ * Variable GRAFT_TEST_SIGNALS is "MICROSECONDS FILE". Every so many microseconds there is a signal for the process and
+ * one for each thread, and the C library makes each thread call setresgid(). At the end the numbers of both kinds of
+ * signals are appended to FILE.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
