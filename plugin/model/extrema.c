@@ -28,9 +28,9 @@ done:
     return rc;
 }
 
-/* For ranks that share columns. */
-static int32_t extrema_of_slices(struct gr_run *run, const struct gr_activations *a, const struct gr_block *block,
-                                 struct gr_operand x, graft_error *error)
+/* By the strategy, which keeps the winners. */
+static int32_t extrema_of_strategy(struct gr_run *run, const struct gr_activations *a, const struct gr_block *block,
+                                   struct gr_operand x, graft_error *error)
 {
     struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, x.data, a->layer->in, 0, a->gathered);
 
@@ -52,8 +52,8 @@ int32_t gr_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, st
     GR_ASSERT(x.sparse == NULL && x.labels == GR_LABELS_NONE);
     if (constant && a->gathered_of == x.data) return GRAFT_OK;
     a->gathered_of = NULL;
-    if (gr_strategy_shares_columns(run->strategy)) {
-        GR_TRY(extrema_of_slices(run, a, block, x, error));
+    if (run->strategy->ops->extrema != NULL) {
+        GR_TRY(extrema_of_strategy(run, a, block, x, error));
         if (constant) a->gathered_of = x.data;
         return GRAFT_OK;
     }
@@ -115,7 +115,7 @@ int32_t gr_layer_scatter_extrema(struct gr_run *run, const struct gr_activations
     struct gr_winners from = { winner, 0, a->block->n_dst, n_src, a->block->n_seen, width, 0 };
     int32_t           rc = GRAFT_OK;
 
-    if (gr_strategy_shares_columns(run->strategy)) {
+    if (run->strategy->ops->extrema != NULL) {
         const struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, run->space.scratch, width, 0, dx);
 
         return run->strategy->ops->extrema(run->strategy, run, &sum, error);

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/dense_view.h"
-#include "parallel/serial.h"
+#include "parallel/strategies.h"
 
 static struct gr_cached *cached_of(struct gr_strategy *strategy)
 {

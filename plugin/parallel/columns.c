@@ -1,28 +1,36 @@
-/* Sums and extrema of slices of columns.
+/* Strategies `feature` and `grid`: sums and extrema of slices of columns.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/columns.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "model/gather.h"
+#include "model/workers.h"
+#include "parallel/explain.h"
+#include "parallel/strategies.h"
+#include "parallel/sums.h"
+#include "parallel/traffic.h"
 
 /* The rows that a sum reads (or, with `of_result`, makes), as a prefix of the grid. */
-static struct gr_transposed transposed_of(const struct gr_partition *p, const struct gr_run *run,
-                                          const struct gr_sum *sum, int of_result)
+static struct gr_transposed transposed_of(const struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum,
+                                          int of_result)
 {
     const int sources = (sum->direction == GR_FORWARD) == !of_result, reads_sources = sum->direction == GR_FORWARD;
 
-    return (struct gr_transposed){ .prefix = gr_partition_prefix(p, sum->block->of_strategy, run->layer, sources),
-                                   .given = gr_partition_prefix(p, sum->block->of_strategy, run->layer, reads_sources),
-                                   .local = &p->part->local,
-                                   .of_extrema = p->extremum != 0,
-                                   .width = sum->width,
-                                   .of_result = !sources,
-                                   .stateless = gr_partition_is_stateless(p, run, sum),
-                                   .synchronous = p->synchronous,
-                                   .args = { .layer = run->layer,
-                                             .direction = sum->direction,
-                                             .exact = gr_partition_is_exact(p, run, sum),
-                                             .epoch = run->epoch } };
+    return (struct gr_transposed){
+        .prefix = gr_parallel_columns_prefix(r, sum->block->of_strategy, run->layer, sources),
+        .given = gr_parallel_columns_prefix(r, sum->block->of_strategy, run->layer, reads_sources),
+        .local = &r->graph.part->local,
+        .of_extrema = gr_parallel_config(r)->extremum != 0,
+        .width = sum->width,
+        .of_result = !sources,
+        .stateless = gr_parallel_is_stateless(r, run, sum),
+        .synchronous = r->stale.synchronous,
+        .args = { .layer = run->layer,
+                  .direction = sum->direction,
+                  .exact = gr_parallel_is_exact(r, run, sum),
+                  .epoch = run->epoch }
+    };
 }
 
 /* The parts of a phase that a transpose takes after its sending, from `begin` to now. */
@@ -35,76 +43,76 @@ static void received_parts(struct gr_run *run, const struct gr_exchange *pass, d
 /* The parts of a whole transpose. */
 static void transposed_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
 {
-    gr_partition_sent_parts(run, pass, begin);
+    gr_parallel_sent_parts(run, pass, begin);
     received_parts(run, pass, pass->sent_at);
 }
 
 /* The layer for which a plan was made. */
-static int32_t slot_of(const struct gr_partition *p, const graft_plan *plan)
+static int32_t slot_of(const struct gr_ranks *r, const graft_plan *plan)
 {
-    for (int32_t l = 0; l < p->n_layers; l++)
-        if (p->masked[l].plan == plan) return l;
+    for (int32_t l = 0; l < r->n_layers; l++)
+        if (r->plans.masked[l].plan == plan) return l;
     return GR_ALL_ROWS;
 }
 
 /* The blocks of a sum: all edges, or the edges of the rows of a step. */
-static const struct gr_edge_set *blocks_of(const struct gr_partition *p, const struct gr_sum *sum)
+static const struct gr_edge_set *blocks_of(const struct gr_ranks *r, const struct gr_sum *sum)
 {
-    const struct gr_edge_sets *sets = &p->shared->blocks.sets;
-    const int32_t              slot = slot_of(p, sum->block->of_strategy);
+    const struct gr_edge_sets *sets = &r->columns->blocks.sets;
+    const int32_t              slot = slot_of(r, sum->block->of_strategy);
 
     return sum->direction == GR_FORWARD || slot == GR_ALL_ROWS ? &sets->whole[sum->direction] : &sets->back[slot];
 }
 
-static int32_t begin_blocks(struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum,
-                            graft_error *error)
+static int32_t begin_blocks(struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
+    const graft_semiring      extremum = gr_parallel_config(r)->extremum;
     const int                 is_step = run->pass != GRAFT_PASS_EVALUATION && sum->kind != GR_SUM_CONSTANT;
-    const struct gr_block_sum blocks = { .set = blocks_of(p, sum),
-                                         .slot = slot_of(p, sum->block->of_strategy),
-                                         .rows = transposed_of(p, run, sum, 1).prefix,
-                                         .columns = transposed_of(p, run, sum, 0).prefix,
+    const struct gr_block_sum blocks = { .set = blocks_of(r, sum),
+                                         .slot = slot_of(r, sum->block->of_strategy),
+                                         .rows = transposed_of(r, run, sum, 1).prefix,
+                                         .columns = transposed_of(r, run, sum, 0).prefix,
                                          .width = sum->width,
                                          .layer = run->layer,
                                          .direction = sum->direction,
                                          .epoch = run->epoch,
-                                         .alone = p->shared->transpose.exchange.is_repeat,
-                                         .x = p->shared->transpose.slice[0],
-                                         .semiring = p->extremum != 0 ? p->extremum : GRAFT_PLUS_TIMES,
-                                         .winner = is_step ? p->shared->winner[run->layer] : NULL,
+                                         .alone = r->columns->transpose.exchange.is_repeat,
+                                         .x = r->columns->transpose.slice[0],
+                                         .semiring = extremum != 0 ? extremum : GRAFT_PLUS_TIMES,
+                                         .winner = is_step ? r->columns->winner[run->layer] : NULL,
                                          .threads = run->threads,
                                          .times = run->profile.times };
 
-    return gr_blocks_begin(&p->shared->blocks, &blocks, error);
+    return gr_blocks_begin(&r->columns->blocks, &blocks, error);
 }
 
 /* Execute the tasks recorded for workers while slices travel. The phase continues afterwards. */
-static void do_recorded(struct gr_partition *p, struct gr_run *run)
+static void do_recorded(struct gr_ranks *r, struct gr_run *run)
 {
-    const struct gr_exchange *pass = &p->shared->transpose.exchange;
+    const struct gr_exchange *pass = &r->columns->transpose.exchange;
 
-    gr_partition_sent_parts(run, pass, p->begin);
-    gr_profile_end(&run->profile, "aggregate", p->begin, 0, 0);
-    p->moving = pass->messages;
+    gr_parallel_sent_parts(run, pass, r->begin);
+    gr_profile_end(&run->profile, "aggregate", r->begin, 0, 0);
+    r->moving = pass->messages;
     gr_workers_sync(run);
-    p->moving = NULL;
-    p->begin = gr_profile_begin(&run->profile);
+    r->moving = NULL;
+    r->begin = gr_profile_begin(&run->profile);
 }
 
 /* Turn rows to slices of columns. */
-static int32_t turn_to_columns(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+static int32_t turn_to_columns(struct gr_ranks *r, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
-    struct gr_transpose       *t = &p->shared->transpose;
-    const struct gr_transposed what = transposed_of(p, run, sum, 0);
+    struct gr_transpose       *t = &r->columns->transpose;
+    const struct gr_transposed what = transposed_of(r, run, sum, 0);
     const int                  records = gr_workers_are_recording(run);
     int32_t                    rc = gr_transpose_columns_begin(t, &what, sum, gr_run_team(run), error);
 
     GR_TRY(rc);
-    if (records) do_recorded(p, run);
+    if (records) do_recorded(r, run);
     GR_TRY(gr_transpose_columns_end(t, &what, sum, gr_run_team(run), error));
-    gr_traffic_count_transpose(p, run, &what, 0);
-    if (records) received_parts(run, &t->exchange, p->begin);
-    else transposed_parts(run, &t->exchange, p->begin);
+    gr_traffic_count_transpose(r, run, &what, 0);
+    if (records) received_parts(run, &t->exchange, r->begin);
+    else transposed_parts(run, &t->exchange, r->begin);
 done:
     return rc;
 }
@@ -112,28 +120,34 @@ done:
 /* -- sums --------------------------------------------------------------------------------------------------------- */
 
 /* Whether boundary rows of a sum come from other groups. */
-static int has_halo(const struct gr_partition *p, const struct gr_sum *sum)
+static int has_halo(const struct gr_ranks *r, const struct gr_sum *sum)
 {
-    return p->shared->grid.n_groups > 1 && gr_partition_slice(p, sum->width) > 0;
+    return r->columns->grid.n_groups > 1 && gr_parallel_columns_slice(r, sum->width) > 0;
 }
 
-int32_t gr_columns_begin(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+/* The rows are turned to slices of columns, and boundary rows of the slices are sent to other groups. A slice without
+ * columns needs no sum, also on the ranks with the same slice in other groups. */
+static int32_t columns_aggregate_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                                       graft_error *error)
 {
-    float *const *slice = p->shared->transpose.slice;
-    struct gr_sum part = *sum;
-    int32_t       rc = turn_to_columns(p, run, sum, error);
+    struct gr_ranks *r = gr_parallel_of(strategy);
+    float *const    *slice = r->columns->transpose.slice;
+    struct gr_sum    part = *sum;
+    int32_t          rc = gr_parallel_sync(run, sum, error);
 
     GR_TRY(rc);
-    GR_TRY(begin_blocks(p, run, sum, error));
-    if (!has_halo(p, sum)) return GRAFT_OK;
+    r->begin = gr_profile_begin(&run->profile);
+    GR_TRY(turn_to_columns(r, run, sum, error));
+    GR_TRY(begin_blocks(r, run, sum, error));
+    if (!has_halo(r, sum)) return GRAFT_OK;
     part.x = slice[0];
     part.x_type = GRAFT_F32;
     part.out = slice[1];
-    part.stride = part.width = gr_partition_slice(p, sum->width);
+    part.stride = part.width = gr_parallel_columns_slice(r, sum->width);
     part.scale = NULL;
     part.add = 0;
-    GR_TRY(gr_partition_begin_sum(p, run, &part, error));
-    gr_partition_sent_parts(run, &((graft_plan *)part.block->of_strategy)->product.exchange, 0);
+    GR_TRY(gr_parallel_begin_sum(r, run, &part, 0, error));
+    gr_parallel_sent_parts(run, &((graft_plan *)part.block->of_strategy)->product.exchange, 0);
 done:
     return rc;
 }
@@ -146,7 +160,7 @@ static void poll_transpose(void *transpose)
 
 /* Computes the rows of the ranks one after the other. */
 struct making {
-    struct gr_partition        *p;
+    struct gr_ranks            *r;
     struct gr_team              team;
     const struct gr_transposed *what;
     graft_plan                 *plan; /* of the edges from other groups; NULL: none */
@@ -171,23 +185,23 @@ static int32_t end_halo(struct making *m, graft_error *error)
 static int32_t make_slice_rows(void *arg, int32_t rank, float *out, graft_error *error)
 {
     struct making *m = arg;
-    int32_t        rc = gr_blocks_multiply(&m->p->shared->blocks, rank, out, error);
+    int32_t        rc = gr_blocks_multiply(&m->r->columns->blocks, rank, out, error);
 
     if (rc < 0 || m->plan == NULL) return rc;
     GR_TRY(end_halo(m, error));
-    gr_transpose_add_result(&m->p->shared->transpose, m->what, rank, out, m->team);
+    gr_transpose_add_result(&m->r->columns->transpose, m->what, rank, out, m->team);
 done:
     return rc;
 }
 
 /* Turn slices that are computed block by block to rows. */
-static int32_t turn_to_rows(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_plan *plan,
+static int32_t turn_to_rows(struct gr_ranks *r, struct gr_run *run, const struct gr_sum *sum, graft_plan *plan,
                             graft_error *error)
 {
-    struct gr_transpose *t = &p->shared->transpose;
-    struct gr_blocks    *blocks = &p->shared->blocks;
-    struct gr_transposed what = transposed_of(p, run, sum, 1);
-    struct making        making = { .p = p, .team = gr_run_team(run), .what = &what, .plan = plan };
+    struct gr_transpose *t = &r->columns->transpose;
+    struct gr_blocks    *blocks = &r->columns->blocks;
+    struct gr_transposed what = transposed_of(r, run, sum, 1);
+    struct making        making = { .r = r, .team = gr_run_team(run), .what = &what, .plan = plan };
     double               begin = gr_seconds();
     int32_t              rc = GRAFT_OK;
 
@@ -195,12 +209,12 @@ static int32_t turn_to_rows(struct gr_partition *p, struct gr_run *run, const st
     what.make_arg = &making;
     /* After the sums from other groups. */
     what.own = t->slice[1];
-    if (plan != NULL) what.own += gr_grid_rows(t->grid, t->grid->n_levels) * gr_partition_slice(p, sum->width);
+    if (plan != NULL) what.own += gr_grid_rows(t->grid, t->grid->n_levels) * gr_parallel_columns_slice(r, sum->width);
     blocks->poll = poll_transpose;
     blocks->poll_arg = t;
     GR_TRY(gr_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
-    gr_traffic_count_transpose(p, run, &what, 1);
-    gr_traffic_count_blocks(p, run);
+    gr_traffic_count_transpose(r, run, &what, 1);
+    gr_traffic_count_blocks(r, run);
     gr_profile_part(&run->profile, "local", begin, begin + blocks->seconds, 0);
     begin += blocks->seconds;
     if (plan != NULL) {
@@ -214,65 +228,75 @@ done:
     return rc;
 }
 
-int32_t gr_columns_end(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+/* Edges of a sum whose result has a prefix of rows. */
+static double count_edges(const struct gr_ranks *r, const struct gr_sum *sum, int32_t prefix)
 {
-    gr_traffic_count_columns(p, run, sum, gr_partition_is_exact(p, run, sum));
-    return turn_to_rows(p, run, sum, has_halo(p, sum) ? sum->block->of_strategy : NULL, error);
-}
-
-struct gr_amount gr_columns_amount(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum)
-{
-    const struct gr_grid   *grid = &p->shared->grid;
+    const struct gr_grid   *grid = &r->columns->grid;
     const graft_plan *const plan = sum->block->of_strategy;
-    const int32_t           prefix = transposed_of(p, run, sum, 1).prefix;
-    struct gr_amount amount = { (double)gr_csr_entries(&plan->part->remote), (double)gr_grid_rows(grid, prefix) };
+    double                  edges = (double)gr_csr_entries(&plan->part->remote);
 
     for (int32_t q = grid->first; q < grid->first + grid->columns; q++)
-        amount.edges += (double)gr_edge_entries(blocks_of(p, sum), grid, q, prefix);
-    return amount;
+        edges += (double)gr_edge_entries(blocks_of(r, sum), grid, q, prefix);
+    return edges;
+}
+
+/* The slice is summed block by block, and turned back. */
+static int32_t columns_aggregate_end(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                                     graft_error *error)
+{
+    struct gr_ranks *r = gr_parallel_of(strategy);
+    const int32_t    prefix = transposed_of(r, run, sum, 1).prefix;
+    int32_t          rc = GRAFT_OK;
+
+    gr_traffic_count_columns(r, run, sum, gr_parallel_is_exact(r, run, sum));
+    GR_TRY(turn_to_rows(r, run, sum, has_halo(r, sum) ? sum->block->of_strategy : NULL, error));
+    gr_parallel_end_phase(r, run, gr_parallel_columns_slice(r, sum->width), count_edges(r, sum, prefix),
+                          (double)gr_grid_rows(&r->columns->grid, prefix));
+done:
+    return rc;
 }
 
 /* -- extrema ------------------------------------------------------------------------------------------------------ */
 
 /* Exchange rows of the halo of the group, which follow its own rows, in the columns of this rank. All ranks count the
  * sent rows. */
-static int32_t exchange_group_halo(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, float *x,
+static int32_t exchange_group_halo(struct gr_ranks *r, struct gr_run *run, const struct gr_sum *sum, float *x,
                                    graft_error *error)
 {
-    struct gr_halo_rows *rows = &p->halo_rows;
+    struct gr_halo_rows *rows = &r->halo_rows;
     struct gr_halo_pass  pass = { .direction = sum->direction,
                                   .layer = run->layer,
-                                  .exact = gr_partition_is_exact(p, run, sum),
-                                  .stateless = gr_partition_is_stateless(p, run, sum),
-                                  .synchronous = p->synchronous,
+                                  .exact = gr_parallel_is_exact(r, run, sum),
+                                  .stateless = gr_parallel_is_stateless(r, run, sum),
+                                  .synchronous = r->stale.synchronous,
                                   .epoch = run->epoch };
     double               begin = gr_profile_begin(&run->profile), sent;
     int32_t              rc = GRAFT_OK;
 
-    if (!has_halo(p, sum)) goto done;
-    gr_halo_rows_place(rows, &pass, x, gr_grid_rows(&p->shared->grid, p->shared->grid.n_levels),
-                       gr_partition_slice(p, sum->width));
+    if (!has_halo(r, sum)) goto done;
+    gr_halo_rows_place(rows, &pass, x, gr_grid_rows(&r->columns->grid, r->columns->grid.n_levels),
+                       gr_parallel_columns_slice(r, sum->width));
     GR_TRY(gr_halo_rows_begin(rows, &pass, gr_run_team(run), error));
-    gr_partition_sent_parts(run, &rows->exchange, begin);
+    gr_parallel_sent_parts(run, &rows->exchange, begin);
     sent = gr_seconds();
     GR_TRY(gr_halo_rows_end(rows, gr_run_team(run), error));
-    gr_partition_received_parts(run, &rows->exchange, 0, sent, 0);
+    gr_parallel_received_parts(run, &rows->exchange, 0, sent, 0);
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
 done:
-    if (rc == GRAFT_OK) gr_traffic_count_columns(p, run, sum, pass.exact);
+    if (rc == GRAFT_OK) gr_traffic_count_columns(r, run, sum, pass.exact);
     return rc;
 }
 
 /* Add the gradients of extrema to the rows of the winners. Winners are stored block by block, gradients in the order of
  * the group. */
-static void scatter_blocks(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum)
+static void scatter_blocks(struct gr_ranks *r, struct gr_run *run, const struct gr_sum *sum)
 {
-    const struct gr_grid *grid = &p->shared->grid;
-    float *const         *slice = p->shared->transpose.slice;
-    const int32_t         prefix = transposed_of(p, run, sum, 0).prefix;
-    const int64_t         columns = gr_partition_slice(p, sum->width);
-    const int64_t         seen = gr_grid_rows(grid, transposed_of(p, run, sum, 1).prefix) + p->shared->blocks.beyond;
-    struct gr_winners     from = { p->shared->winner[run->layer], GRAFT_I32, 0, seen, seen, columns, .adds = 0 };
+    const struct gr_grid *grid = &r->columns->grid;
+    float *const         *slice = r->columns->transpose.slice;
+    const int32_t         prefix = transposed_of(r, run, sum, 0).prefix;
+    const int64_t         columns = gr_parallel_columns_slice(r, sum->width);
+    const int64_t         seen = gr_grid_rows(grid, transposed_of(r, run, sum, 1).prefix) + r->columns->blocks.beyond;
+    struct gr_winners     from = { r->columns->winner[run->layer], GRAFT_I32, 0, seen, seen, columns, .adds = 0 };
 
     for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
         for (int32_t level = 0; level < prefix; level++) {
@@ -286,39 +310,134 @@ static void scatter_blocks(struct gr_partition *p, struct gr_run *run, const str
     }
 }
 
-static int32_t extrema_backward(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum,
-                                graft_error *error)
+static int32_t extrema_backward(struct gr_ranks *r, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
-    struct gr_transpose       *t = &p->shared->transpose;
-    const struct gr_transposed what = transposed_of(p, run, sum, 1);
+    struct gr_transpose       *t = &r->columns->transpose;
+    const struct gr_transposed what = transposed_of(r, run, sum, 1);
     double                     begin;
     int32_t                    rc = GRAFT_OK;
 
-    if (gr_partition_slice(p, sum->width) > 0) scatter_blocks(p, run, sum);
-    GR_TRY(exchange_group_halo(p, run, sum, t->slice[1], error));
+    if (gr_parallel_columns_slice(r, sum->width) > 0) scatter_blocks(r, run, sum);
+    GR_TRY(exchange_group_halo(r, run, sum, t->slice[1], error));
     begin = gr_profile_begin(&run->profile);
     GR_TRY(gr_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
-    gr_traffic_count_transpose(p, run, &what, 1);
+    gr_traffic_count_transpose(r, run, &what, 1);
     transposed_parts(run, &t->exchange, begin);
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
 done:
     return rc;
 }
 
-int32_t gr_columns_extrema(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
+static int32_t columns_extrema(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
+                               graft_error *error)
 {
-    double  begin;
-    int32_t rc = GRAFT_OK;
+    struct gr_ranks *r = gr_parallel_of(strategy);
+    double           begin;
+    int32_t          rc = GRAFT_OK;
 
-    p->begin = gr_profile_begin(&run->profile);
-    GR_TRY(turn_to_columns(p, run, sum, error));
-    gr_profile_end(&run->profile, "aggregate", p->begin, 0, 0);
-    if (sum->direction == GR_BACKWARD) return extrema_backward(p, run, sum, error);
-    GR_TRY(exchange_group_halo(p, run, sum, p->shared->transpose.slice[0], error));
+    r->begin = gr_profile_begin(&run->profile);
+    GR_TRY(turn_to_columns(r, run, sum, error));
+    gr_profile_end(&run->profile, "aggregate", r->begin, 0, 0);
+    if (sum->direction == GR_BACKWARD) return extrema_backward(r, run, sum, error);
+    GR_TRY(exchange_group_halo(r, run, sum, r->columns->transpose.slice[0], error));
     begin = gr_profile_begin(&run->profile);
-    GR_TRY(begin_blocks(p, run, sum, error));
-    GR_TRY(turn_to_rows(p, run, sum, NULL, error));
+    GR_TRY(begin_blocks(r, run, sum, error));
+    GR_TRY(turn_to_rows(r, run, sum, NULL, error));
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
 done:
     return rc;
 }
+
+/* -- the tables --------------------------------------------------------------------------------------------------- */
+
+/* Only sums and extrema can be computed from slices of columns; a record of a transpose has elements of several
+ * rows. */
+static int32_t check_columns(const struct gr_ranks *r, graft_error *error)
+{
+    const struct gr_halo_options *halo = gr_halo_options(r->context);
+
+    if (gr_parallel_config(r)->kind->attends)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'parallel' is %s, which splits columns of sums over neighbours, but attention reads "
+                       "whole rows; expected parallel=partition",
+                       r->base.ops->name);
+    if (r->wish.trains && (gr_halo_codec_of(halo, GR_FORWARD).adaptive || gr_halo_codec_of(halo, GR_BACKWARD).adaptive))
+        return gr_fail(
+            error, GRAFT_ERR_OPTION,
+            "option 'parallel' is %s, where a record has elements of several rows, whose ranges decide no width; "
+            "expected another halo.codec than adaptive",
+            r->base.ops->name);
+    return GRAFT_OK;
+}
+
+static int32_t create_columns(const struct gr_strategy_ops *ops, const struct gr_strategy_wish *wish,
+                              struct gr_strategy **strategy, graft_error *error)
+{
+    struct gr_ranks *r;
+    int32_t          rc = GR_NEW(wish->run->context, r, 1, error);
+
+    GR_TRY(rc);
+    *strategy = &r->base;
+    GR_TRY(gr_parallel_init(r, ops, wish, error));
+    GR_TRY(check_columns(r, error));
+    rc = GR_NEW(r->context, r->columns, 1, error);
+done:
+    return rc;
+}
+
+static int32_t feature_create(const struct gr_strategy_wish *wish, struct gr_strategy **strategy, graft_error *error)
+{
+    return create_columns(&gr_feature_ops, wish, strategy, error);
+}
+
+/* Extrema also need the rows of the halo of the group, which come from other groups. */
+static int32_t grid_create(const struct gr_strategy_wish *wish, struct gr_strategy **strategy, graft_error *error)
+{
+    int32_t rc = create_columns(&gr_grid_ops, wish, strategy, error);
+
+    if (rc == GRAFT_OK) gr_parallel_of(*strategy)->exchanges_rows = gr_run_config(wish->run)->extremum != 0;
+    if (rc == GRAFT_OK) (*strategy)->all_rows = gr_parallel_of(*strategy)->exchanges_rows;
+    return rc;
+}
+
+static int32_t columns_prepare_step(struct gr_strategy *strategy, struct gr_run *run, graft_error *error)
+{
+    int32_t rc = check_columns(gr_parallel_of(strategy), error);
+
+    return rc < 0 ? rc : gr_parallel_prepare_step(strategy, run, error);
+}
+
+static const char *const variants[] = { "feature.graph=replicate", "feature.graph=stream" };
+
+/* They differ in the number of groups. */
+#define SHARED_COLUMNS(word, creates)                                                                                  \
+    { .name = word,                                                                                                    \
+      .records = 1,                                                                                                    \
+      .variants = variants,                                                                                            \
+      .refuses_batches = "parallel=feature or grid: a batch has only vertices of its rank",                            \
+      .make = { .create = creates,                                                                                     \
+                .destroy = gr_parallel_columns_destroy,                                                                \
+                .graph = gr_parallel_columns_graph,                                                                    \
+                .need = gr_parallel_columns_need,                                                                      \
+                .hold = gr_parallel_columns_hold,                                                                      \
+                .reserve = gr_parallel_columns_reserve,                                                                \
+                .values_begin = gr_parallel_columns_values_begin,                                                      \
+                .values_end = gr_parallel_columns_values_end },                                                        \
+      .report = { .traffic = gr_traffic_of,                                                                            \
+                  .traffic_item = gr_traffic_item,                                                                     \
+                  .traffic_pair = gr_traffic_pair,                                                                     \
+                  .explain = gr_parallel_columns_explain },                                                            \
+      .prepare_step = columns_prepare_step,                                                                            \
+      .begin_step = gr_parallel_begin_step,                                                                            \
+      .end_step = gr_parallel_end_step,                                                                                \
+      .forget = gr_parallel_forget,                                                                                    \
+      .aggregate_begin = columns_aggregate_begin,                                                                      \
+      .aggregate_end = columns_aggregate_end,                                                                          \
+      .extrema = columns_extrema,                                                                                      \
+      .sum = gr_parallel_sum,                                                                                          \
+      .sum_gradients = gr_parallel_sum_gradients,                                                                      \
+      .agree = gr_parallel_agree,                                                                                      \
+      .poll = gr_parallel_poll }
+
+const struct gr_strategy_ops gr_feature_ops = SHARED_COLUMNS("feature", feature_create);
+const struct gr_strategy_ops gr_grid_ops = SHARED_COLUMNS("grid", grid_create);

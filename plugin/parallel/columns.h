@@ -1,39 +1,65 @@
-/* Sums and extrema where ranks share columns: a transpose to slices of columns, the sums of the slices, and a transpose
- * back.
+/* Sums and extrema where ranks share columns (grid.h): a transpose to slices of columns, the sums of the slices, and a
+ * transpose back. With parallel=feature all ranks share the columns; with parallel=grid groups of ranks do.
+ *
+ * columns.c        the strategies, and their steps     grid.c, linked.c  the vertices of a group
+ * columns_graph.c  their graph and memory              transpose.c       from rows to slices of columns, and back
+ * columns_traffic.c  counters                          edges.c           the edges of one group, in blocks
+ *                                                      stream.c          sums block by block
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_PARALLEL_COLUMNS_H
 #define GR_PARALLEL_COLUMNS_H
 
-#include "parallel/partition.h"
+#include "parallel/ranks.h"
+#include "parallel/stream.h"
+#include "parallel/transpose.h"
 
-/** Begin a sum: its rows are turned to slices of columns, and boundary rows of the slices are sent to other groups. A
- *  slice without columns needs no sum, also on the ranks with the same slice in other groups.
- *  \return OK; ERR_PEER. */
-int32_t gr_columns_begin(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error);
-/** The slice is summed block by block, and turned back. \return OK; ERR_PEER. */
-int32_t gr_columns_end(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error);
-/** Extrema, or their gradients: see gr_strategy_ops. */
-int32_t gr_columns_extrema(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum, graft_error *error);
-
-/** Edges, and rows of the result, of a sum. */
-struct gr_amount {
-    double edges, rows;
+/** The data of a rank that shares columns with others. */
+struct gr_columns {
+    struct gr_grid      grid;
+    struct gr_transpose transpose;
+    struct gr_blocks    blocks;
+    int32_t            *winner[GR_LAYERS_MAX]; /* of extrema in a step, as in gr_block_sum; NULL: no extrema */
 };
-struct gr_amount gr_columns_amount(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum);
 
-/** Begin a sum over the graph of this rank or, with shared columns, over the edges from other groups. \return OK;
- *  ERR_PEER. */
-int32_t gr_partition_begin_sum(struct gr_partition *p, struct gr_run *run, const struct gr_sum *sum,
-                               graft_error *error);
-/** Whether rows of a sum travel in full precision; cached sums are computed once. */
-int32_t gr_partition_is_exact(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum);
-/** Whether a sum is not a step of its layer, and so does not use the stored rows of the layer. */
-int     gr_partition_is_stateless(const struct gr_partition *p, const struct gr_run *run, const struct gr_sum *sum);
-/** The parts of a phase up to the sending of rows. */
-void    gr_partition_sent_parts(struct gr_run *run, const struct gr_exchange *pass, double begin);
-/** The parts of a phase after the sending of rows: work without other ranks from `local` (0: the sending) to
- *  `computed`, waiting, and the rest to `end` (0: of the phase). */
-void    gr_partition_received_parts(struct gr_run *run, const struct gr_exchange *pass, double local, double computed,
-                                    double end);
+/** The rows that a sum of a layer reads forward, or the rows that it computes, as a prefix of the grid. */
+static inline int32_t gr_parallel_columns_prefix(const struct gr_ranks *r, const graft_plan *plan, int32_t layer,
+                                                 int sources)
+{
+    return plan == r->plans.whole ? r->columns->grid.n_levels : r->n_layers - layer + (sources ? 1 : 0);
+}
+
+/** Whether sums of slices of columns add rows of other groups, over a graph of the rows of the group. */
+static inline int gr_parallel_columns_have_remote(const struct gr_ranks *r)
+{
+    return r->columns->grid.n_groups > 1 && gr_parallel_config(r)->extremum == 0;
+}
+
+/** Columns of a sum that this rank computes. */
+static inline int64_t gr_parallel_columns_slice(const struct gr_ranks *r, int64_t width)
+{
+    return gr_grid_slice_width(&r->columns->grid, width, r->columns->grid.column);
+}
+
+/* -- columns_graph.c: as in struct gr_strategy_ops ----------------------------------------------------------------- */
+
+int32_t gr_parallel_columns_graph(struct gr_strategy *strategy, const struct gr_strategy_graph *graph,
+                                  graft_error *error);
+double  gr_parallel_columns_need(const struct gr_strategy *strategy, int streams);
+int32_t gr_parallel_columns_hold(struct gr_strategy *strategy, int streams, graft_error *error);
+int32_t gr_parallel_columns_reserve(struct gr_strategy *strategy, graft_error *error);
+int32_t gr_parallel_columns_values_begin(struct gr_strategy *strategy, const struct gr_part *part, void **values,
+                                         graft_error *error);
+void    gr_parallel_columns_values_end(struct gr_strategy *strategy, void *values, int takes);
+void    gr_parallel_columns_destroy(struct gr_strategy *strategy);
+
+/* -- columns_traffic.c --------------------------------------------------------------------------------------------- */
+
+/** Count the records of a transpose of `what`, to rows or to columns, if it is part of a step. */
+void gr_traffic_count_transpose(struct gr_ranks *r, const struct gr_run *run, const struct gr_transposed *what,
+                                int to_rows);
+/** The same for the blocks of edges received in the last sum. */
+void gr_traffic_count_blocks(struct gr_ranks *r, const struct gr_run *run);
+/** The same for the exchange between groups, whose ranks have slices of several widths. */
+void gr_traffic_count_columns(struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum, int exact);
 
 #endif

@@ -1,8 +1,8 @@
 /* Options of messages that change between two steps. New messages are made beside the messages in use, and replace them
  * when all ranks have memory for them.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "halo/options.h"
-#include "parallel/partition.h"
+#include "parallel/columns.h"
+#include "parallel/traffic.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ struct renewal {
     int64_t                borrowed;        /* from the budget, while both exist */
 };
 
-/* Whether options that differ from p->options need other messages. */
+/* Whether options that differ from r->options need other messages. */
 static int needs_messages(const struct gr_halo_options *now, const struct gr_halo_options *then)
 {
     return memcmp(&now->codec, &then->codec, sizeof now->codec) != 0 || now->staleness != then->staleness ||
@@ -43,170 +43,167 @@ static struct renewal renewal_of(graft_plan *plan, int32_t n_ranks)
 }
 
 /* List all message buffers of the partition; there are equally many on all ranks. */
-static int32_t list_renewals(struct gr_partition *p, struct renewal *list)
+static int32_t list_renewals(struct gr_ranks *r, struct renewal *list)
 {
-    struct gr_halo_rows *rows = &p->halo_rows;
-    const int32_t        n_ranks = p->comm->n_ranks;
+    struct gr_halo_rows *rows = &r->halo_rows;
+    const int32_t        n_ranks = r->comm->n_ranks;
     int32_t              n = 0;
 
-    if (p->needs_rows)
+    if (r->exchanges_rows)
         list[n++] = layers_renewal(n_ranks, &rows->messages, &rows->layers, rows->links.send_start, rows->halo->start);
-    if (p->plan != NULL) list[n++] = renewal_of(p->plan, n_ranks);
-    if (p->columns > 1) {
-        struct gr_transpose *t = &p->shared->transpose;
+    if (r->plans.whole != NULL) list[n++] = renewal_of(r->plans.whole, n_ranks);
+    if (r->columns != NULL) {
+        struct gr_transpose *t = &r->columns->transpose;
 
         list[n++] = (struct renewal){
             .transpose = t, .messages = &t->messages, .layers = &t->layers, .rows = { t->records, t->records }
         };
     }
-    for (int32_t l = 0; l < p->n_layers; l++)
-        if (p->masked[l].plan != NULL) list[n++] = renewal_of(p->masked[l].plan, n_ranks);
+    for (int32_t l = 0; l < r->n_layers; l++)
+        if (r->plans.masked[l].plan != NULL) list[n++] = renewal_of(r->plans.masked[l].plan, n_ranks);
     return n;
 }
 
 /* Whether these are the messages of layer l in a step. */
-static int is_of_layer(const struct gr_partition *p, const struct renewal *r, int32_t l)
+static int is_of_layer(const struct gr_ranks *r, const struct renewal *next, int32_t l)
 {
-    return r->transpose == NULL && l >= p->gathers_from && (r->plan == NULL || r->plan == p->step_plan[l]);
+    return next->transpose == NULL && l >= r->gathers_from && (next->plan == NULL || next->plan == r->plans.step[l]);
 }
 
 /* Number of columns of the widest pass. Passes outside of training steps use the plan of all rows. */
-static int64_t widest_of(const struct gr_partition *p, const struct renewal *r)
+static int64_t widest_of(const struct gr_ranks *r, const struct renewal *next)
 {
-    int64_t widest = r->transpose != NULL ? GR_RECORD : 0;
+    int64_t widest = next->transpose != NULL ? GR_RECORD : 0;
 
-    for (int32_t l = p->gathers_from; l < p->n_layers; l++)
-        if ((is_of_layer(p, r, l) || (r->plan != NULL && r->plan == p->plan)) && p->widest[l] > widest)
-            widest = p->widest[l];
+    for (int32_t l = r->gathers_from; l < r->n_layers; l++)
+        if ((is_of_layer(r, next, l) || (next->plan != NULL && next->plan == r->plans.whole)) &&
+            r->plans.widest[l] > widest)
+            widest = r->plans.widest[l];
     return widest;
 }
 
 /* Create the new message buffers, without memory for rows. Channels are taken even on failure, so that all ranks agree
  * on their numbers. */
-static int32_t init_renewal(const struct gr_partition *p, struct renewal *r, graft_error *error)
+static int32_t init_renewal(const struct gr_ranks *r, struct renewal *next, graft_error *error)
 {
-    int32_t rc = gr_messages_init(p->context, p->comm, 0, &r->next_messages, error);
-    int32_t here = r->transpose != NULL ? gr_transpose_layers_init(r->transpose, &r->next_layers, error)
-                                        : gr_halo_layers_init(p->context, p->comm, p->n_layers, &r->next_layers, error);
+    int32_t rc = gr_messages_init(r->context, r->comm, 0, &next->next_messages, error);
+    int32_t here = next->transpose != NULL
+                       ? gr_transpose_layers_init(next->transpose, &next->next_layers, error)
+                       : gr_halo_layers_init(r->context, r->comm, r->n_layers, &next->next_layers, error);
 
     if (rc == GRAFT_OK) rc = here;
-    for (int32_t l = 0; l < p->n_layers; l++) {
-        if (!is_of_layer(p, r, l)) continue;
-        here = gr_halo_layers_add(&r->next_layers, l, r->start, error);
+    for (int32_t l = 0; l < r->n_layers; l++) {
+        if (!is_of_layer(r, next, l)) continue;
+        here = gr_halo_layers_add(&next->next_layers, l, next->start, error);
         if (rc == GRAFT_OK) rc = here;
     }
     return rc;
 }
 
 /* Allocate memory for their rows. */
-static int32_t reserve_renewal(const struct gr_partition *p, struct renewal *r, graft_error *error)
+static int32_t reserve_renewal(const struct gr_ranks *r, struct renewal *next, graft_error *error)
 {
-    const int64_t widest = widest_of(p, r);
-    int64_t       bytes = gr_messages_need(&r->next_messages, r->rows, widest, GRAFT_F32);
+    const int64_t widest = widest_of(r, next);
+    int64_t       bytes = gr_messages_need(&next->next_messages, next->rows, widest, GRAFT_F32);
     int32_t       rc = GRAFT_OK;
 
-    for (int32_t l = 0; l < p->n_layers; l++)
-        if (is_of_layer(p, r, l)) bytes += gr_halo_layers_need(&r->next_layers, l, p->columns_of[l], GRAFT_F32);
-    if (r->transpose != NULL) bytes += gr_transpose_layers_need(r->transpose, &r->next_layers);
-    GR_TRY(gr_budget_borrow(p->budget, bytes, "messages with other options, beside those in use", error));
-    r->borrowed = bytes;
-    GR_TRY(gr_messages_reserve(&r->next_messages, r->rows, widest, GRAFT_F32, error));
-    for (int32_t l = 0; l < p->n_layers; l++)
-        if (is_of_layer(p, r, l))
-            GR_TRY(gr_halo_layers_reserve(&r->next_layers, l, p->columns_of[l], GRAFT_F32, error));
-    if (r->transpose != NULL) rc = gr_transpose_layers_reserve(r->transpose, &r->next_layers, error);
+    for (int32_t l = 0; l < r->n_layers; l++)
+        if (is_of_layer(r, next, l))
+            bytes += gr_halo_layers_need(&next->next_layers, l, r->plans.columns[l], GRAFT_F32);
+    if (next->transpose != NULL) bytes += gr_transpose_layers_need(next->transpose, &next->next_layers);
+    GR_TRY(gr_budget_borrow(r->wish.budget, bytes, "messages with other options, beside those in use", error));
+    next->borrowed = bytes;
+    GR_TRY(gr_messages_reserve(&next->next_messages, next->rows, widest, GRAFT_F32, error));
+    for (int32_t l = 0; l < r->n_layers; l++)
+        if (is_of_layer(r, next, l))
+            GR_TRY(gr_halo_layers_reserve(&next->next_layers, l, r->plans.columns[l], GRAFT_F32, error));
+    if (next->transpose != NULL) rc = gr_transpose_layers_reserve(next->transpose, &next->next_layers, error);
 done:
     return rc;
 }
 
-static void renewal_fini(const struct gr_partition *p, struct renewal *r)
+static void renewal_fini(const struct gr_ranks *r, struct renewal *next)
 {
-    gr_budget_return(p->budget, r->borrowed);
-    gr_halo_layers_fini(&r->next_layers);
-    gr_messages_fini(&r->next_messages);
+    gr_budget_return(r->wish.budget, next->borrowed);
+    gr_halo_layers_fini(&next->next_layers);
+    gr_messages_fini(&next->next_messages);
 }
 
 /* Replace the message buffers in use by the new ones, and carry over the counters. */
-static void replace_messages(struct gr_partition *p, struct renewal *r)
+static void replace_messages(struct gr_ranks *r, struct renewal *next)
 {
-    struct gr_messages *next = &r->next_messages;
+    double *const wait = &next->next_messages.wait_seconds, *const exchange = &next->next_messages.exchange_seconds;
 
-    for (int32_t i = 0; i < GR_DIRECTIONS * r->layers->n_layers; i++) {
-        const int32_t               slot = i % (GR_DIRECTIONS * p->n_layers);
+    for (int32_t i = 0; i < GR_DIRECTIONS * next->layers->n_layers; i++) {
+        const int32_t               slot = i % (GR_DIRECTIONS * r->n_layers);
         const struct gr_halo_layer *layer =
-            gr_halo_layers_find(r->layers, i / GR_DIRECTIONS, (enum gr_direction)(i % GR_DIRECTIONS));
+            gr_halo_layers_find(next->layers, i / GR_DIRECTIONS, (enum gr_direction)(i % GR_DIRECTIONS));
 
-        if (layer != NULL && layer->history.oldest > p->oldest[slot]) p->oldest[slot] = layer->history.oldest;
+        if (layer != NULL && layer->history.oldest > r->traffic.oldest[slot])
+            r->traffic.oldest[slot] = layer->history.oldest;
     }
-    gr_halo_layers_forget(r->layers);
-    gr_messages_add_seconds(r->messages, &next->wait_seconds, &next->exchange_seconds);
-    gr_halo_layers_add_seconds(r->layers, &next->wait_seconds, &next->exchange_seconds);
-    gr_halo_layers_fini(r->layers);
-    gr_messages_fini(r->messages);
-    *r->messages = r->next_messages;
-    *r->layers = r->next_layers;
-    r->next_messages = (struct gr_messages){ 0 };
-    r->next_layers = (struct gr_halo_layers){ 0 };
+    gr_halo_layers_forget(next->layers);
+    gr_messages_add_seconds(next->messages, wait, exchange);
+    gr_halo_layers_add_seconds(next->layers, wait, exchange);
+    gr_halo_layers_fini(next->layers);
+    gr_messages_fini(next->messages);
+    *next->messages = next->next_messages;
+    *next->layers = next->next_layers;
+    next->next_messages = (struct gr_messages){ 0 };
+    next->next_layers = (struct gr_halo_layers){ 0 };
 }
 
-static int32_t make_renewals(const struct gr_partition *p, struct renewal *list, int32_t n, graft_error *error)
+static int32_t make_renewals(const struct gr_ranks *r, struct renewal *list, int32_t n, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
     for (int32_t i = 0; i < n; i++) {
-        const int32_t here = init_renewal(p, &list[i], error);
+        const int32_t here = init_renewal(r, &list[i], error);
 
         if (rc == GRAFT_OK) rc = here;
     }
     for (int32_t i = 0; i < n; i++)
-        if (rc == GRAFT_OK) rc = reserve_renewal(p, &list[i], error);
+        if (rc == GRAFT_OK) rc = reserve_renewal(r, &list[i], error);
     return rc;
 }
 
-static int32_t renew_messages(struct gr_partition *p, graft_error *error)
+static int32_t renew_messages(struct gr_ranks *r, graft_error *error)
 {
     struct renewal *list = NULL;
-    int32_t         rc = GR_NEW(p->context, list, p->n_layers + 3, error), n = 0;
+    int32_t         rc = GR_NEW(r->context, list, r->n_layers + 3, error), n = 0;
 
-    GR_TRY(gr_comm_agree(p->comm, rc, error));
-    n = list_renewals(p, list);
-    rc = gr_comm_agree(p->comm, make_renewals(p, list, n, error), error);
-    for (int32_t i = 0; i < n && rc == GRAFT_OK; i++) replace_messages(p, &list[i]);
+    GR_TRY(gr_comm_agree(r->comm, rc, error));
+    n = list_renewals(r, list);
+    rc = gr_comm_agree(r->comm, make_renewals(r, list, n, error), error);
+    for (int32_t i = 0; i < n && rc == GRAFT_OK; i++) replace_messages(r, &list[i]);
 done:
-    for (int32_t i = 0; i < n; i++) renewal_fini(p, &list[i]);
-    gr_free(p->context, list);
-    gr_partition_charge(p, p->budget);
+    for (int32_t i = 0; i < n; i++) renewal_fini(r, &list[i]);
+    gr_free(r->context, list);
+    gr_parallel_charge(r);
     if (rc < 0) return rc;
-    if (p->needs_rows) gr_halo_rows_weigh(&p->halo_rows, p->part);
-    gr_traffic_begin(p); /* its counts depend on the replaced messages */
-    p->is_stale = gr_halo_options(p->context)->staleness > 0;
-    p->is_adapted = 0;
-    p->traced = 0;
-    p->drift = 0;
+    if (r->exchanges_rows) gr_halo_rows_weigh(&r->halo_rows, r->graph.part);
+    gr_traffic_begin(r); /* its counts depend on the replaced messages */
+    r->stale.is_on = gr_halo_options(r->context)->staleness > 0;
+    r->adapt.is_adapted = 0;
+    r->adapt.traced = 0;
+    r->base.drift = 0;
     return GRAFT_OK;
 }
 
-/* Options of stale rows and adaptive widths that need no new message buffers. */
-static void read_layer_options(struct gr_partition *p, struct gr_halo_layers *layers)
+int32_t gr_parallel_renew(struct gr_ranks *r, graft_error *error)
 {
-    layers->smoothing = p->options.smoothing;
-    layers->budget = p->options.budget;
-}
+    const struct gr_halo_options *now = gr_halo_options(r->context);
+    struct gr_halo_layers        *list[GR_LAYERS_MAX + 3];
+    int32_t                       rc = GRAFT_OK, n;
 
-int32_t gr_partition_renew(struct gr_partition *p, graft_error *error)
-{
-    const struct gr_halo_options *now = gr_halo_options(p->context);
-    int32_t                       rc = GRAFT_OK;
-
-    GR_TRY(gr_partition_check(p, now, error));
-    if (p->gathers_from < p->n_layers && needs_messages(now, &p->options)) GR_TRY(renew_messages(p, error));
-    if (memcmp(&now->budget, &p->options.budget, sizeof now->budget) != 0) p->is_adapted = 0;
-    p->options = *now;
-    if (p->plan != NULL) read_layer_options(p, &p->plan->layers);
-    for (int32_t l = 0; l < p->n_layers; l++)
-        if (p->masked[l].plan != NULL) read_layer_options(p, &p->masked[l].plan->layers);
-    if (p->shared != NULL) read_layer_options(p, &p->shared->transpose.layers);
-    read_layer_options(p, &p->halo_rows.layers);
+    if (r->gathers_from < r->n_layers && needs_messages(now, &r->options)) GR_TRY(renew_messages(r, error));
+    if (memcmp(&now->budget, &r->options.budget, sizeof now->budget) != 0) r->adapt.is_adapted = 0;
+    r->options = *now;
+    n = gr_parallel_plans_list_layers(r, list);
+    for (int32_t i = 0; i < n; i++) { /* options that need no other messages */
+        list[i]->smoothing = r->options.smoothing;
+        list[i]->budget = r->options.budget;
+    }
 done:
     return rc;
 }

@@ -1,9 +1,31 @@
-/* Strategy `serial`.
+/* Strategy `serial`: all vertices are in one process.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "parallel/serial.h"
+#include "parallel/strategies.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "model/product.h"
+
+struct serial {
+    struct gr_strategy base;
+    graft_context     *context;
+};
+
+static int32_t serial_create(const struct gr_strategy_wish *wish, struct gr_strategy **strategy, graft_error *error)
+{
+    struct serial *made;
+    int32_t        rc = GR_NEW(wish->run->context, made, 1, error);
+
+    if (rc < 0) return rc;
+    *made = (struct serial){ .base = { .ops = &gr_serial_ops }, .context = wish->run->context };
+    *strategy = &made->base;
+    return GRAFT_OK;
+}
+
+static void serial_destroy(struct gr_strategy *strategy)
+{
+    gr_free(((struct serial *)strategy)->context, strategy);
+}
 
 /* One product computes the sum, so the end has nothing to do. */
 static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
@@ -29,4 +51,7 @@ static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run
         error);
 }
 
-const struct gr_strategy_ops gr_serial_ops = { .name = "serial", .records = 1, .aggregate_begin = serial_aggregate };
+const struct gr_strategy_ops gr_serial_ops = { .name = "serial",
+                                               .records = 1,
+                                               .make = { .create = serial_create, .destroy = serial_destroy },
+                                               .aggregate_begin = serial_aggregate };

@@ -64,7 +64,7 @@ static int predicts_few(const struct gr_setup *s)
 int gr_masks_rows(const struct gr_setup *s)
 {
     if (!s->model.config.data.row_masks || s->model.config.kind->attends) return 0;
-    if (s->data.over != NULL && s->partition.needs_rows) return 0;
+    if (s->strategy->all_rows) return 0;
     if (s->given != NULL) return predicts_few(s);
     return s->run.targets.n_train > 0;
 }
@@ -110,7 +110,7 @@ struct gr_derived_wish gr_setup_wish(struct gr_setup *s)
         .predicts = s->given != NULL,
         .has_batches = gr_setup_has_batches(s),
         .masks_rows = gr_masks_rows(s),
-        .reads_halo = s->data.over != NULL && s->partition.needs_rows && s->partition.columns == 1,
+        .reads_halo = s->strategy->reads_halo,
         .uses_values = uses_values(s),
         .complete = last_complete(s),
     };

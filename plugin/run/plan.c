@@ -85,7 +85,7 @@ struct gr_capacity gr_capacity_of(const struct gr_setup *s)
                                  .predicts = s->given != NULL || gr_setup_has_batches(s),
                                  .reads_history = gr_setup_has_history(s),
                                  .edges = s->model.config.kind->attends ? edges_of(s) : 0,
-                                 .winner_words = s->partition.columns > 1                ? 0
+                                 .winner_words = s->run.strategy->ops->extrema != NULL   ? 0
                                                  : s->data.graph.index_type == GRAFT_I64 ? 2
                                                                                          : 1,
                                  .gradient_rows = gradient_rows(s),

@@ -15,7 +15,7 @@
 #include "model/options.h"
 #include "model/workers.h"
 #include "nn/options.h"
-#include "parallel/serial.h"
+#include "parallel/strategies.h"
 #include "run/loss.h"
 #include "run/pass.h"
 #include "sample/options.h"
@@ -97,8 +97,7 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     s->by_rows = s->given != NULL && gr_can_go_by_rows(s);
     if (gr_setup_has_batches(s)) s->model.config.data.row_masks = s->model.config.data.reuse_input = 0;
     if (gr_setup_has_batches(s) && s->data.over != NULL)
-        s->model.config.data.sparse_input = GR_NO;                                  /* rows of the halo are dense */
-    if (s->given != NULL && gr_masks_rows(s)) s->model.config.data.reuse_input = 0; /* Reuse needs all rows. */
+        s->model.config.data.sparse_input = GR_NO; /* rows of the halo are dense */
     if (s->model.config.loss.kind != GR_LOSS_SIGMOID) {
         run->targets.targets = NULL; /* If both are given, softmax uses the labels and sigmoid the targets. */
         gr_loan_take(&s->data.loans, s->context, &(struct gr_loan){ .name = "targets" });
@@ -108,16 +107,20 @@ done:
     return rc;
 }
 
-/* All ranks choose the same, because their options are equal. */
 static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
 {
-    s->serial.ops = &gr_serial_ops;
-    s->run.strategy = &s->serial;
-    if (s->data.over == NULL) return GRAFT_OK;
-    gr_partition_init(&s->partition, s->context, s->data.over, &s->model.config, &s->budget);
-    if (s->given != NULL) s->partition.is_stale = 0; /* there are no steps whose rows could be in flight */
-    s->run.strategy = &s->partition.base;
-    return gr_partition_check(&s->partition, s->given != NULL ? NULL : gr_halo_options(s->context), error);
+    const struct gr_strategy_wish wish = { .run = &s->run,
+                                           .over = s->data.over,
+                                           .budget = &s->budget,
+                                           .trains = s->given == NULL,
+                                           .has_batches = gr_setup_has_batches(s) };
+    int32_t                       rc = GRAFT_OK;
+
+    GR_TRY(gr_parallel_choose(&wish, &s->strategy, error));
+    s->run.strategy = s->strategy;
+    if (s->given != NULL && gr_masks_rows(s)) s->model.config.data.reuse_input = 0; /* Reuse needs all rows. */
+done:
+    return rc;
 }
 
 /* Use the weights of the given model, which keeps them. */
@@ -131,20 +134,12 @@ static void borrow_weights(struct gr_setup *s)
     }
 }
 
-/* Cut the matrices of the sums over a block for sparse workers. Over ranks these are the matrices of its plan. */
+/* Cut the matrices of the sums over a block for sparse workers; a strategy cuts its own. */
 static int32_t cut_sums(struct gr_setup *s, const struct gr_block *block, int64_t rows, graft_error *error)
 {
-    const graft_plan *plan = s->data.over != NULL && s->partition.columns == 1 ? block->of_strategy : NULL;
-    int32_t           rc = GRAFT_OK;
+    const int32_t rc = gr_workers_cut(&s->run, &s->budget, block->a, rows, error);
 
-    GR_TRY(gr_workers_cut(&s->run, &s->budget, block->a, rows, error));
-    GR_TRY(gr_workers_cut(&s->run, &s->budget, block->a_transpose, rows, error));
-    for (int d = GR_FORWARD; d < GR_DIRECTIONS && plan != NULL; d++) {
-        GR_TRY(gr_workers_cut(&s->run, &s->budget, plan->matrices[d].local, rows, error));
-        GR_TRY(gr_workers_cut(&s->run, &s->budget, plan->matrices[d].received, rows, error));
-    }
-done:
-    return rc;
+    return rc < 0 ? rc : gr_workers_cut(&s->run, &s->budget, block->a_transpose, rows, error);
 }
 
 static int32_t finish_setup(struct gr_setup *s, graft_error *error)
@@ -180,6 +175,22 @@ void gr_setup_report_options(struct gr_setup *s)
     else if (s->data.over->comm->rank == 0) gr_options_report(s->context, groups, s->data.over->comm->n_ranks);
 }
 
+/* Give the strategy the graph, and the widths of the sums of the layers, which the plan of the budget chooses. */
+static int32_t begin_strategy(struct gr_setup *s, graft_error *error)
+{
+    const struct gr_strategy_graph graph = { .part = s->data.over != NULL ? &s->derived.graph.part : NULL,
+                                             .share = s->derived.share,
+                                             .reach = s->derived.reach,
+                                             .reach_of_all = s->derived.reach_of_all,
+                                             .n_vertices = s->data.given.n_vertices,
+                                             .first_masked = gr_first_masked(s),
+                                             .whole = &s->derived.whole,
+                                             .step = s->derived.step };
+
+    (void)gr_setup_planned(s, s->model.config.recompute);
+    return gr_strategy_graph(s->strategy, &graph, error);
+}
+
 /* The graph and the features that the model reads, and the blocks of its layers. */
 static int32_t derive(struct gr_setup *s, graft_error *error)
 {
@@ -189,14 +200,23 @@ static int32_t derive(struct gr_setup *s, graft_error *error)
     if (s->data.over == NULL) GR_TRY(gr_check_cancel(s->context, error));
     GR_TRY(gr_derived_init(&s->derived, error));
     s->run.input.whole = &s->derived.whole;
-    GR_TRY(gr_ranks_graph_init(s, error));
     if (s->data.over == NULL) GR_TRY(gr_check_cancel(s->context, error));
     GR_TRY(gr_setup_features_init(s, error));
     if (s->data.over == NULL) GR_TRY(gr_check_cancel(s->context, error));
-    GR_TRY(gr_ranks_graph_mask(s, error));
     GR_TRY(gr_derived_mask(&s->derived, gr_first_masked(s), error));
-    for (int32_t l = 0; l < s->model.config.n_layers; l++) s->derived.step[l].of_strategy = s->partition.step_plan[l];
+    rc = begin_strategy(s, error);
 done:
+    return rc;
+}
+
+/* Memory for all messages. */
+static int32_t reserve(struct gr_setup *s, graft_error *error)
+{
+    const uint64_t sums = GR_PARTIALS * (uint64_t)gr_regression_sums(s->data.given.n_classes);
+    int32_t        rc = gr_strategy_reserve(s->strategy, error);
+
+    if (rc == GRAFT_OK && s->data.over != NULL && s->data.regresses)
+        rc = gr_comm_reserve(s->data.over->comm, sums * sizeof(double), error);
     return rc;
 }
 
@@ -204,7 +224,7 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
                       const struct gr_given_model *given, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
-    int     streams = 0;
+    int     variant = 0;
 
     s->context = context;
     s->given = given;
@@ -223,10 +243,10 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     GR_TRY(count_trained(s, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_plan(s, error), error));
     GR_TRY(derive(s, error));
-    GR_TRY(gr_ranks_check_memory(s, &streams, error));
-    GR_TRY(gr_ranks_blocks_init(s, streams, error));
+    GR_TRY(gr_ranks_check_memory(s, &variant, error));
+    GR_TRY(gr_strategy_hold(s->strategy, variant, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, finish_setup(s, error), error));
-    rc = gr_strategy_agree(s->run.strategy, gr_ranks_reserve(s, error), error);
+    rc = gr_strategy_agree(s->run.strategy, reserve(s, error), error);
 done:
     return rc;
 }
@@ -240,7 +260,7 @@ void gr_setup_fini(struct gr_setup *s)
     gr_free(s->context, s->arrays);
     gr_dataset_fini(&s->data);
     gr_budget_fini(&s->budget);
-    gr_partition_fini(&s->partition);
+    gr_strategy_destroy(s->strategy);
     if (s->data.over != NULL) gr_graph_destroy(s->data.over); /* last, because messages used memory of the budget */
 }
 

@@ -10,7 +10,7 @@
 #define GR_RUN_SETUP_H
 
 #include "derived/derived.h"
-#include "parallel/partition.h"
+#include "model/kind.h"
 
 /** The outputs of a prediction, for all vertices of the host or for a list. Arrays may be NULL. */
 struct gr_outputs {
@@ -40,9 +40,8 @@ struct gr_setup {
     struct gr_derived            derived;
     struct gr_model              model;
     struct gr_run                run;
-    struct gr_strategy           serial;
-    struct gr_partition          partition; /* where data.over is not NULL */
-    int                          by_rows;   /* for a given model: the pass may be, and later is, in blocks of rows */
+    struct gr_strategy          *strategy; /* of evaluations, and of steps of all vertices */
+    int                          by_rows;  /* for a given model: the pass may be, and later is, in blocks of rows */
     int widens_rows; /* rows of another type become floats when they are read; options that decide it may change
                       * later */
 };

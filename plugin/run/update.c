@@ -17,7 +17,7 @@ struct update {
     struct gr_targets    next;         /* all targets, in the order of the setup */
     double              *class_weight; /* of `next` */
     struct gr_new_edges *edges;
-    struct gr_new_sums  *sums;          /* of the strategy, from the edges */
+    void                *sums;          /* of the strategy, from the edges */
     float               *edge_features; /* [entries x features] */
 };
 
@@ -62,7 +62,8 @@ static int32_t prepare(struct gr_setup *s, struct update *u, const struct gr_upd
     GR_TRY(gr_dataset_arrange_new(&s->data, s->derived.row, &u->data, &u->next, error));
     if (what & ALL_TARGETS) GR_TRY(count_trained(s, u, error));
     if (what & GRAFT_UPDATE_EDGE_VALUES) GR_TRY(gr_derived_new_edges(&s->derived, &u->data.given, &u->edges, error));
-    if (what & GRAFT_UPDATE_EDGE_VALUES) GR_TRY(gr_ranks_edges_begin(s, &u->edges->copy.part, &u->sums, error));
+    if (u->edges != NULL && s->derived.wish.uses_values)
+        GR_TRY(gr_strategy_values_begin(s->strategy, &u->edges->copy.part, &u->sums, error));
     if (what & GRAFT_UPDATE_EDGE_FEATURES)
         GR_TRY(gr_derived_new_edge_features(&s->derived, &u->data.edge_features, &u->edge_features, error));
     if (dependent != NULL) rc = dependent->prepare(dependent->arg, &u->next, u->edges, error);
@@ -100,7 +101,7 @@ static void replace_targets(struct gr_setup *s, const struct update *u)
 static void forget(struct gr_setup *s)
 {
     for (int32_t l = 0; l < s->model.config.n_layers; l++) s->run.layers[l].gathered_of = NULL;
-    gr_strategy_forget(s->run.strategy);
+    gr_strategy_forget(s->run.strategy, 0);
 }
 
 /* All ranks replace the same arrays. */
@@ -134,7 +135,8 @@ int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *
     if (what & GRAFT_UPDATE_FEATURES) GR_TRY(replace_features(s, &u, error));
     if (u.edges != NULL) {
         gr_derived_take_edges(&s->derived, u.edges);
-        gr_ranks_edges_end(s, u.sums);
+        if (s->derived.wish.uses_values) gr_strategy_values_end(s->strategy, u.sums, 1);
+        u.sums = NULL;
     }
     if (u.edge_features != NULL) gr_derived_take_edge_features(&s->derived, u.edge_features);
     replace_targets(s, &u);
@@ -143,7 +145,7 @@ done:
     gr_dataset_new_fini(&s->data, &u.data);
     gr_free(s->context, u.class_weight);
     gr_free(s->context, u.edge_features);
-    gr_ranks_edges_fini(s, u.sums);
+    if (u.sums != NULL) gr_strategy_values_end(s->strategy, u.sums, 0);
     gr_derived_new_edges_fini(&s->derived, u.edges);
     return rc;
 }

@@ -23,7 +23,7 @@ static int32_t check_ranks(const struct gr_setup *s, graft_error *error)
     const struct gr_sampler_kind   *kind = gr_sample_kind(s->context);
     const char                     *what = NULL;
 
-    if (s->partition.columns > 1) what = "parallel=feature or grid: a batch has only vertices of its rank";
+    if (s->strategy->ops->refuses_batches != NULL) what = s->strategy->ops->refuses_batches;
     else if (config->hidden.norm == GR_NORM_BATCH)
         what = "norm=batch: ranks have batches of their own, and statistics are of one batch";
     else if (config->kind->gathers && options->history == GR_HISTORY_FULL)

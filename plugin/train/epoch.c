@@ -283,8 +283,8 @@ static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *me
     gr_metrics_clear(metrics);
     GR_TRY(train_step(t, epoch, found, error));
     epoch->seconds_step = t->seconds_step = gr_seconds() - begin;
-    epoch->drift = t->setup.partition.drift;
-    epoch->synchronous = t->setup.partition.was_synchronous;
+    epoch->drift = t->setup.strategy->drift;
+    epoch->synchronous = t->setup.strategy->waited;
     epoch->evaluated = evaluation_is_due(t);
     if (found->what[0] != '\0' || !epoch->evaluated) return GRAFT_OK;
     rc = gr_trainer_forward(t, error);
@@ -306,7 +306,7 @@ static int go_back(graft_trainer *t, const struct finding *found, int restores)
 {
     const int64_t idle = t->batches != NULL ? t->batches->idle : 0;
 
-    gr_strategy_undo_steps(t->setup.run.strategy);
+    gr_strategy_forget(t->setup.run.strategy, 1);
     gr_minibatches_forget(t);
     if (!found->is_after_step && t->is_measured && !restores) return 1;
     if (!t->has_previous) return 0;
@@ -334,7 +334,7 @@ static int32_t is_hopeless(graft_trainer *t, const struct finding *found, int64_
         GR_TRY(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
         GR_TRY(gr_ranks_fail(&t->setup, differentiate_loss(t, t->setup.derived.step_of, epoch - 1, &loss, &now, error),
                              error));
-        gr_strategy_undo_steps(t->setup.run.strategy);
+        gr_strategy_forget(t->setup.run.strategy, 1);
     } else if (!t->is_measured) {
         rc = gr_trainer_forward(t, error);
         if (rc == GRAFT_OK) rc = gr_trainer_measure(t, &metrics, &is_finite, error);

@@ -51,7 +51,7 @@ static void explain_rows(const struct gr_setup *s, struct gr_text *text)
         for (int32_t l = 1; l <= s->model.config.n_layers; l++)
             gr_text_add(text, " %lld", (long long)s->derived.reach_of_all[l]);
         gr_text_add(text, " of the rows after each layer\n");
-    } else if (s->data.over != NULL && s->partition.needs_rows && s->partition.extremum != 0) {
+    } else if (s->strategy->all_rows && s->model.config.extremum != 0) {
         gr_text_add(text, "rows      a step computes all rows, because ranks exchange rows of the halo for maxima and "
                           "minima; option row_masks has no effect\n");
     }
@@ -66,28 +66,15 @@ static void explain_features(const struct gr_setup *s, struct gr_text *text)
                 s->run.input.x == NULL ? "multiplied as they are" : "made dense");
 }
 
-/* Continue after the text of another function. */
-static void go_on(struct gr_text *text)
-{
-    const uint64_t length = strlen(text->at);
-
-    text->at += length;
-    text->left -= length;
-}
-
 /* Tables of all ranks, from data known on every rank. */
 static void explain_ranks(const struct gr_setup *s, struct gr_text *text)
 {
+    uint64_t length;
+
     gr_graph_explain(s->data.over, s->derived.share, text->at, text->left);
-    go_on(text);
-    if (s->partition.plan != NULL && gr_setup_has_batches(s))
-        gr_text_add(text, "products belong to evaluations; batches read rows from caches\n");
-    if (s->partition.plan == NULL || (s->partition.columns > 1 && !gr_partition_has_remote(&s->partition))) return;
-    if (s->partition.columns > 1)
-        gr_text_add(text, "rows of the next table have 1/%d of the columns, which are the columns of their rank\n",
-                    s->partition.columns);
-    gr_plan_explain(s->partition.plan, text->at, text->left);
-    go_on(text);
+    length = strlen(text->at);
+    text->at += length;
+    text->left -= length;
 }
 
 static void explain_graph(const struct gr_setup *s, struct gr_text *text)
@@ -197,10 +184,8 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     explain_model(s, &text);
     if (s->data.given.sparse_features != NULL) explain_features(s, &text);
     explain_labels(s, &text);
-    if (s->data.over != NULL) {
-        explain_ranks(s, &text);
-        gr_trainer_explain_traffic(t, &text);
-    }
+    if (s->data.over != NULL) explain_ranks(s, &text);
+    if (s->strategy->ops->report.explain != NULL) s->strategy->ops->report.explain(s->strategy, t->seconds_step, &text);
     explain_graph(s, &text);
     explain_rows(s, &text);
     if (t->batches != NULL) explain_batches(t, &text);

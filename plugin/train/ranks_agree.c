@@ -24,7 +24,7 @@ static int32_t use_state(graft_trainer *t, graft_error *error)
     int64_t missing = t->batches == NULL || !gr_batch_tables_hold(t->batches, 1);
     int32_t rc = GRAFT_OK;
 
-    gr_strategy_forget(t->setup.run.strategy);
+    gr_strategy_forget(t->setup.run.strategy, 0);
     gr_minibatches_settle(t); /* the ages of cached rows depend on the number of the next batch */
     if (t->batches == NULL) return GRAFT_OK;
     GR_TRY(gr_comm_max(t->setup.data.over->comm, &missing, 1, error));

@@ -27,7 +27,7 @@ int32_t gr_trainer_memory_item(const graft_trainer *t, int32_t index, graft_memo
 
 static int32_t check_ranks(const graft_trainer *t, graft_error *error)
 {
-    if (t->setup.data.over != NULL) return GRAFT_OK;
+    if (t->setup.strategy->ops->report.traffic != NULL) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_STATE, "the trainer has all vertices in one process, and no messages");
 }
 
@@ -35,7 +35,7 @@ int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *
 {
     const int32_t rc = check_ranks(t, error);
 
-    return rc < 0 ? rc : gr_traffic_of(&t->setup.partition, rank, traffic, error);
+    return rc < 0 ? rc : t->setup.strategy->ops->report.traffic(t->setup.strategy, rank, traffic, error);
 }
 
 int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t index, graft_traffic_item *item,
@@ -43,7 +43,7 @@ int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t in
 {
     const int32_t rc = check_ranks(t, error);
 
-    return rc < 0 ? rc : gr_traffic_item(&t->setup.partition, rank, index, item, error);
+    return rc < 0 ? rc : t->setup.strategy->ops->report.traffic_item(t->setup.strategy, rank, index, item, error);
 }
 
 int32_t gr_trainer_traffic_pair(const graft_trainer *t, int32_t peer, int32_t index, graft_traffic_pair *pair,
@@ -51,7 +51,7 @@ int32_t gr_trainer_traffic_pair(const graft_trainer *t, int32_t peer, int32_t in
 {
     const int32_t rc = check_ranks(t, error);
 
-    return rc < 0 ? rc : gr_traffic_pair(&t->setup.partition, peer, index, pair, error);
+    return rc < 0 ? rc : t->setup.strategy->ops->report.traffic_pair(t->setup.strategy, peer, index, pair, error);
 }
 
 int32_t gr_trainer_cache_item(const graft_trainer *t, int32_t rank, int32_t index, graft_cache_item *item,

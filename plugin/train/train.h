@@ -1,8 +1,8 @@
 /* A trainer: a setup (setup/) and the state of its training. These are the common declarations of this folder.
  *
- * trainer.c    create, evaluate, predict, update     explain.c          a trainer in a few lines
- * epoch.c      one epoch                             explain_traffic.c  over ranks: tables of the messages
- * state.c      the state as named arrays             ranks_agree.c      over ranks: the same state on all
+ * trainer.c    create, evaluate, predict, update     explain.c      a trainer in a few lines
+ * epoch.c      one epoch                             ranks_agree.c  over ranks: the same state on all
+ * state.c      the state as named arrays
  * minibatch.h  training by minibatch
  * report.c     memory and spans as tables
  * SPDX-License-Identifier: Apache-2.0 */
@@ -106,11 +106,6 @@ int32_t gr_ranks_compare_state(graft_trainer *trainer, int trains, int32_t rc, g
 int32_t gr_trainer_forward(graft_trainer *trainer, graft_error *error);
 void    gr_trainer_forward_end(graft_trainer *trainer); /* ends the use of its outputs; also after a failure */
 int32_t gr_trainer_measure(graft_trainer *trainer, graft_metrics *metrics, int *is_finite, graft_error *error);
-/** Bytes of the rows of labels that a rank, or with -1 all ranks, receive in a step. */
-int64_t gr_trainer_label_bytes(const graft_trainer *trainer, int32_t rank);
-/** Tables of the bytes that each rank receives in a step, layer by layer, and of the bytes sent in the last step. */
-struct gr_text;
-void gr_trainer_explain_traffic(const graft_trainer *trainer, struct gr_text *text);
 
 /* -- graft.train/1 ------------------------------------------------------------------------------------------------ */
 

@@ -37,7 +37,6 @@ int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dat
     GR_TRY(rc);
     t->progress = (struct gr_progress){ .best_accuracy = -1, .rate_factor = 1 };
     GR_TRY(gr_setup_init(&t->setup, context, &data, NULL, error));
-    if (t->setup.data.over != NULL) t->setup.partition.label_bytes = gr_trainer_label_bytes(t, -1);
     GR_TRY(gr_minibatches_init(t, error));
     GR_TRY(gr_strategy_agree(t->setup.run.strategy, copy_options(t, error), error));
     *trainer = t;

@@ -6,7 +6,7 @@
 #include "nn/optimizer.h"
 #include "oracle/oracle.h"
 #include "oracle/sample.h"
-#include "parallel/serial.h"
+#include "parallel/strategies.h"
 #include "run/pass.h"
 
 #include <math.h>
