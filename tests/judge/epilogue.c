@@ -258,7 +258,7 @@ static void judge_bfloat(const char *kernel)
 
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
         judge_scene_weighted(&s, &sample, widths[w], w & 1);
-        right &= halves_agree(&s, &runs);
+        right &= holds(halves_agree(&s, &runs), "%lld columns", (long long)widths[w]);
         refused += s.refused;
         judge_scene_fini(&s);
     }

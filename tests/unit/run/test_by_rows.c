@@ -86,8 +86,8 @@ static int compute_ways(const struct sample_dataset *set, const char *settings, 
         host_set_all(api, settings);
         host_set_all(api, blocks[i]);
         memset(&outputs[i], 0, sizeof outputs[i]);
-        good &= compute_by_rows(set, settings, &outputs[i]) == GRAFT_OK;
-        good &= memcmp(&outputs[0], &outputs[i], sizeof outputs[0]) == 0;
+        good &= holds(compute_by_rows(set, settings, &outputs[i]) == GRAFT_OK, "%s", blocks[i]);
+        good &= holds(memcmp(&outputs[0], &outputs[i], sizeof outputs[0]) == 0, "%s as %s", blocks[i], blocks[0]);
     }
     for (int i = 0; i < N * CLASSES; i++) good &= isfinite(outputs[0].logits[i]) && isfinite(outputs[0].saved[i]);
     return good;

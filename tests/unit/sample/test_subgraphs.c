@@ -173,8 +173,9 @@ static void test_subgraph_epochs(const struct scene *s, const char *settings, in
         if (fault == NULL) fault = read_subgraphs(s, sampler, 2, 0, &n_batches, seen, other);
         memcpy(again, print[t], sizeof again);
         if (fault == NULL) fault = read_subgraphs(s, sampler, 1, n_batches / 2, &n_batches, seen, again);
-        same &= memcmp(print[0], print[t], sizeof again) == 0 && memcmp(again, print[t], sizeof again) == 0;
-        same &= memcmp(other, print[t], sizeof again) != 0;
+        same &= holds(memcmp(print[0], print[t], sizeof again) == 0, "another order of threads: %s", all);
+        same &= holds(memcmp(again, print[t], sizeof again) == 0, "the epoch repeated: %s", all);
+        same &= holds(memcmp(other, print[t], sizeof again) != 0, "the next epoch: %s", all);
         samples->destroy(sampler);
     }
     ok(fault == NULL && n_batches == expected, "%s: %lld batches are subgraphs (%s)", settings, (long long)n_batches,
@@ -355,7 +356,7 @@ static void test_subgraphs_no_memory(const struct scene *s, const char *settings
         rc = samples->create(api->context, s->matrix, s->seeds, s->n_seeds, &sampler, &error);
         if (rc == GRAFT_OK) rc = samples->next(sampler, &batch, &error);
         host.fail_at = -1;
-        good &= rc == GRAFT_OK || rc == GRAFT_ERR_NOMEM;
+        good &= holds(rc == GRAFT_OK || rc == GRAFT_ERR_NOMEM, "allocation %lld", (long long)failures);
         samples->destroy(sampler);
         sampler = NULL;
     }

@@ -303,7 +303,7 @@ static void test_bits(const char *settings, int64_t step)
     for (int t = 0; t < 4; t++) {
         snprintf(all, sizeof all, "%s %s", settings, threads[t]);
         train_all(&set, all, &results[t > 0]);
-        same &= t == 0 || memcmp(&results[0], &results[1], sizeof results[0]) == 0;
+        same &= t == 0 || holds(memcmp(&results[0], &results[1], sizeof results[0]) == 0, "%s", threads[t]);
     }
     ok(same, "%s: bitwise identical on 1, 2, 3 and 5 threads", settings);
     sample_dataset_fini(&set);
@@ -442,7 +442,7 @@ static void test_update_without_memory(const char *settings)
         host.fail_at = -1;
         loss_of_epoch(trainers[0]);
         loss_of_epoch(trainers[1]);
-        same &= host_same_state(train, trainers[0], trainers[1]);
+        same &= holds(host_same_state(train, trainers[0], trainers[1]), "allocation %lld", (long long)failures);
     }
     host.fail_at = -1;
     ok(same && failures > 0 && failures < 300, "%s: %lld updates without memory change nothing", settings,

@@ -376,7 +376,7 @@ static void test_lack_of_memory(void)
         host.fail_at = -1;
         models->destroy(made);
         models->destroy(loaded);
-        fine = fine && host.live_bytes == live;
+        fine = holds(fine && host.live_bytes == live, "allocation %lld, status %d", (long long)fails, rc);
     }
     train_from(trainer, 1, &after);
     train->destroy(trainer);
