@@ -25,18 +25,19 @@
 #ifndef GRAFT_H
 #define GRAFT_H
 
-#include "graft_account.h"   /* reports of a trainer: time, memory, messages */
 #include "graft_aggregate.h" /* graft.aggregate/1: distributed products: plan, begin, end */
 #include "graft_base.h"      /* versions, sizes, status codes, errors, tags of the comments */
 #include "graft_codec.h"     /* graft.codec/1: quantized rows */
 #include "graft_data.h"      /* graft.data/1: data sets from files */
 #include "graft_edge.h"      /* graft.edge/1: rows by index, attention operators on edges */
 #include "graft_graph.h"     /* graft.graph/1: a distributed graph, in which each vertex has an owner */
+#include "graft_group.h"     /* graft.group/1: collective calls of the host */
 #include "graft_halo.h"      /* graft.halo/1: rows of the halo, and sums back to their owners */
 #include "graft_host.h"      /* graft_host, graft_api, graft_open() */
 #include "graft_matrix.h"    /* sparse and dense views, masks, semirings */
 #include "graft_model.h"     /* graft.model/1: formulas and initial weights; models in files, predictions */
 #include "graft_mxm.h"       /* graft.mxm/1: C<M> (+)= A (+.x) B */
+#include "graft_report.h"    /* graft.report/1: reports of a trainer: time, memory, messages */
 #include "graft_sample.h"    /* graft.sample/1: minibatches of sampled neighbours */
 #include "graft_train.h"     /* graft.train/1: models, epochs, evaluation, state */
 #include "graft_transport.h" /* graft.transport/1: moves bytes between ranks */

@@ -61,8 +61,8 @@ typedef struct graft_aggregate_args {
 
 /** Counts of a plan, for one rank or for all. Counts of rows are for one pass in one direction, and equal in both
  *  directions. A pass of w columns of b bytes sends b * w * halo_rows + 64 * messages bytes with halo.codec=f32;
- *  otherwise a row has graft_codec.row_bytes() bytes, and `bytes_sent` is the sum. Each rank also sends 512 bytes in
- *  each of log2(ranks) rounds, rounded up, in which ranks agree on the status. */
+ *  otherwise a row has graft_codec_api.row_bytes() bytes, and `bytes_sent` is the sum. Each rank also sends 512 bytes
+ *  in each of log2(ranks) rounds, rounded up, in which ranks agree on the status. */
 typedef struct graft_plan_info {
     uint32_t size;
     int32_t  rank;              /**< -1: all ranks */
@@ -91,7 +91,7 @@ typedef struct graft_plan_info {
     int64_t  staleness_max;     /**< the largest staleness of rows that a pass used, in epochs */
 } graft_plan_info;
 
-typedef struct graft_aggregate {
+typedef struct graft_aggregate_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -108,7 +108,7 @@ typedef struct graft_aggregate {
      * \param[out] plan   Unchanged on failure.
      * \return OK; ERR_ARG (null; unknown flags, dtype or width; values of another type than dtype; ranks that
      *         disagree); ERR_OPTION (halo.budget without adaptive bits); ERR_UNSUPPORTED (a rank would receive more
-     *         than 2147483647 rows); ERR_NOMEM; ERR_PEER. See graft_graphs for the agreement of ranks.
+     *         than 2147483647 rows); ERR_NOMEM; ERR_PEER. See graft_graph_api for the agreement of ranks.
      * [one-caller] [starts-openmp]. Collective. Memory: see info(). Kept and temporary memory together are at most 64
      * bytes for each cut edge of the rank and 24 for each owned vertex, without values, buffers, and memory for
      * transposed passes; 8 more are kept for each cut edge and received row if the graph has values. Source: SuperGCN,
@@ -121,11 +121,11 @@ typedef struct graft_aggregate {
      *
      *  where A has entry (v, u) for each u that v gathers from. Rows without entries become 0. x may be GRAFT_BF16
      *  where out is float, on some ranks or all (since 0.2); messages, sums and row_scale are of the type of out. With
-     *  GRAFT_AGGREGATE_ACCUMULATE the result is combined with `out` as in graft_mxm.run(). First the rows for other
+     *  GRAFT_AGGREGATE_ACCUMULATE the result is combined with `out` as in graft_mxm_api.run(). First the rows for other
      *  ranks are aggregated and sent; then the local part of the product is computed while messages travel. Between
      *  begin() and end() the host may do other work, and passes of other plans.
      *
-     *  A mask works as in graft_mxm.run(): forbidden elements of `out` keep their value, or become 0 with
+     *  A mask works as in graft_mxm_api.run(): forbidden elements of `out` keep their value, or become 0 with
      *  GRAFT_AGGREGATE_REPLACE. Each rank has its own mask, which does not change the rows that are sent. Forbidden
      *  rows are not gathered. An epilogue is applied once, to the sum over all ranks; `vertex` of dropout is by default
      *  the vertex of the whole graph, so that draws do not depend on the ranks. An epilogue requires a sum without
@@ -210,7 +210,7 @@ typedef struct graft_aggregate {
      * \return OK; ERR_ARG (null); ERR_STATE (no pass has begun); ERR_PEER, which end() then returns too.
      * [one-caller] Not collective. Memory: none. Cost: a test of each message that is missing. Since 0.1. */
     int32_t (*progress)(graft_plan *plan, int32_t *arrived, graft_error *error);
-} graft_aggregate;
+} graft_aggregate_api;
 
 GRAFT_EXTERN_C_END
 #endif

@@ -43,9 +43,9 @@ typedef struct graft_dataset {
     int64_t            first_vertex;
     int64_t            n_slice;
     graft_graph       *over; /**< NULL: one process. Otherwise the distributed graph; the arrays have the rows of this
-                                  rank's slice, with or without the flag. `graph` is ignored (graft_train.update() reads
-                                  it for new values), and arrays of no rows may be null. Borrowed as long as the
-                                  arrays */
+                                  rank's slice, with or without the flag. `graph` is ignored (except by
+                                  graft_train_api.update(), for new values), and arrays of no rows may be null.
+                                  Borrowed as long as the arrays */
     const graft_dense *float_targets; /**< [n x n_classes] F32 targets of a regression, n_classes numbers for each
                                            vertex; NaN where a target is unknown. NULL: labels or targets, or none */
     const graft_dense *edge_features; /**< [edges x d] F32, read with option edge_features=array: row e belongs to entry
@@ -64,7 +64,7 @@ typedef struct graft_dataset {
 /** A data set that was read from files. */
 typedef struct graft_data graft_data;
 
-typedef struct graft_data_interface {
+typedef struct graft_data_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -100,7 +100,7 @@ typedef struct graft_data_interface {
     const graft_dataset *(*view)(const graft_data *data);
 
     /** Free the data. NULL is legal. [one-caller] Not collective. Since 0.1. */
-    void (*close)(graft_context *context, graft_data *data);
+    void (*close)(graft_data *data);
 
     /** Read a data set in parallel: as open(), but each rank receives a slice of the vertices. Slices are consecutive
      *  in the order of ranks and have about the same number of bytes; concatenated they equal the result of open(), bit
@@ -126,7 +126,7 @@ typedef struct graft_data_interface {
      * it is symmetric. Since 0.1. */
     int32_t (*open_slice)(graft_context *context, const graft_transport *transport, const char *path, graft_data **data,
                           graft_error *error);
-} graft_data_interface;
+} graft_data_api;
 
 GRAFT_EXTERN_C_END
 #endif

@@ -29,7 +29,7 @@ enum { GRAFT_EDGE_TRANSPOSE = 1u };
  * threads of a call; 0: option "threads". Results have the same bits for any number. NaN and infinities propagate as in
  * arithmetic. Work is divided into chunks of about equal numbers of edges; only sddmm() splits a row of A, so a row
  * with a large share of all edges is the work of one thread. */
-typedef struct graft_edge {
+typedef struct graft_edge_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -103,24 +103,24 @@ typedef struct graft_edge {
      * \return OK; ERR_ARG (as sddmm(); unknown flags; transposed: more rows than the index type can represent);
      *         ERR_NOMEM.
      * [one-caller] [starts-openmp]. Not collective. Memory: none, except that the first transposed call on a matrix
-     * creates a map of its transpose, 8 (k + 1) + edges * (8 + index bytes), which graft_mxm.matrix_bytes() counts.
+     * creates a map of its transpose, 8 (k + 1) + edges * (8 + index bytes), which graft_mxm_api.matrix_bytes() counts.
      * Since 0.1. */
     int32_t (*mxm)(graft_context *context, graft_matrix *a, uint32_t flags, const graft_dense *w, const graft_dense *y,
                    const graft_dense *out, int32_t threads, graft_error *error);
 
     /** Sort an index once for many additions: create the matrix A [n x count] without values, whose row r has an entry
-     *  in column i for each i with index[i] = r, in the order of i. Then graft_mxm.run() with this matrix, B = x, C =
-     *  out, GRAFT_PLUS_SECOND and GRAFT_MXM_ACCUMULATE does what index_add() does, except that the rows of x are summed
-     *  before they are added to out. run() also offers means, maxima, masks and an epilogue.
+     *  in column i for each i with index[i] = r, in the order of i. Then graft_mxm_api.run() with this matrix, B = x, C
+     *  = out, GRAFT_PLUS_SECOND and GRAFT_MXM_ACCUMULATE does what index_add() does, except that the rows of x are
+     *  summed before they are added to out. run() also offers means, maxima, masks and an epilogue.
      *
      * \param[in]  index   Each in 0 .. n-1. Not used after the call.
-     * \param[out] matrix  For graft_mxm.matrix_destroy(); unchanged on failure.
+     * \param[out] matrix  For graft_mxm_api.matrix_destroy(); unchanged on failure.
      * \return OK; ERR_ARG (null, a negative n, types, an index out of range); ERR_NOMEM.
      * [one-caller] [starts-openmp]. Not collective. Memory: 8 (n + 1) + count * (4, or 8 from 2^31 on), which
-     * graft_mxm.matrix_bytes() counts. Source: SuperGCN 2.1 (index_add, sorted and clustered). Since 0.2. */
+     * graft_mxm_api.matrix_bytes() counts. Source: SuperGCN 2.1 (index_add, sorted and clustered). Since 0.2. */
     int32_t (*index_matrix)(graft_context *context, const graft_index *index, int64_t n, graft_matrix **matrix,
                             graft_error *error);
-} graft_edge;
+} graft_edge_api;
 
 GRAFT_EXTERN_C_END
 #endif

@@ -63,7 +63,7 @@ typedef struct graft_redistribution {
  * its rank in error->rank, and may continue. If a rank dies, does not answer within option "halo.timeout", or sends a
  * wrong message, all other ranks return ERR_PEER with the same message; then the graph, its plans and the transport can
  * only be destroyed and closed. */
-typedef struct graft_graphs {
+typedef struct graft_graph_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -126,7 +126,7 @@ typedef struct graft_graphs {
      * \param[out] graph      Unchanged on failure.
      * \return OK; ERR_ARG (null; slices with overlaps or gaps; ranks that disagree on n_vertices, types or options; an
      *         owner that is not a rank; a file for more ranks than vertices); ERR_FORMAT (as
-     *         graft_mxm.matrix_create(); a file that is damaged, or of another graph or number of parts);
+     *         graft_mxm_api.matrix_create(); a file that is damaged, or of another graph or number of parts);
      *         ERR_UNSUPPORTED (a rank would own, or gather from, more than 2147483647 vertices; metis: as many vertices
      *         in all, or as many edges if METIS has 32-bit indices); ERR_NOT_FOUND (metis: no such program);
      *         ERR_MODULE (metis: the program failed, died, wrote invalid output, or exceeded partition.timeout); ERR_IO
@@ -179,8 +179,8 @@ typedef struct graft_graphs {
      *
      *  Edges that create() received several times stay several edges, whose values are added in the same order. The
      *  plans of the graph get the new values, in both directions, and forget stale rows and adaptive bits (options
-     *  "halo.staleness", "halo.codec"). So do the arrays of graft_halos.matrix(), where they are; matrices that the
-     *  host made of them need graft_mxm.matrix_update_values() next.
+     *  "halo.staleness", "halo.codec"). So do the arrays of graft_halo_api.matrix(), where they are; matrices that the
+     *  host made of them need graft_mxm_api.matrix_update_values() next.
      *
      * \param[in] values  [n x 1] of the type of the graph's values, for the n edges of the slice of this rank in their
      *                    order at create(), without gaps. NULL: the slice has no edges. Read during the call.
@@ -193,7 +193,7 @@ typedef struct graft_graphs {
      * arrays of its kernel again. Memory during the call: the values of graph and plans once more, and twice those of
      * the slice if they are sent. Since 0.2. */
     int32_t (*update_values)(graft_graph *graph, const graft_dense *values, graft_error *error);
-} graft_graphs;
+} graft_graph_api;
 
 GRAFT_EXTERN_C_END
 #endif

@@ -48,7 +48,7 @@ typedef struct graft_halo_args {
                                    array, in which the rows of the halo follow the owned ones */
 } graft_halo_args;
 
-typedef struct graft_halos {
+typedef struct graft_halo_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -57,8 +57,8 @@ typedef struct graft_halos {
      *
      * \param[in]  graph  Stays allocated as long as its halos, even if it is destroyed before them.
      * \param[out] halo   Unchanged on failure.
-     * \return OK; ERR_ARG (null; ranks that disagree on options of messages); ERR_NOMEM; ERR_PEER. See graft_graphs for
-     *         the agreement of ranks.
+     * \return OK; ERR_ARG (null; ranks that disagree on options of messages); ERR_NOMEM; ERR_PEER. See graft_graph_api
+     *         for the agreement of ranks.
      * [one-caller] Collective. Memory: 8 bytes for each row of the halo, 4 for each sent row, about 700 for each rank,
      * and 1 kB log2(ranks), rounded up; during the call 12 for each sent row more. Since 0.1. */
     int32_t (*create)(graft_graph *graph, graft_halo **halo, graft_error *error);
@@ -70,8 +70,8 @@ typedef struct graft_halos {
     /** Return the rows of this rank as one matrix, [n_owned x n_owned + n_halo]: column j < n_owned is owned vertex j,
      *  and column n_owned + k is row k of the halo. A row has its entries in owned columns first, and then its entries
      *  in columns of the halo, each in the order of the slice. index_type is GRAFT_I32; values are the values of the
-     *  graph, if it has any; graft_graphs.update_values() writes new ones to the same array. For
-     *  graft_mxm.matrix_create(), whose matrix must be destroyed before the halo.
+     *  graph, if it has any; graft_graph_api.update_values() writes new ones to the same array. For
+     *  graft_mxm_api.matrix_create(), whose matrix must be destroyed before the halo.
      *
      * \param[out] matrix  A struct with its size set; its arrays are owned by the halo. Unchanged on failure.
      * \return OK; ERR_ARG (null); ERR_UNSUPPORTED (n_owned + n_halo exceeds 2147483647); ERR_NOMEM.
@@ -123,7 +123,7 @@ typedef struct graft_halos {
     /** Free the halo. NULL is legal. Sends nothing. Between begin() and end() it makes the transport unusable on all
      *  ranks. [one-caller] Not collective. Since 0.1. */
     void (*destroy)(graft_halo *halo);
-} graft_halos;
+} graft_halo_api;
 
 GRAFT_EXTERN_C_END
 #endif

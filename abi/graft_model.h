@@ -70,7 +70,7 @@ GRAFT_EXTERN_C_BEGIN
  * Sparse features may stay sparse (option sparse_input): the first layer computes A (X W) and the gradient X^T G by
  * sparse products; or they are made dense, the same up to rounding. With "auto" they stay sparse if that is less work
  * (a multiply-add of a sparse product counts as eight of a dense one), or if dense ones exceed memory.limit.
- * graft_train.explain() says which.
+ * graft_train_api.explain() says which.
  *
  * Loss: mean over the training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes). For float
  * targets: mean over their known elements in training vertices, of all columns and ranks together (PyTorch's
@@ -111,9 +111,9 @@ typedef struct graft_model_info {
 } graft_model_info;
 
 /* Files are in the safetensors format, which the Python package of that name reads: 8 bytes with the length of the
- * header, little-endian; the header, a JSON object; the tensors. The tensors are the items of graft_train.state_item()
- * under their names; in a model with weights only, best weights have the names of last weights. "__metadata__" has the
- * following texts, and keeps other texts of a loaded file:
+ * header, little-endian; the header, a JSON object; the tensors. The tensors are the items of
+ * graft_train_api.state_item() under their names; in a model with weights only, best weights have the names of last
+ * weights. "__metadata__" has the following texts, and keeps other texts of a loaded file:
  *
  *     format       "graft.model/1"
  *     content      "weights" or "state"
@@ -158,7 +158,7 @@ typedef struct graft_prediction {
                                              loss sigmoid of each class, 1 / (1 + exp(-x_c)) */
 } graft_prediction;
 
-typedef struct graft_models {
+typedef struct graft_model_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -203,7 +203,7 @@ typedef struct graft_models {
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 0.2. */
     int32_t (*metadata)(graft_model *model, int32_t index, const char **key, const char **value, graft_error *error);
 
-    /** Read item number `index`, as graft_train.state_item(); data are owned by the model.
+    /** Read item number `index`, as graft_train_api.state_item(); data are owned by the model.
      * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 0.2. */
     int32_t (*item)(graft_model *model, int32_t index, graft_state_item *item, graft_error *error);
 
@@ -212,14 +212,14 @@ typedef struct graft_models {
      *  context.
      *
      * \param[in]  weights  GRAFT_WEIGHTS_LAST or BEST; a model with weights only has one set
-     * \param[in]  dataset  Read during the call. Graph and features as graft_train.create(). Classes come from the
+     * \param[in]  dataset  Read during the call. Graph and features as graft_train_api.create(). Classes come from the
      *                      model: n_classes may be 0, and is only read with targets. Labels, targets and split are read
      *                      if the model has label_rate > 0, and are required then.
      * \param[out] labels   [n] the class of the largest logit, or NULL, as it must be with loss mse, mae or huber
      * \param[out] logits   [n x n_classes] F32, or NULL
      * \return OK; ERR_ARG (null, unknown weights, shapes; another number of features: the message has both; ranks with
-     *         different models); ERR_FORMAT (a label that the model does not know); the codes of graft_train.create()
-     *         and predict().
+     *         different models); ERR_FORMAT (a label that the model does not know); the codes of
+     *         graft_train_api.create() and predict().
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given. Memory: during the call what
      * a trainer takes for an evaluation, without optimiser, gradients and transposes. Since 0.2. */
     int32_t (*predict)(graft_model *model, int32_t weights, const graft_dataset *dataset, int32_t *labels,
@@ -244,7 +244,7 @@ typedef struct graft_models {
      * [one-caller] [starts-openmp]. Collective over the ranks of prediction->dataset->over, if given. Memory during the
      * call: as predict(), and 8 bytes for each vertex of the data set. Since 0.2. */
     int32_t (*predict_vertices)(graft_model *model, const graft_prediction *prediction, graft_error *error);
-} graft_models;
+} graft_model_api;
 
 GRAFT_EXTERN_C_END
 #endif

@@ -85,7 +85,7 @@ typedef struct graft_module_note {
  *
  *  The library has checked the arguments. It passes the matrix twice: once to prepare(), which may create arrays of its
  *  own, and to each run() with the result of prepare(). Kernels ignore `args->a`; `args->threads` is at least 1. */
-typedef struct graft_kernel {
+typedef struct graft_kernel_ops {
     uint32_t    size;
     int32_t     preference; /**< see above; equal to the preference in the note */
     const char *description;
@@ -111,7 +111,7 @@ typedef struct graft_kernel {
 
     uint32_t args_size; /**< sizeof(graft_mxm_args) as compiled into the module; later fields are not used with it */
     uint32_t reserved;
-} graft_kernel;
+} graft_kernel_ops;
 
 /** C = alpha op(A) op(B) + beta C, row-major; op(A) [m x k], op(B) [k x n]. With beta 0, C is not read. */
 typedef struct graft_gemm {
@@ -166,7 +166,7 @@ typedef struct graft_transport_ops {
     uint32_t    reserved;
     const char *description;
 
-    /** Implement graft_transports.open(). `communicator` is complete; *transport is zero except for its size. The
+    /** Implement graft_transport_api.open(). `communicator` is complete; *transport is zero except for its size. The
      *  functions of `host` stay valid until close(). */
     int32_t (*open)(const graft_host *host, const graft_communicator *communicator, graft_transport *transport,
                     graft_error *error);
@@ -178,7 +178,7 @@ typedef struct graft_module_table {
     uint32_t                   abi;  /**< the negotiated version of the contract */
     const char                *kind; /**< "kernel", "dense" or "transport", as in the file name */
     const char                *name; /**< as in the file name */
-    const graft_kernel        *kernel;
+    const graft_kernel_ops    *kernel;
     const graft_dense_ops     *dense;
     const graft_transport_ops *transport;
 } graft_module_table;

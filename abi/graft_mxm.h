@@ -78,7 +78,7 @@ typedef struct graft_mxm_args {
  * for kernels that do not report times. If times are not 0, the product extends an earlier one: the begin stays, and
  * the time since the earlier end counts as waiting. */
 
-typedef struct graft_mxm {
+typedef struct graft_mxm_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -108,7 +108,7 @@ typedef struct graft_mxm {
     int64_t (*matrix_bytes)(const graft_matrix *matrix);
 
     /** Free the matrix. NULL is legal. [one-caller] Not collective. Since 0.1. */
-    void (*matrix_destroy)(graft_context *context, graft_matrix *matrix);
+    void (*matrix_destroy)(graft_matrix *matrix);
 
     /** Compute
      *
@@ -189,7 +189,7 @@ typedef struct graft_mxm {
      * of its kernel again. Memory: with `original` 8 bytes a row during the call. Since 0.1. */
     int32_t (*matrix_update_values)(graft_context *context, graft_matrix *matrix, const void *values,
                                     const graft_matrix *original, graft_error *error);
-} graft_mxm;
+} graft_mxm_api;
 
 /* Kernels are listed by graft_api.module_info (kind "kernel") and chosen by the option "mxm.kernel": "auto", or a name.
  * The option is live: it may change between two calls on the same matrix. A kernel that cannot do a product is replaced

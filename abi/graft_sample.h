@@ -65,7 +65,7 @@ GRAFT_EXTERN_C_BEGIN
  *
  * If all these arrays are set between two epochs, the next epoch uses them, and training continues with the same bits.
  * Otherwise the tables are filled again. state_set() returns ERR_FORMAT for another layout, and ERR_NOT_FOUND in a
- * trainer without tables; hosts may leave these arrays out. graft_models.apply() does not copy tables of another
+ * trainer without tables; hosts may leave these arrays out. graft_model_api.apply() does not copy tables of another
  * layout, and logs a warning.
  *
  * Over ranks the state of a trainer with caches (graft_cache_item) has such arrays after each epoch; they differ
@@ -139,7 +139,7 @@ typedef struct graft_sample_batch {
 /** Flag of sample(): all in-neighbours, instead of option `fanout`. */
 enum { GRAFT_SAMPLE_ALL = 1u };
 
-typedef struct graft_samples {
+typedef struct graft_sample_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -208,7 +208,7 @@ typedef struct graft_samples {
     /** Free the sampler. NULL is legal. No call of prefetch() may run or follow. [one-caller] Not collective. Since
      * 0.2. */
     void (*destroy)(graft_sampler *sampler);
-} graft_samples;
+} graft_sample_api;
 
 GRAFT_EXTERN_C_END
 #endif

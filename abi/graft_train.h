@@ -3,7 +3,6 @@
 #ifndef GRAFT_TRAIN_H
 #define GRAFT_TRAIN_H
 
-#include "graft_account.h"
 #include "graft_data.h"
 
 GRAFT_EXTERN_C_BEGIN
@@ -45,7 +44,7 @@ GRAFT_EXTERN_C_BEGIN
  *                   evaluations use all neighbours. Over ranks batches consist of owned vertices; the halo has
  *                   features, and rows of earlier batches (graft_cache_item) or, with hec.miss=fetch, of this batch,
  *                   with gradients. If an epoch() of one process is cancelled or lacks memory, the next one continues
- *     eval.blocks   evaluations with batch_size in blocks of rows; with eval.folder, see graft_account.h. Both are live
+ *     eval.blocks   evaluations with batch_size in blocks of rows; with eval.folder, see graft_report.h. Both are live
  *     workers       .sparse: threads for sums over neighbours, in a pipeline with the others (MixGCN); the same bits
  *     sparse_input  whether sparse features are made dense (see graft_model.h)
  *
@@ -53,8 +52,9 @@ GRAFT_EXTERN_C_BEGIN
  * weights, bit for bit: gradients and losses are summed in a fixed order. Results equal the results of one process up
  * to rounding, with the same draws of dropout and labels. Sums over neighbours are distributed products with plans of
  * graft_aggregate.h; gat, max and min exchange raw rows. create(), epoch(), evaluate(), predict() and update() are
- * collective and return the same status on all ranks, see graft_graphs. Options of the model are the same on all ranks;
- * memory.limit is per rank. symmetrize also adds edges between ranks; an order applies to the vertices of each rank. */
+ * collective and return the same status on all ranks, see graft_graph_api. Options of the model are the same on all
+ * ranks; memory.limit is per rank. symmetrize also adds edges between ranks; an order applies to the vertices of each
+ * rank. */
 
 /** A model in training: weights, state of the optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
@@ -130,7 +130,7 @@ typedef struct graft_state_item {
     const void *data;     /**< dense, row-major; owned by the trainer, valid until its next epoch or state_set */
 } graft_state_item;
 
-typedef struct graft_train {
+typedef struct graft_train_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -154,8 +154,8 @@ typedef struct graft_train {
     /** Train for one epoch (one step; option batch_size: several) and, if due, evaluate and store the best weights.
      * \param[out] epoch  The result.
      * \return OK; ERR_ARG (null); ERR_STATE (all `epochs` are done, or no split); ERR_NONFINITE (option on_nonfinite:
-     *         the trainer goes on from the last good epoch); the codes of graft_mxm.run(). After another failure the
-     *         weights may be between two epochs: only destroy() and state_set() are useful. Over ranks, before any
+     *         the trainer goes on from the last good epoch); the codes of graft_mxm_api.run(). After another failure
+     *         the weights may be between two epochs: only destroy() and state_set() are useful. Over ranks, before any
      *         work, ERR_ARG if ranks differ in epochs, state or the options read by epoch(), and ERR_NOMEM if changed
      *         options need unavailable memory. Later failures except ERR_NONFINITE are ERR_PEER, after which only
      *         destroy() is useful.
@@ -164,7 +164,7 @@ typedef struct graft_train {
     int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
 
     /** Measure loss and accuracy on all three splits, without dropout. \param[in] weights GRAFT_WEIGHTS_...
-     * \return OK; ERR_ARG (null, unknown weights); ERR_STATE (no labels or no split); the codes of graft_mxm.run();
+     * \return OK; ERR_ARG (null, unknown weights); ERR_STATE (no labels or no split); the codes of graft_mxm_api.run();
      *         over ranks as epoch(). [one-caller] [starts-openmp]. Collective, over ranks: the result covers all
      *         vertices, and is the same on all ranks. Since 0.1. */
     int32_t (*evaluate)(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error);
@@ -194,33 +194,6 @@ typedef struct graft_train {
     /** Free the trainer. NULL is legal. [one-caller] Not collective. Since 0.1. */
     void (*destroy)(graft_trainer *trainer);
 
-    /** Read span number `index` of the last epoch(), evaluate() or predict() of a trainer with option `profile`.
-     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last; ERR_STATE (no option `profile`).
-     * [one-caller] Not collective. Memory: none. Since 0.1. */
-    int32_t (*span)(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
-
-    /** Read item number `index` of the memory that the trainer has; option memory.limit bounds the sum. Memory of the
-     * first run of kernels and dense modules is not included: at most 16 MB, with bf16 2 MB more a thread.
-     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 0.1. */
-    int32_t (*memory_item)(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error);
-
-    /** Report the messages that rank `rank` receives, or with -1 all ranks.
-     * \return OK; ERR_ARG (null, no such rank); ERR_STATE (not over ranks). [one-caller] Not collective. Since 0.1. */
-    int32_t (*traffic)(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
-
-    /** Report the rows that rank `rank`, or with -1 all ranks, exchanged in the last step in layer index/2, forward if
-     * index is even, else backward.
-     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
-     * [one-caller] Not collective. Since 0.1. */
-    int32_t (*traffic_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
-                            graft_error *error);
-
-    /** Report the rows that this rank sent to rank `peer` in the last step, in the layer and direction of `index`.
-     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
-     * [one-caller] Not collective. Since 0.1. */
-    int32_t (*traffic_pair)(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
-                            graft_error *error);
-
     /** Replace arrays of the data set. Arrays that were changed in place count as replaced by themselves.
      * \param[in] what     One or more of GRAFT_UPDATE_...
      * \param[in] dataset  The new arrays, of the same shapes, borrowed as in create(). Other fields are not read.
@@ -238,13 +211,7 @@ typedef struct graft_train {
      * graph, and the memory of redistribute().
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 0.1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
-
-    /** Report cache number `index` of minibatches over ranks, or with option history, of rank `rank` or -1: all.
-     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last; ERR_STATE (there are none).
-     * [one-caller] Not collective. Since 0.2. */
-    int32_t (*cache_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_cache_item *item,
-                          graft_error *error);
-} graft_train;
+} graft_train_api;
 
 GRAFT_EXTERN_C_END
 #endif

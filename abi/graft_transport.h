@@ -5,7 +5,6 @@
 #define GRAFT_TRANSPORT_H
 
 #include "graft_host.h"
-#include "graft_matrix.h"
 
 GRAFT_EXTERN_C_BEGIN
 
@@ -76,10 +75,7 @@ typedef struct graft_communicator {
     uint32_t    reserved2;
 } graft_communicator;
 
-/** The ranks of a transport, for collective calls of the host. */
-typedef struct graft_group graft_group;
-
-typedef struct graft_transports {
+typedef struct graft_transport_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -109,54 +105,7 @@ typedef struct graft_transports {
      *  from the thread that calls Graft: MPI_THREAD_FUNNELED suffices if that is the main thread. Since 0.1. */
     int32_t (*open)(graft_context *context, const char *module, const graft_communicator *communicator,
                     graft_transport *transport, graft_error *error);
-
-    /* Collective calls for hosts, over a transport that distributed objects of the same context may use too: all ranks
-     * make the same collective calls, of hosts and of the library, in the same order. A wait for another rank ends
-     * after option "halo.timeout"; README.md has the largest duration of a call. The ranks agree on the status: if
-     * arguments are invalid or memory is short on one rank, or if ranks make different calls of this table or pass
-     * different counts, types or roots, all return the same status (ERR_ARG, ERR_NOMEM) and message of the lowest such
-     * rank, and may continue. ERR_PEER: a rank failed, did not answer in time, or makes a call of another table; then
-     * the transport can only be closed. After any failure outputs are unchanged. */
-
-    /** Join the ranks of a transport. \param[in] transport  Borrowed until leave(); NULL: one rank.
-     * \return OK; ERR_ARG (null, an invalid transport); ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER.
-     * [one-caller] Collective. Memory: about 4 kB and 1 kB for each rank. Since 0.2. */
-    int32_t (*join)(graft_context *context, const graft_transport *transport, graft_group **group, graft_error *error);
-
-    /** Agree on a status: each rank passes its own, any negative number being a failure, whose sentence is in
-     *  error->message. All return the status of the lowest rank that failed, with "rank r: " before its sentence and r
-     *  in error->rank; or OK.
-     * \return OK; the status of a rank; ERR_ARG (null); ERR_PEER. [one-caller] Collective. Memory: none. Since 0.2. */
-    int32_t (*agree)(graft_group *group, int32_t status, graft_error *error);
-
-    /** Sum over all ranks, bitwise identical on all ranks and in every run with this number of ranks.
-     * \param[in]     dtype   GRAFT_F32 (added in double), GRAFT_F64 or GRAFT_I64 (modulo 2^64)
-     * \param[in,out] values  [count]
-     * \return OK; ERR_ARG (null, dtype, count); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory: 16 bytes a
-     * value during the call, of which half is kept. Since 0.2. */
-    int32_t (*sum)(graft_group *group, graft_dtype dtype, int64_t count, void *values, graft_error *error);
-
-    /** The maximum of each element over all ranks. \param[in,out] values  [count]
-     * \return as sum(). [one-caller] Collective. Memory: as sum(). Since 0.2. */
-    int32_t (*maximum)(graft_group *group, int64_t count, int64_t *values, graft_error *error);
-
-    /** Gather arrays of bytes, in the order of ranks.
-     * \param[in]  root   The rank that receives; -1: all ranks.
-     * \param[in]  bytes  [n_ranks] of each rank's array, the same on all ranks
-     * \param[in]  mine   [bytes[rank]]
-     * \param[out] all    The arrays one after the other; NULL on ranks that do not receive.
-     * \return OK; ERR_ARG (null, no such rank, sizes); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory during the
-     * call: the size of the arrays. Since 0.2. */
-    int32_t (*gather)(graft_group *group, int32_t root, const int64_t *bytes, const void *mine, void *all,
-                      graft_error *error);
-
-    /** Give the bytes of rank `root` to all. \param[in,out] data  [bytes], the same number on all ranks
-     * \return as gather(). [one-caller] Collective. Memory: `bytes` during the call. Since 0.2. */
-    int32_t (*broadcast)(graft_group *group, int32_t root, int64_t bytes, void *data, graft_error *error);
-
-    /** Free the group. NULL is legal. Sends nothing. [one-caller] Not collective. Since 0.2. */
-    void (*leave)(graft_group *group);
-} graft_transports;
+} graft_transport_api;
 
 GRAFT_EXTERN_C_END
 #endif

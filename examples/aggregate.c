@@ -25,7 +25,7 @@ struct rank {
 
 /* The rows of this rank: vertex v gathers from its two neighbours on the ring. Any slices are legal; with option
  * partition=given, the default, the rank that contributes a row owns its vertex. */
-static int32_t make_graph(struct rank *r, const graft_api *api, const graft_graphs *graphs, graft_graph **graph)
+static int32_t make_graph(struct rank *r, const graft_api *api, const graft_graph_api *graphs, graft_graph **graph)
 {
     int64_t     row_ptr[EACH + 1] = { 0 };
     int32_t     col_idx[2 * EACH];
@@ -51,7 +51,7 @@ static int32_t make_graph(struct rank *r, const graft_api *api, const graft_grap
 }
 
 /* One pass: begin() sends rows to other ranks, end() waits for rows and adds them. */
-static int32_t sum_neighbours(struct rank *r, const graft_aggregate *aggregate, graft_plan *plan)
+static int32_t sum_neighbours(struct rank *r, const graft_aggregate_api *aggregate, graft_plan *plan)
 {
     float                x[EACH];
     graft_dense          in = GRAFT_INIT(graft_dense), out;
@@ -75,17 +75,17 @@ static int32_t sum_neighbours(struct rank *r, const graft_aggregate *aggregate, 
 
 static void *run_rank(void *arg)
 {
-    struct rank           *r = arg;
-    const graft_api       *api = NULL;
-    const graft_graphs    *graphs;
-    const graft_aggregate *aggregate;
-    graft_graph           *graph = NULL;
-    graft_plan            *plan = NULL;
+    struct rank               *r = arg;
+    const graft_api           *api = NULL;
+    const graft_graph_api     *graphs;
+    const graft_aggregate_api *aggregate;
+    graft_graph               *graph = NULL;
+    graft_plan                *plan = NULL;
 
     r->rc = graft_load(r->library, NULL, &api, &r->error);
     if (r->rc < 0) return NULL;
-    graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
-    aggregate = graft_interface(api, GRAFT_AGGREGATE_ID, GRAFT_HAS(graft_aggregate, destroy));
+    graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
+    aggregate = graft_interface(api, GRAFT_AGGREGATE_ID, GRAFT_HAS(graft_aggregate_api, destroy));
     r->rc = graphs != NULL && aggregate != NULL ? GRAFT_OK : GRAFT_ERR_NOT_FOUND;
     if (r->rc >= 0) r->rc = make_graph(r, api, graphs, &graph);
     if (r->rc >= 0) r->rc = aggregate->create(graph, NULL, &plan, &r->error);
@@ -99,16 +99,16 @@ static void *run_rank(void *arg)
 
 int main(int argc, char **argv)
 {
-    static struct rank      rank[RANKS];
-    graft_transport         transports[RANKS];
-    pthread_t               thread[RANKS];
-    const graft_api        *api = NULL;
-    const graft_transports *ranks;
-    graft_error             error = GRAFT_INIT(graft_error);
-    int                     failed = 0;
+    static struct rank         rank[RANKS];
+    graft_transport            transports[RANKS];
+    pthread_t                  thread[RANKS];
+    const graft_api           *api = NULL;
+    const graft_transport_api *ranks;
+    graft_error                error = GRAFT_INIT(graft_error);
+    int                        failed = 0;
 
     if (graft_load(argc > 1 ? argv[1] : NULL, NULL, &api, &error) < 0) goto fail;
-    ranks = graft_interface(api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, threads));
+    ranks = graft_interface(api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transport_api, threads));
     for (int i = 0; i < RANKS; i++) transports[i] = GRAFT_INIT(graft_transport);
     if (ranks == NULL || ranks->threads(api->context, RANKS, transports, &error) < 0) goto fail;
     for (int i = 0; i < RANKS; i++) {

@@ -34,10 +34,10 @@ static void make_graph(void)
 
 /* What the other thread has to know. */
 struct helper {
-    const graft_samples *samples;
-    graft_sampler       *sampler;
-    pthread_mutex_t      lock; /* of stop */
-    int                  stop;
+    const graft_sample_api *samples;
+    graft_sampler          *sampler;
+    pthread_mutex_t         lock; /* of stop */
+    int                     stop;
 };
 
 static int read_stop(struct helper *h)
@@ -64,8 +64,8 @@ static void *make_ahead(void *arg)
 }
 
 /* Means over the blocks of a batch, the first one over the features; of its seeds in h[0 .. n_seeds-1]. */
-static int32_t compute(const graft_samples *samples, graft_sampler *sampler, const graft_sample_batch *batch, double *h,
-                       graft_error *error)
+static int32_t compute(const graft_sample_api *samples, graft_sampler *sampler, const graft_sample_batch *batch,
+                       double *h, graft_error *error)
 {
     graft_sample_block block = GRAFT_INIT(graft_sample_block);
 
@@ -86,7 +86,7 @@ static int32_t compute(const graft_samples *samples, graft_sampler *sampler, con
 }
 
 /* One epoch: each vertex is the seed of one batch. */
-static int32_t run_epoch(const graft_samples *samples, graft_sampler *sampler, int64_t epoch, graft_error *error)
+static int32_t run_epoch(const graft_sample_api *samples, graft_sampler *sampler, int64_t epoch, graft_error *error)
 {
     static double      h[N];
     double             sum = 0;
@@ -111,7 +111,7 @@ static int32_t run_epoch(const graft_samples *samples, graft_sampler *sampler, i
     return GRAFT_OK;
 }
 
-static int32_t run(const graft_api *api, const graft_mxm *mxm, const graft_samples *samples, graft_error *error)
+static int32_t run(const graft_api *api, const graft_mxm_api *mxm, const graft_sample_api *samples, graft_error *error)
 {
     static int64_t seeds[N];
     graft_csr      csr = GRAFT_INIT(graft_csr);
@@ -139,21 +139,21 @@ static int32_t run(const graft_api *api, const graft_mxm *mxm, const graft_sampl
         pthread_join(thread, NULL); /* before destroy() */
     }
     samples->destroy(helper.sampler);
-    mxm->matrix_destroy(api->context, graph);
+    mxm->matrix_destroy(graph);
     return rc;
 }
 
 int main(int argc, char **argv)
 {
-    const graft_api     *api = NULL;
-    const graft_mxm     *mxm = NULL;
-    const graft_samples *samples = NULL;
-    graft_error          error = GRAFT_INIT(graft_error);
-    int32_t              rc = graft_load(argc > 1 ? argv[1] : NULL, NULL, &api, &error);
+    const graft_api        *api = NULL;
+    const graft_mxm_api    *mxm = NULL;
+    const graft_sample_api *samples = NULL;
+    graft_error             error = GRAFT_INIT(graft_error);
+    int32_t                 rc = graft_load(argc > 1 ? argv[1] : NULL, NULL, &api, &error);
 
     make_graph();
-    if (rc >= 0) mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, matrix_destroy));
-    if (rc >= 0) samples = graft_interface(api, GRAFT_SAMPLE_ID, GRAFT_HAS(graft_samples, destroy));
+    if (rc >= 0) mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, matrix_destroy));
+    if (rc >= 0) samples = graft_interface(api, GRAFT_SAMPLE_ID, GRAFT_HAS(graft_sample_api, destroy));
     if (mxm != NULL && samples != NULL) rc = run(api, mxm, samples, &error);
     if (rc < 0) fprintf(stderr, "batches: %s\n", error.message);
     if (api != NULL) api->close(api->context);

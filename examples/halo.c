@@ -26,7 +26,7 @@ struct rank {
 };
 
 /* The rows of this rank: each cell touches up to four others. */
-static int32_t make_plate(struct rank *r, const graft_api *api, const graft_graphs *graphs, graft_graph **graph)
+static int32_t make_plate(struct rank *r, const graft_api *api, const graft_graph_api *graphs, graft_graph **graph)
 {
     const int   first = N * r->transport.rank / RANKS, end = N * (r->transport.rank + 1) / RANKS;
     int64_t     row_ptr[N + 1] = { 0 };
@@ -53,7 +53,7 @@ static int32_t make_plate(struct rank *r, const graft_api *api, const graft_grap
 }
 
 /* One array has the owned cells followed by the cells of the halo, in the order of the columns of the matrix. */
-static int32_t simulate(struct rank *r, const graft_halos *halos, graft_halo *halo, const int64_t *owned)
+static int32_t simulate(struct rank *r, const graft_halo_api *halos, graft_halo *halo, const int64_t *owned)
 {
     double          u[2 * N] = { 0 }, next[N];
     graft_halo_info info = GRAFT_INIT(graft_halo_info);
@@ -90,17 +90,17 @@ static int32_t simulate(struct rank *r, const graft_halos *halos, graft_halo *ha
 
 static void *run_rank(void *arg)
 {
-    struct rank        *r = arg;
-    const graft_api    *api = NULL;
-    const graft_graphs *graphs;
-    const graft_halos  *halos;
-    graft_graph        *graph = NULL;
-    graft_halo         *halo = NULL;
+    struct rank           *r = arg;
+    const graft_api       *api = NULL;
+    const graft_graph_api *graphs;
+    const graft_halo_api  *halos;
+    graft_graph           *graph = NULL;
+    graft_halo            *halo = NULL;
 
     r->rc = graft_load(r->library, NULL, &api, &r->error);
     if (r->rc < 0) return NULL;
-    graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
-    halos = graft_interface(api, GRAFT_HALO_ID, GRAFT_HAS(graft_halos, destroy));
+    graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
+    halos = graft_interface(api, GRAFT_HALO_ID, GRAFT_HAS(graft_halo_api, destroy));
     r->rc = graphs != NULL && halos != NULL ? GRAFT_OK : GRAFT_ERR_NOT_FOUND;
     if (r->rc >= 0) r->rc = make_plate(r, api, graphs, &graph);
     if (r->rc >= 0) r->rc = halos->create(graph, &halo, &r->error);
@@ -113,16 +113,16 @@ static void *run_rank(void *arg)
 
 int main(int argc, char **argv)
 {
-    static struct rank      rank[RANKS];
-    graft_transport         transports[RANKS];
-    pthread_t               thread[RANKS];
-    const graft_api        *api = NULL;
-    const graft_transports *ranks;
-    graft_error             error = GRAFT_INIT(graft_error);
-    int                     failed = 0;
+    static struct rank         rank[RANKS];
+    graft_transport            transports[RANKS];
+    pthread_t                  thread[RANKS];
+    const graft_api           *api = NULL;
+    const graft_transport_api *ranks;
+    graft_error                error = GRAFT_INIT(graft_error);
+    int                        failed = 0;
 
     if (graft_load(argc > 1 ? argv[1] : NULL, NULL, &api, &error) < 0) goto fail;
-    ranks = graft_interface(api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, threads));
+    ranks = graft_interface(api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transport_api, threads));
     for (int i = 0; i < RANKS; i++) transports[i] = GRAFT_INIT(graft_transport);
     if (ranks == NULL || ranks->threads(api->context, RANKS, transports, &error) < 0) goto fail;
     for (int i = 0; i < RANKS; i++) {

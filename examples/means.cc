@@ -41,27 +41,27 @@ library open_library(const char *path)
 }
 
 /* A table, checked for the last call that this host uses. */
-const graft_mxm &products_of(const graft_api &api)
+const graft_mxm_api &products_of(const graft_api &api)
 {
-    const void *table = graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, run));
+    const void *table = graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, run));
 
     if (table == nullptr) throw std::runtime_error("this library has no " GRAFT_MXM_ID);
-    return *static_cast<const graft_mxm *>(table);
+    return *static_cast<const graft_mxm_api *>(table);
 }
 
 struct destroy_matrix {
-    const graft_api *api;
-    const graft_mxm *mxm;
+    const graft_api     *api;
+    const graft_mxm_api *mxm;
 
     void operator()(graft_matrix *matrix) const
     {
-        mxm->matrix_destroy(api->context, matrix);
+        mxm->matrix_destroy(matrix);
     }
 };
 using matrix = std::unique_ptr<graft_matrix, destroy_matrix>;
 
 /* The arrays of `graph` must outlive the matrix. */
-matrix borrow(const graft_api &api, const graft_mxm &mxm, const graft_csr &graph)
+matrix borrow(const graft_api &api, const graft_mxm_api &mxm, const graft_csr &graph)
 {
     auto          error = GRAFT_INIT(graft_error);
     graft_matrix *made = nullptr;
@@ -90,8 +90,8 @@ try {
     const std::vector<float>        one_over_degree{ 0.5f, 1, 1 };
     std::vector<float>              features{ 1, 10, 2, 20, 4, 40 }, means(features.size());
 
-    const library    api = open_library(argc > 1 ? argv[1] : nullptr);
-    const graft_mxm &mxm = products_of(*api);
+    const library        api = open_library(argc > 1 ? argv[1] : nullptr);
+    const graft_mxm_api &mxm = products_of(*api);
 
     auto graph = GRAFT_INIT(graft_csr);
     graph.index_type = GRAFT_I32;

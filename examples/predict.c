@@ -14,7 +14,7 @@
 enum { SHOWN = 5 };
 
 /* What the file says of the model. */
-static int32_t print_model(const graft_models *models, graft_model *model, graft_error *error)
+static int32_t print_model(const graft_model_api *models, graft_model *model, graft_error *error)
 {
     graft_model_info info = GRAFT_INIT(graft_model_info);
     const char      *key, *value;
@@ -35,14 +35,14 @@ static void print_labels(const int32_t *labels, int64_t n)
 
 int main(int argc, char **argv)
 {
-    const graft_api            *graft = NULL;
-    const graft_data_interface *data = NULL;
-    const graft_models         *models = NULL;
-    graft_data                 *set = NULL;
-    graft_model                *model = NULL;
-    int32_t                    *labels = NULL;
-    graft_error                 error = GRAFT_INIT(graft_error);
-    int32_t                     rc;
+    const graft_api       *graft = NULL;
+    const graft_data_api  *data = NULL;
+    const graft_model_api *models = NULL;
+    graft_data            *set = NULL;
+    graft_model           *model = NULL;
+    int32_t               *labels = NULL;
+    graft_error            error = GRAFT_INIT(graft_error);
+    int32_t                rc;
 
     if (argc != 4) {
         fprintf(stderr, "usage: predict LIBGRAFT.SO MODEL.safetensors DATASET\n");
@@ -50,8 +50,8 @@ int main(int argc, char **argv)
     }
     rc = graft_load(argv[1], NULL, &graft, &error);
     if (rc < 0) goto done;
-    data = graft_interface(graft, GRAFT_DATA_ID, GRAFT_HAS(graft_data_interface, close));
-    models = graft_interface(graft, GRAFT_MODEL_ID, GRAFT_HAS(graft_models, destroy));
+    data = graft_interface(graft, GRAFT_DATA_ID, GRAFT_HAS(graft_data_api, close));
+    models = graft_interface(graft, GRAFT_MODEL_ID, GRAFT_HAS(graft_model_api, destroy));
     if (data == NULL || models == NULL) goto done;
 
     /* NULL is for one process; over ranks a transport stands here, and the first rank reads the file for all. */
@@ -71,7 +71,7 @@ done:
     if (rc >= 0 && labels == NULL) fprintf(stderr, "predict: an older library, or no memory\n");
     free(labels);
     if (models != NULL) models->destroy(model);
-    if (data != NULL) data->close(graft->context, set);
+    if (data != NULL) data->close(set);
     if (graft != NULL) graft->close(graft->context);
     return rc < 0 || labels == NULL;
 }

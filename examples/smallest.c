@@ -23,7 +23,7 @@ static float features[N][WIDTH] = { { 1, 10 }, { 2, 20 }, { 3, 30 }, { 4, 40 }, 
 static float mean[N][WIDTH];
 
 /* Choose a kernel, run the product, print it. A call that fails returns a negative status and fills `error`. */
-static int32_t multiply_with(const char *kernel, const graft_api *api, const graft_mxm *mxm, graft_mxm_args *args,
+static int32_t multiply_with(const char *kernel, const graft_api *api, const graft_mxm_api *mxm, graft_mxm_args *args,
                              graft_error *error)
 {
     char    explained[256] = "";
@@ -39,17 +39,17 @@ static int32_t multiply_with(const char *kernel, const graft_api *api, const gra
 
 int main(int argc, char **argv)
 {
-    const graft_api *api = NULL;
-    const graft_mxm *mxm = NULL;
-    graft_matrix    *matrix = NULL;
-    graft_error      error = GRAFT_INIT(graft_error); /* GRAFT_INIT sets `size`, the version of the struct */
+    const graft_api     *api = NULL;
+    const graft_mxm_api *mxm = NULL;
+    graft_matrix        *matrix = NULL;
+    graft_error          error = GRAFT_INIT(graft_error); /* GRAFT_INIT sets `size`, the version of the struct */
 
     /* 1. Load the library and open a context in it. Without a path the dynamic linker looks for it. */
     int32_t rc = graft_load(argc > 1 ? argv[1] : NULL, NULL, &api, &error);
     if (rc < 0) goto done;
 
     /* 2. Fetch an interface. NULL means that this library lacks it, or has an older and shorter table. */
-    mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, explain));
+    mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, explain));
     if (mxm == NULL) goto done;
 
     /* 3. Pass our arrays to the library. They are borrowed, not copied, and checked because trust is 0. */
@@ -83,7 +83,7 @@ done:
     /* 5. Destroy everything in the opposite order; objects that were not created are NULL, which is legal. */
     if (rc < 0) fprintf(stderr, "smallest: %s\n", error.message);
     if (api != NULL && mxm == NULL) fprintf(stderr, "smallest: this library has no %s\n", GRAFT_MXM_ID);
-    if (mxm != NULL) mxm->matrix_destroy(api->context, matrix);
+    if (mxm != NULL) mxm->matrix_destroy(matrix);
     if (api != NULL) api->close(api->context);
     return rc < 0 || mxm == NULL;
 }

@@ -31,25 +31,21 @@ def skip_reason(text):
 
 
 def read_points(output):
-    """What one program printed: how many checks passed, the reasons of skipped ones, and the failed ones, each with the
-    comment lines after it and the lines "# fails: ..." before it, which name cases."""
-    passed, reasons, failures, after_failure, cases = 0, [], [], False, []
+    """Of what one program printed: how many passed, the reasons of those skipped, and the failed ones, each with the
+    comment lines that follow it."""
+    passed, reasons, failures, after_failure = 0, [], [], False
     for line in output.splitlines():
-        if line.startswith("# fails: "):
-            cases.append(line)
-            continue
         if line.startswith("#") and after_failure:
             failures[-1] += "\n" + line
             continue
         match = POINT.match(line)
         after_failure = bool(match and match.group(1))
         if after_failure:
-            failures.append("\n".join([line, *cases[:5]]))
+            failures.append(line)
         elif match and SKIPPED.search(line):
             reasons.append(skip_reason(line))
         elif match:
             passed += 1
-        cases = [] if match else cases
     return passed, reasons, failures
 
 

@@ -106,7 +106,7 @@ typedef struct graft_mesh_view {
     const int32_t *halo_node;   /**< [n_halo] the number of each halo node among the nodes of its owner */
 } graft_mesh_view;
 
-typedef struct graft_meshes {
+typedef struct graft_mesh_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -143,7 +143,7 @@ typedef struct graft_meshes {
     /** Free the mesh; if it has networks, it is freed with the last of them. NULL is legal. Sends nothing.
      *  [one-caller] Not collective. Since 0.2. */
     void (*destroy)(graft_mesh *mesh);
-} graft_meshes;
+} graft_mesh_api;
 
 GRAFT_EXTERN_C_END
 #endif

@@ -4,7 +4,7 @@
 #ifndef GRAFT_NETWORK_H
 #define GRAFT_NETWORK_H
 
-#include "../graft_train.h"
+#include "../graft_report.h"
 #include "graft_mesh.h"
 
 GRAFT_EXTERN_C_BEGIN
@@ -108,7 +108,7 @@ typedef struct graft_rollout {
     void *arg;
 } graft_rollout;
 
-typedef struct graft_networks {
+typedef struct graft_network_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -234,7 +234,7 @@ typedef struct graft_networks {
      * [one-caller] Not collective. Memory: none. Since 0.2. */
     int32_t (*times)(const graft_network *network, int32_t layer, int32_t pass, graft_network_times *times,
                      graft_error *error);
-} graft_networks;
+} graft_network_api;
 
 GRAFT_EXTERN_C_END
 #endif

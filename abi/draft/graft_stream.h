@@ -71,7 +71,7 @@ enum {
     GRAFT_STREAM_STEPS_DONE = 3    /**< max_steps were done */
 };
 
-typedef struct graft_streams {
+typedef struct graft_stream_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -96,13 +96,13 @@ typedef struct graft_streams {
      * \param[in]  budget     At least 0; the smallest of all ranks counts.
      * \param[in]  max_steps  0: no limit but the budget.
      * \param[out] status     May be NULL.
-     * \return OK; ERR_ARG; as graft_networks.train(). OK also if nothing was done: see `reason`.
+     * \return OK; ERR_ARG; as graft_network_api.train(). OK also if nothing was done: see `reason`.
      * [one-caller] [starts-openmp]. Collective. Since 0.2. */
     int32_t (*step)(graft_stream *stream, double budget, int32_t max_steps, graft_stream_status *status,
                     graft_error *error);
 
     /** Measure the loss of held-out pairs now; status has it.
-     * \return OK; ERR_STATE (none is held out); as graft_networks.train().
+     * \return OK; ERR_STATE (none is held out); as graft_network_api.train().
      * [one-caller] [starts-openmp]. Collective. Since 0.2. */
     int32_t (*validate)(graft_stream *stream, graft_stream_status *status, graft_error *error);
 
@@ -122,7 +122,7 @@ typedef struct graft_streams {
 
     /** Free the stream; the network stays. NULL is legal. [one-caller] Not collective. Since 0.2. */
     void (*destroy)(graft_stream *stream);
-} graft_streams;
+} graft_stream_api;
 
 GRAFT_EXTERN_C_END
 #endif

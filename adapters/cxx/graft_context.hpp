@@ -98,17 +98,18 @@ template <class Table> struct interface_of;
             return GRAFT_HAS(table, last);                                                                             \
         }                                                                                                              \
     };
-GRAFT_HPP_INTERFACE(graft_aggregate, GRAFT_AGGREGATE_ID, progress)
-GRAFT_HPP_INTERFACE(graft_data_interface, GRAFT_DATA_ID, open_slice)
-GRAFT_HPP_INTERFACE(graft_graphs, GRAFT_GRAPH_ID, destroy)
-GRAFT_HPP_INTERFACE(graft_halos, GRAFT_HALO_ID, destroy)
-GRAFT_HPP_INTERFACE(graft_meshes, GRAFT_MESH_ID, destroy)
-GRAFT_HPP_INTERFACE(graft_models, GRAFT_MODEL_ID, apply)
-GRAFT_HPP_INTERFACE(graft_mxm, GRAFT_MXM_ID, matrix_update_values)
-GRAFT_HPP_INTERFACE(graft_networks, GRAFT_NETWORK_ID, times)
-GRAFT_HPP_INTERFACE(graft_streams, GRAFT_STREAM_ID, destroy)
-GRAFT_HPP_INTERFACE(graft_train, GRAFT_TRAIN_ID, cache_item)
-GRAFT_HPP_INTERFACE(graft_transports, GRAFT_TRANSPORT_ID, leave)
+GRAFT_HPP_INTERFACE(graft_aggregate_api, GRAFT_AGGREGATE_ID, progress)
+GRAFT_HPP_INTERFACE(graft_data_api, GRAFT_DATA_ID, open_slice)
+GRAFT_HPP_INTERFACE(graft_graph_api, GRAFT_GRAPH_ID, destroy)
+GRAFT_HPP_INTERFACE(graft_halo_api, GRAFT_HALO_ID, destroy)
+GRAFT_HPP_INTERFACE(graft_mesh_api, GRAFT_MESH_ID, destroy)
+GRAFT_HPP_INTERFACE(graft_model_api, GRAFT_MODEL_ID, apply)
+GRAFT_HPP_INTERFACE(graft_mxm_api, GRAFT_MXM_ID, matrix_update_values)
+GRAFT_HPP_INTERFACE(graft_network_api, GRAFT_NETWORK_ID, times)
+GRAFT_HPP_INTERFACE(graft_stream_api, GRAFT_STREAM_ID, destroy)
+GRAFT_HPP_INTERFACE(graft_train_api, GRAFT_TRAIN_ID, update)
+GRAFT_HPP_INTERFACE(graft_report_api, GRAFT_REPORT_ID, cache_item)
+GRAFT_HPP_INTERFACE(graft_transport_api, GRAFT_TRANSPORT_ID, open)
 #undef GRAFT_HPP_INTERFACE
 
 } // namespace detail
@@ -158,7 +159,7 @@ class context
         return *this;
     }
 
-    /// The functions of an interface, such as table<graft_train>().
+    /// The functions of an interface, such as table<graft_train_api>().
     template <class Table> const Table &table() const
     {
         const void *found =
@@ -240,17 +241,17 @@ namespace detail
 {
 
 // Free an object.
-template <class Table, class Raw> void release(const Table &table, const context &, Raw *raw)
+template <class Table, class Raw> void release(const Table &table, Raw *raw)
 {
     table.destroy(raw);
 }
-inline void release(const graft_mxm &table, const context &of, graft_matrix *raw)
+inline void release(const graft_mxm_api &table, graft_matrix *raw)
 {
-    table.matrix_destroy(of.get(), raw);
+    table.matrix_destroy(raw);
 }
-inline void release(const graft_data_interface &table, const context &of, graft_data *raw)
+inline void release(const graft_data_api &table, graft_data *raw)
 {
-    table.close(of.get(), raw);
+    table.close(raw);
 }
 
 // An object of the library, with what it needs to live.
@@ -276,7 +277,7 @@ template <class Table, class Raw> class object
     }
     ~object()
     {
-        if (raw_ != nullptr) release(*table_, context_, raw_);
+        if (raw_ != nullptr) release(*table_, raw_);
     }
     /// The object for the functions of table(); NULL after it was moved from.
     Raw *get() const noexcept

@@ -36,7 +36,7 @@ graft_csr csr(const std::vector<std::int64_t> &row_ptr, const Columns &columns, 
 }
 
 /// graft.graph/1.
-class graph : public detail::object<graft_graphs, graft_graph>
+class graph : public detail::object<graft_graph_api, graft_graph>
 {
   public:
     /// Collective. This rank contributes rows from first_row on.
@@ -75,7 +75,7 @@ class graph : public detail::object<graft_graphs, graft_graph>
         const graft_dense raw =
             graft_dense_in(detail::dtype_of<type>::value, static_cast<std::int64_t>(values.size()), 1, values.data());
 
-        if (table_->size < GRAFT_HAS(graft_graphs, update_values))
+        if (table_->size < GRAFT_HAS(graft_graph_api, update_values))
             throw error(GRAFT_ERR_VERSION, "the library is older than update_values()");
         detail::call(table_->update_values, raw_, &raw);
     }
@@ -149,7 +149,7 @@ class pass
 } // namespace detail
 
 /// A plan of graft.aggregate/1: products of the graph with rows of vertices.
-class plan : public detail::object<graft_aggregate, graft_plan>
+class plan : public detail::object<graft_aggregate_api, graft_plan>
 {
   public:
     /// Collective. Flags: GRAFT_PLAN_...; width: columns for which buffers are made now.
@@ -204,7 +204,7 @@ class plan : public detail::object<graft_aggregate, graft_plan>
 };
 
 /// graft.halo/1.
-class halo : public detail::object<graft_halos, graft_halo>
+class halo : public detail::object<graft_halo_api, graft_halo>
 {
   public:
     /// Collective.

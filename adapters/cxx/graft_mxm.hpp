@@ -65,7 +65,7 @@ class mask
 };
 
 /// A sparse matrix of graft.mxm/1.
-class matrix : public detail::object<graft_mxm, graft_matrix>
+class matrix : public detail::object<graft_mxm_api, graft_matrix>
 {
   public:
     /// The arrays are borrowed as long as the matrix; values may change with update_values() only.

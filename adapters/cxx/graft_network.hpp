@@ -119,7 +119,7 @@ class mesh_args
 };
 
 /// graft.draft.mesh.
-class mesh : public detail::object<graft_meshes, graft_mesh>
+class mesh : public detail::object<graft_mesh_api, graft_mesh>
 {
   public:
     /// Collective.
@@ -201,7 +201,7 @@ class network_args
 };
 
 /// graft.draft.network.
-class network : public detail::object<graft_networks, graft_network>
+class network : public detail::object<graft_network_api, graft_network>
 {
   public:
     /// Collective.
@@ -332,7 +332,7 @@ class network : public detail::object<graft_networks, graft_network>
 };
 
 /// graft.draft.stream.
-class stream : public detail::object<graft_streams, graft_stream>
+class stream : public detail::object<graft_stream_api, graft_stream>
 {
   public:
     /// Collective.

@@ -108,7 +108,7 @@ class dataset
 };
 
 /// A data set of graft.data/1, from a folder or a Matrix Market file; over ranks each has a slice.
-class data : public detail::object<graft_data_interface, graft_data>
+class data : public detail::object<graft_data_api, graft_data>
 {
   public:
     data(const context &in, const std::string &path) : object(in, ranks())
@@ -136,7 +136,7 @@ struct state_item {
 };
 
 /// graft.train/1.
-class trainer : public detail::object<graft_train, graft_trainer>
+class trainer : public detail::object<graft_train_api, graft_trainer>
 {
   public:
     /// In one process. The description is copied, its containers are borrowed.
@@ -277,27 +277,27 @@ class trainer : public detail::object<graft_train, graft_trainer>
     /// Where the time of the last call went, with option profile=yes.
     std::vector<graft_span> spans() const
     {
-        return items(table_->span);
+        return items(context_.table<graft_report_api>().span);
     }
     std::vector<graft_memory_item> memory() const
     {
-        return items(table_->memory_item);
+        return items(context_.table<graft_report_api>().memory_item);
     }
     /// Messages that a rank receives, or with -1 all.
     graft_traffic traffic(std::int32_t rank = -1) const
     {
         auto result = GRAFT_INIT(graft_traffic);
 
-        detail::call(table_->traffic, raw_, rank, &result);
+        detail::call(context_.table<graft_report_api>().traffic, raw_, rank, &result);
         return result;
     }
     std::vector<graft_traffic_item> traffic_items(std::int32_t rank = -1) const
     {
-        return items_of(table_->traffic_item, rank);
+        return items_of(context_.table<graft_report_api>().traffic_item, rank);
     }
     std::vector<graft_cache_item> caches(std::int32_t rank = -1) const
     {
-        return items_of(table_->cache_item, rank);
+        return items_of(context_.table<graft_report_api>().cache_item, rank);
     }
 
   private:
@@ -312,7 +312,7 @@ class trainer : public detail::object<graft_train, graft_trainer>
         std::array<std::shared_ptr<const dataset>, 32> last;
     };
     struct model_holder {
-        explicit model_holder(const context &in) : table(in.table<graft_models>())
+        explicit model_holder(const context &in) : table(in.table<graft_model_api>())
         {
         }
         model_holder(const model_holder &) = delete;
@@ -321,8 +321,8 @@ class trainer : public detail::object<graft_train, graft_trainer>
         {
             if (raw != nullptr) table.destroy(raw);
         }
-        const graft_models &table;
-        graft_model        *raw = nullptr;
+        const graft_model_api &table;
+        graft_model           *raw = nullptr;
     };
     // Spread the graph over ranks, with about as many training vertices on each.
     graft_graph *distribute(const graft_dataset &raw)

@@ -35,8 +35,8 @@ PASSES = [{"pass": "begin", "is whole": ".false."}, {"pass": "run", "is whole": 
 MOVES = [{"move": "begin", "owned": "in", "halo": "inout", "flags": "0", "is whole": ".false."},
          {"move": "sum", "owned": "inout", "halo": "in", "flags": "GRAFT_HALO_SUM", "is whole": ".false."},
          {"move": "exchange", "owned": "in", "halo": "inout", "flags": "0", "is whole": ".true."}]
-CHILDREN = [{"child": "halo", "parent": "graph", "ID": "GRAFT_HALO_ID", "slots": "halos"},
-            {"child": "stream", "parent": "network", "ID": "GRAFT_STREAM_ID", "slots": "streams"}]
+CHILDREN = [{"child": "halo", "parent": "graph", "ID": "GRAFT_HALO_ID", "slots": "halo_api"},
+            {"child": "stream", "parent": "network", "ID": "GRAFT_STREAM_ID", "slots": "stream_api"}]
 FINALS = [{"final": name, "type of": {"data": "dataset"}.get(name, name),
            "frees": {"context": "close"}.get(name, "destroy")}
           for name in "context ranks graph plan halo mesh network stream data trainer".split()]

@@ -27,7 +27,6 @@ module graft_abi
       GRAFT_ERR_UNSUPPORTED = -4, GRAFT_ERR_NOT_FOUND = -5, GRAFT_ERR_FORMAT = -6, GRAFT_ERR_IO = -7, &
       GRAFT_ERR_OPTION = -8, GRAFT_ERR_STATE = -9, GRAFT_ERR_FORKED = -10, GRAFT_ERR_MODULE = -11, &
       GRAFT_ERR_PEER = -12, GRAFT_ERR_CANCELLED = -13, GRAFT_ERR_NONFINITE = -14
-   integer, parameter :: GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2
    integer, parameter :: GRAFT_F32 = 1, GRAFT_F64 = 2, GRAFT_I32 = 3, GRAFT_I64 = 4, GRAFT_U8 = 5, GRAFT_BF16 = 6, &
       GRAFT_F16 = 7
    integer, parameter :: GRAFT_PLUS_TIMES = 1, GRAFT_PLUS_SECOND = 2, GRAFT_MAX_TIMES = 3, GRAFT_MAX_SECOND = 4, &
@@ -54,6 +53,7 @@ module graft_abi
    integer, parameter :: GRAFT_UPDATE_FEATURES = 1, GRAFT_UPDATE_LABELS = 2, GRAFT_UPDATE_TARGETS = 4, &
       GRAFT_UPDATE_SPLIT = 8, GRAFT_UPDATE_EDGE_VALUES = 16, GRAFT_UPDATE_EDGE_FEATURES = 32
    integer, parameter :: GRAFT_MODEL_LAST = 0, GRAFT_MODEL_BEST = 1, GRAFT_MODEL_STATE = 2
+   integer, parameter :: GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2
    integer, parameter :: GRAFT_SAMPLE_ALL = 1
    integer, parameter :: GRAFT_MESH_GHOSTS = 1, GRAFT_MESH_SHARED = 2
    integer, parameter :: GRAFT_CELL_LINE = 3, GRAFT_CELL_TRIANGLE = 5, GRAFT_CELL_QUAD = 9, GRAFT_CELL_TETRA = 10, &
@@ -63,24 +63,26 @@ module graft_abi
    integer, parameter :: GRAFT_STREAM_BUDGET_USED = 0, GRAFT_STREAM_NO_PAIRS = 1, GRAFT_STREAM_BUDGET_SMALL = 2, &
       GRAFT_STREAM_STEPS_DONE = 3
    character(len=*), parameter :: GRAFT_AGGREGATE_ID = 'graft.aggregate/1', GRAFT_DATA_ID = 'graft.data/1', &
-      GRAFT_GRAPH_ID = 'graft.graph/1', GRAFT_HALO_ID = 'graft.halo/1', GRAFT_MESH_ID = 'graft.draft.mesh/1', &
-      GRAFT_MODEL_ID = 'graft.model/1', GRAFT_NETWORK_ID = 'graft.draft.network/1', &
-      GRAFT_STREAM_ID = 'graft.draft.stream/1', GRAFT_TRAIN_ID = 'graft.train/1', &
-      GRAFT_TRANSPORT_ID = 'graft.transport/1'
+      GRAFT_GRAPH_ID = 'graft.graph/1', GRAFT_GROUP_ID = 'graft.group/1', GRAFT_HALO_ID = 'graft.halo/1', &
+      GRAFT_MESH_ID = 'graft.draft.mesh/1', GRAFT_MODEL_ID = 'graft.model/1', &
+      GRAFT_NETWORK_ID = 'graft.draft.network/1', GRAFT_STREAM_ID = 'graft.draft.stream/1', &
+      GRAFT_TRAIN_ID = 'graft.train/1', GRAFT_TRANSPORT_ID = 'graft.transport/1'
 
    ! Slots of functions and pointers.
-   integer, parameter :: aggregate_create = 2, aggregate_begin = 3, aggregate_end = 4, aggregate_destroy = 7, &
-      api_context = 3, api_close = 4, api_get_interface = 5, api_set = 6, data_interface_view = 3, &
-      data_interface_close = 4, data_interface_open_slice = 5, graphs_create = 2, graphs_info = 3, graphs_owned = 4, &
-      graphs_destroy = 7, graphs_update_values = 8, halos_create = 2, halos_info = 3, halos_begin = 5, halos_end = 7, &
-      halos_destroy = 8, meshes_create = 2, meshes_info = 3, meshes_view = 4, meshes_explain = 5, meshes_destroy = 6, &
-      models_create = 2, models_load = 3, models_save = 4, models_apply = 5, models_destroy = 10, networks_create = 2, &
-      networks_info = 3, networks_begin = 4, networks_end = 5, networks_rollout = 6, networks_train = 9, &
-      networks_save = 12, networks_load = 13, networks_explain = 14, networks_destroy = 15, streams_create = 2, &
-      streams_offer = 3, streams_step = 4, streams_validate = 5, streams_status = 6, streams_save = 7, &
-      streams_load = 8, streams_destroy = 9, train_create = 2, train_epoch = 3, train_evaluate = 4, train_predict = 5, &
-      train_explain = 8, train_destroy = 9, transport_close = 9, transports_open = 3, transports_join = 4, &
-      transports_agree = 5, transports_leave = 10
+   integer, parameter :: aggregate_api_create = 2, aggregate_api_begin = 3, aggregate_api_end = 4, &
+      aggregate_api_destroy = 7, api_context = 3, api_close = 4, api_get_interface = 5, api_set = 6, &
+      data_api_view = 3, data_api_close = 4, data_api_open_slice = 5, graph_api_create = 2, graph_api_info = 3, &
+      graph_api_owned = 4, graph_api_destroy = 7, graph_api_update_values = 8, group_api_create = 2, &
+      group_api_agree = 3, group_api_destroy = 8, halo_api_create = 2, halo_api_info = 3, halo_api_begin = 5, &
+      halo_api_end = 7, halo_api_destroy = 8, mesh_api_create = 2, mesh_api_info = 3, mesh_api_view = 4, &
+      mesh_api_explain = 5, mesh_api_destroy = 6, model_api_create = 2, model_api_load = 3, model_api_save = 4, &
+      model_api_apply = 5, model_api_destroy = 10, network_api_create = 2, network_api_info = 3, &
+      network_api_begin = 4, network_api_end = 5, network_api_rollout = 6, network_api_train = 9, &
+      network_api_save = 12, network_api_load = 13, network_api_explain = 14, network_api_destroy = 15, &
+      stream_api_create = 2, stream_api_offer = 3, stream_api_step = 4, stream_api_validate = 5, &
+      stream_api_status = 6, stream_api_save = 7, stream_api_load = 8, stream_api_destroy = 9, train_api_create = 2, &
+      train_api_epoch = 3, train_api_evaluate = 4, train_api_predict = 5, train_api_explain = 8, &
+      train_api_destroy = 9, transport_close = 9, transport_api_open = 3
 
    type, bind(c) :: c_aggregate_args
       integer(c_int32_t) :: size = 80, semiring = 0, flags = 0, layer = 0
@@ -266,10 +268,6 @@ module graft_abi
          import
          type(c_ptr), value :: a
       end subroutine
-      subroutine c_free_pp(a, b) bind(c)
-         import
-         type(c_ptr), value :: a, b
-      end subroutine
       type(c_ptr) function c_get_p(a) bind(c)
          import
          type(c_ptr), value :: a
@@ -395,15 +393,6 @@ contains
 
       call c_f_procpointer(slot(table, number), function)
       call function(a)
-   end subroutine
-
-   subroutine free_pp(table, number, a, b)
-      type(c_ptr), intent(in) :: table, a, b
-      integer, intent(in) :: number
-      procedure(c_free_pp), pointer :: function
-
-      call c_f_procpointer(slot(table, number), function)
-      call function(a, b)
    end subroutine
 
    type(c_ptr) function get_p(table, number, a)
@@ -552,25 +541,25 @@ module graft
 
    public :: GRAFT_OK, GRAFT_ERR_ARG, GRAFT_ERR_NOMEM, GRAFT_ERR_VERSION, GRAFT_ERR_UNSUPPORTED, GRAFT_ERR_NOT_FOUND, &
       GRAFT_ERR_FORMAT, GRAFT_ERR_IO, GRAFT_ERR_OPTION, GRAFT_ERR_STATE, GRAFT_ERR_FORKED, GRAFT_ERR_MODULE, &
-      GRAFT_ERR_PEER, GRAFT_ERR_CANCELLED, GRAFT_ERR_NONFINITE, GRAFT_PASS_FORWARD, GRAFT_PASS_BACKWARD, &
-      GRAFT_PASS_EVALUATION, GRAFT_F32, GRAFT_F64, GRAFT_I32, GRAFT_I64, GRAFT_U8, GRAFT_BF16, GRAFT_F16, &
-      GRAFT_PLUS_TIMES, GRAFT_PLUS_SECOND, GRAFT_MAX_TIMES, GRAFT_MAX_SECOND, GRAFT_MIN_TIMES, GRAFT_MIN_SECOND, &
-      GRAFT_MASK_ROWS, GRAFT_MASK_BITS, GRAFT_MASK_BYTES, GRAFT_MASK_STRUCTURE, GRAFT_MASK_COMPLEMENT, &
-      GRAFT_LOG_DEBUG, GRAFT_LOG_INFO, GRAFT_LOG_WARNING, GRAFT_LOG_ERROR, GRAFT_HOST_NO_ENVIRONMENT, &
-      GRAFT_HOST_STARTS_LIBRARIES, GRAFT_SCOPE_SAME, GRAFT_SCOPE_EACH, GRAFT_SCOPE_ROOT, GRAFT_MPI_C, &
-      GRAFT_MPI_FORTRAN, GRAFT_TO_OWNERS, GRAFT_TO_SLICES, GRAFT_MXM_ACCUMULATE, GRAFT_MXM_REPLACE, &
+      GRAFT_ERR_PEER, GRAFT_ERR_CANCELLED, GRAFT_ERR_NONFINITE, GRAFT_F32, GRAFT_F64, GRAFT_I32, GRAFT_I64, GRAFT_U8, &
+      GRAFT_BF16, GRAFT_F16, GRAFT_PLUS_TIMES, GRAFT_PLUS_SECOND, GRAFT_MAX_TIMES, GRAFT_MAX_SECOND, GRAFT_MIN_TIMES, &
+      GRAFT_MIN_SECOND, GRAFT_MASK_ROWS, GRAFT_MASK_BITS, GRAFT_MASK_BYTES, GRAFT_MASK_STRUCTURE, &
+      GRAFT_MASK_COMPLEMENT, GRAFT_LOG_DEBUG, GRAFT_LOG_INFO, GRAFT_LOG_WARNING, GRAFT_LOG_ERROR, &
+      GRAFT_HOST_NO_ENVIRONMENT, GRAFT_HOST_STARTS_LIBRARIES, GRAFT_SCOPE_SAME, GRAFT_SCOPE_EACH, GRAFT_SCOPE_ROOT, &
+      GRAFT_MPI_C, GRAFT_MPI_FORTRAN, GRAFT_TO_OWNERS, GRAFT_TO_SLICES, GRAFT_MXM_ACCUMULATE, GRAFT_MXM_REPLACE, &
       GRAFT_EPILOGUE_RELU, GRAFT_PLAN_TRANSPOSED, GRAFT_AGGREGATE_TRANSPOSE, GRAFT_AGGREGATE_ACCUMULATE, &
       GRAFT_AGGREGATE_EXACT, GRAFT_AGGREGATE_STATELESS, GRAFT_AGGREGATE_SYNCHRONOUS, GRAFT_AGGREGATE_REPLACE, &
       GRAFT_CODEC_MINMAX, GRAFT_CODEC_ROTATED, GRAFT_ROUND_NEAREST, GRAFT_ROUND_STOCHASTIC, GRAFT_SPLIT_NONE, &
       GRAFT_SPLIT_TRAIN, GRAFT_SPLIT_VALIDATION, GRAFT_SPLIT_TEST, GRAFT_DATASET_SLICE, GRAFT_EDGE_TRANSPOSE, &
       GRAFT_HALO_SUM, GRAFT_HALO_EXACT, GRAFT_WEIGHTS_LAST, GRAFT_WEIGHTS_BEST, GRAFT_UPDATE_FEATURES, &
       GRAFT_UPDATE_LABELS, GRAFT_UPDATE_TARGETS, GRAFT_UPDATE_SPLIT, GRAFT_UPDATE_EDGE_VALUES, &
-      GRAFT_UPDATE_EDGE_FEATURES, GRAFT_MODEL_LAST, GRAFT_MODEL_BEST, GRAFT_MODEL_STATE, GRAFT_SAMPLE_ALL, &
-      GRAFT_MESH_GHOSTS, GRAFT_MESH_SHARED, GRAFT_CELL_LINE, GRAFT_CELL_TRIANGLE, GRAFT_CELL_QUAD, GRAFT_CELL_TETRA, &
-      GRAFT_CELL_HEXAHEDRON, GRAFT_CELL_WEDGE, GRAFT_CELL_PYRAMID, GRAFT_PREDICTS_VALUE, GRAFT_PREDICTS_CHANGE, &
-      GRAFT_STREAM_FIRST, GRAFT_STREAM_BUDGET_USED, GRAFT_STREAM_NO_PAIRS, GRAFT_STREAM_BUDGET_SMALL, &
-      GRAFT_STREAM_STEPS_DONE, graft_epoch, graft_halo_info, graft_mesh_info, graft_metrics, graft_network_info, &
-      graft_network_step, graft_stream_status
+      GRAFT_UPDATE_EDGE_FEATURES, GRAFT_MODEL_LAST, GRAFT_MODEL_BEST, GRAFT_MODEL_STATE, GRAFT_PASS_FORWARD, &
+      GRAFT_PASS_BACKWARD, GRAFT_PASS_EVALUATION, GRAFT_SAMPLE_ALL, GRAFT_MESH_GHOSTS, GRAFT_MESH_SHARED, &
+      GRAFT_CELL_LINE, GRAFT_CELL_TRIANGLE, GRAFT_CELL_QUAD, GRAFT_CELL_TETRA, GRAFT_CELL_HEXAHEDRON, &
+      GRAFT_CELL_WEDGE, GRAFT_CELL_PYRAMID, GRAFT_PREDICTS_VALUE, GRAFT_PREDICTS_CHANGE, GRAFT_STREAM_FIRST, &
+      GRAFT_STREAM_BUDGET_USED, GRAFT_STREAM_NO_PAIRS, GRAFT_STREAM_BUDGET_SMALL, GRAFT_STREAM_STEPS_DONE, &
+      graft_epoch, graft_halo_info, graft_mesh_info, graft_metrics, graft_network_info, graft_network_step, &
+      graft_stream_status
    public :: graft_message, graft_after
 
    ! The order of the dimensions of an array of values on nodes.
@@ -912,7 +901,7 @@ contains
       integer(c_int32_t), intent(in) :: rc
 
       agreed = rc
-      if (associated(shared)) agreed = run_pip(shared%table, transports_agree, shared%group, rc, c_loc(last))
+      if (associated(shared)) agreed = run_pip(shared%table, group_api_agree, shared%group, rc, c_loc(last))
    end function
 
    ! GRAFT_ERR_ARG with this sentence, if there is one.
@@ -1109,6 +1098,7 @@ contains
       type(c_communicator), target :: communicator
       type(shared_ranks), pointer :: shared
       character(kind=c_char), target :: module_name(5)
+      type(c_ptr) :: transports
       integer(c_int32_t) :: rc
 
       module_name = ['a', 'u', 't', 'o', c_null_char]
@@ -1118,11 +1108,12 @@ contains
       allocate (shared)
       shared%comm = comm
       shared%users = 1
-      rc = find_table(context%api, GRAFT_TRANSPORT_ID, transports_leave, shared%table)
-      if (rc >= 0) rc = run_ppppp(shared%table, transports_open, pointer_in(context%api, api_context), &
+      rc = find_table(context%api, GRAFT_TRANSPORT_ID, transport_api_open, transports)
+      if (rc >= 0) rc = find_table(context%api, GRAFT_GROUP_ID, group_api_destroy, shared%table)
+      if (rc >= 0) rc = run_ppppp(transports, transport_api_open, pointer_in(context%api, api_context), &
                                   c_loc(module_name), c_loc(communicator), c_loc(shared%transport), c_loc(last))
       if (rc >= 0) then
-         rc = run_pppp(shared%table, transports_join, pointer_in(context%api, api_context), c_loc(shared%transport), &
+         rc = run_pppp(shared%table, group_api_create, pointer_in(context%api, api_context), c_loc(shared%transport), &
                        c_loc(shared%group), c_loc(last))
          if (rc < 0) call free_p(c_loc(shared%transport), transport_close, shared%transport%self)
       end if
@@ -1166,7 +1157,7 @@ contains
       if (.not. associated(shared)) return
       shared%users = shared%users - 1
       if (shared%users == 0) then
-         call free_p(shared%table, transports_leave, shared%group)
+         call free_p(shared%table, group_api_destroy, shared%group)
          call free_p(c_loc(shared%transport), transport_close, shared%transport%self)
          deallocate (shared)
       end if
@@ -1596,13 +1587,13 @@ contains
          slice%rows = c_loc(rows)
       end if
       if (allocated(self%owner)) slice%owner = address(self%owner)
-      rc = find_table(context%api, GRAFT_GRAPH_ID, graphs_destroy, table)
+      rc = find_table(context%api, GRAFT_GRAPH_ID, graph_api_destroy, table)
       if (rc >= 0) rc = unless(graph_fault(self))
       rc = agreed(shared, rc)
-      if (rc >= 0) rc = run_ppppp(table, graphs_create, pointer_in(context%api, api_context), transport_of(shared), &
+      if (rc >= 0) rc = run_ppppp(table, graph_api_create, pointer_in(context%api, api_context), transport_of(shared), &
                                   c_loc(slice), c_loc(raw), c_loc(last))
       if (rc >= 0) then
-         call adopt(self, graphs_destroy, context%api, table, raw, shared)
+         call adopt(self, graph_api_destroy, context%api, table, raw, shared)
          if (allocated(self%row_ptr)) deallocate (self%row_ptr, self%columns)
          if (allocated(self%weight)) deallocate (self%weight)
          if (allocated(self%owner)) deallocate (self%owner)
@@ -1650,8 +1641,8 @@ contains
       given = c_null_ptr
       if (size(values) > 0) given = c_loc(one_column)
       rc = ready(self)
-      if (rc >= 0) rc = find_table(self%api, GRAFT_GRAPH_ID, graphs_update_values, table)
-      if (rc >= 0) rc = run_ppp(table, graphs_update_values, self%raw, given, c_loc(last))
+      if (rc >= 0) rc = find_table(self%api, GRAFT_GRAPH_ID, graph_api_update_values, table)
+      if (rc >= 0) rc = run_ppp(table, graph_api_update_values, self%raw, given, c_loc(last))
       call finish(rc, self%shared, ierr)
    end subroutine
 
@@ -1670,8 +1661,8 @@ contains
       given = c_null_ptr
       if (size(values) > 0) given = c_loc(one_column)
       rc = ready(self)
-      if (rc >= 0) rc = find_table(self%api, GRAFT_GRAPH_ID, graphs_update_values, table)
-      if (rc >= 0) rc = run_ppp(table, graphs_update_values, self%raw, given, c_loc(last))
+      if (rc >= 0) rc = find_table(self%api, GRAFT_GRAPH_ID, graph_api_update_values, table)
+      if (rc >= 0) rc = run_ppp(table, graph_api_update_values, self%raw, given, c_loc(last))
       call finish(rc, self%shared, ierr)
    end subroutine
 
@@ -1683,9 +1674,9 @@ contains
       type(c_graph_info), target :: info
       integer :: rc
 
-      call call_with_number(self, graphs_info, rank_of(self%shared), c_loc(info), rc)
+      call call_with_number(self, graph_api_info, rank_of(self%shared), c_loc(info), rc)
       if (rc >= 0) then
-         call c_f_pointer(get_p(self%table, graphs_owned, self%raw), list, [info%n_owned])
+         call c_f_pointer(get_p(self%table, graph_api_owned, self%raw), list, [info%n_owned])
          vertices = list + self%index_base
       end if
       call finish(int(rc, c_int32_t), self%shared, ierr)
@@ -1704,9 +1695,9 @@ contains
 
       args%flags = GRAFT_PLAN_TRANSPOSED
       rc = ready(graph)
-      if (rc >= 0) rc = find_table(graph%api, GRAFT_AGGREGATE_ID, aggregate_destroy, table)
-      if (rc >= 0) rc = run_pppp(table, aggregate_create, graph%raw, c_loc(args), c_loc(raw), c_loc(last))
-      if (rc >= 0) call adopt(self, aggregate_destroy, graph%api, table, raw, graph%shared)
+      if (rc >= 0) rc = find_table(graph%api, GRAFT_AGGREGATE_ID, aggregate_api_destroy, table)
+      if (rc >= 0) rc = run_pppp(table, aggregate_api_create, graph%raw, c_loc(args), c_loc(raw), c_loc(last))
+      if (rc >= 0) call adopt(self, aggregate_api_destroy, graph%api, table, raw, graph%shared)
       call finish(rc, graph%shared, ierr)
    end subroutine
 
@@ -1728,8 +1719,8 @@ contains
       if (present(transposed)) then
          if (transposed) args%flags = GRAFT_AGGREGATE_TRANSPOSE
       end if
-      call call_with(self, aggregate_begin, c_loc(args), rc)
-      if (rc >= 0 .and. is_whole) call call_without(self, aggregate_end, rc)
+      call call_with(self, aggregate_api_begin, c_loc(args), rc)
+      if (rc >= 0 .and. is_whole) call call_without(self, aggregate_api_end, rc)
       call finish(int(rc, c_int32_t), self%shared, ierr)
    end subroutine
 
@@ -1817,7 +1808,7 @@ contains
       class(graft_plan), intent(in) :: self
       integer, intent(out), optional :: ierr
 
-      call call_without(self, aggregate_end, ierr)
+      call call_without(self, aggregate_api_end, ierr)
    end subroutine
 
    ! Halos
@@ -1831,9 +1822,9 @@ contains
       integer(c_int32_t) :: rc
 
       rc = ready(graph)
-      if (rc >= 0) rc = find_table(graph%api, GRAFT_HALO_ID, halos_destroy, table)
-      if (rc >= 0) rc = run_ppp(table, halos_create, graph%raw, c_loc(raw), c_loc(last))
-      if (rc >= 0) call adopt(self, halos_destroy, graph%api, table, raw, graph%shared)
+      if (rc >= 0) rc = find_table(graph%api, GRAFT_HALO_ID, halo_api_destroy, table)
+      if (rc >= 0) rc = run_ppp(table, halo_api_create, graph%raw, c_loc(raw), c_loc(last))
+      if (rc >= 0) call adopt(self, halo_api_destroy, graph%api, table, raw, graph%shared)
       if (rc >= 0) self%index_base = graph%index_base
       call finish(rc, graph%shared, ierr)
    end subroutine
@@ -1847,9 +1838,9 @@ contains
       integer(c_int32_t) :: rc
 
       rc = ready(network)
-      if (rc >= 0) rc = find_table(network%api, GRAFT_STREAM_ID, streams_destroy, table)
-      if (rc >= 0) rc = run_ppp(table, streams_create, network%raw, c_loc(raw), c_loc(last))
-      if (rc >= 0) call adopt(self, streams_destroy, network%api, table, raw, network%shared)
+      if (rc >= 0) rc = find_table(network%api, GRAFT_STREAM_ID, stream_api_destroy, table)
+      if (rc >= 0) rc = run_ppp(table, stream_api_create, network%raw, c_loc(raw), c_loc(last))
+      if (rc >= 0) call adopt(self, stream_api_destroy, network%api, table, raw, network%shared)
       if (rc >= 0) self%index_base = network%index_base
       call finish(rc, network%shared, ierr)
    end subroutine
@@ -1859,7 +1850,7 @@ contains
       type(graft_halo_info), intent(inout), target :: info
       integer, intent(out), optional :: ierr
 
-      call call_with(self, halos_info, c_loc(info), ierr)
+      call call_with(self, halo_api_info, c_loc(info), ierr)
    end subroutine
 
    subroutine halo_vertices(self, vertices, ierr)
@@ -1870,7 +1861,7 @@ contains
       type(graft_halo_info), target :: info
       integer :: rc
 
-      call call_with(self, halos_info, c_loc(info), rc)
+      call call_with(self, halo_api_info, c_loc(info), rc)
       if (rc >= 0) then
          allocate (vertices(info%n_halo))
          if (info%n_halo > 0) then
@@ -1896,8 +1887,8 @@ contains
       args%flags = int(flags, c_int32_t)
       args%owned = c_loc(from)
       args%halo = c_loc(to)
-      call call_with(self, halos_begin, c_loc(args), rc)
-      if (rc >= 0 .and. is_whole) call call_without(self, halos_end, rc)
+      call call_with(self, halo_api_begin, c_loc(args), rc)
+      if (rc >= 0 .and. is_whole) call call_without(self, halo_api_end, rc)
       call finish(int(rc, c_int32_t), self%shared, ierr)
    end subroutine
 
@@ -2013,7 +2004,7 @@ contains
       class(graft_halo), intent(in) :: self
       integer, intent(out), optional :: ierr
 
-      call call_without(self, halos_end, ierr)
+      call call_without(self, halo_api_end, ierr)
    end subroutine
 
    ! Meshes
@@ -2229,7 +2220,7 @@ contains
       integer(c_int32_t) :: rc
 
       shared => shared_of(ranks)
-      rc = find_table(context%api, GRAFT_MESH_ID, meshes_destroy, table)
+      rc = find_table(context%api, GRAFT_MESH_ID, mesh_api_destroy, table)
       if (rc >= 0) rc = unless(mesh_fault(self))
       rc = agreed(shared, rc)
       if (rc >= 0) then
@@ -2237,11 +2228,11 @@ contains
          args%kind = int(kind, c_int32_t)
          args%coordinates = c_loc(x)
          call fill_mesh_args(self, args)
-         rc = run_ppppp(table, meshes_create, pointer_in(context%api, api_context), transport_of(shared), c_loc(args), &
+         rc = run_ppppp(table, mesh_api_create, pointer_in(context%api, api_context), transport_of(shared), c_loc(args), &
                         c_loc(raw), c_loc(last))
       end if
       if (rc >= 0) then
-         call adopt(self, meshes_destroy, context%api, table, raw, shared)
+         call adopt(self, mesh_api_destroy, context%api, table, raw, shared)
          self%n_rows = size(self%x, 2)
          deallocate (self%x)
          if (allocated(self%id)) deallocate (self%id)
@@ -2284,7 +2275,7 @@ contains
       integer, intent(in) :: rank
       integer, intent(out), optional :: ierr
 
-      call call_with_number(self, meshes_info, rank, c_loc(info), ierr)
+      call call_with_number(self, mesh_api_info, rank, c_loc(info), ierr)
    end subroutine
 
    subroutine mesh_get_view(self, view, ierr)
@@ -2294,7 +2285,7 @@ contains
       type(c_mesh_view), target :: raw
       integer :: rc
 
-      call call_with(self, meshes_view, c_loc(raw), rc)
+      call call_with(self, mesh_api_view, c_loc(raw), rc)
       if (rc >= 0) then
          call c_f_pointer(raw%node_of, view%node_of, [raw%n_rows])
          call c_f_pointer(raw%row_of, view%row_of, [raw%n_nodes])
@@ -2314,7 +2305,7 @@ contains
       class(graft_mesh), intent(in) :: self
       character(len=:), allocatable :: text
 
-      text = explained(self, meshes_explain)
+      text = explained(self, mesh_api_explain)
    end function
 
    ! Networks
@@ -2399,12 +2390,12 @@ contains
       if (allocated(self%free_node)) args%is_free = address(self%free_node)
       if (allocated(self%weight)) args%loss_weight = address(self%weight)
       rc = ready(mesh)
-      if (rc >= 0) rc = find_table(mesh%api, GRAFT_NETWORK_ID, networks_destroy, table)
+      if (rc >= 0) rc = find_table(mesh%api, GRAFT_NETWORK_ID, network_api_destroy, table)
       if (rc >= 0) rc = unless(network_fault(self, mesh%n_rows))
       rc = agreed(mesh%shared, rc)
-      if (rc >= 0) rc = run_pppp(table, networks_create, mesh%raw, c_loc(args), c_loc(raw), c_loc(last))
+      if (rc >= 0) rc = run_pppp(table, network_api_create, mesh%raw, c_loc(args), c_loc(raw), c_loc(last))
       if (rc >= 0) then
-         call adopt(self, networks_destroy, mesh%api, table, raw, mesh%shared)
+         call adopt(self, network_api_destroy, mesh%api, table, raw, mesh%shared)
          if (allocated(self%fixed)) deallocate (self%fixed)
          if (allocated(self%free_node)) deallocate (self%free_node)
          if (allocated(self%weight)) deallocate (self%weight)
@@ -2417,7 +2408,7 @@ contains
       real(real64), intent(in), target :: state(:, :)
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_begin, view(state), ierr)
+      call call_with_field(self, network_api_begin, view(state), ierr)
    end subroutine
 
    subroutine network_begin_r8_as(self, state, layout, ierr)
@@ -2426,7 +2417,7 @@ contains
       type(graft_layout), intent(in) :: layout
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_begin, view(state, layout), ierr)
+      call call_with_field(self, network_api_begin, view(state, layout), ierr)
    end subroutine
 
    subroutine network_begin_r8_1(self, state, ierr)
@@ -2434,7 +2425,7 @@ contains
       real(real64), intent(in), target :: state(:)
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_begin, view(state), ierr)
+      call call_with_field(self, network_api_begin, view(state), ierr)
    end subroutine
 
    subroutine network_begin_r4(self, state, ierr)
@@ -2442,7 +2433,7 @@ contains
       real(real32), intent(in), target :: state(:, :)
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_begin, view(state), ierr)
+      call call_with_field(self, network_api_begin, view(state), ierr)
    end subroutine
 
    subroutine network_begin_r4_as(self, state, layout, ierr)
@@ -2451,7 +2442,7 @@ contains
       type(graft_layout), intent(in) :: layout
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_begin, view(state, layout), ierr)
+      call call_with_field(self, network_api_begin, view(state, layout), ierr)
    end subroutine
 
    subroutine network_begin_r4_1(self, state, ierr)
@@ -2459,7 +2450,7 @@ contains
       real(real32), intent(in), target :: state(:)
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_begin, view(state), ierr)
+      call call_with_field(self, network_api_begin, view(state), ierr)
    end subroutine
 
    subroutine network_end_r8(self, result, ierr)
@@ -2467,7 +2458,7 @@ contains
       real(real64), intent(inout), target :: result(:, :)
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_end, view(result), ierr)
+      call call_with_field(self, network_api_end, view(result), ierr)
    end subroutine
 
    subroutine network_end_r8_as(self, result, layout, ierr)
@@ -2476,7 +2467,7 @@ contains
       type(graft_layout), intent(in) :: layout
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_end, view(result, layout), ierr)
+      call call_with_field(self, network_api_end, view(result, layout), ierr)
    end subroutine
 
    subroutine network_end_r8_1(self, result, ierr)
@@ -2484,7 +2475,7 @@ contains
       real(real64), intent(inout), target :: result(:)
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_end, view(result), ierr)
+      call call_with_field(self, network_api_end, view(result), ierr)
    end subroutine
 
    subroutine network_end_r4(self, result, ierr)
@@ -2492,7 +2483,7 @@ contains
       real(real32), intent(inout), target :: result(:, :)
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_end, view(result), ierr)
+      call call_with_field(self, network_api_end, view(result), ierr)
    end subroutine
 
    subroutine network_end_r4_as(self, result, layout, ierr)
@@ -2501,7 +2492,7 @@ contains
       type(graft_layout), intent(in) :: layout
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_end, view(result, layout), ierr)
+      call call_with_field(self, network_api_end, view(result, layout), ierr)
    end subroutine
 
    subroutine network_end_r4_1(self, result, ierr)
@@ -2509,7 +2500,7 @@ contains
       real(real32), intent(inout), target :: result(:)
       integer, intent(out), optional :: ierr
 
-      call call_with_field(self, networks_end, view(result), ierr)
+      call call_with_field(self, network_api_end, view(result), ierr)
    end subroutine
 
    integer(c_int32_t) function call_after(arg, step) bind(c)
@@ -2538,7 +2529,7 @@ contains
          args%after = c_funloc(call_after)
          args%arg = c_loc(each)
       end if
-      call call_with(self, networks_rollout, c_loc(args), ierr)
+      call call_with(self, network_api_rollout, c_loc(args), ierr)
    end subroutine
 
    subroutine rollout_r8(self, state, steps, after, ierr)
@@ -2614,7 +2605,7 @@ contains
       pair%input = c_loc(state)
       pair%target = c_loc(target)
       rc = ready(self)
-      if (rc >= 0) rc = run_ppipp(self%table, networks_train, self%raw, c_loc(pair), 1_c_int32_t, c_loc(step), &
+      if (rc >= 0) rc = run_ppipp(self%table, network_api_train, self%raw, c_loc(pair), 1_c_int32_t, c_loc(step), &
                                   c_loc(last))
       call finish(rc, self%shared, ierr)
    end subroutine
@@ -2686,7 +2677,7 @@ contains
       character(len=*), intent(in) :: path
       integer, intent(out), optional :: ierr
 
-      call call_with_path(self, networks_save, path, ierr)
+      call call_with_path(self, network_api_save, path, ierr)
    end subroutine
 
    subroutine network_load(self, path, ierr)
@@ -2694,7 +2685,7 @@ contains
       character(len=*), intent(in) :: path
       integer, intent(out), optional :: ierr
 
-      call call_with_path(self, networks_load, path, ierr)
+      call call_with_path(self, network_api_load, path, ierr)
    end subroutine
 
    subroutine network_get_info(self, info, ierr)
@@ -2702,14 +2693,14 @@ contains
       type(graft_network_info), intent(inout), target :: info
       integer, intent(out), optional :: ierr
 
-      call call_with(self, networks_info, c_loc(info), ierr)
+      call call_with(self, network_api_info, c_loc(info), ierr)
    end subroutine
 
    function network_explain(self) result(text)
       class(graft_network), intent(in) :: self
       character(len=:), allocatable :: text
 
-      text = explained(self, networks_explain)
+      text = explained(self, network_api_explain)
    end function
 
    ! Streams
@@ -2730,7 +2721,7 @@ contains
          if (first) args%flags = GRAFT_STREAM_FIRST
       end if
       if (present(target)) args%target = c_loc(target)
-      call call_with(self, streams_offer, c_loc(args), ierr)
+      call call_with(self, stream_api_offer, c_loc(args), ierr)
    end subroutine
 
    subroutine offer_r8(self, state, time, first, ierr)
@@ -2866,7 +2857,7 @@ contains
       integer(c_int32_t) :: rc
 
       rc = ready(self)
-      if (rc >= 0) rc = run_pdipp(self%table, streams_step, self%raw, milliseconds, int(max_steps, c_int32_t), &
+      if (rc >= 0) rc = run_pdipp(self%table, stream_api_step, self%raw, milliseconds, int(max_steps, c_int32_t), &
                                   c_loc(status), c_loc(last))
       call finish(rc, self%shared, ierr)
    end subroutine
@@ -2876,7 +2867,7 @@ contains
       type(graft_stream_status), intent(inout), target :: status
       integer, intent(out), optional :: ierr
 
-      call call_with(self, streams_validate, c_loc(status), ierr)
+      call call_with(self, stream_api_validate, c_loc(status), ierr)
    end subroutine
 
    subroutine stream_get_status(self, status, ierr)
@@ -2884,7 +2875,7 @@ contains
       type(graft_stream_status), intent(inout), target :: status
       integer, intent(out), optional :: ierr
 
-      call call_with(self, streams_status, c_loc(status), ierr)
+      call call_with(self, stream_api_status, c_loc(status), ierr)
    end subroutine
 
    subroutine stream_save(self, path, ierr)
@@ -2892,7 +2883,7 @@ contains
       character(len=*), intent(in) :: path
       integer, intent(out), optional :: ierr
 
-      call call_with_path(self, streams_save, path, ierr)
+      call call_with_path(self, stream_api_save, path, ierr)
    end subroutine
 
    subroutine stream_load(self, path, ierr)
@@ -2900,7 +2891,7 @@ contains
       character(len=*), intent(in) :: path
       integer, intent(out), optional :: ierr
 
-      call call_with_path(self, streams_load, path, ierr)
+      call call_with_path(self, stream_api_load, path, ierr)
    end subroutine
 
    ! Data sets
@@ -3100,8 +3091,8 @@ contains
 
       shared => shared_of(ranks)
       c_path = trim(path)//c_null_char
-      rc = agreed(shared, find_table(context%api, GRAFT_DATA_ID, data_interface_open_slice, table))
-      if (rc >= 0) rc = run_ppppp(table, data_interface_open_slice, pointer_in(context%api, api_context), &
+      rc = agreed(shared, find_table(context%api, GRAFT_DATA_ID, data_api_open_slice, table))
+      if (rc >= 0) rc = run_ppppp(table, data_api_open_slice, pointer_in(context%api, api_context), &
                                   transport_of(shared), c_loc(c_path), c_loc(raw), c_loc(last))
       if (rc >= 0) then
          call self%destroy()
@@ -3109,7 +3100,7 @@ contains
          self%arrays%api = context%api
          self%arrays%table = table
          self%arrays%raw = raw
-         call c_f_pointer(get_p(table, data_interface_view, raw), set)
+         call c_f_pointer(get_p(table, data_api_view, raw), set)
          self%arrays%set = set
       end if
       call finish(rc, shared, ierr)
@@ -3127,9 +3118,8 @@ contains
       type(data_arrays), pointer, intent(inout) :: arrays
 
       if (.not. associated(arrays)) return
-      if (c_associated(arrays%graph)) call free_p(arrays%graphs, graphs_destroy, arrays%graph)
-      if (c_associated(arrays%raw)) &
-         call free_pp(arrays%table, data_interface_close, pointer_in(arrays%api, api_context), arrays%raw)
+      if (c_associated(arrays%graph)) call free_p(arrays%graphs, graph_api_destroy, arrays%graph)
+      if (c_associated(arrays%raw)) call free_p(arrays%table, data_api_close, arrays%raw)
       deallocate (arrays)
       nullify (arrays)
    end subroutine
@@ -3203,7 +3193,7 @@ contains
          arrays%is_trained = merge(1_int8, 0_int8, split == GRAFT_SPLIT_TRAIN)
          slice%train_mask = address(arrays%is_trained)
       end if
-      rc = run_ppppp(arrays%graphs, graphs_create, pointer_in(api, api_context), transport_of(shared), c_loc(slice), &
+      rc = run_ppppp(arrays%graphs, graph_api_create, pointer_in(api, api_context), transport_of(shared), c_loc(slice), &
                      c_loc(raw), c_loc(last))
       if (rc < 0) return
       arrays%graph = raw
@@ -3224,8 +3214,8 @@ contains
 
       shared => shared_of(ranks)
       arrays => dataset%arrays
-      rc = find_table(context%api, GRAFT_TRAIN_ID, train_destroy, table)
-      if (rc >= 0) rc = find_table(context%api, GRAFT_GRAPH_ID, graphs_destroy, graphs)
+      rc = find_table(context%api, GRAFT_TRAIN_ID, train_api_destroy, table)
+      if (rc >= 0) rc = find_table(context%api, GRAFT_GRAPH_ID, graph_api_destroy, graphs)
       if (rc >= 0) rc = unless(data_fault(arrays))
       rc = agreed(shared, rc)
       if (rc >= 0) then
@@ -3233,10 +3223,10 @@ contains
          arrays%graphs = graphs
          if (associated(shared) .and. .not. c_associated(arrays%graph)) rc = distribute(arrays, context%api, shared)
       end if
-      if (rc >= 0) rc = run_pppp(table, train_create, pointer_in(context%api, api_context), c_loc(arrays%set), &
+      if (rc >= 0) rc = run_pppp(table, train_api_create, pointer_in(context%api, api_context), c_loc(arrays%set), &
                                  c_loc(raw), c_loc(last))
       if (rc >= 0) then
-         call adopt(self, train_destroy, context%api, table, raw, shared)
+         call adopt(self, train_api_destroy, context%api, table, raw, shared)
          self%arrays => arrays
          nullify (dataset%arrays)
       end if
@@ -3248,7 +3238,7 @@ contains
       type(graft_epoch), intent(inout), target :: epoch
       integer, intent(out), optional :: ierr
 
-      call call_with(self, train_epoch, c_loc(epoch), ierr)
+      call call_with(self, train_api_epoch, c_loc(epoch), ierr)
    end subroutine
 
    subroutine trainer_evaluate(self, metrics, weights, ierr)
@@ -3257,7 +3247,7 @@ contains
       integer, intent(in) :: weights
       integer, intent(out), optional :: ierr
 
-      call call_with_number(self, train_evaluate, weights, c_loc(metrics), ierr)
+      call call_with_number(self, train_api_evaluate, weights, c_loc(metrics), ierr)
    end subroutine
 
    subroutine predict_i4(self, labels, weights, ierr)
@@ -3336,7 +3326,7 @@ contains
          rc = unless(fault)
       end if
       rc = agreed(self%shared, rc)
-      if (rc >= 0) rc = run_pippp(self%table, train_predict, self%raw, int(weights, c_int32_t), labels, outputs, &
+      if (rc >= 0) rc = run_pippp(self%table, train_api_predict, self%raw, int(weights, c_int32_t), labels, outputs, &
                                   c_loc(last))
       ierr = int(rc)
    end subroutine
@@ -3353,12 +3343,12 @@ contains
 
       c_path = trim(path)//c_null_char
       rc = ready(self)
-      if (rc >= 0) rc = find_table(self%api, GRAFT_MODEL_ID, models_destroy, table)
+      if (rc >= 0) rc = find_table(self%api, GRAFT_MODEL_ID, model_api_destroy, table)
       if (rc >= 0 .and. rank_of(self%shared) == 0) then
-         rc = run_pipp(table, models_create, self%raw, int(GRAFT_MODEL_STATE, c_int32_t), c_loc(model), c_loc(last))
+         rc = run_pipp(table, model_api_create, self%raw, int(GRAFT_MODEL_STATE, c_int32_t), c_loc(model), c_loc(last))
          if (rc >= 0) then
-            rc = run_ppp(table, models_save, model, c_loc(c_path), c_loc(last))
-            call free_p(table, models_destroy, model)
+            rc = run_ppp(table, model_api_save, model, c_loc(c_path), c_loc(last))
+            call free_p(table, model_api_destroy, model)
          end if
       end if
       call finish(agreed(self%shared, rc), self%shared, ierr)
@@ -3375,12 +3365,12 @@ contains
 
       c_path = trim(path)//c_null_char
       rc = ready(self)
-      if (rc >= 0) rc = find_table(self%api, GRAFT_MODEL_ID, models_destroy, table)
-      if (rc >= 0) rc = run_ppppp(table, models_load, pointer_in(self%api, api_context), transport_of(self%shared), &
+      if (rc >= 0) rc = find_table(self%api, GRAFT_MODEL_ID, model_api_destroy, table)
+      if (rc >= 0) rc = run_ppppp(table, model_api_load, pointer_in(self%api, api_context), transport_of(self%shared), &
                                   c_loc(c_path), c_loc(model), c_loc(last))
       if (rc >= 0) then
-         rc = run_ppp(table, models_apply, model, self%raw, c_loc(last))
-         call free_p(table, models_destroy, model)
+         rc = run_ppp(table, model_api_apply, model, self%raw, c_loc(last))
+         call free_p(table, model_api_destroy, model)
          rc = agreed(self%shared, rc)
       end if
       call finish(rc, self%shared, ierr)
@@ -3390,7 +3380,7 @@ contains
       class(graft_trainer), intent(in) :: self
       character(len=:), allocatable :: text
 
-      text = explained(self, train_explain)
+      text = explained(self, train_api_explain)
    end function
 
    subroutine trainer_destroy(self, ierr)

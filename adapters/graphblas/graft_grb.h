@@ -186,7 +186,7 @@ GRAFT_GRB_FN const char *graft_grb_run(graft_grb *grb, const struct graft_grb_pr
     args.rows_arg = bitmap;
     rc = grb->mxm->matrix_create(grb->api->context, &p->a.csr, 1, &args.a, &grb->error);
     if (rc >= 0) rc = grb->mxm->run(grb->api->context, &args, &grb->error);
-    grb->mxm->matrix_destroy(grb->api->context, args.a);
+    grb->mxm->matrix_destroy(args.a);
     return rc >= 0 ? NULL : grb->error.message;
 }
 

@@ -8,12 +8,12 @@
 
 /** The state of calls of GraphBLAS through Graft, and a report on the last call. One for each calling thread. */
 typedef struct graft_grb {
-    const graft_api *api;
-    const graft_mxm *mxm;
-    int64_t          least_work;    /**< products of fewer entries times columns are left to GraphBLAS */
-    int64_t          least_columns; /** < and products with fewer columns, for which GraphBLAS is faster */
-    int32_t          threads;       /** < the most threads; 0: as many as GraphBLAS may use */
-    int32_t          exact;         /** < leave results that may differ in a bit to GraphBLAS: sums, and max and min of
+    const graft_api     *api;
+    const graft_mxm_api *mxm;
+    int64_t              least_work;    /**< products of fewer entries times columns are left to GraphBLAS */
+    int64_t              least_columns; /** < and products with fewer columns, for which GraphBLAS is faster */
+    int32_t              threads;       /** < the most threads; 0: as many as GraphBLAS may use */
+    int32_t              exact; /** < leave results that may differ in a bit to GraphBLAS: sums, and max and min of
                                      * zeros */
     void *(*allocate)(
         size_t);        /** < malloc, or the function that the host passed to GxB_init() instead: GraphBLAS frees with
@@ -33,7 +33,7 @@ static inline __attribute__((unused)) GrB_Info graft_grb_begin(graft_grb *grb, c
     memset(grb, 0, sizeof *grb);
     grb->error = GRAFT_INIT(graft_error);
     grb->api = api;
-    grb->mxm = (const graft_mxm *)graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, run));
+    grb->mxm = (const graft_mxm_api *)graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, run));
     grb->least_work = 1 << 16;
     grb->least_columns = 8;
     return grb->mxm != NULL ? GrB_SUCCESS : GrB_NOT_IMPLEMENTED;

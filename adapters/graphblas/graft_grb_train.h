@@ -273,16 +273,16 @@ GRAFT_GRB_FN GrB_Info graft_grb_expand_ones(graft_grb_loan *loan, int wide)
     return GrB_SUCCESS;
 }
 
-/** Create a distributed graph; see graft_graphs.create(). Each rank passes its rows.
+/** Create a distributed graph; see graft_graph_api.create(). Each rank passes its rows.
  *
  * \param[in]  rows       [m x N], row i holds the vertices from which first_row + i gathers. Read during the call.
  *                        Values of type FP32 or FP64 are weights; values of other types are ignored
  * \param[in]  weights    GrB_FP32: the type of the weights, as training requires; or GrB_FP64, for products in double
  * \param[out] graph      unchanged on failure
- * \return the codes of graft_graphs.create(); ERR_FORMAT on all ranks if FP32 cannot hold a weight: the message has
+ * \return the codes of graft_graph_api.create(); ERR_FORMAT on all ranks if FP32 cannot hold a weight: the message has
  *         row and column, and on this rank the value too; ERR_ARG on all ranks if the matrix of one rank cannot be
  *         lent, with the code of GraphBLAS in native_code on this rank. Collective over the transport. [one-caller] */
-GRAFT_GRB_FN int32_t graft_grb_graph_of(const graft_graphs *graphs, graft_context *context,
+GRAFT_GRB_FN int32_t graft_grb_graph_of(const graft_graph_api *graphs, graft_context *context,
                                         const graft_transport *transport, GrB_Matrix rows, GrB_Type weights,
                                         int64_t first_row, graft_graph **graph, graft_error *error)
 {
@@ -309,7 +309,7 @@ GRAFT_GRB_FN int32_t graft_grb_graph_of(const graft_graphs *graphs, graft_contex
 }
 
 /** graft_grb_graph_of() with weights of FP32. */
-GRAFT_GRB_FN int32_t graft_grb_graph(const graft_graphs *graphs, graft_context *context,
+GRAFT_GRB_FN int32_t graft_grb_graph(const graft_graph_api *graphs, graft_context *context,
                                      const graft_transport *transport, GrB_Matrix rows, int64_t first_row,
                                      graft_graph **graph, graft_error *error)
 {

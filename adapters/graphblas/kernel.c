@@ -563,7 +563,7 @@ enum { PREFERENCE = -1 }; /* "auto" must not start GraphBLAS in a process that m
 
 GRAFT_MODULE_NOTE("kernel", "graphblas", PREFERENCE);
 
-static const graft_kernel kernel = {
+static const graft_kernel_ops kernel = {
     .size = sizeof kernel,
     .args_size = sizeof(graft_mxm_args),
     .preference = PREFERENCE,

@@ -219,18 +219,18 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_build(graft_petsc_mat *m, Mat matr
  * a duplicate of the shell has to keep the old values, or the library is older than update_values(). */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_revalue(graft_petsc_mat *m, Mat matrix, PetscBool *done)
 {
-    const MPI_Comm      comm = PetscObjectComm((PetscObject)matrix);
-    const graft_graphs *graphs = m->graft->graphs;
-    graft_error         error = GRAFT_INIT(graft_error);
-    graft_petsc_slice   s;
-    graft_dense         values;
-    int                 same;
-    int32_t             rc = GRAFT_OK;
+    const MPI_Comm         comm = PetscObjectComm((PetscObject)matrix);
+    const graft_graph_api *graphs = m->graft->graphs;
+    graft_error            error = GRAFT_INIT(graft_error);
+    graft_petsc_slice      s;
+    graft_dense            values;
+    int                    same;
+    int32_t                rc = GRAFT_OK;
 
     PetscFunctionBegin;
     PetscCall(graft_petsc_slice_of(m->graft, matrix, &s));
     same = m->references == 1 && s.n_entries == m->n_entries && s.places == m->places &&
-           graphs->size >= GRAFT_HAS(graft_graphs, update_values);
+           graphs->size >= GRAFT_HAS(graft_graph_api, update_values);
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, m->graft->comm));
     values = graft_dense_in(GRAFT_PETSC_DTYPE, s.n_entries, 1, s.values);
     if (same) rc = graphs->update_values(m->graph, &values, &error);

@@ -41,13 +41,13 @@ enum {
 /** A context of Graft, and a transport over a communicator. Objects made with it share it; it is freed with the last of
  *  them. */
 typedef struct graft_petsc {
-    const graft_api       *api;
-    const graft_graphs    *graphs;
-    const graft_aggregate *aggregate;
-    graft_transport        transport;
-    MPI_Comm               comm; /* of the program, counted by PETSc */
-    PetscInt               references;
-    PetscLogEvent          event[GRAFT_PETSC_EVENTS];
+    const graft_api           *api;
+    const graft_graph_api     *graphs;
+    const graft_aggregate_api *aggregate;
+    graft_transport            transport;
+    MPI_Comm                   comm; /* of the program, counted by PETSc */
+    PetscInt                   references;
+    PetscLogEvent              event[GRAFT_PETSC_EVENTS];
 } graft_petsc;
 
 /** The error of PETSc that is nearest to a status of Graft. */
@@ -110,9 +110,9 @@ GRAFT_PETSC_INLINE int32_t graft_petsc_load(graft_petsc *g, const char *path, co
     int32_t rc = graft_load(path, host, &g->api, error);
 
     if (rc < 0) return rc;
-    g->graphs = (const graft_graphs *)graft_interface(g->api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
-    g->aggregate =
-        (const graft_aggregate *)graft_interface(g->api, GRAFT_AGGREGATE_ID, GRAFT_HAS(graft_aggregate, destroy));
+    g->graphs = (const graft_graph_api *)graft_interface(g->api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
+    g->aggregate = (const graft_aggregate_api *)graft_interface(g->api, GRAFT_AGGREGATE_ID,
+                                                                GRAFT_HAS(graft_aggregate_api, destroy));
     if (g->graphs != NULL && g->aggregate != NULL) return graft_petsc_options(g, error);
     snprintf(error->message, sizeof error->message, "the library is older than this program: it has no %s or %s",
              GRAFT_GRAPH_ID, GRAFT_AGGREGATE_ID);

@@ -12,12 +12,12 @@
 /** A mesh whose nodes are the rows of a matrix. Rows of the mesh on a rank are its rows of the matrix, and then the
  *  other rows that they refer to (ghosts). */
 typedef struct graft_petsc_mesh {
-    graft_petsc          *graft;
-    const graft_networks *networks;
-    const graft_streams  *streams;
-    const graft_meshes   *meshes;
-    graft_mesh           *mesh;
-    PetscInt              n_nodes, n_rows; /* of this rank; n_rows with ghosts */
+    graft_petsc             *graft;
+    const graft_network_api *networks;
+    const graft_stream_api  *streams;
+    const graft_mesh_api    *meshes;
+    graft_mesh              *mesh;
+    PetscInt                 n_nodes, n_rows; /* of this rank; n_rows with ghosts */
 } graft_petsc_mesh;
 
 /** Free the mesh, after its networks. *m becomes NULL. Collective. */
@@ -38,9 +38,10 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mesh_tables(graft_petsc_mesh *m)
     const graft_api *api = m->graft->api;
 
     PetscFunctionBegin;
-    m->meshes = (const graft_meshes *)graft_interface(api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
-    m->networks = (const graft_networks *)graft_interface(api, GRAFT_NETWORK_ID, GRAFT_HAS(graft_networks, destroy));
-    m->streams = (const graft_streams *)graft_interface(api, GRAFT_STREAM_ID, GRAFT_HAS(graft_streams, destroy));
+    m->meshes = (const graft_mesh_api *)graft_interface(api, GRAFT_MESH_ID, GRAFT_HAS(graft_mesh_api, destroy));
+    m->networks =
+        (const graft_network_api *)graft_interface(api, GRAFT_NETWORK_ID, GRAFT_HAS(graft_network_api, destroy));
+    m->streams = (const graft_stream_api *)graft_interface(api, GRAFT_STREAM_ID, GRAFT_HAS(graft_stream_api, destroy));
     PetscCheck(m->meshes != NULL && m->networks != NULL && m->streams != NULL, m->graft->comm, PETSC_ERR_SUP,
                "the library is older than this program: it has no %s, %s or %s", GRAFT_MESH_ID, GRAFT_NETWORK_ID,
                GRAFT_STREAM_ID);

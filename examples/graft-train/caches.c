@@ -11,7 +11,7 @@
 static int next_cache(const struct run *run, int32_t rank, int32_t index, graft_cache_item *item)
 {
     *item = GRAFT_INIT(graft_cache_item);
-    return run->library.train->cache_item(run->trainer, rank, index, item, NULL) == GRAFT_OK;
+    return run->library.report->cache_item(run->trainer, rank, index, item, NULL) == GRAFT_OK;
 }
 
 static json_t *build_cache(const graft_cache_item *item, int *bad)

@@ -83,15 +83,19 @@ int32_t library_init(struct library *library, const graft_host *host, graft_erro
 
     *library = (struct library){ 0 };
     TRY(find_library(NULL, host, &library->api, error));
-    TRY(require(library, GRAFT_DATA_ID, GRAFT_HAS(graft_data_interface, open_slice), &table, error));
+    TRY(require(library, GRAFT_DATA_ID, GRAFT_HAS(graft_data_api, open_slice), &table, error));
     library->data = table;
-    TRY(require(library, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, cache_item), &table, error));
+    TRY(require(library, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train_api, update), &table, error));
     library->train = table;
-    TRY(require(library, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, explain), &table, error));
+    TRY(require(library, GRAFT_REPORT_ID, GRAFT_HAS(graft_report_api, cache_item), &table, error));
+    library->report = table;
+    TRY(require(library, GRAFT_GROUP_ID, GRAFT_HAS(graft_group_api, destroy), &table, error));
+    library->groups = table;
+    TRY(require(library, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, explain), &table, error));
     library->mxm = table;
-    TRY(require(library, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy), &table, error));
+    TRY(require(library, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy), &table, error));
     library->graphs = table;
-    TRY(require(library, GRAFT_MODEL_ID, GRAFT_HAS(graft_models, predict_vertices), &table, error));
+    TRY(require(library, GRAFT_MODEL_ID, GRAFT_HAS(graft_model_api, predict_vertices), &table, error));
     library->models = table;
 done:
     if (rc < 0) library_fini(library);

@@ -7,19 +7,23 @@
 #include "problem.h"
 
 #include "graft_data.h"
+#include "graft_group.h"
 #include "graft_model.h"
 #include "graft_mxm.h"
+#include "graft_report.h"
 #include "graft_train.h"
 
 #include <stddef.h>
 
 struct library {
-    const graft_api            *api;
-    const graft_data_interface *data;
-    const graft_train          *train;
-    const graft_mxm            *mxm;
-    const graft_graphs         *graphs;
-    const graft_models         *models;
+    const graft_api        *api;
+    const graft_data_api   *data;
+    const graft_train_api  *train;
+    const graft_report_api *report;
+    const graft_group_api  *groups;
+    const graft_mxm_api    *mxm;
+    const graft_graph_api  *graphs;
+    const graft_model_api  *models;
 };
 
 /** Open the library. */

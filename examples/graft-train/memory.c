@@ -27,7 +27,7 @@ static int64_t dataset_bytes(const graft_dataset *d)
 static int next_item(const struct run *run, int32_t index, graft_memory_item *item)
 {
     *item = GRAFT_INIT(graft_memory_item);
-    return run->library.train->memory_item(run->trainer, index, item, NULL) == GRAFT_OK;
+    return run->library.report->memory_item(run->trainer, index, item, NULL) == GRAFT_OK;
 }
 
 int64_t memory_reported(const struct run *run)

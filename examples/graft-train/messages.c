@@ -45,7 +45,7 @@ static struct quantization quantization_of(const struct run *run, int32_t index)
 static int next_item(const struct run *run, int32_t index, graft_traffic_item *item)
 {
     *item = GRAFT_INIT(graft_traffic_item);
-    return run->library.train->traffic_item(run->trainer, -1, index, item, NULL) == GRAFT_OK;
+    return run->library.report->traffic_item(run->trainer, -1, index, item, NULL) == GRAFT_OK;
 }
 
 static const char *pass_name(int32_t pass)
@@ -198,7 +198,7 @@ void messages_json(json_t *report, const struct run *run, int *bad)
     int64_t                   rows_unquantized;
 
     json_add(report, "ranks", json_integer(run->ranks.n_ranks), bad);
-    if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
+    if (run->library.report->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
     json_add(report, "cut_edges", json_integer(traffic.cut_edges), bad);
     json_add(report, "halo_rows", json_integer(traffic.halo_rows), bad);
     json_add(report, "halo_bytes_per_epoch", json_integer(traffic.halo_bytes_per_epoch), bad);
@@ -316,7 +316,7 @@ void messages_print(const struct run *run)
     const int64_t of_batches = caches_bytes(run);
     graft_traffic traffic = GRAFT_INIT(graft_traffic);
 
-    if (run->library.train->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
+    if (run->library.report->traffic(run->trainer, -1, &traffic, NULL) < 0) return;
     if (of_batches > 0) {
         printf("messages        %.3f MB of features and of rows for batches, in all epochs", (double)of_batches * 1e-6);
         print_waits(run);

@@ -30,7 +30,7 @@ int32_t profile_take(struct profile *profile, const struct library *library, gra
     graft_span span = GRAFT_INIT(graft_span);
     int32_t    rc = GRAFT_OK;
 
-    for (int64_t i = 0; library->train->span(trainer, i, &span, NULL) == GRAFT_OK; i++)
+    for (int64_t i = 0; library->report->span(trainer, i, &span, NULL) == GRAFT_OK; i++)
         TRY(keep(profile, &span, error));
 done:
     return rc;

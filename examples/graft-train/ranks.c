@@ -36,7 +36,8 @@ static int32_t join_ranks(struct ranks *ranks, const struct library *library, gr
 {
     int32_t rc;
 
-    ranks->transports = graft_interface(library->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, leave));
+    ranks->transports = graft_interface(library->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transport_api, open));
+    ranks->groups = library->groups;
     if (ranks->transports == NULL)
         return problem(error, GRAFT_ERR_VERSION, "Graft %s has no collective calls", library->api->version);
     TRY(open_transport(ranks, library, error));
@@ -47,7 +48,7 @@ static int32_t join_ranks(struct ranks *ranks, const struct library *library, gr
                        "the launcher's",
                        launch_size());
     ranks->rank = ranks->transport.rank;
-    rc = ranks->transports->join(library->api->context, &ranks->transport, &ranks->group, error);
+    rc = library->groups->create(library->api->context, &ranks->transport, &ranks->group, error);
 done:
     return rc;
 }
@@ -96,7 +97,7 @@ void ranks_fini(struct ranks *ranks, const struct library *library, int code)
     ranks->reports = NULL;
     ranks->bytes = NULL;
     if (!ranks->is_open) return;
-    ranks->transports->leave(ranks->group);
+    library->groups->destroy(ranks->group);
     close_transport(ranks, code);
 }
 
@@ -136,7 +137,7 @@ int32_t ranks_agree(struct ranks *ranks, int32_t rc, graft_error *error)
     int32_t           agreed;
 
     if (ranks->n_ranks == 1 || rc == GRAFT_ERR_PEER) return rc;
-    agreed = ranks->transports->agree(ranks->group, rc, error);
+    agreed = ranks->groups->agree(ranks->group, rc, error);
     if (agreed < 0 && agreed == rc && error->rank == ranks->rank) *error = mine; /* no need to name this rank */
     return agreed;
 }
@@ -181,7 +182,7 @@ static int32_t report_word(struct ranks *ranks, const struct ranks_word *word, g
     TRY(ranks_agree(ranks, rc, error));
     show_word(mine.shown, word->text);
     for (int i = 0; i < ranks->n_ranks; i++) ranks->bytes[i] = sizeof mine;
-    TRY(ranks->transports->gather(ranks->group, -1, ranks->bytes, &mine, all, error));
+    TRY(ranks->groups->gather(ranks->group, -1, ranks->bytes, &mine, all, error));
     while (q < ranks->n_ranks - 1 && all[q].number == all[0].number) q++;
     rc = problem(error, GRAFT_ERR_OPTION, "%s is %s on rank 0 and %s on rank %d; expected the same on all ranks",
                  word->name, all[0].shown, all[q].shown, q);
@@ -200,7 +201,7 @@ int32_t ranks_compare(struct ranks *ranks, const struct ranks_word words[RANKS_W
         ends[2 * i] = number_of_text(words[i].text);
         ends[2 * i + 1] = -ends[2 * i];
     }
-    TRY(ranks->transports->maximum(ranks->group, 2 * RANKS_WORDS, ends, error));
+    TRY(ranks->groups->maximum(ranks->group, 2 * RANKS_WORDS, ends, error));
     for (int i = 0; i < RANKS_WORDS; i++)
         if (ends[2 * i] != -ends[2 * i + 1]) return report_word(ranks, &words[i], error);
 done:
@@ -213,7 +214,7 @@ int32_t ranks_largest(struct ranks *ranks, int *value, graft_error *error)
     int32_t rc;
 
     if (ranks->n_ranks == 1) return GRAFT_OK;
-    TRY(ranks->transports->maximum(ranks->group, 1, &largest, error));
+    TRY(ranks->groups->maximum(ranks->group, 1, &largest, error));
     *value = (int)largest;
 done:
     return rc;
@@ -221,7 +222,7 @@ done:
 
 int32_t ranks_share(struct ranks *ranks, int64_t bytes, void *data, graft_error *error)
 {
-    return ranks->n_ranks == 1 ? GRAFT_OK : ranks->transports->broadcast(ranks->group, 0, bytes, data, error);
+    return ranks->n_ranks == 1 ? GRAFT_OK : ranks->groups->broadcast(ranks->group, 0, bytes, data, error);
 }
 
 int32_t ranks_slices(const struct ranks *ranks, const struct library *library, int64_t *rows, graft_error *error)
@@ -242,7 +243,7 @@ int32_t ranks_collect(struct ranks *ranks, const int64_t *rows, const void *mine
                       graft_error *error)
 {
     for (int q = 0; q < ranks->n_ranks; q++) ranks->bytes[q] = rows[q] * (int64_t)row_bytes;
-    return ranks->transports->gather(ranks->group, 0, ranks->bytes, mine, all, error);
+    return ranks->groups->gather(ranks->group, 0, ranks->bytes, mine, all, error);
 }
 
 /** Append the pairs of this rank and item `index` to `mine`, which has capacity for them. */
@@ -255,7 +256,7 @@ static int32_t add_pairs(const struct ranks *ranks, const struct library *librar
         graft_traffic_pair *pair = &mine->pairs[mine->n_pairs];
 
         *pair = GRAFT_INIT(graft_traffic_pair);
-        rc = library->train->traffic_pair(trainer, q, index, pair, NULL);
+        rc = library->report->traffic_pair(trainer, q, index, pair, NULL);
         if (rc == GRAFT_OK && (pair->rows > 0 || pair->sampled_rows > 0)) mine->n_pairs++;
     }
     return rc;
@@ -267,7 +268,7 @@ static int32_t collect_pairs(const struct ranks *ranks, const struct library *li
     graft_traffic_item item = GRAFT_INIT(graft_traffic_item);
     size_t             items = 0;
 
-    while (library->train->traffic_item(trainer, -1, (int32_t)items, &item, NULL) == GRAFT_OK) items++;
+    while (library->report->traffic_item(trainer, -1, (int32_t)items, &item, NULL) == GRAFT_OK) items++;
     mine->pairs = calloc(items * (size_t)ranks->n_ranks + 1, sizeof *mine->pairs);
     if (mine->pairs == NULL) return problem_memory(error, "the report on messages");
     for (size_t i = 0; i < items; i++) add_pairs(ranks, library, trainer, (int32_t)i, mine);
@@ -284,7 +285,7 @@ static int32_t gather_pairs(struct ranks *ranks, graft_error *error)
 
     ranks->reports[ranks->rank].pairs = NULL;
     for (int q = 0; q < ranks->n_ranks; q++) ranks->bytes[q] = sizeof mine;
-    TRY(ranks->transports->gather(ranks->group, -1, ranks->bytes, &mine, ranks->reports, error));
+    TRY(ranks->groups->gather(ranks->group, -1, ranks->bytes, &mine, ranks->reports, error));
     for (int q = 0; q < ranks->n_ranks; q++) {
         ranks->reports[q].pairs = NULL;
         total += ranks->bytes[q] = ranks->reports[q].n_pairs * (int64_t)sizeof *all;
@@ -293,7 +294,7 @@ static int32_t gather_pairs(struct ranks *ranks, graft_error *error)
     if (ranks->rank == 0) all = malloc((size_t)total + 1);
     if (ranks->rank == 0 && all == NULL) rc = problem_memory(error, "the report on messages");
     TRY(ranks_agree(ranks, rc, error));
-    TRY(ranks->transports->gather(ranks->group, 0, ranks->bytes, mine.pairs, all, error));
+    TRY(ranks->groups->gather(ranks->group, 0, ranks->bytes, mine.pairs, all, error));
     next = ranks->pairs = all;
     for (int q = 0; q < ranks->n_ranks && ranks->rank == 0; next += ranks->reports[q++].n_pairs)
         ranks->reports[q].pairs = next;
@@ -312,7 +313,7 @@ int32_t ranks_gather_reports(struct ranks *ranks, const struct library *library,
     int32_t             rc;
 
     if (ranks->n_ranks == 1) return GRAFT_OK;
-    rc = library->train->traffic(trainer, ranks->rank, &traffic, error);
+    rc = library->report->traffic(trainer, ranks->rank, &traffic, error);
     if (rc == GRAFT_OK) rc = collect_pairs(ranks, library, trainer, mine, error);
     mine->waited = traffic.wait_seconds;
     TRY(ranks_agree(ranks, rc, error));

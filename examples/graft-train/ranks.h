@@ -28,7 +28,8 @@ struct ranks {
     graft_traffic_pair *pairs;   /* pairs of all reports */
     int64_t            *bytes;   /* [n_ranks] of what is gathered */
 
-    const graft_transports *transports;
+    const graft_transport_api *transports;
+    const graft_group_api     *groups;
 };
 
 /** Open the transport over several ranks, and join them; options are set before, for halo.timeout. The process ends if

@@ -360,7 +360,7 @@ void run_fini(struct run *run, int code)
     run->history = NULL;
     if (run->trainer != NULL) run->library.train->destroy(run->trainer);
     if (run->model != NULL) run->library.models->destroy(run->model);
-    if (run->data != NULL) run->library.data->close(run->library.api->context, run->data);
+    if (run->data != NULL) run->library.data->close(run->data);
     run->trainer = NULL;
     run->model = NULL;
     run->data = NULL;

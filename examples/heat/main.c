@@ -16,24 +16,24 @@ static const char usage[] = "usage: heat LIBRARY [FOLDER [SIDE [STEPS [AFTER]]]]
                             "AFTER times without it (100).\nFiles for ParaView go to FOLDER, if it is not empty.\n";
 
 struct run {
-    struct solver          solver;
-    const char            *folder;
-    int                    steps, after;
-    graft_transport        ranks;
-    const graft_api       *graft;
-    const graft_meshes    *meshes;
-    const graft_networks  *networks;
-    const graft_streams   *streams;
-    const graft_graphs    *graphs;
-    const graft_aggregate *aggregate;
-    graft_mesh            *mesh;
-    graft_graph           *graph;
-    graft_plan            *smoother;
-    graft_network         *network;
-    graft_stream          *stream;
-    double                *u, *start, *surrogate, *constant; /* [n_nodes] each, `constant` x 3 */
-    double                *smooth;                           /* [own nodes] */
-    graft_error            error;
+    struct solver              solver;
+    const char                *folder;
+    int                        steps, after;
+    graft_transport            ranks;
+    const graft_api           *graft;
+    const graft_mesh_api      *meshes;
+    const graft_network_api   *networks;
+    const graft_stream_api    *streams;
+    const graft_graph_api     *graphs;
+    const graft_aggregate_api *aggregate;
+    graft_mesh                *mesh;
+    graft_graph               *graph;
+    graft_plan                *smoother;
+    graft_network             *network;
+    graft_stream              *stream;
+    double                    *u, *start, *surrogate, *constant; /* [n_nodes] each, `constant` x 3 */
+    double                    *smooth;                           /* [own nodes] */
+    graft_error                error;
 };
 
 #define TRY(expression)                                                                                                \
@@ -57,11 +57,11 @@ static int32_t load(struct run *r, const char *library)
     int32_t                  rc = graft_load(library, NULL, &r->graft, &r->error);
 
     if (rc < 0) return rc;
-    r->meshes = graft_interface(r->graft, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
-    r->networks = graft_interface(r->graft, GRAFT_NETWORK_ID, GRAFT_HAS(graft_networks, destroy));
-    r->streams = graft_interface(r->graft, GRAFT_STREAM_ID, GRAFT_HAS(graft_streams, destroy));
-    r->graphs = graft_interface(r->graft, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
-    r->aggregate = graft_interface(r->graft, GRAFT_AGGREGATE_ID, GRAFT_HAS(graft_aggregate, destroy));
+    r->meshes = graft_interface(r->graft, GRAFT_MESH_ID, GRAFT_HAS(graft_mesh_api, destroy));
+    r->networks = graft_interface(r->graft, GRAFT_NETWORK_ID, GRAFT_HAS(graft_network_api, destroy));
+    r->streams = graft_interface(r->graft, GRAFT_STREAM_ID, GRAFT_HAS(graft_stream_api, destroy));
+    r->graphs = graft_interface(r->graft, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
+    r->aggregate = graft_interface(r->graft, GRAFT_AGGREGATE_ID, GRAFT_HAS(graft_aggregate_api, destroy));
     if (!r->meshes || !r->networks || !r->streams || !r->graphs || !r->aggregate) {
         snprintf(r->error.message, sizeof r->error.message, "the library is too old");
         return GRAFT_ERR_VERSION;

@@ -154,6 +154,6 @@ int32_t decoder_step(struct host *host, struct decoder *decoder, const struct sp
         *loss = score_loss(decoder, &split->part[PART_TRAIN]);
         rc = pull_back(host, decoder, pairs, epoch, z, gradient);
     }
-    host->mxm->matrix_destroy(host->api->context, pairs);
+    host->mxm->matrix_destroy(pairs);
     return rc;
 }

@@ -12,13 +12,13 @@
 #include <stdlib.h>
 
 struct host {
-    const graft_api            *api;
-    const graft_data_interface *data;
-    const graft_edge           *edge;
-    const graft_mxm            *mxm;
-    const graft_train          *train;
-    uint64_t                    seed;
-    graft_error                 error;
+    const graft_api       *api;
+    const graft_data_api  *data;
+    const graft_edge_api  *edge;
+    const graft_mxm_api   *mxm;
+    const graft_train_api *train;
+    uint64_t               seed;
+    graft_error            error;
 };
 
 /** The message of the library stays in host->error; these are the program's own. */

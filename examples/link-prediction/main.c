@@ -39,10 +39,10 @@ static int32_t open_library(struct host *host)
     int32_t rc = find_library(NULL, NULL, &host->api, &host->error);
 
     if (rc < 0) return rc;
-    host->data = graft_interface(host->api, GRAFT_DATA_ID, GRAFT_HAS(graft_data_interface, close));
-    host->edge = graft_interface(host->api, GRAFT_EDGE_ID, GRAFT_HAS(graft_edge, mxm));
-    host->mxm = graft_interface(host->api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, matrix_destroy));
-    host->train = graft_interface(host->api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, update));
+    host->data = graft_interface(host->api, GRAFT_DATA_ID, GRAFT_HAS(graft_data_api, close));
+    host->edge = graft_interface(host->api, GRAFT_EDGE_ID, GRAFT_HAS(graft_edge_api, mxm));
+    host->mxm = graft_interface(host->api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, matrix_destroy));
+    host->train = graft_interface(host->api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train_api, update));
     if (host->data == NULL || host->edge == NULL || host->mxm == NULL || host->train == NULL)
         return host_fail(host, GRAFT_ERR_VERSION, "the library is older than this program");
     return rc;
@@ -235,7 +235,7 @@ int main(int argc, char **argv)
     if (rc >= 0) rc = run(&task);
     if (rc < 0) fprintf(stderr, "link-prediction: %s\n", host->error.message);
     if (host->train != NULL) host->train->destroy(task.trainer);
-    if (host->data != NULL) host->data->close(host->api->context, task.files);
+    if (host->data != NULL) host->data->close(task.files);
     decoder_free(&task.decoder);
     split_free(&task.split);
     free(task.members);

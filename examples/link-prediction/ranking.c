@@ -49,7 +49,7 @@ static int32_t score_block(struct host *host, struct decoder *decoder, struct bl
     rc = host->edge->gather_rows(context, &scaled, &index, &x, 0, &host->error);
     if (rc >= 0) rc = host->mxm->matrix_create(context, &csr, 1, &pairs, &host->error);
     if (rc >= 0) rc = host->edge->sddmm(context, pairs, &x, &y, &score, 0, &host->error);
-    host->mxm->matrix_destroy(context, pairs);
+    host->mxm->matrix_destroy(pairs);
     return rc;
 }
 

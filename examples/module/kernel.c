@@ -55,7 +55,7 @@ static int is_allowed(const graft_mask *mask, int64_t i, int64_t j)
     return (present && value) != ((mask->flags & GRAFT_MASK_COMPLEMENT) != 0);
 }
 
-/* One thread, one element after the other: see graft_mxm.run() for what each must become. */
+/* One thread, one element after the other: see graft_mxm_api.run() for what each must become. */
 static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
 {
     const int32_t *columns = a->col_idx;
@@ -76,7 +76,7 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
     return GRAFT_OK; /* without args->rows_done, which the library calls in its place */
 }
 
-static const graft_kernel       kernel = { .size = sizeof kernel,
+static const graft_kernel_ops   kernel = { .size = sizeof kernel,
                                            .preference = PREFERENCE,
                                            .description = "an example",
                                            .init = init,

@@ -36,9 +36,9 @@ int main(int argc, char **argv)
     m.id_type = m.index_type = GRAFT_I32, m.n_cells = N - 1, m.cell_type = GRAFT_CELL_LINE, m.cell_nodes = cell;
     CHECK(graft_load(argc > 1 ? argv[1] : NULL, NULL, &graft, &error));
     for (int i = 0; i < 3; i++) CHECK(graft->set(graft->context, option[i][0], option[i][1], &error));
-    const graft_meshes   *meshes = graft_interface(graft, GRAFT_MESH_ID, sizeof *meshes);
-    const graft_networks *networks = graft_interface(graft, GRAFT_NETWORK_ID, sizeof *networks);
-    const graft_streams  *streams = graft_interface(graft, GRAFT_STREAM_ID, sizeof *streams);
+    const graft_mesh_api    *meshes = graft_interface(graft, GRAFT_MESH_ID, sizeof *meshes);
+    const graft_network_api *networks = graft_interface(graft, GRAFT_NETWORK_ID, sizeof *networks);
+    const graft_stream_api  *streams = graft_interface(graft, GRAFT_STREAM_ID, sizeof *streams);
     CHECK(meshes->create(graft->context, NULL, &m, &mesh, &error)); /* NULL: one rank */
     CHECK(networks->create(mesh, &n, &network, &error));
     CHECK(streams->create(network, &stream, &error));

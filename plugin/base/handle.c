@@ -333,20 +333,7 @@ void gr_handle_close(graft_context *context, const char *where)
     if (closes) gr_leave(context);
 }
 
-/* Log that a handle was not destroyed, and why. */
-static void log_refusal(graft_context *context, const void *object, enum gr_handle_kind kind, const char *where)
-{
-    graft_error    error = { .size = sizeof error };
-    graft_context *held;
-
-    if (gr_enter(context, GR_HANDLE_CONTEXT, where, &held, &error) < 0) return;
-    if (gr_handle_check(context, object, kind, gr_handle_word(kind), &error) < 0)
-        gr_log(context, GRAFT_LOG_ERROR, "%s: %s", where, error.message);
-    if (held != NULL) gr_leave(held);
-}
-
-void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind kind, const char *where,
-                       void (*destroy)(void *object))
+void gr_handle_destroy(void *object, enum gr_handle_kind kind, const char *where, void (*destroy)(void *object))
 {
     const int          saved_errno = errno;
     const pid_t        self = getpid();
@@ -354,14 +341,13 @@ void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind
     graft_context     *own = NULL;
     struct gr_handle **link;
     struct gr_fp       saved_fp;
-    int                leaves = 0, same_thread, is_listed;
+    int                leaves = 0, same_thread;
 
     if (object == NULL) return;
     saved_fp = gr_fp_hold();
     gr_lock_word(&gr_handles[list].lock, self);
     link = find(object);
-    is_listed = judge(link, kind) == GOOD && (context == NULL || (*link)->context == context);
-    if (is_listed && (*link)->context->owner == self) {
+    if (judge(link, kind) == GOOD && (*link)->context->owner == self) {
         struct gr_handle  *handle = *link;
         struct gr_callers *callers;
 
@@ -379,7 +365,6 @@ void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind
     }
     gr_unlock_word(&gr_handles[list].lock);
     if (leaves) gr_leave(own);
-    if (!is_listed && context != NULL) log_refusal(context, object, kind, where);
     gr_fp_set(saved_fp);
     errno = saved_errno;
 }

@@ -57,10 +57,8 @@ void gr_handle_init(void *object, enum gr_handle_kind kind, graft_context *conte
 void gr_handle_fini(void *object);
 
 /** A whole public call that destroys an object: the handle is no longer listed, and destroy(object) is called, or, if
- *  another call of the context runs, when that call ends. NULL is ignored. A pointer that is not a handle of this kind,
- *  or belongs to another context, is logged and not destroyed. `context` NULL: handles of any context. */
-void gr_handle_destroy(graft_context *context, void *object, enum gr_handle_kind kind, const char *where,
-                       void (*destroy)(void *object));
+ *  another call of the context runs, when that call ends. A pointer that is not a handle of this kind is ignored. */
+void gr_handle_destroy(void *object, enum gr_handle_kind kind, const char *where, void (*destroy)(void *object));
 
 /** Check an object that is argument `name` of a call. With option check=no only checks without cost are made.
  *  \return OK; ERR_ARG (NULL); ERR_STATE (destroyed, of another kind or context, or no handle at all) */

@@ -38,8 +38,8 @@ static int table_is_whole(const graft_module_table *table)
     t = table->size >= GRAFT_HAS(graft_module_table, transport) ? table->transport : NULL;
     if ((table->kernel != NULL) + (table->dense != NULL) + (t != NULL) != 1) return 0;
     if (strcmp(table->kind, "kernel") == 0) {
-        const graft_kernel *k = table->kernel;
-        return k != NULL && k->size >= GRAFT_HAS(graft_kernel, reserved) && k->description && k->init && k->fini &&
+        const graft_kernel_ops *k = table->kernel;
+        return k != NULL && k->size >= GRAFT_HAS(graft_kernel_ops, reserved) && k->description && k->init && k->fini &&
                k->supports && k->prepare && k->release && k->run;
     }
     if (strcmp(table->kind, "dense") == 0) {

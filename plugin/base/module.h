@@ -10,7 +10,7 @@ enum { GR_MODULE_MAX = 32 };
 /** The tables of a module in this library's sizes: missing fields of a shorter table are 0. */
 struct gr_module_tables {
     graft_module_table  table;
-    graft_kernel        kernel;
+    graft_kernel_ops    kernel;
     graft_dense_ops     dense;
     graft_transport_ops transport;
 };

@@ -4,7 +4,7 @@
 #define GR_BASE_PROFILE_H
 
 #include "base/team.h"
-#include "graft_account.h"
+#include "graft_report.h"
 
 enum { GR_PARTS_OF_PHASE = 12 };
 

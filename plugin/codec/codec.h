@@ -75,7 +75,8 @@ void gr_codec_measure(const struct gr_codec *codec, int64_t row, const void *x, 
  *  makes it a little larger than the true range. */
 float gr_codec_range(const struct gr_codec *codec, const uint8_t *record);
 
-/** graft_codec.encode() and decode(): args and codec are checked; fields of args that are also in codec are ignored.
+/** graft_codec_api.encode() and decode(): args and codec are checked; fields of args that are also in codec are
+ * ignored.
  *  \return OK; ERR_FORMAT (a row without a code and no args->unencoded; an invalid record); ERR_NOMEM.
  *  [starts-openmp] */
 int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,

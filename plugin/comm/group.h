@@ -5,6 +5,7 @@
 #define GR_COMM_GROUP_H
 
 #include "comm/comm.h"
+#include "graft_group.h"
 
 struct graft_group {
     struct gr_handle handle;
@@ -17,8 +18,8 @@ int32_t gr_group_join(graft_context *context, const graft_transport *transport, 
                       graft_error *error);
 void    gr_group_leave(graft_group *group);
 
-/* See graft_transports. `rc` is the status of this rank's argument check, with the message in error if it failed; the
- * ranks agree on it.
+/* See graft_transport_api. `rc` is the status of this rank's argument check, with the message in error if it failed;
+ * the ranks agree on it.
  * \return OK; the status of a rank, ERR_NOMEM, ERR_ARG (ranks disagree): the same on all ranks; ERR_PEER. */
 int32_t gr_group_agree(graft_group *group, int32_t rc, graft_error *error);
 int32_t gr_group_sum(graft_group *group, int32_t rc, graft_dtype dtype, void *values, int64_t count,

@@ -6,7 +6,7 @@
 #include "base/context.h"
 #include "graft_transport.h"
 
-/** As graft_transports.open(), with structs of this library's sizes. */
+/** As graft_transport_api.open(), with structs of this library's sizes. */
 int32_t gr_transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
                           graft_transport *transport, graft_error *error);
 

@@ -145,7 +145,8 @@ int32_t gr_dataset_send_features(const struct gr_dataset *data, const graft_dens
 int32_t gr_dataset_send_sparse(struct gr_dataset *data, const graft_csr *slice, int stays, struct gr_csr *made,
                                graft_error *error);
 
-/* -- new arrays, as graft_train.update() -------------------------------------------------------------------------- */
+/* -- new arrays, as graft_train_api.update()
+ * -------------------------------------------------------------------------- */
 
 /** New arrays of the host. */
 struct gr_new_data {

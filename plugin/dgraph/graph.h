@@ -164,7 +164,7 @@ uint32_t gr_slice_digest(const graft_csr *rows);
  *  arrays of the host, because a transport that cannot cancel a message uses its memory after a failure. */
 enum { GR_OWN_FROM = 1, GR_OWN_TO = 2 };
 
-/** Redistribute rows of bytes; see graft_graphs.redistribute(). `args` is a complete struct. Collective.
+/** Redistribute rows of bytes; see graft_graph_api.redistribute(). `args` is a complete struct. Collective.
  * \return OK; ERR_ARG, ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_graph_redistribute(graft_graph *graph, const graft_redistribution *args, int own, graft_error *error);
 

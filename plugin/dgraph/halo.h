@@ -24,7 +24,7 @@ struct graft_halo {
     struct gr_outcome   outcome;
 };
 
-/** Collective. \return As graft_halos.create(). */
+/** Collective. \return As graft_halo_api.create(). */
 int32_t gr_halo_create(graft_graph *graph, graft_halo **halo, graft_error *error);
 void    gr_halo_destroy(graft_halo *halo);
 
@@ -45,7 +45,7 @@ static inline int gr_halo_has_begun(const graft_halo *halo)
 }
 
 /** One exchange; `args` is complete and checked, and so are args->owned and args->halo, if rc, the status of their
- *  checks on this rank, is OK. Collective. \return as graft_halos. */
+ *  checks on this rank, is OK. Collective. \return as graft_halo_api. */
 int32_t gr_halo_begin(graft_halo *halo, int32_t rc, const graft_halo_args *args, graft_error *error);
 int32_t gr_halo_end(graft_halo *halo, graft_error *error);
 

@@ -162,11 +162,11 @@ static void destroy_plan(void *plan)
 
 static void plan_destroy(graft_plan *plan)
 {
-    gr_handle_destroy(NULL, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " destroy", destroy_plan);
+    gr_handle_destroy(plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " destroy", destroy_plan);
 }
 
-const graft_aggregate gr_interface_aggregate = {
-    .size = sizeof(graft_aggregate),
+const graft_aggregate_api gr_interface_aggregate = {
+    .size = sizeof(graft_aggregate_api),
     .create = plan_create,
     .begin = plan_begin,
     .end = plan_end,

@@ -103,8 +103,8 @@ static int32_t codec_decode(graft_context *context, const graft_codec_args *args
     return gr_call_end(&call, rc);
 }
 
-const graft_codec gr_interface_codec = {
-    .size = sizeof(graft_codec),
+const graft_codec_api gr_interface_codec = {
+    .size = sizeof(graft_codec_api),
     .row_bytes = codec_row_bytes,
     .encode = codec_encode,
     .decode = codec_decode,

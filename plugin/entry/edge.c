@@ -153,8 +153,8 @@ done:
     return gr_call_end(&call, rc);
 }
 
-const graft_edge gr_interface_edge = {
-    .size = sizeof(graft_edge),
+const graft_edge_api gr_interface_edge = {
+    .size = sizeof(graft_edge_api),
     .gather_rows = edge_gather_rows,
     .index_add = edge_index_add,
     .sddmm = edge_sddmm,

@@ -32,6 +32,7 @@ static const struct {
     { GRAFT_MODEL_ID, &gr_interface_model },     { GRAFT_TRANSPORT_ID, &gr_interface_transport },
     { GRAFT_CODEC_ID, &gr_interface_codec },     { GRAFT_GRAPH_ID, &gr_interface_graph },
     { GRAFT_HALO_ID, &gr_interface_halo },       { GRAFT_AGGREGATE_ID, &gr_interface_aggregate },
+    { GRAFT_GROUP_ID, &gr_interface_group },     { GRAFT_REPORT_ID, &gr_interface_report },
     { GRAFT_SAMPLE_ID, &gr_interface_sample },   { GRAFT_MESH_ID, &gr_interface_mesh },
     { GRAFT_NETWORK_ID, &gr_interface_network }, { GRAFT_STREAM_ID, &gr_interface_stream },
 };

@@ -11,9 +11,11 @@
 #include "graft_codec.h"
 #include "graft_edge.h"
 #include "graft_graph.h"
+#include "graft_group.h"
 #include "graft_halo.h"
 #include "graft_model.h"
 #include "graft_mxm.h"
+#include "graft_report.h"
 #include "graft_sample.h"
 #include "graft_train.h"
 #include "graft_transport.h"
@@ -34,20 +36,22 @@ int32_t gr_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, s
  *  ERR_NOMEM */
 int32_t gr_take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix, graft_error *error);
 
-extern const graft_mxm            gr_interface_mxm;
-extern const graft_edge           gr_interface_edge;
-extern const graft_data_interface gr_interface_data;
-extern const graft_train          gr_interface_train;
-extern const graft_models         gr_interface_model;
-extern const graft_transports     gr_interface_transport;
-extern const graft_graphs         gr_interface_graph;
-extern const graft_halos          gr_interface_halo;
-extern const graft_aggregate      gr_interface_aggregate;
-extern const graft_codec          gr_interface_codec;
-extern const graft_samples        gr_interface_sample;
-extern const graft_meshes         gr_interface_mesh;
-extern const graft_networks       gr_interface_network;
-extern const graft_streams        gr_interface_stream;
+extern const graft_mxm_api       gr_interface_mxm;
+extern const graft_edge_api      gr_interface_edge;
+extern const graft_data_api      gr_interface_data;
+extern const graft_train_api     gr_interface_train;
+extern const graft_report_api    gr_interface_report;
+extern const graft_model_api     gr_interface_model;
+extern const graft_transport_api gr_interface_transport;
+extern const graft_group_api     gr_interface_group;
+extern const graft_graph_api     gr_interface_graph;
+extern const graft_halo_api      gr_interface_halo;
+extern const graft_aggregate_api gr_interface_aggregate;
+extern const graft_codec_api     gr_interface_codec;
+extern const graft_sample_api    gr_interface_sample;
+extern const graft_mesh_api      gr_interface_mesh;
+extern const graft_network_api   gr_interface_network;
+extern const graft_stream_api    gr_interface_stream;
 
 extern const struct gr_option_list gr_all_options;
 

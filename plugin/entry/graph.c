@@ -114,11 +114,11 @@ static void destroy_graph(void *graph)
 
 static void graph_destroy(graft_graph *graph)
 {
-    gr_handle_destroy(NULL, graph, GR_HANDLE_GRAPH, GRAFT_GRAPH_ID " destroy", destroy_graph);
+    gr_handle_destroy(graph, GR_HANDLE_GRAPH, GRAFT_GRAPH_ID " destroy", destroy_graph);
 }
 
-const graft_graphs gr_interface_graph = {
-    .size = sizeof(graft_graphs),
+const graft_graph_api gr_interface_graph = {
+    .size = sizeof(graft_graph_api),
     .create = graph_create,
     .info = graph_info,
     .owned = graph_owned,

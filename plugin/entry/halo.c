@@ -154,11 +154,11 @@ static void destroy_halo(void *halo)
 
 static void halo_destroy(graft_halo *halo)
 {
-    gr_handle_destroy(NULL, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " destroy", destroy_halo);
+    gr_handle_destroy(halo, GR_HANDLE_HALO, GRAFT_HALO_ID " destroy", destroy_halo);
 }
 
-const graft_halos gr_interface_halo = {
-    .size = sizeof(graft_halos),
+const graft_halo_api gr_interface_halo = {
+    .size = sizeof(graft_halo_api),
     .create = halo_create,
     .info = halo_info,
     .matrix = halo_matrix,

@@ -69,11 +69,11 @@ static void destroy_mesh(void *mesh)
 
 static void mesh_destroy(graft_mesh *mesh)
 {
-    gr_handle_destroy(NULL, mesh, GR_HANDLE_MESH, GRAFT_MESH_ID " destroy", destroy_mesh);
+    gr_handle_destroy(mesh, GR_HANDLE_MESH, GRAFT_MESH_ID " destroy", destroy_mesh);
 }
 
-const graft_meshes gr_interface_mesh = {
-    .size = sizeof(graft_meshes),
+const graft_mesh_api gr_interface_mesh = {
+    .size = sizeof(graft_mesh_api),
     .create = mesh_create,
     .info = mesh_info,
     .view = mesh_view,

@@ -140,11 +140,11 @@ static void destroy_model(void *model)
 
 static void model_destroy(graft_model *model)
 {
-    gr_handle_destroy(NULL, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " destroy", destroy_model);
+    gr_handle_destroy(model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " destroy", destroy_model);
 }
 
-const graft_models gr_interface_model = {
-    .size = sizeof(graft_models),
+const graft_model_api gr_interface_model = {
+    .size = sizeof(graft_model_api),
     .create = model_create,
     .load = model_load,
     .save = model_save,

@@ -173,9 +173,9 @@ static void destroy_matrix(void *matrix)
     gr_matrix_destroy(matrix);
 }
 
-static void mxm_matrix_destroy(graft_context *context, graft_matrix *matrix)
+static void mxm_matrix_destroy(graft_matrix *matrix)
 {
-    gr_handle_destroy(context, matrix, GR_HANDLE_MATRIX, GRAFT_MXM_ID " matrix_destroy", destroy_matrix);
+    gr_handle_destroy(matrix, GR_HANDLE_MATRIX, GRAFT_MXM_ID " matrix_destroy", destroy_matrix);
 }
 
 /* Copies of the host's structs. */
@@ -264,8 +264,8 @@ static int32_t mxm_convert(graft_context *context, const graft_dense *from, cons
     return gr_call_end(&call, rc);
 }
 
-const graft_mxm gr_interface_mxm = {
-    .size = sizeof(graft_mxm),
+const graft_mxm_api gr_interface_mxm = {
+    .size = sizeof(graft_mxm_api),
     .matrix_create = mxm_matrix_create,
     .matrix_transpose = mxm_matrix_transpose,
     .matrix_order = mxm_matrix_order,

@@ -304,7 +304,7 @@ static void destroy_network(void *network)
 
 static void network_destroy(graft_network *network)
 {
-    gr_handle_destroy(NULL, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " destroy", destroy_network);
+    gr_handle_destroy(network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " destroy", destroy_network);
 }
 
 static int32_t network_times(const graft_network *network, int32_t layer, int32_t pass, graft_network_times *times,
@@ -321,8 +321,8 @@ done:
     return gr_call_end(&call, rc);
 }
 
-const graft_networks gr_interface_network = {
-    .size = sizeof(graft_networks),
+const graft_network_api gr_interface_network = {
+    .size = sizeof(graft_network_api),
     .create = network_create,
     .info = network_info,
     .begin = network_begin,

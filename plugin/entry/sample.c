@@ -185,11 +185,11 @@ static void destroy_sampler(void *sampler)
 
 static void sample_destroy(graft_sampler *sampler)
 {
-    gr_handle_destroy(NULL, sampler, GR_HANDLE_SAMPLER, GRAFT_SAMPLE_ID " destroy", destroy_sampler);
+    gr_handle_destroy(sampler, GR_HANDLE_SAMPLER, GRAFT_SAMPLE_ID " destroy", destroy_sampler);
 }
 
-const graft_samples gr_interface_sample = {
-    .size = sizeof(graft_samples),
+const graft_sample_api gr_interface_sample = {
+    .size = sizeof(graft_sample_api),
     .create = sample_create,
     .begin = sample_begin,
     .next = sample_next,

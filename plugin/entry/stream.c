@@ -128,11 +128,11 @@ static void destroy_stream(void *stream)
 
 static void stream_destroy(graft_stream *stream)
 {
-    gr_handle_destroy(NULL, stream, GR_HANDLE_STREAM, GRAFT_STREAM_ID " destroy", destroy_stream);
+    gr_handle_destroy(stream, GR_HANDLE_STREAM, GRAFT_STREAM_ID " destroy", destroy_stream);
 }
 
-const graft_streams gr_interface_stream = {
-    .size = sizeof(graft_streams),
+const graft_stream_api gr_interface_stream = {
+    .size = sizeof(graft_stream_api),
     .create = stream_create,
     .offer = stream_offer,
     .step = stream_step,

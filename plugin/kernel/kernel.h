@@ -102,7 +102,7 @@ int gr_dense_overlap(const graft_dense *x, const graft_dense *y);
 /** Convert between float and bfloat16. \return OK; ERR_ARG (other types, different shapes, overlap). [starts-openmp] */
 int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, struct gr_team team, graft_error *error);
 
-/** Check that the arguments agree with each other. \return OK; ERR_ARG, for the cases that graft_mxm.run() lists */
+/** Check that the arguments agree with each other. \return OK; ERR_ARG, for the cases that graft_mxm_api.run() lists */
 int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error);
 
 /** Run a product whose arguments are complete and checked. [starts-openmp] */

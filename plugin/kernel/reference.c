@@ -134,7 +134,7 @@ static int32_t reference_run(void *state, void *prepared, const graft_csr *a, co
     return GRAFT_OK;
 }
 
-static const graft_kernel reference_kernel = {
+static const graft_kernel_ops reference_kernel = {
     .size = sizeof reference_kernel,
     .args_size = sizeof(graft_mxm_args),
     .preference = 0,

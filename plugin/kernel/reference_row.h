@@ -58,7 +58,7 @@ static REAL NAME(epilogue)(const graft_mxm_args *args, int64_t row, int64_t j, R
     return *through ? z * (REAL)gr_dropout_scale(threshold) : 0;
 }
 
-/* Write z to element (row, j) of C, or the value that graft_mxm.run() specifies for a row without entries. */
+/* Write z to element (row, j) of C, or the value that graft_mxm_api.run() specifies for a row without entries. */
 static void NAME(store)(const graft_csr *a, const graft_mxm_args *args, int64_t row, int64_t j, REAL z, int64_t winner)
 {
     REAL      *c = (REAL *)args->c->data + row * args->c->stride + j;

@@ -278,9 +278,9 @@ static int32_t compare_row(const struct gr_verify *v, const struct single *one, 
 
 int32_t gr_verify_compare(const struct gr_verify *v, const char *kernel, graft_error *error)
 {
-    const graft_kernel *reference = gr_kernel_reference.kernel;
-    struct single       one;
-    int32_t             rc = GRAFT_OK;
+    const graft_kernel_ops *reference = gr_kernel_reference.kernel;
+    struct single           one;
+    int32_t                 rc = GRAFT_OK;
 
     for (int64_t s = 0; s < v->n_samples && rc == GRAFT_OK; s++) {
         set_up_single(&one, v, s);

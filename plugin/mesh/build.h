@@ -101,7 +101,7 @@ static inline int64_t gr_index_at(const void *array, graft_dtype type, int64_t i
 }
 
 /** Check the arguments of this rank, except for the checks of gr_local_nodes() and gr_local_edges(), and read the
- *  coordinates. Not collective. \return as graft_meshes.create(). */
+ *  coordinates. Not collective. \return as graft_mesh_api.create(). */
 int32_t gr_mesh_check(const graft_mesh_args *args, int32_t n_ranks, graft_field *x, graft_error *error);
 
 /** Find the distinct nodes. Not collective. \return OK; ERR_FORMAT (an id that repeats, GHOSTS); ERR_NOMEM. */

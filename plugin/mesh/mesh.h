@@ -63,7 +63,7 @@ struct graft_mesh {
     graft_mesh_info *info; /* [ranks + 1] of each rank, and of all */
 };
 
-/** Make a mesh. `args` is complete. Collective. \return as graft_meshes.create(). */
+/** Make a mesh. `args` is complete. Collective. \return as graft_mesh_api.create(). */
 int32_t gr_mesh_create(graft_context *context, const graft_transport *transport, const graft_mesh_args *args,
                        graft_mesh **mesh, graft_error *error);
 
@@ -71,7 +71,7 @@ int32_t gr_mesh_create(graft_context *context, const graft_transport *transport,
 graft_mesh *gr_mesh_use(graft_mesh *mesh);
 void        gr_mesh_destroy(graft_mesh *mesh);
 
-/** As info(), view() and explain() of graft_meshes, of structs of this library's sizes. */
+/** As info(), view() and explain() of graft_mesh_api, of structs of this library's sizes. */
 int32_t gr_mesh_info(const graft_mesh *mesh, int32_t rank, graft_mesh_info *info, graft_error *error);
 void    gr_mesh_view(const graft_mesh *mesh, graft_mesh_view *view);
 void    gr_mesh_explain(const graft_mesh *mesh, char *text, uint64_t capacity);

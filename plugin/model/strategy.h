@@ -9,8 +9,8 @@
 
 #include "base/direction.h"
 #include "base/memory.h"
-#include "graft_account.h"
 #include "graft_graph.h"
+#include "graft_report.h"
 #include "model/block.h"
 
 struct gr_budget;

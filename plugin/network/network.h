@@ -147,7 +147,7 @@ static inline long long gr_network_row(const graft_network *n, int64_t node)
 }
 
 /** `args` is complete, except for structs to which it points; rc: the status of its check on this rank. Collective.
- *  \return as graft_networks.create(). */
+ *  \return as graft_network_api.create(). */
 int32_t gr_network_create(graft_mesh *mesh, int32_t rc, const graft_network_args *args, graft_network **network,
                           graft_error *error);
 
@@ -157,14 +157,14 @@ void           gr_network_destroy(graft_network *network);
 
 void    gr_network_info(const graft_network *n, graft_network_info *info);
 void    gr_network_explain(const graft_network *n, char *text, uint64_t capacity);
-/** As graft_networks.times(). */
+/** As graft_network_api.times(). */
 int32_t gr_network_times(const graft_network *n, int32_t layer, int32_t pass, graft_network_times *times,
                          graft_error *error);
 
 /** Standardise the edges of the mesh; after a change of their statistics. */
 void gr_network_set_edges(graft_network *n);
 
-/* infer.c: as in graft_networks. Fields are complete, and have the right shapes. */
+/* infer.c: as in graft_network_api. Fields are complete, and have the right shapes. */
 int32_t gr_network_check_idle(const graft_network *n, graft_error *error);
 /** Whether a field of the host is finite, in the type of the network, at the nodes that are read. \return OK;
  *  ERR_NONFINITE. */
@@ -205,7 +205,7 @@ int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pa
                               graft_error *error);
 
 /** One training step; and the mean loss of pairs without noise and without a step. Both need the memory of training.
- *  `rc`: the status of this rank, on which all ranks agree first. Collective. \return as graft_networks.train(). */
+ *  `rc`: the status of this rank, on which all ranks agree first. Collective. \return as graft_network_api.train(). */
 int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_pair *pairs, int32_t count,
                          graft_network_step *step, graft_error *error);
 int32_t gr_network_loss(graft_network *n, const struct gr_network_pair *pairs, int32_t count, double *loss,

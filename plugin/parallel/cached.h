@@ -23,7 +23,7 @@
 #ifndef GR_PARALLEL_CACHED_H
 #define GR_PARALLEL_CACHED_H
 
-#include "graft_account.h"
+#include "graft_report.h"
 #include "halo/links.h"
 #include "halo/messages.h"
 #include "model/product.h"

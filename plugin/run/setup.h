@@ -78,7 +78,7 @@ struct gr_update_dependent {
                        graft_error *error);
     void *arg;
 };
-/** Replace arrays of the data set, as graft_train.update(); `dependent` may be NULL. Collective. */
+/** Replace arrays of the data set, as graft_train_api.update(); `dependent` may be NULL. Collective. */
 int32_t gr_setup_update(struct gr_setup *setup, uint32_t what, const graft_dataset *dataset,
                         const struct gr_update_dependent *dependent, graft_error *error);
 

@@ -110,7 +110,7 @@ struct gr_sampler_source {
     const graft_sampler       *like;      /* of the same graph and options, whose partition may be copied; or NULL */
     const struct gr_extension *extension; /* NULL: none. With it next() is collective, and makes one batch */
 };
-/** As graft_samples.create() and the other functions; `graph` stays the caller's. */
+/** As graft_sample_api.create() and the other functions; `graph` stays the caller's. */
 int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,
                           graft_error *error);
 int32_t gr_sampler_begin(graft_sampler *sampler, int64_t epoch, int64_t first, graft_error *error);

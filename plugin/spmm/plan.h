@@ -150,7 +150,7 @@ struct gr_plan_wish {
 
 /** Make a plan. Collective.
  * \param[in] graph  Referenced by the plan; or NULL: then `comm` and `part`, with its arrays, outlive the plan.
- * \return As graft_aggregate.create(). */
+ * \return As graft_aggregate_api.create(). */
 int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struct gr_part *part, graft_graph *graph,
                        const struct gr_plan_wish *wish, graft_plan **plan, graft_error *error);
 void    gr_plan_destroy(graft_plan *plan);
@@ -177,7 +177,7 @@ void    gr_plan_values_fini(const graft_plan *plan, struct gr_plan_values *value
 
 /** Replace the values of a graph of the host, of its plans, and of the matrices of its halos. Collective.
  * \param[in] values  As read from the host, not yet checked.
- * \return As graft_graphs.update_values(). */
+ * \return As graft_graph_api.update_values(). */
 int32_t gr_graph_update_values(graft_graph *graph, const graft_dense *values, graft_error *error);
 
 /** A new matrix that owns its arrays. \return OK; ERR_NOMEM. */
@@ -202,9 +202,9 @@ static inline int gr_plan_has_begun(const graft_plan *plan)
     return plan->product.begun || plan->host.outcome.is_open;
 }
 
-/** A pass of the host; see graft_aggregate. rc: the status of this rank, on which all ranks agree. `args` is complete
- *  if it is OK, and so are args->x and args->out; else it has the host's flags, or none. Collective. \return as
- *  graft_aggregate. */
+/** A pass of the host; see graft_aggregate_api. rc: the status of this rank, on which all ranks agree. `args` is
+ *  complete if it is OK, and so are args->x and args->out; else it has the host's flags, or none. Collective. \return
+ *  as graft_aggregate_api. */
 int32_t gr_plan_begin(graft_plan *plan, int32_t rc, const graft_aggregate_args *args, graft_error *error);
 int32_t gr_plan_end(graft_plan *plan, graft_error *error);
 

@@ -56,7 +56,7 @@ struct gr_state {
 
 /** The state of a trainer, with its tables unless they are empty. */
 struct gr_state gr_trainer_state(const graft_trainer *trainer);
-/** As graft_train.state_item(). */
+/** As graft_train_api.state_item(). */
 int32_t         gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error);
 /** Check values for an item of the model's state. \return OK; ERR_FORMAT. */
 int32_t         gr_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error);

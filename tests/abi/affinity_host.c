@@ -40,16 +40,16 @@ static int tasks(void)
 /* A product large enough for two threads. */
 static int32_t affinity_call(void)
 {
-    static float      b[ROWS][WIDTH], c[ROWS][WIDTH];
-    static int64_t    row_ptr[ROWS + 1];
-    static int32_t    col_idx[ROWS];
-    const graft_mxm  *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
-    const graft_dense from = graft_dense_in(GRAFT_F32, ROWS, WIDTH, b);
-    graft_dense       to = from;
-    graft_csr         graph = GRAFT_INIT(graft_csr);
-    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
-    graft_matrix     *matrix = NULL;
-    int32_t           rc;
+    static float         b[ROWS][WIDTH], c[ROWS][WIDTH];
+    static int64_t       row_ptr[ROWS + 1];
+    static int32_t       col_idx[ROWS];
+    const graft_mxm_api *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
+    const graft_dense    from = graft_dense_in(GRAFT_F32, ROWS, WIDTH, b);
+    graft_dense          to = from;
+    graft_csr            graph = GRAFT_INIT(graft_csr);
+    graft_mxm_args       args = GRAFT_INIT(graft_mxm_args);
+    graft_matrix        *matrix = NULL;
+    int32_t              rc;
 
     for (int32_t i = 0; i < ROWS; i++) {
         col_idx[i] = i;
@@ -67,7 +67,7 @@ static int32_t affinity_call(void)
     args.c = &to;
     args.threads = 2;
     if (rc == GRAFT_OK) rc = mxm->run(api->context, &args, &error);
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     return rc;
 }
 

@@ -102,8 +102,8 @@ def check_itself(folder, library, work):
     for title, (name, old, new) in BREAKS.items():
         status, report = compare(today, mutated(folder, work, name, old, new))
         tap.ok(status & 4 and list(breaks(report)), f"{title} is told", status, report)
-    status, report = compare(today, mutated(folder, work, "graft_codec.h", "\n} graft_codec;",
-                                            "\n    void (*new_one)(void *self);\n} graft_codec;"))
+    status, report = compare(today, mutated(folder, work, "graft_codec.h", "\n} graft_codec_api;",
+                                            "\n    void (*new_one)(void *self);\n} graft_codec_api;"))
     tap.ok(status == 4 and "new_one" in report and not list(breaks(report)), "a slot at the tail is told as growth",
            status, report)
 

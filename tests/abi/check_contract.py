@@ -17,8 +17,8 @@ FIRST = (0, 1)  # the release of the frozen headers
 SCALARS = {"uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "float", "double", "char"}
 # Structs that others fill for the library. Their calls are described by the struct, and return no status of the
 # library.
-FILLED_BY_OTHERS = {"graft_host", "graft_mxm_args", "graft_kernel", "graft_dense_ops", "graft_gemm", "graft_transport",
-                    "graft_transport_ops", "graft_rollout"}
+FILLED_BY_OTHERS = {"graft_host", "graft_mxm_args", "graft_kernel_ops", "graft_dense_ops",
+                    "graft_gemm", "graft_transport", "graft_transport_ops", "graft_rollout"}
 FIXED_WIDTH_ALIAS = re.compile(r"typedef (u?int(?:8|32|64)_t) (\w+);")
 THREAD_WORDS = re.compile(r"^ \* (?:Threads +)?\s*\[([a-z-]+)\] ", re.MULTILINE)
 

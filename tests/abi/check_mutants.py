@@ -157,7 +157,7 @@ def check_famous(judge, found):
 def check_growth(judge, found):
     """A slot and a field at the end of a struct, a new struct and a new enum are additive."""
     texts = {header.name: header.text for header in found}
-    text = texts["graft_mxm.h"].replace("\n} graft_mxm;", "\n    void (*new_one)(void *self);\n} graft_mxm;")
+    text = texts["graft_mxm.h"].replace("\n} graft_mxm_api;", "\n    void (*new_one)(void *self);\n} graft_mxm_api;")
     text = text.replace("\n} graft_mxm_args;", "\n    int64_t new_one;\n} graft_mxm_args;")
     text = text.replace("GRAFT_EXTERN_C_END", "enum { GRAFT_NEW = 1 };\ntypedef struct graft_new {\n"
                         "    uint32_t size;\n    uint32_t reserved;\n} graft_new;\nGRAFT_EXTERN_C_END")

@@ -105,13 +105,15 @@ const char *misuse_open(struct misuse *m)
     m->mxm = graft_interface(m->api, GRAFT_MXM_ID, sizeof *m->mxm);
     m->edge = graft_interface(m->api, GRAFT_EDGE_ID, sizeof *m->edge);
     m->train = graft_interface(m->api, GRAFT_TRAIN_ID, sizeof *m->train);
+    m->report = graft_interface(m->api, GRAFT_REPORT_ID, sizeof *m->report);
+    m->groups = graft_interface(m->api, GRAFT_GROUP_ID, sizeof *m->groups);
     m->graphs = graft_interface(m->api, GRAFT_GRAPH_ID, sizeof *m->graphs);
     m->aggregate = graft_interface(m->api, GRAFT_AGGREGATE_ID, sizeof *m->aggregate);
     m->data = graft_interface(m->api, GRAFT_DATA_ID, sizeof *m->data);
     m->models = graft_interface(m->api, GRAFT_MODEL_ID, sizeof *m->models);
     m->samples = graft_interface(m->api, GRAFT_SAMPLE_ID, sizeof *m->samples);
     m->halos = graft_interface(m->api, GRAFT_HALO_ID, sizeof *m->halos);
-    m->transports = graft_interface(m->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, threads));
+    m->transports = graft_interface(m->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transport_api, threads));
     m->api->set(m->context, "layers", "2", NULL);
     m->api->set(m->context, "hidden", "4", NULL);
     m->api->set(m->context, "threads", "1", NULL);
@@ -139,14 +141,14 @@ void *misuse_handle(struct misuse *m, enum misuse_kind kind)
 void misuse_destroy(struct misuse *m, void *handle, enum misuse_kind kind)
 {
     switch (kind) {
-    case MATRIX: m->mxm->matrix_destroy(m->context, handle); break;
+    case MATRIX: m->mxm->matrix_destroy(handle); break;
     case TRAINER: m->train->destroy(handle); break;
     case GRAPH: m->graphs->destroy(handle); break;
     case PLAN: m->aggregate->destroy(handle); break;
     case MODEL: m->models->destroy(handle); break;
     case SAMPLER: m->samples->destroy(handle); break;
     case HALO: m->halos->destroy(handle); break;
-    case DATA: m->data->close(m->context, handle); break;
+    case DATA: m->data->close(handle); break;
     default: m->api->close(handle);
     }
 }
@@ -248,7 +250,7 @@ static int32_t call_memory_item(struct misuse *m, void *handle)
 {
     graft_memory_item item = GRAFT_INIT(graft_memory_item);
 
-    return m->train->memory_item(handle, 0, &item, &m->error);
+    return m->report->memory_item(handle, 0, &item, &m->error);
 }
 
 static int32_t call_update(struct misuse *m, void *handle)

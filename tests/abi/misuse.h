@@ -16,20 +16,22 @@ struct misuse {
     struct strict_host strict; /* first: the log finds the rest by it */
     char               log[MISUSE_LOG];
     void (*at_log)(struct misuse *m); /* called by the log; NULL: not */
-    const graft_api            *api;
-    graft_context              *context;
-    const graft_mxm            *mxm;
-    const graft_edge           *edge;
-    const graft_train          *train;
-    const graft_graphs         *graphs;
-    const graft_aggregate      *aggregate;
-    const graft_halos          *halos;
-    const graft_models         *models;
-    const graft_samples        *samples;
-    const graft_transports     *transports;
-    const graft_data_interface *data;
-    void                       *handle[CONTEXT];
-    graft_error                 error;
+    const graft_api           *api;
+    graft_context             *context;
+    const graft_mxm_api       *mxm;
+    const graft_edge_api      *edge;
+    const graft_train_api     *train;
+    const graft_report_api    *report;
+    const graft_group_api     *groups;
+    const graft_graph_api     *graphs;
+    const graft_aggregate_api *aggregate;
+    const graft_halo_api      *halos;
+    const graft_model_api     *models;
+    const graft_sample_api    *samples;
+    const graft_transport_api *transports;
+    const graft_data_api      *data;
+    void                      *handle[CONTEXT];
+    graft_error                error;
 
     float          b[MISUSE_N * MISUSE_WIDTH], c[MISUSE_N * MISUSE_WIDTH];
     graft_dense    dense_b, dense_c;

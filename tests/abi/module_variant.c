@@ -170,7 +170,7 @@ SPARE static int32_t multiplies(void *state, graft_dtype type, char *why, uint64
     return GRAFT_ERR_UNSUPPORTED;
 }
 
-SPARE static const graft_kernel kernel = {
+SPARE static const graft_kernel_ops kernel = {
     .size = MODULE_KERNEL_SIZE,
     .preference = MODULE_PREFERENCE,
     .args_size = MODULE_ARGS_SIZE,
@@ -208,8 +208,8 @@ static struct {
     unsigned char      tail[64];
 } long_table;
 static struct {
-    graft_kernel  known;
-    unsigned char tail[64];
+    graft_kernel_ops known;
+    unsigned char    tail[64];
 } long_kernel;
 
 static const graft_module_table *lengthen(void)

@@ -179,7 +179,7 @@ static int32_t products_by(struct scene *scene, struct subject *s, const char *k
     TRY(run_products(s, matrix, error));
     if (s->mxm->matrix_bytes(matrix) < 0) watch_blame("a matrix has less than no bytes");
 done:
-    s->mxm->matrix_destroy(s->context, matrix);
+    s->mxm->matrix_destroy(matrix);
     return rc;
 }
 
@@ -196,8 +196,8 @@ static int32_t play_products(const struct scenario *scenario, struct scene *scen
     TRY(s->mxm->matrix_transpose(s->context, matrix, &transpose, error));
     for (int i = 0; kernel_name(s, i, kernel); i++) TRY(products_by(scene, s, kernel, error));
 done:
-    s->mxm->matrix_destroy(s->context, transpose);
-    s->mxm->matrix_destroy(s->context, matrix);
+    s->mxm->matrix_destroy(transpose);
+    s->mxm->matrix_destroy(matrix);
     return rc;
 }
 
@@ -212,11 +212,11 @@ static int32_t play_orders(const struct scenario *scenario, struct scene *scene,
     for (int i = 0; i < 3; i++) {
         TRY(s->mxm->matrix_order(s->context, matrix, methods[i], order, error));
         TRY(s->mxm->matrix_permute(s->context, matrix, order, &permuted, error));
-        s->mxm->matrix_destroy(s->context, permuted);
+        s->mxm->matrix_destroy(permuted);
         permuted = NULL;
     }
 done:
-    s->mxm->matrix_destroy(s->context, matrix);
+    s->mxm->matrix_destroy(matrix);
     return rc;
 }
 
@@ -247,7 +247,7 @@ static int32_t use_edges(struct scene *scene, struct subject *s, graft_matrix *m
     TRY(s->edge->index_add(s->context, &four, &index, &dense_x, 0, error));
     TRY(s->edge->index_matrix(s->context, &index, dense_x.n_rows, &sorted, error));
 done:
-    s->mxm->matrix_destroy(s->context, sorted);
+    s->mxm->matrix_destroy(sorted);
     return rc;
 }
 
@@ -260,7 +260,7 @@ static int32_t play_edges(const struct scenario *scenario, struct scene *scene, 
     TRY(s->mxm->matrix_create(s->context, &scene->a.csr, 0, &matrix, error));
     rc = use_edges(scene, s, matrix, error);
 done:
-    s->mxm->matrix_destroy(s->context, matrix);
+    s->mxm->matrix_destroy(matrix);
     return rc;
 }
 
@@ -306,7 +306,7 @@ static int32_t scenario_open_and_close(struct subject *s, const char *path, int 
     if (set == NULL || set->n_vertices != 4) watch_blame("%s: it does not hold what it should", path);
     else if (weight > 0 && *(const float *)set->graph->values != weight) watch_blame("%s: another weight", path);
 done:
-    s->data->close(s->context, data);
+    s->data->close(data);
     return rc;
 }
 
@@ -341,7 +341,7 @@ static int32_t use_trainer(struct scene *scene, struct subject *s, graft_trainer
 
     TRY(s->train->epoch(trainer, &epoch, error));
     TRY(s->train->epoch(trainer, &epoch, error));
-    rc = s->train->span(trainer, 0, &span, error);
+    rc = s->report->span(trainer, 0, &span, error);
     if (rc < 0 && rc != GRAFT_ERR_STATE) goto done; /* without option profile */
     scene->loss = epoch.loss;
     TRY(s->train->evaluate(trainer, GRAFT_WEIGHTS_BEST, &metrics, error));
@@ -349,7 +349,7 @@ static int32_t use_trainer(struct scene *scene, struct subject *s, graft_trainer
     TRY(s->train->state_item(trainer, 0, &item, error));
     TRY(s->train->state_set(trainer, &item, error));
     TRY(s->train->explain(trainer, text, sizeof text, error));
-    TRY(s->train->memory_item(trainer, 0, &use, error));
+    TRY(s->report->memory_item(trainer, 0, &use, error));
 done:
     return rc;
 }
@@ -441,9 +441,9 @@ static int32_t play_over_ranks(const struct scenario *scenario, struct scene *sc
     TRY(s->graph->create(s->context, NULL, &slice, &set.over, error));
     TRY(s->train->create(s->context, &set, &trainer, error));
     TRY(use_trainer(scene, s, trainer, error));
-    TRY(s->train->traffic(trainer, -1, &traffic, error));
-    TRY(s->train->traffic_item(trainer, 0, 0, &item, error));
-    TRY(s->train->traffic_pair(trainer, 0, 0, &pair, error));
+    TRY(s->report->traffic(trainer, -1, &traffic, error));
+    TRY(s->report->traffic_item(trainer, 0, 0, &item, error));
+    TRY(s->report->traffic_pair(trainer, 0, 0, &pair, error));
     if (pair.bytes != 0) watch_blame("one rank sends itself %lld bytes", (long long)pair.bytes);
     if (item.bytes != 0) watch_blame("one rank receives %lld bytes", (long long)item.bytes);
     if (traffic.halo_rows != 0) watch_blame("one rank has a halo of %lld rows", (long long)traffic.halo_rows);

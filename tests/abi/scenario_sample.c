@@ -65,6 +65,6 @@ int32_t scenario_sample_batches(const struct scenario *scenario, struct scene *s
     TRY(s->samples->explain(sampler, text, sizeof text, error));
 done:
     s->samples->destroy(sampler);
-    s->mxm->matrix_destroy(s->context, graph);
+    s->mxm->matrix_destroy(graph);
     return rc;
 }

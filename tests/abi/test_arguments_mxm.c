@@ -70,9 +70,9 @@ static const char *matrix_calls(const void *arg)
     REFUSED(GRAFT_OK, s.mxm->matrix_create(s.context, &good, 0, &matrix, &error));
     REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_transpose(s.context, matrix, NULL, &error));
     REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_transpose(NULL, matrix, &matrix, &error));
-    s.mxm->matrix_destroy(s.context, matrix);
-    s.mxm->matrix_destroy(s.context, NULL);
-    s.mxm->matrix_destroy(NULL, NULL);
+    s.mxm->matrix_destroy(matrix);
+    s.mxm->matrix_destroy(NULL);
+    s.mxm->matrix_destroy(NULL);
     if (s.mxm->matrix_bytes(NULL) != 0) watch_blame("matrix_bytes(NULL) is not 0");
     return end_of_group();
 #undef BAD
@@ -190,7 +190,7 @@ static const char *product_calls(const void *arg)
     if (strstr(error.message, "'reference'") == NULL) watch_blame("no nearest kernel in: %s", error.message);
     REFUSED(GRAFT_OK, s.api.set(s.context, "mxm.kernel", "auto", &error));
     bad(matrix, text);
-    s.mxm->matrix_destroy(s.context, matrix);
+    s.mxm->matrix_destroy(matrix);
     return end_of_group();
 }
 
@@ -237,7 +237,7 @@ static const char *epilogue_calls(const void *arg)
     BAD(residual.data, (float *)p.c + 1); /* C itself, or apart from it */
 #undef BAD
 #undef GOOD
-    s.mxm->matrix_destroy(s.context, matrix);
+    s.mxm->matrix_destroy(matrix);
     return end_of_group();
 }
 
@@ -298,10 +298,10 @@ static const char *values_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, transpose, NULL, transpose, &error));
     REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_update_values(s.context, ones, good, NULL, &error));
     REFUSED(GRAFT_ERR_FORMAT, s.mxm->matrix_update_values(s.context, matrix, bad, NULL, &error));
-    s.mxm->matrix_destroy(s.context, transpose);
-    s.mxm->matrix_destroy(s.context, matrix);
-    s.mxm->matrix_destroy(s.context, ones);
-    s.mxm->matrix_destroy(s.context, other);
+    s.mxm->matrix_destroy(transpose);
+    s.mxm->matrix_destroy(matrix);
+    s.mxm->matrix_destroy(ones);
+    s.mxm->matrix_destroy(other);
     return end_of_group();
 }
 
@@ -337,8 +337,8 @@ static const char *order_calls(const void *arg)
     REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_permute(s.context, matrix, high, &permuted, &error));
     high[N - 1] = -1;
     REFUSED(GRAFT_ERR_ARG, s.mxm->matrix_permute(s.context, matrix, high, &permuted, &error));
-    s.mxm->matrix_destroy(s.context, matrix);
-    s.mxm->matrix_destroy(s.context, other);
+    s.mxm->matrix_destroy(matrix);
+    s.mxm->matrix_destroy(other);
     return end_of_group();
 }
 
@@ -412,7 +412,7 @@ static const char *edge_calls(const void *arg)
         BAD(data, NULL);
 #undef BAD
     }
-    s.mxm->matrix_destroy(s.context, matrix);
+    s.mxm->matrix_destroy(matrix);
     return end_of_group();
 }
 
@@ -456,7 +456,7 @@ static const char *edge_nulls(const void *arg)
     BAD(index.count, INT64_MAX);
     BAD(index.data, NULL);
 #undef BAD
-    s.mxm->matrix_destroy(s.context, matrix);
+    s.mxm->matrix_destroy(matrix);
     return end_of_group();
 }
 
@@ -470,7 +470,7 @@ static const char *another_context(const void *arg)
     if (other.mxm->matrix_create(other.context, &set.graph.csr, 0, &matrix, &error) < 0) return error.message;
     arguments_mxm_product_init(matrix);
     REFUSED(GRAFT_ERR_STATE, s.mxm->run(s.context, &p.args, &error));
-    other.mxm->matrix_destroy(other.context, matrix);
+    other.mxm->matrix_destroy(matrix);
     subject_close(&other);
     return end_of_group();
 }
@@ -485,7 +485,7 @@ static const char *many_threads(const void *arg)
     arguments_mxm_product_init(matrix);
     p.args.threads = *(const int32_t *)arg;
     REFUSED(GRAFT_OK, s.mxm->run(s.context, &p.args, &error));
-    s.mxm->matrix_destroy(s.context, matrix);
+    s.mxm->matrix_destroy(matrix);
     return end_of_group();
 }
 

@@ -49,7 +49,7 @@ static const char *sampler_create_calls(const void *arg)
     wide.n_cols++;
     other = matrix_of(&wide);
     REFUSED(GRAFT_ERR_ARG, s.samples->create(s.context, other, good_seeds, 4, &made, &error));
-    s.mxm->matrix_destroy(s.context, other);
+    s.mxm->matrix_destroy(other);
     REFUSED(GRAFT_ERR_STATE, s.samples->create(s.context, other, good_seeds, 4, &made, &error));
     set_to("layers", "2");
     set_to("fanout", "3,2,1");
@@ -67,7 +67,7 @@ static const char *sampler_create_calls(const void *arg)
     if (set.dataset.graph->values == NULL)
         REFUSED(GRAFT_ERR_OPTION, s.samples->create(s.context, graph, good_seeds, 4, &made, &error));
     s.samples->destroy(NULL);
-    s.mxm->matrix_destroy(s.context, graph);
+    s.mxm->matrix_destroy(graph);
     return end_of_group();
 }
 
@@ -126,7 +126,7 @@ static const char *batch_calls(const void *arg)
     REFUSED(GRAFT_OK, s.samples->next(sampler, &batch, &error));
     REFUSED(GRAFT_ERR_STATE, s.api.set(s.context, "batch_size", "2", &error)); /* the sampler keeps another one */
     s.samples->destroy(sampler);
-    s.mxm->matrix_destroy(s.context, graph);
+    s.mxm->matrix_destroy(graph);
     return end_of_group();
 }
 
@@ -150,7 +150,7 @@ static const char *no_seed_calls(const void *arg)
     REFUSED(GRAFT_OK, s.samples->sample(sampler, good_seeds, 4, 0, &batch, &error));
     if (batch.index != -1 || batch.epoch != 3 || batch.n_seeds != 4) watch_blame("sample() says other numbers");
     s.samples->destroy(sampler);
-    s.mxm->matrix_destroy(s.context, graph);
+    s.mxm->matrix_destroy(graph);
     return end_of_group();
 }
 
@@ -180,7 +180,7 @@ static const char *lost_graph_calls(const void *arg)
     REFUSED(GRAFT_ERR_STATE, s.samples->prefetch(sampler, &made, &error));
     s.samples->destroy(sampler);
     sampler = sampler_of(graph);
-    s.mxm->matrix_destroy(s.context, graph);
+    s.mxm->matrix_destroy(graph);
     REFUSED(GRAFT_ERR_STATE, s.samples->begin(sampler, 0, 0, NULL, &error));
     REFUSED(GRAFT_ERR_STATE, s.samples->next(sampler, &batch, &error));
     REFUSED(GRAFT_ERR_STATE, s.samples->sample(sampler, good_seeds, 1, 0, &batch, &error));

@@ -26,8 +26,8 @@ static const char *data_calls(const void *arg)
     odd.n_ranks = 2, odd.tag_max = INT32_MAX;
     REFUSED(GRAFT_ERR_ARG, s.data->open_slice(s.context, &odd, "/", &data, &error)); /* it has no functions */
     if (s.data->view(NULL) != NULL) watch_blame("view(NULL) is not NULL");
-    s.data->close(s.context, NULL);
-    s.data->close(NULL, NULL);
+    s.data->close(NULL);
+    s.data->close(NULL);
     return end_of_group();
 }
 
@@ -364,24 +364,24 @@ static const char *trainer_calls(const void *arg)
     BAD(stride, INT64_MAX);
     BAD(data, NULL);
 #undef BAD
-    REFUSED(GRAFT_ERR_ARG, s.train->span(NULL, 0, &span, &error));
-    REFUSED(GRAFT_ERR_STATE, s.train->span(trainer, 0, &span, &error)); /* made without profile */
-    REFUSED(GRAFT_ERR_ARG, s.train->memory_item(NULL, 0, &use, &error));
-    REFUSED(GRAFT_ERR_ARG, s.train->memory_item(trainer, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_NOT_FOUND, s.train->memory_item(trainer, -1, &use, &error));
-    REFUSED(GRAFT_ERR_NOT_FOUND, s.train->memory_item(trainer, 1000, &use, &error));
-    REFUSED(GRAFT_ERR_ARG, s.train->traffic(NULL, 0, &traffic, &error));
-    REFUSED(GRAFT_ERR_ARG, s.train->traffic(trainer, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.train->traffic(trainer, 0, &traffic, &error)); /* not over ranks */
-    REFUSED(GRAFT_ERR_ARG, s.train->traffic_item(NULL, 0, 0, &layer, &error));
-    REFUSED(GRAFT_ERR_ARG, s.train->traffic_item(trainer, 0, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.train->traffic_item(trainer, 0, 0, &layer, &error)); /* not over ranks */
-    REFUSED(GRAFT_ERR_ARG, s.train->traffic_pair(NULL, 0, 0, &pair, &error));
-    REFUSED(GRAFT_ERR_ARG, s.train->traffic_pair(trainer, 0, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.train->traffic_pair(trainer, 0, 0, &pair, &error)); /* not over ranks */
-    REFUSED(GRAFT_ERR_ARG, s.train->cache_item(NULL, 0, 0, &cache, &error));
-    REFUSED(GRAFT_ERR_ARG, s.train->cache_item(trainer, 0, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.train->cache_item(trainer, 0, 0, &cache, &error)); /* no batches over ranks */
+    REFUSED(GRAFT_ERR_ARG, s.report->span(NULL, 0, &span, &error));
+    REFUSED(GRAFT_ERR_STATE, s.report->span(trainer, 0, &span, &error)); /* made without profile */
+    REFUSED(GRAFT_ERR_ARG, s.report->memory_item(NULL, 0, &use, &error));
+    REFUSED(GRAFT_ERR_ARG, s.report->memory_item(trainer, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.report->memory_item(trainer, -1, &use, &error));
+    REFUSED(GRAFT_ERR_NOT_FOUND, s.report->memory_item(trainer, 1000, &use, &error));
+    REFUSED(GRAFT_ERR_ARG, s.report->traffic(NULL, 0, &traffic, &error));
+    REFUSED(GRAFT_ERR_ARG, s.report->traffic(trainer, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.report->traffic(trainer, 0, &traffic, &error)); /* not over ranks */
+    REFUSED(GRAFT_ERR_ARG, s.report->traffic_item(NULL, 0, 0, &layer, &error));
+    REFUSED(GRAFT_ERR_ARG, s.report->traffic_item(trainer, 0, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.report->traffic_item(trainer, 0, 0, &layer, &error)); /* not over ranks */
+    REFUSED(GRAFT_ERR_ARG, s.report->traffic_pair(NULL, 0, 0, &pair, &error));
+    REFUSED(GRAFT_ERR_ARG, s.report->traffic_pair(trainer, 0, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.report->traffic_pair(trainer, 0, 0, &pair, &error)); /* not over ranks */
+    REFUSED(GRAFT_ERR_ARG, s.report->cache_item(NULL, 0, 0, &cache, &error));
+    REFUSED(GRAFT_ERR_ARG, s.report->cache_item(trainer, 0, 0, NULL, &error));
+    REFUSED(GRAFT_ERR_STATE, s.report->cache_item(trainer, 0, 0, &cache, &error)); /* no batches over ranks */
     REFUSED(GRAFT_ERR_ARG, s.train->explain(NULL, text, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, NULL, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, text, 0, &error));

@@ -217,7 +217,7 @@ static void strike(struct hammer *h, const graft_csr *graph)
     count_call(h, m->api->set(m->context, "lr", "0.25", &h->error));
     count_call(h, m->api->option_info(m->context, 0, &option, &h->error));
     count_call(h, m->mxm->matrix_create(m->context, graph, 0, &matrix, &h->error));
-    m->mxm->matrix_destroy(m->context, matrix);
+    m->mxm->matrix_destroy(matrix);
 }
 
 static void *hammer_body(void *arg)

@@ -78,8 +78,8 @@ static const char *all_calls(const void *arg)
     FORKED(s.samples->explain(sampler, text, sizeof text, &error));
     s.samples->destroy(sampler);
     s.train->destroy(trainer);
-    s.data->close(s.context, data);
-    s.mxm->matrix_destroy(s.context, matrix);
+    s.data->close(data);
+    s.mxm->matrix_destroy(matrix);
     s.api.close(s.context);
     return watch.faults > 0 ? watch.fault : NULL;
 }
@@ -133,10 +133,10 @@ int main(void)
     ok(s.train->epoch(trainer, &epoch, &error) == GRAFT_OK && epoch.epoch == 2, "the parent goes on");
     ok(s.samples->next(sampler, &batch, &error) == GRAFT_OK && batch.n_seeds == 3, "and samples a batch");
     s.samples->destroy(sampler);
-    s.mxm->matrix_destroy(s.context, graph);
+    s.mxm->matrix_destroy(graph);
     s.train->destroy(trainer);
-    s.data->close(s.context, data);
-    s.mxm->matrix_destroy(s.context, matrix);
+    s.data->close(data);
+    s.mxm->matrix_destroy(matrix);
     subject_close(&s);
     ok_or(watch.faults == 0 && host.live_bytes == 0, watch.fault, "and closes");
     scene_fini(&scene);

@@ -21,12 +21,12 @@ static const int64_t row_ptr[N + 1] = { 0, 1, 3, 5, 6, 6 };
 static const int32_t col_idx[6] = { 1, 0, 2, 1, 3, 2 };
 static const float   expected[N] = { 2, 5, 10, 4, 0 };
 
-static float            features[N] = { 1, 2, 4, 8, 16 }, sums[N];
-static const graft_api *api;
-static const graft_mxm *mxm;
-static graft_matrix    *matrix;
-static graft_error      error = GRAFT_INIT(graft_error);
-static const char      *module_path;
+static float                features[N] = { 1, 2, 4, 8, 16 }, sums[N];
+static const graft_api     *api;
+static const graft_mxm_api *mxm;
+static graft_matrix        *matrix;
+static graft_error          error = GRAFT_INIT(graft_error);
+static const char          *module_path;
 
 #define TRY(condition, fault)                                                                                          \
     do {                                                                                                               \
@@ -43,7 +43,7 @@ static const char *graphblas_open(uint32_t flags)
     csr.row_ptr = row_ptr;
     csr.col_idx = col_idx;
     TRY(graft_load(getenv("GRAFT_LIBRARY"), &host, &api, &error) == GRAFT_OK, error.message);
-    mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, explain));
+    mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, explain));
     TRY(mxm != NULL, "there are no products");
     TRY(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_OK, error.message);
     return NULL;
@@ -51,7 +51,7 @@ static const char *graphblas_open(uint32_t flags)
 
 static void graphblas_close(void)
 {
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     api->close(api->context);
 }
 
@@ -203,7 +203,7 @@ static const char *automatic(const void *arg)
 
     (void)arg;
     if (fault != NULL) return fault;
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     csr.index_type = GRAFT_I64;
     csr.n_rows = N;
     csr.n_cols = columns;

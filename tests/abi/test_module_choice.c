@@ -104,7 +104,7 @@ static const char *ran(struct subject *s, const char *kernel)
     if (rc == GRAFT_OK) rc = s->mxm->run(s->context, &args, &error);
     if (rc == GRAFT_OK) rc = s->mxm->explain(s->context, NULL, text, sizeof text, &error);
     if (rc < 0) snprintf(text, sizeof text, "%s", "");
-    s->mxm->matrix_destroy(s->context, matrix);
+    s->mxm->matrix_destroy(matrix);
     text[strcspn(text, " ")] = '\0';
     return text;
 }

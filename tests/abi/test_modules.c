@@ -148,7 +148,7 @@ static int32_t modules_multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
     rc = s->mxm->run(s->context, &args, &error);
     for (int64_t i = 0; i < MAX_ROWS && rc == GRAFT_OK; i++)
         if (told.times[i] != (i < n)) watch_blame("row %lld is reported %d times", (long long)i, told.times[i]);
-    s->mxm->matrix_destroy(s->context, matrix);
+    s->mxm->matrix_destroy(matrix);
     return rc;
 }
 

@@ -153,16 +153,16 @@ static int no_slot_is_null(const void *table, size_t from, uint32_t size)
 
 static void test_tables(void)
 {
-    static const char *const    unknown[] = { "graft.mxm/2",   "graft.mxm/0",   "graft.mxm", "graft.mxm/1 ",
-                                              "GRAFT.MXM/1",   "graft.mxm/10",  "",          "/1",
-                                              "graft.codec/2", "graft.sample/2" };
-    const graft_api            *api = NULL;
-    const graft_mxm            *mxm;
-    const graft_edge           *edge;
-    const graft_data_interface *data;
-    const graft_train          *train;
-    const graft_codec          *codec;
-    const graft_samples        *samples;
+    static const char *const unknown[] = { "graft.mxm/2",   "graft.mxm/0",   "graft.mxm", "graft.mxm/1 ",
+                                           "GRAFT.MXM/1",   "graft.mxm/10",  "",          "/1",
+                                           "graft.codec/2", "graft.sample/2" };
+    const graft_api         *api = NULL;
+    const graft_mxm_api     *mxm;
+    const graft_edge_api    *edge;
+    const graft_data_api    *data;
+    const graft_train_api   *train;
+    const graft_codec_api   *codec;
+    const graft_sample_api  *samples;
     void (*close_context)(graft_context *);
     int found = 0;
 
@@ -198,7 +198,7 @@ static void test_tables(void)
 }
 
 /* An older library, whose table ends with run(). */
-static const graft_mxm older_mxm = { .size = GRAFT_HAS(graft_mxm, run) };
+static const graft_mxm_api older_mxm = { .size = GRAFT_HAS(graft_mxm_api, run) };
 
 static const void *older_interface(graft_context *context, const char *id)
 {
@@ -210,13 +210,13 @@ static void test_older_library(void)
 {
     const graft_api api = { .size = sizeof api, .get_interface = older_interface };
 
-    ok(graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, run)) == &older_mxm &&
-           graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, matrix_create)) == &older_mxm,
+    ok(graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, run)) == &older_mxm &&
+           graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, matrix_create)) == &older_mxm,
        "a table that ends with run() serves a host that needs no more");
-    ok(graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, explain)) == NULL &&
+    ok(graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, explain)) == NULL &&
            graft_interface(&api, GRAFT_MXM_ID, sizeof older_mxm) == NULL,
        "and not one that needs what follows");
-    ok(GRAFT_HAS(graft_train, cache_item) == sizeof(graft_train) && GRAFT_HAS(graft_api, size) == 4,
+    ok(GRAFT_HAS(graft_train_api, update) == sizeof(graft_train_api) && GRAFT_HAS(graft_api, size) == 4,
        "GRAFT_HAS is where a field ends");
 }
 

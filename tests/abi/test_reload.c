@@ -43,8 +43,8 @@ struct outcome {
 
 static int32_t make_trainer(const graft_api *api, const char *seed, graft_trainer **trainer)
 {
-    const graft_train *train = api->get_interface(api->context, GRAFT_TRAIN_ID);
-    int32_t            rc = api->set(api->context, "threads", "2", &error);
+    const graft_train_api *train = api->get_interface(api->context, GRAFT_TRAIN_ID);
+    int32_t                rc = api->set(api->context, "threads", "2", &error);
 
     if (rc == GRAFT_OK) rc = api->set(api->context, "seed", seed, &error);
     if (rc == GRAFT_OK) rc = train->create(api->context, &scene.set[SCENE_DENSE].dataset, trainer, &error);
@@ -53,10 +53,10 @@ static int32_t make_trainer(const graft_api *api, const char *seed, graft_traine
 
 static int32_t one_epoch(const graft_api *api, graft_trainer *trainer, struct outcome *outcome)
 {
-    const graft_train *train = api->get_interface(api->context, GRAFT_TRAIN_ID);
-    const graft_mxm   *mxm = api->get_interface(api->context, GRAFT_MXM_ID);
-    graft_epoch        epoch = GRAFT_INIT(graft_epoch);
-    int32_t            rc = train->epoch(trainer, &epoch, &error);
+    const graft_train_api *train = api->get_interface(api->context, GRAFT_TRAIN_ID);
+    const graft_mxm_api   *mxm = api->get_interface(api->context, GRAFT_MXM_ID);
+    graft_epoch            epoch = GRAFT_INIT(graft_epoch);
+    int32_t                rc = train->epoch(trainer, &epoch, &error);
 
     if (rc == GRAFT_OK) rc = train->explain(trainer, outcome->trainer, sizeof outcome->trainer, &error);
     if (rc == GRAFT_OK) rc = mxm->explain(api->context, NULL, outcome->mxm, sizeof outcome->mxm, &error);
@@ -76,7 +76,7 @@ static int32_t train_in_turns(int count, const graft_api *const *api, const char
         rc = one_epoch(api[turn % count], trainer[turn % count], &outcome[turn % count]);
     }
     for (int i = 0; i < count; i++) {
-        const graft_train *train = api[i]->get_interface(api[i]->context, GRAFT_TRAIN_ID);
+        const graft_train_api *train = api[i]->get_interface(api[i]->context, GRAFT_TRAIN_ID);
         train->destroy(trainer[i]);
     }
     return rc;
@@ -136,14 +136,14 @@ static void test_rounds(void)
 /* A product by kernel `name`, and by the one that auto takes, which is left in `taken`. */
 static int32_t run_module(const graft_api *api, const char *name, char taken[512])
 {
-    static float      c[32][2];
-    const graft_mxm  *mxm = api->get_interface(api->context, GRAFT_MXM_ID);
-    const graft_csr  *graph = scene.set[SCENE_DENSE].dataset.graph;
-    const graft_dense b = { sizeof b, GRAFT_F32, graph->n_cols, 2, 2, (float[32][2]){ { 1 } } };
-    const graft_dense out = { sizeof out, GRAFT_F32, graph->n_rows, 2, 2, c };
-    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
-    const char *const kernels[] = { name, "auto" };
-    int32_t           rc = mxm->matrix_create(api->context, graph, 0, &args.a, &error);
+    static float         c[32][2];
+    const graft_mxm_api *mxm = api->get_interface(api->context, GRAFT_MXM_ID);
+    const graft_csr     *graph = scene.set[SCENE_DENSE].dataset.graph;
+    const graft_dense    b = { sizeof b, GRAFT_F32, graph->n_cols, 2, 2, (float[32][2]){ { 1 } } };
+    const graft_dense    out = { sizeof out, GRAFT_F32, graph->n_rows, 2, 2, c };
+    graft_mxm_args       args = GRAFT_INIT(graft_mxm_args);
+    const char *const    kernels[] = { name, "auto" };
+    int32_t              rc = mxm->matrix_create(api->context, graph, 0, &args.a, &error);
 
     args.semiring = GRAFT_PLUS_SECOND;
     args.b = &b;
@@ -154,7 +154,7 @@ static int32_t run_module(const graft_api *api, const char *name, char taken[512
         if (rc == GRAFT_OK) rc = mxm->explain(api->context, NULL, taken, 512, &error);
         if (rc == GRAFT_OK && i == 0 && strncmp(taken, name, strlen(name)) != 0) rc = GRAFT_ERR_MODULE;
     }
-    mxm->matrix_destroy(api->context, args.a);
+    mxm->matrix_destroy(args.a);
     return rc;
 }
 

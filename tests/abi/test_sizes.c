@@ -95,7 +95,7 @@ static void test_products(const graft_csr *csr)
            memcmp(p.c, expected.c, sizeof p.c) == 0,
        "with longer structs a product is the same");
     for (int i = 0; i < 5; i++) ok(untouched(&room[i], room[i].used), "struct %d of 5 is not written to", i + 1);
-    s.mxm->matrix_destroy(s.context, grown);
+    s.mxm->matrix_destroy(grown);
 
     sizes_product_init(&p, matrix);
     stretch(&room[4], &p.args, sizeof p.args, sizeof p.args + TAIL);
@@ -109,7 +109,7 @@ static void test_products(const graft_csr *csr)
        "shorter arguments mean no scale and no winner");
     ok(s.mxm->run(s.context, stretch(&room[4], &p.args, sizeof p.args, 4), &error) == GRAFT_ERR_ARG,
        "arguments of size 4 are refused");
-    s.mxm->matrix_destroy(s.context, matrix);
+    s.mxm->matrix_destroy(matrix);
 }
 
 static void test_short_csr(const graft_csr *csr)
@@ -130,8 +130,8 @@ static void test_short_csr(const graft_csr *csr)
     ok(s.mxm->run(s.context, &expected.args, &error) == GRAFT_OK &&
            s.mxm->run(s.context, &p.args, &error) == GRAFT_OK && memcmp(p.c, expected.c, sizeof p.c) == 0,
        "and has none");
-    s.mxm->matrix_destroy(s.context, without);
-    s.mxm->matrix_destroy(s.context, shorter);
+    s.mxm->matrix_destroy(without);
+    s.mxm->matrix_destroy(shorter);
 }
 
 /* What a newer host asks for in the tail of a struct is not passed over, whichever struct it is. */
@@ -158,7 +158,7 @@ static void test_asking(const graft_csr *csr, const graft_dataset *set)
     REFUSED("graph", s.train->create(s.context, &newer, &trainer, &error));
 #undef REFUSED
 #undef ASKING
-    s.mxm->matrix_destroy(s.context, matrix);
+    s.mxm->matrix_destroy(matrix);
 }
 
 /* An output of this size was written as far as it goes, and its size stays. */

@@ -15,31 +15,32 @@ struct room {
     _Alignas(64) unsigned char bytes[ROOM];
 };
 
-static const graft_api        *api;
-static const graft_mxm        *mxm;
-static const graft_edge       *edge;
-static const graft_codec      *codec;
-static const graft_graphs     *graphs;
-static const graft_aggregate  *aggregate;
-static const graft_train      *train;
-static graft_error             error;
-static graft_transport         transport;
-static graft_graph            *graph;
-static graft_plan             *plan;
-static const graft_halos      *halos;
-static const graft_models     *models;
-static const graft_samples    *samples;
-static const graft_transports *transports;
-static const graft_meshes     *meshes;
-static graft_mesh             *mesh;
-static const graft_networks   *networks;
-static const graft_streams    *streams;
-static graft_network          *network;
-static graft_stream           *stream;
-static graft_sampler          *sampler;
-static graft_trainer          *trainer;
-static graft_halo             *halo;
-static graft_model            *model;
+static const graft_api           *api;
+static const graft_mxm_api       *mxm;
+static const graft_edge_api      *edge;
+static const graft_codec_api     *codec;
+static const graft_graph_api     *graphs;
+static const graft_aggregate_api *aggregate;
+static const graft_train_api     *train;
+static const graft_report_api    *report;
+static graft_error                error;
+static graft_transport            transport;
+static graft_graph               *graph;
+static graft_plan                *plan;
+static const graft_halo_api      *halos;
+static const graft_model_api     *models;
+static const graft_sample_api    *samples;
+static const graft_transport_api *transports;
+static const graft_mesh_api      *meshes;
+static graft_mesh                *mesh;
+static const graft_network_api   *networks;
+static const graft_stream_api    *streams;
+static graft_network             *network;
+static graft_stream              *stream;
+static graft_sampler             *sampler;
+static graft_trainer             *trainer;
+static graft_halo                *halo;
+static graft_model               *model;
 
 static int64_t     row_ptr[N + 1];
 static int32_t     col_idx[2 * N], labels[N], reversed[N];
@@ -138,7 +139,7 @@ static int32_t run_epilogue(const void *input)
     args.c = &out;
     args.epilogue = input;
     if (rc == GRAFT_OK) rc = mxm->run(api->context, &args, &error);
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     return rc;
 }
 
@@ -260,32 +261,32 @@ static int32_t read_plan_info(void *output)
 
 static int32_t read_span(void *output)
 {
-    return train->span(trainer, 0, output, &error);
+    return report->span(trainer, 0, output, &error);
 }
 
 static int32_t read_memory_item(void *output)
 {
-    return train->memory_item(trainer, 0, output, &error);
+    return report->memory_item(trainer, 0, output, &error);
 }
 
 static int32_t read_traffic(void *output)
 {
-    return train->traffic(trainer, 0, output, &error);
+    return report->traffic(trainer, 0, output, &error);
 }
 
 static int32_t read_traffic_item(void *output)
 {
-    return train->traffic_item(trainer, 0, 0, output, &error);
+    return report->traffic_item(trainer, 0, 0, output, &error);
 }
 
 static int32_t read_traffic_pair(void *output)
 {
-    return train->traffic_pair(trainer, 0, 0, output, &error);
+    return report->traffic_pair(trainer, 0, 0, output, &error);
 }
 
 static int32_t read_cache_item(void *output)
 {
-    return train->cache_item(trainer, 0, 0, output, &error);
+    return report->cache_item(trainer, 0, 0, output, &error);
 }
 
 static void test_local_structs(void)
@@ -318,7 +319,7 @@ static void test_sample_structs(void)
     try_output("graft_sample_batch", sizeof(graft_sample_batch), draw_batch);
     try_output("graft_sample_block", sizeof(graft_sample_block), read_block);
     samples->destroy(sampler);
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
 }
 
 /* No such module is there, which is found after the struct was read. */
@@ -561,6 +562,7 @@ int main(void)
     graphs = graft_interface(api, GRAFT_GRAPH_ID, sizeof *graphs);
     aggregate = graft_interface(api, GRAFT_AGGREGATE_ID, sizeof *aggregate);
     train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    report = graft_interface(api, GRAFT_REPORT_ID, sizeof *report);
     transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
     halos = graft_interface(api, GRAFT_HALO_ID, sizeof *halos);
     models = graft_interface(api, GRAFT_MODEL_ID, sizeof *models);

@@ -8,10 +8,10 @@
 
 struct watch watch;
 
-static graft_api                   api; /* the library's own; all contexts have the same functions */
-static const graft_mxm            *mxm;
-static const graft_edge           *edge;
-static const graft_data_interface *data;
+static graft_api             api; /* the library's own; all contexts have the same functions */
+static const graft_mxm_api  *mxm;
+static const graft_edge_api *edge;
+static const graft_data_api *data;
 
 enum { ERRNO_MARK = 0x5a };
 
@@ -202,9 +202,9 @@ static int64_t matrix_bytes(const graft_matrix *matrix)
     return bytes;
 }
 
-static void matrix_destroy(graft_context *context, graft_matrix *matrix)
+static void matrix_destroy(graft_matrix *matrix)
 {
-    WATCHED_VOID("graft.mxm/1 matrix_destroy", mxm->matrix_destroy(context, matrix));
+    WATCHED_VOID("graft.mxm/1 matrix_destroy", mxm->matrix_destroy(matrix));
 }
 
 static size_t element_bytes(graft_dtype dtype)
@@ -274,7 +274,7 @@ static int32_t mxm_matrix_update_values(graft_context *context, graft_matrix *ma
     return rc;
 }
 
-static const graft_mxm watched_mxm = {
+static const graft_mxm_api watched_mxm = {
     .size = sizeof watched_mxm,
     .matrix_create = matrix_create,
     .matrix_transpose = matrix_transpose,
@@ -336,7 +336,7 @@ static int32_t edge_mxm(graft_context *context, graft_matrix *a, uint32_t flags,
     WATCHED_DENSE("graft.edge/1 mxm", error, edge->mxm(context, a, flags, w, y, out, threads, error), out, 0);
 }
 
-static const graft_edge watched_edge = {
+static const graft_edge_api watched_edge = {
     .size = sizeof watched_edge,
     .gather_rows = gather_rows,
     .index_add = index_add,
@@ -375,12 +375,12 @@ static const graft_dataset *data_view(const graft_data *opened)
     return view;
 }
 
-static void data_close(graft_context *context, graft_data *opened)
+static void data_close(graft_data *opened)
 {
-    WATCHED_VOID("graft.data/1 close", data->close(context, opened));
+    WATCHED_VOID("graft.data/1 close", data->close(opened));
 }
 
-static const graft_data_interface watched_data = {
+static const graft_data_api watched_data = {
     .size = sizeof watched_data,
     .open = data_open,
     .view = data_view,

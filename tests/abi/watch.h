@@ -27,19 +27,21 @@ void watch_reset(struct strict_host *host);
 
 /** One context and its interfaces, all watched. */
 struct subject {
-    graft_api                   api;
-    graft_context              *context;
-    const graft_mxm            *mxm;
-    const graft_edge           *edge;
-    const graft_data_interface *data;
-    const graft_train          *train;
-    const graft_transports     *transport;
-    const graft_graphs         *graph;
-    const graft_aggregate      *aggregate;
-    const graft_codec          *codec;
-    const graft_halos          *halo;
-    const graft_models         *model;
-    const graft_samples        *samples;
+    graft_api                  api;
+    graft_context             *context;
+    const graft_mxm_api       *mxm;
+    const graft_edge_api      *edge;
+    const graft_data_api      *data;
+    const graft_train_api     *train;
+    const graft_report_api    *report;
+    const graft_transport_api *transport;
+    const graft_group_api     *group;
+    const graft_graph_api     *graph;
+    const graft_aggregate_api *aggregate;
+    const graft_codec_api     *codec;
+    const graft_halo_api      *halo;
+    const graft_model_api     *model;
+    const graft_sample_api    *samples;
 };
 
 /** Load the library that GRAFT_LIBRARY names, and open a context with the host of the watch. */

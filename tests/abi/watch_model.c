@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "watched.h"
 
-static const graft_models *models;
+static const graft_model_api *models;
 
 static int32_t model_create(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error)
 {
@@ -98,7 +98,7 @@ static void model_destroy(graft_model *model)
     WATCHED_VOID("graft.model/1 destroy", models->destroy(model));
 }
 
-static const graft_models watched_models = {
+static const graft_model_api watched_models = {
     .size = sizeof watched_models,
     .create = model_create,
     .load = model_load,

@@ -2,11 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "watched.h"
 
-static const graft_transports *transport;
-static const graft_graphs     *graph;
-static const graft_aggregate  *aggregate;
-static const graft_codec      *codec;
-static const graft_halos      *halo;
+static const graft_transport_api *transport;
+static const graft_group_api     *group;
+static const graft_graph_api     *graph;
+static const graft_aggregate_api *aggregate;
+static const graft_codec_api     *codec;
+static const graft_halo_api      *halo;
 
 static int32_t transport_threads(graft_context *context, int32_t n_ranks, graft_transport *transports,
                                  graft_error *error)
@@ -30,83 +31,86 @@ static int32_t transport_open(graft_context *context, const char *module, const 
     return rc;
 }
 
-static int32_t transport_join(graft_context *context, const graft_transport *ranks, graft_group **out,
-                              graft_error *error)
+static const graft_transport_api watched_transport = {
+    .size = sizeof watched_transport,
+    .threads = transport_threads,
+    .open = transport_open,
+};
+
+static int32_t group_create(graft_context *context, const graft_transport *ranks, graft_group **out, graft_error *error)
 {
     graft_group *const copy = out != NULL ? *out : NULL;
     int32_t            rc;
 
-    WATCHED("graft.transport/1 join", error, transport->join(context, ranks, out, error),
+    WATCHED("graft.group/1 create", error, group->create(context, ranks, out, error),
             watch_same(out, &copy, sizeof copy), 0);
     return rc;
 }
 
-static int32_t transport_agree(graft_group *group, int32_t status, graft_error *error)
+static int32_t group_agree(graft_group *joined, int32_t status, graft_error *error)
 {
     int32_t rc;
 
-    WATCHED("graft.transport/1 agree", error, transport->agree(group, status, error), 1, NOT_TWICE);
+    WATCHED("graft.group/1 agree", error, group->agree(joined, status, error), 1, NOT_TWICE);
     return rc;
 }
 
 /* The first byte of what is written stands for all of it. */
-static int32_t transport_sum(graft_group *group, graft_dtype dtype, int64_t count, void *values, graft_error *error)
+static int32_t group_sum(graft_group *joined, graft_dtype dtype, int64_t count, void *values, graft_error *error)
 {
     const char copy = values != NULL ? *(const char *)values : 0;
     int32_t    rc;
 
-    WATCHED("graft.transport/1 sum", error, transport->sum(group, dtype, count, values, error),
-            watch_same(values, &copy, 1), 0);
+    WATCHED("graft.group/1 sum", error, group->sum(joined, dtype, count, values, error), watch_same(values, &copy, 1),
+            0);
     return rc;
 }
 
-static int32_t transport_maximum(graft_group *group, int64_t count, int64_t *values, graft_error *error)
+static int32_t group_maximum(graft_group *joined, int64_t count, int64_t *values, graft_error *error)
 {
     const int64_t copy = values != NULL ? *values : 0;
     int32_t       rc;
 
-    WATCHED("graft.transport/1 maximum", error, transport->maximum(group, count, values, error),
+    WATCHED("graft.group/1 maximum", error, group->maximum(joined, count, values, error),
             watch_same(values, &copy, sizeof copy), 0);
     return rc;
 }
 
-static int32_t transport_gather(graft_group *group, int32_t root, const int64_t *bytes, const void *mine, void *all,
-                                graft_error *error)
+static int32_t group_gather(graft_group *joined, int32_t root, const int64_t *bytes, const void *mine, void *all,
+                            graft_error *error)
 {
     const char copy = all != NULL ? *(const char *)all : 0;
     int32_t    rc;
 
-    WATCHED("graft.transport/1 gather", error, transport->gather(group, root, bytes, mine, all, error),
+    WATCHED("graft.group/1 gather", error, group->gather(joined, root, bytes, mine, all, error),
             watch_same(all, &copy, 1), 0);
     return rc;
 }
 
-static int32_t transport_broadcast(graft_group *group, int32_t root, int64_t bytes, void *data, graft_error *error)
+static int32_t group_broadcast(graft_group *joined, int32_t root, int64_t bytes, void *data, graft_error *error)
 {
     const char copy = data != NULL ? *(const char *)data : 0;
     int32_t    rc;
 
-    WATCHED("graft.transport/1 broadcast", error, transport->broadcast(group, root, bytes, data, error),
+    WATCHED("graft.group/1 broadcast", error, group->broadcast(joined, root, bytes, data, error),
             watch_same(data, &copy, 1), 0);
     return rc;
 }
 
-static void transport_leave(graft_group *group)
+static void group_destroy(graft_group *joined)
 {
-    WATCHED_VOID("graft.transport/1 leave", transport->leave(group));
+    WATCHED_VOID("graft.group/1 destroy", group->destroy(joined));
 }
 
-static const graft_transports watched_transport = {
-    .size = sizeof watched_transport,
-    .threads = transport_threads,
-    .open = transport_open,
-    .join = transport_join,
-    .agree = transport_agree,
-    .sum = transport_sum,
-    .maximum = transport_maximum,
-    .gather = transport_gather,
-    .broadcast = transport_broadcast,
-    .leave = transport_leave,
+static const graft_group_api watched_group = {
+    .size = sizeof watched_group,
+    .create = group_create,
+    .agree = group_agree,
+    .sum = group_sum,
+    .maximum = group_maximum,
+    .gather = group_gather,
+    .broadcast = group_broadcast,
+    .destroy = group_destroy,
 };
 
 static int32_t watch_ranks_graph_create(graft_context *context, const graft_transport *ranks, const graft_slice *slice,
@@ -170,7 +174,7 @@ static int32_t graph_update_values(graft_graph *of, const graft_dense *values, g
     return rc;
 }
 
-static const graft_graphs watched_graph = {
+static const graft_graph_api watched_graph = {
     .size = sizeof watched_graph,
     .create = watch_ranks_graph_create,
     .info = graph_info,
@@ -251,7 +255,7 @@ static int32_t plan_progress(graft_plan *plan, int32_t *arrived, graft_error *er
     return rc;
 }
 
-static const graft_aggregate watched_aggregate = {
+static const graft_aggregate_api watched_aggregate = {
     .size = sizeof watched_aggregate,
     .create = plan_create,
     .begin = plan_begin,
@@ -321,7 +325,7 @@ static void halo_destroy(graft_halo *of)
     WATCHED_VOID("graft.halo/1 destroy", halo->destroy(of));
 }
 
-static const graft_halos watched_halo = {
+static const graft_halo_api watched_halo = {
     .size = sizeof watched_halo,
     .create = halo_create,
     .info = halo_info,
@@ -365,7 +369,7 @@ static int32_t codec_decode(graft_context *context, const graft_codec_args *args
     return rc;
 }
 
-static const graft_codec watched_codec = {
+static const graft_codec_api watched_codec = {
     .size = sizeof watched_codec,
     .row_bytes = codec_row_bytes,
     .encode = codec_encode,
@@ -375,6 +379,7 @@ static const graft_codec watched_codec = {
 void watch_ranks(struct subject *subject, const graft_api *api)
 {
     transport = api->get_interface(api->context, GRAFT_TRANSPORT_ID);
+    group = api->get_interface(api->context, GRAFT_GROUP_ID);
     graph = api->get_interface(api->context, GRAFT_GRAPH_ID);
     aggregate = api->get_interface(api->context, GRAFT_AGGREGATE_ID);
     codec = api->get_interface(api->context, GRAFT_CODEC_ID);
@@ -383,9 +388,11 @@ void watch_ranks(struct subject *subject, const graft_api *api)
     watch_check_whole(GRAFT_HALO_ID, &watched_halo, sizeof watched_halo);
     subject->codec = &watched_codec;
     subject->transport = &watched_transport;
+    subject->group = &watched_group;
     subject->graph = &watched_graph;
     subject->aggregate = &watched_aggregate;
     watch_check_whole(GRAFT_TRANSPORT_ID, &watched_transport, sizeof watched_transport);
+    watch_check_whole(GRAFT_GROUP_ID, &watched_group, sizeof watched_group);
     watch_check_whole(GRAFT_GRAPH_ID, &watched_graph, sizeof watched_graph);
     watch_check_whole(GRAFT_CODEC_ID, &watched_codec, sizeof watched_codec);
     watch_check_whole(GRAFT_AGGREGATE_ID, &watched_aggregate, sizeof watched_aggregate);

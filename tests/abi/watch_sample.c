@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "watched.h"
 
-static const graft_samples *samples;
+static const graft_sample_api *samples;
 
 static int32_t sampler_create(graft_context *context, graft_matrix *graph, const int64_t *seeds, int64_t n_seeds,
                               graft_sampler **sampler, graft_error *error)
@@ -82,7 +82,7 @@ static void sampler_destroy(graft_sampler *sampler)
     WATCHED_VOID("graft.sample/1 destroy", samples->destroy(sampler));
 }
 
-static const graft_samples watched_samples = {
+static const graft_sample_api watched_samples = {
     .size = sizeof watched_samples,
     .create = sampler_create,
     .begin = sampler_begin,

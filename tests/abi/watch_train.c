@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "watched.h"
 
-static const graft_train *train;
+static const graft_train_api  *train;
+static const graft_report_api *report;
 
 static int32_t train_create(graft_context *context, const graft_dataset *dataset, graft_trainer **trainer,
                             graft_error *error)
@@ -83,54 +84,54 @@ static void train_destroy(graft_trainer *trainer)
     WATCHED_VOID("graft.train/1 destroy", train->destroy(trainer));
 }
 
-static int32_t train_span(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error)
+static int32_t report_span(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error)
 {
     const graft_span copy = span != NULL ? *span : (graft_span){ 0 };
     int32_t          rc;
 
-    WATCHED("graft.train/1 span", error, train->span(trainer, index, span, error), watch_same(span, &copy, sizeof copy),
-            0);
+    WATCHED("graft.report/1 span", error, report->span(trainer, index, span, error),
+            watch_same(span, &copy, sizeof copy), 0);
     return rc;
 }
 
-static int32_t train_memory_item(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error)
+static int32_t report_memory_item(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error)
 {
     const graft_memory_item copy = item != NULL ? *item : (graft_memory_item){ 0 };
     int32_t                 rc;
 
-    WATCHED("graft.train/1 memory_item", error, train->memory_item(trainer, index, item, error),
+    WATCHED("graft.report/1 memory_item", error, report->memory_item(trainer, index, item, error),
             watch_same(item, &copy, sizeof copy), 0);
     return rc;
 }
 
-static int32_t train_traffic(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error)
+static int32_t report_traffic(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error)
 {
     const graft_traffic copy = traffic != NULL ? *traffic : (graft_traffic){ 0 };
     int32_t             rc;
 
-    WATCHED("graft.train/1 traffic", error, train->traffic(trainer, rank, traffic, error),
+    WATCHED("graft.report/1 traffic", error, report->traffic(trainer, rank, traffic, error),
             watch_same(traffic, &copy, sizeof copy), 0);
     return rc;
 }
 
-static int32_t train_traffic_item(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
-                                  graft_error *error)
+static int32_t report_traffic_item(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
+                                   graft_error *error)
 {
     const graft_traffic_item copy = item != NULL ? *item : (graft_traffic_item){ 0 };
     int32_t                  rc;
 
-    WATCHED("graft.train/1 traffic_item", error, train->traffic_item(trainer, rank, index, item, error),
+    WATCHED("graft.report/1 traffic_item", error, report->traffic_item(trainer, rank, index, item, error),
             watch_same(item, &copy, sizeof copy), 0);
     return rc;
 }
 
-static int32_t train_traffic_pair(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
-                                  graft_error *error)
+static int32_t report_traffic_pair(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
+                                   graft_error *error)
 {
     const graft_traffic_pair copy = pair != NULL ? *pair : (graft_traffic_pair){ 0 };
     int32_t                  rc;
 
-    WATCHED("graft.train/1 traffic_pair", error, train->traffic_pair(trainer, peer, index, pair, error),
+    WATCHED("graft.report/1 traffic_pair", error, report->traffic_pair(trainer, peer, index, pair, error),
             watch_same(pair, &copy, sizeof copy), 0);
     return rc;
 }
@@ -143,18 +144,18 @@ static int32_t train_update(graft_trainer *trainer, uint32_t what, const graft_d
     return rc;
 }
 
-static int32_t train_cache_item(graft_trainer *trainer, int32_t rank, int32_t index, graft_cache_item *item,
-                                graft_error *error)
+static int32_t report_cache_item(graft_trainer *trainer, int32_t rank, int32_t index, graft_cache_item *item,
+                                 graft_error *error)
 {
     const graft_cache_item copy = item != NULL ? *item : (graft_cache_item){ 0 };
     int32_t                rc;
 
-    WATCHED("graft.train/1 cache_item", error, train->cache_item(trainer, rank, index, item, error),
+    WATCHED("graft.report/1 cache_item", error, report->cache_item(trainer, rank, index, item, error),
             watch_same(item, &copy, sizeof copy), 0);
     return rc;
 }
 
-static const graft_train watched_train = {
+static const graft_train_api watched_train = {
     .size = sizeof watched_train,
     .create = train_create,
     .epoch = train_epoch,
@@ -164,18 +165,25 @@ static const graft_train watched_train = {
     .state_set = train_state_set,
     .explain = train_explain,
     .destroy = train_destroy,
-    .span = train_span,
-    .memory_item = train_memory_item,
-    .traffic = train_traffic,
-    .traffic_item = train_traffic_item,
-    .traffic_pair = train_traffic_pair,
     .update = train_update,
-    .cache_item = train_cache_item,
+};
+
+static const graft_report_api watched_report = {
+    .size = sizeof watched_report,
+    .span = report_span,
+    .memory_item = report_memory_item,
+    .traffic = report_traffic,
+    .traffic_item = report_traffic_item,
+    .traffic_pair = report_traffic_pair,
+    .cache_item = report_cache_item,
 };
 
 void watch_train(struct subject *subject, const graft_api *api)
 {
     train = api->get_interface(api->context, GRAFT_TRAIN_ID);
+    report = api->get_interface(api->context, GRAFT_REPORT_ID);
     subject->train = &watched_train;
     watch_check_whole(GRAFT_TRAIN_ID, &watched_train, sizeof watched_train);
+    subject->report = &watched_report;
+    watch_check_whole(GRAFT_REPORT_ID, &watched_report, sizeof watched_report);
 }

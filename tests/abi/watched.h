@@ -15,7 +15,8 @@ int watch_end(int32_t rc, const graft_error *error, int untouched, int flags);
 /** Blame a table of ours that lacks a call: the interface has grown, and the watch has not. */
 void watch_check_whole(const char *id, const void *table, size_t size);
 
-/** Fill in the tables of graft.transport/1, graft.graph/1, graft.aggregate/1, graft.halo/1 and graft.codec/1. */
+/** Fill in the tables of graft.transport/1, graft.group/1, graft.graph/1, graft.aggregate/1, graft.halo/1 and
+ * graft.codec/1. */
 void watch_ranks(struct subject *subject, const graft_api *api);
 
 /** Fill in the table of graft.model/1. */
@@ -23,7 +24,7 @@ void watch_models(struct subject *subject, const graft_api *api);
 
 /** Copy of the elements of a dense matrix, if it has any that can be read; to be freed. */
 void *watch_copy_dense(const graft_dense *dense, size_t *bytes);
-/** Fill in the tables of graft.sample/1 and graft.train/1. */
+/** Fill in the tables of graft.sample/1, graft.train/1 and graft.report/1. */
 void  watch_samples(struct subject *subject, const graft_api *api);
 void  watch_train(struct subject *subject, const graft_api *api);
 

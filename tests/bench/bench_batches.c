@@ -75,11 +75,11 @@ static void print(const char *what, int64_t bytes, double dataset)
 
 static void measure_training(const graft_api *api, const graft_dataset *data, int evaluates, double dataset)
 {
-    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
-    graft_trainer     *trainer = NULL;
-    graft_epoch        epoch = GRAFT_INIT(graft_epoch);
-    graft_metrics      metrics = GRAFT_INIT(graft_metrics);
-    graft_error        error = GRAFT_INIT(graft_error);
+    const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    graft_trainer         *trainer = NULL;
+    graft_epoch            epoch = GRAFT_INIT(graft_epoch);
+    graft_metrics          metrics = GRAFT_INIT(graft_metrics);
+    graft_error            error = GRAFT_INIT(graft_error);
 
     if (train->create(api->context, data, &trainer, &error) < 0) bench_die("%s", error.message);
     print("peak of create()", peak, dataset);

@@ -23,7 +23,7 @@ struct bench {
     double  median[KINDS], worst[KINDS];
 };
 
-static int32_t call(const graft_transports *t, graft_group *group, struct host *host, int kind, char *all)
+static int32_t call(const graft_group_api *t, graft_group *group, struct host *host, int kind, char *all)
 {
     int64_t bytes[HOSTS_MOST], most = host->rank;
 
@@ -35,11 +35,11 @@ static int32_t call(const graft_transports *t, graft_group *group, struct host *
 
 static int32_t measure(struct host *host)
 {
-    struct bench           *b = host->all->arg;
-    const graft_transports *t = graft_interface(host->api, GRAFT_TRANSPORT_ID, sizeof *t);
-    graft_group            *group = NULL;
-    char                   *all = bench_new((size_t)(host->n_ranks + 1), (size_t)kind_bytes[GATHER_LARGE], 1);
-    int32_t                 rc = t->join(host->api->context, &host->transport, &group, &host->error);
+    struct bench          *b = host->all->arg;
+    const graft_group_api *t = graft_interface(host->api, GRAFT_GROUP_ID, sizeof *t);
+    graft_group           *group = NULL;
+    char                  *all = bench_new((size_t)(host->n_ranks + 1), (size_t)kind_bytes[GATHER_LARGE], 1);
+    int32_t                rc = t->create(host->api->context, &host->transport, &group, &host->error);
 
     for (int kind = 0; kind < KINDS; kind++) {
         for (int i = -b->calls / 10; i < b->calls && rc == GRAFT_OK; i++) {
@@ -52,7 +52,7 @@ static int32_t measure(struct host *host)
         b->median[kind] = bench_median(b->seconds, b->calls);
         b->worst[kind] = b->seconds[b->calls * 99 / 100]; /* sorted now */
     }
-    t->leave(group);
+    t->destroy(group);
     free(all);
     return rc;
 }

@@ -15,10 +15,10 @@ static const char usage[] = "usage: bench_checked [WIDTH [BLOCKS [GRAPH]]]\n"
 enum { CALLS_OF_BLOCK = 50, BLOCKS_MOST = 100000 };
 
 struct bench {
-    const graft_api *api;
-    const graft_mxm *mxm;
-    graft_mxm_args   args;
-    double          *seconds[2]; /* of a call, by block: check = no, args */
+    const graft_api     *api;
+    const graft_mxm_api *mxm;
+    graft_mxm_args       args;
+    double              *seconds[2]; /* of a call, by block: check = no, args */
 };
 
 static double bench_block(struct bench *b, const char *check)
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     b.args.c = &out;
     printf("%" PRId64 " vertices, %" PRId64 " entries, width %" PRId64 ", 1 thread\n", graph.n, graph.nnz, width);
     measure_blocks(&b, blocks);
-    b.mxm->matrix_destroy(b.api->context, a);
+    b.mxm->matrix_destroy(a);
     bench_graph_fini(&graph);
     b.api->close(b.api->context);
     for (int i = 0; i < 2; i++) free(b.seconds[i]);

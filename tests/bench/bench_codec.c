@@ -36,12 +36,12 @@ enum { CODES = sizeof codes / sizeof *codes };
 
 /* The rows, their message, and the decoded rows. */
 struct bench {
-    const graft_api   *api;
-    const graft_codec *codec;
-    graft_dense        x, back;
-    void              *message;
-    graft_codec_args   args;
-    double             copy[ROUNDS], encode[CODES][ROUNDS], decode[CODES][ROUNDS];
+    const graft_api       *api;
+    const graft_codec_api *codec;
+    graft_dense            x, back;
+    void                  *message;
+    graft_codec_args       args;
+    double                 copy[ROUNDS], encode[CODES][ROUNDS], decode[CODES][ROUNDS];
 };
 
 /* Approximately normal: the sum of four uniform numbers. */

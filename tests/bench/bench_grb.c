@@ -20,11 +20,11 @@ static void need_success(GrB_Info info, const char *call)
 #define NEED(call) need_success(call, #call)
 
 struct product {
-    const graft_api *api;
-    const graft_mxm *mxm;
-    graft_grb        grb;
-    GrB_Matrix       a, h, c;
-    int              threads;
+    const graft_api     *api;
+    const graft_mxm_api *mxm;
+    graft_grb            grb;
+    GrB_Matrix           a, h, c;
+    int                  threads;
 };
 
 /* Each row has NEIGHBOURS entries, at columns that are far from each other. */
@@ -59,8 +59,8 @@ static GrB_Matrix fill_matrix(GrB_Index n, GrB_Index width)
     return full;
 }
 
-static const graft_mxm *real;            /* the calls of the library */
-static double           product_seconds; /* of the last product of graft_grb_mxm() */
+static const graft_mxm_api *real;            /* the calls of the library */
+static double               product_seconds; /* of the last product of graft_grb_mxm() */
 
 /* Prepare the matrix outside of the time of the product. */
 static int32_t run_prepared(graft_context *context, const graft_mxm_args *args, graft_error *error)
@@ -128,7 +128,7 @@ static void measure_rows(struct product *p, int64_t n)
     args.b = &h.dense;
     args.c = &c.dense;
     compare_with_kept(p, n, &args);
-    p->mxm->matrix_destroy(p->api->context, matrix);
+    p->mxm->matrix_destroy(matrix);
     graft_grb_return(&a);
     graft_grb_return(&h);
     graft_grb_return(&c);
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
     const GrB_Index width = argc > 1 ? (GrB_Index)atoi(argv[1]) : 32;
     struct product  p = { .threads = argc > 2 ? atoi(argv[2]) : 1 };
     graft_error     error = GRAFT_INIT(graft_error);
-    graft_mxm       prepared;
+    graft_mxm_api   prepared;
 
     if (width < 1 || p.threads < 1) bench_die("usage: bench_grb [WIDTH [THREADS]]");
     NEED(GrB_init(GrB_NONBLOCKING));

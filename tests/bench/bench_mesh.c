@@ -195,15 +195,15 @@ static void print_row(const struct host *host, const struct bench *b, const graf
 /* Create the mesh of a part again and again. */
 static int32_t measure_mesh(struct host *host, const struct bench *b)
 {
-    const graft_meshes     *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
-    const graft_transports *t = graft_interface(host->api, GRAFT_TRANSPORT_ID, sizeof *t);
-    graft_mesh_info         info = GRAFT_INIT(graft_mesh_info);
-    graft_group            *group = NULL;
-    double                 *seconds = bench_new((size_t)b->repeats, sizeof *seconds, 1);
-    double                  processor = 0, begin;
-    int64_t                 bytes[3] = { 0 };
-    struct part             part;
-    int32_t                 rc = t->join(host->api->context, &host->transport, &group, &host->error);
+    const graft_mesh_api  *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_mesh_api, destroy));
+    const graft_group_api *t = graft_interface(host->api, GRAFT_GROUP_ID, sizeof *t);
+    graft_mesh_info        info = GRAFT_INIT(graft_mesh_info);
+    graft_group           *group = NULL;
+    double                *seconds = bench_new((size_t)b->repeats, sizeof *seconds, 1);
+    double                 processor = 0, begin;
+    int64_t                bytes[3] = { 0 };
+    struct part            part;
+    int32_t                rc = t->create(host->api->context, &host->transport, &group, &host->error);
 
     make_part(b, host, &part);
     bytes[0] = bytes_given(b, &part);
@@ -228,7 +228,7 @@ static int32_t measure_mesh(struct host *host, const struct bench *b)
     if (rc == GRAFT_OK) rc = t->sum(group, GRAFT_F64, 1, &processor, &host->error);
     if (rc == GRAFT_OK && host->rank == 0)
         print_row(host, b, &info, bench_median(seconds, b->repeats), processor / b->repeats, bytes);
-    t->leave(group);
+    t->destroy(group);
     free(part.coordinates);
     free(part.ids);
     free(part.owners);

@@ -20,15 +20,15 @@ enum { PLAIN_WRITE, SAVE, PLAIN_READ, LOAD, CASES };
 static const char *const case_name[CASES] = { "plain write and fsync", "save", "plain read", "load" };
 
 struct model_bench {
-    const graft_api    *api;
-    const graft_train  *train;
-    const graft_models *models;
-    graft_model        *model;
-    graft_error         error;
-    char                plain[256], saved[256];
-    char               *bytes; /* of the saved file */
-    int64_t             count;
-    double              seconds[CASES][ROUNDS_MOST];
+    const graft_api       *api;
+    const graft_train_api *train;
+    const graft_model_api *models;
+    graft_model           *model;
+    graft_error            error;
+    char                   plain[256], saved[256];
+    char                  *bytes; /* of the saved file */
+    int64_t                count;
+    double                 seconds[CASES][ROUNDS_MOST];
 };
 
 static void check(const struct model_bench *b, int32_t rc)
@@ -155,8 +155,8 @@ int main(int argc, char **argv)
     snprintf(b.plain, sizeof b.plain, "%.200s/bench_model.plain", folder);
     snprintf(b.saved, sizeof b.saved, "%.200s/bench_model.safetensors", folder);
     check(&b, graft_load(getenv("GRAFT_LIBRARY"), NULL, &b.api, &b.error));
-    b.train = graft_interface(b.api, GRAFT_TRAIN_ID, sizeof(graft_train));
-    b.models = graft_interface(b.api, GRAFT_MODEL_ID, sizeof(graft_models));
+    b.train = graft_interface(b.api, GRAFT_TRAIN_ID, sizeof(graft_train_api));
+    b.models = graft_interface(b.api, GRAFT_MODEL_ID, sizeof(graft_model_api));
     make_model(&b, mega_bytes);
     take_bytes(&b);
     for (int round = 0; round < rounds; round++) run_round(&b, round);

@@ -17,11 +17,11 @@ static const char usage[] =
 
 enum { SIDE = 16, NODES = SIDE * SIDE, IN = 2 };
 
-static const graft_api      *api;
-static const graft_meshes   *meshes;
-static const graft_networks *networks;
-static const graft_streams  *streams;
-static graft_error           error = { .size = sizeof error };
+static const graft_api         *api;
+static const graft_mesh_api    *meshes;
+static const graft_network_api *networks;
+static const graft_stream_api  *streams;
+static graft_error              error = { .size = sizeof error };
 
 static void must(int32_t rc)
 {

@@ -17,13 +17,13 @@ static const char usage[] =
 enum { CLASSES = 40, ROUNDS_MOST = 100, LISTS_MOST = 12 };
 
 struct predict_bench {
-    const graft_api    *api;
-    const graft_models *models;
-    graft_model        *model;
-    graft_dataset       data;
-    int64_t            *list;
-    int32_t            *all, *some; /* classes of all vertices, and of a list */
-    graft_error         error;
+    const graft_api       *api;
+    const graft_model_api *models;
+    graft_model           *model;
+    graft_dataset          data;
+    int64_t               *list;
+    int32_t               *all, *some; /* classes of all vertices, and of a list */
+    graft_error            error;
 };
 
 static void check_predict(const struct predict_bench *b, int32_t rc)
@@ -33,11 +33,11 @@ static void check_predict(const struct predict_bench *b, int32_t rc)
 
 static void make_untrained(struct predict_bench *b, int64_t features, float *x)
 {
-    const graft_train *train = graft_interface(b->api, GRAFT_TRAIN_ID, sizeof *train);
-    const int64_t      n = b->data.n_vertices;
-    int32_t           *labels = bench_new((size_t)n, sizeof *labels, 1);
-    uint8_t           *split = bench_new((size_t)n, 1, 1);
-    graft_trainer     *trainer = NULL;
+    const graft_train_api *train = graft_interface(b->api, GRAFT_TRAIN_ID, sizeof *train);
+    const int64_t          n = b->data.n_vertices;
+    int32_t               *labels = bench_new((size_t)n, sizeof *labels, 1);
+    uint8_t               *split = bench_new((size_t)n, 1, 1);
+    graft_trainer         *trainer = NULL;
 
     for (int64_t i = 0; i < n * features; i++) x[i] = (float)(bench_mix((uint64_t)i) >> 40) * 0x1p-24f;
     for (int64_t v = 0; v < n; v++) {
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
         *value = 0;
         check_predict(&b, b.api->set(b.api->context, argv[i], value + 1, &b.error));
     }
-    b.models = graft_interface(b.api, GRAFT_MODEL_ID, sizeof(graft_models));
+    b.models = graft_interface(b.api, GRAFT_MODEL_ID, sizeof(graft_model_api));
     bench_graph_init(&graph, what, b.api, 1);
     csr.index_type = GRAFT_I32;
     csr.n_rows = csr.n_cols = x.n_rows = graph.n;

@@ -21,18 +21,18 @@
 enum { SAMPLER_ROUNDS_MOST = 99, READ_AHEAD = 32 };
 
 struct sampler_bench {
-    const graft_api     *api;
-    const graft_samples *samples;
-    graft_sampler       *sampler;
-    struct bench_graph   graph;
-    int64_t              n_batches, epoch;
-    int64_t              edges, seed_edges, rows, vertices; /* of the first epoch */
-    uint64_t             digest;                            /* of its vertices and entries */
-    int64_t             *entry, *row;                       /* [edges] and [rows], for the replay */
-    int32_t             *column, *number;                   /* [edges], and [n] */
-    int                  threads;
-    clockid_t            clock; /* 0: that of bench_seconds() */
-    graft_error          error;
+    const graft_api        *api;
+    const graft_sample_api *samples;
+    graft_sampler          *sampler;
+    struct bench_graph      graph;
+    int64_t                 n_batches, epoch;
+    int64_t                 edges, seed_edges, rows, vertices; /* of the first epoch */
+    uint64_t                digest;                            /* of its vertices and entries */
+    int64_t                *entry, *row;                       /* [edges] and [rows], for the replay */
+    int32_t                *column, *number;                   /* [edges], and [n] */
+    int                     threads;
+    clockid_t               clock; /* 0: that of bench_seconds() */
+    graft_error             error;
 };
 
 static void check_sampler(const struct sampler_bench *b, int32_t rc)
@@ -167,10 +167,10 @@ static int64_t *spread_seeds(int64_t n, int64_t count)
 
 static void open_sampler(struct sampler_bench *b, int64_t count)
 {
-    const graft_mxm *mxm = graft_interface(b->api, GRAFT_MXM_ID, sizeof *mxm);
-    int64_t         *seeds = spread_seeds(b->graph.n, count);
-    graft_csr        csr = GRAFT_INIT(graft_csr);
-    graft_matrix    *matrix;
+    const graft_mxm_api *mxm = graft_interface(b->api, GRAFT_MXM_ID, sizeof *mxm);
+    int64_t             *seeds = spread_seeds(b->graph.n, count);
+    graft_csr            csr = GRAFT_INIT(graft_csr);
+    graft_matrix        *matrix;
 
     csr.index_type = GRAFT_I32;
     csr.n_rows = csr.n_cols = b->graph.n;

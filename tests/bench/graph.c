@@ -148,10 +148,10 @@ static void copy_columns(struct bench_graph *graph, const graft_csr *csr)
 
 static void read_data(struct bench_graph *graph, const char *path, const graft_api *api, int threads)
 {
-    const graft_data_interface *data = api == NULL ? NULL : api->get_interface(api->context, GRAFT_DATA_ID);
-    graft_data                 *set = NULL;
-    graft_error                 error = GRAFT_INIT(graft_error);
-    const graft_csr            *csr;
+    const graft_data_api *data = api == NULL ? NULL : api->get_interface(api->context, GRAFT_DATA_ID);
+    graft_data           *set = NULL;
+    graft_error           error = GRAFT_INIT(graft_error);
+    const graft_csr      *csr;
 
     if (data == NULL) bench_die("'%s': there is no library, or it reads no data sets (%s)", path, GRAFT_DATA_ID);
     if (data->open(api->context, path, &set, &error) != GRAFT_OK) bench_die("%s", error.message);
@@ -163,7 +163,7 @@ static void read_data(struct bench_graph *graph, const char *path, const graft_a
     graph->col_idx = bench_new((size_t)graph->nnz, sizeof *graph->col_idx, threads);
     memcpy(graph->row_ptr, csr->row_ptr, ((size_t)graph->n + 1) * sizeof *graph->row_ptr);
     copy_columns(graph, csr);
-    data->close(api->context, set);
+    data->close(set);
 }
 
 /** Parse the two numbers of "KIND:FIRST:SECOND". Returns 0 for another kind; exits if they are out of range. */
@@ -222,11 +222,11 @@ static void reorder(struct bench_graph *graph, const int64_t *order, int threads
 
 void bench_graph_order(struct bench_graph *graph, const char *method, const graft_api *api, int threads)
 {
-    const graft_mxm *mxm = api->get_interface(api->context, GRAFT_MXM_ID);
-    graft_csr        csr = GRAFT_INIT(graft_csr);
-    graft_error      error = GRAFT_INIT(graft_error);
-    graft_matrix    *matrix = NULL;
-    int64_t         *order = bench_new((size_t)graph->n, sizeof *order, threads);
+    const graft_mxm_api *mxm = api->get_interface(api->context, GRAFT_MXM_ID);
+    graft_csr            csr = GRAFT_INIT(graft_csr);
+    graft_error          error = GRAFT_INIT(graft_error);
+    graft_matrix        *matrix = NULL;
+    int64_t             *order = bench_new((size_t)graph->n, sizeof *order, threads);
 
     if (mxm == NULL) bench_die("this library has no %s", GRAFT_MXM_ID);
     csr.index_type = GRAFT_I32;
@@ -236,7 +236,7 @@ void bench_graph_order(struct bench_graph *graph, const char *method, const graf
     if (mxm->matrix_create(api->context, &csr, 0, &matrix, &error) < 0 ||
         mxm->matrix_order(api->context, matrix, method, order, &error) < 0)
         bench_die("%s", error.message);
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     reorder(graph, order, threads);
     free(order);
 }
@@ -249,15 +249,15 @@ void bench_graph_fini(struct bench_graph *graph)
 
 uint8_t *bench_graph_trained(const struct bench_graph *graph, const char *what, const graft_api *api)
 {
-    const graft_data_interface *data = api->get_interface(api->context, GRAFT_DATA_ID);
-    graft_data                 *set = NULL;
-    const uint8_t              *split;
-    uint8_t                    *trained = NULL;
+    const graft_data_api *data = api->get_interface(api->context, GRAFT_DATA_ID);
+    graft_data           *set = NULL;
+    const uint8_t        *split;
+    uint8_t              *trained = NULL;
 
     if (data->open(api->context, what, &set, NULL) != GRAFT_OK) return NULL;
     split = data->view(set)->split;
     if (split != NULL) trained = bench_new((size_t)graph->n, 1, 1);
     for (int64_t v = 0; split != NULL && v < graph->n; v++) trained[v] = split[v] == GRAFT_SPLIT_TRAIN;
-    data->close(api->context, set);
+    data->close(set);
     return trained;
 }

@@ -36,7 +36,7 @@ void               bench_lanes_fini(struct bench_lanes *lanes);
 /** graft.mxm/1 with the matrices that all kernels share. */
 struct bench_graft {
     const graft_api           *api;
-    const graft_mxm           *mxm;
+    const graft_mxm_api       *mxm;
     const struct bench_inputs *inputs;
     graft_matrix              *matrix, *weighted;
 };

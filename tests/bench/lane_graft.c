@@ -51,8 +51,8 @@ void bench_graft_init(struct bench_graft *graft, const graft_api *api, const str
 
 void bench_graft_fini(struct bench_graft *graft)
 {
-    graft->mxm->matrix_destroy(graft->api->context, graft->matrix);
-    graft->mxm->matrix_destroy(graft->api->context, graft->weighted);
+    graft->mxm->matrix_destroy(graft->matrix);
+    graft->mxm->matrix_destroy(graft->weighted);
 }
 
 /** The arguments of one form, with the structs that they point to. */

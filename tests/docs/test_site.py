@@ -15,7 +15,7 @@ import tap
 
 USERS = ["page-solver", "page-graphblas", "page-python", "page-large-graph", "page-limits", "page-costs"]
 OF_DOXYGEN = {"nested-classes"}  # an anchor that Doxygen 1.9 links to and forgets
-WORDS = ["graft_open", "graft_mxm", "embedding graft"]
+WORDS = ["graft_open", "graft_mxm_api", "embedding graft"]
 
 
 class Page(html.parser.HTMLParser):

@@ -11,7 +11,7 @@
 
 static const char *words; /* that it says */
 
-static void test_registers_explain(const graft_api *api, const graft_mxm *mxm)
+static void test_registers_explain(const graft_api *api, const graft_mxm_api *mxm)
 {
     const struct product_shape shape = { 3, 4, 5, GRAFT_I32, GRAFT_F32, 1, 0, PRODUCT_EXACT };
     struct sample              sample = { 1 };
@@ -28,7 +28,7 @@ static void test_registers_explain(const graft_api *api, const graft_mxm *mxm)
     if (!ok(strncmp(text, "simd would run: ", 16) == 0 && strstr(text, words) != NULL,
             "explain says that simd would run, with %s", words))
         diag("%s%s", text, error.message);
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     product_fini(&product);
 }
 
@@ -47,10 +47,10 @@ static void test_module_info(const graft_api *api)
 
 int main(void)
 {
-    const graft_api *api = NULL;
-    const graft_mxm *mxm;
-    graft_error      error = GRAFT_INIT(graft_error);
-    const char      *bytes = getenv("GRAFT_TEST_REGISTERS");
+    const graft_api     *api = NULL;
+    const graft_mxm_api *mxm;
+    graft_error          error = GRAFT_INIT(graft_error);
+    const char          *bytes = getenv("GRAFT_TEST_REGISTERS");
 
     words = bytes == NULL ? "" : atoi(bytes) == 64 ? "SVE with 512" : atoi(bytes) == 32 ? "SVE with 256" : "NEON";
     if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK, "the library opens")) {

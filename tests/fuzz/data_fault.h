@@ -90,7 +90,7 @@ static const char *open_fault(const char *path, int by_ranks)
     if (!by_ranks || fault != NULL) (void)0;
     else if (rc == GRAFT_OK) fault = data_host_slices_fault(path, data->view(out));
     else fault = refusal_by_ranks(path, rc == GRAFT_ERR_NOMEM ? 0 : rc, NULL); /* parts may fit */
-    data->close(context, out);
+    data->close(out);
     return fault == NULL && memory.live_bytes != live ? "memory leaked" : fault;
 }
 

@@ -9,10 +9,10 @@
 
 static struct memory memory = MEMORY_INIT;
 
-static char                        last_log[512];
-static const graft_api            *api;
-static const graft_data_interface *data;
-static graft_context              *context;
+static char                  last_log[512];
+static const graft_api      *api;
+static const graft_data_api *data;
+static graft_context        *context;
 
 static void keep_log(void *self, graft_log_level level, const char *message)
 {
@@ -44,7 +44,7 @@ static const char *refusal(const char *path, int32_t status, const char *const *
 
     errno = 4711;
     rc = data->open(context, path, &out, &error);
-    if (rc == GRAFT_OK) data->close(context, out);
+    if (rc == GRAFT_OK) data->close(out);
     snprintf(fault, sizeof fault, "status %d, message: %s", rc, error.message);
     if (rc != status || error.code != status || out != untouched) return fault;
     if (errno != 4711) return "errno was changed";
@@ -114,7 +114,7 @@ UNUSED static graft_data *opened(const char *path)
     fault = data_host_slices_fault(path, data->view(out));
     if (fault == NULL) return out;
     diag("%s", fault);
-    data->close(context, out);
+    data->close(out);
     return NULL;
 }
 
@@ -153,7 +153,7 @@ UNUSED static int is_matrix(const char *path, const float *expected, int64_t n)
         }
         same &= i == graph->row_ptr[row + 1];
     }
-    data->close(context, out);
+    data->close(out);
     return same;
 }
 
@@ -164,7 +164,7 @@ UNUSED static void reads_as(const char *what, const char *path, const char *expe
     const char *text = out != NULL ? graph_text(data->view(out)->graph) : "nothing";
 
     if (!ok(strcmp(text, expected) == 0, "%s is read", what)) diag("found %s, expected %s", text, expected);
-    data->close(context, out);
+    data->close(out);
 }
 
 /** Every beginning of a file, and the file with one byte more. `valid` beginnings are as good as the whole. */
@@ -210,7 +210,7 @@ UNUSED static void check_out_of_memory(const char *what, const char *path)
             (long long)failures)) {
         diag("%s", fault != NULL ? fault : "it never opened");
     }
-    data->close(context, out);
+    data->close(out);
 }
 
 /** Load the library and open a context with this host. 0, after a message, if that fails. */

@@ -14,16 +14,16 @@
 enum { CREW_MOST = 7 };
 
 struct crew_member {
-    struct memory               memory;
-    graft_context              *context;
-    const graft_data_interface *interface;
-    graft_transport             transport;
-    const char                 *path; /* what it reads */
-    graft_data                **out;  /* where it wants the result; at first &data */
-    graft_data                 *data;
-    graft_error                 error;
-    int32_t                     rc;
-    int                         errno_after;
+    struct memory         memory;
+    graft_context        *context;
+    const graft_data_api *interface;
+    graft_transport       transport;
+    const char           *path; /* what it reads */
+    graft_data          **out;  /* where it wants the result; at first &data */
+    graft_data           *data;
+    graft_error           error;
+    int32_t               rc;
+    int                   errno_after;
 };
 
 static struct crew_member crew[CREW_MOST];
@@ -88,7 +88,7 @@ static void *crew_work(void *arg)
         const char *path = i % 2 == 0 ? m->path : "/nowhere";
 
         if (m->interface->open_slice(m->context, &m->transport, path, m->out, NULL) == GRAFT_OK)
-            m->interface->close(m->context, *m->out);
+            m->interface->close(*m->out);
         *m->out = crew_untouched;
     }
     m->error = (graft_error)GRAFT_INIT(graft_error);
@@ -102,9 +102,9 @@ static void *crew_work(void *arg)
 /** Let `n` ranks open what they aim at, over a transport from this context. */
 static void crew_open(const graft_api *api, int n)
 {
-    const graft_transports *interface = api->get_interface(api->context, GRAFT_TRANSPORT_ID);
-    graft_transport         transports[CREW_MOST];
-    pthread_t               thread[CREW_MOST];
+    const graft_transport_api *interface = api->get_interface(api->context, GRAFT_TRANSPORT_ID);
+    graft_transport            transports[CREW_MOST];
+    pthread_t                  thread[CREW_MOST];
 
     for (int i = 0; i < CREW_MOST; i++) transports[i] = (graft_transport)GRAFT_INIT(graft_transport);
     if (n > 1) files_check(interface->threads(api->context, n, transports, NULL) == GRAFT_OK, "transports");
@@ -119,7 +119,7 @@ static void crew_open(const graft_api *api, int n)
 static void crew_close(int n)
 {
     for (int i = 0; i < n; i++)
-        if (crew[i].rc == GRAFT_OK && crew[i].out != NULL) crew[i].interface->close(crew[i].context, crew[i].data);
+        if (crew[i].rc == GRAFT_OK && crew[i].out != NULL) crew[i].interface->close(crew[i].data);
 }
 
 /* Rows of a whole matrix against those of a slice, which begins at row `first`. */

@@ -226,10 +226,10 @@ static int32_t sequence_report(struct supply *s, struct misuse *m, int of)
     case 6: return m->models->item(pick(s, MODEL, of), index, resized(s, &zero, sizeof zero.item), &m->error);
     case 7: return m->api->option_info(pick(s, CONTEXT, of), index, resized(s, &zero, sizeof zero.option), &m->error);
     case 8: return m->api->module_info(pick(s, CONTEXT, of), index, resized(s, &zero, sizeof zero.entry), &m->error);
-    case 9: return m->train->traffic(pick(s, TRAINER, of), index, resized(s, &zero, sizeof zero.traffic), &m->error);
-    case 10: return m->train->span(pick(s, TRAINER, of), index, resized(s, &zero, sizeof zero.span), &m->error);
+    case 9: return m->report->traffic(pick(s, TRAINER, of), index, resized(s, &zero, sizeof zero.traffic), &m->error);
+    case 10: return m->report->span(pick(s, TRAINER, of), index, resized(s, &zero, sizeof zero.span), &m->error);
     default:
-        return m->train->memory_item(pick(s, TRAINER, of), index, resized(s, &zero, sizeof zero.memory), &m->error);
+        return m->report->memory_item(pick(s, TRAINER, of), index, resized(s, &zero, sizeof zero.memory), &m->error);
     }
 }
 
@@ -340,14 +340,14 @@ static int32_t sequence_redistribute(struct supply *s, struct misuse *m, int of)
 
 static int32_t sequence_codec(struct supply *s, struct misuse *m, int of)
 {
-    static float             values[8 * WIDTH];
-    static unsigned char     message[1024];
-    static int64_t           unencoded[8], n_unencoded;
-    const graft_codec *const codec = m->api->get_interface(pick(s, CONTEXT, of), GRAFT_CODEC_ID);
-    static const int32_t     widths[] = { 32, 16, 8, 4, 2, 1 };
-    graft_dense              rows = { sizeof rows, GRAFT_F32, 8, WIDTH, WIDTH, values };
-    graft_codec_args         args = GRAFT_INIT(graft_codec_args);
-    const uint8_t            how = supply_byte(s);
+    static float                 values[8 * WIDTH];
+    static unsigned char         message[1024];
+    static int64_t               unencoded[8], n_unencoded;
+    const graft_codec_api *const codec = m->api->get_interface(pick(s, CONTEXT, of), GRAFT_CODEC_ID);
+    static const int32_t         widths[] = { 32, 16, 8, 4, 2, 1 };
+    graft_dense                  rows = { sizeof rows, GRAFT_F32, 8, WIDTH, WIDTH, values };
+    graft_codec_args             args = GRAFT_INIT(graft_codec_args);
+    const uint8_t                how = supply_byte(s);
 
     if (codec == NULL) return GRAFT_OK;
     for (int i = 0; i < 16; i++) supply_bytes(s, &values[i], how & 64 ? sizeof *values : 2);
@@ -397,18 +397,18 @@ static int32_t sequence_group(struct supply *s, struct misuse *m, int of)
     graft_group  *group = NULL;
     int64_t       values[4] = { 1, 2, 3, 4 }, bytes[1] = { 8 };
     const uint8_t how = supply_byte(s);
-    int32_t       rc = m->transports->join(pick(s, CONTEXT, of), NULL, &group, &m->error);
+    int32_t       rc = m->groups->create(pick(s, CONTEXT, of), NULL, &group, &m->error);
 
     if (rc < 0) return rc;
     switch (how % 6) {
-    case 0: rc = m->transports->agree(group, how & 64 ? GRAFT_ERR_IO : 0, &m->error); break;
-    case 1: rc = m->transports->sum(group, (int32_t)odd_number(s), supply_byte(s) % 5, values, &m->error); break;
-    case 2: rc = m->transports->maximum(group, how & 64 ? -1 : 4, values, &m->error); break;
-    case 3: rc = m->transports->gather(group, (int32_t)odd_number(s), bytes, values, values + 2, &m->error); break;
-    case 4: rc = m->transports->broadcast(group, (int32_t)odd_number(s), 8, values, &m->error); break;
-    default: rc = m->transports->agree(pick(s, CONTEXT, of), 0, &m->error); break;
+    case 0: rc = m->groups->agree(group, how & 64 ? GRAFT_ERR_IO : 0, &m->error); break;
+    case 1: rc = m->groups->sum(group, (int32_t)odd_number(s), supply_byte(s) % 5, values, &m->error); break;
+    case 2: rc = m->groups->maximum(group, how & 64 ? -1 : 4, values, &m->error); break;
+    case 3: rc = m->groups->gather(group, (int32_t)odd_number(s), bytes, values, values + 2, &m->error); break;
+    case 4: rc = m->groups->broadcast(group, (int32_t)odd_number(s), 8, values, &m->error); break;
+    default: rc = m->groups->agree(pick(s, CONTEXT, of), 0, &m->error); break;
     }
-    m->transports->leave(group);
+    m->groups->destroy(group);
     return how % 6 == 0 ? GRAFT_OK : rc; /* the sentence of a rank is what it passes, here none */
 }
 

@@ -9,9 +9,9 @@
 
 enum { MOST = 12, ENTRIES = 64, STRIDE = 20 };
 
-static struct memory    memory = MEMORY_INIT;
-static const graft_api *api;
-static const graft_mxm *mxm;
+static struct memory        memory = MEMORY_INIT;
+static const graft_api     *api;
+static const graft_mxm_api *mxm;
 
 struct product {
     int64_t     row_ptr[MOST + 1];
@@ -27,7 +27,7 @@ struct product {
 void target_begin(void)
 {
     api = target_load(&memory);
-    mxm = graft_interface(api, GRAFT_MXM_ID, sizeof(graft_mxm));
+    mxm = graft_interface(api, GRAFT_MXM_ID, sizeof(graft_mxm_api));
 }
 
 void target_end(void)
@@ -189,7 +189,7 @@ static const char *product_fault(const uint8_t *bytes, size_t count)
     rc = mxm->matrix_create(api->context, &p.csr, 0, &matrix, &error);
     if (rc == GRAFT_OK) fault = compare_kernels(&p, matrix, s);
     else if (error.message[0] == '\0') fault = "no sentence";
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     free(p.columns);
     free(p.values);
     return fault;

@@ -11,24 +11,24 @@ enum { RANKS_MOST = 2, NODES_MOST = 10, CELLS_MOST = 6, EDGES_MOST = 16 };
 
 /* A rank: what it gives to create(), and what it receives. */
 struct part {
-    struct memory       memory;
-    graft_context      *context;
-    const graft_meshes *meshes;
-    graft_transport     transport;
-    graft_mesh_args     args;
-    graft_field         x;
-    void               *ids, *nodes, *sources, *targets;
-    int32_t            *owners;
-    uint8_t            *types;
-    double             *coordinates;
-    graft_mesh         *mesh;
-    graft_error         error;
-    int32_t             rc;
+    struct memory         memory;
+    graft_context        *context;
+    const graft_mesh_api *meshes;
+    graft_transport       transport;
+    graft_mesh_args       args;
+    graft_field           x;
+    void                 *ids, *nodes, *sources, *targets;
+    int32_t              *owners;
+    uint8_t              *types;
+    double               *coordinates;
+    graft_mesh           *mesh;
+    graft_error           error;
+    int32_t               rc;
 };
 
-static struct part             part[RANKS_MOST];
-static const graft_api        *of_first;
-static const graft_transports *transports;
+static struct part                part[RANKS_MOST];
+static const graft_api           *of_first;
+static const graft_transport_api *transports;
 
 void target_begin(void)
 {
@@ -39,10 +39,10 @@ void target_begin(void)
         api = target_load(&part[q].memory);
         files_check(api->set(api->context, "halo.timeout", "20", NULL) == GRAFT_OK, "halo.timeout");
         part[q].context = api->context;
-        part[q].meshes = graft_interface(api, GRAFT_MESH_ID, sizeof(graft_meshes));
+        part[q].meshes = graft_interface(api, GRAFT_MESH_ID, sizeof(graft_mesh_api));
         if (q == 0) of_first = api;
     }
-    transports = graft_interface(of_first, GRAFT_TRANSPORT_ID, sizeof(graft_transports));
+    transports = graft_interface(of_first, GRAFT_TRANSPORT_ID, sizeof(graft_transport_api));
 }
 
 void target_end(void)

@@ -9,16 +9,16 @@
 
 enum { MODEL_OVERHEAD = 288 * 1024 };
 
-static struct memory       memory = MEMORY_INIT;
-static const graft_api    *api;
-static const graft_models *models;
-static struct data_folder  folder;
-static char                refusal[512]; /* the message of the last load, empty if it was one */
+static struct memory          memory = MEMORY_INIT;
+static const graft_api       *api;
+static const graft_model_api *models;
+static struct data_folder     folder;
+static char                   refusal[512]; /* the message of the last load, empty if it was one */
 
 void target_begin(void)
 {
     api = target_load(&memory);
-    models = graft_interface(api, GRAFT_MODEL_ID, sizeof(graft_models));
+    models = graft_interface(api, GRAFT_MODEL_ID, sizeof(graft_model_api));
     folder_create(&folder);
 }
 

@@ -7,16 +7,16 @@
 enum { NODES = 4, FILE_MOST = 65536 };
 enum what { ANY_BYTES, OF_NETWORK, OF_STREAM };
 
-static struct memory         memory = MEMORY_INIT;
-static const graft_api      *api;
-static const graft_meshes   *meshes;
-static const graft_networks *networks;
-static const graft_streams  *streams;
-static struct data_folder    folder;
-static double                values[NODES] = { 0, 1, 3, 2 };
-static uint8_t               good[3][FILE_MOST];
-static size_t                good_bytes[3];
-static int                   is_loaded; /* the last file */
+static struct memory            memory = MEMORY_INIT;
+static const graft_api         *api;
+static const graft_mesh_api    *meshes;
+static const graft_network_api *networks;
+static const graft_stream_api  *streams;
+static struct data_folder       folder;
+static double                   values[NODES] = { 0, 1, 3, 2 };
+static uint8_t                  good[3][FILE_MOST];
+static size_t                   good_bytes[3];
+static int                      is_loaded; /* the last file */
 
 static graft_field one_column(double *data)
 {
@@ -158,9 +158,9 @@ void target_begin(void)
     struct objects           o;
 
     api = target_load(&memory);
-    meshes = graft_interface(api, GRAFT_MESH_ID, sizeof(graft_meshes));
-    networks = graft_interface(api, GRAFT_NETWORK_ID, sizeof(graft_networks));
-    streams = graft_interface(api, GRAFT_STREAM_ID, sizeof(graft_streams));
+    meshes = graft_interface(api, GRAFT_MESH_ID, sizeof(graft_mesh_api));
+    networks = graft_interface(api, GRAFT_NETWORK_ID, sizeof(graft_network_api));
+    streams = graft_interface(api, GRAFT_STREAM_ID, sizeof(graft_stream_api));
     for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
         files_check(api->set(api->context, settings[k][0], settings[k][1], NULL) == GRAFT_OK, settings[k][0]);
     folder_create(&folder);

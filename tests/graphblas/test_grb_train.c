@@ -41,10 +41,10 @@ static GrB_Vector some_split(void)
 /* The loss after three epochs, or -1. */
 static double train_three(const graft_api *api, const graft_dataset *dataset, graft_error *error)
 {
-    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, destroy));
-    graft_trainer     *trainer = NULL;
-    graft_epoch        epoch = GRAFT_INIT(graft_epoch);
-    int32_t            rc = train->create(api->context, dataset, &trainer, error);
+    const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train_api, destroy));
+    graft_trainer         *trainer = NULL;
+    graft_epoch            epoch = GRAFT_INIT(graft_epoch);
+    int32_t                rc = train->create(api->context, dataset, &trainer, error);
 
     for (int i = 0; rc >= 0 && i < 3; i++) rc = train->epoch(trainer, &epoch, error);
     train->destroy(trainer);
@@ -54,16 +54,16 @@ static double train_three(const graft_api *api, const graft_dataset *dataset, gr
 /* A data set of GraphBLAS objects has the loss of the same arrays, also over a distributed graph of one rank. */
 static void test_lent_dataset(const graft_api *api)
 {
-    const graft_graphs *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
-    GrB_Matrix          a = three_each(GrB_FP32), h = all_elements(N, WIDTH), wrong = all_elements(N + 1, WIDTH);
-    GrB_Vector          labels = some_labels(), split = some_split();
-    graft_error         error = GRAFT_INIT(graft_error);
-    graft_grb_dataset   lent;
-    graft_dataset       arrays;
-    graft_graph        *graph = NULL;
-    int32_t             classes[N];
-    uint8_t             sets[N];
-    double              loss;
+    const graft_graph_api *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
+    GrB_Matrix             a = three_each(GrB_FP32), h = all_elements(N, WIDTH), wrong = all_elements(N + 1, WIDTH);
+    GrB_Vector             labels = some_labels(), split = some_split();
+    graft_error            error = GRAFT_INIT(graft_error);
+    graft_grb_dataset      lent;
+    graft_dataset          arrays;
+    graft_graph           *graph = NULL;
+    int32_t                classes[N];
+    uint8_t                sets[N];
+    double                 loss;
 
     for (int v = 0; v < N; v++) {
         classes[v] = v % 5 != 4 ? v % CLASSES : -1;
@@ -105,11 +105,11 @@ static void test_lent_dataset(const graft_api *api)
 /* The loss over a distributed graph of one rank with weights of this type, or -1. */
 static double train_over(const graft_api *api, GrB_Matrix a, GrB_Type weights, GrB_Matrix h, graft_error *error)
 {
-    const graft_graphs *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
-    GrB_Vector          labels = some_labels(), split = some_split();
-    graft_graph        *graph = NULL;
-    graft_grb_dataset   lent;
-    double              loss = -1;
+    const graft_graph_api *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
+    GrB_Vector             labels = some_labels(), split = some_split();
+    graft_graph           *graph = NULL;
+    graft_grb_dataset      lent;
+    double                 loss = -1;
 
     if (graft_grb_lend_dataset(a, h, labels, split, &lent) == GrB_SUCCESS &&
         graft_grb_graph_of(graphs, api->context, NULL, a, weights, 0, &graph, error) == GRAFT_OK) {
@@ -164,12 +164,12 @@ static void test_types_of_dataset(const graft_api *api)
 /* A weight or feature that FP32 cannot hold is refused with its place and value, before anything overflows. */
 static void test_values_beyond_floats(const graft_api *api)
 {
-    const graft_graphs *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
-    GrB_Matrix          a = three_each(GrB_FP64), fine = three_each(GrB_FP32), h = NULL, good = all_elements(N, WIDTH);
-    graft_error         error = GRAFT_INIT(graft_error);
-    graft_graph        *graph = NULL;
-    graft_grb_dataset   lent;
-    int                 refused = 0;
+    const graft_graph_api *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
+    GrB_Matrix        a = three_each(GrB_FP64), fine = three_each(GrB_FP32), h = NULL, good = all_elements(N, WIDTH);
+    graft_error       error = GRAFT_INIT(graft_error);
+    graft_graph      *graph = NULL;
+    graft_grb_dataset lent;
+    int               refused = 0;
 
     feclearexcept(FE_ALL_EXCEPT);
     GrB_Matrix_setElement_FP64(a, 1e300, 5, 10);
@@ -234,13 +234,13 @@ static GrB_Matrix features_with(double value, int sparse)
 /* Try the same value as a weight, a feature and a label. */
 static void test_value_in_traps(const graft_api *api, double value, const char *name)
 {
-    const graft_graphs *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
-    GrB_Matrix          fine = three_each(GrB_FP64), a = three_each(GrB_FP64), h = features_with(0, 0);
-    GrB_Vector          labels = NULL;
-    graft_error         error = GRAFT_INIT(graft_error);
-    graft_graph        *graph = NULL;
-    char                text[80];
-    int32_t             rc;
+    const graft_graph_api *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
+    GrB_Matrix             fine = three_each(GrB_FP64), a = three_each(GrB_FP64), h = features_with(0, 0);
+    GrB_Vector             labels = NULL;
+    graft_error            error = GRAFT_INIT(graft_error);
+    graft_graph           *graph = NULL;
+    char                   text[80];
+    int32_t                rc;
 
     GrB_Matrix_setElement_FP64(a, value, 5, 10);
     GrB_Matrix_wait(a, GrB_MATERIALIZE);
@@ -296,11 +296,11 @@ static void test_search_in_traps(void)
 /* Rows of ones, which GraphBLAS may store as a single value, have weights like the rows of other ranks. */
 static void test_ones_over_ranks(const graft_api *api)
 {
-    const graft_graphs *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graphs, destroy));
-    GrB_Matrix          a = three_each(GrB_FP64);
-    graft_error         error = GRAFT_INIT(graft_error);
-    graft_graph        *graph = NULL;
-    char                text[2000] = "";
+    const graft_graph_api *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
+    GrB_Matrix             a = three_each(GrB_FP64);
+    graft_error            error = GRAFT_INIT(graft_error);
+    graft_graph           *graph = NULL;
+    char                   text[2000] = "";
 
     GrB_Matrix_assign_FP64(a, a, NULL, 1, GrB_ALL, N, GrB_ALL, N, GrB_DESC_S);
     if (graft_grb_graph(graphs, api->context, NULL, a, 0, &graph, &error) == GRAFT_OK)
@@ -314,13 +314,13 @@ static void test_ones_over_ranks(const graft_api *api)
 /* Weights that GraphBLAS stores as a single 1 can be updated if they were expanded. */
 static void test_update_of_ones(const graft_api *api)
 {
-    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, update));
-    GrB_Matrix         ones = three_each(GrB_FP32), other = three_each(GrB_FP32), h = all_elements(N, WIDTH);
-    GrB_Vector         labels = some_labels(), split = some_split();
-    graft_error        error = GRAFT_INIT(graft_error);
-    graft_trainer     *trainer = NULL;
-    graft_grb_dataset  lent, next;
-    int32_t            rc = GRAFT_ERR_ARG;
+    const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train_api, update));
+    GrB_Matrix             ones = three_each(GrB_FP32), other = three_each(GrB_FP32), h = all_elements(N, WIDTH);
+    GrB_Vector             labels = some_labels(), split = some_split();
+    graft_error            error = GRAFT_INIT(graft_error);
+    graft_trainer         *trainer = NULL;
+    graft_grb_dataset      lent, next;
+    int32_t                rc = GRAFT_ERR_ARG;
 
     GrB_Matrix_assign_FP64(ones, ones, NULL, 1, GrB_ALL, N, GrB_ALL, N, GrB_DESC_S);
     ok(graft_grb_lend_dataset(ones, h, labels, split, &lent) == GrB_SUCCESS && lent.data.graph->values == NULL &&

@@ -125,11 +125,11 @@ void graph_init(struct graph *graph, int which)
 
 int graph_read(struct graph *graph, graft_context *context, const char *name)
 {
-    const char                 *base = getenv("GRAFT_TEST_DATA");
-    const graft_data_interface *data = context->api->get_interface(context, GRAFT_DATA_ID);
-    struct entries              entries = { 0 };
-    graft_data                 *set;
-    char                        path[4096];
+    const char           *base = getenv("GRAFT_TEST_DATA");
+    const graft_data_api *data = context->api->get_interface(context, GRAFT_DATA_ID);
+    struct entries        entries = { 0 };
+    graft_data           *set;
+    char                  path[4096];
 
     snprintf(path, sizeof path, "%s/%s", base != NULL ? base : "", name);
     if (base == NULL || data->open(context, path, &set, NULL) != GRAFT_OK) return 0;
@@ -143,7 +143,7 @@ int graph_read(struct graph *graph, graft_context *context, const char *name)
     graph->train_mask = oracle_new(entries.n, 1);
     for (int64_t v = 0; view->split != NULL && v < entries.n; v++) graph->train_mask[v] = view->split[v] == 1;
     graph->slice = (struct gr_slice){ &graph->rows, 0, graph->train_mask };
-    data->close(context, set);
+    data->close(set);
     free(entries.row);
     free(entries.column);
     return 1;

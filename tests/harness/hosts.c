@@ -144,6 +144,7 @@ static void open_host(struct host *host, const char *const *settings)
     if (graft_load(getenv("GRAFT_LIBRARY"), &ours, &host->api, &host->error) < 0) bail_out(host->error.message);
     host->graphs = graft_interface(host->api, GRAFT_GRAPH_ID, sizeof *host->graphs);
     host->train = graft_interface(host->api, GRAFT_TRAIN_ID, sizeof *host->train);
+    host->report = graft_interface(host->api, GRAFT_REPORT_ID, sizeof *host->report);
     if (host->graphs == NULL || host->train == NULL) bail_out("an interface is missing");
     for (; *settings != NULL; settings++) host_set(host->api, *settings);
 }
@@ -178,8 +179,8 @@ static void close_hosts(struct hosts *hosts)
 int hosts_run(struct hosts *hosts, int32_t n_ranks, const char *const *settings, int32_t (*body)(struct host *host),
               void *arg)
 {
-    const graft_transports *transports;
-    graft_transport         transport[HOSTS_MOST];
+    const graft_transport_api *transports;
+    graft_transport            transport[HOSTS_MOST];
 
     *hosts = (struct hosts){ .n_ranks = n_ranks, .body = body, .arg = arg, .error = GRAFT_INIT(graft_error) };
     for (int32_t i = 0; i < n_ranks; i++) {
@@ -212,9 +213,9 @@ int hosts_are_launched(void)
 
 int hosts_run_launched(struct hosts *hosts, const char *const *settings, int32_t (*body)(struct host *host), void *arg)
 {
-    const graft_transports *transports;
-    graft_communicator      all = GRAFT_INIT(graft_communicator);
-    struct host            *host = hosts->at;
+    const graft_transport_api *transports;
+    graft_communicator         all = GRAFT_INIT(graft_communicator);
+    struct host               *host = hosts->at;
 
     *hosts = (struct hosts){ .n_ranks = 1, .body = body, .arg = arg, .error = GRAFT_INIT(graft_error) };
     host->all = hosts;
@@ -341,7 +342,7 @@ int32_t host_copy_state(struct host *host, graft_trainer *from, graft_trainer *t
     return rc;
 }
 
-int host_same_state(const graft_train *train, graft_trainer *a, graft_trainer *b)
+int host_same_state(const graft_train_api *train, graft_trainer *a, graft_trainer *b)
 {
     graft_state_item left = GRAFT_INIT(graft_state_item), right = GRAFT_INIT(graft_state_item);
     int32_t          i;

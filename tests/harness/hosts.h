@@ -4,7 +4,8 @@
 #ifndef HOSTS_H
 #define HOSTS_H
 
-#include "graft_train.h"
+#include "graft_group.h"
+#include "graft_report.h"
 
 #include <stdatomic.h>
 
@@ -14,20 +15,21 @@ struct hosts;
 
 /** One rank, for use by its thread. */
 struct host {
-    struct hosts       *all;
-    int32_t             rank, n_ranks;
-    const graft_api    *api;
-    const graft_graphs *graphs;
-    const graft_train  *train;
-    graft_transport     transport;
-    graft_error         error;
-    int32_t             rc;             /* status that the body returned */
-    double              seconds;        /* duration of the body */
-    _Atomic int64_t     live_bytes;     /* bytes of the context that are allocated now */
-    _Atomic int64_t     peak_bytes;     /* largest number of live bytes since the test set this to 0 */
-    _Atomic int64_t     fail_at;        /* allocations until one fails; negative if none does */
-    int32_t             ran_out;        /* whether that allocation has failed */
-    char                warnings[2048]; /* warnings of the log, one on each line */
+    struct hosts           *all;
+    int32_t                 rank, n_ranks;
+    const graft_api        *api;
+    const graft_graph_api  *graphs;
+    const graft_train_api  *train;
+    const graft_report_api *report;
+    graft_transport         transport;
+    graft_error             error;
+    int32_t                 rc;             /* status that the body returned */
+    double                  seconds;        /* duration of the body */
+    _Atomic int64_t         live_bytes;     /* bytes of the context that are allocated now */
+    _Atomic int64_t         peak_bytes;     /* largest number of live bytes since the test set this to 0 */
+    _Atomic int64_t         fail_at;        /* allocations until one fails; negative if none does */
+    int32_t                 ran_out;        /* whether that allocation has failed */
+    char                    warnings[2048]; /* warnings of the log, one on each line */
 };
 
 struct hosts {
@@ -98,7 +100,7 @@ void    host_trainer_destroy(const struct host *host, struct host_trainer *t);
 int32_t host_copy_state(struct host *host, graft_trainer *from, graft_trainer *to);
 
 /** Whether the states of two trainers are bitwise identical. The first item that differs is printed. */
-int host_same_state(const graft_train *train, graft_trainer *a, graft_trainer *b);
+int host_same_state(const graft_train_api *train, graft_trainer *a, graft_trainer *b);
 
 /** The first error of a rank or of the run in words, or NULL if there was none. */
 const char *hosts_fault(const struct hosts *hosts);

@@ -57,8 +57,8 @@ static const void *table(const struct job_run *run, const char *id)
 /* Set an option on this rank, and agree with the others on whether all ranks could. */
 static int32_t set_text(struct job_run *run, const char *key, const char *value)
 {
-    const graft_transports *t = table(run, GRAFT_TRANSPORT_ID);
-    const int32_t           rc = run->host.api->set(run->host.api->context, key, value, &run->host.error);
+    const graft_group_api *t = table(run, GRAFT_GROUP_ID);
+    const int32_t          rc = run->host.api->set(run->host.api->context, key, value, &run->host.error);
 
     return t->agree(run->group, rc, &run->host.error);
 }
@@ -67,14 +67,14 @@ static int32_t set_text(struct job_run *run, const char *key, const char *value)
  * rank, and all ranks must learn of it. */
 static int32_t job_of_calls(struct job_run *run)
 {
-    const graft_transports *t = table(run, GRAFT_TRANSPORT_ID);
-    struct host            *h = &run->host;
-    const int32_t           n = h->n_ranks, r = h->rank;
-    float                   sum[37];
-    int64_t                 whole[300], most[2] = { r, -r }, bytes[HOSTS_MOST];
-    char                    mine[700], all[HOSTS_MOST * 700], text[16] = "no";
-    graft_error             failed = GRAFT_INIT(graft_error);
-    int32_t                 rc;
+    const graft_group_api *t = table(run, GRAFT_GROUP_ID);
+    struct host           *h = &run->host;
+    const int32_t          n = h->n_ranks, r = h->rank;
+    float                  sum[37];
+    int64_t                whole[300], most[2] = { r, -r }, bytes[HOSTS_MOST];
+    char                   mine[700], all[HOSTS_MOST * 700], text[16] = "no";
+    graft_error            failed = GRAFT_INIT(graft_error);
+    int32_t                rc;
 
     for (int i = 0; i < 37; i++) sum[i] = 1 / (float)(i + r + 1);
     for (int i = 0; i < 300; i++) whole[i] = i * (r + 1);
@@ -173,15 +173,15 @@ done:
 /* Exchange rows of the halo, and return sums to the owners of the rows. */
 static int32_t job_of_halo(struct job_run *run)
 {
-    const graft_halos *halos = table(run, GRAFT_HALO_ID);
-    struct host       *h = &run->host;
-    struct host_slice  slice;
-    graft_graph       *graph = NULL;
-    graft_halo        *halo = NULL;
-    graft_halo_info    info = GRAFT_INIT(graft_halo_info);
-    graft_halo_args    args = GRAFT_INIT(graft_halo_args);
-    float              own[N * WIDTH], outer[N * WIDTH] = { 0 };
-    int32_t            rc;
+    const graft_halo_api *halos = table(run, GRAFT_HALO_ID);
+    struct host          *h = &run->host;
+    struct host_slice     slice;
+    graft_graph          *graph = NULL;
+    graft_halo           *halo = NULL;
+    graft_halo_info       info = GRAFT_INIT(graft_halo_info);
+    graft_halo_args       args = GRAFT_INIT(graft_halo_args);
+    float                 own[N * WIDTH], outer[N * WIDTH] = { 0 };
+    int32_t               rc;
 
     TRY(job_graph(run, &slice, &graph));
     TRY(halos->create(graph, &halo, &h->error));
@@ -206,15 +206,15 @@ done:
 /* Make forward and transposed passes of a plan in two epochs. With adaptive widths the plan assigns them in between. */
 static int32_t job_of_passes(struct job_run *run)
 {
-    const graft_aggregate *aggregate = table(run, GRAFT_AGGREGATE_ID);
-    struct host           *h = &run->host;
-    struct host_slice      slice;
-    graft_graph           *graph = NULL;
-    graft_plan            *plan = NULL;
-    graft_graph_info       info = GRAFT_INIT(graft_graph_info);
-    graft_plan_args        wish = GRAFT_INIT(graft_plan_args);
-    float                  x[N * WIDTH], out[N * WIDTH];
-    int32_t                rc;
+    const graft_aggregate_api *aggregate = table(run, GRAFT_AGGREGATE_ID);
+    struct host               *h = &run->host;
+    struct host_slice          slice;
+    graft_graph               *graph = NULL;
+    graft_plan                *plan = NULL;
+    graft_graph_info           info = GRAFT_INIT(graft_graph_info);
+    graft_plan_args            wish = GRAFT_INIT(graft_plan_args);
+    float                      x[N * WIDTH], out[N * WIDTH];
+    int32_t                    rc;
 
     TRY(job_graph(run, &slice, &graph));
     TRY(h->graphs->info(graph, h->rank, &info, &h->error));
@@ -291,11 +291,11 @@ done:
 }
 
 /* Let rank 0 save a model, and tell all ranks whether it could. */
-static int32_t save_model(struct job_run *run, const graft_models *models, graft_trainer *trainer, const char *path)
+static int32_t save_model(struct job_run *run, const graft_model_api *models, graft_trainer *trainer, const char *path)
 {
-    const graft_transports *t = table(run, GRAFT_TRANSPORT_ID);
-    graft_model            *model = NULL;
-    int32_t                 rc = models->create(trainer, GRAFT_MODEL_STATE, &model, &run->host.error);
+    const graft_group_api *t = table(run, GRAFT_GROUP_ID);
+    graft_model           *model = NULL;
+    int32_t                rc = models->create(trainer, GRAFT_MODEL_STATE, &model, &run->host.error);
 
     if (rc == GRAFT_OK && run->host.rank == 0) rc = models->save(model, path, &run->host.error);
     models->destroy(model);
@@ -305,15 +305,15 @@ static int32_t save_model(struct job_run *run, const graft_models *models, graft
 /* Take a model out of a trainer, save it, load it, predict with it, and apply it to the trainer again. */
 static int32_t job_of_model(struct job_run *run)
 {
-    const graft_models *models = table(run, GRAFT_MODEL_ID);
-    struct host        *h = &run->host;
-    struct host_trainer t;
-    graft_model        *model = NULL;
-    float               logits[N * CLASSES];
-    graft_dense         out;
-    graft_prediction    list;
-    char                path[512];
-    int32_t             rc;
+    const graft_model_api *models = table(run, GRAFT_MODEL_ID);
+    struct host           *h = &run->host;
+    struct host_trainer    t;
+    graft_model           *model = NULL;
+    float                  logits[N * CLASSES];
+    graft_dense            out;
+    graft_prediction       list;
+    char                   path[512];
+    int32_t                rc;
 
     file_of_run(run, "model", path);
     TRY(host_trainer_create(h, &run->in->set.dataset, SLICES_EVEN, &t));
@@ -336,27 +336,27 @@ done:
 /* Read a data set, of which each rank gets a slice. */
 static int32_t job_of_data(struct job_run *run)
 {
-    const graft_data_interface *data = table(run, GRAFT_DATA_ID);
-    struct host                *h = &run->host;
-    graft_data                 *opened = NULL;
-    const graft_dataset        *view;
-    int32_t                     rc;
+    const graft_data_api *data = table(run, GRAFT_DATA_ID);
+    struct host          *h = &run->host;
+    graft_data           *opened = NULL;
+    const graft_dataset  *view;
+    int32_t               rc;
 
     TRY(data->open_slice(h->api->context, &h->transport, run->in->folder, &opened, &h->error));
     view = data->view(opened);
     job_digest(run, &view->n_slice, sizeof view->n_slice);
     if (view->n_slice > 0) job_digest(run, view->labels, (uint64_t)view->n_slice * sizeof *view->labels);
 done:
-    data->close(h->api->context, opened);
+    data->close(opened);
     return rc;
 }
 
 /* Make a mesh with ghosts and one with shared nodes, and hash what create() found out about each. */
 static int32_t job_of_mesh(struct job_run *run)
 {
-    const graft_meshes *meshes = table(run, GRAFT_MESH_ID);
-    struct host        *h = &run->host;
-    int32_t             rc = GRAFT_OK;
+    const graft_mesh_api *meshes = table(run, GRAFT_MESH_ID);
+    struct host          *h = &run->host;
+    int32_t               rc = GRAFT_OK;
 
     for (int kind = 0; kind < 2 && rc == GRAFT_OK; kind++) {
         struct sample    sample = { 3 };
@@ -425,20 +425,21 @@ void job_configure(const struct job *job, struct job_run *run)
 
 int32_t job_play(const struct job *job, struct job_run *run)
 {
-    const graft_transports *t = table(run, GRAFT_TRANSPORT_ID);
-    struct host            *h = &run->host;
-    int32_t                 rc;
+    const graft_group_api *t = table(run, GRAFT_GROUP_ID);
+    struct host           *h = &run->host;
+    int32_t                rc;
 
     run->job = job;
     run->digest = 14695981039346656037u;
     h->error = GRAFT_INIT(graft_error);
     h->graphs = table(run, GRAFT_GRAPH_ID);
     h->train = table(run, GRAFT_TRAIN_ID);
-    rc = t->join(h->api->context, &h->transport, &run->group, &h->error);
+    h->report = table(run, GRAFT_REPORT_ID);
+    rc = t->create(h->api->context, &h->transport, &run->group, &h->error);
     if (rc == GRAFT_OK) rc = job->play(run);
     if (run->others_failed != NULL && run->others_failed(run->arg, rc) && rc == GRAFT_OK)
         rc = t->agree(run->group, GRAFT_OK, &h->error);
-    t->leave(run->group);
+    t->destroy(run->group);
     run->group = NULL;
     return rc;
 }

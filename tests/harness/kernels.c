@@ -10,15 +10,15 @@
  * say why others cannot. */
 static void explain_smallest(const graft_api *api, char *text, uint64_t capacity)
 {
-    static int64_t   row_ptr[] = { 0, 1 };
-    static int32_t   column[] = { 0 };
-    static float     one[] = { 1 }, result[1];
-    const graft_mxm *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
-    graft_csr        csr = GRAFT_INIT(graft_csr);
-    graft_dense      b = { sizeof b, GRAFT_F32, 1, 1, 1, one };
-    graft_dense      c = { sizeof c, GRAFT_F32, 1, 1, 1, result };
-    graft_mxm_args   args = GRAFT_INIT(graft_mxm_args);
-    graft_matrix    *matrix = NULL;
+    static int64_t       row_ptr[] = { 0, 1 };
+    static int32_t       column[] = { 0 };
+    static float         one[] = { 1 }, result[1];
+    const graft_mxm_api *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
+    graft_csr            csr = GRAFT_INIT(graft_csr);
+    graft_dense          b = { sizeof b, GRAFT_F32, 1, 1, 1, one };
+    graft_dense          c = { sizeof c, GRAFT_F32, 1, 1, 1, result };
+    graft_mxm_args       args = GRAFT_INIT(graft_mxm_args);
+    graft_matrix        *matrix = NULL;
 
     csr.index_type = GRAFT_I32;
     csr.n_rows = csr.n_cols = 1;
@@ -30,7 +30,7 @@ static void explain_smallest(const graft_api *api, char *text, uint64_t capacity
     args.b = &b;
     args.c = &c;
     mxm->explain(api->context, &args, text, capacity, NULL);
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
 }
 
 const char *kernel_lack(const graft_api *api, int32_t index, graft_module_entry *entry)

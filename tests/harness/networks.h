@@ -30,8 +30,8 @@ struct network_case {
 struct network_rank {
     const struct network_case *what;
     struct mesh_part           part;
-    const graft_meshes        *meshes;
-    const graft_networks      *networks;
+    const graft_mesh_api      *meshes;
+    const graft_network_api   *networks;
     graft_mesh                *mesh;
     graft_network             *network;
     graft_network_args         args;

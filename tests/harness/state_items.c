@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void kept_state_take(struct kept_state *kept, const graft_train *train, graft_trainer *trainer)
+void kept_state_take(struct kept_state *kept, const graft_train_api *train, graft_trainer *trainer)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
 
@@ -41,7 +41,7 @@ static int is_left_out(const graft_state_item *item, const char *without)
     return without != NULL && state_item_begins(item, without);
 }
 
-int32_t kept_state_set(const struct kept_state *kept, const char *without, const graft_train *train,
+int32_t kept_state_set(const struct kept_state *kept, const char *without, const graft_train_api *train,
                        graft_trainer *trainer, graft_error *error)
 {
     int32_t rc = GRAFT_OK;

@@ -39,13 +39,13 @@ struct kept_state {
 };
 
 /** Copy the state of a trainer. kept_state_fini() frees it. */
-void              kept_state_take(struct kept_state *kept, const graft_train *train, graft_trainer *trainer);
+void              kept_state_take(struct kept_state *kept, const graft_train_api *train, graft_trainer *trainer);
 void              kept_state_free(struct kept_state *kept);
 /** The item with this name, or NULL. */
 graft_state_item *kept_state_find(struct kept_state *kept, const char *name);
 /** Set all items in a trainer, except those whose names begin with `without` if that is not NULL. The result is the
  *  status of the first item that is refused. */
-int32_t           kept_state_set(const struct kept_state *kept, const char *without, const graft_train *train,
+int32_t           kept_state_set(const struct kept_state *kept, const char *without, const graft_train_api *train,
                                  graft_trainer *trainer, graft_error *error);
 /** Whether two states are bitwise identical, except for items whose names begin with `without` if that is not NULL. The
  *  first item that differs is printed. */

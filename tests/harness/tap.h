@@ -46,21 +46,6 @@ __attribute__((format(printf, 2, 3), unused)) static int ok(int condition, const
     return condition;
 }
 
-/** One case of a check that has many. A case that fails is named in a comment line in front of the check. Returns the
- *  condition, so that the caller can combine the cases. */
-__attribute__((format(printf, 2, 3), unused)) static int holds(int condition, const char *format, ...)
-{
-    char    name[512];
-    va_list list;
-
-    if (condition) return 1;
-    va_start(list, format);
-    vsnprintf(name, sizeof name, format, list);
-    va_end(list);
-    diag("fails: %s", name);
-    return 0;
-}
-
 /** Print one check and, if it fails, the reason in words, which may be NULL. */
 __attribute__((format(printf, 3, 4), unused)) static int ok_or(int condition, const char *why, const char *format, ...)
 {

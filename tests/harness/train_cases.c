@@ -15,7 +15,7 @@ static const double TOLERANCE = 1e-4;
 static const double ROUNDED_TOLERANCE = 1e-3;
 
 /* Copy all weights of a trainer, one after the other. */
-void train_keep_weights(const graft_train *train, graft_trainer *trainer, struct outcome *o)
+void train_keep_weights(const graft_train_api *train, graft_trainer *trainer, struct outcome *o)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
 
@@ -31,12 +31,13 @@ void train_keep_weights(const graft_train *train, graft_trainer *trainer, struct
 }
 
 /* Train all epochs, predict n vertices, and keep losses, metrics and weights. */
-static int32_t train_and_keep(const graft_api *api, const graft_train *train, const graft_dataset *dataset, int64_t n,
-                              int32_t *labels, float *rows, struct outcome *o, graft_error *error)
+static int32_t train_and_keep(const graft_api *api, const graft_train_api *train, const graft_dataset *dataset,
+                              int64_t n, int32_t *labels, float *rows, struct outcome *o, graft_error *error)
 {
-    const graft_dense logits = { sizeof logits, GRAFT_F32, n, CLASSES, CLASSES, rows };
-    graft_trainer    *trainer = NULL;
-    int32_t           rc = train->create(api->context, dataset, &trainer, error);
+    const graft_dense       logits = { sizeof logits, GRAFT_F32, n, CLASSES, CLASSES, rows };
+    const graft_report_api *report = graft_interface(api, GRAFT_REPORT_ID, sizeof *report);
+    graft_trainer          *trainer = NULL;
+    int32_t                 rc = train->create(api->context, dataset, &trainer, error);
 
     o->metrics = output_metrics();
     for (int i = 0; i < EPOCHS && rc == GRAFT_OK; i++) {
@@ -51,7 +52,7 @@ static int32_t train_and_keep(const graft_api *api, const graft_train *train, co
     if (rc == GRAFT_OK) rc = train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &o->metrics, error);
     if (rc == GRAFT_OK) rc = train->explain(trainer, o->explained, sizeof o->explained, error);
     o->traffic = GRAFT_INIT(graft_traffic);
-    if (rc == GRAFT_OK && dataset->over != NULL) rc = train->traffic(trainer, -1, &o->traffic, error);
+    if (rc == GRAFT_OK && dataset->over != NULL) rc = report->traffic(trainer, -1, &o->traffic, error);
     if (rc == GRAFT_OK) train_keep_weights(train, trainer, o);
     train->destroy(trainer);
     return rc;
@@ -87,7 +88,7 @@ void train_one_process(struct job *job, const char *const *settings)
 
     for (int i = 0; settings[i] != NULL && rc == GRAFT_OK; i++) host_set(api, settings[i]);
     if (rc == GRAFT_OK)
-        rc = train_and_keep(api, graft_interface(api, GRAFT_TRAIN_ID, sizeof(graft_train)), &job->set.dataset,
+        rc = train_and_keep(api, graft_interface(api, GRAFT_TRAIN_ID, sizeof(graft_train_api)), &job->set.dataset,
                             job->set.dataset.n_vertices, job->labels[0], job->logits[0], &job->one, &error);
     if (rc != GRAFT_OK) {
         printf("Bail out! %s\n", error.message);

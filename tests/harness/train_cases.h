@@ -69,7 +69,7 @@ void        train_one_process(struct job *job, const char *const *settings);
 /** Train on one rank; a body for hosts_run(). */
 int32_t     train_job_body(struct host *host);
 /** Copy all weights of a trainer, one after the other, to o->weights. */
-void        train_keep_weights(const graft_train *train, graft_trainer *trainer, struct outcome *o);
+void        train_keep_weights(const graft_train_api *train, graft_trainer *trainer, struct outcome *o);
 /** Train in one process and over ranks. \return NULL, or an error of the training over ranks in words. */
 const char *train_run_case(struct job *job, int32_t n_ranks, const struct settings *settings);
 /** The relative distance of two numbers, which is 0 if both are NaN. */

@@ -55,7 +55,7 @@ static int32_t train_one(struct host *host, struct job *job, int number, graft_t
         if (rc == GRAFT_OK && run->evaluates && e % 3 != 1) rc = look_around(host, trainer);
     }
     o->traffic = GRAFT_INIT(graft_traffic);
-    if (rc == GRAFT_OK) rc = host->train->traffic(trainer, -1, &o->traffic, &host->error);
+    if (rc == GRAFT_OK) rc = host->report->traffic(trainer, -1, &o->traffic, &host->error);
     kept_state_take(&o->last, host->train, trainer);
     return rc;
 }

@@ -27,7 +27,7 @@ struct verdict verdict_of(int32_t rc, const graft_error *error, double begin)
     return v;
 }
 
-int verdicts_agree(const graft_transports *transports, graft_group *group, int32_t n_ranks, const struct verdict *mine,
+int verdicts_agree(const graft_group_api *groups, graft_group *group, int32_t n_ranks, const struct verdict *mine,
                    int32_t rc, int32_t rank, double seconds, char *fault)
 {
     struct verdict all[HOSTS_MOST];
@@ -37,7 +37,7 @@ int verdicts_agree(const graft_transports *transports, graft_group *group, int32
 
     snprintf(prefix, sizeof prefix, "rank %d: ", rank);
     for (int32_t r = 0; r < n_ranks; r++) bytes[r] = sizeof *mine;
-    if (transports->gather(group, -1, bytes, mine, all, &error) < 0) {
+    if (groups->gather(group, -1, bytes, mine, all, &error) < 0) {
         snprintf(fault, 512, "the ranks cannot go on: %.400s", error.message);
         return 0;
     }

@@ -21,7 +21,7 @@ struct verdict verdict_of(int32_t rc, const graft_error *error, double begin);
 
 /** Check that all ranks have this status and the same message, that the message begins with "rank `rank`: ", and that
  *  no rank waited longer than `seconds`. Collective. The result is 1, or 0 with a sentence in fault[512]. */
-int verdicts_agree(const graft_transports *transports, graft_group *group, int32_t n_ranks, const struct verdict *mine,
+int verdicts_agree(const graft_group_api *groups, graft_group *group, int32_t n_ranks, const struct verdict *mine,
                    int32_t rc, int32_t rank, double seconds, char *fault);
 
 #endif

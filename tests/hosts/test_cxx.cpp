@@ -52,7 +52,7 @@ void test_logger(const std::string &path)
         throw std::runtime_error("of the logger");
     };
     std::unique_ptr<graft::context> context(new graft::context(path, log));
-    const graft_graphs             &graphs = context->table<graft_graphs>();
+    const graft_graph_api          &graphs = context->table<graft_graph_api>();
 
     graft::detail::call(graphs.create, context->get(), nullptr, &slice, &left);
     context.reset();
@@ -378,7 +378,7 @@ template <class Body> bool on_two_ranks(const std::string &path, Body body)
     graft_transport transports[2] = { GRAFT_INIT(graft_transport), GRAFT_INIT(graft_transport) };
     bool            good[2];
 
-    graft::detail::call(context.table<graft_transports>().threads, context.get(), 2, transports);
+    graft::detail::call(context.table<graft_transport_api>().threads, context.get(), 2, transports);
     std::thread other(body, path, std::cref(transports[1]), &good[1]);
     body(path, transports[0], &good[0]);
     other.join();

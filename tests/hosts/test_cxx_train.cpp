@@ -350,7 +350,7 @@ bool on_two_ranks(const std::string &path, const std::string &folder)
     graft_transport transports[2] = { GRAFT_INIT(graft_transport), GRAFT_INIT(graft_transport) };
     bool            good[2] = { false, false };
 
-    graft::detail::call(context.table<graft_transports>().threads, context.get(), 2, transports);
+    graft::detail::call(context.table<graft_transport_api>().threads, context.get(), 2, transports);
     std::thread other(rank_of_two, path, folder, std::cref(transports[1]), &good[1]);
     rank_of_two(path, folder, transports[0], &good[0]);
     other.join();

@@ -274,8 +274,7 @@ static void check_many_shapes(const graft_dense_ops *ops, void *state, const cha
 {
     int good = 1;
 
-    for (int64_t m = 1; m <= 150; m++)
-        good &= holds(dense_check(ops, state, (struct shape){ m, 4, 6 }, (int)m & 7, type), "%lld rows", (long long)m);
+    for (int64_t m = 1; m <= 150; m++) good &= dense_check(ops, state, (struct shape){ m, 4, 6 }, (int)m & 7, type);
     ok(good, "%s: many shapes one after the other", name);
 }
 

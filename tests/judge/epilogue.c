@@ -68,7 +68,7 @@ void judge_scene_init(struct judge_scene *s, struct sample *sample, int64_t n)
 
 void judge_scene_fini(struct judge_scene *s)
 {
-    judge.mxm->matrix_destroy(judge.context, s->matrix);
+    judge.mxm->matrix_destroy(s->matrix);
     sample_csr_fini(&s->a);
 }
 
@@ -258,7 +258,7 @@ static void judge_bfloat(const char *kernel)
 
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
         judge_scene_weighted(&s, &sample, widths[w], w & 1);
-        right &= holds(halves_agree(&s, &runs), "%lld columns", (long long)widths[w]);
+        right &= halves_agree(&s, &runs);
         refused += s.refused;
         judge_scene_fini(&s);
     }

@@ -42,7 +42,7 @@ static int32_t open_library(const struct wish *wish, graft_error *error)
 
     if (rc < 0) return rc;
     judge.context = judge.api->context;
-    judge.mxm = graft_interface(judge.api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, matrix_update_values));
+    judge.mxm = graft_interface(judge.api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, matrix_update_values));
     if (judge.mxm != NULL) return GRAFT_OK;
     snprintf(error->message, sizeof error->message, "the library is older than this program");
     return GRAFT_ERR_VERSION;

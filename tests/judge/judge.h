@@ -10,13 +10,13 @@
 
 /** The library whose kernels are judged. */
 struct judge {
-    const graft_api *api;
-    const graft_mxm *mxm;
-    graft_context   *context;
-    int              strict;    /* whether no other kernel stands in, so that a kernel may refuse a product */
-    int              by_kernel; /* number of products that kernels computed themselves */
+    const graft_api     *api;
+    const graft_mxm_api *mxm;
+    graft_context       *context;
+    int                  strict;    /* whether no other kernel stands in, so that a kernel may refuse a product */
+    int                  by_kernel; /* number of products that kernels computed themselves */
     /* If more than 1, step between the combinations of mask, flags and epilogue that are tried. */
-    int              case_step;
+    int                  case_step;
 };
 extern struct judge judge;
 

@@ -53,7 +53,7 @@ void judge_product_open(struct product *product, struct sample *sample, const st
 
 void judge_product_close(struct product *product)
 {
-    judge.mxm->matrix_destroy(judge.context, product->args.a);
+    judge.mxm->matrix_destroy(product->args.a);
     product_fini(product);
 }
 

@@ -76,7 +76,7 @@ static void attempt_job(struct attempt *a)
     snprintf(timeout, sizeof timeout, "halo.timeout=%g", a->fault == SHIM_NONE ? 60 : TIMEOUT);
     if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &h->api, &h->error) < 0) exit(2);
     host_set(h->api, timeout);
-    mine.rc = ((const graft_transports *)graft_interface(h->api, GRAFT_TRANSPORT_ID, 0))
+    mine.rc = ((const graft_transport_api *)graft_interface(h->api, GRAFT_TRANSPORT_ID, 0))
                   ->open(h->api->context, "auto", &c, &h->transport, &h->error);
     if (mine.rc < 0) exit(2);
     h->rank = rank;

@@ -82,8 +82,8 @@ static int ok_all(int condition, const char *name, const graft_error *error)
 
 static int32_t open_transport(MPI_Comm comm, graft_transport *transport, graft_error *error)
 {
-    const graft_transports *transports;
-    graft_communicator      communicator = GRAFT_INIT(graft_communicator);
+    const graft_transport_api *transports;
+    graft_communicator         communicator = GRAFT_INIT(graft_communicator);
 
     if (!by_module) return graft_mpi_transport(comm, transport, error);
     transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
@@ -357,12 +357,12 @@ static void test_mpi_halo(graft_context *context, graft_error *error)
 /* As a program in Fortran has it. */
 static void test_mpi_fortran(graft_error *error)
 {
-    const graft_transports *transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
-    const MPI_Fint          world = MPI_Comm_c2f(MPI_COMM_WORLD);
-    graft_transport         t = GRAFT_INIT(graft_transport);
-    graft_communicator      c = GRAFT_INIT(graft_communicator);
-    int32_t                 rc;
-    int                     size;
+    const graft_transport_api *transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
+    const MPI_Fint             world = MPI_Comm_c2f(MPI_COMM_WORLD);
+    graft_transport            t = GRAFT_INIT(graft_transport);
+    graft_communicator         c = GRAFT_INIT(graft_communicator);
+    int32_t                    rc;
+    int                        size;
 
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     c.handle = &world;
@@ -393,8 +393,8 @@ static void test_mpi_refusals(graft_error *error)
 
     ok_all(open_transport(none, &t, error) == GRAFT_ERR_ARG, "no communicator is refused", error);
     if (by_module) {
-        const graft_transports *transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
-        const char *const       other = sizeof none == 4 ? "openmpi" : "mpich";
+        const graft_transport_api *transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
+        const char *const          other = sizeof none == 4 ? "openmpi" : "mpich";
 
         ok_all(transports->open(api->context, other, NULL, &t, error) == GRAFT_ERR_STATE &&
                    strstr(error->message, sizeof none == 4 ? "has MPICH" : "has Open MPI") != NULL,

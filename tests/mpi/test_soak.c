@@ -101,12 +101,12 @@ static int32_t train_for(struct host *host, struct soak *soak, int which, int64_
 /* Replace what this process has found by the largest numbers of all. */
 static int32_t merge_findings(struct host *host, struct finding *found)
 {
-    const graft_transports *t = graft_interface(host->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, leave));
-    graft_group            *group = NULL;
-    int32_t                 rc = t->join(host->api->context, &host->transport, &group, &host->error);
+    const graft_group_api *t = graft_interface(host->api, GRAFT_GROUP_ID, GRAFT_HAS(graft_group_api, destroy));
+    graft_group           *group = NULL;
+    int32_t                rc = t->create(host->api->context, &host->transport, &group, &host->error);
 
     if (rc == GRAFT_OK) rc = t->maximum(group, sizeof *found / sizeof(int64_t), (int64_t *)found, &host->error);
-    t->leave(group);
+    t->destroy(group);
     return rc;
 }
 

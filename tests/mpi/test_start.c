@@ -7,9 +7,9 @@
 
 #include <unistd.h>
 
-static const graft_api        *api;
-static const graft_transports *transports;
-static graft_error             error = { .size = sizeof error };
+static const graft_api           *api;
+static const graft_transport_api *transports;
+static graft_error                error = { .size = sizeof error };
 
 static int32_t open_by(const char *module, int32_t start, graft_transport *t)
 {

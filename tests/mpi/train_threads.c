@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 /* All ranks have the same weights, so one of them speaks. */
-static void print_weights(const graft_train *train, graft_trainer *trainer)
+static void print_weights(const graft_train_api *train, graft_trainer *trainer)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
     const char      *between = "";
@@ -50,12 +50,12 @@ static int32_t train_and_print(struct host *host, const graft_dataset *dataset)
 
 static int32_t open_and_train(struct host *host)
 {
-    const graft_data_interface *files = graft_interface(host->api, GRAFT_DATA_ID, sizeof *files);
-    graft_slice                 slice = GRAFT_INIT(graft_slice);
-    graft_data                 *data = NULL;
-    graft_graph                *graph = NULL;
-    graft_dataset               dataset;
-    int32_t                     rc;
+    const graft_data_api *files = graft_interface(host->api, GRAFT_DATA_ID, sizeof *files);
+    graft_slice           slice = GRAFT_INIT(graft_slice);
+    graft_data           *data = NULL;
+    graft_graph          *graph = NULL;
+    graft_dataset         dataset;
+    int32_t               rc;
 
     rc = files->open_slice(host->api->context, &host->transport, host->all->arg, &data, &host->error);
     if (rc == GRAFT_OK) {
@@ -70,7 +70,7 @@ static int32_t open_and_train(struct host *host)
         rc = train_and_print(host, &dataset);
     }
     host->graphs->destroy(graph);
-    files->close(host->api->context, data);
+    files->close(data);
     return rc;
 }
 

@@ -313,7 +313,7 @@ static const char *fault_of_told(const struct told *told)
 }
 
 /** Run on `threads` threads with the callback rows_done, and check its calls. */
-static const char *run_told(struct product *product, const graft_mxm *mxm, graft_context *context, int threads)
+static const char *run_told(struct product *product, const graft_mxm_api *mxm, graft_context *context, int threads)
 {
     struct told told = { .product = product };
     const char *fault;
@@ -333,15 +333,15 @@ static const char *run_told(struct product *product, const graft_mxm *mxm, graft
     return fault;
 }
 
-static const char *run_plain(struct product *product, const graft_mxm *mxm, graft_context *context, int threads)
+static const char *run_plain(struct product *product, const graft_mxm_api *mxm, graft_context *context, int threads)
 {
     product->args.threads = threads;
     return mxm->run(context, &product->args, NULL) == GRAFT_OK ? NULL : "refused on more than one thread";
 }
 
 /** Run again on `threads` threads. All bytes must be as in the first run, canaries included. */
-static const char *run_again(struct product *product, const graft_mxm *mxm, graft_context *context, int threads,
-                             const char *(*run)(struct product *, const graft_mxm *, graft_context *, int))
+static const char *run_again(struct product *product, const graft_mxm_api *mxm, graft_context *context, int threads,
+                             const char *(*run)(struct product *, const graft_mxm_api *, graft_context *, int))
 {
     unsigned char *c = oracle_new((int64_t)product->c.bytes, 1);
     unsigned char *winner = oracle_new((int64_t)product->winner.bytes, 1);
@@ -359,7 +359,7 @@ static const char *run_again(struct product *product, const graft_mxm *mxm, graf
     return fault;
 }
 
-const char *product_try(struct product *product, const graft_mxm *mxm, graft_context *context, int threads)
+const char *product_try(struct product *product, const graft_mxm_api *mxm, graft_context *context, int threads)
 {
     static graft_error error;
     static int         tried;
@@ -409,7 +409,7 @@ static void product_describe(const struct product *product, char *text, size_t c
              args->row_scale != NULL ? ", row_scale" : "", args->winner != NULL ? ", winner" : "", args->threads);
 }
 
-int product_ran_by(const graft_mxm *mxm, graft_context *context, const char *kernel)
+int product_ran_by(const graft_mxm_api *mxm, graft_context *context, const char *kernel)
 {
     char text[512] = "";
 
@@ -417,7 +417,7 @@ int product_ran_by(const graft_mxm *mxm, graft_context *context, const char *ker
     return strncmp(text, kernel, strlen(kernel)) == 0 && text[strlen(kernel)] == ' ';
 }
 
-void product_tally(struct product *product, const graft_mxm *mxm, graft_context *context, const char *kernel,
+void product_tally(struct product *product, const graft_mxm_api *mxm, graft_context *context, const char *kernel,
                    int threads, struct tally *tally)
 {
     const char *fault = product_try(product, mxm, context, threads);

@@ -78,7 +78,7 @@ const char *product_differs(struct product *product);
 /** Run args on one thread and compare with the oracle. If `threads` is more than 1, run on that many threads, which
  *  must give bitwise identical results, and again with rows_done, which must report every row once, in its final state.
  *  The result is NULL or a sentence in static memory. */
-const char *product_try(struct product *product, const graft_mxm *mxm, graft_context *context, int threads);
+const char *product_try(struct product *product, const graft_mxm_api *mxm, graft_context *context, int threads);
 
 /** Counts over many products: those that differ, those that the requested kernel computed itself, and the first
  *  fault. */
@@ -88,11 +88,11 @@ struct tally {
 };
 
 /** Call product_try() and count its result. */
-void product_tally(struct product *product, const graft_mxm *mxm, graft_context *context, const char *kernel,
+void product_tally(struct product *product, const graft_mxm_api *mxm, graft_context *context, const char *kernel,
                    int threads, struct tally *tally);
 
 /** Whether explain() says that this kernel ran last. */
-int product_ran_by(const graft_mxm *mxm, graft_context *context, const char *kernel);
+int product_ran_by(const graft_mxm_api *mxm, graft_context *context, const char *kernel);
 
 /** Whether no byte of any array has changed. */
 int product_is_untouched(const struct product *product);

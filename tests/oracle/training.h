@@ -55,14 +55,14 @@ struct training_case {
 };
 
 struct training {
-    const graft_api      *api;
-    const graft_train    *train;
-    graft_trainer        *trainer;
-    struct sample_dataset set;
-    struct oracle_model   model;
+    const graft_api       *api;
+    const graft_train_api *train;
+    graft_trainer         *trainer;
+    struct sample_dataset  set;
+    struct oracle_model    model;
     /* Gradients of the oracle in epochs 0 and 1. */
-    double               *gradient[2][ORACLE_TENSORS_MAX];
-    double               *m[ORACLE_TENSORS_MAX], *v[ORACLE_TENSORS_MAX]; /* moments of the oracle */
+    double                *gradient[2][ORACLE_TENSORS_MAX];
+    double                *m[ORACLE_TENSORS_MAX], *v[ORACLE_TENSORS_MAX]; /* moments of the oracle */
 };
 
 /** A description of the case, such as "gin, 3 layers", in static memory. */

@@ -44,7 +44,7 @@ class Host:
         assert status == 0, ffi.string(self.error.message).decode()
 
     def table(self, name):
-        kind = {"mesh": "graft_meshes *", "network": "graft_networks *"}[name]
+        kind = {"mesh": "graft_mesh_api *", "network": "graft_network_api *"}[name]
         return ffi.cast(kind, self.api.get_interface(self.api.context, f"graft.{name}/1".encode()))
 
     def field(self, array):

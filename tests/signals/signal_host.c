@@ -39,11 +39,11 @@ static void signal_later(timer_t timer)
 
 static int32_t train_epochs(const graft_api *api, graft_trainer *trainer, int is_cancelled, graft_error *error)
 {
-    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
-    struct sigevent    event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
-    graft_epoch        epoch = GRAFT_INIT(graft_epoch);
-    int32_t            rc = GRAFT_OK;
-    timer_t            timer;
+    const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    struct sigevent        event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
+    graft_epoch            epoch = GRAFT_INIT(graft_epoch);
+    int32_t                rc = GRAFT_OK;
+    timer_t                timer;
 
     cancels = api;
     if (signal(SIGUSR1, handle_cancel) == SIG_ERR || timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) abort();
@@ -60,12 +60,12 @@ static int32_t train_epochs(const graft_api *api, graft_trainer *trainer, int is
 
 static int32_t sum_of_training(const graft_api *api, int is_cancelled, uint64_t *sum, graft_error *error)
 {
-    const graft_train    *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
-    graft_state_item      item = GRAFT_INIT(graft_state_item);
-    struct sample         sample = { 3 };
-    struct sample_dataset set;
-    graft_trainer        *trainer = NULL;
-    int32_t               rc;
+    const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    graft_state_item       item = GRAFT_INIT(graft_state_item);
+    struct sample          sample = { 3 };
+    struct sample_dataset  set;
+    graft_trainer         *trainer = NULL;
+    int32_t                rc;
 
     sample_dataset_init(&set, &sample, VERTICES, FEATURES, CLASSES, 0, 0);
     rc = train->create(api->context, &set.dataset, &trainer, error);

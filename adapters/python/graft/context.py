@@ -13,12 +13,13 @@ from ._abi import ABI_VERSION, IDS, ffi
 from .errors import (ArgumentError, CancelledError, PeerError, StateError, VersionError, new_error, raise_error,
                      text_of)
 
-_INTERFACES = {"graft_mxm": IDS["GRAFT_MXM_ID"], "graft_data_interface": IDS["GRAFT_DATA_ID"],
-               "graft_train": IDS["GRAFT_TRAIN_ID"], "graft_models": IDS["GRAFT_MODEL_ID"],
-               "graft_transports": IDS["GRAFT_TRANSPORT_ID"], "graft_graphs": IDS["GRAFT_GRAPH_ID"],
-               "graft_aggregate": IDS["GRAFT_AGGREGATE_ID"], "graft_halos": IDS["GRAFT_HALO_ID"],
-               "graft_meshes": IDS["GRAFT_MESH_ID"], "graft_networks": IDS["GRAFT_NETWORK_ID"],
-               "graft_streams": IDS["GRAFT_STREAM_ID"], "graft_samples": IDS["GRAFT_SAMPLE_ID"]}
+_INTERFACES = {"graft_mxm_api": IDS["GRAFT_MXM_ID"], "graft_data_api": IDS["GRAFT_DATA_ID"],
+               "graft_train_api": IDS["GRAFT_TRAIN_ID"], "graft_report_api": IDS["GRAFT_REPORT_ID"],
+               "graft_group_api": IDS["GRAFT_GROUP_ID"], "graft_model_api": IDS["GRAFT_MODEL_ID"],
+               "graft_transport_api": IDS["GRAFT_TRANSPORT_ID"], "graft_graph_api": IDS["GRAFT_GRAPH_ID"],
+               "graft_aggregate_api": IDS["GRAFT_AGGREGATE_ID"], "graft_halo_api": IDS["GRAFT_HALO_ID"],
+               "graft_mesh_api": IDS["GRAFT_MESH_ID"], "graft_network_api": IDS["GRAFT_NETWORK_ID"],
+               "graft_stream_api": IDS["GRAFT_STREAM_ID"], "graft_sample_api": IDS["GRAFT_SAMPLE_ID"]}
 _LOG_LEVELS = (10, 20, 30, 40)  # of the module logging, for the levels of the library
 
 Log = Callable[[int, str], None]
@@ -144,7 +145,7 @@ class Context:
     # ---- calls ----
 
     def interface(self, table: str) -> Any:
-        """The table of an interface by its type, such as "graft_mxm"."""
+        """The table of an interface by its type, such as "graft_mxm_api"."""
         if table not in self._tables:
             found = ffi.cast(table + " *", self._api.get_interface(self.handle, _INTERFACES[table].encode()))
             if not found or found.size < ffi.sizeof(table):
@@ -195,14 +196,15 @@ class Context:
     def _forget_interrupt(self) -> None:
         """Clear the request of a Ctrl-C that arrived after the last check of its call. The call that finds the request
         cannot be repeated: the other ranks would not repeat it."""
-        table, transport, group = self.interface("graft_transports"), new("graft_transport"), ffi.new("graft_group **")
+        transports, groups = self.interface("graft_transport_api"), self.interface("graft_group_api")
+        transport, group = new("graft_transport"), ffi.new("graft_group **")
         with self._lock:
-            if table.threads(self.handle, 1, transport, ffi.NULL) < 0:
+            if transports.threads(self.handle, 1, transport, ffi.NULL) < 0:
                 return  # a callback of a call, which may still find the request
-            if table.join(self.handle, transport, group, ffi.NULL) >= 0:
-                table.agree(group[0], 0, ffi.NULL)  # which finds it
+            if groups.create(self.handle, transport, group, ffi.NULL) >= 0:
+                groups.agree(group[0], 0, ffi.NULL)  # which finds it
                 self._interrupted = False
-                table.leave(group[0])
+                groups.destroy(group[0])
             transport.close(transport.self)
 
     def owner(self, thing: object, function: Any, *arguments: Any) -> weakref.finalize:

@@ -138,7 +138,7 @@ class Dataset:
         """Read a folder of .npy files or a Matrix Market file, described in abi/graft_data.h; over ranks each rank
         reads its slice."""
         context = ranks.context if ranks is not None else context or default_context()
-        table, out = context.interface("graft_data_interface"), ffi.new("graft_data **")
+        table, out = context.interface("graft_data_api"), ffi.new("graft_data **")
         transport = ranks.transport if ranks is not None else ffi.NULL
         with Collective(context, table.open_slice, context.handle, transport, ffi.NULL, ffi.NULL) as call:
             call(context.handle, transport, path_bytes(path), out)
@@ -148,7 +148,7 @@ class Dataset:
         self.n_vertices = self._struct.n_vertices
         self.n_rows = self._struct.n_slice if self._struct.flags & _SLICE else self.n_vertices
         self._keep = [context]
-        context.owner(self, table.close, context.handle, out[0])
+        context.owner(self, table.close, out[0])
         return self
 
     @property

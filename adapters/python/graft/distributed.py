@@ -40,7 +40,7 @@ class Graph:
     def __init__(self, ranks: Ranks | None, rows: Any, *, first_row: int = 0, owner: Any = None,
                  dtype: str | None = None, context: Context | None = None) -> None:
         self.ranks, self.context = ranks, ranks.context if ranks is not None else context or default_context()
-        self._graphs, out = self.context.interface("graft_graphs"), ffi.new("graft_graph **")
+        self._graphs, out = self.context.interface("graft_graph_api"), ffi.new("graft_graph **")
         over = self.context.handle, ranks.transport if ranks is not None else ffi.NULL
         with Collective(self.context, self._graphs.create, *over, ffi.NULL, out) as call:
             part, kept = self._read_dataset(rows) if isinstance(rows, Dataset) else self._read(rows, first_row, dtype)
@@ -148,7 +148,7 @@ class Plan:
     def __init__(self, graph: Graph, *, transposed: bool = False, width: int = 0, dtype: str | None = None,
                  layers: int = 0) -> None:
         self.graph, self.context = graph, graph.context
-        self._aggregate = self.context.interface("graft_aggregate")
+        self._aggregate = self.context.interface("graft_aggregate_api")
         out = ffi.new("graft_plan **")
         with Collective(self.context, self._aggregate.create, graph._handle, ffi.NULL, ffi.NULL) as call:
             dtype = graph.dtype or arrays.read_dtype(dtype)
@@ -166,7 +166,7 @@ class Plan:
         Flags: transpose, accumulate, exact (not quantized), stateless, synchronous."""
         self._refused.flags = 0
         with self._pass as call:
-            # Also in a pass that is refused, they say whether begin() waits: see graft_aggregate.
+            # Also in a pass that is refused, they say whether begin() waits: see graft_aggregate_api.
             self._refused.flags = sum(_FLAGS.get(name, 0) for name, is_set in flags.items() if is_set)
             if semiring not in SEMIRINGS:
                 raise ArgumentError(f"semiring is '{semiring}', expected one of {', '.join(SEMIRINGS)}")
@@ -228,7 +228,7 @@ class Halo:
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.context = graph, graph.context
-        self._halos = self.context.interface("graft_halos")
+        self._halos = self.context.interface("graft_halo_api")
         out = ffi.new("graft_halo **")
         self.context.call(self._halos.create, graph._handle, out)
         self._handle, self._begun = out[0], None

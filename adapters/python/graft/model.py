@@ -40,7 +40,7 @@ class Model:
 
     def __init__(self, context: Context, handle: Any) -> None:
         self.context, self._handle = context, handle
-        self._models = context.interface("graft_models")
+        self._models = context.interface("graft_model_api")
         self._destroy = context.owner(self, self._models.destroy, handle)
         info = new("graft_model_info")
         context.call(self._models.info, handle, info)
@@ -54,7 +54,7 @@ class Model:
         if what not in _WHAT:
             raise ArgumentError(f"model is given '{what}', expected one of {', '.join(_WHAT)}")
         out = ffi.new("graft_model **")
-        trainer.context.call(trainer.context.interface("graft_models").create, trainer._handle, _WHAT[what], out)
+        trainer.context.call(trainer.context.interface("graft_model_api").create, trainer._handle, _WHAT[what], out)
         return cls(trainer.context, out[0])
 
     @classmethod
@@ -63,7 +63,7 @@ class Model:
         context = ranks.context if ranks is not None else context or default_context()
         out = ffi.new("graft_model **")
         over = context.handle, ranks.transport if ranks is not None else ffi.NULL
-        with Collective(context, context.interface("graft_models").load, *over, ffi.NULL, ffi.NULL) as call:
+        with Collective(context, context.interface("graft_model_api").load, *over, ffi.NULL, ffi.NULL) as call:
             call(*over, path_bytes(path), out)
         return cls(context, out[0])
 

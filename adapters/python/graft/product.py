@@ -38,7 +38,7 @@ class Matrix:
         self.dtype: str | None = self._arrays.dtype_name
         """The type of the values, or None without values."""
         self.index_dtype: str = self._arrays.indices.dtype.name
-        self._mxm = self.context.interface("graft_mxm")
+        self._mxm = self.context.interface("graft_mxm_api")
         out = ffi.new("graft_matrix **")
         self.context.call(self._mxm.matrix_create, self.context.handle, self._arrays.view(), 0, out)
         self._begin(out[0], self._arrays, lambda: None)
@@ -47,7 +47,7 @@ class Matrix:
         """`entries` are the arrays of the matrix, or for a transpose the arrays of its original."""
         self._handle, self._entries, self._transpose = handle, entries, transpose
         self._degrees: np.ndarray | None = None
-        self._destroy = self.context.owner(self, self._mxm.matrix_destroy, self.context.handle, handle)
+        self._destroy = self.context.owner(self, self._mxm.matrix_destroy, handle)
 
     @classmethod
     def from_edges(cls, sources: Any, targets: Any, shape: tuple[int, int], values: Any = None, *,

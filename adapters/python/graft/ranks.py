@@ -32,7 +32,7 @@ class Ranks:
         if not isinstance(comm, MPI.Comm):
             raise ArgumentError(f"comm is a {type(comm).__name__}, expected a communicator of mpi4py")
         self.context = context or Context()
-        table, out = self.context.interface("graft_transports"), new("graft_transport")
+        table, out = self.context.interface("graft_transport_api"), new("graft_transport")
         communicator = new("graft_communicator", bytes=MPI._sizeof(comm), kind=_C,
                            handle=ffi.cast("void *", MPI._addressof(comm)))
         self.context.call(table.open, self.context.handle, b"auto", communicator, out)
@@ -45,7 +45,7 @@ class Ranks:
         all_of_them = ffi.new("graft_transport[]", n_ranks)
         for one in all_of_them:
             one.size = ffi.sizeof("graft_transport")
-        context.call(context.interface("graft_transports").threads, context.handle, n_ranks, all_of_them)
+        context.call(context.interface("graft_transport_api").threads, context.handle, n_ranks, all_of_them)
         found = []
         for i in range(n_ranks):
             self, transport = object.__new__(cls), new("graft_transport")
@@ -85,5 +85,5 @@ def before_graph(ranks: Ranks | None) -> ContextManager[Any]:
     if ranks is None:
         return contextlib.nullcontext()
     context = ranks.context
-    return Collective(context, context.interface("graft_graphs").create, context.handle, ranks.transport, ffi.NULL,
+    return Collective(context, context.interface("graft_graph_api").create, context.handle, ranks.transport, ffi.NULL,
                       ffi.NULL)

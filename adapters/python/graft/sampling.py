@@ -101,7 +101,7 @@ class Sampler:
             self.context[key] = value
         is_data = isinstance(graph, (Dataset, str, os.PathLike)) or hasattr(graph, "edge_index")
         self._data = as_dataset(graph, self.context) if is_data else Dataset(graph)
-        self._samples = self.context.interface("graft_samples")
+        self._samples = self.context.interface("graft_sample_api")
         chosen = self._read_seeds(seeds)
         self.n_seeds: int = len(chosen)
         """Seeds of an epoch."""
@@ -115,9 +115,9 @@ class Sampler:
         self._next_epoch, self._n_batches = 0, self._begin(0, 0)
 
     def _prepare(self) -> Any:
-        table, out = self.context.interface("graft_mxm"), ffi.new("graft_matrix **")
+        table, out = self.context.interface("graft_mxm_api"), ffi.new("graft_matrix **")
         self.context.call(table.matrix_create, self.context.handle, self._data._struct.graph, 0, out)
-        self._destroy_matrix = self.context.owner(self, table.matrix_destroy, self.context.handle, out[0])
+        self._destroy_matrix = self.context.owner(self, table.matrix_destroy, out[0])
         return out[0]
 
     def _read_seeds(self, seeds: Any) -> np.ndarray:

@@ -100,7 +100,7 @@ class Mesh:
                  period: Sequence[float] = (), context: Context | None = None, ranks: Ranks | None = None,
                  **options: object) -> None:
         self.context = ranks.context if ranks is not None else context or Context()
-        self._meshes, out = self.context.interface("graft_meshes"), ffi.new("graft_mesh **")
+        self._meshes, out = self.context.interface("graft_mesh_api"), ffi.new("graft_mesh **")
         over = self.context.handle, ranks.transport if ranks is not None else ffi.NULL
         with Collective(self.context, self._meshes.create, *over, ffi.NULL, out) as call:
             for key, value in options.items():
@@ -217,7 +217,7 @@ class Network:
                  **more: object) -> None:
         import numpy as np
         self.mesh, self.context, self.n_in, self.n_out = mesh, mesh.context, n_in, n_out
-        self._networks, out = self.context.interface("graft_networks"), ffi.new("graft_network **")
+        self._networks, out = self.context.interface("graft_network_api"), ffi.new("graft_network **")
         with Collective(self.context, self._networks.create, mesh._handle, ffi.NULL, out) as call:
             for key, value in {**(options or {}), **more}.items():
                 self.context[key] = value
@@ -388,7 +388,7 @@ class Stream:
 
     def __init__(self, network: Network, options: dict[str, object] | None = None) -> None:
         self.network, self.context = network, network.context
-        self._streams, out = self.context.interface("graft_streams"), ffi.new("graft_stream **")
+        self._streams, out = self.context.interface("graft_stream_api"), ffi.new("graft_stream **")
         with Collective(self.context, self._streams.create, network._handle, ffi.NULL) as call:
             for key, value in (options or {}).items():
                 self.context[key] = value

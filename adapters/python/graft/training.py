@@ -91,7 +91,8 @@ class Trainer:
         self.dataset: Dataset = as_dataset(dataset, self.context, ranks)
         self._history, self._report = History(), new("graft_epoch")
         self._stops = False
-        self._train = self.context.interface("graft_train")
+        self._train = self.context.interface("graft_train_api")
+        self._reports = self.context.interface("graft_report_api")
         self._struct, self._graph = self.dataset._struct, None
         if ranks is not None:
             self._struct, self._graph = ranks.distribute(self.dataset)
@@ -222,23 +223,23 @@ class Trainer:
     def memory(self) -> list[dict[str, Any]]:
         """Bytes by purpose."""
         return [to_dict(item) for item in
-                self.context.enumerate(self._train.memory_item, "graft_memory_item", self._handle)]
+                self.context.enumerate(self._reports.memory_item, "graft_memory_item", self._handle)]
 
     def spans(self) -> list[dict[str, Any]]:
         """Intervals of time of the last call, with option "profile"."""
-        return [to_dict(item) for item in self.context.enumerate(self._train.span, "graft_span", self._handle)]
+        return [to_dict(item) for item in self.context.enumerate(self._reports.span, "graft_span", self._handle)]
 
     def traffic(self, rank: int = -1) -> dict[str, Any]:
         """Messages that a rank receives, or all ranks."""
         out = new("graft_traffic")
-        self.context.call(self._train.traffic, self._handle, rank, out)
+        self.context.call(self._reports.traffic, self._handle, rank, out)
         return to_dict(out)
 
     def traffic_items(self, rank: int = -1) -> list[dict[str, Any]]:
         """The exchanges of a rank, or of all ranks, in the last step: a dict for each layer and direction.
         `rows_of_bits_8` and others count the sent rows by the bits of an element."""
         found = []
-        for item in self.context.enumerate(self._train.traffic_item, "graft_traffic_item", self._handle, rank):
+        for item in self.context.enumerate(self._reports.traffic_item, "graft_traffic_item", self._handle, rank):
             bits = {f"rows_of_bits_{1 << i}": rows for i, rows in enumerate(item.rows_by_bits)}
             found.append({**to_dict(item), **bits})
         return found
@@ -249,13 +250,13 @@ class Trainer:
         if self.ranks is not None:
             peers = [peer for peer in range(self.ranks.n_ranks) if peer != self.ranks.rank]
         return [to_dict(item) for peer in peers for item in
-                self.context.enumerate(self._train.traffic_pair, "graft_traffic_pair", self._handle, peer)]
+                self.context.enumerate(self._reports.traffic_pair, "graft_traffic_pair", self._handle, peer)]
 
     def caches(self, rank: int = -1) -> list[dict[str, Any]]:
         """Caches of rows, of a rank or of all ranks: a dict for each layer. Minibatches over ranks have caches (options
         hec.* and aep.*), and so has option history="full"."""
         return [to_dict(item) for item in
-                self.context.enumerate(self._train.cache_item, "graft_cache_item", self._handle, rank)]
+                self.context.enumerate(self._reports.cache_item, "graft_cache_item", self._handle, rank)]
 
     def close(self) -> None:
         """Free the trainer now, and over ranks the graph."""

@@ -472,8 +472,8 @@ static int32_t simd_run(void *state, void *prepared, const graft_csr *a, const g
     {                                                                                                                  \
         return simd_init(gr_simd_##isa, host, state, error);                                                           \
     }                                                                                                                  \
-    static const graft_kernel kernel_##isa = {                                                                         \
-        .size = sizeof(graft_kernel),                                                                                  \
+    static const graft_kernel_ops kernel_##isa = {                                                                     \
+        .size = sizeof(graft_kernel_ops),                                                                              \
         .args_size = sizeof(graft_mxm_args),                                                                           \
         .preference = (rank),                                                                                          \
         .description = "registers and tasks of equal work, " text,                                                     \

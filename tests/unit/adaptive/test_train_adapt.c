@@ -69,7 +69,7 @@ static int32_t train_adapt_train(struct host *host, const struct host_trainer *t
     }
     counts = 0;
     if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
-    if (rc == GRAFT_OK) rc = host->train->traffic(trainer, -1, &traffic, &host->error);
+    if (rc == GRAFT_OK) rc = host->report->traffic(trainer, -1, &traffic, &host->error);
     o->accuracy = metrics.test_accuracy;
     o->stale = traffic.staleness_max;
     return rc == GRAFT_OK ? failed : rc;
@@ -128,10 +128,10 @@ static const char *adapt_run(struct job *job, int32_t n_ranks, const char *first
 /* Find the send function of the transport of threads, which is the same for all ranks. */
 static void find_send(void)
 {
-    const graft_api        *api;
-    const graft_transports *transports;
-    graft_transport         transport = GRAFT_INIT(graft_transport);
-    graft_error             error = GRAFT_INIT(graft_error);
+    const graft_api           *api;
+    const graft_transport_api *transports;
+    graft_transport            transport = GRAFT_INIT(graft_transport);
+    graft_error                error = GRAFT_INIT(graft_error);
 
     if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) exit(2);
     transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
@@ -283,12 +283,12 @@ static int32_t train_adapt_look(struct host *host, graft_trainer *trainer, const
 
 static int32_t views_body(struct host *host)
 {
-    const struct views *views = host->all->arg;
-    const graft_models *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
-    graft_graph        *graph = NULL;
-    graft_model        *state = NULL;
-    struct host_slice   s;
-    int32_t             rc;
+    const struct views    *views = host->all->arg;
+    const graft_model_api *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
+    graft_graph           *graph = NULL;
+    graft_model           *state = NULL;
+    struct host_slice      s;
+    int32_t                rc;
 
     host_slice_init(&s, views->set, SLICES_EVEN, host->rank, host->n_ranks);
     rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
@@ -370,14 +370,14 @@ static double mean_of(struct job *job, const char *more, const char **words)
 
 static void test_cora(void)
 {
-    const char                 *base = getenv("GRAFT_TEST_DATA"), *words = NULL;
-    const graft_api            *api;
-    const graft_data_interface *data;
-    graft_data                 *cora = NULL;
-    graft_error                 error = GRAFT_INIT(graft_error);
-    struct job                  job = { .epochs = 100 };
-    double                      eight, adaptive;
-    char                        path[PATH_MAX];
+    const char           *base = getenv("GRAFT_TEST_DATA"), *words = NULL;
+    const graft_api      *api;
+    const graft_data_api *data;
+    graft_data           *cora = NULL;
+    graft_error           error = GRAFT_INIT(graft_error);
+    struct job            job = { .epochs = 100 };
+    double                eight, adaptive;
+    char                  path[PATH_MAX];
 
     snprintf(path, sizeof path, "%s/cora", base != NULL ? base : "");
     if (base == NULL || access(path, F_OK) != 0) {
@@ -393,7 +393,7 @@ static void test_cora(void)
     ok(words == NULL && eight > 0.78 && fabs(adaptive - eight) < 0.015,
        "Cora on 4 ranks, 3 seeds: %.2f %% with adaptive bits, %.2f %% with 8%s%s", 100 * adaptive, 100 * eight,
        words != NULL ? ": " : "", words != NULL ? words : "");
-    data->close(api->context, cora);
+    data->close(cora);
     api->close(api->context);
 }
 

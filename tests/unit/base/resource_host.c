@@ -21,12 +21,12 @@ static char                **arguments;
 
 static int32_t use_library(const graft_api *api, const char *path, graft_error *error)
 {
-    const graft_train  *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
-    const graft_models *models = graft_interface(api, GRAFT_MODEL_ID, sizeof *models);
-    graft_epoch         epoch = output_epoch();
-    graft_trainer      *trainer = NULL;
-    graft_model        *model = NULL, *again = NULL;
-    int32_t             rc = train->create(api->context, &set.dataset, &trainer, error);
+    const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    const graft_model_api *models = graft_interface(api, GRAFT_MODEL_ID, sizeof *models);
+    graft_epoch            epoch = output_epoch();
+    graft_trainer         *trainer = NULL;
+    graft_model           *model = NULL, *again = NULL;
+    int32_t                rc = train->create(api->context, &set.dataset, &trainer, error);
 
     for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = train->epoch(trainer, &epoch, error);
     if (rc == GRAFT_OK) rc = models->create(trainer, GRAFT_MODEL_STATE, &model, error);

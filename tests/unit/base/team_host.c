@@ -25,7 +25,7 @@ static const char *const     settings[] = { "layers=2", "hidden=64", "threads=4"
 static struct sample_dataset set;
 
 /* The number of threads that a trainer says it uses; -1 for an error. */
-static int train_twice(const graft_train *train, graft_trainer *trainer, graft_error *error)
+static int train_twice(const graft_train_api *train, graft_trainer *trainer, graft_error *error)
 {
     graft_epoch epoch = output_epoch();
     char        text[8192], *said;
@@ -43,13 +43,13 @@ static int train_twice(const graft_train *train, graft_trainer *trainer, graft_e
 /* Make a call that needs no team. */
 static int32_t gather_one(const graft_api *api, graft_error *error)
 {
-    const graft_edge *edge = graft_interface(api, GRAFT_EDGE_ID, sizeof *edge);
-    const int32_t     row = 0;
-    const float       in = 1;
-    float             out = 0;
-    graft_index       index = GRAFT_INIT(graft_index);
-    const graft_dense from = graft_dense_in(GRAFT_F32, 1, 1, &in);
-    graft_dense       to = from;
+    const graft_edge_api *edge = graft_interface(api, GRAFT_EDGE_ID, sizeof *edge);
+    const int32_t         row = 0;
+    const float           in = 1;
+    float                 out = 0;
+    graft_index           index = GRAFT_INIT(graft_index);
+    const graft_dense     from = graft_dense_in(GRAFT_F32, 1, 1, &in);
+    graft_dense           to = from;
 
     index.index_type = GRAFT_I32;
     index.count = 1;
@@ -90,11 +90,11 @@ static void ranks(int in_turn)
 }
 
 struct alone {
-    const graft_api   *api;
-    const graft_train *train;
-    graft_trainer     *trainer;
-    graft_error        error;
-    int                threads;
+    const graft_api       *api;
+    const graft_train_api *train;
+    graft_trainer         *trainer;
+    graft_error            error;
+    int                    threads;
 };
 
 static void open_alone(struct alone *alone)

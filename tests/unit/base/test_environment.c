@@ -127,10 +127,10 @@ static const char *child_fault(const graft_api *api, int is_read)
 /* Check which MPI would be started when the environment has the variables of launchers. */
 static const char *launcher_fault(const graft_api *api, int is_read)
 {
-    const graft_transports  *transports = api->get_interface(api->context, GRAFT_TRANSPORT_ID);
-    const graft_communicator start = { .size = sizeof start, .start = 1 };
-    graft_transport          transport = GRAFT_INIT(graft_transport);
-    int32_t                  rc;
+    const graft_transport_api *transports = api->get_interface(api->context, GRAFT_TRANSPORT_ID);
+    const graft_communicator   start = { .size = sizeof start, .start = 1 };
+    graft_transport            transport = GRAFT_INIT(graft_transport);
+    int32_t                    rc;
 
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
     rc = transports->open(api->context, "auto", &start, &transport, &error);

@@ -76,9 +76,9 @@ static graft_dense fp_dense(void *data, int64_t rows, int64_t columns)
 
 static int32_t run_mxm(const struct job *job, int32_t threads, char *result)
 {
-    const graft_mxm  *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
-    const graft_dense x = fp_dense(b, N, WIDTH), out = fp_dense(result, N, WIDTH);
-    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
+    const graft_mxm_api *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
+    const graft_dense    x = fp_dense(b, N, WIDTH), out = fp_dense(result, N, WIDTH);
+    graft_mxm_args       args = GRAFT_INIT(graft_mxm_args);
 
     (void)job;
     args.semiring = GRAFT_PLUS_TIMES;
@@ -92,9 +92,9 @@ static int32_t run_mxm(const struct job *job, int32_t threads, char *result)
 
 static int32_t run_softmax(const struct job *job, int32_t threads, char *result)
 {
-    const graft_edge *edge = graft_interface(api, GRAFT_EDGE_ID, sizeof *edge);
-    const int64_t     count = a.row_ptr[N];
-    const graft_dense s = fp_dense(entries, count, HEADS), out = fp_dense(result, count, HEADS);
+    const graft_edge_api *edge = graft_interface(api, GRAFT_EDGE_ID, sizeof *edge);
+    const int64_t         count = a.row_ptr[N];
+    const graft_dense     s = fp_dense(entries, count, HEADS), out = fp_dense(result, count, HEADS);
 
     (void)job;
     return edge->softmax(api->context, matrix, &s, &out, threads, &error);
@@ -102,10 +102,10 @@ static int32_t run_softmax(const struct job *job, int32_t threads, char *result)
 
 static int32_t run_index_add(const struct job *job, int32_t threads, char *result)
 {
-    const graft_edge *edge = graft_interface(api, GRAFT_EDGE_ID, sizeof *edge);
-    const int64_t     count = a.row_ptr[N];
-    const graft_dense x = fp_dense(entries, count, WIDTH), out = fp_dense(result, N, WIDTH);
-    graft_index       index = GRAFT_INIT(graft_index);
+    const graft_edge_api *edge = graft_interface(api, GRAFT_EDGE_ID, sizeof *edge);
+    const int64_t         count = a.row_ptr[N];
+    const graft_dense     x = fp_dense(entries, count, WIDTH), out = fp_dense(result, N, WIDTH);
+    graft_index           index = GRAFT_INIT(graft_index);
 
     (void)job;
     index.index_type = GRAFT_I32;
@@ -117,12 +117,12 @@ static int32_t run_index_add(const struct job *job, int32_t threads, char *resul
 /* Train two epochs and predict all vertices. */
 static int32_t run_epochs(const struct job *job, int32_t threads, char *result)
 {
-    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
-    const graft_dense  logits = fp_dense(result, N, CLASSES);
-    graft_epoch        epoch = output_epoch();
-    graft_trainer     *trainer = NULL;
-    char               text[24];
-    int32_t            rc;
+    const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    const graft_dense      logits = fp_dense(result, N, CLASSES);
+    graft_epoch            epoch = output_epoch();
+    graft_trainer         *trainer = NULL;
+    char                   text[24];
+    int32_t                rc;
 
     snprintf(text, sizeof text, "threads=%d", threads);
     host_set(api, text);
@@ -369,9 +369,9 @@ static void test_new_team(void)
 
 static int32_t open_jobs(void)
 {
-    struct sample    sample = { 11 };
-    const graft_mxm *mxm;
-    int32_t          rc = graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error);
+    struct sample        sample = { 11 };
+    const graft_mxm_api *mxm;
+    int32_t              rc = graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error);
 
     if (rc < 0) return rc;
     sample_csr_init(&a, &sample, N, N, GRAFT_I32, GRAFT_F32, 0);
@@ -387,9 +387,9 @@ static int32_t open_jobs(void)
 
 static void close_jobs(void)
 {
-    const graft_mxm *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
+    const graft_mxm_api *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
 
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     api->close(api->context);
     sample_csr_fini(&a);
     sample_dataset_fini(&set);

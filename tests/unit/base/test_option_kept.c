@@ -50,11 +50,11 @@ struct objects {
 
 static int32_t objects_create(struct host *host, struct objects *o)
 {
-    const struct job      *job = host->all->arg;
-    const graft_api       *api = host->api;
-    const graft_halos     *halos = graft_interface(api, GRAFT_HALO_ID, sizeof *halos);
-    const graft_aggregate *plans = graft_interface(api, GRAFT_AGGREGATE_ID, sizeof *plans);
-    int32_t                rc;
+    const struct job          *job = host->all->arg;
+    const graft_api           *api = host->api;
+    const graft_halo_api      *halos = graft_interface(api, GRAFT_HALO_ID, sizeof *halos);
+    const graft_aggregate_api *plans = graft_interface(api, GRAFT_AGGREGATE_ID, sizeof *plans);
+    int32_t                    rc;
 
     *o = (struct objects){ .graph = NULL };
     if (job->kind == SERIAL_TRAINER)
@@ -71,8 +71,8 @@ static int32_t objects_create(struct host *host, struct objects *o)
 
 static void objects_destroy(struct host *host, struct objects *o)
 {
-    const graft_halos     *halos = graft_interface(host->api, GRAFT_HALO_ID, sizeof *halos);
-    const graft_aggregate *plans = graft_interface(host->api, GRAFT_AGGREGATE_ID, sizeof *plans);
+    const graft_halo_api      *halos = graft_interface(host->api, GRAFT_HALO_ID, sizeof *halos);
+    const graft_aggregate_api *plans = graft_interface(host->api, GRAFT_AGGREGATE_ID, sizeof *plans);
 
     plans->destroy(o->plan);
     halos->destroy(o->halo);

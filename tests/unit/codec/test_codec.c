@@ -14,8 +14,8 @@
 #include <math.h>
 #include <string.h>
 
-static const graft_api   *api;
-static const graft_codec *codec;
+static const graft_api       *api;
+static const graft_codec_api *codec;
 
 struct code {
     int32_t     bits, code, rounding;

@@ -13,8 +13,8 @@
 
 enum { AT_ONCE = 1000 };
 
-static const graft_api   *api;
-static const graft_codec *codec;
+static const graft_api       *api;
+static const graft_codec_api *codec;
 
 static double normal_number(struct sample *sample)
 {

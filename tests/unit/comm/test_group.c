@@ -63,7 +63,7 @@ static int depends_on_order(int32_t n_ranks)
     return 0;
 }
 
-static int32_t group_sums(struct host *host, const graft_transports *t, graft_group *group)
+static int32_t group_sums(struct host *host, const graft_group_api *t, graft_group *group)
 {
     static const graft_dtype types[] = { GRAFT_F32, GRAFT_F64, GRAFT_I64 };
     double                   values[COUNT];
@@ -84,7 +84,7 @@ done:
 }
 
 /* Gather 100 q bytes of the letter 'a' + q from rank q; rank 0 has none. */
-static int32_t group_gathers(struct host *host, const graft_transports *t, graft_group *group)
+static int32_t group_gathers(struct host *host, const graft_group_api *t, graft_group *group)
 {
     int64_t bytes[HOSTS_MOST], total = 0;
     char    mine[1000], all[10000];
@@ -112,7 +112,7 @@ done:
 }
 
 /* All ranks must hear of the lowest rank that fails, and the group can be used again. */
-static int32_t group_agrees(struct host *host, const graft_transports *t, graft_group *group)
+static int32_t group_agrees(struct host *host, const graft_group_api *t, graft_group *group)
 {
     graft_error error = GRAFT_INIT(graft_error);
     char        expected[64];
@@ -133,13 +133,13 @@ done:
 
 static int32_t group_body(struct host *host)
 {
-    const graft_transports *t = graft_interface(host->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, leave));
-    graft_slice             nothing = GRAFT_INIT(graft_slice);
-    graft_group            *group = NULL;
-    graft_graph            *graph = NULL;
-    int32_t                 rc;
+    const graft_group_api *t = graft_interface(host->api, GRAFT_GROUP_ID, GRAFT_HAS(graft_group_api, destroy));
+    graft_slice            nothing = GRAFT_INIT(graft_slice);
+    graft_group           *group = NULL;
+    graft_graph           *graph = NULL;
+    int32_t                rc;
 
-    TRY(t->join(host->api->context, &host->transport, &group, &host->error));
+    TRY(t->create(host->api->context, &host->transport, &group, &host->error));
     TRY(group_sums(host, t, group));
     TRY(host->graphs->create(host->api->context, &host->transport, &nothing, &graph, &host->error));
     TRY(group_gathers(host, t, group));
@@ -149,7 +149,7 @@ static int32_t group_body(struct host *host)
     TRY(group_sums(host, t, group));
 done:
     host->graphs->destroy(graph);
-    t->leave(group);
+    t->destroy(group);
     return rc;
 }
 
@@ -167,7 +167,7 @@ static void test_group_calls(int32_t n_ranks)
 /* Rank 1 makes a mistake in a call of the others. */
 enum mistake { LEAVES, NO_MEMORY, OTHER_CALL, FEWER, OTHER_TYPE, NO_VALUES, OTHER_ROOT, OTHER_BYTES, MISTAKES };
 
-static int32_t call_wrong(struct host *host, const graft_transports *t, graft_group *group, enum mistake mistake,
+static int32_t call_wrong(struct host *host, const graft_group_api *t, graft_group *group, enum mistake mistake,
                           double *values)
 {
     const int wrong = host->rank == 1;
@@ -183,13 +183,13 @@ static int32_t call_wrong(struct host *host, const graft_transports *t, graft_gr
 
 static int32_t group_wrong(struct host *host)
 {
-    const graft_transports *t = graft_interface(host->api, GRAFT_TRANSPORT_ID, GRAFT_HAS(graft_transports, leave));
-    const enum mistake      mistake = *(const enum mistake *)host->all->arg;
-    graft_group            *group = NULL;
-    double                  values[3] = { 7, 7, 7 };
-    int32_t                 rc, wrong;
+    const graft_group_api *t = graft_interface(host->api, GRAFT_GROUP_ID, GRAFT_HAS(graft_group_api, destroy));
+    const enum mistake     mistake = *(const enum mistake *)host->all->arg;
+    graft_group           *group = NULL;
+    double                 values[3] = { 7, 7, 7 };
+    int32_t                rc, wrong;
 
-    TRY(t->join(host->api->context, &host->transport, &group, &host->error));
+    TRY(t->create(host->api->context, &host->transport, &group, &host->error));
     if (host->rank == 1 && mistake == LEAVES) goto done;
     if (host->rank == 1 && mistake == NO_MEMORY) host->fail_at = 0;
     wrong = call_wrong(host, t, group, mistake, values);
@@ -199,7 +199,7 @@ static int32_t group_wrong(struct host *host)
     EXPECT(mistake == LEAVES ? rc == GRAFT_ERR_PEER : rc == GRAFT_OK && values[0] == 21);
     rc = wrong;
 done:
-    t->leave(group);
+    t->destroy(group);
     return rc;
 }
 

@@ -76,11 +76,11 @@ static int32_t one_way(struct host *host)
 /* Make collective calls of the host, most of which go from one rank to the others. */
 static int32_t broadcasts(struct host *host)
 {
-    const graft_transports *t = graft_interface(host->api, GRAFT_TRANSPORT_ID, sizeof *t);
-    const struct patience  *p = host->all->arg;
-    graft_group            *group = NULL;
-    char                    data[64] = "";
-    int32_t                 rc = t->join(host->api->context, &host->transport, &group, &host->error);
+    const graft_group_api *t = graft_interface(host->api, GRAFT_GROUP_ID, sizeof *t);
+    const struct patience *p = host->all->arg;
+    graft_group           *group = NULL;
+    char                   data[64] = "";
+    int32_t                rc = t->create(host->api->context, &host->transport, &group, &host->error);
 
     for (int64_t round = 1; round <= p->rounds && rc == GRAFT_OK; round++) {
         for (int i = 0; i < BURST / 4 && rc == GRAFT_OK; i++) {
@@ -91,7 +91,7 @@ static int32_t broadcasts(struct host *host)
         if (rc == GRAFT_OK) rc = t->agree(group, GRAFT_OK, &host->error);
         weigh(host, round);
     }
-    t->leave(group);
+    t->destroy(group);
     return rc;
 }
 

@@ -263,14 +263,11 @@ static void test_shuffled(void)
         bipartite_shuffle(&shuffled, &graph, &sample, &new_target, &new_source);
         cover_init(&cover, &graph.view, GR_COVER_HYBRID);
         cover_init(&other, &shuffled.view, GR_COVER_HYBRID);
-        equal &= holds(cover.rc == GRAFT_OK && cover.size == other.size && is_minimum(&graph.view, cover.size),
-                       "size of graph %d", i);
+        equal = equal && cover.rc == GRAFT_OK && cover.size == other.size && is_minimum(&graph.view, cover.size);
         for (int64_t t = 0; t < graph.n_targets; t++)
-            equal &=
-                holds(cover.target_in[t] == other.target_in[new_target[t]], "target %lld of graph %d", (long long)t, i);
+            equal = equal && cover.target_in[t] == other.target_in[new_target[t]];
         for (int64_t s = 0; s < graph.n_sources; s++)
-            equal &=
-                holds(cover.source_in[s] == other.source_in[new_source[s]], "source %lld of graph %d", (long long)s, i);
+            equal = equal && cover.source_in[s] == other.source_in[new_source[s]];
         free(new_target);
         free(new_source);
         cover_fini(&cover);

@@ -97,7 +97,7 @@ static int64_t feature_bytes(const struct host *host, graft_trainer *trainer)
 {
     graft_memory_item item = GRAFT_INIT(graft_memory_item);
 
-    for (int32_t i = 0; host->train->memory_item(trainer, i, &item, NULL) == GRAFT_OK; i++)
+    for (int32_t i = 0; host->report->memory_item(trainer, i, &item, NULL) == GRAFT_OK; i++)
         if (strcmp(item.name, "features") == 0) return item.bytes;
     return -1;
 }
@@ -134,16 +134,16 @@ static int32_t train_and_predict(struct host *host, graft_trainer *trainer, stru
 
 static int32_t run_features(struct host *host)
 {
-    struct job         *job = host->all->arg;
-    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_dense         x, logits, saved;
-    graft_prediction    wish = GRAFT_INIT(graft_prediction);
-    graft_graph        *graph = NULL;
-    graft_trainer      *trainer = NULL;
-    graft_model        *model = NULL;
-    struct host_slice   slice;
-    int32_t             rc = begin_rank(host, &slice, &graph);
-    const int64_t       first = slice.first, n = slice.end - slice.first;
+    struct job            *job = host->all->arg;
+    const graft_model_api *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_dense            x, logits, saved;
+    graft_prediction       wish = GRAFT_INIT(graft_prediction);
+    graft_graph           *graph = NULL;
+    graft_trainer         *trainer = NULL;
+    graft_model           *model = NULL;
+    struct host_slice      slice;
+    int32_t                rc = begin_rank(host, &slice, &graph);
+    const int64_t          first = slice.first, n = slice.end - slice.first;
 
     give_features(job, &slice.dataset, &x, first, n);
     logits = graft_dense_in(GRAFT_F32, n, CLASSES, job->logits + first * CLASSES);
@@ -232,9 +232,9 @@ static graft_error      error;
 
 static void refuse_features(graft_dataset *data, int32_t expected, const char *said, const char *what)
 {
-    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
-    graft_trainer     *trainer = NULL;
-    const int32_t      rc = train->create(api->context, data, &trainer, &error);
+    const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    graft_trainer         *trainer = NULL;
+    const int32_t          rc = train->create(api->context, data, &trainer, &error);
 
     ok(rc == expected && trainer == NULL && strstr(error.message, said) != NULL, "%s: %s", what, error.message);
     train->destroy(trainer);
@@ -424,10 +424,10 @@ static int same_features(const graft_dataset *set, const struct job *job)
 
 static void test_folder(const char *batch_size)
 {
-    static const char *const    descr[TYPES] = { "<f2", "<V2", "|u1" };
-    static const int64_t        edges[2][2] = { { 0, 1 }, { 1, N - 1 } };
-    const graft_data_interface *table;
-    char                        folder[] = "/tmp/graft-feature-types-XXXXXX", command[100];
+    static const char *const descr[TYPES] = { "<f2", "<V2", "|u1" };
+    static const int64_t     edges[2][2] = { { 0, 1 }, { 1, N - 1 } };
+    const graft_data_api    *table;
+    char                     folder[] = "/tmp/graft-feature-types-XXXXXX", command[100];
 
     error = (graft_error)GRAFT_INIT(graft_error);
     if (mkdtemp(folder) == NULL || graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) {
@@ -456,7 +456,7 @@ static void test_folder(const char *batch_size)
         rc = table->open(api->context, folder, &data, &error);
         ok_or(rc == GRAFT_OK && same_features(table->view(data), &job), rc != GRAFT_OK ? error.message : NULL,
               "%s from a folder, %s", names[t], batch_size);
-        table->close(api->context, data);
+        table->close(data);
     }
     write_features(folder, "feature_zero.npy", "<f4", FEATURES - 1, 0, zero, 4, 4);
     ok(table->open(api->context, folder, &(graft_data *){ NULL }, &error) == GRAFT_ERR_FORMAT, "%s", error.message);
@@ -475,15 +475,15 @@ struct folder_job {
 
 static int32_t open_slice(struct host *host)
 {
-    struct folder_job          *job = host->all->arg;
-    const graft_data_interface *table = graft_interface(host->api, GRAFT_DATA_ID, sizeof *table);
-    graft_error                *said = &job->said[host->rank];
-    graft_data                 *data = NULL;
-    graft_graph                *graph = NULL;
-    graft_trainer              *trainer = NULL;
-    graft_dataset               set;
-    graft_slice                 slice = GRAFT_INIT(graft_slice);
-    int32_t                     rc;
+    struct folder_job    *job = host->all->arg;
+    const graft_data_api *table = graft_interface(host->api, GRAFT_DATA_ID, sizeof *table);
+    graft_error          *said = &job->said[host->rank];
+    graft_data           *data = NULL;
+    graft_graph          *graph = NULL;
+    graft_trainer        *trainer = NULL;
+    graft_dataset         set;
+    graft_slice           slice = GRAFT_INIT(graft_slice);
+    int32_t               rc;
 
     *said = (graft_error)GRAFT_INIT(graft_error);
     host_set_all(host->api, job->batch_size);
@@ -503,7 +503,7 @@ static int32_t open_slice(struct host *host)
     if (rc == GRAFT_OK) host->train->create(host->api->context, &set, &trainer, said);
     host->train->destroy(trainer);
     host->graphs->destroy(graph);
-    table->close(host->api->context, data);
+    table->close(data);
     return rc;
 }
 

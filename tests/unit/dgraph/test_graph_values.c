@@ -42,14 +42,14 @@ struct values_objects {
     char        *x, *out[PASSES];
 };
 
-static const graft_aggregate *aggregate_of(const struct host *host)
+static const graft_aggregate_api *aggregate_of(const struct host *host)
 {
-    return graft_interface(host->api, GRAFT_AGGREGATE_ID, GRAFT_HAS(graft_aggregate, assign_bits));
+    return graft_interface(host->api, GRAFT_AGGREGATE_ID, GRAFT_HAS(graft_aggregate_api, assign_bits));
 }
 
-static const graft_halos *halos_of(const struct host *host)
+static const graft_halo_api *halos_of(const struct host *host)
 {
-    return graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halos, destroy));
+    return graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halo_api, destroy));
 }
 
 static int32_t values_fault(struct host *host, const char *words, long long number)

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const graft_edge *edge;
-static const graft_mxm  *mxm;
-static graft_context    *context;
+static const graft_edge_api *edge;
+static const graft_mxm_api  *mxm;
+static graft_context        *context;
 
 enum op { GATHER, ADD, INDEXED, SDDMM, SOFTMAX, SOFTMAX_BACKWARD, MXM, MXM_TRANSPOSED, SUM, SUM_TRANSPOSED, OPS };
 static const char *const op_name[OPS] = {
@@ -110,7 +110,7 @@ static void edge_scene_init(struct scene *s, const struct shape *shape)
 
 static void edge_scene_fini(struct scene *s)
 {
-    mxm->matrix_destroy(context, s->matrix);
+    mxm->matrix_destroy(s->matrix);
     sample_csr_fini(&s->a);
     block_fini(&s->index_block);
     block_fini(&s->rows.block);
@@ -134,7 +134,7 @@ static int32_t add_by_matrix(const struct scene *s, const graft_dense *out, int3
     args.b = &s->picked.view;
     args.c = out;
     if (rc == GRAFT_OK) rc = mxm->run(context, &args, error);
-    mxm->matrix_destroy(context, matrix);
+    mxm->matrix_destroy(matrix);
     return rc;
 }
 

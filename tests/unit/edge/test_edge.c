@@ -194,7 +194,7 @@ static void test_far_scores(graft_dtype dtype, int64_t heads, int64_t stride)
     }
     ok(rc == GRAFT_OK && wrong == 0, "%s, %lld heads: softmax of scores that are far from each other: %d wrong",
        dtype == GRAFT_F32 ? "float" : "double", (long long)heads, wrong);
-    mxm->matrix_destroy(context, matrix);
+    mxm->matrix_destroy(matrix);
 }
 
 /* Scores that would overflow, infinities and a NaN, in rows of three entries. */
@@ -227,7 +227,7 @@ static void test_special_scores(void)
     ok(p[3] == 0 && p[4] == 0.5f && p[5] == 0.5f, "minus infinity gives 0");
     ok(isnan(p[6]) && isnan(p[7]) && isnan(p[8]), "a NaN makes its row NaN");
     ok(p[9] == 0.5f && p[10] == 0 && p[11] == 0.5f, "and no other");
-    mxm->matrix_destroy(context, matrix);
+    mxm->matrix_destroy(matrix);
 }
 
 /* The map from a matrix to its transpose is made once, and its memory is reported. */

@@ -246,7 +246,7 @@ def test_halo():
 
 def test_predict(data):
     saved = f"{base}/saved"
-    fine("graft-train saves a model", run([graft_train, data, "--set", "epochs=2", "layers=1", "--save", saved]))
+    fine("graft-train saves a model", run([graft_train_api, data, "--set", "epochs=2", "layers=1", "--save", saved]))
     result = run([predict, library, f"{saved}/checkpoint.safetensors", data])
     tap.ok(re.match(r"sage of \d+ features and \d+ classes after 2 epochs\n  format = graft.model/1\n",
                     result.stdout) and re.search(r"^vertex 0: class \d+$", result.stdout, re.MULTILINE),
@@ -327,7 +327,7 @@ def test_bad_input():
 
 def test_training(folder):
     """Train and predict on the packages. Later tests use the predictions and the report."""
-    result = run([graft_train, folder, "--set", "layers=2", "hidden=16", "epochs=12", "dropout=0", "--json",
+    result = run([graft_train_api, folder, "--set", "layers=2", "hidden=16", "epochs=12", "dropout=0", "--json",
                   f"{base}/r.json", "--predict", f"{base}/p.npy"])
     if not tap.ok(result.returncode == 0, "graft-train reads the data set", result.stdout, result.stderr):
         return False
@@ -400,7 +400,7 @@ def test_readme():
 if len(sys.argv) != 9 or not all(map(os.path.exists, sys.argv[1:])):
     print("Bail out! expected: smallest, aggregate, batches, halo, predict, libgraft.so, graft-train, root of source")
     sys.exit(1)
-smallest, aggregate, batches, halo, predict, library, graft_train, root = map(os.path.abspath, sys.argv[1:])
+smallest, aggregate, batches, halo, predict, library, graft_train_api, root = map(os.path.abspath, sys.argv[1:])
 with tempfile.TemporaryDirectory(prefix="graft-examples-") as base:
     test_smallest()
     test_aggregate()

@@ -196,7 +196,7 @@ static void test_hand_over(struct scene *s)
 {
     static const char *const settings[][2] = { { "model", "mlp" },     { "layers", "1" }, { "loss", "mse" },
                                                { "optimizer", "sgd" }, { "lr", "1" },     { "dropout", "0" } };
-    const graft_train       *train = graft_interface(s->host.api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, update));
+    const graft_train_api   *train = graft_interface(s->host.api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train_api, update));
     float                    x[N * WIDTH], before[N * WIDTH], after[N * WIDTH], targets[N * WIDTH] = { 0 };
     uint8_t                  members[N];
     const graft_dense        features = graft_dense_in(GRAFT_F32, N, WIDTH, x);
@@ -256,8 +256,8 @@ int main(void)
     host->error = GRAFT_INIT(graft_error);
     host->seed = 11;
     if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &host->api, &host->error) < 0) return 1;
-    host->edge = graft_interface(host->api, GRAFT_EDGE_ID, GRAFT_HAS(graft_edge, mxm));
-    host->mxm = graft_interface(host->api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, matrix_destroy));
+    host->edge = graft_interface(host->api, GRAFT_EDGE_ID, GRAFT_HAS(graft_edge_api, mxm));
+    host->mxm = graft_interface(host->api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, matrix_destroy));
     make_pair_graph(&scene);
     if (ok(split_create(host, &scene.whole, &scene.split) >= 0, "a graph is split")) {
         test_parts(&scene);

@@ -180,7 +180,7 @@ static int32_t check_halo_info(struct host *host, const graft_halo_info *info, c
 
 /* Rows of the matrix must be those of the graph: first the entries of owned columns, then those of the halo, each in
  * the order of the graph. */
-static int32_t check_halo_matrix(struct host *host, const graft_halos *halos, graft_halo *halo, const int64_t *owned)
+static int32_t check_halo_matrix(struct host *host, const graft_halo_api *halos, graft_halo *halo, const int64_t *owned)
 {
     const struct halo_job *job = host->all->arg;
     graft_halo_info        info = GRAFT_INIT(graft_halo_info);
@@ -221,7 +221,7 @@ static double now_seconds(void)
 }
 
 /* When all ranks have begun, progress() alone must receive all messages. */
-static int32_t halo_drive(struct host *host, const graft_halos *halos, graft_halo *halo, int32_t pass)
+static int32_t halo_drive(struct host *host, const graft_halo_api *halos, graft_halo *halo, int32_t pass)
 {
     struct halo_job *job = host->all->arg;
     const double     begin = now_seconds();
@@ -238,7 +238,8 @@ done:
 }
 
 /* Make one pass to the halo and one back, and compare both. */
-static int32_t halo_there_and_back(struct host *host, const graft_halos *halos, graft_halo *halo, const int64_t *owned)
+static int32_t halo_there_and_back(struct host *host, const graft_halo_api *halos, graft_halo *halo,
+                                   const int64_t *owned)
 {
     const struct halo_job *job = host->all->arg;
     graft_halo_info        info = GRAFT_INIT(graft_halo_info);
@@ -288,11 +289,11 @@ done:
 
 static int32_t test_halo_body(struct host *host)
 {
-    const graft_halos *halos = graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halos, destroy));
-    graft_graph       *graph = NULL;
-    graft_halo        *halo = NULL;
-    graft_halo_info    info = GRAFT_INIT(graft_halo_info);
-    int32_t            rc;
+    const graft_halo_api *halos = graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halo_api, destroy));
+    graft_graph          *graph = NULL;
+    graft_halo           *halo = NULL;
+    graft_halo_info       info = GRAFT_INIT(graft_halo_info);
+    int32_t               rc;
 
     TRY(make_halo_graph(host, &graph));
     TRY(halos->create(graph, &halo, &host->error));
@@ -358,15 +359,15 @@ static void test_halo_codec(void)
 /* One rank makes a mistake, of which the others must learn in time. */
 static int32_t wrong_body(struct host *host)
 {
-    struct halo_job   *job = host->all->arg;
-    const graft_halos *halos = graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halos, destroy));
-    const int          is_wrong = host->rank == 1;
-    graft_graph       *graph = NULL;
-    graft_halo        *halo = NULL;
-    graft_halo_info    info = GRAFT_INIT(graft_halo_info);
-    graft_halo_args    args = GRAFT_INIT(graft_halo_args);
-    graft_dense        own = { .data = NULL }, rows = { .data = NULL };
-    int32_t            rc;
+    struct halo_job      *job = host->all->arg;
+    const graft_halo_api *halos = graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halo_api, destroy));
+    const int             is_wrong = host->rank == 1;
+    graft_graph          *graph = NULL;
+    graft_halo           *halo = NULL;
+    graft_halo_info       info = GRAFT_INIT(graft_halo_info);
+    graft_halo_args       args = GRAFT_INIT(graft_halo_args);
+    graft_dense           own = { .data = NULL }, rows = { .data = NULL };
+    int32_t               rc;
 
     TRY(make_halo_graph(host, &graph));
     TRY(halos->create(graph, &halo, &host->error));
@@ -419,11 +420,11 @@ static void test_halo_mistakes(void)
 /* Create a halo while the k-th allocation of one rank fails. */
 static int32_t starved_body(struct host *host)
 {
-    struct halo_job   *job = host->all->arg;
-    const graft_halos *halos = graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halos, destroy));
-    graft_graph       *graph = NULL;
-    graft_halo        *halo = NULL;
-    int32_t            rc;
+    struct halo_job      *job = host->all->arg;
+    const graft_halo_api *halos = graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halo_api, destroy));
+    graft_graph          *graph = NULL;
+    graft_halo           *halo = NULL;
+    int32_t               rc;
 
     TRY(make_halo_graph(host, &graph));
     if (host->rank == 1) host->fail_at = job->threads;

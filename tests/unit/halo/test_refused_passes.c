@@ -31,18 +31,18 @@ static struct test_mesh      mesh;
 
 /* The objects and arrays of a rank. */
 struct scene {
-    struct host            *host;
-    const graft_transports *transports;
-    graft_group            *group;
-    struct host_slice       slice;
-    graft_graph            *graph;
-    struct network_rank     n;
-    const graft_halos      *halos;
-    const graft_aggregate  *aggregate;
-    graft_halo             *halo;
-    graft_plan             *plan;
-    float                   own[VERTICES * WIDTH];
-    double                  result[OUT];
+    struct host               *host;
+    const graft_group_api     *groups;
+    graft_group               *group;
+    struct host_slice          slice;
+    graft_graph               *graph;
+    struct network_rank        n;
+    const graft_halo_api      *halos;
+    const graft_aggregate_api *aggregate;
+    graft_halo                *halo;
+    graft_plan                *plan;
+    float                      own[VERTICES * WIDTH];
+    double                     result[OUT];
 };
 
 /* One kind of pass: begin() and end() with the data of time `t`. Mistakes are numbered from 1 on; 0 is none. */
@@ -250,17 +250,17 @@ static int32_t init_scene(struct scene *s, struct host *host, const struct kind 
 {
     memset(s, 0, sizeof *s);
     s->host = host;
-    s->transports = graft_interface(host->api, GRAFT_TRANSPORT_ID, sizeof *s->transports);
+    s->groups = graft_interface(host->api, GRAFT_GROUP_ID, sizeof *s->groups);
     s->halos = graft_interface(host->api, GRAFT_HALO_ID, sizeof *s->halos);
     s->aggregate = graft_interface(host->api, GRAFT_AGGREGATE_ID, sizeof *s->aggregate);
-    if (s->transports->join(host->api->context, &host->transport, &s->group, &host->error) < 0) return GRAFT_ERR_PEER;
+    if (s->groups->create(host->api->context, &host->transport, &s->group, &host->error) < 0) return GRAFT_ERR_PEER;
     return kind->init(s);
 }
 
 static void fini_scene(struct scene *s, const struct kind *kind)
 {
     kind->fini(s);
-    s->transports->leave(s->group);
+    s->groups->destroy(s->group);
 }
 
 enum { TIMES = 4 };
@@ -288,7 +288,7 @@ static int32_t make_refused_pass(struct scene *s, const struct kind *kind, int w
     graft_error   error = GRAFT_INIT(graft_error);
     char          all[RANKS];
 
-    if (!hosts_meet(s->host) || s->transports->gather(s->group, -1, bytes, "a", all, &error) < 0) return GRAFT_ERR_PEER;
+    if (!hosts_meet(s->host) || s->groups->gather(s->group, -1, bytes, "a", all, &error) < 0) return GRAFT_ERR_PEER;
     if (rc < 0) return strstr(kind->settings, "staleness") != NULL ? rc : GRAFT_ERR_CANCELLED;
     if (kind->begin(s, 1, 0) != GRAFT_ERR_STATE) return GRAFT_ERR_CANCELLED;
     return kind->end(s, 1, wrong);
@@ -311,7 +311,7 @@ static int32_t refuse_one(struct host *host, const struct kind *kind, int wrong,
     rc = make_refused_pass(&s, kind, mine);
     v = verdict_of(rc, &host->error, begin);
     rc = GRAFT_OK;
-    if (!verdicts_agree(s.transports, s.group, host->n_ranks, &v, kind->status[wrong - 1], by_all ? 0 : WRONG, AT_ONCE,
+    if (!verdicts_agree(s.groups, s.group, host->n_ranks, &v, kind->status[wrong - 1], by_all ? 0 : WRONG, AT_ONCE,
                         fault)) {
         rc = network_blame(host, "wrong %d: %.400s", wrong, fault);
         goto done;

@@ -39,7 +39,7 @@ static void check_sample(int sparse)
         ok(set->sparse_features == NULL && dense->n_rows == 4 && dense->n_cols == 3 && dense->stride == 3, "form");
         ok(memcmp(dense->data, features, sizeof features) == 0, "dense features");
     }
-    data->close(context, out);
+    data->close(out);
 }
 
 static void check_variants(void)
@@ -84,7 +84,7 @@ static void check_variants(void)
         ok(set->features == NULL && set->sparse_features == NULL && set->split == NULL && set->n_features == 0,
            "what is not there is NULL");
     }
-    data->close(context, out);
+    data->close(out);
 }
 
 /** Float targets with one or more columns, of which some values are unknown. */
@@ -107,7 +107,7 @@ static void check_float_targets(void)
                    set->labels == NULL && set->targets == NULL,
                "as they are, NaN included");
         }
-        data->close(context, out);
+        data->close(out);
     }
     sample(0);
     write_npy(&folder, "targets.npy", "<f4", "(4,)", values, 16);
@@ -176,7 +176,7 @@ static void check_edge_features(void)
         ok(y != NULL && y->n_rows == set->graph->row_ptr[n] && y->n_cols == WIDTH && wrong == 0,
            "each edge has the row of the first one in the file");
     }
-    data->close(context, out);
+    data->close(out);
     features[5999][69] = INFINITY;
     write_npy(&folder, "edge_features.npy", "<f4", "(6000, 70)", features, sizeof features);
     REFUSED("a feature that is not finite", folder.path, GRAFT_ERR_FORMAT, "edge_features.npy", "row 5999",
@@ -431,7 +431,7 @@ static void check_cut(void)
         rc = data->open(context, folder.path, &out, &error);
         while_read += rc == GRAFT_ERR_IO && strstr(error.message, "edges.npy' ended at byte 100") != NULL;
         if (rc < 0 && strstr(error.message, "edges.npy") == NULL) while_read = -1000;
-        data->close(context, out);
+        data->close(out);
     }
     memory.cut_path = NULL;
     memory.act_at = -1;
@@ -480,7 +480,7 @@ static void check_arguments(void)
     ok(data->open(context, folder.path, NULL, NULL) == GRAFT_ERR_ARG, "a null result is refused");
     ok(data->open(NULL, folder.path, &out, NULL) == GRAFT_ERR_ARG && out == NULL, "a null context is refused");
     ok(data->view(NULL) == NULL, "the view of nothing is nothing");
-    data->close(context, NULL);
+    data->close(NULL);
 }
 
 struct known {
@@ -501,7 +501,7 @@ static void check_known(const char *path, const struct known *known)
     ok(set->n_features == known->features && set->n_classes == known->classes, "%s: widths", known->name);
     ok(memcmp(split + 1, known->split + 1, sizeof split - sizeof *split) == 0 || known->split[1] == 0, "%s: split",
        known->name);
-    data->close(context, out);
+    data->close(out);
 }
 
 static void check_real(void)

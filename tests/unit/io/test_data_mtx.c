@@ -41,7 +41,7 @@ static void check_mtx(void)
     out = opened(folder.path);
     ok(out != NULL && data->view(out)->graph->value_type == GRAFT_F32 && data->view(out)->labels == NULL,
        "values are float, and there is nothing but a graph");
-    data->close(context, out);
+    data->close(out);
     if (setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL) {
         write_file(&folder, "graph.mtx", cases[3].text, strlen(cases[3].text));
         reads_as("real, in a locale with a comma,", folder.path, cases[3].expected);
@@ -120,7 +120,7 @@ static void check_order_of_sums(void)
     }
     ok(graph != NULL && faults == 0 && at == graph->row_ptr[N], "%lld sums in the order of the file, %lld wrong",
        (long long)at, (long long)faults);
-    data->close(context, out);
+    data->close(out);
 }
 
 static void check_mtx_refusals(void)

@@ -222,7 +222,7 @@ static void data_slices_check_large(void)
     out = opened(folder.path);
     ok(out != NULL, "a graph of 3.2 million edges is the same by ranks; alone it took %.1f MB",
        (double)memory.most_bytes / 1e6);
-    data->close(context, out);
+    data->close(out);
     check_bytes(2);
     check_bytes(7);
 }
@@ -259,7 +259,7 @@ static void check_lines(void)
     write_file(&folder, "a.mtx", text, (size_t)used);
     out = opened(folder_path(&folder, "a.mtx"));
     ok(out != NULL, "lines of many kinds are the same by ranks");
-    data->close(context, out);
+    data->close(out);
     used += snprintf(text + used, sizeof text - (size_t)used, "%% and\n1 1 1\n");
     write_file(&folder, "a.mtx", text, (size_t)used);
     snprintf(text, sizeof text, "line %d: found one more line", lines + 2);
@@ -324,16 +324,16 @@ static void check_again(void)
     crew_repeats = 1;
     ok(out != NULL && crew_fault(data->view(out), 3) == NULL, "a transport serves again and again");
     crew_close(3);
-    data->close(context, out);
+    data->close(out);
 }
 
 /** A slice alone is no data set that a trainer accepts. */
 static void check_training(void)
 {
-    const graft_train *train = api->get_interface(context, GRAFT_TRAIN_ID);
-    graft_trainer     *trainer = NULL;
-    graft_error        error = GRAFT_INIT(graft_error);
-    int32_t            rc;
+    const graft_train_api *train = api->get_interface(context, GRAFT_TRAIN_ID);
+    graft_trainer         *trainer = NULL;
+    graft_error            error = GRAFT_INIT(graft_error);
+    int32_t                rc;
 
     folder_clear(&folder);
     write_sample(&folder, 0);

@@ -66,10 +66,10 @@ static void file_of(int worker, char path[128])
 
 static int32_t first_weight_of(const struct host *host, const char *path, float *weight, graft_error *error)
 {
-    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_state_item    item = GRAFT_INIT(graft_state_item);
-    graft_model        *model = NULL;
-    int32_t             rc = models->load(host->api->context, NULL, path, &model, error);
+    const graft_model_api *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_state_item       item = GRAFT_INIT(graft_state_item);
+    graft_model           *model = NULL;
+    int32_t                rc = models->load(host->api->context, NULL, path, &model, error);
 
     *weight = NAN;
     if (rc == GRAFT_OK) rc = models->item(model, 0, &item, error);
@@ -82,11 +82,11 @@ static int32_t first_weight_of(const struct host *host, const char *path, float 
  * worker. */
 static int32_t save_and_check(struct host *host, int worker)
 {
-    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_model        *model = NULL;
-    char                path[128];
-    float               found, expected;
-    int32_t             rc;
+    const graft_model_api *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_model           *model = NULL;
+    char                   path[128];
+    float                  found, expected;
+    int32_t                rc;
 
     file_of(worker, path);
     rc = models->load(host->api->context, NULL, path, &model, &host->error);
@@ -173,10 +173,10 @@ static void test_shared(const char *who, int count)
 /* Make the models in a process of its own. */
 static void make_models(void)
 {
-    const graft_api    *api = NULL;
-    graft_error         error = GRAFT_INIT(graft_error);
-    const graft_train  *train;
-    const graft_models *models;
+    const graft_api       *api = NULL;
+    graft_error            error = GRAFT_INIT(graft_error);
+    const graft_train_api *train;
+    const graft_model_api *models;
 
     if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) exit(2);
     train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);

@@ -24,11 +24,11 @@ struct candidate {
     int          runs, by_itself;
 };
 
-static const graft_api *api;
-static const graft_mxm *mxm;
-static graft_context   *context;
-static struct candidate candidates[KERNELS_MAX];
-static int              n_candidates, n_finalized;
+static const graft_api     *api;
+static const graft_mxm_api *mxm;
+static graft_context       *context;
+static struct candidate     candidates[KERNELS_MAX];
+static int                  n_candidates, n_finalized;
 
 static const char *const semiring_name[SEMIRINGS] = { "",           "plus_times", "plus_second", "max_times",
                                                       "max_second", "min_times",  "min_second" };
@@ -265,7 +265,7 @@ static void open_trial(struct trial *trial, struct sample *sample, const struct 
 
 static void close_trial(struct trial *trial)
 {
-    mxm->matrix_destroy(context, trial->product.args.a);
+    mxm->matrix_destroy(trial->product.args.a);
     product_fini(&trial->product);
     CHECKED(GrB_Matrix_free(&trial->a));
     CHECKED(GrB_Matrix_free(&trial->b));

@@ -8,7 +8,7 @@
 
 #include "graft_load.h"
 #include "graft_mxm.h"
-#include "graft_train.h"
+#include "graft_report.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -16,10 +16,11 @@
 
 enum { THREADS = 2, TIMES = 3, ROWS = 200, INNER = 20000, WIDTH = 64, N = 2500, SPANS = 4096 };
 
-static const graft_api   *api;
-static const graft_mxm   *mxm;
-static const graft_train *train;
-static graft_error        error = GRAFT_INIT(graft_error);
+static const graft_api        *api;
+static const graft_mxm_api    *mxm;
+static const graft_train_api  *train;
+static const graft_report_api *report;
+static graft_error             error = GRAFT_INIT(graft_error);
 
 static double now(void)
 {
@@ -159,7 +160,7 @@ static void test_times_kernels(void)
             ok(memcmp(c[0], c[1], sizeof c[0]) == 0, "%s: the product is the same", entry.name);
     }
     times_set("mxm.kernel", "auto");
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     sample_csr_fini(&a);
 }
 
@@ -174,7 +175,7 @@ static void take_spans(graft_trainer *trainer)
     spans.count = 0;
     while (spans.count < SPANS) {
         spans.at[spans.count] = GRAFT_INIT(graft_span);
-        if (train->span(trainer, spans.count, &spans.at[spans.count], NULL) != GRAFT_OK) return;
+        if (report->span(trainer, spans.count, &spans.at[spans.count], NULL) != GRAFT_OK) return;
         spans.count++;
     }
 }
@@ -321,6 +322,7 @@ int main(void)
     }
     mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
     train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    report = graft_interface(api, GRAFT_REPORT_ID, sizeof *report);
     if (!ok(mxm != NULL && train != NULL, "it has products and training")) return done();
     test_times_kernels();
     sample_dataset_init(&data, &sample, N, 60, 16, 0, 0);

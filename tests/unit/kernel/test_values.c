@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const graft_api *api;
-static const graft_mxm *mxm;
+static const graft_api     *api;
+static const graft_mxm_api *mxm;
 
 static graft_matrix *values_make_matrix(const graft_csr *csr)
 {
@@ -68,7 +68,7 @@ static void test_borrowed(const char *kernel, graft_dtype dtype)
     }
     values_report(kernel, dtype, "changed in place", &tally);
     ok(all, "%s: updates", kernel);
-    mxm->matrix_destroy(api->context, product.args.a);
+    mxm->matrix_destroy(product.args.a);
     product_fini(&product);
 }
 
@@ -98,8 +98,8 @@ static void test_transposed(const char *kernel, graft_dtype dtype)
     }
     values_report(kernel, dtype, "of the original of a transpose", &tally);
     ok(all, "%s: updates of the transpose", kernel);
-    mxm->matrix_destroy(api->context, product.args.a);
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(product.args.a);
+    mxm->matrix_destroy(matrix);
     product_fini(&product);
     sample_csr_fini(&original);
 }

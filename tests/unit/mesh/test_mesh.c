@@ -13,9 +13,9 @@
 
 enum { SETTINGS = 64, SIDE = 4, GAPS = 2 };
 
-static const graft_api    *api;
-static const graft_meshes *meshes;
-static graft_error         error = { .size = sizeof error };
+static const graft_api      *api;
+static const graft_mesh_api *meshes;
+static graft_error           error = { .size = sizeof error };
 
 /* The arrays of a host. The bits of `setting` choose their types. */
 struct mesh_host {
@@ -258,7 +258,7 @@ int main(void)
         printf("Bail out! %s\n", error.message);
         return 2;
     }
-    meshes = graft_interface(api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
+    meshes = graft_interface(api, GRAFT_MESH_ID, GRAFT_HAS(graft_mesh_api, destroy));
     if (!ok(meshes != NULL, "the library has meshes")) return done();
     for (enum mesh_shape shape = 0; shape < SHAPES; shape++) test_shape(shape);
     test_forgotten();

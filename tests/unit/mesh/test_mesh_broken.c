@@ -119,13 +119,13 @@ static int32_t blame_broken(struct host *host, const char *what, const char *fou
 /* Make a mesh that one rank has damaged, and then a good one. */
 static int32_t broken_body(struct host *host)
 {
-    const graft_meshes  *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
-    const struct damage *damage = &damages[broken.which];
-    const int32_t        bad = host->n_ranks > 1 ? 1 : 0;
-    graft_mesh          *mesh = NULL;
-    graft_error          error = GRAFT_INIT(graft_error);
-    struct mesh_part     part;
-    int32_t              rc;
+    const graft_mesh_api *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_mesh_api, destroy));
+    const struct damage  *damage = &damages[broken.which];
+    const int32_t         bad = host->n_ranks > 1 ? 1 : 0;
+    graft_mesh           *mesh = NULL;
+    graft_error           error = GRAFT_INIT(graft_error);
+    struct mesh_part      part;
+    int32_t               rc;
 
     mesh_part_init(&part, &broken.cut, host->rank);
     if (host->rank == bad) damage_part(&part, &broken.cut, bad, broken.which);
@@ -174,10 +174,10 @@ static void test_broken(int32_t n_ranks)
 /* All ranks give a period of two cells, so that the nearest image of a neighbour is not defined. */
 static int32_t half_period_body(struct host *host)
 {
-    const graft_meshes *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
-    graft_mesh         *mesh = NULL;
-    struct mesh_part    part;
-    int32_t             rc;
+    const graft_mesh_api *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_mesh_api, destroy));
+    graft_mesh           *mesh = NULL;
+    struct mesh_part      part;
+    int32_t               rc;
 
     mesh_part_init(&part, &broken.cut, host->rank);
     part.args.period[0] = 2;
@@ -213,12 +213,12 @@ static int is_of_rank_alone(const struct mesh_cut *cut, int32_t rank, int64_t no
 
 static int32_t far_ids_body(struct host *host)
 {
-    const graft_meshes *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_meshes, destroy));
-    graft_mesh         *mesh = NULL;
-    struct mesh_part    part;
-    int64_t             node = 0;
-    int                 left = host->rank == BROKEN_RANKS - 1 ? far_ids : 0;
-    int32_t             rc;
+    const graft_mesh_api *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_mesh_api, destroy));
+    graft_mesh           *mesh = NULL;
+    struct mesh_part      part;
+    int64_t               node = 0;
+    int                   left = host->rank == BROKEN_RANKS - 1 ? far_ids : 0;
+    int32_t               rc;
 
     mesh_part_init(&part, &broken.cut, host->rank);
     for (int64_t r = 0; r < part.args.n_rows && left > 0; r++) {

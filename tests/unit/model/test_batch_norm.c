@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const graft_api    *api;
-static const graft_train  *train;
-static const graft_models *models;
+static const graft_api       *api;
+static const graft_train_api *train;
+static const graft_model_api *models;
 
 enum { RUNNING_MOST = 4096 };
 

@@ -18,9 +18,9 @@ enum { N = 1500, FEATURES = 11, CLASSES = 4, EPOCHS = 6, SEED = 7 };
 
 static const double RATE = 0.62;
 
-static const graft_api   *api;
-static const graft_train *train;
-static graft_error        error = GRAFT_INIT(graft_error);
+static const graft_api       *api;
+static const graft_train_api *train;
+static graft_error            error = GRAFT_INIT(graft_error);
 
 static const char *const usual =
     "layers=2 hidden=12 heads=2 epochs=50 eval_every=0 threads=2 seed=7 order=given row_masks=yes norm=layer "

@@ -206,7 +206,8 @@ static void test_attention_input(void)
 }
 
 /** Save the model of a trainer, change the options of the context, and load it. */
-static int32_t load_again(const graft_models *models, graft_trainer *trainer, graft_model **model, graft_error *error)
+static int32_t load_again(const graft_model_api *models, graft_trainer *trainer, graft_model **model,
+                          graft_error *error)
 {
     char    path[64];
     int32_t rc = models->create(trainer, GRAFT_MODEL_LAST, model, error);
@@ -229,15 +230,15 @@ static int32_t load_again(const graft_models *models, graft_trainer *trainer, gr
 /** The predictions of a saved model must be what the oracle computes without dropout. */
 static void test_saved(const struct training_case *what)
 {
-    const graft_models *models = api->get_interface(api->context, GRAFT_MODEL_ID);
-    struct training     training;
-    graft_model        *model = NULL;
-    graft_error         error = GRAFT_INIT(graft_error);
-    graft_dense         dense = GRAFT_INIT(graft_dense);
-    double             *expected, *found, far = 1;
-    float              *logits;
-    int64_t             count;
-    int32_t             rc;
+    const graft_model_api *models = api->get_interface(api->context, GRAFT_MODEL_ID);
+    struct training        training;
+    graft_model           *model = NULL;
+    graft_error            error = GRAFT_INIT(graft_error);
+    graft_dense            dense = GRAFT_INIT(graft_dense);
+    double                *expected, *found, far = 1;
+    float                 *logits;
+    int64_t                count;
+    int32_t                rc;
 
     training_init(&training, what, 1);
     count = training.model.n * training.model.classes;
@@ -265,9 +266,9 @@ static void test_saved(const struct training_case *what)
 /** Data sets whose edge features differ from those of the model, or are missing. */
 static void test_other_edges(void)
 {
-    const graft_models  *models = api->get_interface(api->context, GRAFT_MODEL_ID);
-    struct training_case what = {
-        .kind = ORACLE_GAT, .layers = 2, .edge_array = 1, .optimizer = { .lr = GRADIENT_RATE }
+    const graft_model_api *models = api->get_interface(api->context, GRAFT_MODEL_ID);
+    struct training_case   what = {
+          .kind = ORACLE_GAT, .layers = 2, .edge_array = 1, .optimizer = { .lr = GRADIENT_RATE }
     };
     struct training training;
     graft_trainer  *narrow = NULL;

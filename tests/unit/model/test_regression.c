@@ -203,14 +203,14 @@ static void close_regression(struct host *host, struct host_trainer *t)
 
 static int32_t predict_alone(struct host *host, const struct host_trainer *t, const graft_dense *expected)
 {
-    const struct job   *job = host->all->arg;
-    const graft_models *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
-    graft_dataset       data = job->serial ? *job->set : t->slice.dataset;
-    graft_model        *model = NULL;
-    int32_t             labels[N];
-    float               found[N * CLASSES];
-    const graft_dense   out = { sizeof out, GRAFT_F32, expected->n_rows, CLASSES, CLASSES, found };
-    int32_t             rc = models->create(t->trainer, GRAFT_MODEL_LAST, &model, &host->error);
+    const struct job      *job = host->all->arg;
+    const graft_model_api *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
+    graft_dataset          data = job->serial ? *job->set : t->slice.dataset;
+    graft_model           *model = NULL;
+    int32_t                labels[N];
+    float                  found[N * CLASSES];
+    const graft_dense      out = { sizeof out, GRAFT_F32, expected->n_rows, CLASSES, CLASSES, found };
+    int32_t                rc = models->create(t->trainer, GRAFT_MODEL_LAST, &model, &host->error);
 
     if (rc == GRAFT_OK &&
         models->predict(model, GRAFT_WEIGHTS_LAST, &data, labels, NULL, &host->error) != GRAFT_ERR_ARG)

@@ -17,8 +17,8 @@
 
 enum { VERTICES = 3, WIDTH_MOST = 5, CLASSES = 2 };
 
-static const graft_api   *api;
-static const graft_train *train;
+static const graft_api       *api;
+static const graft_train_api *train;
 
 /** Set weights of sage that copy the first column of the neighbours into the first logit. */
 static int32_t push_copy(graft_trainer *trainer, graft_error *error)
@@ -163,7 +163,7 @@ static void test_rounded_list(enum oracle_kind kind)
 {
     const struct training_case what = { .kind = kind, .layers = 2, .n = 60, .optimizer = { .lr = 1 } };
     const int64_t              list[] = { 3, 1 };
-    const graft_models        *models = api->get_interface(api->context, GRAFT_MODEL_ID);
+    const graft_model_api     *models = api->get_interface(api->context, GRAFT_MODEL_ID);
     struct training            training;
     graft_model               *model = NULL;
     graft_prediction           args = GRAFT_INIT(graft_prediction);

@@ -15,7 +15,7 @@ static void release(void *state, void *prepared)
     (void)state, (void)prepared;
 }
 
-static const graft_kernel kernel = {
+static const graft_kernel_ops kernel = {
     .size = sizeof kernel,
     .args_size = sizeof(graft_mxm_args),
     .preference = -1,

@@ -28,8 +28,8 @@ static int32_t count_weights(struct host *host)
         { "mgn.width=32 mgn.linear=7", 3, 3, 3, 0, 1, 91459 },
         { "mgn.width=128 mgn.linear=3 mgn.layers=15", 2, 2, 2, 9, 2, 2332930 },
     };
-    const graft_meshes   *meshes = graft_interface(host->api, GRAFT_MESH_ID, sizeof *meshes);
-    const graft_networks *networks = graft_interface(host->api, GRAFT_NETWORK_ID, sizeof *networks);
+    const graft_mesh_api    *meshes = graft_interface(host->api, GRAFT_MESH_ID, sizeof *meshes);
+    const graft_network_api *networks = graft_interface(host->api, GRAFT_NETWORK_ID, sizeof *networks);
 
     for (int k = 0; k < 3; k++) {
         double             x[6] = { 0, 0, 0, 1, 2, 3 }, types[18] = { 0 };

@@ -127,10 +127,10 @@ static int64_t shared_row(const struct network_rank *n, int64_t *id)
 static int32_t compare_offers(struct host *host, struct network_rank *n, graft_sample_state *state, int64_t row,
                               double before)
 {
-    const graft_streams *streams = graft_interface(host->api, GRAFT_STREAM_ID, sizeof *streams);
-    graft_stream        *stream = NULL;
-    graft_stream_status  status = GRAFT_INIT(graft_stream_status);
-    graft_field         *input = (graft_field *)(uintptr_t)state->input;
+    const graft_stream_api *streams = graft_interface(host->api, GRAFT_STREAM_ID, sizeof *streams);
+    graft_stream           *stream = NULL;
+    graft_stream_status     status = GRAFT_INIT(graft_stream_status);
+    graft_field            *input = (graft_field *)(uintptr_t)state->input;
 
     NETWORK_CHECK(streams->create(n->network, &stream, &host->error) == GRAFT_OK);
     NETWORK_CHECK(streams->offer(stream, state, &host->error) == GRAFT_ERR_FORMAT && host->error.rank == 0);

@@ -19,15 +19,15 @@ static char                said[RANKS][512]; /* message of each rank in the curr
 
 /* The objects that cases use. */
 struct tools {
-    struct network_rank *n;
-    const graft_streams *streams;
-    graft_stream        *stream;
-    graft_field          input, target;
-    graft_pair           pair;
-    graft_sample_state   state;
-    graft_network_args   args;
-    graft_rollout        rollout;
-    int                  wrong; /* whether this rank makes the mistake */
+    struct network_rank    *n;
+    const graft_stream_api *streams;
+    graft_stream           *stream;
+    graft_field             input, target;
+    graft_pair              pair;
+    graft_sample_state      state;
+    graft_network_args      args;
+    graft_rollout           rollout;
+    int                     wrong; /* whether this rank makes the mistake */
 };
 
 static int32_t create_with(struct host *host, struct tools *t)
@@ -425,7 +425,7 @@ static const struct {
 
 static void take_tools(struct host *host, struct network_rank *n, graft_stream *stream, struct tools *t)
 {
-    *t = (struct tools){ .n = n, .streams = graft_interface(host->api, GRAFT_STREAM_ID, sizeof(graft_streams)) };
+    *t = (struct tools){ .n = n, .streams = graft_interface(host->api, GRAFT_STREAM_ID, sizeof(graft_stream_api)) };
     t->stream = stream;
     t->wrong = host->rank == WRONG;
     t->input = network_state(n, NETWORK_IN, 0);
@@ -451,9 +451,9 @@ static void take_tools(struct host *host, struct network_rank *n, graft_stream *
 
 static int32_t misuse(struct host *host, struct network_rank *n)
 {
-    const graft_streams *streams = graft_interface(host->api, GRAFT_STREAM_ID, sizeof *streams);
-    graft_stream        *stream = NULL;
-    struct tools         t;
+    const graft_stream_api *streams = graft_interface(host->api, GRAFT_STREAM_ID, sizeof *streams);
+    graft_stream           *stream = NULL;
+    struct tools            t;
 
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         int32_t rc;

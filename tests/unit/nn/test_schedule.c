@@ -135,11 +135,11 @@ static int32_t ask_for_more(struct host *host)
  * cosine. */
 static int32_t resume_otherwise(struct host *host)
 {
-    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_model        *state = NULL;
-    struct host_trainer t;
-    int32_t             rc = schedule_open(host, &t);
-    const char         *told;
+    const graft_model_api *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_model           *state = NULL;
+    struct host_trainer    t;
+    int32_t                rc = schedule_open(host, &t);
+    const char            *told;
 
     if (rc == GRAFT_OK) rc = models->create(t.trainer, GRAFT_MODEL_STATE, &state, &host->error);
     host_set(host->api, "epochs=12");

@@ -114,9 +114,9 @@ static const struct gr_strategy_ops toy_ops = {
 
 enum { N = 90, DEGREE = 5, FEATURES = 6, CLASSES = 3, EPOCHS = 5 };
 
-static const graft_api   *api;
-static const graft_train *train;
-static graft_error        error = GRAFT_INIT(graft_error);
+static const graft_api       *api;
+static const graft_train_api *train;
+static graft_error            error = GRAFT_INIT(graft_error);
 
 static int64_t row_ptr[N + 1];
 static int32_t col_idx[N * DEGREE], labels[N];

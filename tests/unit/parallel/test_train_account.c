@@ -46,10 +46,10 @@ static int32_t train_account_ask(struct host *host, graft_trainer *trainer, stru
         const int32_t rank = p < host->n_ranks ? p : -1;
 
         step->traffic[p] = GRAFT_INIT(graft_traffic);
-        rc = host->train->traffic(trainer, rank, &step->traffic[p], &host->error);
+        rc = host->report->traffic(trainer, rank, &step->traffic[p], &host->error);
         for (int32_t i = 0; i < ITEMS && rc == GRAFT_OK; i++) {
             step->item[p][i] = GRAFT_INIT(graft_traffic_item);
-            rc = host->train->traffic_item(trainer, rank, i, &step->item[p][i], &host->error);
+            rc = host->report->traffic_item(trainer, rank, i, &step->item[p][i], &host->error);
             if (rank == host->rank) step->lost[i] = step->item[p][i];
             if (rank == host->rank) step->item[p][i].sampled_rows = 0;
             if (rank == host->rank) step->item[p][i].nmse = step->item[p][i].expected = 0;
@@ -58,7 +58,7 @@ static int32_t train_account_ask(struct host *host, graft_trainer *trainer, stru
     for (int32_t q = 0; q < host->n_ranks; q++) {
         for (int32_t i = 0; i < ITEMS && rc == GRAFT_OK; i++) {
             step->pair[i][q] = GRAFT_INIT(graft_traffic_pair);
-            rc = host->train->traffic_pair(trainer, q, i, &step->pair[i][q], &host->error);
+            rc = host->report->traffic_pair(trainer, q, i, &step->pair[i][q], &host->error);
         }
     }
     return rc;
@@ -90,13 +90,13 @@ static void ask_too_much(struct host *host, struct job *job, graft_trainer *trai
     graft_traffic_item item = GRAFT_INIT(graft_traffic_item);
     graft_traffic_pair pair = GRAFT_INIT(graft_traffic_pair);
 
-    job->refused[0] = host->train->traffic_item(trainer, host->n_ranks, 0, &item, NULL);
-    job->refused[1] = host->train->traffic_item(trainer, -2, 0, &item, NULL);
-    job->refused[2] = host->train->traffic_item(trainer, 0, ITEMS, &item, NULL);
-    job->refused[3] = host->train->traffic_item(trainer, 0, -1, &item, NULL);
-    job->refused[4] = host->train->traffic_pair(trainer, host->n_ranks, 0, &pair, NULL);
-    job->refused[5] = host->train->traffic_pair(trainer, -1, 0, &pair, NULL);
-    job->refused[6] = host->train->traffic_pair(trainer, 0, ITEMS, &pair, NULL);
+    job->refused[0] = host->report->traffic_item(trainer, host->n_ranks, 0, &item, NULL);
+    job->refused[1] = host->report->traffic_item(trainer, -2, 0, &item, NULL);
+    job->refused[2] = host->report->traffic_item(trainer, 0, ITEMS, &item, NULL);
+    job->refused[3] = host->report->traffic_item(trainer, 0, -1, &item, NULL);
+    job->refused[4] = host->report->traffic_pair(trainer, host->n_ranks, 0, &pair, NULL);
+    job->refused[5] = host->report->traffic_pair(trainer, -1, 0, &pair, NULL);
+    job->refused[6] = host->report->traffic_pair(trainer, 0, ITEMS, &pair, NULL);
 }
 
 static int32_t account_body(struct host *host)

@@ -65,7 +65,7 @@ static void read_items(struct host *host, graft_trainer *trainer, struct job *jo
 {
     graft_memory_item item = GRAFT_INIT(graft_memory_item);
 
-    for (int32_t i = 0; host->train->memory_item(trainer, i, &item, NULL) == GRAFT_OK; i++) {
+    for (int32_t i = 0; host->report->memory_item(trainer, i, &item, NULL) == GRAFT_OK; i++) {
         if (strcmp(item.name, "graph") == 0) job->graph[host->rank] = (double)item.bytes;
         if (strcmp(item.name, "messages") == 0) job->messages[host->rank] = (double)item.bytes;
         job->items[host->rank] += (double)item.bytes;

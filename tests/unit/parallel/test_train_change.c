@@ -53,9 +53,9 @@ struct job {
 
 /* A graph, and a trainer on it. */
 struct session {
-    struct host        *host;
-    const graft_models *models;
-    struct host_trainer t;
+    struct host           *host;
+    const graft_model_api *models;
+    struct host_trainer    t;
 };
 
 static int32_t change_blame(struct host *host, const char *words)
@@ -113,13 +113,13 @@ static int32_t result_take(struct session *s, struct result *result)
     int32_t            rc = s->models->create(s->t.trainer, GRAFT_MODEL_STATE, &result->state, &host->error);
 
     result->traffic = GRAFT_INIT(graft_traffic);
-    if (rc == GRAFT_OK) rc = host->train->traffic(s->t.trainer, -1, &result->traffic, &host->error);
-    for (int32_t i = 0; host->train->memory_item(s->t.trainer, i, &item, NULL) == GRAFT_OK; i++)
+    if (rc == GRAFT_OK) rc = host->report->traffic(s->t.trainer, -1, &result->traffic, &host->error);
+    for (int32_t i = 0; host->report->memory_item(s->t.trainer, i, &item, NULL) == GRAFT_OK; i++)
         if (strcmp(item.name, "messages") == 0) result->messages = item.bytes;
     return rc;
 }
 
-static int same_model(const graft_models *models, graft_model *a, graft_model *b)
+static int same_model(const graft_model_api *models, graft_model *a, graft_model *b)
 {
     graft_state_item left = GRAFT_INIT(graft_state_item), right = left;
     int32_t          i;
@@ -206,7 +206,7 @@ static int32_t waits_body(struct host *host)
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.codec=q4", "w-");
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.codec=q4 lr=0.003", "--");
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.staleness=0", "--");
-    if (rc == GRAFT_OK) rc = host->train->traffic(s.t.trainer, -1, &traffic, &host->error);
+    if (rc == GRAFT_OK) rc = host->report->traffic(s.t.trainer, -1, &traffic, &host->error);
     if (rc == GRAFT_OK && traffic.staleness_max != 1) rc = change_blame(host, "the largest staleness is forgotten");
     if (rc == GRAFT_OK && traffic.epochs_synchronous != 6) rc = change_blame(host, "synchronous epochs are forgotten");
     session_end(&s);
@@ -300,7 +300,7 @@ static int32_t limit_body(struct host *host)
     return rc;
 }
 
-static int32_t plan_pass(struct host *host, const graft_aggregate *plans, graft_plan *plan, const graft_dense *x,
+static int32_t plan_pass(struct host *host, const graft_aggregate_api *plans, graft_plan *plan, const graft_dense *x,
                          const graft_dense *out)
 {
     graft_aggregate_args args = GRAFT_INIT(graft_aggregate_args);
@@ -316,13 +316,13 @@ static int32_t plan_pass(struct host *host, const graft_aggregate *plans, graft_
 /* The plan of a host keeps its codec. */
 static int32_t own_plan_body(struct host *host)
 {
-    const graft_aggregate *plans = graft_interface(host->api, GRAFT_AGGREGATE_ID, sizeof *plans);
-    graft_graph_info       info = GRAFT_INIT(graft_graph_info);
-    graft_plan            *plan = NULL;
-    float                  rows[3][N];
-    graft_dense            x, out[2];
-    struct session         s;
-    int32_t                rc = session_begin(&s, host);
+    const graft_aggregate_api *plans = graft_interface(host->api, GRAFT_AGGREGATE_ID, sizeof *plans);
+    graft_graph_info           info = GRAFT_INIT(graft_graph_info);
+    graft_plan                *plan = NULL;
+    float                      rows[3][N];
+    graft_dense                x, out[2];
+    struct session             s;
+    int32_t                    rc = session_begin(&s, host);
 
     for (int i = 0; i < N; i++) rows[0][i] = (float)(i % 7) - 2.3f;
     if (rc == GRAFT_OK) rc = host->graphs->info(s.t.graph, host->rank, &info, &host->error);

@@ -16,7 +16,7 @@ static const double TOLERANCE = 1e-4;
 static int32_t check_traffic(struct host *host, graft_trainer *trainer)
 {
     graft_traffic t = GRAFT_INIT(graft_traffic);
-    int32_t       rc = host->train->traffic(trainer, host->rank, &t, &host->error);
+    int32_t       rc = host->report->traffic(trainer, host->rank, &t, &host->error);
 
     if (rc < 0) return rc;
     if (t.halo_rows > 0 && t.exchange_seconds > 0 && t.wait_seconds >= 0 && t.wait_seconds <= t.exchange_seconds &&

@@ -25,7 +25,7 @@ static void train_spans_ask(struct host *host, struct job *job, graft_trainer *t
 {
     for (job->n_spans = 0; job->n_spans < SPANS; job->n_spans++) {
         job->span[job->n_spans] = GRAFT_INIT(graft_span);
-        if (host->train->span(trainer, job->n_spans, &job->span[job->n_spans], NULL) < 0) break;
+        if (host->report->span(trainer, job->n_spans, &job->span[job->n_spans], NULL) < 0) break;
     }
 }
 
@@ -40,10 +40,10 @@ static int32_t train_spans_train(struct host *host, struct job *job, graft_train
     for (int e = 0; e < EPOCHS && rc == GRAFT_OK; e++) {
         graft_traffic before = GRAFT_INIT(graft_traffic), after = before;
 
-        rc = host->train->traffic(trainer, 0, &before, &host->error);
+        rc = host->report->traffic(trainer, 0, &before, &host->error);
         counting_tire(host->rank == host->n_ranks - 1 ? SLEEP_MS : 0);
         if (rc == GRAFT_OK) rc = host->train->epoch(trainer, &epoch, &host->error);
-        if (rc == GRAFT_OK) rc = host->train->traffic(trainer, 0, &after, &host->error);
+        if (rc == GRAFT_OK) rc = host->report->traffic(trainer, 0, &after, &host->error);
         if (rc < 0 || host->rank > 0) continue;
         job->seconds = epoch.seconds;
         job->waited = after.wait_seconds - before.wait_seconds;

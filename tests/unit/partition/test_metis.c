@@ -389,8 +389,7 @@ static void test_metis_input(const char *program)
     const int64_t whole = offsetof(struct input, more);
     int           right = 1;
 
-    for (int64_t bytes = 0; bytes < whole; bytes++)
-        right &= holds(metis_is_refused(program, &good, bytes, 2), "%lld bytes", (long long)bytes);
+    for (int64_t bytes = 0; bytes < whole; bytes++) right = right && metis_is_refused(program, &good, bytes, 2);
     ok(right, "graft-metis refuses input that ends after any of %" PRId64 " bytes", whole);
     ok(metis_is_refused(program, &good, whole + 1, 2), "graft-metis refuses input that goes on");
 #define REFUSES(field, value, code)                                                                                    \

@@ -75,26 +75,26 @@ static void test_owners_lengths(void)
 
     for (size_t bytes = 0; bytes < WHOLE; bytes++) {
         owners_put(good, bytes);
-        right &= holds(owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, bytes < HEAD ? "64 at least" : "5 vertices"),
-                       "cut after %zu bytes", (size_t)bytes);
+        right =
+            right && owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, bytes < HEAD ? "64 at least" : "5 vertices");
     }
     ok(right, "a file cut short at any byte");
     memcpy(longer, good, WHOLE);
     for (size_t more = 1; more <= 4; more++) {
         owners_put(longer, WHOLE + more);
-        right &= holds(owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "5 vertices"), "%zu bytes more", more);
+        right = right && owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "5 vertices");
     }
     ok(right, "bytes behind the end");
     for (size_t at = 0; at < WHOLE; at++) {
         memcpy(longer, good, at);
         memcpy(longer + at, good + at + 1, WHOLE - at - 1);
         owners_put(longer, WHOLE - 1);
-        right &= holds(owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, ""), "without byte %zu", at);
+        right = right && owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "");
         memcpy(longer + at + 1, good + at, WHOLE - at);
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 4 && right; i++) {
             longer[at] = (const unsigned char[]){ 0, 1, 255, good[at] }[i];
             owners_put(longer, WHOLE + 1);
-            right &= holds(owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, ""), "a byte more at %zu", at);
+            right = owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "");
         }
     }
     ok(right, "a byte missing or added anywhere");
@@ -110,11 +110,10 @@ static void test_owners_bits(void)
         memcpy(bad, good, WHOLE);
         bad[bit / 8] ^= (unsigned char)(1 << bit % 8);
         owners_put(bad, WHOLE);
-        right &= holds(owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT,
-                                         bit < 64                     ? "is not a partition: it begins with"
-                                         : bit >= 128 && bit < 24 * 8 ? "is said to have the owners of"
-                                                                      : "damaged: its CRC32C"),
-                       "bit %d", bit);
+        right = right && owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT,
+                                           bit < 64                     ? "is not a partition: it begins with"
+                                           : bit >= 128 && bit < 24 * 8 ? "is said to have the owners of"
+                                                                        : "damaged: its CRC32C");
     }
     ok(right, "any of %d bits the other way", 8 * WHOLE);
 }

@@ -13,11 +13,11 @@
 
 enum { N = 2500, FEATURES = 13, CLASSES = 4, TRAINED = 40 };
 
-static const graft_api      *apis[2], *api; /* contexts with recompute=no and yes, whose trainers are compared */
-static const graft_train    *train;
-static struct sample_dataset set;
-static graft_error           error = GRAFT_INIT(graft_error);
-static const char *const     models[] = { "mlp", "sage", "gcn", "gin", "gat", "sgc", "appnp" };
+static const graft_api       *apis[2], *api; /* contexts with recompute=no and yes, whose trainers are compared */
+static const graft_train_api *train;
+static struct sample_dataset  set;
+static graft_error            error = GRAFT_INIT(graft_error);
+static const char *const      models[] = { "mlp", "sage", "gcn", "gin", "gat", "sgc", "appnp" };
 
 #define GROWING "20,28,36"
 #define SHRINKING "36,28,20"

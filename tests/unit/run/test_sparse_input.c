@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const graft_api   *api;
-static const graft_train *train;
-static const char *const  models[] = { "sage", "gcn", "gat", "gin", "mlp", "sgc", "appnp" };
+static const graft_api       *api;
+static const graft_train_api *train;
+static const char *const      models[] = { "sage", "gcn", "gat", "gin", "mlp", "sgc", "appnp" };
 
 enum { MODELS = 7, CLASSES = 2 };
 

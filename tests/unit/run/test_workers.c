@@ -17,10 +17,10 @@
 /* The row of a hub has more entries than two tasks of kernel simd take. */
 enum { N = 17000, N_FEW = 1500, FEATURES = 13, CLASSES = 4 };
 
-static const graft_api      *apis[2]; /* contexts without and with workers, whose trainers are compared */
-static const graft_train    *train;
-static struct sample_dataset sets[2]; /* with dense and with sparse features */
-static graft_error           error = GRAFT_INIT(graft_error);
+static const graft_api       *apis[2]; /* contexts without and with workers, whose trainers are compared */
+static const graft_train_api *train;
+static struct sample_dataset  sets[2]; /* with dense and with sparse features */
+static graft_error            error = GRAFT_INIT(graft_error);
 
 /* A host that checks which threads call it. Any thread may call its allocator, but only the caller of the library its
  * log. */

@@ -55,9 +55,9 @@ struct outcome {
 
 static int32_t train_in_order(const graft_api *api, const graft_dataset *set, const char *workers, struct outcome *o)
 {
-    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
-    graft_trainer     *trainer = NULL;
-    int32_t            rc;
+    const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    graft_trainer         *trainer = NULL;
+    int32_t                rc;
 
     host_set(api, workers);
     o->fastest = 1e9;

@@ -35,7 +35,7 @@ struct outcome {
     char    explained[8192];
 };
 
-static void keep_arrays(const graft_train *train, graft_trainer *trainer, struct outcome *o)
+static void keep_arrays(const graft_train_api *train, graft_trainer *trainer, struct outcome *o)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
 

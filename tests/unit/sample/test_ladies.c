@@ -16,11 +16,11 @@
 
 enum { LAYERS = 2 };
 
-static const graft_api     *api;
-static const graft_mxm     *mxm;
-static const graft_samples *samples;
-static graft_error          error;
-static struct strict_host   host;
+static const graft_api        *api;
+static const graft_mxm_api    *mxm;
+static const graft_sample_api *samples;
+static graft_error             error;
+static struct strict_host      host;
 
 /* A graph, a third of whose vertices are seeds. */
 struct world {
@@ -42,7 +42,7 @@ static void world_init(struct world *w, int64_t n, graft_dtype index_type)
 
 static void world_fini(struct world *w)
 {
-    mxm->matrix_destroy(api->context, w->matrix);
+    mxm->matrix_destroy(w->matrix);
     sample_csr_fini(&w->a);
     free(w->seeds);
 }
@@ -294,7 +294,7 @@ static void test_subsets(void)
     /* 43.8: the chi-square distribution with 19 degrees of freedom exceeds it once in 1000 times. */
     ok(subsets == SUBSETS && chi < 43.8, "%lld subsets, chi-square %.1f", (long long)subsets, chi);
     samples->destroy(sampler);
-    mxm->matrix_destroy(api->context, w.matrix);
+    mxm->matrix_destroy(w.matrix);
 }
 
 /* The mean over many batches of weighted sums of rows, against the sums of all in-neighbours. */

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const graft_api     *api;
-static const graft_mxm     *mxm;
-static const graft_samples *samples;
-static graft_error          error;
+static const graft_api        *api;
+static const graft_mxm_api    *mxm;
+static const graft_sample_api *samples;
+static graft_error             error;
 
 /* A graph with rows of all lengths, and a sampler of it. */
 struct setting {
@@ -71,7 +71,7 @@ static void make_sampler(struct setting *s, int64_t n_seeds)
 static void setting_fini(struct setting *s)
 {
     samples->destroy(s->sampler);
-    mxm->matrix_destroy(api->context, s->matrix);
+    mxm->matrix_destroy(s->matrix);
     free(s->a.row_ptr);
     free(s->a.col_idx);
     free(s->a.values);
@@ -399,7 +399,7 @@ static void draw_star(int64_t d, const float *values, int64_t fanout, int64_t ti
                                                  : block.entry[1] * d + block.entry[0]]++;
     }
     samples->destroy(sampler);
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     free(row_ptr);
     free(col);
 }

@@ -14,12 +14,12 @@
 #include <string.h>
 #include <time.h>
 
-static const graft_api     *api;
-static const graft_mxm     *mxm;
-static const graft_samples *samples;
-static graft_error          error;
-static struct strict_host   host;
-static int64_t              cancel_at = -1; /* number of the allocation that asks to cancel the call */
+static const graft_api        *api;
+static const graft_mxm_api    *mxm;
+static const graft_sample_api *samples;
+static graft_error             error;
+static struct strict_host      host;
+static int64_t                 cancel_at = -1; /* number of the allocation that asks to cancel the call */
 
 static void *allocate_and_cancel(void *self, uint64_t bytes, uint64_t alignment)
 {
@@ -49,7 +49,7 @@ static void scene_init(struct scene *s, int64_t n, graft_dtype index_type)
 
 static void scene_fini(struct scene *s)
 {
-    mxm->matrix_destroy(api->context, s->matrix);
+    mxm->matrix_destroy(s->matrix);
     sample_csr_fini(&s->a);
     free(s->seeds);
     free(s->is_seed);
@@ -173,9 +173,8 @@ static void test_subgraph_epochs(const struct scene *s, const char *settings, in
         if (fault == NULL) fault = read_subgraphs(s, sampler, 2, 0, &n_batches, seen, other);
         memcpy(again, print[t], sizeof again);
         if (fault == NULL) fault = read_subgraphs(s, sampler, 1, n_batches / 2, &n_batches, seen, again);
-        same &= holds(memcmp(print[0], print[t], sizeof again) == 0, "another order of threads: %s", all);
-        same &= holds(memcmp(again, print[t], sizeof again) == 0, "the epoch repeated: %s", all);
-        same &= holds(memcmp(other, print[t], sizeof again) != 0, "the next epoch: %s", all);
+        same &= memcmp(print[0], print[t], sizeof again) == 0 && memcmp(again, print[t], sizeof again) == 0;
+        same &= memcmp(other, print[t], sizeof again) != 0;
         samples->destroy(sampler);
     }
     ok(fault == NULL && n_batches == expected, "%s: %lld batches are subgraphs (%s)", settings, (long long)n_batches,
@@ -356,7 +355,7 @@ static void test_subgraphs_no_memory(const struct scene *s, const char *settings
         rc = samples->create(api->context, s->matrix, s->seeds, s->n_seeds, &sampler, &error);
         if (rc == GRAFT_OK) rc = samples->next(sampler, &batch, &error);
         host.fail_at = -1;
-        good &= holds(rc == GRAFT_OK || rc == GRAFT_ERR_NOMEM, "allocation %lld", (long long)failures);
+        good &= rc == GRAFT_OK || rc == GRAFT_ERR_NOMEM;
         samples->destroy(sampler);
         sampler = NULL;
     }

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const graft_models *models;
-static char                logged[2048]; /* last line of the log */
+static const graft_model_api *models;
+static char                   logged[2048]; /* last line of the log */
 
 static void keep_last_line(void *self, graft_log_level level, const char *message)
 {
@@ -74,10 +74,10 @@ static const struct pair warned[] = {
 static graft_trainer *open_apply_trainer(const struct sample_dataset *set, const char *both, const char *settings,
                                          const graft_api **api)
 {
-    graft_error        error = GRAFT_INIT(graft_error);
-    graft_trainer     *trainer = NULL;
-    const graft_train *train;
-    graft_host         host = GRAFT_INIT(graft_host);
+    graft_error            error = GRAFT_INIT(graft_error);
+    graft_trainer         *trainer = NULL;
+    const graft_train_api *train;
+    graft_host             host = GRAFT_INIT(graft_host);
 
     host.log = keep_last_line;
     if (graft_load(getenv("GRAFT_LIBRARY"), &host, api, &error) == GRAFT_OK) {
@@ -94,7 +94,7 @@ static graft_trainer *open_apply_trainer(const struct sample_dataset *set, const
 
 static void apply_close_trainer(const graft_api *api, graft_trainer *trainer)
 {
-    const graft_train *train = api->get_interface(api->context, GRAFT_TRAIN_ID);
+    const graft_train_api *train = api->get_interface(api->context, GRAFT_TRAIN_ID);
 
     train->destroy(trainer);
     api->close(api->context);
@@ -119,9 +119,9 @@ static void save_applied_model(const struct sample_dataset *set, const char *bot
 /* The sum of all weights, which shows whether weights were copied. */
 static double sum_of_weights(const graft_api *api, graft_trainer *trainer)
 {
-    const graft_train *train = api->get_interface(api->context, GRAFT_TRAIN_ID);
-    graft_state_item   item = GRAFT_INIT(graft_state_item);
-    double             sum = 0;
+    const graft_train_api *train = api->get_interface(api->context, GRAFT_TRAIN_ID);
+    graft_state_item       item = GRAFT_INIT(graft_state_item);
+    double                 sum = 0;
 
     for (int32_t i = 0; train->state_item(trainer, i, &item, NULL) == GRAFT_OK; i++) {
         const int64_t count = item.shape[0] * (item.n_dims == 2 ? item.shape[1] : 1);

@@ -66,7 +66,7 @@ static graft_dense logits_of(const struct host_trainer *t, float *all)
 }
 
 /* Save a model and load it on all ranks, although the context has other options now. */
-static int32_t save_and_load(struct host *host, const graft_models *models, graft_trainer *trainer, int32_t what,
+static int32_t save_and_load(struct host *host, const graft_model_api *models, graft_trainer *trainer, int32_t what,
                              graft_model **model)
 {
     const struct job *job = host->all->arg;
@@ -94,7 +94,7 @@ static void flip_bit_of(const char *path, long at, int whence)
 }
 
 /* Flip a bit in a text or in a weight. All ranks must refuse the file with one sentence, which names the place. */
-static int32_t load_damaged(struct host *host, const graft_models *models)
+static int32_t load_damaged(struct host *host, const graft_model_api *models)
 {
     const struct job *job = host->all->arg;
     int32_t           rc = GRAFT_OK;
@@ -114,7 +114,7 @@ static int32_t load_damaged(struct host *host, const graft_models *models)
     return rc;
 }
 
-static int32_t check_model_info(struct host *host, const graft_models *models, graft_model *model, int state)
+static int32_t check_model_info(struct host *host, const graft_model_api *models, graft_model *model, int state)
 {
     graft_model_info info = GRAFT_INIT(graft_model_info);
     const char      *key, *value;
@@ -132,7 +132,7 @@ static int32_t check_model_info(struct host *host, const graft_models *models, g
 }
 
 /* Compare the predictions of trainer and model, while the context has options that are not those of the model. */
-static int32_t compare_predictions(struct host *host, const graft_models *models, struct host_trainer *t,
+static int32_t compare_predictions(struct host *host, const graft_model_api *models, struct host_trainer *t,
                                    graft_model *model)
 {
     struct job       *job = host->all->arg;
@@ -153,7 +153,8 @@ static int32_t compare_predictions(struct host *host, const graft_models *models
 }
 
 /* A new trainer must get the whole state, and one of another graph the weights. */
-static int32_t check_apply(struct host *host, const graft_models *models, struct host_trainer *from, graft_model *state)
+static int32_t check_apply(struct host *host, const graft_model_api *models, struct host_trainer *from,
+                           graft_model *state)
 {
     const struct job   *job = host->all->arg;
     struct host_trainer next = { 0 }, other = { 0 };
@@ -187,11 +188,11 @@ static int32_t check_apply(struct host *host, const graft_models *models, struct
 
 static int32_t model_body(struct host *host)
 {
-    const struct job   *job = host->all->arg;
-    const graft_models *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
-    struct host_trainer t = { 0 };
-    graft_model        *model = NULL, *state = NULL;
-    int32_t             rc = open_model_trainer(host, &job->set.dataset, &t);
+    const struct job      *job = host->all->arg;
+    const graft_model_api *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
+    struct host_trainer    t = { 0 };
+    graft_model           *model = NULL, *state = NULL;
+    int32_t                rc = open_model_trainer(host, &job->set.dataset, &t);
 
     if (rc == GRAFT_OK) rc = train_some(host, t.trainer);
     if (rc == GRAFT_OK) rc = save_and_load(host, models, t.trainer, GRAFT_MODEL_STATE, &state);

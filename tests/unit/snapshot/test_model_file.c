@@ -23,13 +23,13 @@
 
 enum { N = 40, FEATURES = 5, CLASSES = 3 };
 
-static struct strict_host    memory;
-static const graft_api      *api;
-static const graft_train    *train;
-static const graft_models   *models;
-static struct sample_dataset set;
-static graft_error           error = { .size = sizeof error };
-static char                  folder[64], path[128], previous[160];
+static struct strict_host     memory;
+static const graft_api       *api;
+static const graft_train_api *train;
+static const graft_model_api *models;
+static struct sample_dataset  set;
+static graft_error            error = { .size = sizeof error };
+static char                   folder[64], path[128], previous[160];
 
 /* -- writes that go wrong ---------------------------------------------------------------------------------------- */
 
@@ -181,13 +181,13 @@ static void test_full_disk(graft_model *old, graft_model *next)
 }
 
 /* Open a context in a child process, and load a model into it. */
-static graft_model *load_in_child(const char *from, const graft_models **mine)
+static graft_model *load_in_child(const char *from, const graft_model_api **mine)
 {
     const graft_api *own = NULL;
     graft_model     *model = NULL;
 
     if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &own, NULL) < 0) _exit(3);
-    *mine = graft_interface(own, GRAFT_MODEL_ID, sizeof(graft_models));
+    *mine = graft_interface(own, GRAFT_MODEL_ID, sizeof(graft_model_api));
     if ((*mine)->load(own->context, NULL, from, &model, NULL) < 0) _exit(4);
     return model;
 }
@@ -205,8 +205,8 @@ static void test_killed(graft_model *old)
         int         status = 0;
 
         if (child == 0) {
-            const graft_models *mine;
-            graft_model        *model = load_in_child(path, &mine);
+            const graft_model_api *mine;
+            graft_model           *model = load_in_child(path, &mine);
 
             bytes_left = bytes;
             dies = 1;
@@ -232,8 +232,8 @@ static void test_paused(graft_model *old)
     if (pipe(said) != 0 || pipe(go) != 0) exit(2);
     child = fork();
     if (child == 0) {
-        const graft_models *mine;
-        graft_model        *model = load_in_child(path, &mine);
+        const graft_model_api *mine;
+        graft_model           *model = load_in_child(path, &mine);
 
         pauses[0] = said[1];
         pauses[1] = go[0];
@@ -255,8 +255,8 @@ static int save_and_die(const char *from, int64_t steps)
     int         status = 0;
 
     if (child == 0) {
-        const graft_models *mine;
-        graft_model        *model = load_in_child(from, &mine);
+        const graft_model_api *mine;
+        graft_model           *model = load_in_child(from, &mine);
 
         steps_left = steps;
         _exit(mine->save(model, path, NULL) == GRAFT_OK ? 0 : 5);
@@ -297,7 +297,7 @@ static void test_steps(graft_model *const at[3], int links, int symbolic)
             fine = fine && lstat(path, &status) == 0 && S_ISLNK(status.st_mode) && weight_in(target) == weight_in(path);
     }
     has_links = 1;
-    ok(holds(fine, "killed after step %lld", (long long)steps - 1) && steps > 6,
+    ok(fine && steps > 6,
        "killed at any of %lld steps%s%s, a save leaves a whole file and the one before it, and the next one no others",
        (long long)steps, links ? "" : " without hard links", symbolic ? " behind a symbolic link" : "");
     unlink(path);
@@ -505,8 +505,8 @@ int main(void)
         printf("Bail out! %s\n", error.message);
         return 2;
     }
-    train = graft_interface(api, GRAFT_TRAIN_ID, sizeof(graft_train));
-    models = graft_interface(api, GRAFT_MODEL_ID, sizeof(graft_models));
+    train = graft_interface(api, GRAFT_TRAIN_ID, sizeof(graft_train_api));
+    models = graft_interface(api, GRAFT_MODEL_ID, sizeof(graft_model_api));
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
     snprintf(folder, sizeof folder, "/tmp/graft-model-XXXXXX");
     if (mkdtemp(folder) == NULL) return 2;

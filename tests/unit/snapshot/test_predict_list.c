@@ -87,7 +87,7 @@ static void request_store(const struct request *r, struct list_job *job)
 }
 
 /* Copy the weights of the model to the oracle. */
-static int32_t give_weights(struct host *host, const graft_models *models, graft_model *model)
+static int32_t give_weights(struct host *host, const graft_model_api *models, graft_model *model)
 {
     struct list_job *job = host->all->arg;
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -128,7 +128,7 @@ static const char *spoil_list(struct request *r, int which, int64_t own)
 
 /* One rank asks for something illegal and the others for something legal. All must return one status and one sentence,
  * and leave their outputs as they were. */
-static int32_t refuse_lists(struct host *host, const graft_models *models, graft_model *model,
+static int32_t refuse_lists(struct host *host, const graft_model_api *models, graft_model *model,
                             const struct request *good, int64_t own)
 {
     const struct list_job *job = host->all->arg;
@@ -159,13 +159,13 @@ static int32_t refuse_lists(struct host *host, const graft_models *models, graft
 
 static int32_t list_body(struct host *host)
 {
-    struct list_job    *job = host->all->arg;
-    const graft_models *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
-    struct host_trainer t = { 0 };
-    struct request     *r = malloc(sizeof *r);
-    graft_model        *model = NULL;
-    graft_epoch         epoch = output_epoch();
-    int32_t             rc;
+    struct list_job       *job = host->all->arg;
+    const graft_model_api *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
+    struct host_trainer    t = { 0 };
+    struct request        *r = malloc(sizeof *r);
+    graft_model           *model = NULL;
+    graft_epoch            epoch = output_epoch();
+    int32_t                rc;
 
     if (r == NULL) return GRAFT_ERR_NOMEM;
     if (job->serial) {
@@ -274,14 +274,14 @@ enum { MANY = 10000 };
 /* A list must need memory for its receptive field, and not for all vertices. */
 static int32_t list_cost_body(struct host *host)
 {
-    const graft_dataset *data = host->all->arg;
-    const graft_models  *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
-    const int64_t        some[] = { 7, 9000 };
-    int32_t              labels[2];
-    graft_prediction     args = { .size = sizeof args, .dataset = data, .labels = labels };
-    graft_trainer       *trainer = NULL;
-    graft_model         *model = NULL;
-    int32_t              rc = host->train->create(host->api->context, data, &trainer, &host->error);
+    const graft_dataset   *data = host->all->arg;
+    const graft_model_api *models = host->api->get_interface(host->api->context, GRAFT_MODEL_ID);
+    const int64_t          some[] = { 7, 9000 };
+    int32_t                labels[2];
+    graft_prediction       args = { .size = sizeof args, .dataset = data, .labels = labels };
+    graft_trainer         *trainer = NULL;
+    graft_model           *model = NULL;
+    int32_t                rc = host->train->create(host->api->context, data, &trainer, &host->error);
 
     if (rc == GRAFT_OK) rc = models->create(trainer, GRAFT_MODEL_LAST, &model, &host->error);
     host->train->destroy(trainer);

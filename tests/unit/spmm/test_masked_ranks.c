@@ -215,20 +215,20 @@ static int32_t masked_compare(struct host *host, const int64_t *owned, int64_t n
 
 static int32_t masked_body(struct host *host)
 {
-    struct masked_job     *job = host->all->arg;
-    const graft_aggregate *aggregate = graft_interface(host->api, GRAFT_AGGREGATE_ID, sizeof *aggregate);
-    graft_graph           *graph = NULL;
-    graft_plan            *plan = NULL;
-    graft_graph_info       info = GRAFT_INIT(graft_graph_info);
-    graft_plan_args        how = GRAFT_INIT(graft_plan_args);
-    graft_aggregate_args   args = GRAFT_INIT(graft_aggregate_args);
-    graft_epilogue         epilogue = job->epilogue;
-    graft_dense            x, out, residual;
-    graft_mask             mask;
-    double                *data[4] = { NULL };
-    uint8_t               *present = NULL, *bits = NULL;
-    const int64_t         *owned;
-    int32_t                rc;
+    struct masked_job         *job = host->all->arg;
+    const graft_aggregate_api *aggregate = graft_interface(host->api, GRAFT_AGGREGATE_ID, sizeof *aggregate);
+    graft_graph               *graph = NULL;
+    graft_plan                *plan = NULL;
+    graft_graph_info           info = GRAFT_INIT(graft_graph_info);
+    graft_plan_args            how = GRAFT_INIT(graft_plan_args);
+    graft_aggregate_args       args = GRAFT_INIT(graft_aggregate_args);
+    graft_epilogue             epilogue = job->epilogue;
+    graft_dense                x, out, residual;
+    graft_mask                 mask;
+    double                    *data[4] = { NULL };
+    uint8_t                   *present = NULL, *bits = NULL;
+    const int64_t             *owned;
+    int32_t                    rc;
 
     how.flags = GRAFT_PLAN_TRANSPOSED;
     TRY(masked_graph(host, &job->graph.csr, job->owner, &graph));
@@ -314,9 +314,9 @@ static void gat_scores(const graft_csr *a, const double *z, const double *left, 
 static int32_t gat_over_ranks(struct host *host, graft_halo *halo, double *all, double *out, double *back)
 {
     const struct masked_job *job = host->all->arg;
-    const graft_halos       *halos = graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halos, destroy));
-    const graft_mxm         *mxm = graft_interface(host->api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, matrix_destroy));
-    const graft_edge        *edge = graft_interface(host->api, GRAFT_EDGE_ID, GRAFT_HAS(graft_edge, mxm));
+    const graft_halo_api    *halos = graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halo_api, destroy));
+    const graft_mxm_api     *mxm = graft_interface(host->api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, matrix_destroy));
+    const graft_edge_api    *edge = graft_interface(host->api, GRAFT_EDGE_ID, GRAFT_HAS(graft_edge_api, mxm));
     graft_context           *context = host->api->context;
     graft_halo_info          info = GRAFT_INIT(graft_halo_info);
     graft_halo_args          args = GRAFT_INIT(graft_halo_args);
@@ -348,21 +348,21 @@ static int32_t gat_over_ranks(struct host *host, graft_halo *halo, double *all, 
     TRY(halos->begin(halo, &args, &host->error));
     TRY(halos->end(halo, &host->error));
 done:
-    mxm->matrix_destroy(context, a);
+    mxm->matrix_destroy(a);
     free(weight);
     return rc;
 }
 
 static int32_t attention_of_rank(struct host *host)
 {
-    struct masked_job *job = host->all->arg;
-    const graft_halos *halos = graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halos, destroy));
-    graft_graph       *graph = NULL;
-    graft_halo        *halo = NULL;
-    graft_halo_info    info = GRAFT_INIT(graft_halo_info);
-    double            *all = NULL, *out = NULL, *back = NULL;
-    const int64_t     *owned;
-    int32_t            rc;
+    struct masked_job    *job = host->all->arg;
+    const graft_halo_api *halos = graft_interface(host->api, GRAFT_HALO_ID, GRAFT_HAS(graft_halo_api, destroy));
+    graft_graph          *graph = NULL;
+    graft_halo           *halo = NULL;
+    graft_halo_info       info = GRAFT_INIT(graft_halo_info);
+    double               *all = NULL, *out = NULL, *back = NULL;
+    const int64_t        *owned;
+    int32_t               rc;
 
     TRY(masked_graph(host, &job->graph.csr, job->owner, &graph));
     TRY(halos->create(graph, &halo, &host->error));

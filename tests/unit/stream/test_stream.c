@@ -18,9 +18,9 @@ static struct test_mesh    mesh;
 static struct network_case scene;
 static char                folder[] = "/tmp/graft-stream-XXXXXX";
 
-static const graft_streams *streams_of(const struct host *host)
+static const graft_stream_api *streams_of(const struct host *host)
 {
-    return graft_interface(host->api, GRAFT_STREAM_ID, sizeof(graft_streams));
+    return graft_interface(host->api, GRAFT_STREAM_ID, sizeof(graft_stream_api));
 }
 
 /* Offer the state at a time. On the last rank one of its values may be wrong. */

@@ -15,9 +15,9 @@
 
 enum { N = 61, FEATURES = 5, CLASSES = 3, WIDTH = 4, ARRAYS_MOST = 12 };
 
-static const graft_api *api;
-static const graft_mxm *mxm;
-static graft_error      error = { .size = sizeof error };
+static const graft_api     *api;
+static const graft_mxm_api *mxm;
+static graft_error          error = { .size = sizeof error };
 
 /* An array of the host, and the bit that is changed, so that it stays legal. */
 struct array {
@@ -88,7 +88,7 @@ static void test_matrix(struct sample_csr *a)
     flip(&arrays[2]);
     host_set(api, "check=args");
     ok(product(matrix, b, c) == GRAFT_OK, "with check=args nothing is compared");
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
 }
 
 /* A wrong kernel must write nothing to the host. */
@@ -117,7 +117,7 @@ static void test_kernel(const char *path, const graft_csr *plain)
     ok(same, "and C is as it was");
     host_set(api, "mxm.kernel=auto");
     host_set(api, "check=args");
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
 }
 
 /* How many modules are listed under the names of the wrong modules of this test. */
@@ -300,10 +300,10 @@ static void test_trainer(int n_ranks, int kind, int sparse)
 /* Train two epochs of a model with the dense products of a module, and predict. */
 static int32_t train_with(const graft_dataset *data, const char *settings)
 {
-    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train, destroy));
-    graft_trainer     *trainer = NULL;
-    graft_epoch        epoch = output_epoch();
-    int32_t            labels[N], rc;
+    const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train_api, destroy));
+    graft_trainer         *trainer = NULL;
+    graft_epoch            epoch = output_epoch();
+    int32_t                labels[N], rc;
 
     host_set_all(api, settings);
     rc = train->create(api->context, data, &trainer, &error);
@@ -369,8 +369,8 @@ static void test_narrow_matrix(struct sample_csr *a)
     ok(mxm->matrix_update_values(api->context, matrix, a->values, NULL, &error) == GRAFT_OK &&
            mxm->matrix_bytes(matrix) >= (N + 1) * 8,
        "values can be updated, and the copy is counted");
-    mxm->matrix_destroy(api->context, matrix);
-    mxm->matrix_destroy(api->context, wide);
+    mxm->matrix_destroy(matrix);
+    mxm->matrix_destroy(wide);
     matrix = NULL;
     row_ptr[3] = row_ptr[4] + 1;
     ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_FORMAT &&
@@ -464,7 +464,7 @@ int main(int argc, char **argv)
     struct sample_csr             a, without;
 
     if (argc < 3 || graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) < 0) return 2;
-    mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, matrix_update_values));
+    mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, matrix_update_values));
     if (mxm == NULL) return 2;
     sample_csr_init_shape(&a, &sample, &shape);
     sample_csr_init_shape(&without, &sample, &plain);

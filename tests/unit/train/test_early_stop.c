@@ -105,11 +105,11 @@ static int32_t train_until_stop(struct host *host, graft_trainer *trainer, graft
 /* Run half of the epochs up to the stop in one trainer, and the rest in another one that takes over its state. */
 static int32_t resume_patience(struct host *host)
 {
-    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_epoch         whole = output_epoch(), part = output_epoch();
-    struct host_trainer alone, first, second;
-    graft_model        *state = NULL;
-    int32_t             rc = stop_open(host, &alone);
+    const graft_model_api *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_epoch            whole = output_epoch(), part = output_epoch();
+    struct host_trainer    alone, first, second;
+    graft_model           *state = NULL;
+    int32_t                rc = stop_open(host, &alone);
 
     if (rc == GRAFT_OK) rc = train_until_stop(host, alone.trainer, &whole);
     stop_close(host, &alone);

@@ -10,21 +10,22 @@
 
 #include "graft_load.h"
 #include "graft_mxm.h"
+#include "graft_report.h"
 #include "graft_sample.h"
-#include "graft_train.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { N = 300, FEATURES = 7, CLASSES = 4, EPOCHS = 4 };
 
-static const graft_api     *api;
-static const graft_train   *train;
-static const graft_samples *samples;
-static const graft_mxm     *mxm;
-static graft_error          error;
-static struct strict_host   host;
-static struct sample        sample = { 29 };
+static const graft_api        *api;
+static const graft_train_api  *train;
+static const graft_report_api *report;
+static const graft_sample_api *samples;
+static const graft_mxm_api    *mxm;
+static graft_error             error;
+static struct strict_host      host;
+static struct sample           sample = { 29 };
 
 static void set_history_options(const char *settings)
 {
@@ -349,13 +350,13 @@ static void test_plain_loops(const char *settings)
            weights);
     }
     ok(idle > 0, "%d batches had no training vertex", idle);
-    ok(train->cache_item(trainer, -1, 1, &cache, &error) == GRAFT_OK && cache.layer == 2 && cache.capacity == N &&
+    ok(report->cache_item(trainer, -1, 1, &cache, &error) == GRAFT_OK && cache.layer == 2 && cache.capacity == N &&
            cache.used == N && cache.searched > 0 && cache.found == cache.searched && cache.age > 0 &&
            cache.stored == N * (EPOCHS + 1) && cache.evicted == 0 && cache.bytes_sent == 0,
        "the cache of the last layer: %lld rows found, of age %.1f", (long long)cache.found, cache.age);
-    ok(train->cache_item(trainer, 0, 2, &cache, &error) == GRAFT_ERR_NOT_FOUND, "there is no third one");
+    ok(report->cache_item(trainer, 0, 2, &cache, &error) == GRAFT_ERR_NOT_FOUND, "there is no third one");
     samples->destroy(sampler);
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     train->destroy(trainer);
     sample_dataset_fini(&set);
 }
@@ -571,6 +572,7 @@ int main(void)
         return done();
     }
     train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    report = graft_interface(api, GRAFT_REPORT_ID, sizeof *report);
     samples = graft_interface(api, GRAFT_SAMPLE_ID, sizeof *samples);
     mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
     if (!ok(train != NULL && samples != NULL && mxm != NULL, "it has the interfaces")) return done();

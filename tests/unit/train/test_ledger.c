@@ -6,7 +6,7 @@
 #include "harness/tap.h"
 
 #include "graft_load.h"
-#include "graft_train.h"
+#include "graft_report.h"
 
 #include <string.h>
 
@@ -35,9 +35,10 @@ static void count_deallocate(void *self, void *memory, uint64_t bytes, uint64_t 
     free(memory);
 }
 
-static const graft_api   *api;
-static const graft_train *train;
-static graft_error        error = GRAFT_INIT(graft_error);
+static const graft_api        *api;
+static const graft_train_api  *train;
+static const graft_report_api *report;
+static graft_error             error = GRAFT_INIT(graft_error);
 
 static int64_t       row_ptr[N + 1], word_ptr[N + 1];
 static int32_t       row_ptr_32[N + 1], word_ptr_32[N + 1];
@@ -200,7 +201,7 @@ static int64_t told(graft_trainer *trainer)
     graft_memory_item item = GRAFT_INIT(graft_memory_item);
     int64_t           bytes = 0;
 
-    for (int32_t i = 0; train->memory_item(trainer, i, &item, NULL) == GRAFT_OK; i++) bytes += item.bytes;
+    for (int32_t i = 0; report->memory_item(trainer, i, &item, NULL) == GRAFT_OK; i++) bytes += item.bytes;
     return bytes;
 }
 
@@ -277,7 +278,7 @@ static void ledger_check_refusal(const char *model)
     int32_t                    rc = configure(&s, model), n = 0, wrong = 0;
 
     if (rc == GRAFT_OK) rc = train->create(api->context, &data, &trainer, &error);
-    for (; n < 9 && train->memory_item(trainer, n, &item, NULL) == GRAFT_OK; n++) bytes[n] = (double)item.bytes;
+    for (; n < 9 && report->memory_item(trainer, n, &item, NULL) == GRAFT_OK; n++) bytes[n] = (double)item.bytes;
     train->destroy(trainer);
     peak = live;
     ok(rc == GRAFT_OK && n == 8 && fits(12) == 0 && (double)(peak - before) < 0.5 * MB,
@@ -335,6 +336,7 @@ int main(void)
         return done();
     }
     train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    report = graft_interface(api, GRAFT_REPORT_ID, sizeof *report);
     if (!ok(train != NULL, "it has " GRAFT_TRAIN_ID)) return done();
     fill_rest();
     ledger_fill(1, 0);

@@ -91,12 +91,12 @@ static int32_t train_until_error(struct host *host, graft_trainer *trainer, graf
 /* The trainer must have what `epochs` epochs give, and its file must work in a new trainer. */
 static int32_t check_good_state(struct host *host, graft_trainer *trainer, struct host_trainer *other)
 {
-    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    const int64_t       epochs = completed_epochs(host, trainer);
-    const char         *fault = state_fault(host, trainer);
-    graft_epoch         epoch = output_epoch();
-    graft_model        *state = NULL;
-    int32_t             rc = GRAFT_OK;
+    const graft_model_api *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    const int64_t          epochs = completed_epochs(host, trainer);
+    const char            *fault = state_fault(host, trainer);
+    graft_epoch            epoch = output_epoch();
+    graft_model           *state = NULL;
+    int32_t                rc = GRAFT_OK;
 
     if (fault != NULL) return nonfinite_blame(host, fault);
     for (int64_t i = 0; i < epochs && rc == GRAFT_OK; i++)
@@ -150,12 +150,12 @@ static int32_t stop_epochs(struct host *host)
  * identical. */
 static int32_t restore_epochs(struct host *host)
 {
-    struct job         *job = host->all->arg;
-    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_epoch         epoch = output_epoch(), resumed = output_epoch();
-    graft_model        *state = NULL;
-    struct host_trainer t, other;
-    int32_t             rc;
+    struct job            *job = host->all->arg;
+    const graft_model_api *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_epoch            epoch = output_epoch(), resumed = output_epoch();
+    graft_model           *state = NULL;
+    struct host_trainer    t, other;
+    int32_t                rc;
 
     host_set_all(host->api, job->settings);
     host_set(host->api, "on_nonfinite=restore");
@@ -275,9 +275,9 @@ static int32_t call_epochs(struct host *host, graft_trainer *trainer, int64_t fi
 /* Copy the state of one trainer to the other. */
 static int32_t give_state(struct host *host, graft_trainer *from, graft_trainer *to)
 {
-    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_model        *state = NULL;
-    int32_t             rc = models->create(from, GRAFT_MODEL_STATE, &state, &host->error);
+    const graft_model_api *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_model           *state = NULL;
+    int32_t                rc = models->create(from, GRAFT_MODEL_STATE, &state, &host->error);
 
     if (rc == GRAFT_OK) rc = models->apply(state, to, &host->error);
     models->destroy(state);
@@ -424,11 +424,11 @@ static int32_t report_last(struct host *host)
 /* The best weights must be those of epoch 2, with the validation loss that it had. */
 static int32_t check_best(struct host *host, graft_trainer *trainer, double loss)
 {
-    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_metrics       metrics = output_metrics();
-    graft_model_info    info = GRAFT_INIT(graft_model_info);
-    graft_model        *best = NULL;
-    int32_t             rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_BEST, &metrics, &host->error);
+    const graft_model_api *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_metrics          metrics = output_metrics();
+    graft_model_info       info = GRAFT_INIT(graft_model_info);
+    graft_model           *best = NULL;
+    int32_t                rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_BEST, &metrics, &host->error);
 
     if (completed_epochs(host, trainer) != 1) return nonfinite_blame(host, "the trainer is not back at epoch 1");
     if (rc == GRAFT_OK && (metrics.epoch != 2 || metrics.validation_loss != loss))
@@ -443,11 +443,11 @@ static int32_t check_best(struct host *host, graft_trainer *trainer, double loss
 /* Save the trainer, and load the file into another one. */
 static int32_t save_to_other(struct host *host, graft_trainer *from, graft_trainer *to)
 {
-    const struct job   *job = host->all->arg;
-    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
-    graft_model        *saved = NULL, *loaded = NULL;
-    char                path[64];
-    int32_t             rc = models->create(from, GRAFT_MODEL_STATE, &saved, &host->error);
+    const struct job      *job = host->all->arg;
+    const graft_model_api *models = graft_interface(host->api, GRAFT_MODEL_ID, sizeof *models);
+    graft_model           *saved = NULL, *loaded = NULL;
+    char                   path[64];
+    int32_t                rc = models->create(from, GRAFT_MODEL_STATE, &saved, &host->error);
 
     snprintf(path, sizeof path, "/tmp/graft-nonfinite-%d.safetensors", (int)getpid());
     if (rc == GRAFT_OK && host->rank == 0) rc = models->save(saved, path, &host->error);

@@ -418,15 +418,15 @@ enum { SIZE_EPOCH, SIZE_EVALUATE, SIZE_PREDICT, SIZE_UPDATE, SIZE_MODEL, SIZES }
 static int32_t call_with_size(struct host *host, graft_trainer *trainer, const graft_dataset *data, int which,
                               uint32_t size)
 {
-    const graft_models *models = graft_interface(host->api, GRAFT_MODEL_ID, GRAFT_HAS(graft_models, destroy));
-    float               outputs[N * CLASSES];
-    const int64_t       n = data->features->n_rows;
-    graft_epoch         epoch = { .size = size > 0 ? sizeof epoch : 0 };
-    graft_metrics       metrics = { .size = size > 0 ? sizeof metrics : 0 };
-    graft_dense         logits = { size > 0 ? sizeof logits : 0, GRAFT_F32, n, CLASSES, CLASSES, outputs };
-    graft_dataset       next = *data;
-    graft_model        *model = NULL;
-    int32_t             rc = models->create(trainer, GRAFT_MODEL_LAST, &model, &host->error);
+    const graft_model_api *models = graft_interface(host->api, GRAFT_MODEL_ID, GRAFT_HAS(graft_model_api, destroy));
+    float                  outputs[N * CLASSES];
+    const int64_t          n = data->features->n_rows;
+    graft_epoch            epoch = { .size = size > 0 ? sizeof epoch : 0 };
+    graft_metrics          metrics = { .size = size > 0 ? sizeof metrics : 0 };
+    graft_dense            logits = { size > 0 ? sizeof logits : 0, GRAFT_F32, n, CLASSES, CLASSES, outputs };
+    graft_dataset          next = *data;
+    graft_model           *model = NULL;
+    int32_t                rc = models->create(trainer, GRAFT_MODEL_LAST, &model, &host->error);
 
     if (size == 0) next.size = 0;
     if (rc < 0) return rc;

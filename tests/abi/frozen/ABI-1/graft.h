@@ -24,7 +24,6 @@
 #ifndef GRAFT_H
 #define GRAFT_H
 
-#include "graft_account.h"   /* what a trainer reports: time, memory, messages */
 #include "graft_aggregate.h" /* graft.aggregate/1: distributed products: plan, begin, end */
 #include "graft_base.h"      /* versions, sizes, status codes, errors, tags of the comments */
 #include "graft_codec.h"     /* graft.codec/1: quantized rows */
@@ -36,6 +35,7 @@
 #include "graft_matrix.h"    /* sparse and dense views, masks, semirings */
 #include "graft_model.h"     /* models: formulas, initial weights */
 #include "graft_mxm.h"       /* graft.mxm/1: C<M> (+)= A (+.x) B */
+#include "graft_report.h"
 #include "graft_train.h"     /* graft.train/1: models, epochs, evaluation, state */
 #include "graft_transport.h" /* graft.transport/1: moves bytes between ranks */
 

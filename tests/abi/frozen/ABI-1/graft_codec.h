@@ -59,7 +59,7 @@ typedef struct graft_codec_args {
     graft_codec_error *error; /**< out of encode(), or NULL: the quantization error, without rows that have no code */
 } graft_codec_args;
 
-typedef struct graft_codec {
+typedef struct graft_codec_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -86,7 +86,7 @@ typedef struct graft_codec {
      *         after which some rows may have been written.
      * [one-caller] [starts-openmp] Not collective. Memory: as encode(). Since 1. */
     int32_t (*decode)(graft_context *context, const graft_codec_args *args, graft_error *error);
-} graft_codec;
+} graft_codec_api;
 
 GRAFT_EXTERN_C_END
 #endif

@@ -40,7 +40,7 @@ typedef struct graft_dataset {
 /** A data set that was read from files. */
 typedef struct graft_data graft_data;
 
-typedef struct graft_data_interface {
+typedef struct graft_data_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -70,7 +70,7 @@ typedef struct graft_data_interface {
     const graft_dataset *(*view)(const graft_data *data);
 
     /** Free the data. NULL is legal. [one-caller] Not collective. Since 1. */
-    void (*close)(graft_context *context, graft_data *data);
+    void (*close)(graft_data *data);
 
     /** Read a data set in parallel: as open(), but each rank receives a slice of the vertices. Slices are consecutive
      *  in the order of ranks and have about the same number of bytes; concatenated they equal the result of open(), bit
@@ -94,7 +94,7 @@ typedef struct graft_data_interface {
      * of a Matrix Market file count as edges, twice if it is symmetric. Since 1. */
     int32_t (*open_slice)(graft_context *context, const graft_transport *transport, const char *path, graft_data **data,
                           graft_error *error);
-} graft_data_interface;
+} graft_data_api;
 
 GRAFT_EXTERN_C_END
 #endif

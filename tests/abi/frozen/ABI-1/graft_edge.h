@@ -29,7 +29,7 @@ enum { GRAFT_EDGE_TRANSPOSE = 1u };
  * threads of a call; 0: option "threads". Results have the same bits for any number. NaN and infinities propagate as in
  * arithmetic. Work is divided into chunks of about equal numbers of edges; only sddmm() splits a row of A, so a row
  * with a large share of all edges is the work of one thread. */
-typedef struct graft_edge {
+typedef struct graft_edge_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -102,11 +102,11 @@ typedef struct graft_edge {
      * \return OK; ERR_ARG (as sddmm(); unknown flags; transposed: more rows than the index type can represent);
      *         ERR_NOMEM.
      * [one-caller] [starts-openmp]. Not collective. Memory: none, except that the first transposed call on a matrix
-     * creates a map of its transpose, 8 (k + 1) + edges * (8 + index bytes), which graft_mxm.matrix_bytes() counts.
+     * creates a map of its transpose, 8 (k + 1) + edges * (8 + index bytes), which graft_mxm_api.matrix_bytes() counts.
      * Since 1. */
     int32_t (*mxm)(graft_context *context, graft_matrix *a, uint32_t flags, const graft_dense *w, const graft_dense *y,
                    const graft_dense *out, int32_t threads, graft_error *error);
-} graft_edge;
+} graft_edge_api;
 
 GRAFT_EXTERN_C_END
 #endif

@@ -63,7 +63,7 @@ typedef struct graft_redistribution {
  * its rank in error->rank, and may continue. If a rank dies, does not answer within option "halo.timeout", or sends a
  * wrong message, all other ranks return ERR_PEER with the same message; then the graph, its plans and the transport can
  * only be destroyed and closed. */
-typedef struct graft_graphs {
+typedef struct graft_graph_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -96,7 +96,7 @@ typedef struct graft_graphs {
      * \param[out] graph      Unchanged on failure.
      * \return OK; ERR_ARG (null; slices with overlaps or gaps; ranks that disagree on n_vertices, types or options; an
      *         owner that is not a rank; a file for more ranks than vertices); ERR_FORMAT (as
-     *         graft_mxm.matrix_create(); a file that is damaged, or of another graph or number of parts);
+     *         graft_mxm_api.matrix_create(); a file that is damaged, or of another graph or number of parts);
      *         ERR_UNSUPPORTED (a rank would own, or gather from, more than 2147483647 vertices; metis: as many vertices
      *         or edges in all); ERR_NOT_FOUND (metis: no such program); ERR_MODULE (metis: the program failed, died,
      *         wrote invalid output, or exceeded partition.timeout); ERR_IO (a file cannot be read or written; metis: no
@@ -133,7 +133,7 @@ typedef struct graft_graphs {
     /** Free the graph; if it has plans, it is freed with the last of them. NULL is legal. Sends nothing.
      *  [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_graph *graph);
-} graft_graphs;
+} graft_graph_api;
 
 GRAFT_EXTERN_C_END
 #endif

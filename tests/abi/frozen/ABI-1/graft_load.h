@@ -73,7 +73,7 @@ static inline __attribute__((unused)) int32_t graft_load(const char *path, const
  *  host asks for the last call that it uses, in the order of the table, so that it runs with libraries that are older
  *  than its headers:
  *
- *      const graft_mxm *mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm, run));
+ *      const graft_mxm_api *mxm = graft_interface(api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, run));
  *
  * Threads: [any-thread]. Not collective. Since 1. */
 static inline __attribute__((unused)) const void *graft_interface(const graft_api *api, const char *id, uint64_t size)

@@ -3,7 +3,6 @@
 #ifndef GRAFT_TRAIN_H
 #define GRAFT_TRAIN_H
 
-#include "graft_account.h"
 #include "graft_data.h"
 #include "graft_model.h"
 
@@ -49,9 +48,10 @@ GRAFT_EXTERN_C_BEGIN
  * weights, bit for bit: gradients and losses are summed in the order of ranks. Results equal those of one process up to
  * rounding, with the same draws of dropout and labels. Sums over neighbours are distributed products with plans of
  * graft_aggregate.h; gat exchanges the raw rows of its halo. create(), epoch(), evaluate(), predict() and update() are
- * collective and return the same status on all ranks; see graft_graphs. Options of the model are the same on all ranks;
- * memory.limit is per rank. symmetrize also adds edges between ranks; an order applies to the vertices of each rank;
- * with row_masks a step sends fewer rows than an evaluation, and a layer with fewer rows has a plan of its own. */
+ * collective and return the same status on all ranks; see graft_graph_api. Options of the model are the same on all
+ * ranks; memory.limit is per rank. symmetrize also adds edges between ranks; an order applies to the vertices of each
+ * rank; with row_masks a step sends fewer rows than an evaluation, and a layer with fewer rows has a plan of its
+ * own. */
 
 /** A model in training: weights, state of the optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
@@ -111,7 +111,7 @@ typedef struct graft_state_item {
     const void *data;     /**< dense, row-major; owned by the trainer, valid until its next epoch or state_set */
 } graft_state_item;
 
-typedef struct graft_train {
+typedef struct graft_train_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -135,16 +135,16 @@ typedef struct graft_train {
 
     /** Train for one epoch (one step on all training vertices) and, if due, evaluate and store the best weights.
      * \param[out] epoch  The result.
-     * \return OK; ERR_ARG (null); ERR_STATE (all `epochs` are done, or no split); the codes of graft_mxm.run(). After a
-     *         failure the weights may be between two epochs: only destroy() and state_set() are useful. Over ranks
-     *         ERR_ARG, before any work, if ranks differ in epochs, state or the options that it reads, and ERR_PEER for
-     *         all later failures, after which only destroy() is useful.
+     * \return OK; ERR_ARG (null); ERR_STATE (all `epochs` are done, or no split); the codes of graft_mxm_api.run().
+     *         After a failure the weights may be between two epochs: only destroy() and state_set() are useful. Over
+     *         ranks ERR_ARG, before any work, if ranks differ in epochs, state or the options that it reads, and
+     *         ERR_PEER for all later failures, after which only destroy() is useful.
      * [one-caller] [starts-openmp]. Collective, over ranks. Numerics: the same bits for any number of threads.
      * Memory: what kernels prepare at their first run. Since 1. */
     int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
 
     /** Measure loss and accuracy on all three splits, without dropout. \param[in] weights GRAFT_WEIGHTS_...
-     * \return OK; ERR_ARG (null, unknown weights); ERR_STATE (no labels or no split); the codes of graft_mxm.run();
+     * \return OK; ERR_ARG (null, unknown weights); ERR_STATE (no labels or no split); the codes of graft_mxm_api.run();
      *         over ranks as epoch(). [one-caller] [starts-openmp]. Collective, over ranks: the result is that of all
      *         vertices, the same on all ranks. Since 1. */
     int32_t (*evaluate)(graft_trainer *trainer, int32_t weights, graft_metrics *metrics, graft_error *error);
@@ -173,35 +173,6 @@ typedef struct graft_train {
     /** Free the trainer. NULL is legal. [one-caller] Not collective. Since 1. */
     void (*destroy)(graft_trainer *trainer);
 
-    /** Read span number `index` of the last epoch(), evaluate() or predict() of a trainer with option `profile`.
-     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last; ERR_STATE (no option `profile`).
-     * [one-caller] Not collective. Memory: none. Since 1. */
-    int32_t (*span)(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
-
-    /** Read item number `index` of the memory that create() allocated; option memory.limit bounds the sum. Memory that
-     * kernels and dense modules prepare at their first run is not included: for a dense module of Graft at most 16 MB,
-     * with bf16 about 2 MB more for each thread and the working memory of its library.
-     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
-    int32_t (*memory_item)(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error);
-
-    /** Report the messages that rank `rank` receives, or with -1 all ranks.
-     * \return OK; ERR_ARG (null, no such rank); ERR_STATE (not over ranks). [one-caller] Not collective. Since 1. */
-    int32_t (*traffic)(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
-
-    /** Report what rank `rank`, or with -1 all ranks, exchanged in the last step in layer index/2, forward if index is
-     * even, backward if it is odd.
-     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
-     * [one-caller] Not collective. Since 1. */
-    int32_t (*traffic_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
-                            graft_error *error);
-
-    /** Report what this rank sent to rank `peer` in the last step, in the layer and direction of `index` as above, with
-     * its quantization error. Only the sender knows these numbers.
-     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
-     * [one-caller] Not collective. Since 1. */
-    int32_t (*traffic_pair)(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
-                            graft_error *error);
-
     /** Replace arrays of the data set. Arrays that were changed in place count as replaced by themselves.
      *
      * \param[in] what     One or more of GRAFT_UPDATE_...
@@ -217,7 +188,7 @@ typedef struct graft_train {
      * Memory during the call, besides memory.limit: copies of labels, targets and split, and as redistribute().
      * [one-caller] [starts-openmp]. Collective, over ranks: the same `what` on all. Since 1. */
     int32_t (*update)(graft_trainer *trainer, uint32_t what, const graft_dataset *dataset, graft_error *error);
-} graft_train;
+} graft_train_api;
 
 GRAFT_EXTERN_C_END
 #endif

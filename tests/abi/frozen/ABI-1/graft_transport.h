@@ -67,7 +67,7 @@ typedef struct graft_communicator {
     uint32_t    reserved;
 } graft_communicator;
 
-typedef struct graft_transports {
+typedef struct graft_transport_api {
     uint32_t size;
     uint32_t reserved;
 
@@ -94,7 +94,7 @@ typedef struct graft_transports {
      *  from the thread that calls Graft: MPI_THREAD_FUNNELED suffices if that is the main thread. Since 1. */
     int32_t (*open)(graft_context *context, const char *module, const graft_communicator *communicator,
                     graft_transport *transport, graft_error *error);
-} graft_transports;
+} graft_transport_api;
 
 GRAFT_EXTERN_C_END
 #endif

@@ -119,14 +119,14 @@ static void frozen_options(void)
 
 static void frozen_products(void)
 {
-    const graft_mxm  *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
-    const graft_edge *edge = graft_interface(api, GRAFT_EDGE_ID, sizeof *edge);
-    float             c[N][WIDTH] = { { 0 } };
-    graft_dense       b = dense_of(features, N, WIDTH), out = dense_of(c, N, WIDTH);
-    graft_mxm_args    args = GRAFT_INIT(graft_mxm_args);
-    graft_index       index = GRAFT_INIT(graft_index);
-    graft_matrix     *matrix = NULL;
-    int32_t           back[N];
+    const graft_mxm_api  *mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
+    const graft_edge_api *edge = graft_interface(api, GRAFT_EDGE_ID, sizeof *edge);
+    float                 c[N][WIDTH] = { { 0 } };
+    graft_dense           b = dense_of(features, N, WIDTH), out = dense_of(c, N, WIDTH);
+    graft_mxm_args        args = GRAFT_INIT(graft_mxm_args);
+    graft_index           index = GRAFT_INIT(graft_index);
+    graft_matrix         *matrix = NULL;
+    int32_t               back[N];
 
     if (!ok(mxm != NULL && edge != NULL, "products and edges have all calls of this host")) return;
     went_well(mxm->matrix_create(api->context, &ring, 0, &matrix, &error), "a matrix is made");
@@ -136,7 +136,7 @@ static void frozen_products(void)
     args.c = &out;
     went_well(mxm->run(api->context, &args, &error), "a product runs");
     ok(is_sum_of_neighbours(c), "it is the sum over neighbours");
-    mxm->matrix_destroy(api->context, matrix);
+    mxm->matrix_destroy(matrix);
     for (int v = 0; v < N; v++) back[v] = N - 1 - v;
     index.index_type = GRAFT_I32;
     index.count = N;
@@ -147,8 +147,8 @@ static void frozen_products(void)
 
 static void frozen_codec(void)
 {
-    const graft_codec *codec = graft_interface(api, GRAFT_CODEC_ID, sizeof *codec);
-    int64_t            bytes = 0;
+    const graft_codec_api *codec = graft_interface(api, GRAFT_CODEC_ID, sizeof *codec);
+    int64_t                bytes = 0;
 
     if (!ok(codec != NULL, "codecs have all calls of this host")) return;
     went_well(codec->row_bytes(api->context, 2, 10, GRAFT_F32, &bytes, &error), "the bytes of a row are counted");
@@ -157,10 +157,10 @@ static void frozen_codec(void)
 
 static void frozen_training(void)
 {
-    const graft_train *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
-    const graft_dense  x = dense_of(features, N, WIDTH);
-    graft_dataset      data = GRAFT_INIT(graft_dataset);
-    graft_trainer     *trainer = NULL;
+    const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
+    const graft_dense      x = dense_of(features, N, WIDTH);
+    graft_dataset          data = GRAFT_INIT(graft_dataset);
+    graft_trainer         *trainer = NULL;
     GUARDED(graft_epoch) epoch;
     GUARDED(graft_metrics) metrics;
     GUARDED(graft_state_item) item;
@@ -224,14 +224,14 @@ static void frozen_close(void *self)
 
 static void aggregate_over(const graft_transport *transport, const char *whose)
 {
-    const graft_graphs    *graphs = graft_interface(api, GRAFT_GRAPH_ID, sizeof *graphs);
-    const graft_aggregate *aggregate = graft_interface(api, GRAFT_AGGREGATE_ID, sizeof *aggregate);
-    float                  c[N][WIDTH] = { { 0 } };
-    const graft_dense      x = dense_of(features, N, WIDTH), out = dense_of(c, N, WIDTH);
-    graft_slice            slice = GRAFT_INIT(graft_slice);
-    graft_aggregate_args   args = GRAFT_INIT(graft_aggregate_args);
-    graft_graph           *graph = NULL;
-    graft_plan            *plan = NULL;
+    const graft_graph_api     *graphs = graft_interface(api, GRAFT_GRAPH_ID, sizeof *graphs);
+    const graft_aggregate_api *aggregate = graft_interface(api, GRAFT_AGGREGATE_ID, sizeof *aggregate);
+    float                      c[N][WIDTH] = { { 0 } };
+    const graft_dense          x = dense_of(features, N, WIDTH), out = dense_of(c, N, WIDTH);
+    graft_slice                slice = GRAFT_INIT(graft_slice);
+    graft_aggregate_args       args = GRAFT_INIT(graft_aggregate_args);
+    graft_graph               *graph = NULL;
+    graft_plan                *plan = NULL;
     GUARDED(graft_plan_info) info;
 
     if (!ok(graphs != NULL && aggregate != NULL, "graphs and plans have all calls of this host")) return;
@@ -264,7 +264,7 @@ static void frozen_ranks(void)
         .cancel = frozen_cancel,
         .close = frozen_close,
     };
-    const graft_transports *transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
+    const graft_transport_api *transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
     GUARDED(graft_transport) threads;
 
     aggregate_over(&mine, "a graph is made over the transport of this host");
@@ -296,7 +296,7 @@ int main(int argc, char **argv)
     if (!went_well(graft_load(argc > 1 ? argv[1] : getenv("GRAFT_LIBRARY"), &host, &api, &error), "the library opens"))
         return done();
     ok(api->size >= sizeof *api && api->abi == GRAFT_ABI_VERSION, "and speaks version %u", api->abi);
-    ok(graft_interface(api, GRAFT_DATA_ID, sizeof(graft_data_interface)) != NULL, "data have all calls of this host");
+    ok(graft_interface(api, GRAFT_DATA_ID, sizeof(graft_data_api)) != NULL, "data have all calls of this host");
     frozen_options();
     frozen_products();
     frozen_codec();

@@ -57,7 +57,7 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
     return GRAFT_OK;
 }
 
-static const graft_kernel kernel = {
+static const graft_kernel_ops kernel = {
     .size = sizeof kernel,
     .preference = 1000,
     .args_size = sizeof(graft_mxm_args),

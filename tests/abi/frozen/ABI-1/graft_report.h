@@ -1,11 +1,13 @@
 /* Reports of a trainer of graft_train.h about its own work: time, memory, and messages between ranks.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GRAFT_ACCOUNT_H
-#define GRAFT_ACCOUNT_H
+#ifndef GRAFT_REPORT_H
+#define GRAFT_REPORT_H
 
-#include "graft_base.h"
+#include "graft_train.h"
 
 GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_REPORT_ID "graft.report/1"
 
 /** The pass that a span belongs to; predict() counts as an evaluation. */
 enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2 };
@@ -113,6 +115,40 @@ typedef struct graft_traffic_pair {
     double expected;
     int64_t bytes_unquantized; /**< in the last step */
 } graft_traffic_pair;
+
+typedef struct graft_report_api {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Read span number `index` of the last epoch(), evaluate() or predict() of a trainer with option `profile`.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last; ERR_STATE (no option `profile`).
+     * [one-caller] Not collective. Memory: none. Since 1. */
+    int32_t (*span)(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
+
+    /** Read item number `index` of the memory that create() allocated; option memory.limit bounds the sum. Memory that
+     * kernels and dense modules prepare at their first run is not included: for a dense module of Graft at most 16 MB,
+     * with bf16 about 2 MB more for each thread and the working memory of its library.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 1. */
+    int32_t (*memory_item)(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error);
+
+    /** Report the messages that rank `rank` receives, or with -1 all ranks.
+     * \return OK; ERR_ARG (null, no such rank); ERR_STATE (not over ranks). [one-caller] Not collective. Since 1. */
+    int32_t (*traffic)(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
+
+    /** Report what rank `rank`, or with -1 all ranks, exchanged in the last step in layer index/2, forward if index is
+     * even, backward if it is odd.
+     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
+     * [one-caller] Not collective. Since 1. */
+    int32_t (*traffic_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
+                            graft_error *error);
+
+    /** Report what this rank sent to rank `peer` in the last step, in the layer and direction of `index` as above, with
+     * its quantization error. Only the sender knows these numbers.
+     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
+     * [one-caller] Not collective. Since 1. */
+    int32_t (*traffic_pair)(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
+                            graft_error *error);
+} graft_report_api;
 
 GRAFT_EXTERN_C_END
 #endif

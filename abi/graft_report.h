@@ -1,11 +1,13 @@
-/* Reports of a trainer of graft_train.h about its own work: time, memory, and messages between ranks.
+/* "graft.report/1": reports of a trainer about its own work: time, memory, and messages between ranks.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GRAFT_ACCOUNT_H
-#define GRAFT_ACCOUNT_H
+#ifndef GRAFT_REPORT_H
+#define GRAFT_REPORT_H
 
-#include "graft_base.h"
+#include "graft_train.h"
 
 GRAFT_EXTERN_C_BEGIN
+
+#define GRAFT_REPORT_ID "graft.report/1"
 
 /* Memory of evaluations and predictions. In one process, evaluations of trainers with option batch_size and predictions
  * of models (graft_model.h) may go in blocks of rows, layer by layer, without label_rate:
@@ -156,6 +158,44 @@ typedef struct graft_cache_item {
     int64_t rows_fetched;     /**< with hec.miss=fetch, rows that their owners computed in the batch that needed them */
     int64_t bytes_fetched;    /**< bytes received for fetched rows and sent for their gradients, as floats */
 } graft_cache_item;
+
+typedef struct graft_report_api {
+    uint32_t size;
+    uint32_t reserved;
+
+    /** Read span number `index` of the last epoch(), evaluate() or predict() of a trainer with option `profile`.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last; ERR_STATE (no option `profile`).
+     * [one-caller] Not collective. Memory: none. Since 0.1. */
+    int32_t (*span)(graft_trainer *trainer, int64_t index, graft_span *span, graft_error *error);
+
+    /** Read item number `index` of the memory that the trainer has; option memory.limit bounds the sum. Memory of the
+     * first run of kernels and dense modules is not included: at most 16 MB, with bf16 2 MB more a thread.
+     * \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 0.1. */
+    int32_t (*memory_item)(graft_trainer *trainer, int32_t index, graft_memory_item *item, graft_error *error);
+
+    /** Report the messages that rank `rank` receives, or with -1 all ranks.
+     * \return OK; ERR_ARG (null, no such rank); ERR_STATE (not over ranks). [one-caller] Not collective. Since 0.1. */
+    int32_t (*traffic)(graft_trainer *trainer, int32_t rank, graft_traffic *traffic, graft_error *error);
+
+    /** Report the rows that rank `rank`, or with -1 all ranks, exchanged in the last step in layer index/2, forward if
+     * index is even, else backward.
+     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
+     * [one-caller] Not collective. Since 0.1. */
+    int32_t (*traffic_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_traffic_item *item,
+                            graft_error *error);
+
+    /** Report the rows that this rank sent to rank `peer` in the last step, in the layer and direction of `index`.
+     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last layer; ERR_STATE (not over ranks).
+     * [one-caller] Not collective. Since 0.1. */
+    int32_t (*traffic_pair)(graft_trainer *trainer, int32_t peer, int32_t index, graft_traffic_pair *pair,
+                            graft_error *error);
+
+    /** Report cache number `index` of minibatches over ranks, or with option history, of rank `rank` or -1: all.
+     * \return OK; ERR_ARG (null, no such rank); ERR_NOT_FOUND past the last; ERR_STATE (there are none).
+     * [one-caller] Not collective. Since 0.2. */
+    int32_t (*cache_item)(graft_trainer *trainer, int32_t rank, int32_t index, graft_cache_item *item,
+                          graft_error *error);
+} graft_report_api;
 
 GRAFT_EXTERN_C_END
 #endif
