@@ -51,7 +51,7 @@ static int32_t run_gemm_task(struct gr_run *run, const struct gr_work *work, con
         g.rows_done = dense_block_done;
         g.rows_arg = &done;
     }
-    if (w->n_states > 0) module.state = w->state[omp_get_thread_num()];
+    if (w->modules.n_states > 0) module.state = w->modules.state[omp_get_thread_num()];
     rc = gr_dense_run(run->context, &module, &g, error);
     if (rc == GRAFT_OK && !knows && work->epilogue.some != NULL) dense_block_done(&done, 0, g.m);
     return rc;
@@ -91,7 +91,9 @@ static int32_t run_sum_task(struct gr_run *run, const struct gr_work *work, cons
 
 static int32_t run_task(struct gr_run *run, struct gr_work_task *t, int threads, graft_error *error)
 {
-    struct gr_work *work = &run->workers->work[t->work];
+    struct gr_work         *work = &run->workers->work[t->work];
+    struct gr_rows_scaling *scaling = &work->arg.scaling;
+    const int64_t           width = scaling->width;
 
     switch (work->kind) {
     case GR_WORK_GEMM: return run_gemm_task(run, work, t, threads, error);
@@ -101,9 +103,9 @@ static int32_t run_task(struct gr_run *run, struct gr_work_task *t, int threads,
         if (t->begin < t->end) gr_rows_backward_rest(&work->arg.backward, t->begin, t->end);
         else gr_rows_backward_sums(&work->arg.backward);
         return GRAFT_OK;
-    case GR_WORK_SCALE: gr_rows_scale_part(&work->scaling, t->begin, t->end); return GRAFT_OK;
-    case GR_WORK_CLEAR:
-        memset(work->scaling.out, 0, (uint64_t)(work->scaling.n * work->scaling.width) * sizeof(float));
+    case GR_WORK_SCALE:
+        if (scaling->x != NULL) gr_rows_scale_part(scaling, t->begin, t->end);
+        else memset(scaling->out + t->begin * width, 0, (uint64_t)((t->end - t->begin) * width) * sizeof(float));
         return GRAFT_OK;
     }
     return GRAFT_OK;
@@ -127,8 +129,8 @@ static int is_free(const struct gr_run *run, const struct gr_work_task *t)
     const struct gr_workers *w = run->workers;
 
     if (w->work[t->work].kind == GR_WORK_GEMM)
-        return w->n_states > 0 ? omp_get_thread_num() < w->n_states : w->calls_dense == 0;
-    return w->work[t->work].kind != GR_WORK_SUM || w->concurrent || w->calls == 0;
+        return w->modules.n_states > 0 ? omp_get_thread_num() < w->modules.n_states : w->modules.calls_dense == 0;
+    return w->work[t->work].kind != GR_WORK_SUM || w->modules.concurrent || w->modules.calls == 0;
 }
 
 static int is_ready(const struct gr_run *run, const struct gr_work_task *t)
@@ -160,8 +162,8 @@ static struct gr_work_task *find_task(const struct gr_run *run, enum gr_worker o
 
 static void count_call(struct gr_workers *w, const struct gr_work_task *t, int by)
 {
-    if (w->work[t->work].kind == GR_WORK_GEMM) w->calls_dense += by;
-    if (w->work[t->work].kind == GR_WORK_SUM) w->calls += by;
+    if (w->work[t->work].kind == GR_WORK_GEMM) w->modules.calls_dense += by;
+    if (w->work[t->work].kind == GR_WORK_SUM) w->modules.calls += by;
 }
 
 static void finish_task(struct gr_workers *w, struct gr_work_task *t, int32_t rc, const graft_error *error)
@@ -173,7 +175,7 @@ static void finish_task(struct gr_workers *w, struct gr_work_task *t, int32_t rc
     t->state = GR_TASK_DONE;
     w->done[i / 64] |= (uint64_t)1 << i % 64;
     w->n_needed -= t->is_needed;
-    w->tasks_done++;
+    w->report.tasks_done++;
     if (rc < 0 && w->status == GRAFT_OK) {
         w->status = rc;
         w->error = *error;
@@ -237,11 +239,11 @@ static void work_as(struct gr_run *run, enum gr_worker own, int is_host, double 
     idle = now - begin - busy[GR_WORKER_DENSE] - busy[GR_WORKER_SPARSE];
     lock(w);
     for (int kind = 0; kind < GR_WORKER_KINDS; kind++) {
-        w->busy[own] += busy[kind];
-        w->of_kind[kind] += busy[kind];
+        w->report.busy[own] += busy[kind];
+        w->trial.of_kind[kind] += busy[kind];
     }
-    w->helped[own] += busy[!own];
-    w->idle[own] += idle;
+    w->report.helped[own] += busy[!own];
+    w->report.idle[own] += idle;
     unlock(w);
     if (times == NULL) return;
     times[GR_TIME_BEGIN] = begin;

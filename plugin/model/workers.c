@@ -57,10 +57,10 @@ int32_t gr_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t ch
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->workers->partial[i], partial, error));
     }
     atomic_flag_clear(&run->workers->lock);
-    run->workers->is_auto = gr_resource_options(run->context)->workers_sparse == GR_COUNT_AUTO;
-    run->workers->is_off = run->workers->is_auto; /* at first */
-    run->workers->sparse = run->workers->is_auto ? 1 : (int)gr_resource_options(run->context)->workers_sparse;
-    run->workers->plain = run->workers->piped = INFINITY;
+    run->workers->trial.is_auto = gr_resource_options(run->context)->workers_sparse == GR_COUNT_AUTO;
+    run->workers->trial.is_off = run->workers->trial.is_auto; /* at first */
+    run->workers->sparse = run->workers->trial.is_auto ? 1 : (int)gr_resource_options(run->context)->workers_sparse;
+    run->workers->trial.plain = run->workers->trial.piped = INFINITY;
     run->workers->stages = (int)gr_resource_options(run->context)->workers_stages;
 done:
     return rc;
@@ -92,12 +92,12 @@ static void make_states(struct gr_run *run)
     graft_error            ignored = { .size = sizeof ignored };
 
     if (!(ops->flags & GRAFT_DENSE_CONCURRENT)) return;
-    w->dense = run->dense;
-    w->state[0] = run->dense->state;
-    if (w->n_states == 0) w->n_states = 1;
-    while (w->n_states < run->threads && w->n_states < GR_WORK_STATES) {
-        if (ops->init(&run->context->module_host, &w->state[w->n_states], &ignored) != GRAFT_OK) break;
-        w->n_states++;
+    w->modules.dense = run->dense;
+    w->modules.state[0] = run->dense->state;
+    if (w->modules.n_states == 0) w->modules.n_states = 1;
+    while (w->modules.n_states < run->threads && w->modules.n_states < GR_WORK_STATES) {
+        if (ops->init(&run->context->module_host, &w->modules.state[w->modules.n_states], &ignored) != GRAFT_OK) break;
+        w->modules.n_states++;
     }
 }
 
@@ -105,7 +105,8 @@ void gr_workers_fini(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;
 
-    for (int i = 1; w != NULL && i < w->n_states; i++) w->dense->table->dense->fini(w->state[i]);
+    for (int i = 1; w != NULL && i < w->modules.n_states; i++)
+        w->modules.dense->table->dense->fini(w->modules.state[i]);
 }
 
 static void forget_tasks(struct gr_workers *w)
@@ -119,11 +120,11 @@ void gr_workers_begin(struct gr_run *run)
     struct gr_workers *w = run->workers;
 
     if (w == NULL) return;
-    w->recording = gr_workers_suit(run) && !w->is_off;
-    w->began = gr_seconds();
+    w->recording = gr_workers_suit(run) && !w->trial.is_off;
+    w->trial.began = gr_seconds();
     if (w->recording) make_states(run);
-    if (run->pass == GRAFT_PASS_FORWARD) memset(w->of_kind, 0, sizeof w->of_kind);
-    w->concurrent = 1;
+    if (run->pass == GRAFT_PASS_FORWARD) memset(w->trial.of_kind, 0, sizeof w->trial.of_kind);
+    w->modules.concurrent = 1;
     w->status = GRAFT_OK;
     forget_tasks(w);
 }
@@ -148,7 +149,7 @@ static int64_t stages_of(struct gr_workers *w, const graft_matrix *a)
             bandwidth = max_of(bandwidth, column > row ? column - row : row - column);
         }
     }
-    w->bandwidth = csr->n_rows > 0 ? (double)bandwidth / (double)csr->n_rows : 0;
+    w->report.bandwidth = csr->n_rows > 0 ? (double)bandwidth / (double)csr->n_rows : 0;
     if (bandwidth >= csr->n_rows) return GR_STAGES_MOST;
     wanted = (2 * csr->n_rows + csr->n_rows - bandwidth - 1) / (csr->n_rows - bandwidth);
     return max_of(4, wanted < GR_STAGES_MOST ? wanted : GR_STAGES_MOST);
@@ -196,45 +197,6 @@ int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, graft_matri
     gr_budget_charge(budget, GR_USE_GRAPH, gr_matrix_blocks_bytes(a));
 done:
     return rc;
-}
-
-/* Space for an operation with this number of tasks, or NULL. */
-static struct gr_work *new_work(struct gr_run *run, enum gr_work_kind kind, int64_t tasks)
-{
-    struct gr_workers *w = run->workers;
-    struct gr_work    *work;
-
-    if (w == NULL || !w->recording) return NULL;
-    if (w->n_work == GR_WORK_OPERATIONS || w->n_tasks + tasks > GR_WORK_TASKS) gr_workers_sync(run);
-    if (tasks > GR_WORK_TASKS) return NULL;
-    work = &w->work[w->n_work++];
-    memset(work, 0, sizeof *work);
-    work->kind = kind;
-    return work;
-}
-
-/* Copy the epilogue. Returns the array that a pass over rows writes beside the result of the product. */
-static float *copy_epilogue(struct gr_work *work, struct gr_epilogue *epilogue)
-{
-    float *beside = NULL;
-
-    if (epilogue == NULL) return NULL;
-    GR_ASSERT(epilogue->some == gr_rows_scale_part || epilogue->some == gr_rows_forward_part ||
-              epilogue->some == gr_rows_backward_part);
-    work->epilogue = *epilogue;
-    if (epilogue->some == gr_rows_scale_part) {
-        work->arg.scaling = *(const struct gr_rows_scaling *)epilogue->arg;
-        work->epilogue.arg = &work->arg.scaling;
-    } else if (epilogue->some == gr_rows_forward_part) {
-        work->arg.rows = *(const struct gr_rows *)epilogue->arg;
-        work->epilogue.arg = &work->arg.rows;
-        beside = work->arg.rows.h;
-    } else {
-        work->arg.backward = *(const struct gr_rows_backward *)epilogue->arg;
-        work->epilogue.arg = &work->arg.backward;
-    }
-    epilogue->is_done = 1;
-    return beside;
 }
 
 /* Rows of an array of floats; NULL: none. */
@@ -318,15 +280,85 @@ int32_t gr_workers_sync_for(struct gr_run *run, struct gr_extent read, struct gr
     return w->status == GRAFT_OK ? GRAFT_OK : gr_fail(error, w->status, "%s", w->error.message);
 }
 
-/* Rows begin .. end-1 of the result. */
-static struct gr_work_task gemm_task(const graft_gemm *g, int64_t begin, int64_t end)
+/* The array that a pass over rows writes beside the result of the product, or NULL. */
+static const float *beside_of(const struct gr_work *work)
 {
-    struct gr_work_task t = { .worker = GR_WORKER_DENSE, .begin = begin, .end = end, .is_filler = g->transpose_a };
+    return work->epilogue.some == gr_rows_forward_part ? work->arg.rows.h : NULL;
+}
 
-    t.read[0] = g->transpose_a ? extent_of(g->a, g->lda, g->m, 0, g->k) : extent_of(g->a, g->lda, g->k, begin, end);
-    t.read[1] = g->transpose_b ? extent_of(g->b, g->ldb, g->k, 0, g->n) : extent_of(g->b, g->ldb, g->n, 0, g->k);
-    t.write[0] = extent_of(g->c, g->ldc, g->n, begin, end);
+static void copy_epilogue(struct gr_work *work, struct gr_epilogue *epilogue)
+{
+    GR_ASSERT(epilogue->some == gr_rows_scale_part || epilogue->some == gr_rows_forward_part ||
+              epilogue->some == gr_rows_backward_part);
+    if (epilogue->some == gr_rows_scale_part) work->arg.scaling = *(const struct gr_rows_scaling *)epilogue->arg;
+    else if (epilogue->some == gr_rows_forward_part) work->arg.rows = *(const struct gr_rows *)epilogue->arg;
+    else work->arg.backward = *(const struct gr_rows_backward *)epilogue->arg;
+    work->epilogue = *epilogue;
+    work->epilogue.arg = &work->arg;
+    epilogue->is_done = 1;
+}
+
+/* What a block of rows of an operation reads and writes. Blocks of a sum are those of its matrix. */
+static struct gr_work_task task_of(const struct gr_work *work, int64_t begin, int64_t end)
+{
+    const graft_gemm              *g = &work->gemm;
+    const struct gr_rows_scaling  *s = &work->arg.scaling;
+    const struct gr_rows_backward *pass = &work->arg.backward;
+    const int64_t                  width = pass->rows.width, of_chunk = GR_PARTIALS * width;
+    const double                  *partial = pass->gradient.partial;
+    struct gr_work_task            t = { .worker = GR_WORKER_DENSE, .begin = begin, .end = end };
+
+    switch (work->kind) {
+    case GR_WORK_GEMM:
+        t.is_filler = g->transpose_a;
+        t.read[0] = g->transpose_a ? extent_of(g->a, g->lda, g->m, 0, g->k) : extent_of(g->a, g->lda, g->k, begin, end);
+        t.read[1] = g->transpose_b ? extent_of(g->b, g->ldb, g->k, 0, g->n) : extent_of(g->b, g->ldb, g->n, 0, g->k);
+        t.write[0] = extent_of(g->c, g->ldc, g->n, begin, end);
+        t.write[1] = extent_of(beside_of(work), g->n, g->n, begin, end);
+        break;
+    case GR_WORK_SCALE:
+        t.read[0] = extent_of(s->x, s->x_stride, s->width, begin, end);
+        t.write[0] = extent_of(s->out, s->width, s->width, begin, end);
+        break;
+    case GR_WORK_MIX:
+        t.read[0] = extent_of(work->mix.x, 1, 1, begin, end);
+        t.read[1] = t.write[0] = extent_of(work->mix.y, 1, 1, begin, end);
+        break;
+    case GR_WORK_BACKWARD:
+        t.read[0] = t.write[0] = extent_of(pass->gradient.g, width, width, begin, end);
+        t.write[1] = (struct gr_extent){ (const char *)(partial + begin / GR_CHUNK_ROWS * of_chunk),
+                                         (const char *)(partial + gr_chunk_count(end, GR_CHUNK_ROWS) * of_chunk) };
+        break;
+    case GR_WORK_SUM: GR_ASSERT(0);
+    }
     return t;
+}
+
+/* Space for a copy of an operation with this number of tasks and one more, and of its epilogue; or NULL. */
+static struct gr_work *new_work(struct gr_run *run, const struct gr_work *like, struct gr_epilogue *epilogue,
+                                int64_t tasks)
+{
+    struct gr_workers *w = run->workers;
+    struct gr_work    *work;
+
+    if (!gr_workers_are_recording(run)) return NULL;
+    if (w->n_work == GR_WORK_OPERATIONS || w->n_tasks + tasks >= GR_WORK_TASKS) gr_workers_sync(run);
+    if (tasks >= GR_WORK_TASKS) return NULL;
+    work = &w->work[w->n_work++];
+    *work = *like;
+    if (epilogue != NULL) copy_epilogue(work, epilogue);
+    return work;
+}
+
+/* Record an operation on n rows in blocks of `rows`. Returns whether it is recorded. */
+static int record(struct gr_run *run, const struct gr_work *like, struct gr_epilogue *epilogue, int64_t n, int64_t rows)
+{
+    const struct gr_work *work = new_work(run, like, epilogue, (n + rows - 1) / rows);
+
+    if (work == NULL) return 0;
+    for (int64_t row = 0; row < n; row += rows)
+        add_task(run->workers, task_of(work, row, row + rows < n ? row + rows : n));
+    return 1;
 }
 
 /* Whether a recorded task must be done before this task. */
@@ -339,30 +371,16 @@ static int must_wait(const struct gr_workers *w, struct gr_work_task task)
 
 int gr_workers_gemm(struct gr_run *run, const graft_gemm *g, struct gr_epilogue *epilogue)
 {
-    const int          sends = run->strategy->ops->agree != NULL; /* later, while messages travel */
-    struct gr_workers *w = run->workers;
-    struct gr_work    *work;
-    int64_t            rows;
-    float             *beside;
+    const int            sends = run->strategy->ops->agree != NULL; /* later, while messages travel */
+    const struct gr_work work = { .kind = GR_WORK_GEMM, .gemm = *g };
 
-    if (w == NULL || !w->recording || g->m == 0 || g->n == 0 || (g->k >= DEEP && !g->transpose_a)) {
+    if (!gr_workers_are_recording(run) || g->m == 0 || g->n == 0 || (g->k >= DEEP && !g->transpose_a)) {
         gr_workers_sync(run);
         return 0;
     }
-    rows = g->transpose_a ? g->m : block_rows(run);
-    if (g->transpose_a && !sends && !must_wait(w, gemm_task(g, 0, g->m))) return 0; /* all threads do it now */
-    work = new_work(run, GR_WORK_GEMM, (g->m + rows - 1) / rows);
-    if (work == NULL) return 0;
-    work->gemm = *g;
-    beside = copy_epilogue(work, epilogue);
-    for (int64_t row = 0; row < g->m; row += rows) {
-        const int64_t       end = row + rows < g->m ? row + rows : g->m;
-        struct gr_work_task t = gemm_task(g, row, end);
-
-        t.write[1] = extent_of(beside, g->n, g->n, row, end);
-        add_task(w, t);
-    }
-    return 1;
+    if (!g->transpose_a) return record(run, &work, epilogue, g->m, block_rows(run));
+    if (!sends && !must_wait(run->workers, task_of(&work, 0, g->m))) return 0; /* all threads do it now */
+    return record(run, &work, epilogue, g->m, g->m);
 }
 
 /* Cut the matrix, and prepare its blocks for the kernel. On failure the plain product follows, and reports it. */
@@ -385,66 +403,56 @@ static int prepare_blocks(struct gr_run *run, const struct gr_sparse_product *p,
                                             .c = &to,
                                             .row_scale = p->scale };
 
-        if (gr_mxm_prepare(run->context, &args, &run->workers->concurrent, &ignored) < 0) return 0;
+        if (gr_mxm_prepare(run->context, &args, &run->workers->modules.concurrent, &ignored) < 0) return 0;
     }
     return 1;
 }
 
 int gr_workers_sum(struct gr_run *run, const struct gr_sparse_product *p)
 {
-    struct gr_workers *w = run->workers;
-    struct gr_work    *work = NULL;
-    float             *beside;
+    const struct gr_work  like = { .kind = GR_WORK_SUM, .sum = *p };
+    const struct gr_work *work = NULL;
 
-    if (w == NULL) return 0;
-    if (w->recording && p->in_blocks && p->width > 0 && p->a->csr.n_rows > 0 && prepare_blocks(run, p, block_rows(run)))
-        work = new_work(run, GR_WORK_SUM, p->a->n_blocks);
+    if (run->workers == NULL) return 0;
+    if (run->workers->recording && p->in_blocks && p->width > 0 && p->a->csr.n_rows > 0 &&
+        prepare_blocks(run, p, block_rows(run)))
+        work = new_work(run, &like, p->epilogue, p->a->n_blocks);
     if (work == NULL) {
         gr_workers_sync(run);
         return 0;
     }
-    work->sum = *p;
-    beside = copy_epilogue(work, p->epilogue);
     for (int64_t i = 0; i < p->a->n_blocks; i++) {
         const struct gr_row_block *b = &p->a->blocks[i];
         struct gr_work_task        t = { .worker = GR_WORKER_SPARSE, .begin = b->begin, .end = b->end, .a = b->a };
 
         t.read[0] = extent_of(p->x.data, p->x.stride, p->width, b->first, b->last + 1);
         t.write[0] = extent_of(p->out, p->width, p->width, b->begin, b->end);
-        t.write[1] = extent_of(beside, p->width, p->width, b->begin, b->end);
-        add_task(w, t);
+        t.write[1] = extent_of(beside_of(work), p->width, p->width, b->begin, b->end);
+        add_task(run->workers, t);
     }
     return 1;
 }
 
 int gr_workers_scale(struct gr_run *run, const struct gr_rows_scaling *s)
 {
-    const int64_t   rows = run->workers != NULL && run->workers->recording ? block_rows(run) : 1;
-    struct gr_work *work = new_work(run, GR_WORK_SCALE, (s->n + rows - 1) / rows);
+    const struct gr_work work = { .kind = GR_WORK_SCALE, .arg.scaling = *s };
 
-    if (work == NULL) return 0;
-    work->scaling = *s;
-    for (int64_t row = 0; row < s->n; row += rows) {
-        const int64_t       end = row + rows < s->n ? row + rows : s->n;
-        struct gr_work_task t = { .worker = GR_WORKER_DENSE, .begin = row, .end = end };
-
-        t.read[0] = extent_of(s->x, s->x_stride, s->width, row, end);
-        t.write[0] = extent_of(s->out, s->width, s->width, row, end);
-        add_task(run->workers, t);
-    }
-    return 1;
+    return gr_workers_are_recording(run) && record(run, &work, NULL, s->n, block_rows(run));
 }
 
 int gr_workers_clear(struct gr_run *run, float *x, int64_t rows, int64_t width)
 {
-    struct gr_work     *work = rows * width > 0 ? new_work(run, GR_WORK_CLEAR, 1) : NULL;
-    struct gr_work_task t = { .worker = GR_WORKER_DENSE, .begin = 0, .end = rows };
+    const struct gr_work work = { .kind = GR_WORK_SCALE, .arg.scaling = { .n = rows, .width = width, .out = x } };
 
-    if (work == NULL) return 0;
-    work->scaling = (struct gr_rows_scaling){ .n = rows, .width = width, .out = x };
-    t.write[0] = extent_of(x, width, width, 0, rows);
-    add_task(run->workers, t);
-    return 1;
+    return rows * width > 0 && record(run, &work, NULL, rows, rows);
+}
+
+int gr_workers_mix(struct gr_run *run, int64_t count, const struct gr_mix *mix)
+{
+    const struct gr_work work = { .kind = GR_WORK_MIX, .mix = *mix };
+
+    if (!gr_workers_are_recording(run)) return 0;
+    return record(run, &work, NULL, count, count / max_of(1, run->workers->stages_used) + 1);
 }
 
 void gr_workers_own_pass(const struct gr_run *run, int32_t layer, int is_inner, struct gr_rows_backward *pass)
@@ -457,50 +465,17 @@ void gr_workers_own_pass(const struct gr_run *run, int32_t layer, int is_inner, 
     pass->gradient.partial = w->partial[i];
 }
 
+/* The sums of a pass follow its rows. */
 int gr_workers_backward(struct gr_run *run, const struct gr_rows_backward *pass)
 {
-    const int64_t   n = pass->rows.n, width = pass->rows.width, of_chunk = GR_PARTIALS * width;
-    const int64_t   rows = run->workers != NULL && run->workers->recording ? block_rows(run) : 1;
-    double *const   partial = pass->gradient.partial;
-    struct gr_work *work = new_work(run, GR_WORK_BACKWARD, (n + rows - 1) / rows + 1);
+    const struct gr_work like = { .kind = GR_WORK_BACKWARD, .arg.backward = *pass };
+    const int64_t        n = pass->rows.n;
+    struct gr_work_task  sums;
 
-    if (work == NULL) return 0;
-    work->arg.backward = *pass;
-    for (int64_t row = 0; row < n; row += rows) {
-        const int64_t       end = row + rows < n ? row + rows : n;
-        struct gr_work_task t = { .worker = GR_WORKER_DENSE, .begin = row, .end = end };
-
-        t.read[0] = t.write[0] = extent_of(pass->gradient.g, width, width, row, end);
-        t.write[1] = (struct gr_extent){ (const char *)(partial + row / GR_CHUNK_ROWS * of_chunk),
-                                         (const char *)(partial + gr_chunk_count(end, GR_CHUNK_ROWS) * of_chunk) };
-        add_task(run->workers, t);
-    }
-    add_task(run->workers, (struct gr_work_task){
-                               .worker = GR_WORKER_DENSE,
-                               .is_filler = 1,
-                               .begin = n,
-                               .end = n,
-                               .read[0] = { (const char *)partial,
-                                            (const char *)(partial + gr_chunk_count(n, GR_CHUNK_ROWS) * of_chunk) } });
-    return 1;
-}
-
-int gr_workers_mix(struct gr_run *run, int64_t count, const struct gr_mix *mix)
-{
-    const int64_t   pieces = run->workers != NULL ? max_of(1, run->workers->stages_used) : 1;
-    struct gr_work *work = new_work(run, GR_WORK_MIX, pieces);
-
-    if (work == NULL) return 0;
-    work->mix = *mix;
-    for (int64_t i = 0; i < pieces; i++) {
-        struct gr_work_task t = { .worker = GR_WORKER_DENSE,
-                                  .begin = count * i / pieces,
-                                  .end = count * (i + 1) / pieces };
-
-        t.read[0] = extent_of(mix->x, 1, 1, t.begin, t.end);
-        t.read[1] = t.write[0] = extent_of(mix->y, 1, 1, t.begin, t.end);
-        add_task(run->workers, t);
-    }
+    if (!gr_workers_are_recording(run) || !record(run, &like, NULL, n, block_rows(run))) return 0;
+    sums = (struct gr_work_task){ .worker = GR_WORKER_DENSE, .is_filler = 1, .begin = n, .end = n };
+    sums.read[0] = task_of(&like, 0, n).write[1];
+    add_task(run->workers, sums);
     return 1;
 }
 
@@ -511,15 +486,16 @@ enum { PLAIN_STEPS = 3, STEPS = 7 };
 static void judge_step(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;
-    const double       both = w->of_kind[GR_WORKER_DENSE] + w->of_kind[GR_WORKER_SPARSE];
-    double            *best = w->is_off ? &w->plain : &w->piped;
+    const double       both = w->trial.of_kind[GR_WORKER_DENSE] + w->trial.of_kind[GR_WORKER_SPARSE];
+    double            *best = w->trial.is_off ? &w->trial.plain : &w->trial.piped;
 
-    if (w->trials < STEPS) {
-        w->trials++;
-        if (w->trials != 1 && w->trials != PLAIN_STEPS + 1 && w->step < *best) *best = w->step;
-        w->is_off = w->trials < PLAIN_STEPS || (w->trials == STEPS && w->plain < w->piped);
+    if (w->trial.trials < STEPS) {
+        w->trial.trials++;
+        if (w->trial.trials != 1 && w->trial.trials != PLAIN_STEPS + 1 && w->trial.step < *best) *best = w->trial.step;
+        w->trial.is_off =
+            w->trial.trials < PLAIN_STEPS || (w->trial.trials == STEPS && w->trial.plain < w->trial.piped);
     }
-    if (both > 0) w->sparse = (int)(run->threads * w->of_kind[GR_WORKER_SPARSE] / both + 0.5);
+    if (both > 0) w->sparse = (int)(run->threads * w->trial.of_kind[GR_WORKER_SPARSE] / both + 0.5);
     if (w->sparse > run->threads - 1) w->sparse = run->threads - 1;
     if (w->sparse < 1) w->sparse = 1;
 }
@@ -527,9 +503,9 @@ static void judge_step(struct gr_run *run)
 static void judge_pass(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;
-    const double       seconds = gr_seconds() - w->began;
+    const double       seconds = gr_seconds() - w->trial.began;
 
-    w->step = run->pass == GRAFT_PASS_FORWARD ? seconds : w->step + seconds;
+    w->trial.step = run->pass == GRAFT_PASS_FORWARD ? seconds : w->trial.step + seconds;
     if (run->pass == GRAFT_PASS_BACKWARD) judge_step(run);
 }
 
@@ -539,7 +515,8 @@ int32_t gr_workers_end(struct gr_run *run, int32_t rc, graft_error *error)
 
     if (w == NULL) return rc;
     if (rc == GRAFT_OK) gr_workers_sync(run);
-    if (w->is_auto && rc == GRAFT_OK && w->status == GRAFT_OK && run->pass != GRAFT_PASS_EVALUATION) judge_pass(run);
+    if (w->trial.is_auto && rc == GRAFT_OK && w->status == GRAFT_OK && run->pass != GRAFT_PASS_EVALUATION)
+        judge_pass(run);
     w->recording = 0;
     forget_tasks(w);
     if (rc == GRAFT_OK && w->status == GRAFT_OK) return GRAFT_OK;

@@ -30,17 +30,18 @@ struct gr_extent {
 /** The operation of which a task computes a block of rows. Structs of callers are copied, because they are on their
  *  stacks. */
 struct gr_work {
-    enum gr_work_kind { GR_WORK_GEMM, GR_WORK_SUM, GR_WORK_SCALE, GR_WORK_CLEAR, GR_WORK_MIX, GR_WORK_BACKWARD } kind;
-    graft_gemm               gemm;
-    struct gr_sparse_product sum;
-    struct gr_rows_scaling   scaling; /* also of GR_WORK_CLEAR: x is cleared from row n on */
-    struct gr_mix            mix;
-    struct gr_epilogue       epilogue; /* some NULL: none */
+    enum gr_work_kind { GR_WORK_GEMM, GR_WORK_SUM, GR_WORK_SCALE, GR_WORK_MIX, GR_WORK_BACKWARD } kind;
     union {
-        struct gr_rows_scaling  scaling;
+        graft_gemm               gemm;
+        struct gr_sparse_product sum;
+        struct gr_mix            mix;
+    };
+    struct gr_epilogue epilogue; /* of a product; some NULL: none */
+    union {
+        struct gr_rows_scaling  scaling; /* x NULL: `out` is cleared */
         struct gr_rows          rows;
         struct gr_rows_backward backward;
-    } arg; /* of the epilogue, or of GR_WORK_BACKWARD */
+    } arg; /* of the epilogue, or of GR_WORK_SCALE or GR_WORK_BACKWARD */
 };
 
 enum gr_task_state { GR_TASK_WAITS, GR_TASK_RUNS, GR_TASK_DONE };
@@ -57,34 +58,51 @@ struct gr_work_task {
     enum gr_task_state state;
 };
 
+/** The comparison of steps with option workers.sparse=auto. */
+struct gr_worker_trial {
+    int    is_auto, is_off;          /* workers.sparse=auto; and whether steps are in the plain order */
+    int    trials;                   /* compared steps */
+    double step;                     /* seconds of this step until now */
+    double plain, piped;             /* seconds of the best step in the plain order, and with workers */
+    double began;                    /* when this pass began */
+    double of_kind[GR_WORKER_KINDS]; /* seconds of the tasks of a kind in this step */
+};
+
+/** Which threads may call the kernel and the dense module at the same time. */
+struct gr_worker_modules {
+    int                     concurrent; /* several threads may call the kernel at the same time */
+    int                     calls;      /* threads in the kernel now */
+    int                     calls_dense;
+    int                     n_states; /* threads with a state of the dense module; 0: one thread calls it at a time */
+    void                   *state[GR_WORK_STATES]; /* the first belongs to the context */
+    const struct gr_module *dense;                 /* the module of the states */
+};
+
+/** Sums over all passes, for reports. */
+struct gr_worker_report {
+    double  busy[GR_WORKER_KINDS], idle[GR_WORKER_KINDS]; /* seconds of the threads of each kind */
+    double  helped[GR_WORKER_KINDS];                      /* the part of `busy` spent with tasks of the other kind */
+    int64_t tasks_done;
+    double  bandwidth; /* of the graph, as a share of all rows; 0: not used */
+};
+
 struct gr_workers {
-    int    sparse;          /* threads that prefer sparse tasks; the others prefer dense ones */
-    int    is_auto, is_off; /* option workers.sparse=auto; and whether steps are in the plain order */
-    int    trials;          /* compared steps, and their seconds: */
-    double step, plain, piped;
-    double began, of_kind[GR_WORKER_KINDS]; /* of this pass; of the tasks of a kind in this step */
-    int    stages;                          /* blocks of a product; 0: chosen from the bandwidth of the graph */
-    int    recording;                       /* a pass records its products now */
-    int    n_work, n_tasks;
-    int    n_needed; /* tasks that are needed and not done */
-    int    in_part;  /* tasks that are not needed stay recorded */
+    int                      sparse; /* threads that prefer sparse tasks; the others prefer dense ones */
+    int                      stages; /* blocks of a product; 0: chosen from the bandwidth of the graph */
+    int64_t                  stages_used;
+    struct gr_worker_trial   trial;
+    struct gr_worker_modules modules;
+    struct gr_worker_report  report;
 
     _Atomic int64_t
            *left[2 * GR_LAYERS_MAX];    /* of backward passes over rows, several of which may be recorded: behind */
     double *partial[2 * GR_LAYERS_MAX]; /* a layer, and from n_layers on inside it */
 
-    int                     concurrent; /* several threads may call the kernel at the same time */
-    int                     calls;      /* threads in the kernel now */
-    int                     calls_dense;
-    int                     n_states; /* threads with a state of the dense module; 0: one thread calls it at a time */
-    void                   *state[GR_WORK_STATES];        /* the first belongs to the context */
-    const struct gr_module *dense;                        /* the module of the states */
-    int32_t                 status;                       /* of the first failed task; the other tasks are dropped */
-    double  busy[GR_WORKER_KINDS], idle[GR_WORKER_KINDS]; /* seconds of the threads of each kind, in all passes */
-    double  helped[GR_WORKER_KINDS];                      /* the part of `busy` spent with tasks of the other kind */
-    int64_t stages_used, tasks_done;
-    double  bandwidth; /* of the graph, as a share of all rows; 0: not used */
-
+    int                 recording; /* a pass records its products now */
+    int                 n_work, n_tasks;
+    int                 n_needed; /* tasks that are needed and not done */
+    int                 in_part;  /* tasks that are not needed stay recorded */
+    int32_t             status;   /* of the first failed task; the other tasks are dropped */
     graft_error         error;
     atomic_flag         lock;
     uint64_t            done[GR_WORK_TASKS / 64];

@@ -102,9 +102,9 @@ static void explain_graph(const struct gr_setup *s, struct gr_text *text)
 /* Percent of the time of the workers of a kind in which they had nothing to do. */
 static double idle_percent(const struct gr_workers *w, enum gr_worker kind)
 {
-    const double all = w->busy[kind] + w->idle[kind];
+    const double all = w->report.busy[kind] + w->report.idle[kind];
 
-    return all > 0 ? 100 * w->idle[kind] / all : 0;
+    return all > 0 ? 100 * w->report.idle[kind] / all : 0;
 }
 
 static void explain_workers(const struct gr_run *run, struct gr_text *text)
@@ -118,14 +118,14 @@ static void explain_workers(const struct gr_run *run, struct gr_text *text)
     }
     gr_text_add(text, "workers   %d of %d threads for sums, in %lld stages", w->sparse, run->threads,
                 (long long)gr_workers_stages(run));
-    if (w->bandwidth > 0) gr_text_add(text, " (the bandwidth is %.2f of the rows)", w->bandwidth);
-    if (w->tasks_done > 0)
+    if (w->report.bandwidth > 0) gr_text_add(text, " (the bandwidth is %.2f of the rows)", w->report.bandwidth);
+    if (w->report.tasks_done > 0)
         gr_text_add(text, "; %lld tasks; idle %.0f %% of their time (%.3f s), and the other threads %.0f %% (%.3f s)",
-                    (long long)w->tasks_done, idle_percent(w, GR_WORKER_SPARSE), w->idle[GR_WORKER_SPARSE],
-                    idle_percent(w, GR_WORKER_DENSE), w->idle[GR_WORKER_DENSE]);
-    if (w->is_auto && isfinite(w->piped))
-        gr_text_add(text, "; a step took %.3g s with them and %.3g s without: auto takes the %s", w->piped, w->plain,
-                    w->is_off ? "plain order" : "pipeline");
+                    (long long)w->report.tasks_done, idle_percent(w, GR_WORKER_SPARSE), w->report.idle[GR_WORKER_SPARSE],
+                    idle_percent(w, GR_WORKER_DENSE), w->report.idle[GR_WORKER_DENSE]);
+    if (w->trial.is_auto && isfinite(w->trial.piped))
+        gr_text_add(text, "; a step took %.3g s with them and %.3g s without: auto takes the %s", w->trial.piped, w->trial.plain,
+                    w->trial.is_off ? "plain order" : "pipeline");
     gr_text_add(text, "\n");
 }
 
