@@ -62,12 +62,8 @@ done:
     return rc;
 }
 
-static const struct gr_parameter_shape appnp_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN, NULL },
-                                                          { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN, NULL },
-                                                          { 0 } };
-
 const struct gr_model_kind gr_kind_appnp = { .name = "appnp",
-                                             .shapes = appnp_shapes,
+                                             .shapes = gr_own_shapes,
                                              .arrays = appnp_arrays,
                                              .normalization = GR_NORMALIZE_SYMMETRIC,
                                              .gathers = 1,

@@ -144,9 +144,9 @@ static const struct gr_parameter_shape sage_shapes[] = {
 static const struct gr_parameter_shape gcn_shapes[] = { { "weight", 'i', 'o', GR_SLOT(neigh), GR_FIRST_GLOROT, NULL },
                                                         { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_ZERO, NULL },
                                                         { 0 } };
-static const struct gr_parameter_shape mlp_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN, NULL },
-                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN, NULL },
-                                                        { 0 } };
+const struct gr_parameter_shape        gr_own_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN, NULL },
+                                                           { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN, NULL },
+                                                           { 0 } };
 
 const struct gr_model_kind gr_kind_sage = { .name = "sage",
                                             .shapes = sage_shapes,
@@ -171,7 +171,7 @@ const struct gr_model_kind gr_kind_gcn = { .name = "gcn",
                                            .forward = conv_forward,
                                            .backward = conv_backward };
 const struct gr_model_kind gr_kind_mlp = { .name = "mlp",
-                                           .shapes = mlp_shapes,
+                                           .shapes = gr_own_shapes,
                                            .arrays = conv_arrays,
                                            .count = conv_count,
                                            .begin = conv_begin,

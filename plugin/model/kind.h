@@ -39,6 +39,9 @@ struct gr_model_kind {
 GR_KIND_MAP(GR_KIND_ROW)
 #undef GR_KIND_ROW
 
+/** The parameters of mlp, and of kinds whose layers with weights are those of mlp. */
+extern const struct gr_parameter_shape gr_own_shapes[];
+
 /** The kind that option "model" selects. */
 const struct gr_model_kind *gr_model_kind(enum gr_kind kind);
 

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/workers.h"
 
-#include "base/dense_view.h"
 #include "base/dtype.h"
 #include "dense/dense.h"
 
@@ -60,33 +59,18 @@ static int32_t run_gemm_task(struct gr_run *run, const struct gr_work *work, con
 static int32_t run_sum_task(struct gr_run *run, const struct gr_work *work, const struct gr_work_task *t,
                             graft_error *error)
 {
-    const struct gr_sparse_product *p = &work->sum;
-    const graft_dtype               type = p->x_type != 0 ? p->x_type : GRAFT_F32;
-    const graft_dense               from = gr_dense_view(p->x.data, type, p->x.rows, p->width, p->x.stride);
-    const graft_dense               to =
-        gr_dense_view(p->out + t->begin * p->width, GRAFT_F32, t->end - t->begin, p->width, p->width);
-    graft_mask     mask = { .size = sizeof mask, .kind = GRAFT_MASK_BITS };
-    struct shifted done = { &work->epilogue, t->begin };
-    graft_mxm_args args = { .size = sizeof args,
-                            .semiring = GRAFT_PLUS_TIMES,
-                            .threads = 1,
-                            .flags = p->add ? GRAFT_MXM_ACCUMULATE : 0,
-                            .a = t->a,
-                            .b = &from,
-                            .c = &to,
-                            .row_scale = p->scale != NULL ? p->scale + t->begin : NULL };
+    struct gr_sparse_product p = work->sum;
+    struct shifted           done = { &work->epilogue, t->begin };
+    struct gr_epilogue       epilogue = work->epilogue;
+    struct gr_sparse_call    call;
 
-    if (work->epilogue.some != NULL) {
-        args.rows_done = sparse_block_done;
-        args.rows_arg = &done;
+    p.epilogue = epilogue.some != NULL ? &epilogue : NULL; /* that of the caller may not exist any more */
+    gr_sparse_call_init(&call, &p, t->a, t->begin, t->end);
+    if (epilogue.some != NULL) {
+        call.args.rows_done = sparse_block_done;
+        call.args.rows_arg = &done;
     }
-    if (work->epilogue.some != NULL && work->epilogue.bits != NULL) {
-        mask.stride = (p->width + 7) / 8;
-        mask.present = work->epilogue.bits + t->begin * mask.stride;
-        args.mask = &mask;
-        args.flags |= GRAFT_MXM_REPLACE;
-    }
-    return gr_mxm_run(run->context, &args, error);
+    return gr_mxm_run(run->context, &call.args, error);
 }
 
 static int32_t run_task(struct gr_run *run, struct gr_work_task *t, int threads, graft_error *error)

@@ -3,7 +3,6 @@
 #include "model/product.h"
 
 #include "base/assert.h"
-#include "base/dense_view.h"
 #include "base/dtype.h"
 #include "base/parallel.h"
 #include "model/labels.h"
@@ -81,41 +80,28 @@ static void sparse_rows_done(void *epilogue, int32_t thread, int64_t begin, int6
     e->some(e->arg, begin, end);
 }
 
-/* Compute the product; `args` has its special arguments. */
-static int32_t run_mxm(struct gr_run *run, const struct gr_sparse_product *p, graft_mxm_args args, graft_error *error)
+/* Make the call, on all threads. */
+static int32_t run_call(struct gr_run *run, const struct gr_sparse_product *p, struct gr_sparse_call *call,
+                        graft_error *error)
 {
-    const graft_csr  *csr = &p->a->csr;
-    const graft_dtype type = p->x_type != 0 ? p->x_type : GRAFT_F32;
-    const graft_dense from = gr_dense_view(p->x.data, type, p->x.rows, p->width, p->x.stride);
-    const graft_dense to = gr_dense_view(p->out, GRAFT_F32, csr->n_rows, p->width, p->width);
-    graft_mask        mask = { .size = sizeof mask, .kind = GRAFT_MASK_BITS };
-    const double      entries = (double)csr->row_ptr[csr->n_rows], begin = gr_profile_begin(&run->profile);
-    const int         operations = csr->values != NULL ? 2 : 1; /* with each column of an entry */
-    int32_t           rc;
+    const graft_csr *csr = &p->a->csr;
+    const double     entries = (double)csr->row_ptr[csr->n_rows], begin = gr_profile_begin(&run->profile);
+    const int        operations = csr->values != NULL ? 2 : 1; /* with each column of an entry */
+    int32_t          rc;
 
     GR_ASSERT(csr->n_cols == p->x.rows && p->x.stride >= p->width);
-    args.size = sizeof args;
-    args.threads = run->threads;
-    args.a = p->a;
-    args.b = &from;
-    args.c = &to;
-    args.times = run->profile.times;
-    if (p->epilogue != NULL && p->epilogue->bits != NULL) {
-        mask.present = p->epilogue->bits;
-        mask.stride = (p->width + 7) / 8;
-        args.mask = &mask;
-        args.flags |= GRAFT_MXM_REPLACE;
-    }
+    call->args.threads = run->threads;
+    call->args.times = run->profile.times;
     if (p->epilogue != NULL && !gr_mxm_verifies(run->context)) {
-        args.rows_done = sparse_rows_done;
-        args.rows_arg = p->epilogue;
+        call->args.rows_done = sparse_rows_done;
+        call->args.rows_arg = p->epilogue;
         p->epilogue->is_done = 1;
     }
-    rc = gr_mxm_run(run->context, &args, error);
+    rc = gr_mxm_run(run->context, &call->args, error);
     /* A row of x, a column and perhaps a value for each entry, and the result. */
     gr_profile_end(&run->profile, p->phase, begin,
-                   entries * (double)p->width * gr_dtype_bytes(type) +
-                       4 * (entries * operations + (double)to.n_rows * (double)p->width),
+                   entries * (double)p->width * gr_dtype_bytes(call->from.dtype) +
+                       4 * (entries * operations + (double)csr->n_rows * (double)p->width),
                    operations * entries * (double)p->width);
     if (rc == GRAFT_OK) gr_epilogue_end(run, p->epilogue);
     return rc;
@@ -123,21 +109,24 @@ static int32_t run_mxm(struct gr_run *run, const struct gr_sparse_product *p, gr
 
 int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *p, graft_error *error)
 {
-    const graft_mxm_args args = { .semiring = GRAFT_PLUS_TIMES,
-                                  .flags = p->add ? GRAFT_MXM_ACCUMULATE : 0,
-                                  .row_scale = p->scale };
+    struct gr_sparse_call call;
 
     if (gr_workers_sum(run, p)) return GRAFT_OK;
-    return run_mxm(run, p, args, error);
+    gr_sparse_call_init(&call, p, p->a, 0, p->a->csr.n_rows);
+    return run_call(run, p, &call, error);
 }
 
 int32_t gr_product_extrema(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
                            float *out, graft_error *error)
 {
     const struct gr_sparse_product product = { .phase = "aggregate", .a = a, .x = x, .width = width, .out = out };
-    const graft_mxm_args args = { .semiring = gr_run_config(run)->extremum, .winner = winner, .winner_stride = width };
+    struct gr_sparse_call          call;
 
-    return run_mxm(run, &product, args, error);
+    gr_sparse_call_init(&call, &product, a, 0, a->csr.n_rows);
+    call.args.semiring = gr_run_config(run)->extremum;
+    call.args.winner = winner;
+    call.args.winner_stride = width;
+    return run_call(run, &product, &call, error);
 }
 
 /* out = x w + beta out, and the epilogue. */

@@ -3,6 +3,7 @@
 #ifndef GR_MODEL_PRODUCT_H
 #define GR_MODEL_PRODUCT_H
 
+#include "base/dense_view.h"
 #include "model/run.h"
 #include "nn/rows.h"
 
@@ -40,6 +41,39 @@ struct gr_sparse_product {
     float              *out;
     struct gr_epilogue *epilogue; /* NULL: none */
 };
+
+/** The call of graft.mxm for a sparse product, with what its arguments point at. */
+struct gr_sparse_call {
+    graft_mxm_args args;
+    graft_dense    from, to;
+    graft_mask     mask;
+};
+
+/** The call for rows begin to end - 1 of the product, which are the rows of `a`. */
+static inline void gr_sparse_call_init(struct gr_sparse_call *call, const struct gr_sparse_product *p, graft_matrix *a,
+                                       int64_t begin, int64_t end)
+{
+    const int64_t stride = (p->width + 7) / 8;
+
+    call->from = gr_dense_view(p->x.data, p->x_type != 0 ? p->x_type : GRAFT_F32, p->x.rows, p->width, p->x.stride);
+    call->to = gr_dense_view(p->out + begin * p->width, GRAFT_F32, end - begin, p->width, p->width);
+    call->args = (graft_mxm_args){ .size = sizeof call->args,
+                                   .semiring = GRAFT_PLUS_TIMES,
+                                   .threads = 1,
+                                   .flags = p->add ? GRAFT_MXM_ACCUMULATE : 0,
+                                   .a = a,
+                                   .b = &call->from,
+                                   .c = &call->to,
+                                   .row_scale = p->scale != NULL ? p->scale + begin : NULL };
+    if (p->epilogue == NULL || p->epilogue->bits == NULL) return;
+    call->mask = (graft_mask){ .size = sizeof call->mask,
+                               .kind = GRAFT_MASK_BITS,
+                               .stride = stride,
+                               .present = p->epilogue->bits + begin * stride };
+    call->args.mask = &call->mask;
+    call->args.flags |= GRAFT_MXM_REPLACE;
+}
+
 int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *product, graft_error *error);
 
 /** out[rows of a x width] = for each column the extremum over the rows of x for which a row of a has entries, 0 if

@@ -29,12 +29,8 @@ static int32_t sgc_backward(struct gr_run *run, struct gr_activations *a, struct
     return gr_aggregate(run, &sum, error);
 }
 
-static const struct gr_parameter_shape sgc_shapes[] = { { "weight", 'i', 'o', GR_SLOT(self), GR_FIRST_FAN_IN, NULL },
-                                                        { "bias", '1', 'o', GR_SLOT(bias), GR_FIRST_FAN_IN, NULL },
-                                                        { 0 } };
-
 const struct gr_model_kind gr_kind_sgc = { .name = "sgc",
-                                           .shapes = sgc_shapes,
+                                           .shapes = gr_own_shapes,
                                            .normalization = GR_NORMALIZE_SYMMETRIC,
                                            .gathers = 1,
                                            .propagates = 1,

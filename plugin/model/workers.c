@@ -3,9 +3,9 @@
 #include "model/workers.h"
 
 #include "base/assert.h"
-#include "base/dense_view.h"
 #include "base/dtype.h"
 #include "base/parallel.h"
+#include "graph/csr.h"
 #include "model/kind.h"
 #include "model/options.h"
 
@@ -143,8 +143,7 @@ static int64_t stages_of(struct gr_workers *w, const graft_matrix *a)
     if (w->stages > 0) return w->stages;
     for (int64_t row = 0; row < csr->n_rows; row++) {
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
-            const int64_t column = csr->index_type == GRAFT_I64 ? ((const int64_t *)csr->col_idx)[e]
-                                                                : (int64_t)((const int32_t *)csr->col_idx)[e];
+            const int64_t column = gr_csr_column(csr, e);
 
             bandwidth = max_of(bandwidth, column > row ? column - row : row - column);
         }
@@ -384,26 +383,19 @@ int gr_workers_gemm(struct gr_run *run, const graft_gemm *g, struct gr_epilogue 
 }
 
 /* Cut the matrix, and prepare its blocks for the kernel. On failure the plain product follows, and reports it. */
-static int prepare_blocks(struct gr_run *run, const struct gr_sparse_product *p, int64_t rows)
+static int prepare_blocks(struct gr_run *run, const struct gr_sparse_product *wanted, int64_t rows)
 {
-    const graft_dtype type = p->x_type != 0 ? p->x_type : GRAFT_F32;
-    const graft_dense from = gr_dense_view(p->x.data, type, p->x.rows, p->width, p->x.stride);
-    graft_error       ignored = { .size = sizeof ignored };
+    struct gr_sparse_product p = *wanted;
+    graft_error              ignored = { .size = sizeof ignored };
 
-    if (gr_matrix_cut(p->a, rows, &ignored) < 0) return 0;
-    for (int64_t i = 0; i < p->a->n_blocks; i++) {
-        const struct gr_row_block *b = &p->a->blocks[i];
-        const graft_dense          to = gr_dense_view(p->out, GRAFT_F32, b->end - b->begin, p->width, p->width);
-        graft_mxm_args             args = { .size = sizeof args,
-                                            .semiring = GRAFT_PLUS_TIMES,
-                                            .threads = 1,
-                                            .flags = p->add ? GRAFT_MXM_ACCUMULATE : 0,
-                                            .a = b->a,
-                                            .b = &from,
-                                            .c = &to,
-                                            .row_scale = p->scale };
+    p.epilogue = NULL;
+    if (gr_matrix_cut(p.a, rows, &ignored) < 0) return 0;
+    for (int64_t i = 0; i < p.a->n_blocks; i++) {
+        const struct gr_row_block *b = &p.a->blocks[i];
+        struct gr_sparse_call      call;
 
-        if (gr_mxm_prepare(run->context, &args, &run->workers->modules.concurrent, &ignored) < 0) return 0;
+        gr_sparse_call_init(&call, &p, b->a, b->begin, b->end);
+        if (gr_mxm_prepare(run->context, &call.args, &run->workers->modules.concurrent, &ignored) < 0) return 0;
     }
     return 1;
 }

@@ -121,11 +121,12 @@ static void explain_workers(const struct gr_run *run, struct gr_text *text)
     if (w->report.bandwidth > 0) gr_text_add(text, " (the bandwidth is %.2f of the rows)", w->report.bandwidth);
     if (w->report.tasks_done > 0)
         gr_text_add(text, "; %lld tasks; idle %.0f %% of their time (%.3f s), and the other threads %.0f %% (%.3f s)",
-                    (long long)w->report.tasks_done, idle_percent(w, GR_WORKER_SPARSE), w->report.idle[GR_WORKER_SPARSE],
-                    idle_percent(w, GR_WORKER_DENSE), w->report.idle[GR_WORKER_DENSE]);
+                    (long long)w->report.tasks_done, idle_percent(w, GR_WORKER_SPARSE),
+                    w->report.idle[GR_WORKER_SPARSE], idle_percent(w, GR_WORKER_DENSE),
+                    w->report.idle[GR_WORKER_DENSE]);
     if (w->trial.is_auto && isfinite(w->trial.piped))
-        gr_text_add(text, "; a step took %.3g s with them and %.3g s without: auto takes the %s", w->trial.piped, w->trial.plain,
-                    w->trial.is_off ? "plain order" : "pipeline");
+        gr_text_add(text, "; a step took %.3g s with them and %.3g s without: auto takes the %s", w->trial.piped,
+                    w->trial.plain, w->trial.is_off ? "plain order" : "pipeline");
     gr_text_add(text, "\n");
 }
 
