@@ -39,7 +39,7 @@ static int32_t have_rows(struct gr_cached *c, struct gr_run *run, struct gr_cach
 
     GR_TRY(keep_computed(c, run, layer, x, error));
     if (layer->n_rows > 0) load_rows(run, layer, to);
-    if (!c->fetches) return GRAFT_OK;
+    if (!c->fetching.is_on) return GRAFT_OK;
     begin = gr_profile_begin(&run->profile);
     GR_TRY(gr_fetch_rows(c, run, layer, x, fetched, error));
     gr_profile_end_alone(&run->profile, "fetch", begin);
@@ -109,7 +109,7 @@ static int32_t cached_aggregate(struct gr_strategy *strategy, struct gr_run *run
     struct gr_cached *c = cached_of(strategy);
 
     if (sum->block->of_strategy != NULL && sum->direction == GR_FORWARD) return forward_sum(c, run, sum, error);
-    if (sum->block->of_strategy != NULL && c->fetches) return return_gradients(c, run, sum, error);
+    if (sum->block->of_strategy != NULL && c->fetching.is_on) return return_gradients(c, run, sum, error);
     return gr_serial_ops.aggregate_begin(strategy, run, sum, error);
 }
 
@@ -125,14 +125,14 @@ static int32_t cached_boundary_begin(struct gr_strategy *strategy, struct gr_run
     int32_t                 rc = GRAFT_OK;
 
     GR_ASSERT(layer != NULL && b->block->n_seen == b->block->n_src + layer->n_rows + layer->fetch.count);
-    c->pending = NULL;
+    c->fetching.pending = NULL;
     if (b->direction == GR_FORWARD) return have_rows(c, run, layer, &x, halo, error);
-    if (!c->fetches) return GRAFT_OK;
+    if (!c->fetching.is_on) return GRAFT_OK;
     begin = gr_profile_begin(&run->profile);
     GR_TRY(gr_fetch_return(c, layer, halo + layer->n_rows * b->width, b->width, error));
     gr_profile_end_alone(&run->profile, "fetch", begin);
-    c->pending = layer;
-    c->gradient = b->x;
+    c->fetching.pending = layer;
+    c->fetching.gradient = b->x;
 done:
     return rc;
 }
@@ -144,8 +144,8 @@ static int32_t cached_boundary_end(struct gr_strategy *strategy, struct gr_run *
     (void)run;
     (void)local;
     (void)error;
-    if (c->pending != NULL) gr_fetch_add(c, c->pending, NULL, c->gradient);
-    c->pending = NULL;
+    if (c->fetching.pending != NULL) gr_fetch_add(c, c->fetching.pending, NULL, c->fetching.gradient);
+    c->fetching.pending = NULL;
     return GRAFT_OK;
 }
 

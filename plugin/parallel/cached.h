@@ -83,55 +83,73 @@ struct gr_cached_layer {
     int64_t           fetched_rows, fetched_bytes; /* since the trainer was made; bytes also of gradients */
 };
 
-struct gr_cached {
-    struct gr_strategy      base;
-    struct gr_strategy     *ranks; /* sums, agreement */
-    struct gr_budget       *budget;
-    graft_context          *context;
-    struct gr_comm         *comm; /* NULL in one process. Over ranks also: */
-    const struct gr_halo   *halo;
-    const graft_csr        *graph; /* [owned x owned and halo] whose rows have the degrees */
-    const struct gr_links  *links;
-    int64_t                 delay, rows_most; /* options aep.delay and aep.rows */
-    struct gr_cache_life    life;
-    int64_t                 renewed_after;   /* batches after which a row is sent again */
-    int32_t                 first, n_layers; /* layers first .. n_layers-1 have caches */
-    struct gr_cached_layer *layer;           /* [n_layers] */
-    int64_t                 batch;           /* the present one */
-    int64_t                 feature_bytes;   /* of a row of features */
-    int64_t feature_width; /* of the features of the halo, and the number of their rows read by batches */
-    int64_t features_read;
-
-    /* With hec.miss=fetch: */
-    int    fetches, keeps; /* keeps: option hec.keep */
-    float *asked;          /* [most rows sent x width] of the present batch, and their gradients */
+/** Rows that owners compute, with hec.miss=fetch. */
+struct gr_fetching {
+    int    is_on, keeps; /* keeps: option hec.keep */
+    float *asked;        /* [most rows sent x width] of the present batch, and their gradients */
     struct gr_cached_layer
           *pending;  /* the layer of the gradients in `asked`, to be added at the end of an exchange; or NULL */
-    float *gradient; /* to these */
+    float *gradient; /* to which they are added */
+};
 
-    int is_filled; /* no rows are in transit; in one process caches have rows of all vertices */
+/** The vertices of a batch in one process. */
+struct gr_own_rows {
+    int64_t        n;
+    const int32_t *vertex; /* [n] */
+    int64_t        unfit;  /* rows that no code of option hec.codec can encode */
+};
 
-    /* In one process: */
-    int64_t        n_own; /* vertices of the present batch, and their numbers: */
-    const int32_t *own;
-    int64_t        unfit; /* its rows that no code of option hec.codec can encode */
+/** Over ranks, the choice of the rows that batches send. */
+struct gr_pushing {
+    int64_t delay, rows_most; /* options aep.delay and aep.rows */
+    int64_t renewed_after;    /* batches after which a row is sent again */
+    int64_t most[GR_SIDES];   /* rows of one push */
 
     /* The ranks that have an owned vertex in their halo, and its place there among the vertices from this rank. */
     int64_t *to_start; /* [owned + 1] */
     int32_t *to_rank, *to_place;
 
-    int64_t  most[GR_SIDES]; /* rows of one push */
-    float   *buffer;         /* [larger of both x widest] sent or received rows */
-    int64_t  widest;
-    int64_t *link;                 /* [links] of each candidate, and: */
-    int32_t *candidate, *place;    /* [links] of one layer, by rank: */
-    int64_t *at, *begin;           /* [n_ranks + 1] */
-    double  *key;                  /* [links] of draws by degree */
-    int64_t *count[GR_SIDES];      /* [n_ranks x n_layers] rows of a batch */
-    int64_t *item_start[GR_SIDES]; /* [n_ranks + 1] rows in all layers, and: */
-    int64_t *numbers; /* [n_ranks x n_layers x GR_CACHE_NUMBERS] at the end of the last epoch; and of this rank: */
-    int64_t *mine;
-    int32_t *item[GR_SIDES]; /* places of these rows in the halo of the receiver, among the rows of the sender */
+    int64_t *link;              /* [links] of each candidate */
+    int32_t *candidate, *place; /* [links] of one layer, by rank */
+    int64_t *at, *begin;        /* [n_ranks + 1] the candidates of each rank */
+    double  *key;               /* [links] of draws by degree */
+};
+
+/** Over ranks, the places of sent rows in the halo of their receiver. */
+struct gr_push_items {
+    int64_t *count[GR_SIDES]; /* [n_ranks x n_layers] rows of a batch */
+    int64_t *start[GR_SIDES]; /* [n_ranks + 1] rows in all layers */
+    int32_t *item[GR_SIDES];  /* places of these rows among the rows of the sender */
+};
+
+/** Counts for reports. */
+struct gr_cached_counts {
+    int64_t *numbers;                      /* [n_ranks x n_layers x GR_CACHE_NUMBERS] at the end of the last epoch */
+    int64_t *mine;                         /* those of this rank */
+    int64_t  feature_bytes, feature_width; /* of a row of features, and its columns */
+    int64_t  features_read;                /* rows of features of the halo that batches read */
+};
+
+struct gr_cached {
+    struct gr_strategy      base;
+    struct gr_strategy     *ranks; /* sums, agreement */
+    struct gr_budget       *budget;
+    graft_context          *context;
+    struct gr_comm         *comm;  /* NULL in one process, as the next two */
+    const graft_csr        *graph; /* [owned x owned and halo] whose rows have the degrees */
+    const struct gr_links  *links;
+    struct gr_cache_life    life;
+    int32_t                 first, n_layers; /* layers first .. n_layers-1 have caches */
+    struct gr_cached_layer *layer;           /* [n_layers] */
+    int64_t                 batch;           /* the present one */
+    int                     is_filled; /* no rows are in transit; in one process caches have rows of all vertices */
+    struct gr_fetching      fetching;
+    struct gr_own_rows      own;
+    struct gr_pushing       push;
+    struct gr_push_items    items;
+    struct gr_cached_counts counts;
+    float                  *buffer; /* [larger of both push.most x widest] sent or received rows */
+    int64_t                 widest;
 };
 
 static inline int64_t gr_smaller(int64_t a, int64_t b)
@@ -147,15 +165,14 @@ static inline int64_t gr_rows_sent(const struct gr_cached *cached, int32_t q)
 
 static inline int64_t gr_rows_of_halo(const struct gr_cached *cached, int32_t q)
 {
-    return cached->halo->start[q + 1] - cached->halo->start[q];
+    return cached->links->halo->start[q + 1] - cached->links->halo->start[q];
 }
 
 /** The arguments of the creation of a strategy. */
 struct gr_cached_wish {
     struct gr_strategy    *ranks;
     struct gr_comm        *comm;
-    const struct gr_halo  *halo; /* these three outlive it */
-    const struct gr_links *links;
+    const struct gr_links *links; /* these three outlive it */
     const graft_csr       *graph;
     int32_t                first, n_layers;
     const int64_t         *width;                        /* [n_layers] */

@@ -22,8 +22,8 @@ int32_t gr_cached_init_full(struct gr_cached *c, graft_context *context, const s
                              .first = wish->first,
                              .n_layers = wish->n_layers };
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->layer, c->n_layers, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->numbers, (int64_t)c->n_layers * GR_CACHE_NUMBERS, error));
-    c->mine = c->numbers;
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->counts.numbers, (int64_t)c->n_layers * GR_CACHE_NUMBERS, error));
+    c->counts.mine = c->counts.numbers;
     for (int32_t l = c->first; l < c->n_layers; l++) {
         struct gr_cached_layer *layer = &c->layer[l];
 
@@ -44,13 +44,13 @@ void gr_cached_store(struct gr_cached *c, struct gr_run *run, struct gr_cached_l
     const double begin = gr_profile_begin(&run->profile);
     const int    has_gaps = x->dtype != GRAFT_F32 || x->stride != x->n_cols;
 
-    GR_ASSERT(x->n_cols == layer->width && x->n_rows >= c->n_own);
-    for (int64_t at = 0; at < c->n_own; at += ROWS_AT_ONCE) {
-        const int64_t count = gr_smaller(c->n_own - at, ROWS_AT_ONCE);
+    GR_ASSERT(x->n_cols == layer->width && x->n_rows >= c->own.n);
+    for (int64_t at = 0; at < c->own.n; at += ROWS_AT_ONCE) {
+        const int64_t count = gr_smaller(c->own.n - at, ROWS_AT_ONCE);
         const float  *from = has_gaps ? c->buffer : (const float *)x->data + at * x->stride;
 
         for (int64_t i = 0; has_gaps && i < count; i++) gr_cached_copy_row(x, at + i, c->buffer + i * x->n_cols);
-        c->unfit += gr_cache_store(&layer->cache, c->own + at, count, from, c->life.now, run->threads);
+        c->own.unfit += gr_cache_store(&layer->cache, c->own.vertex + at, count, from, c->life.now, run->threads);
     }
     gr_profile_end_alone(&run->profile, "push", begin);
 }

@@ -29,20 +29,20 @@ static void list_features(const struct gr_cached *c, int64_t *number)
 {
     const int64_t sent = c->links->send_start[c->comm->n_ranks];
 
-    number[GR_CACHE_CAPACITY] = number[GR_CACHE_USED] = number[GR_CACHE_STORED] = c->halo->count;
-    number[GR_CACHE_SEARCHED] = number[GR_CACHE_FOUND] = c->features_read;
+    number[GR_CACHE_CAPACITY] = number[GR_CACHE_USED] = number[GR_CACHE_STORED] = c->links->halo->count;
+    number[GR_CACHE_SEARCHED] = number[GR_CACHE_FOUND] = c->counts.features_read;
     number[GR_CACHE_CANDIDATES] = number[GR_CACHE_ROWS_SENT] = sent;
-    number[GR_CACHE_BYTES_SENT] = c->feature_bytes * sent;
+    number[GR_CACHE_BYTES_SENT] = c->counts.feature_bytes * sent;
 }
 
 int32_t gr_cached_gather(struct gr_cached *c, graft_error *error)
 {
-    if (c->comm != NULL) list_features(c, c->mine + (int64_t)(c->first - 1) * GR_CACHE_NUMBERS);
+    if (c->comm != NULL) list_features(c, c->counts.mine + (int64_t)(c->first - 1) * GR_CACHE_NUMBERS);
     for (int32_t l = c->first; l < c->n_layers; l++)
-        list_numbers(&c->layer[l], c->mine + (int64_t)l * GR_CACHE_NUMBERS);
+        list_numbers(&c->layer[l], c->counts.mine + (int64_t)l * GR_CACHE_NUMBERS);
     if (c->comm == NULL) return GRAFT_OK;
-    return gr_comm_allgather(c->comm, c->mine, (uint64_t)c->n_layers * GR_CACHE_NUMBERS * sizeof *c->mine, c->numbers,
-                             error);
+    return gr_comm_allgather(c->comm, c->counts.mine, (uint64_t)c->n_layers * GR_CACHE_NUMBERS * sizeof *c->counts.mine,
+                             c->counts.numbers, error);
 }
 
 static void add_numbers(int64_t *sum, const int64_t *number)
@@ -66,10 +66,11 @@ int32_t gr_cached_item(const struct gr_cached *c, int32_t rank, int32_t index, g
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no cache %d, there are %d", index,
                        c->n_layers - c->first + features);
     for (int32_t q = 0; q < n_ranks; q++)
-        if (rank < 0 || rank == q) add_numbers(sum, c->numbers + ((int64_t)q * c->n_layers + layer) * GR_CACHE_NUMBERS);
+        if (rank < 0 || rank == q)
+            add_numbers(sum, c->counts.numbers + ((int64_t)q * c->n_layers + layer) * GR_CACHE_NUMBERS);
     item->rank = rank;
     item->layer = layer;
-    item->width = index < features ? c->feature_width : c->layer[layer].width;
+    item->width = index < features ? c->counts.feature_width : c->layer[layer].width;
     item->capacity = sum[GR_CACHE_CAPACITY];
     item->used = sum[GR_CACHE_USED];
     item->searched = sum[GR_CACHE_SEARCHED];

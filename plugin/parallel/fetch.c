@@ -33,8 +33,8 @@ static void list_places(const struct gr_cached *c, struct gr_fetch *fetch)
     int64_t *start = fetch->start[GR_RECEIVE], i = 0;
 
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
-        for (; i < fetch->count && fetch->vertex[i] < c->halo->start[q + 1]; i++)
-            fetch->place[i] = c->halo->place[fetch->vertex[i]];
+        for (; i < fetch->count && fetch->vertex[i] < c->links->halo->start[q + 1]; i++)
+            fetch->place[i] = c->links->halo->place[fetch->vertex[i]];
         start[q + 1] = i;
     }
 }
@@ -47,8 +47,8 @@ static int32_t tell_counts(struct gr_cached *c, const struct gr_fetch *fetch, gr
     int64_t       *start = fetch->start[GR_SEND];
     int32_t        rc = GRAFT_OK;
 
-    for (int32_t q = 0; q < c->comm->n_ranks; q++) c->begin[q] = mine[q + 1] - mine[q];
-    GR_TRY(gr_comm_alltoall(c->comm, c->begin, sizeof *c->begin, start + 1, error));
+    for (int32_t q = 0; q < c->comm->n_ranks; q++) c->push.begin[q] = mine[q + 1] - mine[q];
+    GR_TRY(gr_comm_alltoall(c->comm, c->push.begin, sizeof *c->push.begin, start + 1, error));
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
         const int64_t count = start[q + 1];
 
@@ -75,10 +75,10 @@ void gr_fetched_fini(struct gr_cached *c, struct gr_fetched *fetched)
 static int32_t reserve_fetched(struct gr_cached *c, struct gr_cached_layer *layer, graft_error *error)
 {
     struct gr_fetched *fetched = &layer->fetched;
-    const int64_t      more = gr_smaller(layer->fetch.count + layer->fetch.count / 4, c->halo->count);
+    const int64_t      more = gr_smaller(layer->fetch.count + layer->fetch.count / 4, c->links->halo->count);
     int32_t            rc = GRAFT_OK;
 
-    if (!c->keeps || layer->fetch.count <= fetched->capacity) return GRAFT_OK;
+    if (!c->fetching.keeps || layer->fetch.count <= fetched->capacity) return GRAFT_OK;
     gr_fetched_fini(c, fetched);
     GR_TRY(
         gr_budget_check(c->budget, (double)more * 4.0 * (double)(layer->width + 1), "messages (fetched rows)", error));
@@ -124,7 +124,7 @@ int32_t gr_fetch_reserve(struct gr_cached *c, struct gr_budget *budget, graft_er
 
         if (elements > most) most = elements;
     }
-    return GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->asked, most, error);
+    return GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->fetching.asked, most, error);
 }
 
 /* -- a step ------------------------------------------------------------------------------------------------------- */
@@ -148,7 +148,7 @@ static void keep_fetched(const struct gr_cached *c, struct gr_cached_layer *laye
     const struct gr_fetch *fetch = &layer->fetch;
     struct gr_fetched     *fetched = &layer->fetched;
 
-    if (!c->keeps || fetch->count == 0) return;
+    if (!c->fetching.keeps || fetch->count == 0) return;
     for (int64_t i = 0; i < fetch->count; i++) fetched->vertex[i] = (int32_t)fetch->vertex[i];
     memcpy(fetched->rows, rows, (uint64_t)(fetch->count * layer->width) * sizeof *rows);
     fetched->count = fetch->count;
@@ -175,14 +175,14 @@ int32_t gr_fetch_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_
 {
     const struct gr_fetch *fetch = &layer->fetch;
     const int64_t          count = fetch->start[GR_SEND][c->comm->n_ranks];
-    struct copying_rows    copying = { fetch, x, c->asked };
+    struct copying_rows    copying = { fetch, x, c->fetching.asked };
     struct gr_team         team = gr_run_team(run);
     int32_t                rc = GRAFT_OK;
 
     GR_ASSERT(x->n_cols == layer->width);
     team.poll = NULL;
     gr_parallel_chunks(team, count * x->n_cols, count, GR_ROWS_AT_ONCE, copy_sources, &copying);
-    GR_TRY(gr_comm_alltoallv(c->comm, c->asked, fetch->start[GR_SEND], to, fetch->start[GR_RECEIVE],
+    GR_TRY(gr_comm_alltoallv(c->comm, c->fetching.asked, fetch->start[GR_SEND], to, fetch->start[GR_RECEIVE],
                              x->n_cols * (int64_t)sizeof *to, error));
     keep_fetched(c, layer, to);
     layer->fetched_rows += fetch->count;
@@ -198,7 +198,7 @@ int32_t gr_fetch_return(struct gr_cached *c, struct gr_cached_layer *layer, cons
 
     GR_ASSERT(width == layer->width);
     count_fetched(layer, width);
-    return gr_comm_alltoallv(c->comm, gradient, fetch->start[GR_RECEIVE], c->asked, fetch->start[GR_SEND],
+    return gr_comm_alltoallv(c->comm, gradient, fetch->start[GR_RECEIVE], c->fetching.asked, fetch->start[GR_SEND],
                              width * (int64_t)sizeof *gradient, error);
 }
 
@@ -210,6 +210,6 @@ void gr_fetch_add(const struct gr_cached *c, const struct gr_cached_layer *layer
         const int32_t row = layer->fetch.row[i];
         const float   factor = scale != NULL ? scale[row] : 1;
 
-        for (int64_t j = 0; j < width; j++) to[row * width + j] += factor * c->asked[i * width + j];
+        for (int64_t j = 0; j < width; j++) to[row * width + j] += factor * c->fetching.asked[i * width + j];
     }
 }

@@ -299,21 +299,22 @@ static struct gr_edge_block received_block(const struct gr_blocks *b, int32_t pl
 static int32_t receive_next(struct gr_blocks *b, graft_error *error)
 {
     const int32_t n = b->grid->columns;
-    const int     place = b->n_posted % 2;
+    const int     place = b->transit.n_posted % 2;
     int32_t       rc = GRAFT_OK;
 
-    while (b->next < n && !needs_block(b, &b->sum, own_rank(b), rank_behind(b, b->next))) b->next++;
-    if (b->next >= n) return GRAFT_OK;
-    struct gr_block_message *const message = &b->in[place];
-    const struct gr_edge_block     block = received_block(b, b->next, place);
+    while (b->transit.next < n && !needs_block(b, &b->sum, own_rank(b), rank_behind(b, b->transit.next)))
+        b->transit.next++;
+    if (b->transit.next >= n) return GRAFT_OK;
+    struct gr_block_message *const message = &b->transit.in[place];
+    const struct gr_edge_block     block = received_block(b, b->transit.next, place);
     void *const                    data[] = { &message->frame, b->count[place], b->column[place], b->values[place] };
 
     for (int part = 0; part < GR_BLOCK_PARTS; part++)
         if (part_bytes(&block, part) > 0)
-            GR_TRY(gr_comm_receive(b->comm, rank_behind(b, b->next), b->channel, data[part], part_bytes(&block, part),
-                                   &message->requests[part], error));
-    b->next++;
-    b->n_posted++;
+            GR_TRY(gr_comm_receive(b->comm, rank_behind(b, b->transit.next), b->channel, data[part],
+                                   part_bytes(&block, part), &message->requests[part], error));
+    b->transit.next++;
+    b->transit.n_posted++;
 done:
     return rc;
 }
@@ -324,9 +325,9 @@ static int32_t send_until(struct gr_blocks *b, int32_t places, graft_error *erro
     const int32_t n = b->grid->columns;
     int32_t       rc = GRAFT_OK;
 
-    for (; b->n_sent < places && b->n_sent < n - 1; b->n_sent++) {
-        const int32_t            to = rank_behind(b, n - 1 - b->n_sent);
-        struct gr_block_message *message = &b->out[b->n_sent % 2];
+    for (; b->transit.n_sent < places && b->transit.n_sent < n - 1; b->transit.n_sent++) {
+        const int32_t            to = rank_behind(b, n - 1 - b->transit.n_sent);
+        struct gr_block_message *message = &b->transit.out[b->transit.n_sent % 2];
         struct gr_edge_block     block;
 
         if (!needs_block(b, &b->sum, to, own_rank(b))) continue;
@@ -335,7 +336,7 @@ static int32_t send_until(struct gr_blocks *b, int32_t places, graft_error *erro
 
         GR_TRY(gr_comm_wait(b->comm, message->requests, GR_BLOCK_PARTS, error));
         message->frame = block_frame(b, own_rank(b));
-        gr_frame_seal_crc(&message->frame, b->crc);
+        gr_frame_seal_crc(&message->frame, b->transit.crc);
         for (int part = 0; part < GR_BLOCK_PARTS; part++)
             if (part_bytes(&block, part) > 0)
                 GR_TRY(gr_comm_send(b->comm, to, b->channel, data[part], part_bytes(&block, part),
@@ -348,8 +349,8 @@ done:
 /* Wait for the block of a rank, and check it. */
 static int32_t await_block(struct gr_blocks *b, int32_t places, struct gr_edge_block *block, graft_error *error)
 {
-    const int                place = b->n_received++ % 2;
-    struct gr_block_message *message = &b->in[place];
+    const int                place = b->transit.n_received++ % 2;
+    struct gr_block_message *message = &b->transit.in[place];
     const struct gr_frame    expected = block_frame(b, rank_behind(b, places));
     int32_t                  rc = gr_comm_wait(b->comm, message->requests, GR_BLOCK_PARTS, error);
 
@@ -371,10 +372,10 @@ int32_t gr_blocks_begin(struct gr_blocks *b, const struct gr_block_sum *sum, gra
 
     b->sum = *sum;
     b->seconds = 0;
-    b->n_sent = b->n_posted = b->n_received = 0;
-    b->next = 1;
+    b->transit.n_sent = b->transit.n_posted = b->transit.n_received = 0;
+    b->transit.next = 1;
     if (!b->streams || sum->alone) return GRAFT_OK;
-    b->crc = block_crc(&own);
+    b->transit.crc = block_crc(&own);
     GR_TRY(receive_next(b, error));
     rc = send_until(b, 1, error);
 done:
@@ -391,8 +392,8 @@ static void poll_blocks(void *arg)
     if (b->poll != NULL) b->poll(b->poll_arg);
     if (!b->streams) return;
     for (int i = 0; i < 2; i++) { /* A failure is returned by the wait for them. */
-        (void)gr_comm_poll(b->comm, b->in[i].requests, GR_BLOCK_PARTS, &left, &error);
-        (void)gr_comm_poll(b->comm, b->out[i].requests, GR_BLOCK_PARTS, &left, &error);
+        (void)gr_comm_poll(b->comm, b->transit.in[i].requests, GR_BLOCK_PARTS, &left, &error);
+        (void)gr_comm_poll(b->comm, b->transit.out[i].requests, GR_BLOCK_PARTS, &left, &error);
     }
 }
 
@@ -438,7 +439,8 @@ static int32_t end_blocks(struct gr_blocks *b, graft_error *error)
 {
     int32_t rc = send_until(b, b->grid->columns, error);
 
-    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = gr_comm_wait(b->comm, b->out[i].requests, GR_BLOCK_PARTS, error);
+    for (int i = 0; i < 2 && rc == GRAFT_OK; i++)
+        rc = gr_comm_wait(b->comm, b->transit.out[i].requests, GR_BLOCK_PARTS, error);
     return rc;
 }
 

@@ -46,6 +46,15 @@ struct gr_block_sum {
     double                   *times;
 };
 
+/** The messages of a sum. */
+struct gr_block_transit {
+    struct gr_block_message in[2], out[2];
+    uint32_t                crc;                  /* of the block of this rank */
+    int32_t                 n_sent;               /* ranks after this rank that have received it or do not need it */
+    int32_t                 next;                 /* the rank, counted from this rank, whose block is received next */
+    int32_t                 n_posted, n_received; /* posted receives, and received blocks */
+};
+
 struct gr_blocks {
     graft_context        *context;
     struct gr_comm       *comm;
@@ -63,13 +72,9 @@ struct gr_blocks {
 
     /* The sum that has begun: */
     struct gr_block_sum     sum;
-    struct gr_block_message in[2], out[2];
-    uint32_t                crc;                  /* of the block of this rank */
-    int32_t                 n_sent;               /* ranks after this rank that have received it or do not need it */
-    int32_t                 next;                 /* the rank, counted from this rank, whose block is received next */
-    int32_t                 n_posted, n_received; /* posted receives, and received blocks */
-    double                  seconds;              /* in products */
-    void (*poll)(void *arg);                      /* other messages, during products */
+    struct gr_block_transit transit;
+    double                  seconds; /* in products */
+    void (*poll)(void *arg);         /* other messages, during products */
     void *poll_arg;
 };
 

@@ -70,7 +70,7 @@ const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *s, struct g
 {
     struct gr_batch_ranks *r = m->ranks;
 
-    if (!m->cached->fetches) return NULL;
+    if (!m->cached->fetching.is_on) return NULL;
     r->setup = s;
     r->batches = m;
     r->extension = (struct gr_extension){ extend_batch, r, m->cached->first - 1 };
@@ -81,7 +81,7 @@ int32_t gr_batch_fetch_number(struct gr_minibatches *m, graft_error *error)
 {
     const int32_t n_ranks = m->cached->comm->n_ranks;
 
-    if (!m->cached->fetches) return GRAFT_OK;
+    if (!m->cached->fetching.is_on) return GRAFT_OK;
     for (int32_t l = m->cached->first; l < m->cached->n_layers; l++) {
         struct gr_fetch *fetch = &m->cached->layer[l].fetch;
 

@@ -91,11 +91,11 @@ static int32_t fill_tables(struct gr_setup *s, struct gr_minibatches *m, int64_t
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, own, s->data.n, error));
     GR_TRY(make_whole_blocks(s, m, own, block, block_of, error));
     c->batch = c->life.now = number;
-    c->own = own;
-    c->n_own = s->data.n;
+    c->own.vertex = own;
+    c->own.n = s->data.n;
     s->run.strategy = &c->base;
     GR_TRY(gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, block_of, error));
-    c->is_filled = c->unfit == 0; /* otherwise the step fails, or is cancelled, and the tables are filled again */
+    c->is_filled = c->own.unfit == 0; /* otherwise the step fails, or is cancelled, and the tables are filled again */
 done:
     gr_arrays_fini(s);
     s->run.strategy = m->whole.strategy;
@@ -112,8 +112,8 @@ static int32_t begin_batch(struct gr_setup *s, struct gr_minibatches *m, const s
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, vertex, batch->n_vertices, error));
     for (int64_t i = 0; i < batch->n_vertices; i++) vertex[i] = (int32_t)batch->vertex[i];
     c->batch = c->life.now = number;
-    c->own = vertex;
-    c->n_own = batch->n_seeds;
+    c->own.vertex = vertex;
+    c->own.n = batch->n_seeds;
 done:
     return rc;
 }
@@ -126,7 +126,7 @@ static int32_t find_rows(struct gr_setup *s, struct gr_minibatches *m, const str
     int32_t      *row, rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row, count, error));
-    gr_cache_find(&layer->cache, m->cached->own + batch->n_seeds, count, &m->cached->life, s->run.threads, row);
+    gr_cache_find(&layer->cache, m->cached->own.vertex + batch->n_seeds, count, &m->cached->life, s->run.threads, row);
     layer->row = row;
     layer->n_rows = count;
 done:

@@ -191,7 +191,6 @@ static int32_t make_caches(struct gr_setup *s, struct gr_minibatches *m, struct 
                            graft_error *error)
 {
     wish->comm = s->data.over->comm;
-    wish->halo = &s->derived.graph.part.halo;
     wish->links = &m->ranks->links;
     wish->graph = m->graph;
     wish->feature_width = s->model.config.width[0];
@@ -421,7 +420,7 @@ static int32_t number_vertices(const struct gr_setup *s, struct gr_minibatches *
         r->vertex[at] = v;
         r->names[at] = v < s->data.n ? s->derived.whole.vertex[v] : m->halo.name[v - s->data.n];
     }
-    m->cached->features_read += r->n_halo;
+    m->cached->counts.features_read += r->n_halo;
     m->edges.n += gr_batch_edges(batch);
     now->vertex = r->vertex;
     now->names = r->names;

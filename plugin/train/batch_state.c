@@ -100,7 +100,8 @@ int32_t gr_batch_tables_init(struct gr_setup *s, struct gr_minibatches *m, graft
     int32_t           rc = GRAFT_OK;
 
     if (c == NULL || c->first == c->n_layers) return GRAFT_OK;
-    if (c->comm != NULL && (c->comm->n_ranks == 1 || (c->rows_most == 0 && !c->keeps))) return GRAFT_OK; /* empty */
+    if (c->comm != NULL && (c->comm->n_ranks == 1 || (c->push.rows_most == 0 && !c->fetching.keeps)))
+        return GRAFT_OK; /* empty */
     GR_TRY(GR_BUDGET_NEW(&m->lasting.budget, GR_USE_MESSAGES, m->tables.table,
                          1 + table_parts(m) * (c->n_layers - c->first), error));
     m->tables.layout = layout_of(s, m);

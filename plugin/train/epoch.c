@@ -113,9 +113,9 @@ static void find_in_history(const graft_trainer *t, struct finding *found)
 {
     const struct gr_minibatches *m = t->batches;
 
-    if (m == NULL || m->cached == NULL || m->cached->unfit == 0 || found->what[0] != '\0') return;
+    if (m == NULL || m->cached == NULL || m->cached->own.unfit == 0 || found->what[0] != '\0') return;
     snprintf(found->what, sizeof found->what, "%lld rows that history=full keeps fit no code of option 'hec.codec'",
-             (long long)m->cached->unfit);
+             (long long)m->cached->own.unfit);
 }
 
 /* The loss and the gradients of step number `step` on these blocks. */

@@ -489,7 +489,7 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     m->whole = (struct gr_batch_whole){ s->run.input, s->run.targets, s->run.strategy };
     gr_budget_init(&m->now.budget, s->context, 0);
     m->now.budget.limit = s->budget.limit - gr_budget_total(&s->budget);
-    if (m->cached != NULL) m->cached->unfit = 0;
+    if (m->cached != NULL) m->cached->own.unfit = 0;
     if (mode->before != NULL) GR_TRY(mode->before(s, m, number, error));
     begin = gr_profile_begin(&s->run.profile);
     s->run.profile.pass = GRAFT_PASS_FORWARD;
