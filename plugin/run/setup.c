@@ -253,6 +253,7 @@ done:
 
 void gr_setup_fini(struct gr_setup *s)
 {
+    if (s->data.context == NULL) return; /* another rank had no memory, so init() was not called */
     gr_setup_sparse_fini(s);
     gr_derived_fini(&s->derived);
     gr_workers_fini(&s->run);
