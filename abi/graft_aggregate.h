@@ -140,7 +140,7 @@ typedef struct graft_aggregate_api {
      *  step was synchronous. A second pass of an epoch sends nothing, and uses the rows of the first. All of this
      *  depends only on the arguments of passes, not on when messages arrive. Passes that are not training steps, as in
      *  an evaluation, are GRAFT_AGGREGATE_STATELESS. A quantized row without a code ends in ERR_PEER whatever option
-     *  "halo.nonfinite" says. Options "halo.refresh" and "halo.drift_limit" apply to trainers only.
+     *  "halo.nonfinite" says. Option "halo.refresh" applies to trainers only.
      *
      *  A pass that one rank refuses is refused on all. With several ranks the begin() of this rank returns OK, so that
      *  no rank waits for another before end(), and the end() of all ranks returns the status, with the sentence and the

@@ -74,7 +74,7 @@ GRAFT_EXTERN_C_BEGIN
  *
  * Loss: mean over the training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes). For float
  * targets: mean over their known elements in training vertices, of all columns and ranks together (PyTorch's
- * reduction='mean'), of d^2 (option loss: mse), |d| (mae) or, with D = huber_delta, d^2/2 where |d| <= D, else
+ * reduction='mean'), of d^2 (option loss: mse), |d| (mae) or, with D of loss=huber:D, d^2/2 where |d| <= D, else
  * D (|d| - D/2) (huber), for d = output - target. With options of the softmax loss, for n classes, p = softmax(logits),
  * y the class of a vertex, e = label_smoothing (Szegedy et al. 2016, section 7) and w_c the weight of class c, it is
  *

@@ -14,11 +14,11 @@ GRAFT_EXTERN_C_BEGIN
  *
  * Options. create() reads the options of the context that are not `live`; graft_api.option_info has types, defaults and
  * a line of help for each. Weight decay applies to the W and to E (option label_rate). Option strict is live: create()
- * and products read it when they choose a module. Each epoch() reads epochs, eval_every, lr, weight_decay, momentum and
+ * and products read it when they choose a module. Each epoch() reads epochs, eval_every, lr, weight_decay and
  * the following options, after e completed epochs:
  *
  *     schedule      constant: lr; cosine: lr/2 (1 + cos(pi e / epochs)) (Loshchilov and Hutter 2017, eq. 5); step:
- *                   lr schedule_factor^floor(e / schedule_every)
+ *                   lr FACTOR^floor(e / EPOCHS), of schedule=step:EPOCHS:FACTOR
  *     on_nonfinite  a loss, gradient, weight or moment, or the loss of training or validation vertices in an
  *                   evaluation, is infinite or NaN. stop: epoch() returns ERR_NONFINITE, and restores weights and
  *                   moments of the last epoch with finite losses. restore: the learning rate is halved permanently, and
@@ -73,7 +73,7 @@ typedef struct graft_epoch {
     double  train_accuracy, validation_accuracy, test_accuracy;
     double  validation_loss;
     double  drift; /**< with halo.staleness, the relative change |new - old| / |new| of the rows received in this step,
-                        of all layers and ranks; halo.drift_limit limits it; 0 without earlier rows; the same on all */
+                        of all layers and ranks; 0 without earlier rows; the same on all */
     int32_t synchronous; /**< with halo.staleness, 1 if the step was synchronous; the same on all ranks */
     int32_t reserved;
     double  learning_rate; /**< of the step, after option schedule */

@@ -12,10 +12,10 @@ GRAFT_EXTERN_C_BEGIN
 #define GRAFT_NETWORK_ID "graft.draft.network/1"
 
 /* The model. x are the inputs of nodes, r the edges: relative position and length. ~ marks standardised values; MLP has
- * `mgn.linear` linear layers with option mgn.activation between them, and LayerNorm at its end with option mgn.norm.
+ * `mgn.linear` linear layers with option activation between them, and LayerNorm at its end with option norm.
  *
  *     h_i  = MLP_node(x~_i)                      e_ij = MLP_edge(r~_ij)           encoder
- *     in each of `mgn.layers` layers, for each edge j -> i:
+ *     in each of `layers` layers, for each edge j -> i:
  *         u_ij = MLP_e([h_j, h_i, e_ij])
  *         e'_ij = e_ij + u_ij
  *         m_i  = sum over j of u_ij (mgn.sum=update, MeshGraphNets), e'_ij (new: PhysicsNeMo, nekRS-ML), e_ij (old)
@@ -25,7 +25,7 @@ GRAFT_EXTERN_C_BEGIN
  *
  * The first product of MLP_e is the sum of three, of which two are computed once for each node. Sources: MeshGraphNets
  * (arXiv 2010.03409, section 3.2); nekRS-ML for shared nodes. Defaults follow MeshGraphNets, except for noise; for
- * nekRS-ML set mgn.activation=elu, mgn.sum=new, mgn.edges=encoded, mgn.edge_scale=longest, mgn.residual=yes.
+ * nekRS-ML set activation=elu, mgn.sum=new, mgn.edges=encoded, mgn.edge_scale=longest, residual=yes.
  *
  * A network reads the options of group "mesh models", and seed, model.type (f32 or f64), threads, memory.limit,
  * dense.module, clip_norm, halo.codec, halo.rounding, halo.nonfinite. It keeps their values from create() on, also for
@@ -66,7 +66,7 @@ typedef struct graft_network_info {
 /** Result of a training step. */
 typedef struct graft_network_step {
     uint32_t size;
-    int32_t  is_gathering; /**< 1: the step only updated statistics (option mgn.gather) */
+    int32_t  is_gathering; /**< 1: the step only updated statistics (option mgn.statistics) */
     int64_t  step;         /**< training steps so far */
     double   loss;         /**< mean of (y~ - target~)^2 over columns and, by weight, free nodes; 0 if gathering */
     double   learning_rate;
@@ -175,11 +175,11 @@ typedef struct graft_network_api {
      * [one-caller] [starts-openmp]. Collective. Since 0.2. */
     int32_t (*gradient)(graft_network *network, const graft_pair *pair, double *loss, graft_error *error);
 
-    /** Train with `count` pairs in one step: statistics are updated (for the first mgn.freeze steps; statistics of
-     *  outputs cover free nodes), noise is added to inputs, and AdamW follows the mean gradient. The noise of a column
-     *  has the deviation mgn.noise, in units of the data. It is added to the first n_out inputs of free nodes, depends
-     *  on seed, step, pair, id and column alone, and is 0 by default: MeshGraphNets uses 0.02 for velocities of about
-     *  1.
+    /** Train with `count` pairs in one step: statistics are updated (in the first steps, see option mgn.statistics;
+     *  those of outputs cover free nodes), noise is added to inputs, and AdamW follows the mean gradient. The noise
+     *  of a column has the deviation mgn.noise, in units of the data. It is added to the first n_out inputs of free
+     *  nodes, depends on seed, step, pair, id and column alone, and is 0 by default: MeshGraphNets uses 0.02 for
+     *  velocities of about 1.
      * \param[out] step  May be NULL.
      * \return OK; ERR_ARG; ERR_NONFINITE (a pair, the loss, a gradient, or rows that halo.nonfinite refuses: it
      *         stays as before); ERR_FORMAT (check=full: copies of a shared node differ); ERR_NOMEM; ERR_PEER. The same
@@ -227,7 +227,7 @@ typedef struct graft_network_api {
 
     /** Report the times of the last inference, or of the last pair of a training step, if option profile was yes at
      *  create(). explain() has a table of them.
-     * \param[in] layer  0 to mgn.layers - 1; -1: encoders and decoder; -2: the whole pass, without conversion of host
+     * \param[in] layer  0 to layers - 1; -1: encoders and decoder; -2: the whole pass, without conversion of host
      *                   values, losses, statistics and sums over ranks.
      * \param[in] pass   GRAFT_PASS_FORWARD; GRAFT_PASS_BACKWARD, all 0 after an inference.
      * \return OK; ERR_ARG (null, no such layer or pass); ERR_STATE (option profile was no).

@@ -23,7 +23,7 @@ GRAFT_EXTERN_C_BEGIN
  *                      reservoir of them is kept: of the pairs that memory allows one in this many, but at most 64
  *     stream.nonfinite refuse: a state that is not finite is ERR_NONFINITE; drop: it is counted, and forgotten with the
  *                      pairs that it belongs to
- *     stream.patience  advise to stop after this many validations without improvement; 0: never
+ *     patience  advise to stop after this many validations without improvement; 0: never
  *
  * All draws depend on option `seed` and counters, so ranks agree, and a restart continues with the same bits. */
 
@@ -45,7 +45,7 @@ enum { GRAFT_STREAM_FIRST = 1u };
 
 typedef struct graft_stream_status {
     uint32_t size;
-    int32_t  should_stop;     /**< option stream.patience advises to stop; the same on all ranks */
+    int32_t  should_stop;     /**< option patience advises to stop; the same on all ranks */
     int64_t  offered;         /**< states */
     int64_t  dropped;         /**< states that were not finite */
     int64_t  pairs;           /**< seen so far */

@@ -49,10 +49,10 @@ static graft_field field_of(const struct run *r, double *values, int64_t columns
 
 static int32_t load(struct run *r, const char *library)
 {
-    static const char *const settings[][2] = { { "mgn.width", "32" },      { "mgn.layers", "3" },
-                                               { "mgn.linear", "2" },      { "mgn.lr", "0.002" },
-                                               { "mgn.noise", "0.0003" },  { "mgn.lr_end", "0.00001" },
-                                               { "stream.holdout", "20" }, { "mgn.steps", NULL } };
+    static const char *const settings[][2] = { { "hidden", "32" },        { "layers", "3" },
+                                               { "mgn.linear", "2" },     { "lr", "0.002" },
+                                               { "mgn.noise", "0.0003" }, { "stream.holdout", "20" },
+                                               { "mgn.schedule", NULL } };
     char                     last[32];
     int32_t                  rc = graft_load(library, NULL, &r->graft, &r->error);
 
@@ -66,7 +66,7 @@ static int32_t load(struct run *r, const char *library)
         snprintf(r->error.message, sizeof r->error.message, "the library is too old");
         return GRAFT_ERR_VERSION;
     }
-    snprintf(last, sizeof last, "%d", TRAININGS * r->steps);
+    snprintf(last, sizeof last, "cosine:%d", TRAININGS * r->steps);
     for (size_t i = 0; i < sizeof settings / sizeof *settings && rc == GRAFT_OK; i++)
         rc =
             r->graft->set(r->graft->context, settings[i][0], settings[i][1] != NULL ? settings[i][1] : last, &r->error);

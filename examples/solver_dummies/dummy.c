@@ -16,7 +16,7 @@ static void solve(double u[N])
 
 int main(int argc, char **argv)
 {
-    static const char *const option[][2] = { { "mgn.width", "16" }, { "mgn.layers", "2" }, { "mgn.lr", "0.003" } };
+    static const char *const option[][2] = { { "hidden", "16" }, { "layers", "2" }, { "lr", "0.003" } };
     double                   x[N], u[N], exact[N], sum = 0, apart = 0;
     int32_t                  cell[N - 1][2];
     uint8_t                  is_free[N];

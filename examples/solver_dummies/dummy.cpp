@@ -29,7 +29,7 @@ try {
     is_free.front() = is_free.back() = 0;
 
     graft::context context(argc > 1 ? argv[1] : "");
-    context.set({ { "mgn.width", "16" }, { "mgn.layers", "2" }, { "mgn.lr", "0.003" } });
+    context.set({ { "hidden", "16" }, { "layers", "2" }, { "lr", "0.003" } });
     const auto  rod = graft::mesh_args(GRAFT_MESH_GHOSTS).coordinates(graft::rows(x, 1)).cells(GRAFT_CELL_LINE, cells);
     graft::mesh mesh(context, graft::ranks(), rod); // over ranks: graft::over(MPI_COMM_WORLD), and ids
     graft::network network(mesh, graft::network_args(1, 1).is_free(is_free));

@@ -19,9 +19,9 @@ program dummy
    call get_command_argument(1, library)
    if (library == '') library = 'libgraft.so.1'
    call context%open(library)
-   call context%set('mgn.width', 16)
-   call context%set('mgn.layers', 2)
-   call context%set('mgn.lr', '0.003')
+   call context%set('hidden', 16)
+   call context%set('layers', 2)
+   call context%set('lr', '0.003')
    call mesh%coordinates(x)
    call mesh%cells(GRAFT_CELL_LINE, reshape([(i, i + 1, i=1, n - 1)], [2, n - 1]))
    call mesh%create(context, GRAFT_MESH_GHOSTS) ! over ranks: with ids, and graft_ranks at the end

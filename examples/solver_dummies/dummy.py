@@ -18,7 +18,7 @@ x = np.arange(N) / (N - 1.0)
 u = 4 * x * (1 - x)
 context = graft.Context(library=sys.argv[1] if len(sys.argv) > 1 else None)
 mesh = graft.Mesh(x, np.array([np.arange(N - 1), np.arange(1, N)]).T, "line", context=context)  # ranks=: graft.Ranks
-network = graft.Network(mesh, 1, 1, {"mgn.width": 16, "mgn.layers": 2, "mgn.lr": 0.003},
+network = graft.Network(mesh, 1, 1, {"hidden": 16, "layers": 2, "lr": 0.003},
                         is_free=(x > 0) & (x < 1))
 stream = graft.Stream(network)
 for step in range(1, 301):

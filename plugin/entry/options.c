@@ -39,6 +39,26 @@ static const struct gr_option_entry tables[] = {
 };
 
 static const struct gr_removed_option removed[] = {
+    { "schedule_every", "write schedule=step:30:0.1", NULL },
+    { "schedule_factor", "write schedule=step:30:0.1", NULL },
+    { "momentum", "write optimizer=sgd:0.9", NULL },
+    { "huber_delta", "write loss=huber:1", NULL },
+    { "halo.drift_limit", "write halo.refresh=N for a wait every N epochs", NULL },
+    { "mgn.width", "write hidden=128", NULL },
+    { "mgn.layers", "write layers=15", NULL },
+    { "mgn.activation", "write activation=elu", NULL },
+    { "mgn.norm", "write norm=none or norm=layer", NULL },
+    { "mgn.residual", "write residual=yes", NULL },
+    { "mgn.lr", "write lr=0.001", NULL },
+    { "mgn.weight_decay", "write weight_decay=0.01", NULL },
+    { "mgn.warmup", "write mgn.schedule=constant:100, or cosine:STEPS:LAST:WARMUP", NULL },
+    { "mgn.steps", "write mgn.schedule=cosine:10000", NULL },
+    { "mgn.lr_end", "write mgn.schedule=cosine:10000:0.00001", NULL },
+    { "mgn.beta1", "write optimizer=adam:0.9:0.999", NULL },
+    { "mgn.beta2", "write optimizer=adam:0.9:0.999", NULL },
+    { "mgn.gather", "write mgn.statistics=gather:100", NULL },
+    { "mgn.freeze", "write mgn.statistics=train:1000000", NULL },
+    { "stream.patience", "write patience=10", NULL },
     { NULL, NULL, NULL },
 };
 

@@ -102,9 +102,7 @@ enum gr_halo_evaluation { GR_HALO_EVALUATION_LIST(GR_CHOICE_CONSTANT) };
     X(INTEGER("0.."), reassign_every, "halo.reassign_every", "20", SAME, GR_LIVE, GR_NEEDS_ADAPTIVE,                   \
       "epochs between decisions on widths; 0: once, after the first epoch")                                            \
     X(NUMBER("[0..1)"), smoothing, "halo.smoothing", "0.8", SAME, GR_LIVE, GR_NEEDS_STALE,                             \
-      "weight of the previously used rows in the rows used now")                                                       \
-    X(NUMBER("0.."), drift_limit, "halo.drift_limit", "0", SAME, GR_LIVE, GR_NEEDS_STALE,                              \
-      "wait for fresh rows after rows changed by more than this share; 0: never")
+      "weight of the previously used rows in the rows used now")
 /* clang-format on */
 
 struct gr_halo_options {

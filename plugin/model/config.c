@@ -65,7 +65,7 @@ static int32_t read_loss(const struct gr_options *options, const graft_dataset *
     const struct gr_loss_options *loss = gr_options_of(options, &gr_loss_option_table);
     const int                     has_classes = data->labels != NULL || data->targets != NULL;
 
-    config->loss.kind = loss->loss;
+    config->loss.kind = (enum gr_loss)loss->loss.word;
     if (config->loss.kind == GR_LOSS_AUTO && data->float_targets != NULL) config->loss.kind = GR_LOSS_MSE;
     else if (config->loss.kind == GR_LOSS_AUTO)
         config->loss.kind = data->targets != NULL ? GR_LOSS_SIGMOID : GR_LOSS_SOFTMAX;
@@ -116,13 +116,12 @@ struct gr_live_config gr_live_config_of(const struct gr_options *options)
         .epochs = train->epochs,
         .eval_every = train->eval_every,
         .patience = train->patience,
-        .schedule = { .kind = train->schedule,
+        .schedule = { .kind = (enum gr_schedule)train->schedule.word,
                       .rate = train->lr,
-                      .factor = train->schedule_factor,
+                      .factor = train->schedule.number[1],
                       .steps = train->epochs,
-                      .every = train->schedule_every },
+                      .every = train->schedule.word == GR_SCHEDULE_STEP ? (int64_t)train->schedule.number[0] : 1 },
         .weight_decay = train->weight_decay,
-        .momentum = train->momentum,
         .clip_norm = train->clip_norm,
     };
 }
@@ -182,7 +181,7 @@ static int32_t check_jumping(const struct gr_config *config, graft_error *error)
 /* They have no effect on another named loss; with loss=auto see gr_loss_init(). */
 static void read_softmax(const struct gr_loss_options *loss, struct gr_config *config)
 {
-    if (loss->loss != GR_LOSS_AUTO && loss->loss != GR_LOSS_SOFTMAX) return;
+    if (loss->loss.word != GR_LOSS_AUTO && loss->loss.word != GR_LOSS_SOFTMAX) return;
     config->loss.balances = loss->class_weights == GR_CLASS_WEIGHTS_BALANCED;
     config->loss.label_smoothing = loss->label_smoothing;
 }
@@ -215,30 +214,31 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
     const struct gr_model_kind       *kind = gr_model_kind(model->kind);
     int32_t                           rc = GRAFT_OK;
 
-    *config = (struct gr_config){ .kind = kind,
-                                  .normalization = normalization_of(model, kind),
-                                  .input_dropout = model->input_dropout,
-                                  .label_rate = loss->label_rate,
-                                  .gin_eps = model->gin_eps,
-                                  .teleport = model->teleport,
-                                  .attention = read_attention(model, kind, data),
-                                  .hidden = { .is_elu = shape->activation == GR_ELU,
-                                              .drops_first = model->norm_order == GR_NORM_LAST,
-                                              .dropout = model->dropout,
-                                              .adds_input = shape->adds_input },
-                                  .loss = { .huber_delta = loss->huber_delta },
-                                  .live = gr_live_config_of(options),
-                                  .data = { .symmetrize = of_data->symmetrize,
-                                            .self_loops = loops == GR_AUTO ? kind->self_loops : loops == GR_YES,
-                                            .normalize_features = of_data->normalize_features,
-                                            .reuse_input = resource->reuse_input,
-                                            .row_masks = resource->row_masks,
-                                            .sparse_input = resource->sparse_input,
-                                            .order = resource->order },
-                                  .adam = train->optimizer == GR_ADAM,
-                                  .decay_first_only = train->decayed_layers == GR_DECAYS_FIRST,
-                                  .recompute = resource->recompute,
-                                  .seed = (uint64_t)base->seed };
+    *config =
+        (struct gr_config){ .kind = kind,
+                            .normalization = normalization_of(model, kind),
+                            .input_dropout = model->input_dropout,
+                            .label_rate = loss->label_rate,
+                            .gin_eps = model->gin_eps,
+                            .teleport = model->teleport,
+                            .attention = read_attention(model, kind, data),
+                            .hidden = { .is_elu = shape->activation == GR_ELU,
+                                        .drops_first = model->norm_order == GR_NORM_LAST,
+                                        .dropout = model->dropout,
+                                        .adds_input = shape->adds_input },
+                            .loss = { .huber_delta = loss->loss.word == GR_LOSS_HUBER ? loss->loss.number[0] : 1 },
+                            .live = gr_live_config_of(options),
+                            .data = { .symmetrize = of_data->symmetrize,
+                                      .self_loops = loops == GR_AUTO ? kind->self_loops : loops == GR_YES,
+                                      .normalize_features = of_data->normalize_features,
+                                      .reuse_input = resource->reuse_input,
+                                      .row_masks = resource->row_masks,
+                                      .sparse_input = resource->sparse_input,
+                                      .order = resource->order },
+                            .optimizer = train->optimizer,
+                            .decay_first_only = train->decayed_layers == GR_DECAYS_FIRST,
+                            .recompute = resource->recompute,
+                            .seed = (uint64_t)base->seed };
     GR_TRY(read_layers(options, data, config, error));
     if (config->n_weighted > 1) config->hidden.norm = shape->norm;
     if (config->n_weighted > 2) config->hidden.jumping = model->jumping;

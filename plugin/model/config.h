@@ -16,7 +16,7 @@ struct gr_model_kind;
 struct gr_live_config {
     int64_t               epochs, eval_every, patience;
     struct gr_nn_schedule schedule; /* over epochs */
-    double                weight_decay, momentum, clip_norm;
+    double                weight_decay, clip_norm;
 };
 
 /** How edges are scaled: A as it is; D^-1 A, a mean; D^-1/2 A D^-1/2 (Kipf and Welling 2017, eq. 2). */
@@ -70,7 +70,8 @@ struct gr_config {
     struct gr_loss_config      loss;
     struct gr_live_config      live; /* read again before every epoch */
     struct gr_data_config      data;
-    int                        adam, decay_first_only;
+    struct gr_form             optimizer;
+    int                        decay_first_only;
     int                        recompute;
     uint64_t                   seed;
 };
@@ -99,7 +100,10 @@ static inline int gr_is_regression(const struct gr_config *config)
 /** The word of option "loss". */
 static inline const char *gr_loss_name(enum gr_loss loss)
 {
-    static const char *const names[] = { GR_LOSS_LIST(GR_CHOICE_NAME) };
+    static const char *const names[] = {
+        [GR_LOSS_AUTO] = "auto", [GR_LOSS_SOFTMAX] = "softmax", [GR_LOSS_SIGMOID] = "sigmoid",
+        [GR_LOSS_MSE] = "mse",   [GR_LOSS_MAE] = "mae",         [GR_LOSS_HUBER] = "huber",
+    };
 
     return names[loss];
 }

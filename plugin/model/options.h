@@ -46,7 +46,7 @@ enum gr_jumping { GR_JUMPING_LIST(GR_CHOICE_CONSTANT) };
     X(GR_LOSS_SIGMOID, "sigmoid")                                                                                      \
     X(GR_LOSS_MSE, "mse")                                                                                              \
     X(GR_LOSS_MAE, "mae")                                                                                              \
-    X(GR_LOSS_HUBER, "huber")
+    X(GR_LOSS_HUBER, "huber:(0..)=1")
 /* clang-format on */
 enum gr_loss { GR_LOSS_LIST(GR_CHOICE_CONSTANT) };
 
@@ -99,10 +99,8 @@ static inline const struct gr_model_options *gr_model_options(const graft_contex
 
 /* clang-format off */
 #define GR_LOSS_OPTIONS(X)                                                                                             \
-    X(CHOICE(gr_loss, GR_LOSS_LIST), loss, "loss", "auto", SAME, GR_USUAL | GR_PREDICTS, "",                           \
+    X(FORM(GR_LOSS_LIST), loss, "loss", "auto", SAME, GR_USUAL | GR_PREDICTS, "",                                      \
       "auto: mse of float targets, sigmoid if vertices have several classes at once, else softmax")                    \
-    X(NUMBER("(0.."), huber_delta, "huber_delta", "1", SAME, GR_EXPERT, "loss=huber",                                  \
-      "error up to which the huber loss is quadratic; beyond, it is linear")                                           \
     X(CHOICE(gr_class_weights, GR_CLASS_WEIGHTS_LIST), class_weights, "class_weights", "none", SAME, GR_USUAL,         \
       "loss=auto|softmax",                                                                                             \
       "weights of vertices in the softmax loss; balanced: all classes weigh the same in training")                     \

@@ -5,7 +5,7 @@
 
 static graft_network_times times_of(const graft_network *n, int32_t layer, int32_t pass)
 {
-    const int64_t             l = layer < 0 ? n->options.layers - 1 - layer : layer;
+    const int64_t             l = layer < 0 ? n->shape.options.layers - 1 - layer : layer;
     const struct gr_mgn_times t = gr_mgn_times_of(n->mgn, pass == GRAFT_PASS_BACKWARD, l);
 
     return (graft_network_times){ .size = sizeof(graft_network_times),
@@ -21,7 +21,7 @@ static graft_network_times times_of(const graft_network *n, int32_t layer, int32
 int32_t gr_network_times(const graft_network *n, int32_t layer, int32_t pass, graft_network_times *times,
                          graft_error *error)
 {
-    const long long last = (long long)n->options.layers - 1;
+    const long long last = (long long)n->shape.options.layers - 1;
 
     if (layer < -2 || layer > last)
         return gr_fail(error, GRAFT_ERR_ARG, "layer is %d, expected -2 to %lld", layer, last);
@@ -51,7 +51,7 @@ static void add_layers(const graft_network *n, struct gr_text *t)
     gr_text_add(t, "layers     %-18s %8s %8s %8s %8s %8s %8s %12s\n", "ms of a pass", "all", "edges", "nodes", "pack",
                 "wait", "unpack", "bytes sent");
     for (int32_t pass = GRAFT_PASS_FORWARD; pass <= GRAFT_PASS_BACKWARD; pass++)
-        for (int32_t layer = -2; layer < n->options.layers; layer++) add_layer(n, t, layer, pass);
+        for (int32_t layer = -2; layer < n->shape.options.layers; layer++) add_layer(n, t, layer, pass);
 }
 
 void gr_network_explain(const graft_network *n, char *text, uint64_t capacity)

@@ -13,6 +13,7 @@ void gr_network_texts(const graft_network *n, struct gr_network_texts *t)
 {
     static const char *const         sums[] = { "update", "new", "old" };
     const struct gr_network_options *o = &n->options;
+    const struct gr_mgn_options     *of = &n->shape.options;
     const struct {
         const char *key;
         long long   number;
@@ -24,15 +25,15 @@ void gr_network_texts(const graft_network *n, struct gr_network_texts *t)
         { "n_out", n->columns.out, NULL },
         { "n_constant", n->columns.constant, NULL },
         { "dim", n->mesh->dim, NULL },
-        { "mgn.width", o->width, NULL },
-        { "mgn.layers", o->layers, NULL },
-        { "mgn.linear", o->linear, NULL },
-        { "mgn.activation", 0, o->activation == GR_MESH_ELU ? "elu" : "relu" },
-        { "mgn.norm", 0, o->has_norm ? "yes" : "no" },
+        { "mgn.width", of->width, NULL },
+        { "mgn.layers", of->layers, NULL },
+        { "mgn.linear", of->linear, NULL },
+        { "mgn.activation", 0, of->is_elu ? "elu" : "relu" },
+        { "mgn.norm", 0, of->has_norm ? "yes" : "no" },
         { "mgn.sum", 0, sums[o->sum] },
         { "mgn.edges", 0, o->edges == GR_MGN_EDGES_ENCODED ? "encoded" : "carried" },
         { "mgn.edge_scale", 0, o->edge_scale == GR_EDGE_SCALE_LONGEST ? "longest" : "statistics" },
-        { "mgn.residual", 0, o->adds_input ? "yes" : "no" },
+        { "mgn.residual", 0, n->columns.adds_input ? "yes" : "no" },
     };
 
     for (int k = 0; k < GR_NETWORK_TEXTS; k++) {

@@ -91,7 +91,7 @@ static void finish_values(graft_network *n)
         for (int64_t j = 0; j < n->columns.out; j++) {
             double y = gr_network_at(n, n->arrays.output, i * n->columns.out + j);
 
-            if (n->options.adds_input) y += gr_network_at(n, n->arrays.nodes, i * n->columns.node_in + j);
+            if (n->columns.adds_input) y += gr_network_at(n, n->arrays.nodes, i * n->columns.node_in + j);
             y = s->mean[j] + y * s->deviation[j];
             values[j] = changes ? values[j] + y : y;
         }

@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { DEFAULT_LAYERS = 15 };
+
 /* Options that must be the same on all ranks. */
 static uint32_t compared_options(const graft_context *context)
 {
@@ -65,9 +67,9 @@ static int32_t check_given(const graft_mesh *mesh, const struct given *given, gr
 static int32_t check_args(const graft_mesh *mesh, const graft_network_args *args, struct given *given,
                           graft_error *error)
 {
-    const struct gr_network_options *options = gr_network_options(mesh->context);
-    const int                        changes = args->predicts == GRAFT_PREDICTS_CHANGE;
-    int32_t                          rc = GRAFT_OK;
+    const struct gr_shape_options *options = gr_shape_options(mesh->context);
+    const int                      changes = args->predicts == GRAFT_PREDICTS_CHANGE;
+    int32_t                        rc = GRAFT_OK;
 
     if (!changes && args->predicts != GRAFT_PREDICTS_VALUE)
         return gr_fail(error, GRAFT_ERR_ARG,
@@ -80,12 +82,19 @@ static int32_t check_args(const graft_mesh *mesh, const graft_network_args *args
         return gr_fail(
             error, GRAFT_ERR_ARG,
             "args.n_out is %d, but outputs are added to the first of %d inputs (%s), so there can be no more",
-            args->n_out, args->n_in, changes ? "GRAFT_PREDICTS_CHANGE" : "option mgn.residual");
+            args->n_out, args->n_in, changes ? "GRAFT_PREDICTS_CHANGE" : "option residual");
     if (changes && options->adds_input)
         return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'mgn.residual' is yes, which is for networks that predict values, and args.predicts is "
+                       "option 'residual' is yes, which is for networks that predict values, and args.predicts is "
                        "GRAFT_PREDICTS_CHANGE");
-    if (gr_shape_options(mesh->context)->model_type == GR_MODEL_BF16)
+    if (options->norm == GR_NORM_BATCH)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'norm' is batch, which only trainers have; networks on meshes have none and layer");
+    if (options->hidden.count != 1)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'hidden' is a list of %d widths; networks on meshes have one width",
+                       options->hidden.count);
+    if (options->model_type == GR_MODEL_BF16)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'model.type' is bf16, which only trainers have; networks on meshes have f32 and f64");
     GR_TRY(read_constant(mesh, args, &given->constant, error));
@@ -122,6 +131,7 @@ static void describe_network(graft_network *n, const graft_network_args *args, c
     n->columns.node_in = n->columns.in + n->columns.constant;
     n->columns.edge_in = n->mesh->dim + 1;
     n->options = *gr_network_options(n->context);
+    n->columns.adds_input = gr_shape_options(n->context)->adds_input;
     n->seed = base->seed;
     n->times.is_measured = base->profile;
     n->checks.compares =
@@ -138,13 +148,27 @@ static int32_t new_typed(graft_network *n, enum gr_use use, void **array, int64_
     return *array != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
 }
 
+/* Option layers is for graphs if it was not set. */
+static struct gr_mgn_options mgn_options_of(const graft_network *n)
+{
+    const struct gr_shape_options   *shape = gr_shape_options(n->context);
+    const struct gr_network_options *o = &n->options;
+
+    return (struct gr_mgn_options){ .width = shape->hidden.width[0],
+                                    .layers =
+                                        gr_option_is_default(n->context, "layers") ? DEFAULT_LAYERS : shape->layers,
+                                    .linear = o->linear,
+                                    .is_elu = shape->activation == GR_ELU,
+                                    .has_norm = shape->norm == GR_NORM_LAYER,
+                                    .sum = o->sum,
+                                    .edges = o->edges };
+}
+
 static int32_t allocate(graft_network *n, graft_error *error)
 {
-    const struct gr_network_options *o = &n->options;
-    const struct gr_mgn_options      options = { o->width,    o->layers, o->linear, o->activation == GR_MESH_ELU,
-                                                 o->has_norm, o->sum,    o->edges };
-    const int64_t                    nodes = n->mesh->n_nodes;
-    int32_t                          rc = GRAFT_OK;
+    const struct gr_mgn_options options = mgn_options_of(n);
+    const int64_t               nodes = n->mesh->n_nodes;
+    int32_t                     rc = GRAFT_OK;
 
     GR_TRY(gr_mgn_shape_init(n->context, &options, n->columns.node_in, n->columns.edge_in, n->columns.out, &n->shape,
                              error));

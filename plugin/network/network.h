@@ -34,6 +34,7 @@ struct gr_network_training {
 /** Columns of rows of nodes: of the state of the host, of the results, of constant inputs, and of all inputs; and of
  *  inputs of edges. */
 struct gr_network_columns {
+    int32_t adds_input; /* 1: outputs are added to the first inputs */
     int64_t in, out, constant, node_in, edge_in;
 };
 
@@ -224,6 +225,16 @@ struct gr_network_live {
     double            noise, noise_correction;
 };
 struct gr_network_live gr_network_live_options(const graft_network *n);
+
+/** The first steps, which only gather statistics; and the steps after which they no longer change. */
+static inline int64_t gr_network_gathering_steps(const graft_network *n)
+{
+    return n->options.statistics.word == GR_GATHERS_FIRST ? (int64_t)n->options.statistics.number[0] : 0;
+}
+static inline int64_t gr_network_frozen_after(const graft_network *n)
+{
+    return (int64_t)n->options.statistics.number[n->options.statistics.word == GR_GATHERS_FIRST];
+}
 
 /* state.c */
 /** Find an item by its name. \return OK; ERR_NOT_FOUND. */

@@ -164,7 +164,7 @@ int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graf
 {
     static const char *const names[] = { "the number of pairs", "training steps so far",
                                          "the items set by state_set() (their CRC32C)",
-                                         "an option that a step reads (mgn.lr, clip_norm, ...; their CRC32C)" };
+                                         "an option that a step reads (lr, clip_norm, ...; their CRC32C)" };
     const uint32_t           groups = gr_options_bit(n->context, &gr_network_option_table) |
                             gr_options_bit(n->context, &gr_training_option_table) | gr_mgn_option_bits(n->context);
     const uint64_t values[] = { (uint64_t)count, (uint64_t)n->progress.steps, n->progress.digest,
@@ -240,7 +240,7 @@ static int32_t gather(graft_network *n, const struct gr_network_pair *pairs, int
     int32_t                     rc = GRAFT_OK;
 
     for (int k = 0; k < GR_STATISTICS; k++) gr_statistics_copy(&t->next[k], &n->statistics[k]);
-    if (n->progress.steps >= n->options.freeze) return GRAFT_OK;
+    if (n->progress.steps >= gr_network_frozen_after(n)) return GRAFT_OK;
     if (*node->count == 0 || *output->count == 0) {
         GR_TRY(sum_statistics(n, pairs, count, 0, error));
         gr_statistics_centre(node, t->sums);
@@ -275,7 +275,7 @@ static double error_at(const struct pair_loss *l, const void *output, int64_t i,
     const graft_network *n = l->network;
     double               y = gr_network_at(n, output, i * n->columns.out + j);
 
-    if (n->options.adds_input) y += gr_network_at(n, n->arrays.nodes, i * n->columns.node_in + j);
+    if (n->columns.adds_input) y += gr_network_at(n, n->arrays.nodes, i * n->columns.node_in + j);
     return y - (n->training.target[i * n->columns.out + j] - l->output->mean[j]) / l->output->deviation[j];
 }
 
@@ -372,7 +372,7 @@ done:
 int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_pair *pairs, int32_t count,
                          graft_network_step *step, graft_error *error)
 {
-    const int                    is_gathering = n->progress.steps < n->options.gather;
+    const int                    is_gathering = n->progress.steps < gr_network_gathering_steps(n);
     const struct gr_network_live live = gr_network_live_options(n);
     const double                 begin = gr_network_clock(n);
 

@@ -15,11 +15,11 @@ enum gr_activation { GR_ACTIVATION_LIST(GR_CHOICE_CONSTANT) };
 #define GR_SCHEDULE_LIST(X)                                                                                            \
     X(GR_SCHEDULE_CONSTANT, "constant")                                                                                \
     X(GR_SCHEDULE_COSINE, "cosine")                                                                                    \
-    X(GR_SCHEDULE_STEP, "step")
+    X(GR_SCHEDULE_STEP, "step:1..=30:[0..1]=0.1")
 /* clang-format on */
 enum gr_schedule { GR_SCHEDULE_LIST(GR_CHOICE_CONSTANT) };
 
-#define GR_OPTIMIZER_LIST(X) X(GR_ADAM, "adam") X(GR_SGD, "sgd")
+#define GR_OPTIMIZER_LIST(X) X(GR_ADAM, "adam:[0..1)=0.9:[0..1)=0.999") X(GR_SGD, "sgd:[0..1)=0")
 enum gr_optimizer { GR_OPTIMIZER_LIST(GR_CHOICE_CONSTANT) };
 
 #define GR_DECAYED_LAYERS_LIST(X) X(GR_DECAYS_ALL, "all") X(GR_DECAYS_FIRST, "first")
@@ -35,15 +35,15 @@ enum gr_model_type { GR_MODEL_TYPE_LIST(GR_CHOICE_CONSTANT) };
 /* clang-format off */
 #define GR_SHAPE_OPTIONS(X)                                                                                            \
     X(INTEGER("1..64"), layers, "layers", "3", SAME, GR_USUAL, "",                                                     \
-      "number of layers")                                                                                              \
+      "number of layers; networks on meshes: 15 unless it is set")                                                     \
     X(WIDTHS("1..65536"), hidden, "hidden", "128", SAME, GR_USUAL, "layers!=1",                                        \
       "width of the hidden layers: one number, or one per layer")                                                      \
     X(CHOICE(gr_norm, GR_NORM_LIST), norm, "norm", "layer", SAME, GR_USUAL, "layers!=1",                               \
-      "normalisation between layers: of each row, or of each column over all vertices")                                \
+      "normalisation: of each row (layer), or of each column over all vertices; on meshes of each MLP but the last")   \
     X(CHOICE(gr_activation, GR_ACTIVATION_LIST), activation, "activation", "relu", SAME, GR_USUAL, "layers!=1",        \
-      "function after each hidden layer")                                                                              \
+      "function after each hidden layer; on meshes between the linear layers of each MLP")                             \
     X(SWITCH(), adds_input, "residual", "no", SAME, GR_USUAL, "layers!=1|2",                                           \
-      "add the input of hidden layers to their output, if their widths are equal")                                     \
+      "add the input of hidden layers to their output, if their widths are equal; on meshes inputs to outputs")        \
     X(CHOICE(gr_model_type, GR_MODEL_TYPE_LIST), model_type, "model.type", "f32", SAME, GR_USUAL,                      \
       "model!=mlp|gat and (model!=sage or aggregator!=max|min)",                                                       \
       "f32, bf16: type of the rows that sums over neighbours read; f32, f64: of all numbers of a network on a mesh")
@@ -65,19 +65,13 @@ static inline const struct gr_shape_options *gr_shape_options(const graft_contex
     X(INTEGER("0.."), epochs, "epochs", "100", SAME, GR_USUAL | GR_LIVE, "",                                           \
       "epochs to train, each one step on the whole graph")                                                             \
     X(NUMBER("0.."), lr, "lr", "0.01", SAME, GR_USUAL | GR_LIVE, "epochs!=0",                                          \
-      "learning rate")                                                                                                 \
-    X(CHOICE(gr_schedule, GR_SCHEDULE_LIST), schedule, "schedule", "constant", SAME, GR_USUAL | GR_LIVE, "epochs!=0",  \
-      "decrease of the learning rate: none, to 0 after the last epoch, or in steps")                                   \
-    X(INTEGER("1.."), schedule_every, "schedule_every", "30", SAME, GR_LIVE, "schedule=step",                          \
-      "epochs between two steps")                                                                                      \
-    X(NUMBER("0..1"), schedule_factor, "schedule_factor", "0.1", SAME, GR_LIVE, "schedule=step",                       \
-      "factor of the learning rate in each step")                                                                      \
-    X(CHOICE(gr_optimizer, GR_OPTIMIZER_LIST), optimizer, "optimizer", "adam", SAME, GR_USUAL, "epochs!=0",            \
-      "method of updating weights from gradients")                                                                     \
-    X(NUMBER("[0..1)"), momentum, "momentum", "0", SAME, GR_LIVE, "optimizer=sgd",                                     \
-      "momentum of sgd")                                                                                               \
+      "learning rate; networks on meshes: 0.001 unless it is set")                                                     \
+    X(FORM(GR_SCHEDULE_LIST), schedule, "schedule", "constant", SAME, GR_USUAL | GR_LIVE, "epochs!=0",                 \
+      "decrease of the learning rate: none, to 0 after the last epoch, or step:EPOCHS:FACTOR")                         \
+    X(FORM(GR_OPTIMIZER_LIST), optimizer, "optimizer", "adam", SAME, GR_USUAL, "epochs!=0",                            \
+      "adam:BETA1:BETA2 or sgd:MOMENTUM; on meshes adam has a decoupled weight decay (AdamW)")                         \
     X(NUMBER("0.."), weight_decay, "weight_decay", "0", SAME, GR_USUAL | GR_LIVE, "epochs!=0",                         \
-      "L2 penalty on the weight matrices, added to gradients")                                                         \
+      "L2 penalty on the weight matrices, added to gradients; AdamW: decay of all weights")                            \
     X(CHOICE(gr_decayed_layers, GR_DECAYED_LAYERS_LIST), decayed_layers, "weight_decay_layers", "all",                 \
       SAME, GR_EXPERT, "weight_decay!=0",                                                                              \
       "layers to which the penalty applies")                                                                           \
@@ -89,7 +83,7 @@ static inline const struct gr_shape_options *gr_shape_options(const graft_contex
     X(INTEGER("0.."), eval_every, "eval_every", "1", SAME, GR_USUAL | GR_LIVE, "",                                     \
       "epochs between evaluations; 0: only after the last")                                                            \
     X(INTEGER("0.."), patience, "patience", "0", SAME, GR_USUAL | GR_LIVE, "epochs!=0 and eval_every!=0",              \
-      "epochs without a better validation before training stops; 0: never")
+      "epochs, of streams validations, without a better validation before training stops; 0: never")
 /* clang-format on */
 
 struct gr_training_options {

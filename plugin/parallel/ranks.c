@@ -16,7 +16,6 @@ static void read_halo_options(struct gr_ranks *r)
     const struct gr_halo_options *halo = gr_halo_options(r->context);
 
     r->stale.sync_every = halo->refresh;
-    r->stale.drift_limit = halo->drift_limit;
     r->stale.evaluates_exact = halo->evaluation == GR_HALO_EVALUATES_F32;
     r->adapt.every = halo->reassign_every;
 }
@@ -104,8 +103,7 @@ void gr_parallel_begin_step(struct gr_strategy *strategy, int64_t epoch)
     struct gr_ranks *r = gr_parallel_of(strategy);
 
     gr_traffic_begin(r);
-    r->stale.synchronous = (r->stale.sync_every > 0 && epoch % r->stale.sync_every == 0) ||
-                           (r->stale.drift_limit > 0 && r->base.drift > r->stale.drift_limit);
+    r->stale.synchronous = r->stale.sync_every > 0 && epoch % r->stale.sync_every == 0;
 }
 
 /* Whether a forward pass of this step used fresh rows. */

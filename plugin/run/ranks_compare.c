@@ -35,7 +35,7 @@ static int32_t settle_loss(struct gr_setup *s, graft_error *error)
     int32_t                       rc = GRAFT_OK;
 
     GR_TRY(gr_comm_max(s->data.over->comm, &loss, 1, error));
-    if (!has_rows && options->loss == GR_LOSS_AUTO) s->model.config.loss.kind = (enum gr_loss)loss;
+    if (!has_rows && options->loss.word == GR_LOSS_AUTO) s->model.config.loss.kind = (enum gr_loss)loss;
 done:
     return rc;
 }

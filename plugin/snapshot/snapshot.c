@@ -135,7 +135,12 @@ static int32_t read_option(const struct gr_tensors *header, const char *shown, c
 {
     const char                 *key = pair->key + strlen(MODEL_PREFIX), *release = gr_tensors_value(header, "release");
     const struct gr_option_row *row = gr_option_find(options, key);
+    const struct gr_removed_option *removed = gr_option_removed(options, key);
 
+    if (removed != NULL && gr_option_is_harmless(removed, pair->value)) return GRAFT_OK;
+    if (removed != NULL)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "'%s': the model has option '%.40s', which was removed: %s", shown,
+                       key, removed->advice);
     if (row == NULL || row->type == GR_TYPE_TEXT || !is_of_model(row))
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                        "'%s': the model has option '%.40s', which release %s does not have; the file is of release "
@@ -313,7 +318,8 @@ static void warn_of_epochs(const graft_model *m, const graft_trainer *trainer)
     const char          *then = gr_tensors_value(&m->header, "training.epochs");
     int64_t              epochs;
 
-    if (then == NULL || m->copies != GR_STATE_COPIES || gr_training_options(context)->schedule != GR_SCHEDULE_COSINE)
+    if (then == NULL || m->copies != GR_STATE_COPIES ||
+        gr_training_options(context)->schedule.word != GR_SCHEDULE_COSINE)
         return;
     if (trainer->setup.data.over != NULL && trainer->setup.data.over->comm->rank != 0) return;
     epochs = strtoll(then, NULL, 10);

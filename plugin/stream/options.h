@@ -27,9 +27,7 @@ enum gr_stream_nonfinite { GR_STREAM_NONFINITE_LIST(GR_CHOICE_CONSTANT) };
       "N: one of N pairs is for validation, and not for training; 0: none")                                            \
     X(CHOICE(gr_stream_nonfinite, GR_STREAM_NONFINITE_LIST), nonfinite, "stream.nonfinite", "refuse",                  \
       SAME, GR_USUAL | GR_LIVE, "",                                                                                    \
-      "a state with NaN or infinity: an error, or dropped with its pairs and counted")                                 \
-    X(INTEGER("0..1000000000"), patience, "stream.patience", "0", SAME, GR_USUAL | GR_LIVE, "",                        \
-      "validations without a better result before the advice to stop; 0: never")
+      "a state with NaN or infinity: an error, or dropped with its pairs and counted")
 /* clang-format on */
 
 struct gr_stream_options {

@@ -131,7 +131,7 @@ void gr_stream_destroy(graft_stream *s)
 
 void gr_stream_status(const graft_stream *s, graft_stream_status *status)
 {
-    const int64_t patience = gr_stream_options(s->context)->patience;
+    const int64_t patience = gr_training_options(s->context)->patience;
 
     *status = (graft_stream_status){ .size = sizeof *status, .offered = s->counters.offered };
     status->dropped = s->counters.dropped;

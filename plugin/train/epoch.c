@@ -145,13 +145,13 @@ static void change_weights(graft_trainer *t, int64_t number, graft_epoch *epoch)
 {
     const struct gr_config      *config = &t->setup.model.config;
     const struct gr_live_config *live = &config->live;
-    const struct gr_nn_step      step = { .method = config->adam ? GR_NN_ADAM : GR_NN_SGD,
+    const struct gr_nn_step      step = { .method = config->optimizer.word == GR_ADAM ? GR_NN_ADAM : GR_NN_SGD,
                                           .number = number,
                                           .rate = epoch->learning_rate,
                                           .weight_decay = live->weight_decay,
-                                          .momentum = live->momentum,
-                                          .beta1 = 0.9,
-                                          .beta2 = 0.999 };
+                                          .momentum = config->optimizer.number[0],
+                                          .beta1 = config->optimizer.number[0],
+                                          .beta2 = config->optimizer.number[1] };
 
     epoch->gradient_norm = (double)NAN;
     if (live->clip_norm > 0) {

@@ -127,7 +127,7 @@ static void bad_float_targets(graft_trainer **trainer)
     REFUSED(GRAFT_OK, s.api.set(s.context, "loss", "softmax", &error));
     BAD(GRAFT_ERR_OPTION, (void)y, (void)0);
     REFUSED(GRAFT_OK, s.api.set(s.context, "loss", "huber", &error));
-    REFUSED(GRAFT_ERR_OPTION, s.api.set(s.context, "huber_delta", "0", &error));
+    REFUSED(GRAFT_ERR_OPTION, s.api.set(s.context, "loss", "huber:0", &error));
     REFUSED(GRAFT_ERR_OPTION, s.train->create(s.context, &set.dataset, trainer, &error));
     REFUSED(GRAFT_OK, s.api.set(s.context, "loss", "auto", &error));
 #undef BAD

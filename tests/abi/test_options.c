@@ -268,6 +268,49 @@ static void test_locale(void)
     folder_destroy(&folder);
 }
 
+/* An option of an earlier release is refused with what replaces it. */
+static void test_removed(void)
+{
+    static const char *const cases[][2] = { { "schedule_every", "schedule=step:30:0.1" },
+                                            { "momentum", "optimizer=sgd:0.9" },
+                                            { "halo.drift_limit", "halo.refresh" },
+                                            { "mgn.width", "hidden" },
+                                            { "mgn.steps", "mgn.schedule=cosine" } };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int32_t rc = s.api.set(s.context, cases[i][0], "1", &error);
+
+        ok(rc == GRAFT_ERR_OPTION && strstr(error.message, cases[i][0]) != NULL &&
+               strstr(error.message, "was removed: ") != NULL && strstr(error.message, cases[i][1]) != NULL &&
+               options_value_of(cases[i][0]) == NULL,
+           "%s was removed: %s", cases[i][0], error.message);
+    }
+}
+
+/* A choice with numbers: each has a default, a range, and may be left out at the end. */
+static void test_forms(void)
+{
+    static const char *const legal[][2] = { { "schedule", "step" },        { "schedule", "step:5" },
+                                            { "schedule", "step:1e2:1" },  { "schedule", "cosine" },
+                                            { "optimizer", "adam:0:0.5" }, { "loss", "huber:0.25" },
+                                            { "halo.budget", "bytes:1e6" } };
+    static const char *const odd[][2] = { { "schedule", "step:0" },     { "schedule", "step:2.5" },
+                                          { "schedule", "step:5:1.5" }, { "schedule", "step:5:1:1" },
+                                          { "schedule", "step:" },      { "schedule", "ste" },
+                                          { "schedule", "cosine:1" },   { "optimizer", "sgd:1" },
+                                          { "loss", "huber:0" },        { "loss", "huber:nan" },
+                                          { "halo.budget", "bytes" },   { "halo.budget", "bytes:0.5" } };
+
+    for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
+        ok(s.api.set(s.context, legal[i][0], legal[i][1], &error) == GRAFT_OK &&
+               strcmp(options_value_of(legal[i][0]), legal[i][1]) == 0,
+           "%s=%s", legal[i][0], legal[i][1]);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        ok(s.api.set(s.context, odd[i][0], odd[i][1], &error) == GRAFT_ERR_OPTION &&
+               strstr(error.message, odd[i][1]) != NULL,
+           "%s=%s is refused", odd[i][0], odd[i][1]);
+}
+
 int main(void)
 {
     strict_host_init(&host);
@@ -278,6 +321,8 @@ int main(void)
     test_nearest();
     test_environment();
     test_locale();
+    test_removed();
+    test_forms();
     subject_close(&s);
     ok_or(watch.faults == 0 && host.live_bytes == 0, watch.fault, "%lld calls behaved", (long long)watch.calls);
     return done();

@@ -457,10 +457,10 @@ static void test_network_structs(void)
 
     line_state = (graft_field){ sizeof line_state, GRAFT_F64, N, 2, 0, 0, line_in };
     line_target = (graft_field){ sizeof line_target, GRAFT_F64, N, 1, 0, 0, line_out };
-    api->set(api->context, "mgn.width", "4", &error);
-    api->set(api->context, "mgn.layers", "1", &error);
-    api->set(api->context, "mgn.lr", "0", &error); /* each step has the same results */
-    api->set(api->context, "mgn.freeze", "1", &error);
+    api->set(api->context, "hidden", "4", &error);
+    api->set(api->context, "layers", "1", &error);
+    api->set(api->context, "lr", "0", &error); /* each step has the same results */
+    api->set(api->context, "mgn.statistics", "train:1", &error);
     api->set(api->context, "profile", "yes", &error);
     try_input("graft_network_args", &args, sizeof args, offsetof(graft_network_args, constant), GRAFT_OK,
               create_network_of);

@@ -133,8 +133,8 @@ static void measure_calls(int calls)
     graft_network *network;
     double         whole, above;
 
-    set("mgn.width", "1");
-    set("mgn.layers", "1");
+    set("hidden", "1");
+    set("layers", "1");
     set("mgn.linear", "1");
     mesh = make_mesh(2, 2);
     network = network_of(mesh, NULL);
@@ -210,10 +210,10 @@ static int measure_stream(int offers, int seeds)
 
     for (int i = 0; i < NODES; i++)
         is_free[i] = i % SIDE > 0 && i / SIDE > 0 && i % SIDE < SIDE - 1 && i / SIDE < SIDE - 1;
-    set("mgn.width", "16");
-    set("mgn.layers", "2");
+    set("hidden", "16");
+    set("layers", "2");
     set("mgn.linear", "2");
-    set("mgn.lr", "0.002");
+    set("lr", "0.002");
     set("stream.memory", "1");
     set("threads", "1");
     printf("\ntraining online, %d offers with a step each: standardised loss of pairs of the whole run\n", offers);

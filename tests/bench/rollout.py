@@ -148,10 +148,10 @@ def steps_of(options, case):
 
 def settings(options, case):
     model = CASES[case]
-    return {"mgn.width": options.width, "mgn.layers": model["layers"], "mgn.linear": model["linear"],
-            "mgn.norm": model["norm"], "mgn.activation": model["activation"], "mgn.noise": 0, "mgn.lr": model["rate"],
-            "mgn.lr_end": RATE_END, "mgn.weight_decay": 0, "mgn.warmup": WARMUP, "mgn.steps": steps_of(options, case),
-            "mgn.gather": 0, "model.type": options.type, **dict(word.split("=", 1) for word in options.set)}
+    return {"hidden": options.width, "layers": model["layers"], "mgn.linear": model["linear"],
+            "norm": model["norm"], "activation": model["activation"], "mgn.noise": 0, "lr": model["rate"],
+            "mgn.schedule": f"cosine:{steps_of(options, case)}:{RATE_END}:{WARMUP}", "weight_decay": 0,
+            "model.type": options.type, **dict(word.split("=", 1) for word in options.set)}
 
 
 def run_graft(options, case, data, seed, path):

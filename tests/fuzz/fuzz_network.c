@@ -150,10 +150,10 @@ static const char *load_fault(const uint8_t *bytes, size_t count, int is_stream)
 
 void target_begin(void)
 {
-    static const char *const settings[][2] = { { "mgn.width", "2" },      { "mgn.layers", "1" },
+    static const char *const settings[][2] = { { "hidden", "2" },         { "layers", "1" },
                                                { "mgn.linear", "1" },     { "stream.memory", "1" },
                                                { "stream.lag", "1" },     { "stream.batch", "2" },
-                                               { "stream.holdout", "3" }, { "mgn.gather", "1" },
+                                               { "stream.holdout", "3" }, { "mgn.statistics", "gather:1" },
                                                { "threads", "1" } };
     struct objects           o;
 

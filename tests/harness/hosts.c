@@ -75,11 +75,17 @@ void host_set_all(const graft_api *api, const char *settings)
 /* A word of a type as a value: of "step:1..=30", whose number has a default, "step"; of "bytes:1.." "bytes:1". */
 static void word_of(const char *type, size_t length, char word[32])
 {
-    const size_t colon = strcspn(type, ":|");
+    const char *const end = type + length;
+    const char       *at = type + strcspn(type, ":|");
 
-    if (colon == length) snprintf(word, 32, "%.*s", (int)length, type);
-    else if (memchr(type, '=', length) != NULL) snprintf(word, 32, "%.*s", (int)colon, type);
-    else snprintf(word, 32, "%.*s:1", (int)colon, type);
+    snprintf(word, 32, "%.*s", (int)(at - type), type);
+    while (at < end && *at == ':') {
+        const size_t number = strcspn(at + 1, ":|");
+
+        if (memchr(at + 1, '=', number) != NULL) break;
+        strncat(word, ":1", 31 - strlen(word));
+        at += 1 + number;
+    }
 }
 
 /* Texts that may be values of an option: the words of its type, followed by some numbers and names of kernels. The

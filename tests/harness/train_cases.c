@@ -232,7 +232,7 @@ const struct setup train_setups[TRAIN_SETUPS] = {
     { "sparse_input=yes input_dropout=0.4 dropout=0.1 normalize_features=yes", { 300, SPARSE } },
     { "sparse_input=no input_dropout=0.4 dropout=0", { 300, SPARSE | WEIGHTED } },
     { "sparse_input=auto dropout=0 recompute=yes self_loops=yes", { 257, SPARSE | SEVERAL } },
-    { "optimizer=sgd momentum=0.5 lr=0.02 hidden=40,10 dropout=0.3 threads=2 activation=elu norm_order=after_dropout "
+    { "optimizer=sgd:0.5 lr=0.02 hidden=40,10 dropout=0.3 threads=2 activation=elu norm_order=after_dropout "
       "attention_dropout=0.4 norm=batch",
       { 300, 0 } },
     { "hidden=10,40 dropout=0 norm=none reuse_input=no weight_decay=0.01 clip_norm=0.1", { 300, WEIGHTED } },
@@ -245,7 +245,7 @@ const struct setup train_setups[TRAIN_SETUPS] = {
 };
 
 /* SGD in place of Adam, which would turn gradients that are 0 up to rounding into steps of full length. */
-#define SGD "optimizer=sgd momentum=0.5 lr=0.05"
+#define SGD "optimizer=sgd:0.5 lr=0.05"
 
 /* Cases in which the library changes the graph first, or in which there are few training vertices. */
 const struct setup train_prepared[TRAIN_PREPARED] = {
@@ -361,7 +361,7 @@ void train_test_sums(const int32_t *ranks)
 
 void train_test_extrema(const char *aggregator, const int32_t *ranks)
 {
-    static const struct setup ties = { "dropout=0 optimizer=sgd momentum=0.5 lr=0.05", { 300, ALIKE } };
+    static const struct setup ties = { "dropout=0 optimizer=sgd:0.5 lr=0.05", { 300, ALIKE } };
     char                      settings[200];
 
     for (int s = 0; s <= TRAIN_SETUPS + TRAIN_PREPARED; s++) {

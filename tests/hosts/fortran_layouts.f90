@@ -20,8 +20,8 @@ program layouts
    call MPI_Comm_rank(MPI_COMM_WORLD, rank, ignored)
    call context%open(path)
    call context%set('threads', 1)
-   call context%set('mgn.width', 4)
-   call context%set('mgn.layers', 1)
+   call context%set('hidden', 4)
+   call context%set('layers', 1)
    call ranks%open(context, MPI_COMM_WORLD)
    do dim = 1, 3
       do way = 0, 7 ! the same number of nodes on all ranks, or another on each

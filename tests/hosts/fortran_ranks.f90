@@ -85,8 +85,8 @@ contains
 
       call context%open(path)
       call context%set('threads', 1)
-      call context%set('mgn.width', 8)
-      call context%set('mgn.layers', 1)
+      call context%set('hidden', 8)
+      call context%set('layers', 1)
       call ranks%open(context, MPI_COMM_WORLD)
       n = each * ranks%size()
       id = [(int(each * rank + i, int64), i=0, each + 1)]

@@ -327,7 +327,7 @@ void network_rank(const std::string &path, const graft_transport &transport, boo
     graft::context     context(path);
     const graft::ranks ranks(transport);
 
-    context.set({ { "mgn.width", "8" }, { "mgn.layers", "1" }, { "threads", "1" }, { "profile", "yes" } });
+    context.set({ { "hidden", "8" }, { "layers", "1" }, { "threads", "1" }, { "profile", "yes" } });
     graft::mesh    mesh = rod_of(context, ranks);
     graft::network network(mesh, graft::network_args(2, 2));
     *good = mesh.info().n_nodes == 10 && mesh.info().n_edges == 18 && mesh.view().n_nodes == 5;
@@ -351,7 +351,7 @@ void stream_rank(const std::string &path, const graft_transport &transport, bool
     graft::context     context(path);
     const graft::ranks ranks(transport);
 
-    context.set({ { "mgn.width", "8" }, { "mgn.layers", "1" }, { "threads", "1" } });
+    context.set({ { "hidden", "8" }, { "layers", "1" }, { "threads", "1" } });
     graft::network network(rod_of(context, ranks), graft::network_args(2, 2));
     graft::stream  stream(network);
     for (int step = 0; step < 20; step++) {

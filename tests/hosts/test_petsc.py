@@ -55,8 +55,8 @@ def test_ts(package, folder):
         return
     for ranks in "1", "3":
         code, text = output([LAUNCHER, "-n", ranks, binary, LIBRARY, "-malloc_debug", "-malloc_dump", "-log_view",
-                             "-graft_threads", "1", "-graft_mgn.width", "16", "-graft_mgn.layers", "2",
-                             "-graft_mgn.lr", "0.003"])
+                             "-graft_threads", "1", "-graft_hidden", "16", "-graft_layers", "2",
+                             "-graft_lr", "0.003"])
         name = f"{package}, {ranks} ranks"
         forward(name, code, text)
         tap.ok(not LEFT.search(text), f"{name}: PETSc finds nothing that was not freed", text)

@@ -150,7 +150,7 @@ def main():
     if os.path.isdir(arguments.debian):
         # Adam makes steps of full length of gradients that are next to nothing, where a sum in another order may turn a
         # ReLU on or off; that happens in one process too, with row_masks=no for instance.
-        test_set("Debian", arguments.debian, ["layers=3", "hidden=32", "optimizer=sgd", "lr=0.1", "momentum=0.9"],
+        test_set("Debian", arguments.debian, ["layers=3", "hidden=32", "optimizer=sgd:0.9", "lr=0.1"],
                  arguments)
     else:
         skip("Debian graph", "no folder of it; examples/quickstart.sh makes one")

@@ -402,7 +402,7 @@ def test_caches_lost(settings, folder, losses):
 
 def test_idle():
     """Options that have no effect with the others are said, once, and those that have one are not."""
-    idle = ["halo.refresh=3", "halo.reassign_every=5", "halo.rounding=nearest", "halo.drift_limit=0.5"]
+    idle = ["halo.refresh=3", "halo.reassign_every=5", "halo.rounding=nearest", "halo.smoothing=0.5"]
     result = launch(data, *TRAINED, "halo.timeout=60", *idle)
     warned = [line for line in result.stderr.splitlines() if "no effect" in line]
     ok(result.returncode == 0 and len(warned) == 4 and

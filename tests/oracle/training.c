@@ -266,7 +266,8 @@ static int32_t set_hidden(const graft_api *api, const struct oracle_options *opt
     return api->set(api->context, "hidden", text, error);
 }
 
-static int32_t set_texts(const graft_api *api, const struct training_case *what, graft_error *error)
+static int32_t set_texts(const graft_api *api, const struct oracle_options *options, const struct training_case *what,
+                         graft_error *error)
 {
     const char *const pairs[][2] = {
         { "model", kind_name[what->kind] },
@@ -275,10 +276,8 @@ static int32_t set_texts(const graft_api *api, const struct training_case *what,
         { "residual", what->residual ? "yes" : "no" },
         { "jumping", what->jumping != NULL ? what->jumping : "none" },
         { "norm_order", what->drops_first ? "after_dropout" : "before_dropout" },
-        { "loss", what->loss != NULL ? what->loss : "auto" },
         { "aggregator", what->aggregator != NULL ? what->aggregator : "mean" },
         { "class_weights", what->balanced ? "balanced" : "none" },
-        { "optimizer", what->optimizer.adam ? "adam" : "sgd" },
         { "weight_decay_layers", what->optimizer.decay_first_only ? "first" : "all" },
         { "symmetrize", what->prepare ? "yes" : "no" },
         { "self_loops", what->prepare ? "yes" : "auto" },
@@ -300,8 +299,15 @@ static int32_t set_texts(const graft_api *api, const struct training_case *what,
         { "attention_input", what->inner_relu ? "relu" : "linear" },
         { "order", what->order != NULL ? what->order : "given" },
     };
-    int32_t rc = GRAFT_OK;
+    char    loss[48], optimizer[48];
+    int32_t rc;
 
+    snprintf(loss, sizeof loss, "%s", what->loss != NULL ? what->loss : "auto");
+    if (strcmp(loss, "huber") == 0) snprintf(loss, sizeof loss, "huber:%.17g", options->huber_delta);
+    snprintf(optimizer, sizeof optimizer, "adam");
+    if (!what->optimizer.adam) snprintf(optimizer, sizeof optimizer, "sgd:%.17g", what->optimizer.momentum);
+    rc = api->set(api->context, "loss", loss, error);
+    if (rc == GRAFT_OK) rc = api->set(api->context, "optimizer", optimizer, error);
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0] && rc == GRAFT_OK; i++)
         rc = api->set(api->context, pairs[i][0], pairs[i][1], error);
     return rc;
@@ -321,13 +327,11 @@ static int32_t set_numbers(const graft_api *api, const struct oracle_options *op
         { "attention_dropout", options->attention_dropout },
         { "label_rate", options->label_rate },
         { "label_smoothing", options->smoothing },
-        { "huber_delta", options->huber_delta },
         { "gin_eps", options->gin_eps },
         { "propagation", options->propagation },
         { "teleport", options->teleport },
         { "lr", optimizer->lr },
         { "heads", (double)options->heads },
-        { "momentum", optimizer->momentum },
         { "weight_decay", optimizer->weight_decay },
         { "clip_norm", optimizer->clip_norm },
     };
@@ -345,7 +349,7 @@ int32_t training_open(struct training *training, const graft_api *api, const str
 
     training->api = api;
     training->train = api->get_interface(api->context, GRAFT_TRAIN_ID);
-    if (rc == GRAFT_OK) rc = set_texts(api, what, error);
+    if (rc == GRAFT_OK) rc = set_texts(api, &training->model.options, what, error);
     if (rc == GRAFT_OK) rc = training->train->create(api->context, &training->set.dataset, &training->trainer, error);
     return rc == GRAFT_OK ? training_push(training, error) : rc;
 }

@@ -121,7 +121,7 @@ def test_a_late_interrupt_cancels_no_stream():
     i, j = (axis.reshape(-1) for axis in np.meshgrid(np.arange(8), np.arange(8)))
     at = (i * 8 + j)[(i < 7) & (j < 7)]
     mesh = graft.Mesh(np.stack([i, j], 1) / 7.0, np.stack([at, at + 1, at + 8], 1).astype(np.int32))
-    network = graft.Network(mesh, 2, 2, {"mgn.width": 8, "mgn.layers": 2, "mgn.linear": 2})
+    network = graft.Network(mesh, 2, 2, {"hidden": 8, "layers": 2, "mgn.linear": 2})
     interrupt_late(network.context)
     stream, states = graft.Stream(network), np.random.default_rng(2).normal(size=(9, 64, 2))
     for step, state in enumerate(states):

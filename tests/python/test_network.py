@@ -16,9 +16,9 @@ import mgn_torch  # noqa: E402
 
 IN, OUT, STEPS = 3, 2, 20
 F32, F64, I32 = 1, 2, 3
-MGN = {"mgn.width": 16, "mgn.layers": 3}
-NEKRS = {"mgn.width": 8, "mgn.layers": 2, "mgn.linear": 4, "mgn.activation": "elu", "mgn.sum": "new",
-         "mgn.edges": "encoded", "mgn.edge_scale": "longest", "mgn.residual": "yes"}
+MGN = {"hidden": 16, "layers": 3}
+NEKRS = {"hidden": 8, "layers": 2, "mgn.linear": 4, "activation": "elu", "mgn.sum": "new",
+         "mgn.edges": "encoded", "mgn.edge_scale": "longest", "residual": "yes"}
 
 
 def struct_of(name, /, **fields):
@@ -118,13 +118,13 @@ class Peer:
     """The same in PyTorch: standardised values, the masked loss, AdamW and its schedule."""
 
     def __init__(self, scene, dtype):
-        o = {"mgn.layers": 15, "mgn.linear": 3, **scene.options}
+        o = {"layers": 15, "mgn.linear": 3, **scene.options}
         self.scene, self.dtype = scene, dtype
         torch.manual_seed(7)
-        self.net = mgn_torch.MGN(IN + 1, 3, OUT, o["mgn.width"], o["mgn.layers"], o["mgn.linear"],
-                                 activation=o.get("mgn.activation", "relu"), sums=o.get("mgn.sum", "update"),
+        self.net = mgn_torch.MGN(IN + 1, 3, OUT, o["hidden"], o["layers"], o["mgn.linear"],
+                                 activation=o.get("activation", "relu"), sums=o.get("mgn.sum", "update"),
                                  edges=o.get("mgn.edges", "carried")).to(dtype)
-        self.residual = o.get("mgn.residual") == "yes"
+        self.residual = o.get("residual") == "yes"
         offset = scene.x[scene.source] - scene.x[scene.target]
         edges = np.concatenate([offset, np.linalg.norm(offset, axis=1, keepdims=True)], 1)
         longest = o.get("mgn.edge_scale") == "longest"
@@ -209,8 +209,8 @@ def distance(a, b):
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 @pytest.mark.parametrize("options, predicts", [(MGN, 2), (NEKRS, 1)], ids=["MeshGraphNets", "nekRS-ML"])
 def test_training_is_that_of_pytorch(tmp_path, options, predicts, kind):
-    more = {"model.type": kind, "mgn.lr": 0.005, "mgn.warmup": 3, "mgn.steps": 15, "mgn.lr_end": 0.001,
-            "mgn.beta2": 0.95, "mgn.weight_decay": 0.1, "clip_norm": 0.5}
+    more = {"model.type": kind, "lr": 0.005, "mgn.schedule": "cosine:15:0.001:3",
+            "optimizer": "adam:0.9:0.95", "weight_decay": 0.1, "clip_norm": 0.5}
     scene = Scene({**options, **more}, predicts)
     peer = Peer(scene, {"f32": torch.float32, "f64": torch.float64}[kind])
     bound = 1e-5 if kind == "f32" else 1e-11
@@ -239,8 +239,8 @@ def test_training_is_that_of_pytorch(tmp_path, options, predicts, kind):
 
 def test_files_of_other_models_are_refused(tmp_path):
     scene = Scene(MGN, 2)
-    for other, sentence in (({"mgn.width": 8, "mgn.layers": 3}, "node_encoder.0.weight"),
-                            ({"mgn.width": 16, "mgn.layers": 4}, "layers.3.edge.0.weight")):
+    for other, sentence in (({"hidden": 8, "layers": 3}, "node_encoder.0.weight"),
+                            ({"hidden": 16, "layers": 4}, "layers.3.edge.0.weight")):
         peer = Peer(Scene(other, 2), torch.float32)
         write_weights(tmp_path / "other.safetensors", peer.net)
         with pytest.raises(AssertionError, match=sentence):

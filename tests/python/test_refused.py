@@ -15,7 +15,7 @@ import pytest
 RANKS, WRONG, AT_ONCE, TIMEOUT = 3, 1, 3.0, 20  # seconds; the second is option halo.timeout
 N, SIDE, WIDTH = 60, 7, 2
 MODEL = {"model": "sage", "layers": 2, "hidden": 4, "epochs": 2}
-NETWORK = {"mgn.width": 8, "mgn.layers": 2}
+NETWORK = {"hidden": 8, "layers": 2}
 INTEGERS = np.zeros((N, WIDTH), int)
 
 
@@ -337,7 +337,7 @@ CASES = [
     (strip_of, make_mesh, dict(threads="many"), "threads"),
     (network_of, make_network, dict(predicts="all"), "predicts is 'all'"),
     (network_of, make_network, dict(is_free=[1]), "is_free has shape"),
-    (network_of, make_network, dict(options={"mgn.width": "wide"}), "mgn.width"),
+    (network_of, make_network, dict(options={"hidden": "wide"}), "hidden"),
     (network_of, infer, dict(state=INTEGERS), "state has type int64"),
     (network_of, interrupt_network, dict(state=Interrupted()), "Ctrl-C"),
     (checked_of, infer_checked, dict(state=INTEGERS), "state has type int64"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 SIDE = 9
-OPTIONS = {"mgn.width": 8, "mgn.layers": 2, "mgn.linear": 2, "model.type": "f64", "mgn.lr": 1e-2, "mgn.warmup": 10,
+OPTIONS = {"hidden": 8, "layers": 2, "mgn.linear": 2, "model.type": "f64", "lr": 1e-2, "mgn.schedule": "constant:10",
            "seed": 3}
 
 

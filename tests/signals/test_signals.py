@@ -27,7 +27,7 @@ WORK = {
     "training in bfloat16": ["train", SAGE + " dense.type=bf16"],
     "minibatches": ["train", SAGE + " batch_size=1000 fanout=10,10,10"],
     "training that handlers cancel": ["cancel", SAGE],
-    "inference on a mesh": ["mgn", "mgn.width=64 mgn.layers=4"],
+    "inference on a mesh": ["mgn", "hidden=64 layers=4"],
 }
 
 

@@ -203,7 +203,7 @@ class Mesh:
 
 
 class Network:
-    """Message passing with edge MLPs on a mesh (MeshGraphNets): ``Network(mesh, 2, 2, {"mgn.layers": 6})``.
+    """Message passing with edge MLPs on a mesh (MeshGraphNets): ``Network(mesh, 2, 2, {"layers": 6})``.
 
     n_in, n_out  columns of the input state, and of the prediction: the "value" at the later time, or its "change" from
                  the first columns of the input

@@ -30,8 +30,8 @@ graft::context load(const std::string &library, int steps)
 {
     graft::context context(library);
 
-    context.set("mgn.width", 32).set("mgn.layers", 3).set("mgn.linear", 2);
-    context.set("mgn.lr", "0.002").set("mgn.lr_end", "0.00001").set("mgn.steps", trainings * steps);
+    context.set("hidden", 32).set("layers", 3).set("mgn.linear", 2);
+    context.set("lr", "0.002").set("mgn.schedule", "cosine:" + std::to_string(trainings * steps));
     context.set("mgn.noise", "0.0003").set("stream.holdout", 20);
     return context;
 }

@@ -90,12 +90,12 @@ contains
       type(graft_context), intent(inout) :: context
 
       call context%open(library)
-      call context%set('mgn.width', 32)
-      call context%set('mgn.layers', 3)
+      call context%set('hidden', 32)
+      call context%set('layers', 3)
       call context%set('mgn.linear', 2)
-      call context%set('mgn.lr', '0.002')
-      call context%set('mgn.lr_end', '0.00001')
-      call context%set('mgn.steps', trainings * steps)
+      call context%set('lr', '0.002')
+      write (schedule, '(a, i0)') 'cosine:', trainings * steps
+      call context%set('mgn.schedule', trim(schedule))
       call context%set('mgn.noise', '0.0003')
       call context%set('stream.holdout', 20)
    end subroutine

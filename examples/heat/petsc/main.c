@@ -29,17 +29,17 @@ struct run {
 
 static PetscErrorCode configure(struct run *r)
 {
-    static const char *const settings[][2] = { { "mgn.width", "32" },     { "mgn.layers", "3" },
-                                               { "mgn.linear", "2" },     { "mgn.lr", "0.002" },
-                                               { "mgn.noise", "0.0003" }, { "mgn.lr_end", "0.00001" },
-                                               { "stream.holdout", "20" } };
-    char                     last[32];
+    static const char *const settings[][2] = {
+        { "hidden", "32" }, { "layers", "3" },         { "mgn.linear", "2" },
+        { "lr", "0.002" },  { "mgn.noise", "0.0003" }, { "stream.holdout", "20" }
+    };
+    char last[32];
 
     PetscFunctionBegin;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         PetscCall(graft_petsc_set(r->graft, settings[i][0], settings[i][1]));
-    snprintf(last, sizeof last, "%d", TRAININGS * r->steps);
-    PetscCall(graft_petsc_set(r->graft, "mgn.steps", last));
+    snprintf(last, sizeof last, "cosine:%d", TRAININGS * r->steps);
+    PetscCall(graft_petsc_set(r->graft, "mgn.schedule", last));
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 

@@ -285,7 +285,7 @@ static void test_network_modes(void)
 
     test_mesh_init(&mesh, &sample, SHAPE_TRIANGLES, 24, 0, 5000);
     ok_fault("training and inference of a network",
-             network_run(&scene, &mesh, 1, 0, "mgn.width=16 mgn.layers=3 mgn.linear=2", run_network));
+             network_run(&scene, &mesh, 1, 0, "hidden=16 layers=3 mgn.linear=2", run_network));
     test_mesh_fini(&mesh);
 }
 

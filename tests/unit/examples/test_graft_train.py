@@ -168,8 +168,8 @@ def test_list_options():
     every = run("--list-options=all").stdout
     found = re.findall(r"^  ([a-z0-9._]+)=", every, re.MULTILINE)
     groups = re.findall(r"^(\w.*)$", every, re.MULTILINE)
-    ok(found and len(set(found)) == len(found) and set(keys) < set(found) and "halo.drift_limit" not in keys and
-       "halo.drift_limit" in found, "--list-options=all lists those for experts too", every)
+    ok(found and len(set(found)) == len(found) and set(keys) < set(found) and "halo.rounding" not in keys and
+       "halo.rounding" in found, "--list-options=all lists those for experts too", every)
     ok(len(set(groups)) == len(groups) > 4 and all(len(line) <= 100 for line in every.splitlines()),
        "each group stands together, in 100 columns", every)
     odd = [line for line in every.splitlines()

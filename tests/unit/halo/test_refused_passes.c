@@ -383,19 +383,19 @@ static const struct kind kinds[] = {
       0 },
     { "aggregate", "halo.staleness=1", CALLS(plan), { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT }, 0, 0 },
     { "network with ghosts",
-      "mgn.width=8 mgn.layers=3",
+      "hidden=8 layers=3",
       CALLS(network),
       { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT },
       0,
       1 },
     { "network with ghosts",
-      "mgn.width=8 mgn.layers=2 mgn.norm=no halo.codec=q8 halo.nonfinite=refuse",
+      "hidden=8 layers=2 norm=none halo.codec=q8 halo.nonfinite=refuse",
       CALLS(network),
       { ARGUMENT, 0, 0, 0, ARGUMENT, GRAFT_ERR_NONFINITE, GRAFT_ERR_NONFINITE },
       0,
       0 },
     { "network with shared nodes",
-      "mgn.width=8 mgn.layers=1",
+      "hidden=8 layers=1",
       CALLS(network),
       { ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT, ARGUMENT },
       CUT_SHARED,
@@ -522,7 +522,7 @@ static int32_t launched_body(struct host *host)
     int32_t rc = GRAFT_OK;
 
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && rc == GRAFT_OK; k++) {
-        host_set_all(host->api, "halo.codec=f32 halo.nonfinite=send halo.staleness=0 mgn.norm=yes");
+        host_set_all(host->api, "halo.codec=f32 halo.nonfinite=send halo.staleness=0 norm=layer");
         host_set_all(host->api, kinds[k].settings);
         now = &kinds[k];
         rc = refuse_body(host);

@@ -71,9 +71,9 @@ static const struct by_hand {
     /* (0.5 + 2.5 + 0.125 + 0.03125 + 1.5) / 5; (1 + 0.5 - 0.25) / 5, (-1 + 1) / 5 */
     { "loss=huber", 0.93125, { 0.25, 0 } },
     /* delta 2: (0.5 + 2 (3 - 1) + 0.125 + 0.03125 + 2) / 5; (1 + 0.5 - 0.25) / 5, (-2 + 2) / 5 */
-    { "loss=huber huber_delta=2", 1.33125, { 0.25, 0 } },
+    { "loss=huber:2", 1.33125, { 0.25, 0 } },
     /* delta 0.25: (0.25 (0.875 + 2.875 + 0.375 + 1.875) + 0.03125) / 5; 0.25 (1 + 1 - 1) / 5, 0 */
-    { "loss=huber huber_delta=0.25", 0.30625, { 0.05, 0 } },
+    { "loss=huber:0.25", 0.30625, { 0.05, 0 } },
 };
 
 static int32_t set_item(struct host *host, graft_trainer *trainer, const char *name, const float *values)
@@ -587,7 +587,7 @@ int main(void)
     test_ranks("model=gin row_masks=no recompute=yes loss=mae");
     test_ranks("model=gat heads=2 dropout=0.2");
     test_ranks("model=sgc propagation=2 normalize_features=yes");
-    test_ranks("model=appnp propagation=3 symmetrize=yes loss=huber huber_delta=0.3");
+    test_ranks("model=appnp propagation=3 symmetrize=yes loss=huber:0.3");
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         for (int32_t ranks = 0; ranks < 4; ranks += 3) /* slices follow the rows of the graph */
             if (ranks == 0 || refusals[i].change != FEWER_ROWS) test_refusal(&refusals[i], ranks);

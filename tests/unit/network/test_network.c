@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SMALL "mgn.width=8 mgn.layers=3 mgn.linear=2"
+#define SMALL "hidden=8 layers=3 mgn.linear=2"
 
 static struct test_mesh    mesh;
 static struct network_case scene;
@@ -24,9 +24,9 @@ static int32_t count_weights(struct host *host)
         int32_t     dim, in, out, constant, predicts;
         int64_t     weights;
     } models[] = {
-        { "mgn.width=8 mgn.linear=4 mgn.layers=4 mgn.edge_scale=longest", 3, 3, 3, 0, 1, 3979 },
-        { "mgn.width=32 mgn.linear=7", 3, 3, 3, 0, 1, 91459 },
-        { "mgn.width=128 mgn.linear=3 mgn.layers=15", 2, 2, 2, 9, 2, 2332930 },
+        { "hidden=8 mgn.linear=4 layers=4 mgn.edge_scale=longest", 3, 3, 3, 0, 1, 3979 },
+        { "hidden=32 mgn.linear=7", 3, 3, 3, 0, 1, 91459 },
+        { "hidden=128 mgn.linear=3 layers=15", 2, 2, 2, 9, 2, 2332930 },
     };
     const graft_mesh_api    *meshes = graft_interface(host->api, GRAFT_MESH_ID, sizeof *meshes);
     const graft_network_api *networks = graft_interface(host->api, GRAFT_NETWORK_ID, sizeof *networks);
@@ -92,8 +92,8 @@ static struct oracle_mgn oracle_of(const struct host *host, const graft_mesh_vie
     graft_option      option = GRAFT_INIT(graft_option);
 
     for (int32_t k = 0; host->api->option_info(host->api->context, k, &option, NULL) == GRAFT_OK; k++) {
-        if (strcmp(option.key, "mgn.activation") == 0) o.is_elu = strcmp(option.value, "elu") == 0;
-        if (strcmp(option.key, "mgn.norm") == 0) o.has_norm = strcmp(option.value, "yes") == 0;
+        if (strcmp(option.key, "activation") == 0) o.is_elu = strcmp(option.value, "elu") == 0;
+        if (strcmp(option.key, "norm") == 0) o.has_norm = strcmp(option.value, "layer") == 0;
         if (strcmp(option.key, "mgn.edges") == 0) o.is_encoded = strcmp(option.value, "encoded") == 0;
         if (strcmp(option.key, "mgn.sum") == 0)
             o.sum = strcmp(option.value, "new") == 0 ? 1 : strcmp(option.value, "old") == 0 ? 2 : 0;
@@ -186,7 +186,7 @@ static int32_t compare_with_oracle(struct host *host, struct network_rank *n)
 
     for (int32_t k = 0; host->api->option_info(host->api->context, k, &option, NULL) == GRAFT_OK; k++) {
         if (strcmp(option.key, "mgn.edge_scale") == 0) longest = strcmp(option.value, "longest") == 0;
-        if (strcmp(option.key, "mgn.residual") == 0) residual = strcmp(option.value, "yes") == 0;
+        if (strcmp(option.key, "residual") == 0) residual = strcmp(option.value, "yes") == 0;
     }
     NETWORK_CHECK(n->meshes->view(n->mesh, &view, &host->error) == GRAFT_OK);
     NETWORK_CHECK(network_train(host, n, 0, 1, &step) == GRAFT_OK && step.step == 1);
@@ -358,9 +358,9 @@ int main(void)
     network_test(&scene, &mesh, 1, 0, "oracle", SMALL " model.type=f64", compare_with_oracle);
     scene.predicts = GRAFT_PREDICTS_VALUE;
     network_test(&scene, &mesh, 1, 0, "oracle",
-                 SMALL " model.type=f64 mgn.sum=new mgn.edges=encoded mgn.edge_scale=longest mgn.activation=elu",
+                 SMALL " model.type=f64 mgn.sum=new mgn.edges=encoded mgn.edge_scale=longest activation=elu",
                  compare_with_oracle);
-    network_test(&scene, &mesh, 1, 0, "oracle", SMALL " model.type=f64 mgn.sum=old mgn.residual=yes mgn.norm=no",
+    network_test(&scene, &mesh, 1, 0, "oracle", SMALL " model.type=f64 mgn.sum=old residual=yes norm=none",
                  compare_with_oracle);
     scene.dtype = GRAFT_F32;
     scene.by_columns = 1;
@@ -368,12 +368,13 @@ int main(void)
     network_test(&scene, &mesh, 1, 0, "oracle", SMALL, compare_with_oracle);
     scene.dtype = GRAFT_F64;
     network_test(&scene, &mesh, 1, 0, "AdamW",
-                 SMALL " model.type=f64 mgn.freeze=1 mgn.lr=0.01 mgn.warmup=4 mgn.steps=12 mgn.lr_end=0.001 "
-                       "mgn.beta1=0.8 mgn.beta2=0.95 mgn.weight_decay=0.1 clip_norm=0.5",
+                 SMALL " model.type=f64 mgn.statistics=train:1 lr=0.01 mgn.schedule=cosine:12:0.001:4 "
+                       "optimizer=adam:0.8:0.95 weight_decay=0.1 clip_norm=0.5",
                  compare_adamw);
     scene.has_boundary = 0;
     network_test(&scene, &mesh, 1, 0, "noise",
-                 SMALL " model.type=f64 mgn.gather=400 mgn.noise=0.5 mgn.noise_correction=0.25", gather_noise);
+                 SMALL " model.type=f64 mgn.statistics=gather:400 mgn.noise=0.5 mgn.noise_correction=0.25",
+                 gather_noise);
     scene.has_boundary = 1;
     scene.predicts = GRAFT_PREDICTS_VALUE;
     network_test(&scene, &mesh, 1, 0, "ensemble", SMALL, compare_ensemble);

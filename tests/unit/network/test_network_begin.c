@@ -209,7 +209,7 @@ static int32_t destroy_begun(struct host *host, struct network_rank *n)
 
 int main(void)
 {
-    const char   *settings = "model.type=f64 mgn.width=4 mgn.layers=1 mgn.linear=1 mgn.lr=0.01 halo.timeout=20";
+    const char   *settings = "model.type=f64 hidden=4 layers=1 mgn.linear=1 lr=0.01 halo.timeout=20";
     struct sample sample = { 5 };
 
     alarm(100);
@@ -219,9 +219,9 @@ int main(void)
     network_test(&scene, &mesh, RANKS, CUT_RANDOM, "begin and end are made again", settings, begin_again);
     network_test(&scene, &mesh, RANKS, CUT_RANDOM, "a result is dropped", settings, drop_result);
     network_test(&scene, &mesh, RANKS, CUT_RANDOM | CUT_I64, "a value that is not finite is refused",
-                 "mgn.width=4 mgn.layers=2 halo.codec=q8 halo.nonfinite=refuse halo.timeout=20", begin_with_nan);
+                 "hidden=4 layers=2 halo.codec=q8 halo.nonfinite=refuse halo.timeout=20", begin_with_nan);
     network_test(&scene, &mesh, 2, CUT_SHARED, "check=full compares copies of states",
-                 "mgn.width=4 mgn.layers=2 check=full halo.timeout=20", compare_states);
+                 "hidden=4 layers=2 check=full halo.timeout=20", compare_states);
     network_test(&scene, &mesh, RANKS, CUT_RANDOM, "destroyed between begin and end", settings, destroy_begun);
     network_test(&scene, &mesh, RANKS, CUT_SHARED, "the same with shared nodes", settings, destroy_begun);
     test_mesh_fini(&mesh);

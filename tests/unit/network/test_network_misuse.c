@@ -146,9 +146,9 @@ NETWORK(other_option)
 {
     int32_t rc;
 
-    host_set(host->api, t->wrong ? "mgn.width=6" : "mgn.width=4");
+    host_set(host->api, t->wrong ? "hidden=6" : "hidden=4");
     rc = create_with(host, t);
-    host_set(host->api, "mgn.width=4");
+    host_set(host->api, "hidden=4");
     return rc;
 }
 NETWORK(bf16_option)
@@ -164,9 +164,9 @@ NETWORK(residual_change)
 {
     int32_t rc;
 
-    host_set(host->api, "mgn.residual=yes");
+    host_set(host->api, "residual=yes");
     rc = create_with(host, t);
-    host_set(host->api, "mgn.residual=no");
+    host_set(host->api, "residual=no");
     return rc;
 }
 NETWORK(null_pair)
@@ -217,9 +217,9 @@ NETWORK(other_rate)
 {
     int32_t rc;
 
-    host_set(host->api, t->wrong ? "mgn.lr=0.5" : "mgn.lr=0.01");
+    host_set(host->api, t->wrong ? "lr=0.5" : "lr=0.01");
     rc = train_pair_with(host, t);
-    host_set(host->api, "mgn.lr=0.01");
+    host_set(host->api, "lr=0.01");
     return rc;
 }
 NETWORK(other_state)
@@ -382,9 +382,9 @@ static const struct {
     { no_boolean, GRAFT_ERR_FORMAT, "args.is_free has 3 in row 0" },
     { constant_nan, GRAFT_ERR_FORMAT, "args.constant has nan in row 0" },
     { constant_short, GRAFT_ERR_ARG, "args.constant" },
-    { other_option, GRAFT_ERR_ARG, "option mgn.width is " },
+    { other_option, GRAFT_ERR_ARG, "option hidden is " },
     { bf16_option, GRAFT_ERR_OPTION, "'model.type' is bf16" },
-    { residual_change, GRAFT_ERR_OPTION, "'mgn.residual' is yes" },
+    { residual_change, GRAFT_ERR_OPTION, "'residual' is yes" },
     { null_pair, GRAFT_ERR_ARG, "pair is null" },
     { no_pairs, GRAFT_ERR_ARG, "count is 0" },
     { two_pairs, GRAFT_ERR_ARG, "the number of pairs is " },
@@ -394,7 +394,7 @@ static const struct {
     { input_stride, GRAFT_ERR_ARG, "pair.input" },
     { input_nan, GRAFT_ERR_NONFINITE, "the input has nan in row 0, column 0" },
     { gradient_infinite, GRAFT_ERR_NONFINITE, "the input has inf in row 0, column 0" },
-    { other_rate, GRAFT_ERR_ARG, "option mgn.lr is " },
+    { other_rate, GRAFT_ERR_ARG, "option lr is " },
     { other_state, GRAFT_ERR_ARG, "items set by state_set()" },
     { no_steps, GRAFT_ERR_ARG, "args.steps is 0" },
     { other_steps, GRAFT_ERR_ARG, "args.steps is " },
@@ -538,7 +538,7 @@ static void refuse_options(const char *settings, char *word)
 
 int main(void)
 {
-    const char   *settings = "model.type=f64 mgn.width=4 mgn.layers=1 mgn.linear=1 mgn.lr=0.01 halo.timeout=20";
+    const char   *settings = "model.type=f64 hidden=4 layers=1 mgn.linear=1 lr=0.01 halo.timeout=20";
     struct sample sample = { 5 };
 
     alarm(100);

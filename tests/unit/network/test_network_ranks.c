@@ -147,8 +147,9 @@ static double distance(const double *a, const double *b, int64_t n)
     return largest > 0 ? worst / largest : worst;
 }
 
-static const char *const common[] = { "threads=1",      "mgn.width=8",   "mgn.layers=3",         "mgn.linear=2",
-                                      "mgn.noise=0.05", "mgn.warmup=10", "mgn.weight_decay=0.01" };
+static const char *const common[] = { "threads=1",        "hidden=8",       "layers=3",
+                                      "mgn.linear=2",     "mgn.noise=0.05", "mgn.schedule=constant:10",
+                                      "weight_decay=0.01" };
 
 /* Run on so many ranks, and compare with one rank. */
 static void run_ranks(struct network_job *job, const char *more, int32_t n_ranks, int how, const char *name)
@@ -161,7 +162,7 @@ static void run_ranks(struct network_job *job, const char *more, int32_t n_ranks
     for (size_t k = 0; k < sizeof common / sizeof *common; k++) settings[count++] = common[k];
     settings[count++] = more;
     if (n_ranks > 1) settings[count++] = "halo.timeout=60";
-    settings[count++] = job->bound < 1e-9 ? "mgn.lr=0.002" : "mgn.lr=0.0001";
+    settings[count++] = job->bound < 1e-9 ? "lr=0.002" : "lr=0.0001";
     found_init(&job->now, n_nodes);
     hosts_run(&hosts, n_ranks, settings, network_body, job);
     ok_or(hosts_fault(&hosts) == NULL, hosts_fault(&hosts), "%s, %s: %d ranks, cut %d: runs", name, more, n_ranks, how);

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TINY "mgn.width=4 mgn.layers=1 mgn.linear=1 mgn.norm=no model.type=f64"
-#define SMALL "mgn.width=8 mgn.layers=3 mgn.linear=2"
+#define TINY "hidden=4 layers=1 mgn.linear=1 norm=none model.type=f64"
+#define SMALL "hidden=8 layers=3 mgn.linear=2"
 
 static struct test_mesh    mesh;
 static struct network_case scene;
@@ -259,7 +259,7 @@ static void test_network_files(void)
     scene.predicts = GRAFT_PREDICTS_CHANGE;
     network_test(&scene, &mesh, 1, 0, "files", SMALL, save_and_go_on);
     scene.predicts = GRAFT_PREDICTS_VALUE;
-    network_test(&scene, &mesh, 1, 0, "files of doubles", SMALL " model.type=f64 mgn.norm=no", save_and_go_on);
+    network_test(&scene, &mesh, 1, 0, "files of doubles", SMALL " model.type=f64 norm=none", save_and_go_on);
     scene.predicts = GRAFT_PREDICTS_CHANGE;
     network_test(&scene, &mesh, 1, 0, "moments", TINY, refuse_moments);
     file_path = other;

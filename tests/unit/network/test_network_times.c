@@ -210,7 +210,7 @@ static void test_times(int32_t n_ranks, int how, const char *more)
 {
     char settings[256], name[320];
 
-    snprintf(settings, sizeof settings, "threads=1 mgn.width=32 mgn.layers=3 mgn.linear=3 profile=yes %s", more);
+    snprintf(settings, sizeof settings, "threads=1 hidden=32 layers=3 mgn.linear=3 profile=yes %s", more);
     snprintf(name, sizeof name, "%s, %d ranks, %s: parts add up, and bytes are those of the transport",
              (how & CUT_SHARED) != 0 ? "shared nodes" : "ghosts", n_ranks, more);
     ok_fault(name, network_run(&scene, &mesh, n_ranks, how, settings, run_counted));
@@ -230,7 +230,7 @@ int main(void)
     }
     test_times(2, CUT_SHARED, "model.type=f64");
     test_times(3, CUT_RANDOM, "halo.codec=q8");
-    network_test(&scene, &mesh, 2, 0, "without option profile nothing is measured", "mgn.width=8 mgn.layers=1",
+    network_test(&scene, &mesh, 2, 0, "without option profile nothing is measured", "hidden=8 layers=1",
                  measure_nothing);
     test_mesh_fini(&mesh);
     return done();

@@ -191,7 +191,7 @@ int main(void)
     static const struct schedule schedules[] = {
         { "schedule=constant", rate_constant },
         { "schedule=cosine", rate_cosine },
-        { "schedule=step schedule_every=2 schedule_factor=0.5", rate_step },
+        { "schedule=step:2:0.5", rate_step },
     };
     struct sample         sample = { 4 };
     struct sample_dataset set;

@@ -201,14 +201,12 @@ static int32_t waits_body(struct host *host)
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.staleness=1", "w--");
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.refresh=1", "ww");
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.refresh=0 halo.smoothing=0.5", "--");
-    if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.drift_limit=1e-9", "ww");
-    if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.drift_limit=0", "--");
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.codec=q4", "w-");
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.codec=q4 lr=0.003", "--");
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.staleness=0", "--");
     if (rc == GRAFT_OK) rc = host->report->traffic(s.t.trainer, -1, &traffic, &host->error);
     if (rc == GRAFT_OK && traffic.staleness_max != 1) rc = change_blame(host, "the largest staleness is forgotten");
-    if (rc == GRAFT_OK && traffic.epochs_synchronous != 6) rc = change_blame(host, "synchronous epochs are forgotten");
+    if (rc == GRAFT_OK && traffic.epochs_synchronous != 4) rc = change_blame(host, "synchronous epochs are forgotten");
     session_end(&s);
     return rc;
 }

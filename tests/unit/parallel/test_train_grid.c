@@ -23,7 +23,7 @@ static void test_encoded(const char *model, int32_t n_ranks)
 
     train_job_init(job, &sample, &shape);
     train_settings_init(&settings, model, "hash", "hybrid",
-                        "dropout=0 norm=none halo.codec=bf16 optimizer=sgd momentum=0 lr=0.05");
+                        "dropout=0 norm=none halo.codec=bf16 optimizer=sgd lr=0.05");
     words = train_run_case(job, n_ranks, &settings);
     worst = train_worst_of(job);
     ok_or(words == NULL && worst <= ENCODED_TOLERANCE, words, "%s on %d ranks, %s, with encoded rows: %.2g off", model,

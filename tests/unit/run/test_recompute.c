@@ -108,7 +108,7 @@ static void test_recompute_bits(const char *model)
     check_same(model, "row_masks=no dropout=0.4 reuse_input=no", 1);
     check_same(model, "label_rate=0.62 dropout=0.4", 1);
     check_same(model, "label_rate=0.5 reuse_input=no order=rcm", 1);
-    check_same(model, "optimizer=sgd momentum=0.5 layers=2 hidden=20", 0);
+    check_same(model, "optimizer=sgd:0.5 layers=2 hidden=20", 0);
 }
 
 /* Row masks must be in use in test_recompute_bits(), which would not try them otherwise. */

@@ -271,7 +271,7 @@ int main(void)
     }
     test_saved_model(0, "model=sage", 1);
     test_saved_model(2, "model=gcn", 1);
-    test_saved_model(0, "model=sage label_rate=0.5 optimizer=sgd momentum=0.9", 0);
+    test_saved_model(0, "model=sage label_rate=0.5 optimizer=sgd:0.9", 0);
     test_saved_model(2, "model=gin label_rate=0.5", 0);
     test_saved_model(0, "model=gcn order=degree normalize_features=yes input_dropout=0.3", 0);
     test_saved_model(2, "model=gat heads=4 order=rcm norm=none", 0);

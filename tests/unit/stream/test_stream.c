@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TINY "model.type=f64 mgn.width=4 mgn.layers=1 mgn.linear=2 mgn.warmup=0 mgn.lr=0.01 halo.timeout=30 "
+#define TINY "model.type=f64 hidden=4 layers=1 mgn.linear=2 mgn.schedule=constant:0 lr=0.01 halo.timeout=30 "
 
 static struct test_mesh    mesh;
 static struct network_case scene;
@@ -374,8 +374,7 @@ int main(void)
         network_test(&scene, &mesh, ranks[k], how, "times", TINY "stream.lag=3 stream.interval=2", refuse_due);
         network_test(&scene, &mesh, ranks[k], how, "budgets", TINY "stream.batch=2", keep_budgets);
         network_test(&scene, &mesh, ranks[k], how, "states", TINY, refuse_states);
-        network_test(&scene, &mesh, ranks[k], how, "patience", TINY "stream.holdout=3 stream.patience=2",
-                     advise_to_stop);
+        network_test(&scene, &mesh, ranks[k], how, "patience", TINY "stream.holdout=3 patience=2", advise_to_stop);
         network_test(&scene, &mesh, ranks[k], how, "checkpoint",
                      TINY "stream.lag=2 stream.batch=3 stream.holdout=4 mgn.noise=0.1", continue_run);
     }

@@ -72,7 +72,7 @@ static void test_one_layer(const char *model, int32_t n_ranks, const char *parti
     const char *fault;
     double      worst;
 
-    snprintf(both, sizeof both, "layers=%d propagation=1 dropout=0.3 optimizer=sgd momentum=0.5 lr=0.05 %s",
+    snprintf(both, sizeof both, "layers=%d propagation=1 dropout=0.3 optimizer=sgd:0.5 lr=0.05 %s",
              strcmp(model, "appnp") == 0 ? 2 : 1, more);
     fault = run_both(job, n_ranks, model, partition, both, "", NULL);
     worst = train_worst_of(job);
@@ -92,7 +92,7 @@ static void test_same_batch(const char *model, int32_t n_ranks, const char *part
     const char *fault;
     double      worst;
 
-    snprintf(both, sizeof both, "dropout=0.3 optimizer=sgd momentum=0.5 lr=0.05 %s", more);
+    snprintf(both, sizeof both, "dropout=0.3 optimizer=sgd:0.5 lr=0.05 %s", more);
     fault = run_both(job, n_ranks, model, partition, both, batches, NULL);
     worst = train_worst_of(job);
     ok_or(fault == NULL && worst < 1e-5, fault, "%s on %d ranks, %s, %s %s: %.1e off one process", model, n_ranks,

@@ -309,7 +309,7 @@ int main(int count, char **arguments)
     test_cancels(&set.dataset, 0, settings);
     test_cancels(&set.dataset, 1, settings);
     test_cancels(&set.dataset, 3, settings);
-    test_repeated(&set.dataset, "halo.staleness=1 halo.drift_limit=0.2");
+    test_repeated(&set.dataset, "halo.staleness=1 halo.refresh=3");
     test_repeated(&set.dataset, "halo.codec=adaptive halo.reassign_every=2");
     test_repeated(&set.dataset, "halo.codec=adaptive halo.reassign_every=2 halo.staleness=1");
     test_cancelled_partition(&set.dataset, arguments[1], 0);

@@ -34,7 +34,7 @@ static void set_history_options(const char *settings)
         "model=sage aggregator=mean layers=3 hidden=16 heads=2 propagation=3 dropout=0 input_dropout=0 "
         "norm=none jumping=none residual=no epochs=4 eval_every=0 threads=2 order=given symmetrize=no "
         "batch_size=0 fanout=-1 drop_last=no sampler=neighbour lr=0.01 sparse_input=auto recompute=no optimizer=adam "
-        "model.type=f32 attention_dropout=0 hec.codec=f32 history=no edge_features=none momentum=0 "
+        "model.type=f32 attention_dropout=0 hec.codec=f32 history=no edge_features=none "
         "weight_decay=0 row_masks=yes cluster.parts=0 partition.program=auto");
     host_set_all(api, settings);
 }

@@ -514,7 +514,7 @@ int main(void)
     /* Halved learning rates may end at finite weights whose gradients are not finite, depending on the rounding of the
      * processor. These cases are therefore only stopped. */
     static const char *const gat = "lr=1e25 model=gat heads=2 norm=none";
-    static const char *const gin = "lr=1e38 optimizer=sgd momentum=0.9 model=gin norm=none";
+    static const char *const gin = "lr=1e38 optimizer=sgd:0.9 model=gin norm=none";
     static const char *const over_ranks[] = { "lr=1e25 halo.codec=q4 norm=none",
                                               "lr=1e25 halo.codec=q4 halo.staleness=1 norm=none" };
     static const char *const adaptive = "lr=1e25 halo.codec=adaptive halo.staleness=1 norm=none eval_every=3";

@@ -234,7 +234,7 @@ static void test_options(void)
         { "label_rate", "0", "0.25", NULL },
         { "weight_decay", "0", "5e-4", NULL },
         { "weight_decay_layers", "all", "first", NULL },
-        { "momentum", "0", "0.9", NULL },
+        { "optimizer", "sgd", "sgd:0.9", NULL },
         { "gin_eps", "0", "-0.5", NULL },
         { "seed", "0", "9007199254740993", NULL },
         { "loss", "auto", "sigmoid", NULL },
@@ -256,7 +256,6 @@ static void test_options(void)
         { "halo.staleness", "0", "1", NULL },
         { "halo.smoothing", "0", "0.5", NULL },
         { "halo.refresh", "0", "4", NULL },
-        { "halo.drift_limit", "0", "0.125", NULL },
     };
     char usual[64], other[64], said[128];
 
