@@ -47,45 +47,22 @@ int64_t *gr_derived_take_numbers(struct gr_graph_copy *copy)
 /* The number of the first entry of each row, and the count of its entries, in the order of slices and in the order of
  * owners. */
 struct row_numbers {
-    int64_t *length_owned, *length, *first, *first_owned;
+    int64_t *length_owned, *first_owned, *length, *first; /* in one block of memory */
 };
 
 static int32_t row_numbers_init(const struct gr_derived *d, struct row_numbers *r, graft_error *error)
 {
     const graft_graph *g = d->data->over;
-    int32_t            rc = GRAFT_OK;
+    const graft_csr   *local = &g->part.local, *remote = &g->part.remote;
+    int32_t            rc = GR_NEW(d->context, r->length_owned, 2 * (g->n_owned + g->n_slice), error);
 
-    GR_TRY(GR_NEW(d->context, r->length_owned, g->n_owned, error));
-    GR_TRY(GR_NEW(d->context, r->length, g->n_slice, error));
-    GR_TRY(GR_NEW(d->context, r->first, g->n_slice, error));
-    GR_TRY(GR_NEW(d->context, r->first_owned, g->n_owned, error));
+    if (rc < 0) return rc;
+    r->first_owned = r->length_owned + g->n_owned;
+    r->length = r->first_owned + g->n_owned;
+    r->first = r->length + g->n_slice;
     for (int64_t v = 0; v < g->n_owned; v++)
-        r->length_owned[v] = g->part.local.row_ptr[v + 1] - g->part.local.row_ptr[v] + g->part.remote.row_ptr[v + 1] -
-                             g->part.remote.row_ptr[v];
-done:
-    return rc;
-}
-
-static void row_numbers_fini(const struct gr_derived *d, struct row_numbers *r)
-{
-    gr_free(d->context, r->length_owned);
-    gr_free(d->context, r->length);
-    gr_free(d->context, r->first);
-    gr_free(d->context, r->first_owned);
-}
-
-static int32_t move_numbers(const struct gr_derived *d, int32_t direction, const int64_t *from, int64_t *to,
-                            graft_error *error)
-{
-    const graft_redistribution args = { .size = sizeof args,
-                                        .direction = direction,
-                                        .row_bytes = sizeof *from,
-                                        .from = from,
-                                        .from_stride = sizeof *from,
-                                        .to = to,
-                                        .to_stride = sizeof *to };
-
-    return gr_graph_redistribute(d->data->over, &args, GR_OWN_FROM | GR_OWN_TO, error);
+        r->length_owned[v] = local->row_ptr[v + 1] - local->row_ptr[v] + remote->row_ptr[v + 1] - remote->row_ptr[v];
+    return GRAFT_OK;
 }
 
 /* The entries of a rank's slice have the numbers from first_entry[rank] on. Owners send the counts of the rows. */
@@ -96,7 +73,7 @@ static int32_t number_slice_rows(const struct gr_derived *d, const graft_dense *
     int64_t            mine = 0, next;
     int32_t            rc = GRAFT_OK;
 
-    GR_TRY(move_numbers(d, GRAFT_TO_SLICES, r->length_owned, r->length, error));
+    GR_TRY(gr_dataset_return_rows(d->data, r->length_owned, 8, r->length, error));
     for (int64_t i = 0; i < g->n_slice; i++) mine += r->length[i];
     if (features->n_rows != mine)
         rc = gr_fail(error, GRAFT_ERR_ARG,
@@ -111,7 +88,7 @@ static int32_t number_slice_rows(const struct gr_derived *d, const graft_dense *
         r->first[i] = next;
         next += r->length[i];
     }
-    rc = move_numbers(d, GRAFT_TO_OWNERS, r->first, r->first_owned, error);
+    rc = gr_dataset_send_rows(d->data, r->first, 8, 8, r->first_owned, error);
 done:
     return rc;
 }
@@ -155,7 +132,7 @@ static int32_t number_over_ranks(struct gr_derived *d, struct gr_graph_copy *cop
     fill_numbers(g, &r, made);
     copy->part = made->part;
 done:
-    row_numbers_fini(d, &r);
+    gr_free(d->context, r.length_owned);
     return rc;
 }
 
@@ -199,21 +176,12 @@ static int32_t asked_rows_init(const struct gr_derived *d, const struct gr_budge
     int32_t      rc = GRAFT_OK;
 
     GR_TRY(gr_budget_check(budget, bytes, "graph (messages with features of edges)", error));
-    GR_TRY(GR_NEW(d->context, a->asked, out, error));
-    GR_TRY(GR_NEW(d->context, a->asked_in, in, error));
-    GR_TRY(GR_NEW(d->context, a->rows, out * width, error));
-    rc = GR_NEW(d->context, a->rows_in, in * width, error);
+    GR_TRY(GR_NEW(d->context, a->asked, out + in, error));
+    GR_TRY(GR_NEW(d->context, a->rows, (out + in) * width, error));
+    a->asked_in = a->asked + out;
+    a->rows_in = a->rows + out * width;
 done:
     return rc;
-}
-
-static void asked_rows_fini(const struct gr_derived *d, struct asked_rows *a)
-{
-    gr_route_fini(&a->route);
-    gr_free(d->context, a->asked);
-    gr_free(d->context, a->asked_in);
-    gr_free(d->context, a->rows);
-    gr_free(d->context, a->rows_in);
 }
 
 static void copy_edge_row(const graft_dense *features, int64_t row, float *to)
@@ -252,7 +220,9 @@ static int32_t fetch_rows(const struct gr_derived *d, const struct gr_budget *bu
                (uint64_t)width * sizeof *to);
     }
 done:
-    asked_rows_fini(d, &a);
+    gr_route_fini(&a.route);
+    gr_free(d->context, a.asked);
+    gr_free(d->context, a.rows);
     return rc;
 }
 

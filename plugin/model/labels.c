@@ -115,7 +115,7 @@ int32_t gr_labels_begin(struct gr_run *run, int training, graft_error *error)
     double                     left; /* without class weights exact to 2^53 */
     int32_t                    rc = GRAFT_OK;
 
-    if (!gr_propagates(run)) return GRAFT_OK;
+    GR_ASSERT(gr_propagates(run));
     left = (double)choose_labels(run, training);
     if (training && run->targets.class_weight != NULL) left = weight_in_loss(run);
     run->labels.has_gathered = 0;

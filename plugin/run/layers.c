@@ -134,7 +134,7 @@ int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *
     for (int32_t l = 1; l < config->n_layers; l++) GR_ASSERT(blocks[l]->n_src <= blocks[l - 1]->n_dst);
     for (int32_t l = 0; l < config->n_layers; l++) run->layers[l].block = blocks[l];
     if (gr_is_training(run) && config->input_dropout > 0) gr_run_drop_input(run, blocks[0]);
-    GR_TRY(gr_labels_begin(run, gr_is_training(run), error));
+    if (gr_propagates(run)) GR_TRY(gr_labels_begin(run, gr_is_training(run), error));
     gr_workers_begin(run);
     for (int32_t l = 0; l < config->n_layers; l++) {
         GR_TRY(check_step(run, error));

@@ -58,12 +58,16 @@ int32_t gr_by_rows_forward(struct gr_setup *setup, graft_error *error);
 int32_t gr_by_rows_check_folder(const struct gr_setup *setup, graft_error *error);
 
 /** Space for the spans of a step on all threads of the run, if option 'profile' asks for them. */
-int32_t gr_spans_init(struct gr_setup *setup, graft_error *error);
-/** Forget all spans, and allocate space for the spans of a step on the present number of threads. */
-int32_t gr_spans_reset(struct gr_setup *setup, graft_error *error);
-/** Allocate space for the spans of one more step; in an epoch of batches all spans are kept. */
-int32_t gr_spans_reserve(struct gr_setup *setup, graft_error *error);
+int32_t               gr_spans_init(struct gr_setup *setup, graft_error *error);
+/** Allocate space for the spans of one more step on the present number of threads; in an epoch of batches all spans are
+ *  kept. reset(): forget all spans before. */
+int32_t               gr_spans_reserve(struct gr_setup *setup, graft_error *error);
+static inline int32_t gr_spans_reset(struct gr_setup *setup, graft_error *error)
+{
+    gr_profile_reset(&setup->run.profile);
+    return setup->run.profile.spans != NULL ? gr_spans_reserve(setup, error) : GRAFT_OK;
+}
 /** Bytes of the spans of a step; 0 without option 'profile'. */
-double  gr_spans_need(const struct gr_setup *setup);
+double gr_spans_need(const struct gr_setup *setup);
 
 #endif

@@ -95,72 +95,55 @@ done:
     return rc;
 }
 
-/* Predictions of this rank, and predictions that are sent to slices and received. */
-struct prediction {
-    int32_t *mine, *slice; /* labels; outputs are written when nothing can fail afterwards */
-    float   *logits;       /* [n x classes] in the order of owners, if the setup has another order */
-    float   *rows;
+/* The rows of this rank in the order of owners, and of its slice, of labels or logits: outputs are written when nothing
+ * can fail any more. */
+struct rows {
+    void *owned, *slice;
 };
 
-static int32_t prediction_init(const struct gr_setup *s, struct prediction *p, int labels, int logits,
-                               graft_error *error)
+static int32_t rows_init(const struct gr_setup *s, int64_t n_owned, int64_t bytes, struct rows *r, graft_error *error)
 {
-    const int64_t classes = s->data.given.n_classes, n_slice = s->data.over->n_slice;
-    int32_t       rc = GRAFT_OK;
+    char   *memory = NULL;
+    int32_t rc = GR_NEW(s->context, memory, (n_owned + s->data.over->n_slice) * bytes, error);
 
-    if (labels) GR_TRY(GR_NEW(s->context, p->mine, s->data.n, error));
-    if (labels) GR_TRY(GR_NEW(s->context, p->slice, n_slice, error));
-    if (logits) GR_TRY(GR_NEW(s->context, p->rows, n_slice * classes, error));
-    if (logits && s->derived.row != NULL) rc = GR_NEW(s->context, p->logits, s->data.n * classes, error);
-done:
+    r->owned = memory;
+    r->slice = rc == GRAFT_OK ? memory + n_owned * bytes : NULL;
     return rc;
-}
-
-/* Fill labels and logits in the order of rows of the owner, from the vertices of the setup. */
-static void fill_prediction(const struct gr_setup *s, const float *logits, struct prediction *p)
-{
-    const int64_t classes = s->data.given.n_classes;
-
-    for (int64_t v = 0; v < s->data.n; v++) {
-        const int64_t row = gr_vertex(s->derived.row, v);
-
-        if (p->mine != NULL) p->mine[row] = (int32_t)gr_argmax(logits + v * classes, classes);
-        if (p->logits != NULL)
-            memcpy(p->logits + row * classes, logits + v * classes, (uint64_t)classes * sizeof *logits);
-    }
-}
-
-static void prediction_fini(const struct gr_setup *s, struct prediction *p)
-{
-    gr_free(s->context, p->mine);
-    gr_free(s->context, p->slice);
-    gr_free(s->context, p->logits);
-    gr_free(s->context, p->rows);
 }
 
 static int32_t give_over_ranks(struct gr_setup *s, const float *logits, const struct gr_outputs *o, graft_error *error)
 {
-    const int64_t     classes = s->data.given.n_classes, first = s->data.over->first[s->data.over->comm->rank];
-    int               wants_labels = o->labels != NULL, wants_logits = o->logits != NULL || o->probabilities != NULL;
-    struct prediction p = { 0 };
-    int32_t           rc = GRAFT_OK;
+    const int64_t classes = s->data.given.n_classes, row_bytes = classes * (int64_t)sizeof *logits;
+    int           wants_labels = o->labels != NULL, wants_logits = o->logits != NULL || o->probabilities != NULL;
+    const int     moves = s->derived.row != NULL; /* else rows of logits are in the order of owners */
+    struct rows   labels = { 0 }, rows = { 0 };
+    int32_t       rc = GRAFT_OK;
 
     GR_ASSERT(s->data.n == s->data.over->n_owned);
     GR_TRY(gr_strategy_any(s->run.strategy, &wants_labels, error));
     GR_TRY(gr_strategy_any(s->run.strategy, &wants_logits, error));
-    GR_TRY(gr_strategy_agree(s->run.strategy, prediction_init(s, &p, wants_labels, wants_logits, error), error));
-    fill_prediction(s, logits, &p);
-    if (wants_labels) GR_TRY(gr_dataset_return_rows(&s->data, p.mine, 4, p.slice, error));
-    if (wants_logits)
-        GR_TRY(gr_dataset_return_rows(&s->data, p.logits != NULL ? p.logits : logits, classes * 4, p.rows, error));
-    for (int64_t i = 0; i < output_rows(s, o); i++) {
-        const int64_t row = o->vertices != NULL ? o->vertices[i] - first : i;
+    if (wants_labels) rc = rows_init(s, s->data.n, sizeof *o->labels, &labels, error);
+    if (wants_logits && rc == GRAFT_OK) rc = rows_init(s, moves ? s->data.n : 0, row_bytes, &rows, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    for (int64_t v = 0; v < s->data.n; v++) {
+        const int64_t row = gr_vertex(s->derived.row, v);
 
-        if (o->labels != NULL) o->labels[i] = p.slice[row];
-        if (wants_logits) put_row(s, o, i, p.rows + row * classes);
+        if (wants_labels) ((int32_t *)labels.owned)[row] = (int32_t)gr_argmax(logits + v * classes, classes);
+        if (wants_logits && moves)
+            memcpy((float *)rows.owned + row * classes, logits + v * classes, (uint64_t)row_bytes);
+    }
+    if (wants_labels) GR_TRY(gr_dataset_return_rows(&s->data, labels.owned, sizeof *o->labels, labels.slice, error));
+    if (wants_logits)
+        GR_TRY(gr_dataset_return_rows(&s->data, moves ? rows.owned : logits, row_bytes, rows.slice, error));
+    for (int64_t i = 0; i < output_rows(s, o); i++) {
+        const int64_t row = o->vertices != NULL ? o->vertices[i] - gr_dataset_first(&s->data) : i;
+
+        if (o->labels != NULL) o->labels[i] = ((int32_t *)labels.slice)[row];
+        if (wants_logits) put_row(s, o, i, (float *)rows.slice + row * classes);
     }
 done:
-    prediction_fini(s, &p);
+    gr_free(s->context, labels.owned);
+    gr_free(s->context, rows.owned);
     return rc;
 }
 

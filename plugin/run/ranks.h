@@ -8,7 +8,12 @@
 #include "run/setup.h"
 
 /** Notify the other ranks of a failure of only this rank while they wait for it. It counts as a collective call. */
-int32_t gr_ranks_fail(struct gr_setup *setup, int32_t rc, graft_error *error);
+int32_t               gr_ranks_tell_failure(struct gr_setup *setup, int32_t rc, graft_error *error);
+static inline int32_t gr_ranks_fail(struct gr_setup *setup, int32_t rc, graft_error *error)
+{
+    return rc >= 0 || setup->data.over == NULL ? rc : gr_ranks_tell_failure(setup, rc, error);
+}
+
 /** Check that all ranks have the same options. Collective. */
 int32_t gr_ranks_compare_options(const struct gr_setup *setup, graft_error *error);
 /** Check that all ranks have a data set of one kind; with loss=auto, choose the loss. Collective. */

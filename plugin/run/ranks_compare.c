@@ -5,11 +5,10 @@
 #include "model/options.h"
 #include "run/ranks.h"
 
-int32_t gr_ranks_fail(struct gr_setup *s, int32_t rc, graft_error *error)
+int32_t gr_ranks_tell_failure(struct gr_setup *s, int32_t rc, graft_error *error)
 {
     /* All ranks agree on a cancelled step. */
-    if (s->data.over == NULL || rc >= 0 || rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED) return rc;
-    return gr_comm_fail(s->data.over->comm, error);
+    return rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED ? rc : gr_comm_fail(s->data.over->comm, error);
 }
 
 /* Compare the data that must be equal for ranks to train one model, beside the options. */

@@ -165,12 +165,12 @@ done:
     return rc;
 }
 
-void gr_setup_report_options(struct gr_setup *s)
+void gr_setup_use_options(struct gr_setup *s)
 {
     const uint32_t groups = gr_setup_groups(s);
 
-    if (s->reported == s->context->options.changes) return;
-    s->reported = s->context->options.changes;
+    s->followed = s->context->options.changes;
+    if (s->given == NULL) s->model.config.live = gr_live_config_of(&s->context->options);
     if (s->data.over == NULL) gr_options_report(s->context, groups, 1);
     else if (s->data.over->comm->rank == 0) gr_options_report(s->context, groups, s->data.over->comm->n_ranks);
 }
@@ -238,7 +238,7 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     GR_TRY(gr_dataset_agree(&s->data, begin_setup(s, error), error));
     GR_TRY(choose_strategy(s, error));
     GR_TRY(gr_ranks_compare_data(s, error));
-    gr_setup_report_options(s);
+    gr_setup_follow_options(s);
     GR_TRY(gr_dataset_distribute(&s->data, &s->run.targets, error));
     GR_TRY(count_trained(s, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_plan(s, error), error));

@@ -9,6 +9,7 @@
 #ifndef GR_RUN_SETUP_H
 #define GR_RUN_SETUP_H
 
+#include "base/options.h"
 #include "derived/derived.h"
 #include "model/kind.h"
 
@@ -32,7 +33,7 @@ struct gr_setup {
     graft_context               *context;
     const struct gr_given_model *given;    /* NULL: the setup trains, and has gradients and transposes */
     const struct gr_options     *options;  /* of the context, or given */
-    int64_t                      reported; /* options.changes at the last report of options without effect */
+    int64_t                      followed; /* options.changes when options were last used */
     struct gr_budget             budget;
     struct gr_deferral           deferral; /* of the budget, until gr_ranks_check_memory() */
     struct gr_batch_arrays      *arrays;   /* NULL: the budget has the arrays of the layers */
@@ -48,13 +49,18 @@ struct gr_setup {
 
 /** Combine the data set and a model: the given model, borrowed until fini(), or with NULL a model to train. After a
  *  failure, only call gr_setup_fini(). Collective. */
-int32_t gr_setup_init(struct gr_setup *setup, graft_context *context, const graft_dataset *dataset,
-                      const struct gr_given_model *given, graft_error *error);
-void    gr_setup_fini(struct gr_setup *setup);
+int32_t            gr_setup_init(struct gr_setup *setup, graft_context *context, const graft_dataset *dataset,
+                                 const struct gr_given_model *given, graft_error *error);
+void               gr_setup_fini(struct gr_setup *setup);
 /** Use the number of threads that the host grants now. */
-void    gr_setup_set_threads(struct gr_setup *setup);
-/** Warn once of each option without effect; over ranks only rank 0 warns. */
-void    gr_setup_report_options(struct gr_setup *setup);
+void               gr_setup_set_threads(struct gr_setup *setup);
+/** When options have changed: use the new values of live ones, and warn once of each option without effect; over ranks
+ *  only rank 0 warns. */
+void               gr_setup_use_options(struct gr_setup *setup);
+static inline void gr_setup_follow_options(struct gr_setup *setup)
+{
+    if (setup->followed != setup->context->options.changes) gr_setup_use_options(setup);
+}
 
 /* -- passes ------------------------------------------------------------------------------------------------------- */
 
@@ -70,7 +76,14 @@ int32_t gr_setup_give(struct gr_setup *setup, const struct gr_outputs *outputs, 
 
 /** With check=full, check that no array of the data set has changed, except for arrays in `what` (GRAFT_UPDATE_...).
  *  Collective. */
-int32_t gr_setup_check_loans(struct gr_setup *setup, uint32_t what, graft_error *error);
+int32_t               gr_setup_compare_loans(struct gr_setup *setup, uint32_t what, graft_error *error);
+static inline int32_t gr_setup_check_loans(struct gr_setup *setup, uint32_t what, graft_error *error)
+{
+    const int checks = gr_base_options(setup->context)->check == GR_CHECK_FULL;
+
+    return checks ? gr_setup_compare_loans(setup, what, error) : GRAFT_OK;
+}
+
 /** State outside of the setup that depends on arrays which update() replaces. prepare() builds the new state from the
  *  new targets and edges (NULL: unchanged) before anything is replaced. The update may still fail. Collective. */
 struct gr_update_dependent {

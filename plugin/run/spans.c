@@ -64,15 +64,7 @@ int32_t gr_spans_reserve(struct gr_setup *s, graft_error *error)
     struct gr_profile *p = &s->run.profile;
     const int64_t      wanted = p->count + spans_of_step(s);
 
+    GR_ASSERT(p->spans == NULL || p->threads > 0);
     if (p->spans == NULL || (wanted <= p->capacity && s->run.threads <= p->threads)) return GRAFT_OK;
     return make_spans(s, wanted <= p->capacity ? p->capacity : 2 * wanted, error);
-}
-
-int32_t gr_spans_reset(struct gr_setup *s, graft_error *error)
-{
-    struct gr_profile *p = &s->run.profile;
-
-    GR_ASSERT(p->spans == NULL || p->threads > 0);
-    gr_profile_reset(p);
-    return gr_spans_reserve(s, error);
 }

@@ -113,13 +113,12 @@ static int32_t compare(const struct gr_setup *s, uint32_t what, graft_error *err
     return s->data.over != NULL ? gr_comm_compare(s->data.over->comm, names, values, 1, error) : GRAFT_OK;
 }
 
-int32_t gr_setup_check_loans(struct gr_setup *s, uint32_t what, graft_error *error)
+int32_t gr_setup_compare_loans(struct gr_setup *s, uint32_t what, graft_error *error)
 {
     static const char *const calls[] = { "update(GRAFT_UPDATE_FEATURES)", "update(GRAFT_UPDATE_LABELS)",
                                          "update(GRAFT_UPDATE_TARGETS)", "update(GRAFT_UPDATE_SPLIT)",
                                          "update(GRAFT_UPDATE_EDGE_VALUES)" };
 
-    if (gr_base_options(s->context)->check != GR_CHECK_FULL) return GRAFT_OK;
     return gr_strategy_agree(s->run.strategy,
                              gr_loans_check(&s->data.loans, s->context, what, "the data set", calls, error), error);
 }

@@ -427,10 +427,9 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     rc = gr_ranks_compare_state(t, 1, rc, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
-    gr_minibatches_settle(t);
+    if (t->batches != NULL || t->progress.batch > 0) gr_minibatches_settle(t);
     if (t->setup.data.over == NULL) use_tables(t);
-    gr_setup_report_options(&t->setup);
-    t->setup.model.config.live = gr_live_config_of(&t->setup.context->options);
+    gr_setup_follow_options(&t->setup);
     if (t->setup.run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");
     if (t->progress.epoch >= live->epochs)

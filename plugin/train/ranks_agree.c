@@ -40,7 +40,7 @@ static uint32_t live_options(const graft_context *context)
     return gr_options_bit(context, &gr_training_option_table) | gr_options_bit(context, &gr_halo_option_table);
 }
 
-int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_error *error)
+int32_t gr_ranks_compare_states(graft_trainer *t, int trains, int32_t rc, graft_error *error)
 {
     static const char *const names[] = { "the status of this call",
                                          "the number of completed epochs",
@@ -61,7 +61,7 @@ int32_t gr_ranks_compare_state(graft_trainer *t, int trains, int32_t rc, graft_e
     graft_error differs = { .size = sizeof differs };
     int32_t     same;
 
-    if (t->setup.data.over == NULL || t->setup.data.over->comm->n_ranks == 1) return rc;
+    if (t->setup.data.over->comm->n_ranks == 1) return rc;
     same = gr_comm_compare(t->setup.data.over->comm, names, values, 7, &differs);
     if (same == GRAFT_OK) GR_TRY(rc); /* all ranks have the same failure */
     if (same < 0 && same != GRAFT_ERR_PEER) GR_TRY(gr_comm_agree_on(t->setup.data.over->comm, rc, error));

@@ -100,7 +100,12 @@ int gr_progress_has_best(const struct gr_progress *progress);
 
 /** Check that all ranks have completed the same number of epochs, have the same state after state_set(), and, before an
  *  epoch (`trains`), the same options. `rc`: the earlier status of this rank, on which the ranks agree. */
-int32_t gr_ranks_compare_state(graft_trainer *trainer, int trains, int32_t rc, graft_error *error);
+int32_t               gr_ranks_compare_states(graft_trainer *trainer, int trains, int32_t rc, graft_error *error);
+static inline int32_t gr_ranks_compare_state(graft_trainer *trainer, int trains, int32_t rc, graft_error *error)
+{
+    return trainer->setup.data.over != NULL ? gr_ranks_compare_states(trainer, trains, rc, error) : rc;
+}
+
 /** A forward pass without dropout; and the metrics of its outputs. *is_finite: whether the losses of training and
  *  validation vertices are finite. */
 int32_t gr_trainer_forward(graft_trainer *trainer, graft_error *error);

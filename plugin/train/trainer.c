@@ -79,7 +79,7 @@ int32_t gr_trainer_forward(graft_trainer *t, graft_error *error)
 
 void gr_trainer_forward_end(graft_trainer *t)
 {
-    gr_arrays_fini(&t->setup);
+    if (t->setup.arrays != NULL) gr_arrays_fini(&t->setup);
 }
 
 int32_t gr_trainer_measure(graft_trainer *t, graft_metrics *metrics, int *is_finite, graft_error *error)
