@@ -78,6 +78,17 @@ int32_t gr_file_read(const struct gr_file *file, int64_t offset, void *to, int64
     return GRAFT_OK;
 }
 
+int gr_file_write(int fd, int64_t offset, const void *from, int64_t bytes)
+{
+    for (int64_t done = 0; done < bytes;) {
+        const ssize_t more = pwrite(fd, (const char *)from + done, (size_t)(bytes - done), offset + done);
+
+        if (more < 0 && errno != EINTR) return -1;
+        if (more > 0) done += more;
+    }
+    return 0;
+}
+
 void gr_file_close(struct gr_file *file)
 {
     if (file->fd >= 0) close(file->fd);

@@ -20,6 +20,9 @@ int32_t gr_file_open(struct gr_file *file, int at, const char *path, const char 
 /** Read exactly `bytes` from `offset` on. \return OK; ERR_IO */
 int32_t gr_file_read(const struct gr_file *file, int64_t offset, void *to, int64_t bytes, graft_error *error);
 
+/** Write all bytes from `offset` on to an open file. \return 0; -1: errno has the reason */
+int gr_file_write(int fd, int64_t offset, const void *from, int64_t bytes);
+
 /** Accepts a file that is not open. */
 void gr_file_close(struct gr_file *file);
 

@@ -116,13 +116,8 @@ int32_t gr_output_begin(struct gr_output *output, const char *path, int64_t byte
 int32_t gr_output_write(struct gr_output *output, const void *from, int64_t bytes, graft_error *error)
 {
     GR_ASSERT(output->temporary.fd >= 0 && bytes >= 0);
-    for (int64_t done = 0; done < bytes;) {
-        const ssize_t more =
-            pwrite(output->temporary.fd, (const char *)from + done, (size_t)(bytes - done), output->written + done);
-
-        if (more < 0 && errno != EINTR) return gr_output_failed(output->path, errno, error);
-        if (more > 0) done += more;
-    }
+    if (gr_file_write(output->temporary.fd, output->written, from, bytes) != 0)
+        return gr_output_failed(output->path, errno, error);
     output->written += bytes;
     return GRAFT_OK;
 }
@@ -135,12 +130,7 @@ static int copy_contents(int from, int to)
 
     while ((some = pread(from, buffer, sizeof buffer, done)) != 0) {
         if (some < 0 && errno != EINTR) return -1;
-        for (ssize_t at = 0; at < some;) {
-            const ssize_t more = pwrite(to, buffer + at, (size_t)(some - at), done + at);
-
-            if (more < 0 && errno != EINTR) return -1;
-            if (more > 0) at += more;
-        }
+        if (some > 0 && gr_file_write(to, done, buffer, some) != 0) return -1;
         if (some > 0) done += some;
     }
     return fsync(to);

@@ -52,18 +52,9 @@ int32_t gr_scratch_init(struct gr_scratch *scratch, const char *folder, int64_t 
 int32_t gr_scratch_write(const struct gr_scratch *scratch, int64_t offset, const void *from, int64_t bytes,
                          graft_error *error)
 {
-    int64_t at = 0;
-
-    while (at < bytes) {
-        const ssize_t done = pwrite(scratch->fd, (const char *)from + at, (size_t)(bytes - at), offset + at);
-
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0)
-            return gr_fail_native(error, GRAFT_ERR_IO, errno, "outputs of a layer cannot be written to a file: %s",
-                                  gr_file_errno_text(errno));
-        at += done;
-    }
-    return GRAFT_OK;
+    if (gr_file_write(scratch->fd, offset, from, bytes) == 0) return GRAFT_OK;
+    return gr_fail_native(error, GRAFT_ERR_IO, errno, "outputs of a layer cannot be written to a file: %s",
+                          gr_file_errno_text(errno));
 }
 
 void gr_scratch_fini(struct gr_scratch *scratch)

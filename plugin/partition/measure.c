@@ -14,6 +14,8 @@ struct cut_counter {
     int64_t *row;    /* [n_rows] */
     int64_t *source; /* [n_cols] 1 + the part that counted this column last */
     int64_t *sender; /* [parts] 1 + the row that counted this part last */
+
+    struct gr_pool pool; /* which has the arrays */
 };
 
 static int32_t cut_counter_init(const graft_context *context, struct cut_counter *count, const struct gr_slice *slice,
@@ -24,23 +26,15 @@ static int32_t cut_counter_init(const graft_context *context, struct cut_counter
     int32_t        rc;
 
     memset(count, 0, sizeof *count);
-    GR_TRY(GR_NEW(context, count->begin, (int64_t)parts + 2, error));
-    GR_TRY(GR_NEW(context, count->row, n_rows, error));
-    GR_TRY(GR_NEW(context, count->source, slice->rows->n_cols, error));
-    GR_TRY(GR_NEW(context, count->sender, parts, error));
+    GR_TRY(GR_POOL_NEW(context, &count->pool, count->begin, (int64_t)parts + 2, error));
+    GR_TRY(GR_POOL_NEW(context, &count->pool, count->row, n_rows, error));
+    GR_TRY(GR_POOL_NEW(context, &count->pool, count->source, slice->rows->n_cols, error));
+    GR_TRY(GR_POOL_NEW(context, &count->pool, count->sender, parts, error));
     for (int64_t row = 0; row < n_rows; row++) count->begin[mine[row] + 2]++;
     for (int32_t part = 0; part < parts; part++) count->begin[part + 2] += count->begin[part + 1];
     for (int64_t row = 0; row < n_rows; row++) count->row[count->begin[mine[row] + 1]++] = row;
 done:
     return rc;
-}
-
-static void cut_counter_fini(const graft_context *context, struct cut_counter *count)
-{
-    gr_free(context, count->begin);
-    gr_free(context, count->row);
-    gr_free(context, count->source);
-    gr_free(context, count->sender);
 }
 
 /* Rows of a part are counted together, so the last part that counted a column shows whether the column is new. */
@@ -117,7 +111,7 @@ int32_t gr_partition_measure_init(const graft_context *context, struct gr_partit
     *measure = made;
     memset(&made, 0, sizeof made);
 done:
-    cut_counter_fini(context, &count);
+    gr_pool_fini(context, &count.pool);
     gr_partition_measure_fini(context, &made);
     return rc;
 }
