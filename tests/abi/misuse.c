@@ -163,7 +163,7 @@ int32_t misuse_train_over(struct misuse *m, void *graph)
     return saved;
 }
 
-/* Calls. Those that make an object must not come so far. */
+/* Define a call. A call that makes an object must not succeed with a wrong handle. */
 
 #define CALL(name, kind, expression)                                                                                   \
     static int32_t name(struct misuse *m, void *handle)                                                                \
@@ -279,7 +279,7 @@ static int32_t call_redistribute(struct misuse *m, void *handle)
     return m->graphs->redistribute(handle, &args, &m->error);
 }
 
-/* The graph has no values to replace: ERR_STATE of its own. */
+/* A graph without values has none to replace, which is ERR_STATE too. */
 static int32_t call_graph_values(struct misuse *m, void *handle)
 {
     return m->graphs->update_values(handle, NULL, &m->error);
@@ -394,7 +394,7 @@ static int32_t call_model_metadata(struct misuse *m, void *handle)
     return m->models->metadata(handle, 0, &key, &value, &m->error);
 }
 
-/* To a trainer, with the model as long as there is one. */
+/* Apply to a trainer, with the model as long as it exists. */
 static int32_t call_apply_to(struct misuse *m, void *handle)
 {
     if (call_model_info(m, m->handle[MODEL]) < 0) return call_epoch(m, handle);

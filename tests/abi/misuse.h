@@ -13,9 +13,9 @@ enum misuse_kind { MATRIX, TRAINER, GRAPH, PLAN, DATA, HALO, MODEL, SAMPLER, CON
 enum { MISUSE_N = 37, MISUSE_WIDTH = 5, MISUSE_LOG = 2048 };
 
 struct misuse {
-    struct strict_host strict; /* first: the log finds the rest by it */
+    struct strict_host strict; /* first member, so that the log finds the struct */
     char               log[MISUSE_LOG];
-    void (*at_log)(struct misuse *m); /* called by the log; NULL: not */
+    void (*at_log)(struct misuse *m); /* called by the log, unless NULL */
     const graft_api           *api;
     graft_context             *context;
     const graft_mxm_api       *mxm;
@@ -35,7 +35,7 @@ struct misuse {
 
     float          b[MISUSE_N * MISUSE_WIDTH], c[MISUSE_N * MISUSE_WIDTH];
     graft_dense    dense_b, dense_c;
-    graft_mxm_args args; /* a product with the matrix, by one thread */
+    graft_mxm_args args; /* a product with the matrix, with one thread */
 };
 
 /** A call on a handle of some type. */
@@ -47,26 +47,26 @@ struct misuse_call {
 extern const struct misuse_call misuse_calls[];
 extern const int                misuse_n_calls;
 
-/** Destroy what the last call has made in one of two contexts, if it makes an object and was not refused. */
+/** If the last call made an object in one of two contexts, destroy it. */
 void misuse_drop_made(struct misuse *m, struct misuse *other);
 
-/** Before all, and after all. */
+/** Call the first function before everything else, and the second one at the end. */
 void misuse_init(void);
 void misuse_fini(void);
 
 /** The graph of all objects, with 32-bit columns and no values. */
 const graft_csr *misuse_graph(void);
 
-/** Make all objects. Returns NULL, or what is wrong. */
+/** Make all objects. The result is NULL or what is wrong. */
 const char *misuse_open(struct misuse *m);
 
-/** Destroy what is left, close, and see whether memory is left. */
+/** Destroy all objects that are left, close the context, and check that no memory is left. */
 const char *misuse_close(struct misuse *m);
 
 void *misuse_handle(struct misuse *m, enum misuse_kind kind);
 void  misuse_destroy(struct misuse *m, void *handle, enum misuse_kind kind);
 
-/** Whether an object still does its work. Returns NULL, or what is wrong. */
+/** Check that an object still works. The result is NULL or what is wrong. */
 const char *misuse_works(struct misuse *m, enum misuse_kind kind);
 
 /** Create a trainer over a graph. */

@@ -46,7 +46,7 @@ void scene_fini(struct scene *scene)
     folder_destroy(&scene->modules);
 }
 
-/* The name of kernel number `index` that is not known to be unusable; 0 when there is none left. */
+/* The name of usable kernel number `index`. The result is 0 if there are fewer. */
 static int kernel_name(struct subject *s, int index, char name[64])
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
@@ -59,7 +59,7 @@ static int kernel_name(struct subject *s, int index, char name[64])
     return 0;
 }
 
-/* How many modules are listed without a path, as those built in are. */
+/* Count the modules that are listed without a path, which are built in. */
 static int count_built_in(struct subject *s)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
@@ -135,8 +135,8 @@ static void scenario_count_rows(void *arg, int32_t thread, int64_t begin, int64_
     *(_Atomic int64_t *)arg += end - begin;
 }
 
-/* One product after the other with one matrix: plain; masked, scaled and accumulated; maximum with winners; of bfloat16
- * with all that can follow. */
+/* Make products with one matrix: plain; masked, scaled and accumulated; maximum with winners; bfloat16 with an
+ * epilogue. */
 static int32_t run_products(struct subject *s, graft_matrix *matrix, graft_error *error)
 {
     struct operands o;
@@ -264,7 +264,7 @@ done:
     return rc;
 }
 
-/* Rows are encoded as messages, and decoded. */
+/* Encode rows as messages, and decode them. */
 static int32_t play_codec(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error)
 {
     static float      x[ROWS][WIDTH];
@@ -325,7 +325,7 @@ done:
     return rc;
 }
 
-/* All that a trainer can do, once. */
+/* Make each call of a trainer once. */
 static int32_t use_trainer(struct scene *scene, struct subject *s, graft_trainer *trainer, graft_error *error)
 {
     static float      values[VERTICES][CLASSES];
@@ -342,7 +342,7 @@ static int32_t use_trainer(struct scene *scene, struct subject *s, graft_trainer
     TRY(s->train->epoch(trainer, &epoch, error));
     TRY(s->train->epoch(trainer, &epoch, error));
     rc = s->report->span(trainer, 0, &span, error);
-    if (rc < 0 && rc != GRAFT_ERR_STATE) goto done; /* without option profile */
+    if (rc < 0 && rc != GRAFT_ERR_STATE) goto done; /* without option profile there are no spans */
     scene->loss = epoch.loss;
     TRY(s->train->evaluate(trainer, GRAFT_WEIGHTS_BEST, &metrics, error));
     TRY(s->train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, &logits, error));
@@ -368,7 +368,7 @@ done:
     return rc;
 }
 
-/* All that can be done with a graph, by one rank: it needs no transport. */
+/* Make each call of a graph with one rank, which needs no transport. */
 static int32_t use_graph(struct subject *s, graft_graph *graph, graft_plan **plan, graft_error *error)
 {
     static float               x[VERTICES][WIDTH], out[VERTICES][WIDTH];
@@ -418,7 +418,7 @@ static int32_t play_graph(const struct scenario *scenario, struct scene *scene, 
     TRY(s->graph->create(s->context, NULL, &slice, &graph, error));
     rc = use_graph(s, graph, &plan, error);
 done:
-    s->graph->destroy(graph); /* which the plan holds */
+    s->graph->destroy(graph); /* the plan keeps the graph alive */
     s->aggregate->destroy(plan);
     return rc;
 }
@@ -448,7 +448,7 @@ static int32_t play_over_ranks(const struct scenario *scenario, struct scene *sc
     if (item.bytes != 0) watch_blame("one rank receives %lld bytes", (long long)item.bytes);
     if (traffic.halo_rows != 0) watch_blame("one rank has a halo of %lld rows", (long long)traffic.halo_rows);
 done:
-    s->graph->destroy(set.over); /* which the trainer holds */
+    s->graph->destroy(set.over); /* the trainer keeps the graph alive */
     s->train->destroy(trainer);
     return rc;
 }

@@ -10,12 +10,12 @@
 
 enum scene_set { SCENE_DENSE, SCENE_SPARSE, SCENE_TARGETS, SCENE_SETS };
 
-/** What the jobs are done with. */
+/** What the jobs work on. */
 struct scene {
     struct sample_dataset set[SCENE_SETS];
     struct sample_csr     a;
-    struct data_folder    dense, sparse, market, modules; /* modules: one good kernel, or empty */
-    double                loss;                           /* of the last epoch that was trained */
+    struct data_folder    dense, sparse, market, modules; /* folders; modules has one good kernel, or nothing */
+    double                loss;                           /* loss of the last epoch */
 };
 
 void scene_init(struct scene *scene);
@@ -30,17 +30,17 @@ struct scenario {
 extern const struct scenario scenarios[];
 extern const int             n_scenarios;
 
-/** Open, set the options, play, close. Returns the first failure. */
+/** Open a context, set the options, play the job, close. The result is the first failure. */
 int32_t scenario_play(const struct scenario *scenario, struct scene *scene, graft_error *error);
 
-/** A model out of the trainer, through a file, back into the trainer, and predicting. */
+/** Take a model out of the trainer, save it, load it, apply it to the trainer, and predict with it. */
 int32_t scenario_use_model(struct subject *s, graft_trainer *trainer, const graft_dataset *data, graft_error *error);
 
-/** Batches of a graph, in epochs and of seeds that are given. */
+/** Sample batches of a graph, in epochs and for given seeds. */
 int32_t scenario_sample_batches(const struct scenario *scenario, struct scene *scene, struct subject *s,
                                 graft_error *error);
 
-/** One message between two ranks of this process, small or large, and all that can be done with a request. */
+/** Send small and large messages between two ranks of this process, and make each call of a request. */
 int32_t scenario_transport(const struct scenario *scenario, struct scene *scene, struct subject *s, graft_error *error);
 
 #endif

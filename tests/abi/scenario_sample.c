@@ -8,7 +8,7 @@
         if (rc < 0) goto done;                                                                                         \
     } while (0)
 
-/* All blocks of a batch. */
+/* Read all blocks of a batch. */
 static int32_t read_blocks(struct subject *s, graft_sampler *sampler, const graft_sample_batch *batch,
                            graft_error *error)
 {
@@ -24,7 +24,7 @@ done:
     return rc;
 }
 
-/* All batches of an epoch, some of which were made ahead. */
+/* Read all batches of an epoch, some of which are made ahead. */
 static int32_t read_scenario_epoch(struct subject *s, graft_sampler *sampler, int64_t epoch, graft_error *error)
 {
     graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);

@@ -8,7 +8,7 @@
         if (rc < 0) goto done;                                                                                         \
     } while (0)
 
-/* One message between two ranks of this process, small or large, and all that can be done with a request. */
+/* Send a message between two ranks of this process, and make each call of a request. */
 static int32_t pass_message(graft_transport *ranks, char *data, char *copy, uint64_t bytes, graft_error *error)
 {
     graft_request *sent = NULL, *received = NULL;

@@ -105,7 +105,7 @@ static const char *model_calls(const void *arg)
     s.train->destroy(other);
     REFUSED(GRAFT_ERR_ARG, s.model->predict(NULL, 0, &set.dataset, NULL, NULL, &error));
     REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 0, NULL, NULL, NULL, &error));
-    REFUSED(GRAFT_OK, s.model->predict(model, 0, &data, NULL, NULL, &error)); /* n_classes is not read */
+    REFUSED(GRAFT_OK, s.model->predict(model, 0, &data, NULL, NULL, &error)); /* n_classes is not read here */
     REFUSED(GRAFT_OK, s.model->predict(model, 0, &set.dataset, NULL, &logits, &error));
     REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 2, &set.dataset, NULL, NULL, &error));
     REFUSED(GRAFT_ERR_ARG, s.model->predict(model, -1, &set.dataset, NULL, NULL, &error));
@@ -195,7 +195,7 @@ static const char *label_calls(const void *arg)
     data.labels = labels;
     data.n_classes = 0;
     REFUSED(GRAFT_OK, s.model->predict(model, 0, &data, NULL, NULL, &error));
-    data.targets = targets; /* which softmax does not read beside labels */
+    data.targets = targets; /* softmax ignores targets if there are labels */
     data.n_classes = 1;
     REFUSED(GRAFT_OK, s.model->predict(model, 0, &data, NULL, NULL, &error));
     labels[1] = CLASSES;
@@ -203,7 +203,7 @@ static const char *label_calls(const void *arg)
     if (strstr(error.message, "vertex 1 has label") == NULL || strstr(error.message, "does not know") == NULL)
         watch_blame("not which label: %s", error.message);
     data.labels = NULL;
-    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 0, &data, NULL, NULL, &error)); /* targets of one class */
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 0, &data, NULL, NULL, &error)); /* targets have one class */
     s.model->destroy(model);
     REFUSED(GRAFT_OK, s.api.set(s.context, "label_rate", "0", &error));
     return end_of_group();

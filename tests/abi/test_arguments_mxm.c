@@ -78,7 +78,7 @@ static const char *matrix_calls(const void *arg)
 #undef BAD
 }
 
-/* A product that is fine. */
+/* A legal product. */
 static struct product {
     float          b[N][WIDTH], c[N][WIDTH], scale[N];
     int32_t        winner[N][WIDTH];
@@ -106,7 +106,7 @@ static void arguments_mxm_product_init(graft_matrix *matrix)
     p.args.winner_stride = WIDTH;
 }
 
-/* With one field of the product changed, run() and explain() give the same status. */
+/* Expect run() and explain() to return the same status when one field of the product is changed. */
 #define BAD(field, value)                                                                                              \
     do {                                                                                                               \
         arguments_mxm_product_init(matrix);                                                                            \
@@ -132,8 +132,8 @@ static void bad_products(graft_matrix *matrix, char text[64])
     BAD(args.winner_stride, -1);
     BAD(args.winner, p.c);
     BAD(args.winner, p.b);
-    BAD(args.times, p.times); /* of how many threads? */
-    BAD(args.rows_arg, &p);   /* for what? */
+    BAD(args.times, p.times); /* times without a number of threads */
+    BAD(args.rows_arg, &p);   /* an argument without a callback */
     BAD(mask.size, 4);
     BAD(mask.kind, 0);
     BAD(mask.kind, 4);
@@ -161,7 +161,7 @@ static void bad_operands(graft_matrix *matrix, char text[64])
     BAD(dense_c.n_cols, 0);
     BAD(dense_c.stride, 0);
     BAD(dense_c.data, NULL);
-    /* Strides by which no array fits into the address space. */
+    /* Strides with which no array fits into the address space. */
     BAD(dense_b.stride, INT64_MAX);
     BAD(dense_c.stride, INT64_MAX / 2);
     BAD(args.winner_stride, INT64_MAX);
@@ -194,7 +194,7 @@ static const char *product_calls(const void *arg)
     return end_of_group();
 }
 
-/* As above, with the epilogue. */
+/* The same for the epilogue. */
 static const char *epilogue_calls(const void *arg)
 {
     static uint8_t bits[N];
@@ -234,7 +234,7 @@ static const char *epilogue_calls(const void *arg)
     BAD(residual.n_cols, WIDTH - 1);
     BAD(residual.stride, WIDTH - 1);
     BAD(residual.data, NULL);
-    BAD(residual.data, (float *)p.c + 1); /* C itself, or apart from it */
+    BAD(residual.data, (float *)p.c + 1); /* the residual may be C itself, but not overlap it */
 #undef BAD
 #undef GOOD
     s.mxm->matrix_destroy(matrix);
@@ -243,7 +243,8 @@ static const char *epilogue_calls(const void *arg)
 
 static const char *convert_calls(const void *arg)
 {
-    /* Twice and four times as long as they say: what is refused may claim a wider type, and the watch reads it all. */
+    /* Arrays are two and four times as long as described, because refused arguments may claim a wider type, and the
+     * wrapper reads them all. */
     static float      wide[2 * N][WIDTH];
     static uint16_t   half[4 * N][WIDTH];
     const graft_dense from = { sizeof from, GRAFT_F32, N, WIDTH, WIDTH, wide };
@@ -364,7 +365,8 @@ static void edge_init(void)
     e.three = (graft_dense){ sizeof e.three, GRAFT_F32, 3, 4, 4, e.s };
 }
 
-/* All operators with what is in `e`. If an operand is bad, those that get it fail, and the others do not. */
+/* Call all operators with the operands in `e`. If `bad` is not NULL the operators that use it must fail, and the others
+ * succeed. */
 static void edge_with(graft_matrix *matrix, const graft_dense *bad, const char *what)
 {
     int32_t rc;
@@ -475,7 +477,7 @@ static const char *another_context(const void *arg)
     return end_of_group();
 }
 
-/* A number of threads is a limit: a host that asks for more than there can be must live. */
+/* A number of threads is a limit, so a host may ask for more than can exist. */
 static const char *many_threads(const void *arg)
 {
     graft_matrix *matrix = NULL;

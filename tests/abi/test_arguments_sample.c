@@ -130,7 +130,7 @@ static const char *batch_calls(const void *arg)
     return end_of_group();
 }
 
-/* All batches come from sample(). */
+/* This sampler makes batches for given seeds only. */
 static const char *no_seed_calls(const void *arg)
 {
     graft_matrix      *graph = matrix_of(set.dataset.graph);
@@ -154,7 +154,7 @@ static const char *no_seed_calls(const void *arg)
     return end_of_group();
 }
 
-/* The graph goes, or gets other values, before the sampler does. */
+/* The graph is destroyed, or gets other values, before the sampler. */
 static const char *lost_graph_calls(const void *arg)
 {
     static float       values[2][N * N];
@@ -171,7 +171,7 @@ static const char *lost_graph_calls(const void *arg)
     graph = matrix_of(&csr);
     sampler = sampler_of(graph);
     REFUSED(GRAFT_OK, s.mxm->matrix_update_values(s.context, graph, values[1], NULL, &error));
-    REFUSED(GRAFT_OK, s.samples->next(sampler, &batch, &error)); /* which draws without values */
+    REFUSED(GRAFT_OK, s.samples->next(sampler, &batch, &error)); /* it draws without values */
     s.samples->destroy(sampler);
     set_to("sample.weights", "edge");
     sampler = sampler_of(graph);

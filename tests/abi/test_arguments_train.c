@@ -24,7 +24,8 @@ static const char *data_calls(const void *arg)
     odd = (graft_transport)GRAFT_INIT(graft_transport);
     REFUSED(GRAFT_ERR_ARG, s.data->open_slice(s.context, &odd, "/", &data, &error));
     odd.n_ranks = 2, odd.tag_max = INT32_MAX;
-    REFUSED(GRAFT_ERR_ARG, s.data->open_slice(s.context, &odd, "/", &data, &error)); /* it has no functions */
+    /* The transport has no functions. */
+    REFUSED(GRAFT_ERR_ARG, s.data->open_slice(s.context, &odd, "/", &data, &error));
     if (s.data->view(NULL) != NULL) watch_blame("view(NULL) is not NULL");
     s.data->close(NULL);
     s.data->close(NULL);
@@ -90,7 +91,7 @@ static void bad_dataset_arrays(graft_trainer **trainer)
 
 static void bad_float_targets(graft_trainer **trainer)
 {
-    float         values[2 * N][CLASSES] = { { 0 } }; /* as long as doubles */
+    float         values[2 * N][CLASSES] = { { 0 } }; /* large enough for doubles */
     graft_dense   y;
     graft_dataset d = set.dataset;
 
@@ -139,7 +140,7 @@ static void bad_sparse_features(graft_trainer **trainer)
     graft_csr     x;
     int64_t       ends[N + 1] = { 0, 2, 2, 2, 2, 2, 2, 2, 2, 4 };
     int32_t       columns[] = { 0, 3, 1, 1 };
-    float         values[8] = { 1, 2, 3, 4 }; /* as long as four doubles */
+    float         values[8] = { 1, 2, 3, 4 }; /* large enough for four doubles */
 
     d.features = NULL, d.sparse_features = &x;
 #define BAD(status, change, undo)                                                                                      \
@@ -173,7 +174,7 @@ static void bad_sparse_features(graft_trainer **trainer)
 
 static void bad_edge_features(graft_trainer **trainer)
 {
-    static float  values[2 * N * N]; /* as long as doubles */
+    static float  values[2 * N * N]; /* large enough for doubles */
     const int64_t entries = set.dataset.graph->row_ptr[N];
     graft_dataset d = set.dataset;
     graft_dense   y;
@@ -258,10 +259,10 @@ static void bad_state(graft_trainer *trainer)
 #undef BAD
 }
 
-/* `bare` was created with a graph without values. */
+/* `bare` was made with a graph without values. */
 static void bad_edge_values(graft_trainer *bare)
 {
-    static float   values[2 * N * N]; /* as long as doubles, which are refused */
+    static float   values[2 * N * N]; /* large enough for doubles, which are refused */
     graft_csr      g = *set.dataset.graph;
     graft_dataset  d = set.dataset;
     graft_trainer *trainer = NULL;
@@ -328,7 +329,7 @@ static void bad_update(graft_trainer *trainer)
 
 static const char *trainer_calls(const void *arg)
 {
-    static float   values[2 * N][CLASSES]; /* as long as doubles, which are refused */
+    static float   values[2 * N][CLASSES]; /* large enough for doubles, which are refused */
     graft_dense    logits = { sizeof logits, GRAFT_F32, N, CLASSES, CLASSES, values }, bad;
     graft_epoch    epoch = GRAFT_INIT(graft_epoch);
     graft_span     span = GRAFT_INIT(graft_span);
@@ -365,23 +366,26 @@ static const char *trainer_calls(const void *arg)
     BAD(data, NULL);
 #undef BAD
     REFUSED(GRAFT_ERR_ARG, s.report->span(NULL, 0, &span, &error));
-    REFUSED(GRAFT_ERR_STATE, s.report->span(trainer, 0, &span, &error)); /* made without profile */
+    /* The trainer was made without option profile. */
+    REFUSED(GRAFT_ERR_STATE, s.report->span(trainer, 0, &span, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->memory_item(NULL, 0, &use, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->memory_item(trainer, 0, NULL, &error));
     REFUSED(GRAFT_ERR_NOT_FOUND, s.report->memory_item(trainer, -1, &use, &error));
     REFUSED(GRAFT_ERR_NOT_FOUND, s.report->memory_item(trainer, 1000, &use, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->traffic(NULL, 0, &traffic, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->traffic(trainer, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.report->traffic(trainer, 0, &traffic, &error)); /* not over ranks */
+    REFUSED(GRAFT_ERR_STATE, s.report->traffic(trainer, 0, &traffic, &error)); /* the trainer is not over ranks */
     REFUSED(GRAFT_ERR_ARG, s.report->traffic_item(NULL, 0, 0, &layer, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->traffic_item(trainer, 0, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.report->traffic_item(trainer, 0, 0, &layer, &error)); /* not over ranks */
+    /* The trainer is not over ranks. */
+    REFUSED(GRAFT_ERR_STATE, s.report->traffic_item(trainer, 0, 0, &layer, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->traffic_pair(NULL, 0, 0, &pair, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->traffic_pair(trainer, 0, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.report->traffic_pair(trainer, 0, 0, &pair, &error)); /* not over ranks */
+    REFUSED(GRAFT_ERR_STATE, s.report->traffic_pair(trainer, 0, 0, &pair, &error)); /* the trainer is not over ranks */
     REFUSED(GRAFT_ERR_ARG, s.report->cache_item(NULL, 0, 0, &cache, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->cache_item(trainer, 0, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.report->cache_item(trainer, 0, 0, &cache, &error)); /* no batches over ranks */
+    /* The trainer has no batches over ranks. */
+    REFUSED(GRAFT_ERR_STATE, s.report->cache_item(trainer, 0, 0, &cache, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(NULL, text, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, NULL, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, text, 0, &error));

@@ -17,7 +17,7 @@ static const char *const types[KINDS] = {
     [MODEL] = "graft_model",   [SAMPLER] = "graft_sampler", [CONTEXT] = "graft_context",
 };
 
-/* The objects behind which a call stands with a handle that it must refuse; of the right ones it uses what it needs. */
+/* Check a call with a handle that it must refuse, while its other arguments are right. */
 static const char *check_refused(struct misuse *m, void *handle, enum misuse_kind kind, const char *first,
                                  const char *second)
 {
@@ -36,7 +36,7 @@ static const char *check_refused(struct misuse *m, void *handle, enum misuse_kin
     return NULL;
 }
 
-/* Calls that return no status accept anything. */
+/* Calls that return no status must accept anything. */
 static const char *check_silent(struct misuse *m, void *handle, enum misuse_kind kind)
 {
     if (kind == MATRIX && m->mxm->matrix_bytes(handle) != 0) return misuse_fault("a matrix that is none has bytes");
@@ -120,7 +120,7 @@ static const char *check_other_context(const void *arg)
     return fault != NULL ? fault : misuse_close(&m);
 }
 
-/* Close first, then destroy in the order that `arg` numbers. */
+/* Close the context first, and then destroy the objects in the order that `arg` numbers. */
 static const char *check_close_first(const void *arg)
 {
     int           left[CONTEXT], order = *(const int *)arg;
@@ -160,8 +160,8 @@ static long misuse_resident(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* A context is closed twice by its table, where the memory of the host was overwritten; the context that was opened in
- * between lives. Many contexts leave no more memory behind than few. */
+/* A context is closed twice by its table after its memory was overwritten. A context that was opened in between must
+ * live on, and many contexts must leave no more memory behind than few. */
 static const char *check_closed_twice(const void *arg)
 {
     enum { CYCLES = 1500, WARM = 400 };
@@ -188,7 +188,7 @@ static const char *check_closed_twice(const void *arg)
         if (strict.live_bytes != 0 || strict.fault != NULL) return misuse_fault("memory of the host");
         if (i == WARM) kept = misuse_resident();
     }
-#ifdef __SANITIZE_ADDRESS__ /* which keeps freed memory back, so that its use is found */
+#ifdef __SANITIZE_ADDRESS__ /* it keeps freed memory back, so that its use is found */
     kept = misuse_resident();
 #endif
     return misuse_resident() < kept + 64 ? NULL : misuse_fault("%ld kB more", misuse_resident() - kept);
@@ -212,7 +212,7 @@ int main(void)
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         ok_fault(groups[i].name, in_child(groups[i].check, NULL));
     for (int order = 0; order < ORDERS && fault == NULL; order++) {
-        const int which = order * 7919 % 40320; /* of all orders of 8 objects */
+        const int which = order * 7919 % 40320; /* number of an order of 8 objects */
 
         fault = in_child(check_close_first, &which);
     }

@@ -57,7 +57,7 @@ static const char *variant(const char *name)
     return path;
 }
 
-/* Put test module `name` into a folder, as file `file`; NULL: under its own name. */
+/* Link test module `name` into a folder as `file`; NULL keeps its name. */
 static void put_link(const struct data_folder *folder, const char *name, const char *file)
 {
     char own[64];
@@ -124,7 +124,8 @@ static const char *choice_close(struct subject *s)
     return watch.faults > 0 ? watch.fault : NULL;
 }
 
-/* Kernel `arg` in the folder; auto chooses `best` in a fresh context, after others ran by name, and after a reload. */
+/* With this kernel in the folder, auto must choose `best` in a new context, after others ran by name, and after a
+ * reload. */
 static const char *same_choice(const char *name, const char *best)
 {
     static const char *const before[] = { "reference", "simd.generic", NULL, "simd" };
@@ -170,11 +171,11 @@ static const char *without_note(const void *arg)
     if (!choice_find(&s, "good", &entry) || entry.preference != 1 || entry.noted != 0)
         watch_blame("it counts as %d", entry.preference);
     if (s.api.load_module(s.context, variant("good"), &error) < 0) watch_blame("%s", error.message);
-    expect_ran(&s, "auto", "good"); /* the host wants it */
+    expect_ran(&s, "auto", "good"); /* the host has asked for it by name */
     return choice_close(&s);
 }
 
-/* A module that cannot be used here, and what the log has of it. */
+/* A module that cannot be used here, and the words that the log has about it. */
 struct unfit {
     const char *name, *words;
     int32_t     status;
@@ -188,7 +189,7 @@ static const struct unfit unfits[] = {
     { "inverted", "its note is damaged", GRAFT_ERR_MODULE },
 };
 
-/* It is passed over in one line of level info, and never loaded. */
+/* The module must be skipped with one line of level info, and never be loaded. */
 static const char *skipped(const void *arg)
 {
     const struct unfit *unfit = arg;
@@ -234,7 +235,7 @@ static void expect_path(struct subject *s, const char *name, const struct data_f
     else if (strstr(entry.path, folder->path) == NULL) watch_blame("%s is listed as %s", name, entry.path);
 }
 
-/* The folders of module.path come in their order, whatever it was before; a module that is in use stays. */
+/* The folders of module.path are searched in their order, whatever the option was before. A module in use stays. */
 static const char *first_folder(const void *arg)
 {
     struct subject     s;
@@ -276,7 +277,7 @@ static void copy_to(const char *from, const struct data_folder *folder, const ch
     files_check(fclose(out) == 0 && chmod(folder_path(folder, name), mode) == 0, name);
 }
 
-/* module.path comes before the folder of the library, also when it is set after open. */
+/* module.path is searched before the folder of the library, also if it is set after open(). */
 static const char *beside_library(const void *arg)
 {
     struct subject s;
@@ -295,7 +296,7 @@ static const char *beside_library(const void *arg)
     return choice_close(&s);
 }
 
-/* A file with the name of a built-in module is refused, and the log says so. */
+/* A file with the name of a built-in module must be refused, and the log must say so. */
 static const char *built_in(const void *arg)
 {
     struct subject     s;
@@ -314,7 +315,7 @@ static const char *built_in(const void *arg)
     return choice_close(&s);
 }
 
-/* Names of files that look like modules and are none are logged; other names are not. */
+/* Files with names like modules that are no modules must be logged; other files must not. */
 static const char *odd_names(const void *arg)
 {
     static const char *const odd[] = { "graft_partition_x.so",    "graft_kernel_.so",          "graft_kernel_My.so",
@@ -351,7 +352,7 @@ static size_t read_variant(const char *name, unsigned char *bytes)
     return count;
 }
 
-/* A module for another processor is no broken one. */
+/* A module for another processor is not reported as broken. */
 static const char *other_machine(const void *arg)
 {
     static unsigned char bytes[FILE_BYTES];
@@ -370,8 +371,8 @@ static const char *other_machine(const void *arg)
     return choice_close(&s);
 }
 
-/* Files whose headers or graft_module_note are damaged in one place, or that end early: the search goes on, and loads
- * none. */
+/* Files whose headers or graft_module_note are damaged in one place, or that end early: the search must go on and load
+ * none of them. */
 static const char *hostile(const void *arg)
 {
     static const unsigned char odd[] = { 0x00, 0x01, 0x7F, 0x80, 0xFF };
@@ -399,7 +400,8 @@ static const char *hostile(const void *arg)
     }
     if (dlopen(folder_path(&first, "graft_kernel_noted.so"), RTLD_NOW | RTLD_NOLOAD) != NULL) watch_blame("loaded");
     remove(folder_path(&first, "graft_kernel_noted.so"));
-    files_check(mkfifo(folder_path(&first, "graft_kernel_pipe.so"), 0600) == 0, "mkfifo"); /* opening it could hang */
+    /* Opening a pipe could block. */
+    files_check(mkfifo(folder_path(&first, "graft_kernel_pipe.so"), 0600) == 0, "mkfifo");
     lines.count = 0;
     s.api.set(s.context, "module.path", first.path, &error);
     expect_logged(GRAFT_LOG_INFO, "graft_kernel_pipe.so", "is a pipe");
@@ -433,7 +435,7 @@ static void run_copy(char answer[8])
     if (output != NULL) pclose(output);
 }
 
-/* A set-id program ignores the environment. */
+/* A set-id program must ignore the environment. */
 static void test_set_id(void)
 {
     const struct group *other = getgrnam("nogroup");

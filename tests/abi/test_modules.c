@@ -64,7 +64,7 @@ static const struct module modules[] = {
     { "kernel", "dangling", GRAFT_ERR_NOT_FOUND, GRAFT_ERR_MODULE, GRAFT_OK, "No such file" },
 };
 
-/* What is no library has its state before it is asked for. */
+/* A file that is no library has its state before anyone asks for it. */
 static int is_library(const struct module *module)
 {
     static const char *const others[] = { "text", "empty", "folder", "dangling" };
@@ -117,7 +117,7 @@ static void modules_note_rows(void *arg, int32_t thread, int64_t begin, int64_t 
     for (int64_t row = begin; row < end; row++) told->times[row]++;
 }
 
-/* A product that any kernel can do; its result in c. */
+/* A product that any kernel supports. The result goes to c. */
 static int32_t modules_multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
 {
     float             b[MAX_ROWS][WIDTH];
@@ -139,7 +139,7 @@ static int32_t modules_multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
     args.a = matrix;
     args.b = &dense_b;
     args.c = &dense_c;
-    args.threads = 1; /* one that knows nothing of times, polls and rows that are done can do without */
+    args.threads = 1; /* a kernel that knows neither times nor callbacks can do this */
     args.times = times;
     args.poll = modules_count_poll;
     args.poll_arg = &polls;
@@ -152,7 +152,7 @@ static int32_t modules_multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
     return rc;
 }
 
-/* Ask for a product by kernel `kernel`: the status, and the result if there is one, must be right. */
+/* Run a product by kernel `kernel`. The status, and the result if there is one, must be right. */
 static void check_product(struct subject *s, const char *kernel, int32_t expected)
 {
     static float right[MAX_ROWS][WIDTH];
@@ -180,7 +180,7 @@ static int modules_find(struct subject *s, const char *kind, const char *name, g
     return 0;
 }
 
-/* The module lies in a folder that is searched. What explain says of a product is left in `story`. */
+/* Find the module in a folder. The text of explain() goes to `story`. */
 static void try_found(const struct module *module, char story[1024])
 {
     struct subject     s;
@@ -204,12 +204,12 @@ static void try_found(const struct module *module, char story[1024])
         watch_blame("its detail is: %s", entry.detail);
     }
     check_product(&s, "reference", GRAFT_OK);
-    check_product(&s, "auto", GRAFT_OK); /* it has no note, so auto chooses as before it was loaded */
+    check_product(&s, "auto", GRAFT_OK); /* the module has no note, so auto chooses as before */
     s.mxm->explain(s.context, NULL, story, 1024, &error);
     subject_close(&s);
 }
 
-/* The module is named by the host. */
+/* Let the host name the file of the module. */
 static void try_loaded(const struct module *module)
 {
     struct subject s;
@@ -265,7 +265,7 @@ static const char *closed(struct subject *s)
     return watch.faults > 0 ? watch.fault : NULL;
 }
 
-/* A module that was asked for by name runs, or explain says why another one did. */
+/* A module that was asked for by name must run, or explain() must say why another one did. */
 static const char *choice(const void *arg)
 {
     static const char *const stories[][2] = { { "good", "good ran" },
@@ -282,7 +282,7 @@ static const char *choice(const void *arg)
     for (size_t i = 0; i < sizeof stories / sizeof *stories; i++) {
         if (strcmp(arg, stories[i][0]) == 0 && strstr(text, stories[i][1]) == NULL) watch_blame("explain: %s", text);
     }
-    /* With option strict nothing stands in for the kernel that is named. */
+    /* With option strict no other kernel may run in place of the named one. */
     s.api.set(s.context, "strict", "yes", &error);
     check_product(&s, arg,
                   strcmp(arg, "rundeclines") == 0 || strcmp(arg, "preparefails") == 0 ? GRAFT_ERR_UNSUPPORTED
@@ -290,7 +290,7 @@ static const char *choice(const void *arg)
     return closed(&s);
 }
 
-/* Module `arg` has the name of one that is there, and fails: that one must stay as it was. */
+/* A module with the name of an existing one fails, and the existing one must stay as it was. */
 static const char *clash(const void *arg)
 {
     const int          twin = strcmp(arg, "twin") == 0;
@@ -339,7 +339,7 @@ static const char *dense_modules(const void *arg)
     return closed(&s);
 }
 
-/* Folders that are not there, twice, or full of other things. */
+/* Folders that do not exist, are listed twice, or are full of other files. */
 static const char *many_folders(const void *arg)
 {
     struct subject     s;

@@ -21,7 +21,7 @@ static int load_entry(void)
     return ok(entry != NULL, "libgraft.so has graft_open");
 }
 
-/* Open with a range; NULL if all is as it should be. */
+/* Open with a version range. The result is NULL or what is wrong. */
 static const char *open_range(uint32_t low, uint32_t high)
 {
     static char            fault[1024];
@@ -105,7 +105,7 @@ static void test_host_sizes(void)
     ok(host.live_bytes == 0 && host.fault == NULL, "no memory is left");
 }
 
-/* An error of `size` bytes: that many may be written, and no more. */
+/* An error of `size` bytes: at most that many may be written. */
 static int negotiation_error_of(uint32_t size)
 {
     union {
@@ -139,7 +139,7 @@ static void test_error_sizes(void)
     ok(entry(1, 1, NULL, NULL, NULL) == GRAFT_ERR_ARG, "nowhere to put the api");
 }
 
-/* Whether every pointer of a table, from byte `from` on, is there. */
+/* Whether no pointer of a table from byte `from` on is NULL. */
 static int no_slot_is_null(const void *table, size_t from, uint32_t size)
 {
     for (size_t at = from; at < size; at += sizeof(void *)) {
@@ -230,8 +230,8 @@ static uint32_t negotiation_draw(struct sample *sample)
                          : (uint32_t)sample_bits(sample);
 }
 
-/* Ranges, and sizes of host and error, at random: a status, an error that says it as far as it goes, and an api only on
- * success. */
+/* Random ranges, and random sizes of host and error: there must be a status, as much of an error as fits, and an api
+ * only on success. */
 static const char *negotiate_at_random(struct sample *sample)
 {
     static char            fault[256];

@@ -11,7 +11,7 @@ static struct strict_host host;
 static struct subject     s;
 static graft_error        error = { .size = sizeof error };
 
-/* The option of this key; all its texts are NULL if there is none. */
+/* The option with this key. All its texts are NULL if there is none. */
 static graft_option options_find(const char *key)
 {
     graft_option option = GRAFT_INIT(graft_option);
@@ -35,8 +35,7 @@ static int comes_from(const char *key, const char *source)
     return option.source != NULL && strcmp(option.source, source) == 0;
 }
 
-/* One row of the list: texts are there, its first value is one that it takes and is the value now, and an odd one is
- * refused. */
+/* Check an option of the list: it has all texts, accepts its present value, and refuses an odd one. */
 static const char *row_fault(const graft_option *option)
 {
     static char fault[600];
@@ -92,7 +91,7 @@ static void takes(const char *key, const char *value, int32_t status)
         diag("%d: %s", rc, error.message);
 }
 
-/* Whole numbers are kept in digits. */
+/* Integers must be reported in digits. */
 static void keeps(const char *key, const char *value, const char *kept)
 {
     const int32_t rc = s.api.set(s.context, key, value, &error);
@@ -205,7 +204,7 @@ static void test_nearest(void)
        "keys and values of any length are lived with");
 }
 
-/* With a variable of the environment: the status of graft_open(). */
+/* The status of graft_open() with an environment variable. */
 static int32_t open_with(const char *variable, const char *value)
 {
     struct subject other;
@@ -218,7 +217,7 @@ static int32_t open_with(const char *variable, const char *value)
     return rc;
 }
 
-/* Every option can be set from the environment; a bad value there is an error that names the variable. */
+/* Every option can be set by the environment. A bad value there is an error that names the variable. */
 static void test_environment(void)
 {
     graft_option option = GRAFT_INIT(graft_option);

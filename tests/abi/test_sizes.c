@@ -9,13 +9,13 @@
 
 enum { TAIL = 64, MARK = 0xA5, ROWS = 11, INNER = 8, WIDTH = 6 };
 
-/* A struct of the contract with more memory behind it than it has bytes. */
+/* A struct of the contract followed by more memory. */
 struct stretched {
     _Alignas(16) unsigned char bytes[1024];
-    size_t used, zeros; /* bytes of the original; where the zeros behind it end */
+    size_t used, zeros; /* bytes of the original; end of the zeros behind it */
 };
 
-/* A copy for the library to write that says it has `size` bytes; what is behind the original is full of marks. */
+/* A copy for the library to write, which claims `size` bytes. The bytes behind the original are marks. */
 static void *stretch_out(struct stretched *room, const void *original, size_t bytes, size_t size)
 {
     const uint32_t said = (uint32_t)size;
@@ -27,7 +27,7 @@ static void *stretch_out(struct stretched *room, const void *original, size_t by
     return room->bytes;
 }
 
-/* A copy for the library to read, with nothing in the tail that it does not know. */
+/* A copy for the library to read, whose unknown tail is zero. */
 static void *stretch(struct stretched *room, const void *original, size_t bytes, size_t size)
 {
     stretch_out(room, original, bytes, size);
@@ -49,7 +49,7 @@ static struct strict_host host;
 static struct subject     s;
 static graft_error        error = { .size = sizeof error };
 
-/* All that a product takes. */
+/* All arguments of a product. */
 struct product {
     float          b[INNER][WIDTH], c[ROWS][WIDTH];
     uint8_t        present[ROWS][WIDTH];
@@ -134,7 +134,7 @@ static void test_short_csr(const graft_csr *csr)
     s.mxm->matrix_destroy(shorter);
 }
 
-/* What a newer host asks for in the tail of a struct is not passed over, whichever struct it is. */
+/* A field that is not zero in the unknown tail of any struct must be refused. */
 static void test_asking(const graft_csr *csr, const graft_dataset *set)
 {
     struct stretched room;
@@ -161,7 +161,7 @@ static void test_asking(const graft_csr *csr, const graft_dataset *set)
     s.mxm->matrix_destroy(matrix);
 }
 
-/* An output of this size was written as far as it goes, and its size stays. */
+/* An output of this size must be written up to its end, and its size must stay. */
 static int written_as_far(const char *name, int32_t rc, const struct stretched *room, size_t size)
 {
     uint32_t said;
@@ -171,7 +171,7 @@ static int written_as_far(const char *name, int32_t rc, const struct stretched *
               name, size);
 }
 
-/* Of an output struct that ends early, what lies behind the end stays as it was. */
+/* Bytes behind the end of a shorter output struct must stay unchanged. */
 static int kept_behind(const struct stretched *room, const void *original, size_t from)
 {
     return memcmp(room->bytes + from, (const char *)original + from, room->used - from) == 0;
@@ -195,7 +195,7 @@ static void test_descriptions(void)
     written_as_far("a graft_module_entry", rc, &room, sizeof entry + TAIL);
 }
 
-/* A data set of which every struct is longer than the library knows. */
+/* A data set whose structs are all longer than the library knows. */
 static const graft_dataset *stretch_dataset(const graft_dataset *set, struct stretched room[3])
 {
     graft_dataset copy = *set;

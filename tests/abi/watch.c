@@ -8,7 +8,7 @@
 
 struct watch watch;
 
-static graft_api             api; /* the library's own; all contexts have the same functions */
+static graft_api             api; /* the table of the library; all contexts have the same functions */
 static const graft_mxm_api  *mxm;
 static const graft_edge_api *edge;
 static const graft_data_api *data;

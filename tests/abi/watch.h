@@ -9,23 +9,23 @@
 #include "harness/strict_host.h"
 
 struct watch {
-    struct strict_host *host; /* NULL: no memory is watched */
-    void (*before)(void);     /* called around every call of the library; NULL: not */
+    struct strict_host *host; /* allocator to check, or NULL */
+    void (*before)(void);     /* called around every call of the library, unless NULL */
     void (*after)(const char *call);
-    int     retry; /* make a call again that failed for want of memory: it must succeed then */
+    int     retry; /* whether a call that failed for lack of memory is made again, and must then succeed */
     int64_t calls;
     int     faults;
-    char    fault[1024]; /* the first */
+    char    fault[1024]; /* first fault, in words */
 };
 extern struct watch watch;
 
-/** Note that `call` did what it must not. */
+/** Note that the current call did something that it must not. */
 __attribute__((format(printf, 1, 2))) void watch_blame(const char *format, ...);
 
-/** No faults from here on. */
+/** Forget all faults. */
 void watch_reset(struct strict_host *host);
 
-/** One context and its interfaces, all watched. */
+/** A context and its interfaces, all wrapped. */
 struct subject {
     graft_api                  api;
     graft_context             *context;
@@ -44,7 +44,7 @@ struct subject {
     const graft_sample_api    *samples;
 };
 
-/** Load the library that GRAFT_LIBRARY names, and open a context with the host of the watch. */
+/** Load the library that GRAFT_LIBRARY names, and open a context with the host of the wrapper. */
 int32_t subject_open(struct subject *subject, graft_error *error);
 void    subject_close(struct subject *subject);
 

@@ -5,14 +5,15 @@
 
 #include "watch.h"
 
-enum { MAY_KEEP = 1, NOT_TWICE = 2 }; /* after want of memory: what modules made may stay; the call is not made again */
+/* After lack of memory: memory of modules may stay; the call is not made again. */
+enum { MAY_KEEP = 1, NOT_TWICE = 2 };
 
 void watch_begin(const char *call, const graft_error *error);
 
-/** Check what holds after every call. 1 if it is to be made again. */
+/** Check what must hold after every call. The result is 1 if the call is to be made again. */
 int watch_end(int32_t rc, const graft_error *error, int untouched, int flags);
 
-/** Blame a table of ours that lacks a call: the interface has grown, and the watch has not. */
+/** Report a wrapped table that lacks a call, because the interface has grown. */
 void watch_check_whole(const char *id, const void *table, size_t size);
 
 /** Fill in the tables of graft.transport/1, graft.group/1, graft.graph/1, graft.aggregate/1, graft.halo/1 and
@@ -22,7 +23,7 @@ void watch_ranks(struct subject *subject, const graft_api *api);
 /** Fill in the table of graft.model/1. */
 void watch_models(struct subject *subject, const graft_api *api);
 
-/** Copy of the elements of a dense matrix, if it has any that can be read; to be freed. */
+/** A copy of the elements of a dense matrix, if it has any that can be read. The caller frees it. */
 void *watch_copy_dense(const graft_dense *dense, size_t *bytes);
 /** Fill in the tables of graft.sample/1, graft.train/1 and graft.report/1. */
 void  watch_samples(struct subject *subject, const graft_api *api);
@@ -41,7 +42,7 @@ void  watch_train(struct subject *subject, const graft_api *api);
         watch_end(GRAFT_OK, NULL, 1, 0);                                                                               \
     } while (0)
 
-/* Whether an output, which may be NULL, is as in the copy. */
+/* Whether an output, which may be NULL, equals its copy. */
 static inline int watch_same(const void *output, const void *copy, size_t bytes)
 {
     return output == NULL || memcmp(output, copy, bytes) == 0;

@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-/* Whether ranks read an input too. With an engine most do not: starting their threads takes longer than all else. */
+/* Whether ranks read an input too. Under a fuzzing engine most inputs are read by one rank, because starting threads
+ * takes longer than everything else. */
 static int goes_to_ranks(const uint8_t *bytes, size_t count)
 {
 #ifdef GRAFT_FUZZ
@@ -75,7 +76,7 @@ static const char *set_fault(const graft_dataset *set)
     return csr_fault(set->graph, 1);
 }
 
-/** What is wrong when `path` is opened, or NULL. */
+/** Open `path`. The result is NULL or what is wrong. */
 static const char *open_fault(const char *path, int by_ranks)
 {
     const int64_t live = memory.live_bytes;
@@ -89,12 +90,13 @@ static const char *open_fault(const char *path, int by_ranks)
     else if (rc == GRAFT_ERR_FORMAT && strstr(error.message, "graft-data-") == NULL) fault = "no file in the message";
     if (!by_ranks || fault != NULL) (void)0;
     else if (rc == GRAFT_OK) fault = data_host_slices_fault(path, data->view(out));
-    else fault = refusal_by_ranks(path, rc == GRAFT_ERR_NOMEM ? 0 : rc, NULL); /* parts may fit */
+    /* The slices of ranks may fit into memory. */
+    else fault = refusal_by_ranks(path, rc == GRAFT_ERR_NOMEM ? 0 : rc, NULL);
     data->close(out);
     return fault == NULL && memory.live_bytes != live ? "memory leaked" : fault;
 }
 
-/** Inputs of an engine are to take no time. */
+/** Refuse large allocations, so that inputs of an engine take no time. */
 static void refuse_large_memory(void)
 {
 #ifdef GRAFT_FUZZ

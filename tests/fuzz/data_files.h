@@ -22,7 +22,7 @@ __attribute__((unused)) static void files_check(int good, const char *what)
     exit(2);
 }
 
-/** Folders that are created from here on are in memory, where this is possible: a disk is slow for many small files. */
+/** Make later folders in memory, where that is possible, because a disk is slow for many small files. */
 __attribute__((unused)) static void folders_in_memory(void)
 {
     if (access("/dev/shm", W_OK | X_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
@@ -45,7 +45,7 @@ __attribute__((unused)) static const char *folder_path(const struct data_folder 
     return path;
 }
 
-/** Remove what is in the folder: files, and empty folders. */
+/** Remove files and empty folders inside of the folder. */
 __attribute__((unused)) static void folder_clear(const struct data_folder *folder)
 {
     DIR *list = opendir(folder->path);
@@ -72,7 +72,7 @@ __attribute__((unused)) static void write_file(const struct data_folder *folder,
     files_check(file != NULL && fwrite(bytes, 1, count, file) == count && fclose(file) == 0, name);
 }
 
-/** Write an .npy file with any text as its header, said to be `length` bytes long. */
+/** Write an .npy file with any text as its header, whose length field says `length`. */
 __attribute__((unused)) static void write_npy_as(const struct data_folder *folder, const char *name, int version,
                                                  uint32_t length, const char *header, const void *data, size_t count)
 {
@@ -100,7 +100,7 @@ __attribute__((unused)) static void write_npy(const struct data_folder *folder, 
     write_npy_as(folder, name, 1, (uint32_t)strlen(header), header, data, count);
 }
 
-/** The data set that others are made from by damage to one file: 4 vertices, 5 edges, 3 features, 3 classes. */
+/** Write a small data set, which other tests damage: 4 vertices, 5 edges, 3 features, 3 classes. */
 __attribute__((unused)) static void write_sample(const struct data_folder *folder, int sparse)
 {
     static const int32_t edges[2][5] = { { 1, 0, 3, 2, 0 }, { 0, 1, 0, 3, 3 } };

@@ -75,7 +75,7 @@ static const char *refusal_by_ranks(const char *path, int32_t status, const char
     return fault;
 }
 
-/** Whether ranks read this from `path`: NULL, or what is wrong. */
+/** Let ranks read `path`, and compare their slices with the whole. The result is NULL or what is wrong. */
 static const char *data_host_slices_fault(const char *path, const graft_dataset *whole)
 {
     const char *fault = NULL;
@@ -99,7 +99,7 @@ UNUSED static void refused(const char *what, const char *path, int32_t status, c
 
 #define REFUSED(what, path, status, ...) refused(what, path, status, (const char *const[]){ __VA_ARGS__, NULL })
 
-/** Open what must succeed, and be the same for ranks; NULL, and the reason as a comment, if it does not. */
+/** Open what must succeed, and be the same for ranks. The result is NULL, after a comment line, if it does not. */
 UNUSED static graft_data *opened(const char *path)
 {
     graft_data *out = NULL;
@@ -135,7 +135,7 @@ UNUSED static const char *graph_text(const graft_csr *graph)
     return text;
 }
 
-/** Whether the graph in `path` is the square matrix whose entry (i, j) is expected[i * n + j], 0 for none. */
+/** Whether the graph in `path` is the square matrix whose entry (i, j) is expected[i * n + j], where 0 means none. */
 UNUSED static int is_matrix(const char *path, const float *expected, int64_t n)
 {
     graft_data      *out = opened(path);
@@ -167,7 +167,8 @@ UNUSED static void reads_as(const char *what, const char *path, const char *expe
     data->close(out);
 }
 
-/** Every beginning of a file, and the file with one byte more. `valid` beginnings are as good as the whole. */
+/** Try every prefix of a file, and the file with one byte more. The prefixes listed as `valid` must read like the
+ *  whole. */
 UNUSED static void check_truncations(const struct data_folder *folder, const char *name, const char *path, int valid)
 {
     static char       bytes[4096];
@@ -213,7 +214,7 @@ UNUSED static void check_out_of_memory(const char *what, const char *path)
     data->close(out);
 }
 
-/** Load the library and open a context with this host. 0, after a message, if that fails. */
+/** Load the library and open a context with this host. The result is 0, after a message, if that fails. */
 static int host_begin(void)
 {
     graft_host  host = GRAFT_INIT(graft_host);

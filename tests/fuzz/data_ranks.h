@@ -18,8 +18,8 @@ struct crew_member {
     graft_context        *context;
     const graft_data_api *interface;
     graft_transport       transport;
-    const char           *path; /* what it reads */
-    graft_data          **out;  /* where it wants the result; at first &data */
+    const char           *path; /* path that the rank reads */
+    graft_data          **out;  /* where the rank wants the result; &data by default */
     graft_data           *data;
     graft_error           error;
     int32_t               rc;
@@ -27,11 +27,12 @@ struct crew_member {
 };
 
 static struct crew_member crew[CREW_MOST];
-static int                crew_repeats = 1; /* how often each opens it, over the same transport, and keeps the last */
+/* How often each rank opens it over the same transport, keeping the last. */
+static int                crew_repeats = 1;
 
 static graft_data *const crew_untouched = (graft_data *)crew;
 
-/* How many ranks the tests read with. 1 is a transport that is NULL. */
+/* Numbers of ranks with which the tests read. 1 is without a transport. */
 #ifdef GRAFT_FUZZ
 static const int crew_counts[] = { 2 };
 #else
@@ -70,7 +71,7 @@ static int64_t crew_live(void)
     return live;
 }
 
-/** All ranks are to read this. */
+/** Let all ranks read this path. */
 static void crew_aim(const char *path)
 {
     for (int i = 0; i < CREW_MOST; i++) {
@@ -99,7 +100,7 @@ static void *crew_work(void *arg)
     return NULL;
 }
 
-/** Let `n` ranks open what they aim at, over a transport from this context. */
+/** Let `n` ranks open their paths over a transport of this context. */
 static void crew_open(const graft_api *api, int n)
 {
     const graft_transport_api *interface = api->get_interface(api->context, GRAFT_TRANSPORT_ID);
@@ -122,7 +123,7 @@ static void crew_close(int n)
         if (crew[i].rc == GRAFT_OK && crew[i].out != NULL) crew[i].interface->close(crew[i].data);
 }
 
-/* Rows of a whole matrix against those of a slice, which begins at row `first`. */
+/* Compare rows of a whole matrix with those of a slice that begins at row `first`. */
 static int same_rows(const graft_csr *whole, const graft_csr *slice, int64_t first)
 {
     const int64_t begin = whole->row_ptr[first], count = slice->row_ptr[slice->n_rows];
@@ -137,14 +138,14 @@ static int same_rows(const graft_csr *whole, const graft_csr *slice, int64_t fir
     return same & (memcmp(slice->values, (const float *)whole->values + begin, (size_t)count * 4) == 0);
 }
 
-/* The same of plain arrays; NULL is like NULL alone. */
+/* The same for plain arrays, of which both or none are NULL. */
 static int same_part(const void *whole, const void *slice, int64_t first, int64_t n, size_t row_bytes)
 {
     if (whole == NULL || slice == NULL) return whole == slice;
     return memcmp(slice, (const char *)whole + (size_t)first * row_bytes, (size_t)n * row_bytes) == 0;
 }
 
-/* What is wrong with a slice that is to begin at vertex `first`, or NULL. */
+/* Check a slice that must begin at vertex `first`. The result is NULL or what is wrong. */
 static const char *slice_fault(const graft_dataset *whole, const graft_dataset *slice, int64_t first, int n_ranks)
 {
     const int64_t n = slice->n_slice;
@@ -181,7 +182,7 @@ static const char *slice_fault(const graft_dataset *whole, const graft_dataset *
     return same_part(whole->split, slice->split, first, n, 1) ? NULL : "another split";
 }
 
-/** Whether what `n` ranks have opened is, put together, this. NULL, or what is wrong. */
+/** Compare what `n` ranks have opened, put together, with the whole. The result is NULL or what is wrong. */
 static const char *crew_fault(const graft_dataset *whole, int n)
 {
     static char fault[1024];

@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 OPTIONS = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Db_sanitize=address,undefined", "-Db_lundef=false",
            "-Dfuzz_engine=true", "-Dsanitize_lane=false", "-Dcblas=disabled", "-Donednn=disabled", "-Dmpi=disabled",
            "-Dmetis=disabled", "-Dgraft-train=disabled"]
-# Target: its program, and options of libFuzzer.
+# For each target its program, and options of libFuzzer.
 TARGETS = {
     "npy": ("data", "-max_len=4096"),
     "mtx": ("data", "-max_len=1024", f"-dict={HERE}/data.dict"),
@@ -46,7 +46,7 @@ def run(command, **options):
 
 
 def missing():
-    """Why there is no libFuzzer, or None."""
+    """The reason why libFuzzer cannot be used, or None."""
     if shutil.which("clang-19") is None:
         return "clang-19 is not installed"
     with tempfile.TemporaryDirectory() as folder:
@@ -59,9 +59,9 @@ def missing():
 
 
 def build(source, folder, meson, programs):
-    """None, or what went wrong."""
+    """Build the targets. The result is None or what went wrong."""
     environment = dict(os.environ, CC="ccache clang-19" if shutil.which("ccache") else "clang-19")
-    again = ["--reconfigure"]  # it may know fewer targets
+    again = ["--reconfigure"]  # the configuration may know fewer targets
     if not os.path.exists(os.path.join(folder, "build.ninja")):
         shutil.rmtree(folder, ignore_errors=True)
         again = []
@@ -76,7 +76,7 @@ def build(source, folder, meson, programs):
 
 
 def fuzz(folder, target, limit):
-    """What is wrong, as lines, and a summary."""
+    """Run a target. The result is what is wrong, as lines, and a summary."""
     program, *options = TARGETS[target]
     found, failed = f"{folder}/found/{target}", f"{folder}/failed"
     os.makedirs(found, exist_ok=True)

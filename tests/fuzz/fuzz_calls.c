@@ -37,7 +37,7 @@ static int32_t sequence_make_matrix(struct supply *s, struct misuse *m, int of)
     int32_t       rc;
 
     if (how % 16 == 1) csr.index_type = (int32_t)odd_number(s);
-    if (csr.index_type == GRAFT_I64) csr.index_type = GRAFT_I32; /* the arrays are what they are */
+    if (csr.index_type == GRAFT_I64) csr.index_type = GRAFT_I32; /* the types must fit the arrays */
     if (how % 16 == 2) csr.n_cols = odd_number(s);
     if (how % 16 == 3) csr.row_ptr = NULL;
     if (how % 16 == 4) csr.col_idx = NULL;
@@ -233,7 +233,7 @@ static int32_t sequence_report(struct supply *s, struct misuse *m, int of)
     }
 }
 
-/* The state of one trainer or model into another. */
+/* Copy the state of one trainer or model into another. */
 static int32_t sequence_state(struct supply *s, struct misuse *m, int of)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -293,7 +293,7 @@ static int32_t sequence_predict(struct supply *s, struct misuse *m, int of)
                              &m->error);
 }
 
-/* A pass of a plan or a halo is begun, and maybe ended by a later call. Its arrays live as long as the sequence. */
+/* Begin a pass of a plan or a halo, which a later call may end. Its arrays live as long as the sequence. */
 static int32_t sequence_pass(struct supply *s, struct misuse *m, int of)
 {
     static float         owned[2][N * WIDTH], halo[WIDTH];
@@ -409,7 +409,7 @@ static int32_t sequence_group(struct supply *s, struct misuse *m, int of)
     default: rc = m->groups->agree(pick(s, CONTEXT, of), 0, &m->error); break;
     }
     m->groups->destroy(group);
-    return how % 6 == 0 ? GRAFT_OK : rc; /* the sentence of a rank is what it passes, here none */
+    return how % 6 == 0 ? GRAFT_OK : rc; /* the rank passes no sentence here */
 }
 
 static int32_t sequence_sampler(struct supply *s, struct misuse *m, int of)
@@ -516,7 +516,7 @@ static int32_t sequence_destroy(struct supply *s, struct misuse *m, int of)
     return GRAFT_OK;
 }
 
-/* Seldom, and then all goes on with a context that is closed. */
+/* Seldom close a context, and go on with calls on it. */
 static int32_t sequence_close(struct supply *s, struct misuse *m, int of)
 {
     if (supply_byte(s) % 8 != 0) return GRAFT_OK;
@@ -557,7 +557,7 @@ static const char *sequence_play(struct supply *s)
 
 static const char *sequence_close_all(void)
 {
-    /* It may have been made in the other one. */
+    /* The object may belong to the other context. */
     for (int i = q.n - 1; i >= 0; i--)
         for (int of = 0; of < 2; of++) misuse_destroy(&q.m[of], q.pool[i].handle, q.pool[i].kind);
     for (int of = 0; of < 2; of++) {

@@ -21,9 +21,9 @@ void target_begin(void)
         folder_create(&folders[i]);
         write_sample(&folders[i], strncmp(parts[i], "features_csr", 12) == 0);
         snprintf(target, sizeof target, "%s", folder_path(&input, "input"));
-        if (strcmp(parts[i], "targets.npy") == 0) /* they take the place of labels */
+        if (strcmp(parts[i], "targets.npy") == 0) /* targets replace labels */
             files_check(remove(folder_path(&folders[i], "labels.npy")) == 0, "labels.npy");
-        else if (strcmp(parts[i], "edge_features.npy") != 0) /* the sample has none */
+        else if (strcmp(parts[i], "edge_features.npy") != 0) /* the sample has no edge features */
             files_check(remove(folder_path(&folders[i], parts[i])) == 0, parts[i]);
         files_check(symlink(target, folder_path(&folders[i], parts[i])) == 0, parts[i]);
     }

@@ -15,7 +15,7 @@ static const graft_mxm_api *mxm;
 
 struct product {
     int64_t     row_ptr[MOST + 1];
-    void       *columns, *values; /* of exactly as many entries as there are */
+    void       *columns, *values; /* arrays have exactly as many elements as entries */
     int64_t     n_entries;
     graft_csr   csr;
     graft_dense b, c;
@@ -49,9 +49,9 @@ static void fill_small(struct supply *s, graft_dtype type, double *data, int64_t
     }
 }
 
-static int is_hostile; /* one input of four has some wrong numbers, the others none */
+static int is_hostile; /* one input of four has some wrong numbers, and the others have none */
 
-/* What is right, or sometimes any number. */
+/* The right number, or sometimes any number. */
 static int64_t any_number(struct supply *s, int64_t usual)
 {
     const uint8_t how = supply_byte(s);
@@ -83,7 +83,7 @@ static void any_csr(struct supply *s, struct product *p)
     for (int64_t e = 0; e < at; e++) {
         int64_t column;
 
-        /* GraphBLAS takes no column twice in a row, so most matrices have none. */
+        /* GraphBLAS accepts no column twice in a row, so most matrices have none. */
         if (place[e] == 0 || types & 16) first = supply_byte(s);
         column = any_number(s, (first + place[e]) % p->csr.n_cols);
         if (wide) ((int64_t *)p->columns)[e] = column;
@@ -91,7 +91,8 @@ static void any_csr(struct supply *s, struct product *p)
     }
     fill_small(s, doubles ? GRAFT_F64 : GRAFT_F32, p->values, at);
     p->csr.index_type = (graft_dtype)any_number(s, wide ? GRAFT_I64 : GRAFT_I32);
-    if ((p->csr.index_type == GRAFT_I64) != wide) p->csr.index_type = wide ? GRAFT_I64 : 99; /* the array is short */
+    /* Otherwise the array would be too short. */
+    if ((p->csr.index_type == GRAFT_I64) != wide) p->csr.index_type = wide ? GRAFT_I64 : 99;
     p->csr.value_type = types & 4 ? 0 : doubles ? GRAFT_F64 : GRAFT_F32;
     p->csr.row_ptr = is_hostile && types & 8 && supply_byte(s) == 0 ? NULL : p->row_ptr;
     p->csr.col_idx = p->columns;
@@ -132,7 +133,7 @@ static int32_t run_product(const struct product *p, graft_matrix *matrix, struct
     return mxm->run(api->context, &args, error);
 }
 
-/* The same product twice, on copies of C. */
+/* Compute the same product with both kernels, on copies of C. */
 static const char *compare_kernels(struct product *p, graft_matrix *matrix, struct supply s)
 {
     graft_error   error[2] = { GRAFT_INIT(graft_error), GRAFT_INIT(graft_error) };
@@ -178,7 +179,8 @@ static const char *product_fault(const uint8_t *bytes, size_t count)
     p.c.n_cols = any_number(&s, p.b.n_cols);
     p.b.stride = any_number(&s, STRIDE);
     p.c.stride = any_number(&s, STRIDE);
-    if (p.b.stride > STRIDE || p.c.stride > STRIDE) p.b.stride = p.c.stride = 1; /* arrays end there */
+    /* Otherwise the arrays would be too short. */
+    if (p.b.stride > STRIDE || p.c.stride > STRIDE) p.b.stride = p.c.stride = 1;
     p.b.data = p.b_data;
     p.c.data = p.c_data[0];
     fill_small(&s, type, p.b_data, MOST * STRIDE);
@@ -195,7 +197,7 @@ static const char *product_fault(const uint8_t *bytes, size_t count)
     return fault;
 }
 
-/* The first use of a module takes memory that stays, so only what a second time adds is a leak. */
+/* The first use of a module allocates memory that stays, so only what a second run adds is a leak. */
 const char *target_fault(const uint8_t *bytes, size_t count)
 {
     int64_t     live = memory.live_bytes;

@@ -9,7 +9,7 @@
 
 enum { RANKS_MOST = 2, NODES_MOST = 10, CELLS_MOST = 6, EDGES_MOST = 16 };
 
-/* A rank: what it gives to create(), and what it receives. */
+/* A rank: its arguments to create(), and the result. */
 struct part {
     struct memory         memory;
     graft_context        *context;
@@ -53,7 +53,7 @@ void target_end(void)
     }
 }
 
-/* What is right, or sometimes any number. */
+/* The right number, or sometimes any number. */
 static int64_t usual_or_any(struct supply *s, int64_t usual)
 {
     const uint8_t how = supply_byte(s);
@@ -77,7 +77,7 @@ static int64_t any_row(struct supply *s, const graft_mesh_args *a, int64_t usual
     return usual_or_any(s, (a->n_rows > 0 ? usual % a->n_rows : 0) + a->index_base);
 }
 
-/* Nodes lie where their ids say, but sometimes anywhere. */
+/* Put nodes where their ids say, but sometimes anywhere. */
 static void any_nodes(struct supply *s, struct part *p, int has_owners)
 {
     graft_mesh_args *a = &p->args;
@@ -106,7 +106,7 @@ static void any_nodes(struct supply *s, struct part *p, int has_owners)
     a->owners = p->owners;
 }
 
-/* Arrays end where a cell of an unknown type begins: no one knows how many nodes it has. */
+/* Arrays end at a cell of an unknown type, because its number of nodes is not known. */
 static void any_cells(struct supply *s, struct part *p)
 {
     static const uint8_t corners[] = { 0, 0, 0, 2, 0, 3, 0, 0, 0, 4, 4, 0, 8, 6, 5 };

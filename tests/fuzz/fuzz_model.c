@@ -13,7 +13,7 @@ static struct memory          memory = MEMORY_INIT;
 static const graft_api       *api;
 static const graft_model_api *models;
 static struct data_folder     folder;
-static char                   refusal[512]; /* the message of the last load, empty if it was one */
+static char                   refusal[512]; /* message of the last load, or empty if it succeeded */
 
 void target_begin(void)
 {
@@ -29,7 +29,7 @@ void target_end(void)
     ok(memory.live_bytes == 0, "no memory is left after close");
 }
 
-/* Saved and loaded, it is the same model. */
+/* Save and load the model, which must be the same afterwards. */
 static const char *again_fault(graft_model *model)
 {
     graft_model     *again = NULL;
@@ -48,7 +48,7 @@ static const char *again_fault(graft_model *model)
     return fault;
 }
 
-/** What went wrong with these bytes, or NULL. */
+/** Load these bytes. The result is NULL or what went wrong. */
 static const char *model_fault(const void *bytes, size_t count, int saves)
 {
     const int64_t live = memory.live_bytes;
@@ -69,7 +69,8 @@ static const char *model_fault(const void *bytes, size_t count, int saves)
     return fault == NULL && memory.live_bytes != live ? "memory leaked" : fault;
 }
 
-/* The input, and the input with other names for the keys of its checksums, so that what they protect is reached. */
+/* Load the input, and the input with other names for the keys of its checksums, so that the code behind them is
+ * reached. */
 const char *target_fault(const uint8_t *bytes, size_t count)
 {
     static const char key[] = "\"crc32c";
@@ -106,8 +107,8 @@ static const char *refusal_fault(const void *bytes, size_t count, size_t at)
 
 struct change {
     const char *what;
-    int         tries; /* for each byte */
-    /* Write to `to` what is left of the `count` bytes; returns how many. */
+    int         tries; /* number of changes for each byte */
+    /* Write the changed copy of the `count` bytes to `to`. The result is its length. */
     size_t (*make)(char *to, const uint8_t *bytes, size_t count, size_t at, int try);
 };
 
@@ -133,7 +134,7 @@ static size_t remove_byte(char *to, const uint8_t *bytes, size_t count, size_t a
     return count - 1;
 }
 
-/* Before this byte, or behind it. */
+/* Insert a byte before this one, or behind it. */
 static size_t insert_byte(char *to, const uint8_t *bytes, size_t count, size_t at, int try)
 {
     const char   inserted[] = { 0, ' ', '\t', (char)bytes[at], ',' };
@@ -145,7 +146,7 @@ static size_t insert_byte(char *to, const uint8_t *bytes, size_t count, size_t a
     return count + 1;
 }
 
-/* All changes of one bit or byte of a file with checksums; of a large one every seventh. */
+/* Make all changes of one bit or byte of a file with checksums; in a large file every seventh. */
 static void check_changes(const char *name, const uint8_t *bytes, size_t count)
 {
     static const struct change changes[] = { { "a flipped bit", 8, flip_bit },

@@ -16,7 +16,7 @@ static struct data_folder       folder;
 static double                   values[NODES] = { 0, 1, 3, 2 };
 static uint8_t                  good[3][FILE_MOST];
 static size_t                   good_bytes[3];
-static int                      is_loaded; /* the last file */
+static int                      is_loaded; /* whether the last file was loaded */
 
 static graft_field one_column(double *data)
 {
@@ -66,7 +66,7 @@ static void free_objects(struct objects *o)
     meshes->destroy(o->mesh);
 }
 
-/* Returns the first status that is none of OK and ERR_NONFINITE. */
+/* Use the objects. The result is the first status other than OK and ERR_NONFINITE. */
 static int32_t use_objects(const struct objects *o, int count)
 {
     int32_t rc = GRAFT_OK;
@@ -108,7 +108,7 @@ void target_end(void)
     ok(memory.live_bytes == 0, "no memory is left after close");
 }
 
-/* A sum over all items, which any change of one changes. */
+/* A hash of all state items. */
 static uint64_t sum_items(graft_network *network)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);
@@ -175,7 +175,7 @@ void target_begin(void)
         files_check(load_fault(good[k], good_bytes[k], k == OF_STREAM) == NULL && is_loaded, "a good file");
 }
 
-/* Names of checksums become others, so that what they protect is reached. */
+/* Rename the keys of checksums, so that the code behind them is reached. */
 static void hide_checksums(uint8_t *bytes, size_t count)
 {
     static const char key[] = "\"crc32c";
@@ -184,7 +184,7 @@ static void hide_checksums(uint8_t *bytes, size_t count)
     while ((at = memmem(at, count - (size_t)(at - bytes), key, sizeof key - 1)) != NULL) *++at = 'k';
 }
 
-/* Each change is a place, what is done there, and a byte, or eight of them. */
+/* Change a good file: each change is a place, what is done there, and one byte or eight. */
 static size_t change_good(struct supply *s, enum what what, uint8_t *to)
 {
     size_t count = good_bytes[what];

@@ -22,7 +22,7 @@ void target_end(void)
     ok(memory.live_bytes == 0, "no memory is left after close");
 }
 
-/* The value of an option; empty if there is no such option. */
+/* The value of an option, which is empty if there is no such option. */
 static void value_of(const char *key, char value[VALUE])
 {
     graft_option option = GRAFT_INIT(graft_option);
@@ -32,7 +32,7 @@ static void value_of(const char *key, char value[VALUE])
         if (strcmp(option.key, key) == 0) snprintf(value, VALUE, "%s", option.value);
 }
 
-/* All values, as one number. */
+/* A hash of all values. */
 static uint64_t digest(void)
 {
     graft_option option = GRAFT_INIT(graft_option);

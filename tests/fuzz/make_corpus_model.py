@@ -21,7 +21,7 @@ FIRST = "layers.0.weight_self"
 
 
 def train(program, folder, *settings):
-    """A saved model of two epochs on a ring of six vertices."""
+    """Train two epochs on a ring of six vertices, and save the model."""
     result = subprocess.run([program, f"{folder}/data", "--save", folder, "--set", "epochs=2", *settings],
                             capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -60,7 +60,7 @@ def good_files(program, folder):
 
 
 def rewritten(header, data):
-    """With tensors and texts in another order, as packages of the format write them."""
+    """Write tensors and texts in another order, as packages of the format do."""
     other, content = {"__metadata__": dict(reversed(header["__metadata__"].items()))}, b""
     for name in sorted(name for name in header if name != "__metadata__"):
         begin, end = header[name]["data_offsets"]
@@ -70,7 +70,7 @@ def rewritten(header, data):
 
 
 def bad_objects(header, ended):
-    """Headers that are objects of JSON: {name: a change of the header}."""
+    """Files with wrong headers that are JSON objects, as {name: change of the header}."""
     first = header[FIRST]
     begin, end = first["data_offsets"]
 
@@ -112,7 +112,7 @@ def bad_objects(header, ended):
 
 
 def bad_tables(good):
-    """Rows of earlier batches of another type or shape, or twice."""
+    """Rows of earlier batches with another type or shape, or twice."""
     header, data = unpack(good)
     files = {}
     for name, changes in (("table-dtype", {"dtype": "F64"}), ("table-dims", {"shape": [5, 1]})):
@@ -127,7 +127,7 @@ def bad_tables(good):
 
 
 def bad_texts(text):
-    """Headers that no object of JSON has."""
+    """Files with headers that are no JSON objects."""
     first = text.index('"release":')
     twice = text[:-1] + ',"' + FIRST + '":' + text[text.index("{", text.index(FIRST)):].split("}")[0] + "}}"
     return {

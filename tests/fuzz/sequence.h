@@ -12,7 +12,7 @@ enum { N = MISUSE_N, WIDTH = MISUSE_WIDTH, POOL = 96, CALLS = 48, ROOM = 1024 };
 struct entry {
     void            *handle;
     enum misuse_kind kind;
-    int              of; /* the context that it was made in */
+    int              of; /* number of the context that the handle belongs to */
 };
 
 /* What a sequence has: two contexts, and all handles there ever were. */
@@ -29,7 +29,7 @@ static void            add_handle(void *handle, enum misuse_kind kind, int of)
     if (handle != NULL && q.n < POOL) q.pool[q.n++] = (struct entry){ handle, kind, of };
 }
 
-/* A handle for a call in context `of` that wants one of this kind: mostly such a one. */
+/* A handle for a call in context `of` that expects one of this kind, which it mostly is. */
 static void *pick(struct supply *s, enum misuse_kind kind, int of)
 {
     static uint64_t garbage[16] = { 0x4141414141414141u, 1, 2, 3 };
@@ -49,7 +49,7 @@ static void *pick(struct supply *s, enum misuse_kind kind, int of)
     return q.m[of].handle[kind];
 }
 
-/* A copy of a struct that says another size: what is behind it are zeros, or are not. */
+/* Copy a struct that claims another size. The bytes behind it are zeros, or not. */
 static void *resized(struct supply *s, const void *from, size_t size)
 {
     static _Alignas(16) unsigned char room[4][ROOM];

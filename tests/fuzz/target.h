@@ -11,7 +11,8 @@
 
 #include <sys/stat.h>
 
-/** Defined by the target: what goes before all inputs and behind them, and what is wrong with one, or NULL. */
+/** Functions that the target defines: what to do before the first input and after the last, and to run one input, with
+ *  NULL or what is wrong as result. */
 void        target_begin(void);
 void        target_end(void);
 const char *target_fault(const uint8_t *bytes, size_t count);
@@ -47,7 +48,7 @@ UNUSED static int64_t supply_i64(struct supply *s)
     return value;
 }
 
-/** Load the library with an allocator that counts. Ends the program if that fails. */
+/** Load the library with an allocator that counts. The program ends if that fails. */
 UNUSED static const graft_api *target_load(struct memory *counted)
 {
     graft_host       host = GRAFT_INIT(graft_host);
@@ -107,7 +108,7 @@ static void replay_file(const char *path)
 {
     static uint8_t bytes[1 << 20];
     FILE          *file = fopen(path, "rb");
-    uint8_t       *exact; /* so that a sanitizer sees the end */
+    uint8_t       *exact; /* so that a sanitizer sees an access beyond the end */
     size_t         count;
 
     files_check(file != NULL, path);

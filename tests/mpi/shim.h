@@ -3,10 +3,10 @@
 #ifndef SHIM_H
 #define SHIM_H
 
-/** Faults of a message. Those up to SHIM_RANDOM change what is sent. */
+/** Faults of a message. Those up to SHIM_RANDOM change its bytes. */
 enum shim_fault {
     SHIM_NONE,
-    SHIM_FLIP,      /* one bit */
+    SHIM_FLIP,      /* one bit is flipped */
     SHIM_CUT,       /* half of the bytes are sent */
     SHIM_LONGER,    /* 16 bytes more are sent */
     SHIM_ZEROED,    /* all bytes are 0 */
@@ -14,7 +14,7 @@ enum shim_fault {
     SHIM_DROPPED,   /* nothing is sent */
     SHIM_DOUBLED,   /* the message is sent twice */
     SHIM_REORDERED, /* it is sent after the next one to the same rank, or after 20 ms */
-    SHIM_DELAYED,   /* the sender sleeps for 50 ms before */
+    SHIM_DELAYED,   /* the sender sleeps for 50 ms first */
     SHIM_SEND,      /* MPI_Isend() fails */
     SHIM_RECEIVE,   /* MPI_Irecv() of the n-th received message fails */
     SHIM_FAULTS

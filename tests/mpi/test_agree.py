@@ -22,12 +22,12 @@ from tap import done, ok, skip
 TOLERANCE = 1e-4
 RANKS = ["1", "2", "3", "4", "7"]
 COVERS = ["hybrid", "post", "pre"]
-PARTITIONS = ["given", "block", "hash", "stream", "auto"]  # and metis, if it is there
+PARTITIONS = ["given", "block", "hash", "stream", "auto"]  # and metis, if graft-metis was built
 TRAINED = ["model=sage", "epochs=10", "dropout=0.5", "eval_every=0", "threads=1", "halo.timeout=120", "log.level=error"]
 
 
 def pairwise(*choices):
-    """Some of the product of the choices, in which each pair of values from two of them is somewhere."""
+    """A part of the product of the choices, in which each pair of values of two choices occurs."""
     def pairs(row):
         return set(itertools.combinations(enumerate(row), 2))
 
@@ -53,7 +53,8 @@ def read_safetensors(path):
 
 
 def outcome_of_program(command, sets):
-    """Losses and weights of graft-train, under a launcher or not; or what it said instead."""
+    """Run graft-train, with a launcher or without. The result is its losses and weights, or what it printed if it
+    failed."""
     with tempfile.TemporaryDirectory() as scratch:
         result = subprocess.run([*command, "--set", *sets, "--json", f"{scratch}/report.json", "--save",
                                  f"{scratch}/state"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -80,7 +81,7 @@ def outcome_over_ranks(transport, ranks, folder, sets, arguments):
 
 
 def apart(ours, theirs):
-    """How far, of the length of theirs as a vector."""
+    """The distance of two vectors, relative to the length of the second."""
     if len(ours) != len(theirs):
         return math.inf
     length = math.sqrt(math.fsum(b * b for b in theirs))
@@ -127,7 +128,7 @@ def test_asynchronous(name, folder, sets, arguments):
         ok(not isinstance(found["waiting"], str) and found["waiting"] == found["synchronous"],
            f"{told}: with halo.refresh=1 the bits of synchronous epochs", found["waiting"], found["synchronous"])
         late, same = found["asynchronous"], first["asynchronous"]
-        ok(not isinstance(late, str) and apart(late["loss"], same["loss"]) < 1e-8 and  # as many digits as are written
+        ok(not isinstance(late, str) and apart(late["loss"], same["loss"]) < 1e-8 and  # as many digits as are printed
            apart(late["loss"], found["synchronous"]["loss"]) > 1e-4,
            f"{told}: asynchronous losses are those of any transport", late, same)
 

@@ -18,7 +18,7 @@ from train_host import MODEL, TIMEOUT, base, data, differing_tensors, program, r
 from tap import done, ok
 
 RANKS, DEADLINE = 3, 2
-# The deadline, what ranks take to agree on who missed it, and to part; and a busy machine.
+# The deadline, the time in which ranks agree on who missed it and end, and some time for a busy machine.
 PATIENCE = 30 + 5 * DEADLINE
 TRAINED = [*MODEL, "threads=1", "dropout=0.3", "partition=hash"]
 MARK = "GRAFT_TEST_RUN"
@@ -69,7 +69,7 @@ class Run:
         return found
 
     def ranks(self, name=None):
-        """The processes that are there, by rank; of one program, or all."""
+        """The processes that run now, by rank; those of one program, or all."""
         found = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -85,7 +85,8 @@ class Run:
         return found
 
     def finish(self):
-        """What it said, or None if it did not end; and the ranks that were left, of which nothing stays."""
+        """Wait for the end. The result is what was printed, or None if it did not end, and the ranks that were left,
+        which are killed."""
         end = time.monotonic() + PATIENCE
         try:
             self.output, self.errors = self.child.communicate(timeout=PATIENCE)
@@ -104,7 +105,7 @@ class Run:
         return self.code is not None and not left
 
     def said(self):
-        """Lines of the program itself; launchers have a word to say when a process fails."""
+        """Lines of the program itself, because launchers also print something when a process fails."""
         return [line for line in self.errors.splitlines()
                 if line.startswith("graft-train: ") and not line.startswith("graft-train: warning: ")]
 
@@ -125,7 +126,7 @@ def test_killed(rank, *settings):
     os.kill(one.pids[rank], signal.SIGKILL)
     ok(one.finish() and one.code != 0, f"rank {rank} is killed{told(settings)}: all end, with a failure", *one.facts())
     if mpi != "openmpi":
-        return  # its launcher ends the others at once, whatever it is told
+        return  # its launcher ends the other ranks at once, whatever the options
     one = Run(*settings, options=["--enable-recovery"])
     os.kill(one.pids[rank], signal.SIGKILL)
     ok(one.finish(), f"rank {rank} is killed{told(settings)}, and the launcher lets the others live: they end",
@@ -134,7 +135,7 @@ def test_killed(rank, *settings):
 
 
 def test_killed_early():
-    """The first rank is killed while a script that has started other processes partitions for it."""
+    """Kill the first rank while a script that has started other processes partitions for it."""
     with open(script, "w") as file:
         file.write(f'#!/bin/sh\nsleep 100 &\n(sleep 100; true) &\n"{partitioner}"\n')
     os.chmod(script, 0o755)
@@ -167,7 +168,8 @@ def test_interrupted(name, number, at_launcher=False):
     # In this time it does not read what they print: epochs are so short that it has no room on the way.
     waits = at_launcher and mpi == "openmpi"
     options = ["--mca", "odls_base_sigkill_timeout", "3"] if waits else []
-    # MPICH's launcher, interrupted on a busy machine, loses the status of ranks now and then: they write it down.
+    # On a busy machine the launcher of MPICH sometimes loses the status of ranks when it is interrupted, so ranks write
+    # it to a file.
     written = f"{base}/codes" if at_launcher and not waits else None
     if written:
         options = ["bash", "-c", f'trap : INT; "$@"; code=$?; echo $code >> "{written}"; exit $code', "rank"]
@@ -195,7 +197,7 @@ def test_interrupted(name, number, at_launcher=False):
 
 
 def test_interrupted_early(rank):
-    """While the first rank waits for a partitioner."""
+    """Interrupt the ranks while the first one waits for a partitioning program."""
     saved = f"{base}/early {rank}"
     one = Run("partition=metis", f"partition.program={partitioner}", "halo.timeout=60", "--save", saved, asleep=True)
     begin = time.monotonic()
@@ -218,7 +220,7 @@ def last_losses(path):
 
 
 def test_resumed(saved, epoch):
-    """A run that goes on after an interruption, with as many ranks, with more, with fewer, and in one process."""
+    """Resume an interrupted run with as many ranks, with more, with fewer, and in one process."""
     total = f"epochs={epoch + 4}"
     straight = launch(RANKS, total, "--save", f"{base}/straight", "--json", f"{base}/straight.json")
     same = launch(RANKS, total, "--resume", saved, "--save", f"{base}/same")

@@ -25,13 +25,13 @@ def launch(*args):
 
 
 def launch_each(words):
-    """What a launcher is told; some give the first rank a terminal where nobody looks."""
+    """Run graft-train under the launcher. Some launchers give the first rank a terminal that nobody reads."""
     environment = dict(os.environ, LC_ALL="C", TERM="xterm")
     return subprocess.run([launcher, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, text=True, timeout=TIMEOUT, env=environment)
 
 
-# A rank of MPI that starts the program, with what the launcher has given to the rank itself.
+# A rank of MPI that starts the program in a child process, which inherits the variables of the launcher.
 PARENT = """
 import ctypes, os, subprocess, sys
 mpi = ctypes.CDLL(sys.argv[1])
@@ -47,7 +47,7 @@ def read(path, mode="r"):
 
 
 def said(result):
-    """Lines of the program itself; launchers have a word to say when a process fails."""
+    """Lines of the program itself, because launchers also print something when a process fails."""
     return [line for line in result.stderr.splitlines()
             if line.startswith("graft-train: ") and not line.startswith("graft-train: warning: ")]
 
@@ -119,7 +119,8 @@ def test_training(partition):
 
 
 def test_list():
-    """The ranks predict a list with a saved model: rows in its order, as one process writes them."""
+    """The ranks predict a list with a saved model. Rows must be in the order of the list, as one process writes
+    them."""
     model = ["--model", f"{base}/given/one/checkpoint.safetensors", "--vertices", f"{base}/list.npy"]
     write_npy(f"{base}/list.npy", "<i8", "q", (40,), [v * 71 % N for v in range(40)])
     for name, start in (("one", run), ("many", launch)):
@@ -143,7 +144,7 @@ def test_list():
 
 
 def make_directed(folder):
-    """The same vertices, of which few are trained, and edges in one direction."""
+    """The same vertices with few training vertices, and edges in one direction only."""
     rng = random.Random(7)
     edges = sorted({(rng.randrange(N_EACH) * N_CLASSES + v % N_CLASSES, v) for v in range(N) for _ in range(2)})
     os.mkdir(folder)
@@ -192,7 +193,7 @@ def test_masked_maxima(directed, shared):
 
 
 def test_profile():
-    """Where the time of an exchange went, as parts of a phase: counted once, and in the trace inside of it."""
+    """The parts of the time of an exchange must be counted once, and lie inside of their phase in the trace."""
     result = launch(data, *TRAINED, "partition=hash", "--profile", f"{base}/profile.json")
     table = [line.split() for line in result.stdout.splitlines()]
     rows = [words for words in table if words[:1] in (["forward"], ["backward"], ["evaluation"])]
@@ -225,7 +226,7 @@ def refused(name, result, code, *words):
 
 
 def test_metis():
-    """METIS is a program beside the library; the owners that it finds are kept, and found again."""
+    """METIS is a program beside the library. The owners that it finds are written to a file, and found again."""
     if not os.path.exists(os.path.join(os.path.dirname(program), "graft-metis")):
         skip("metis", "there is no graft-metis")
         return
@@ -247,7 +248,7 @@ def test_metis():
 
 
 def test_one_rank():
-    """What is wrong on one rank alone, before it has joined the others, which must not wait for it."""
+    """An error of one rank before it has joined the others, which must not wait for it."""
     def spoiled(*args):
         many = str(int(n_ranks) - 1)
         return launch_each(["-n", "1", program, data, *TRAINED, ":", "-n", many, program, data, *TRAINED, *args])
@@ -263,7 +264,7 @@ def test_one_rank():
     refused("another data set on one rank", result, 2, f"DATASET is '{data}' on rank 0 and '{base}' on rank 1")
     ok(not glob.glob(f"{base}/alone*"), "nothing is written then")
     result = launch_each(["-n", n_ranks, "env", "GRAFT_LIBRARY=/none", program, data, *TRAINED])
-    # The launcher ends the others when the first has left, and these may not have come to speak.
+    # The launcher ends the other ranks when the first one has left, so they may not have printed anything.
     speakers = [line.split(": ")[1] for line in said(result)]
     ok(result.returncode == 1 and speakers and len(speakers) == len(set(speakers)) and
        set(speakers) <= {f"rank {rank}" for rank in range(int(n_ranks))},
@@ -357,7 +358,7 @@ def test_fetched():
 
 
 def test_caches_resumed():
-    """Each rank saves its caches, and has them when a run is resumed."""
+    """Each rank saves its caches, and gets them again when a run is resumed."""
     settings = [*TRAINED, "layers=3", "batch_size=6", "fanout=4", "aep.rows=5", "aep.delay=2", "hec.codec=q8"]
     whole, half = f"{base}/caches_whole.json", f"{base}/caches_half.json"
     folder = f"{base}/caches"
@@ -376,7 +377,7 @@ def test_caches_resumed():
 
 
 def test_caches_lost(settings, folder, losses):
-    """A run that is resumed without caches warns once, unless it has no use for them."""
+    """A run that is resumed without caches must warn once, unless it does not use caches."""
     own, lost = f"{folder}/checkpoint.rank-1.safetensors", f"{base}/caches_lost.json"
 
     def resume(what, warning, *more, source=folder):
@@ -401,7 +402,8 @@ def test_caches_lost(settings, folder, losses):
 
 
 def test_idle():
-    """Options that have no effect with the others are said, once, and those that have one are not."""
+    """Options that have no effect together with the others must be reported once, and options that have one must
+    not."""
     idle = ["halo.refresh=3", "halo.reassign_every=5", "halo.rounding=nearest", "halo.smoothing=0.5"]
     result = launch(data, *TRAINED, "halo.timeout=60", *idle)
     warned = [line for line in result.stderr.splitlines() if "no effect" in line]
@@ -429,7 +431,8 @@ def test_async():
 
 
 def test_adaptive_bits():
-    """Within a limit two runs are the same; without one the ranks time their messages; what cannot be met is said."""
+    """Within a budget of bytes two runs are identical. Without one the ranks measure their network. A budget that
+    cannot be met is an error."""
     adaptive = [data, *TRAINED, "partition=hash", "halo.codec=adaptive", "halo.reassign_every=4"]
     losses = []
     for turn in range(2):
@@ -460,7 +463,7 @@ def test_adaptive_bits():
 
 
 def shared_report(ranks, name, *settings):
-    """A run in which each epoch has all sums of all rows; its report is empty if it failed."""
+    """A run in which each epoch has all sums of all rows. Its report is empty if it failed."""
     out = f"{base}/{name}.json"
     result = launch_each(["-n", str(ranks), program, data, *TRAINED, "row_masks=no", "reuse_input=no", *settings,
                           "--explain", "--json", out])
@@ -473,13 +476,13 @@ def shared_report(ranks, name, *settings):
 
 
 def bytes_by_pass(report):
-    """{(layer, pass): bytes} of what was sent."""
+    """The sent bytes as {(layer, pass): bytes}."""
     return {(entry["layer"], way): entry[way] for entry in report.get("halo_bytes_by_layer", [])
             for way in ("forward", "backward") if entry[way] > 0}
 
 
 def says_shared(name, stdout, report, columns, edges):
-    """That ranks share columns is said before the first epoch and after the last one, with what was sent."""
+    """That ranks share columns must be printed before the first epoch, and after the last one with the sent bytes."""
     sent = report.get("halo_bytes_per_epoch", 0)
     ok(sent == sum(bytes_by_pass(report).values()) > 0 and "halo_bytes_if_post" not in report and
        f"messages        {1e-6 * sent:.3f} MB of shared columns per epoch" in stdout and
@@ -529,7 +532,7 @@ def test_shared_columns():
 
 
 def test_limit(ranks, names, *settings):
-    """Where no mode fits the sentence names the least limit, with which the run goes on and below which it does not."""
+    """If no mode fits, the error names the smallest limit that works, which must be right."""
     wide = [data, *TRAINED, "hidden=3000", "epochs=1", *settings]
     result = launch_each(["-n", str(ranks), program, *wide, "memory.limit=1"])
     found = re.search(rf"with {names} a rank needs ([0-9.]+) MB at least, more than one of them may use; expected "

@@ -22,7 +22,7 @@
 #include <mpi.h>
 
 enum { MOST_TRIES = 1900, RANKS_MOST = 8 };
-static const double      TIMEOUT = 1; /* seconds */
+static const double      TIMEOUT = 1; /* deadline of the ranks, in seconds */
 static const char *const names[] = SHIM_NAMES;
 
 static int              rank, n_ranks, tries;
@@ -38,7 +38,7 @@ struct end {
     char     message[448];
 };
 
-/* How a try ended, as rank 0 knows it. */
+/* How a try ended on all ranks, as rank 0 knows it. */
 struct attempt {
     const struct job *job;
     enum shim_fault   fault;
@@ -49,7 +49,7 @@ struct attempt {
     struct end        end[RANKS_MOST];
 };
 
-/* The host's own communicator has no faults. */
+/* Ask the other ranks over the host's own communicator, which has no faults. */
 static int learn(void *arg, int32_t rc)
 {
     struct attempt *a = arg;
@@ -91,7 +91,7 @@ static void attempt_job(struct attempt *a)
     mine.digest = run.digest;
     mine.rank = h->error.rank;
     if (mine.rc < 0) snprintf(mine.message, sizeof mine.message, "%s", h->error.message);
-    /* What is left of doubled messages must not be received by a later communicator. */
+    /* A second copy of a message must not be received by a later communicator. */
     if (a->fault != SHIM_NONE) h->transport.abandon(h->transport.self);
     h->transport.close(h->transport.self);
     h->api->close(h->api->context);
@@ -99,7 +99,7 @@ static void attempt_job(struct attempt *a)
     tries++;
 }
 
-/* The most seconds that a try may take: more on a busy machine. */
+/* The longest time that a try may take, which is more on a busy machine. */
 static double bound(void)
 {
     double load = 0;
@@ -107,7 +107,7 @@ static double bound(void)
     return 3.5 * TIMEOUT + (getloadavg(&load, 1) == 1 ? 2 + 4 * load : 60);
 }
 
-/* What is wrong, or NULL. */
+/* Compare a try with the run without a fault. The result is NULL or an error in words. */
 static const char *judge_attempt(const struct attempt *a, const struct attempt *well)
 {
     for (int i = 0; i < n_ranks; i++) {
@@ -124,7 +124,7 @@ static const char *judge_attempt(const struct attempt *a, const struct attempt *
     return NULL;
 }
 
-/* The fault, in one of its tries; told if something is wrong. Returns whether the ranks failed together. */
+/* Make one try with the fault, and report an error. The result is whether the ranks failed together. */
 static int try_once(struct attempt *a, const struct attempt *well)
 {
     const char *wrong;
@@ -139,7 +139,7 @@ static int try_once(struct attempt *a, const struct attempt *well)
     return a->end[0].rc < 0;
 }
 
-/* All tries with one fault in one job. Returns how many failed; *went_on receives how many did not. */
+/* All tries with one fault in one job. The result is how many failed; *went_on receives how many did not. */
 static int series(int number, enum shim_fault fault, int bad, long wanted, const struct attempt *well, int *went_on)
 {
     const long both = well->end[bad].calls, calls = fault == SHIM_RECEIVE ? both & 0xffffffff : both >> 32;
@@ -158,11 +158,11 @@ static int series(int number, enum shim_fault fault, int bad, long wanted, const
     return noticed;
 }
 
-/* What the command line asks for. */
+/* The arguments of the command line. */
 struct wish {
     long        tries, slow;
-    int         job, bad_rank; /* -1: all jobs, a rank that depends on the fault */
-    const char *fault;         /* NULL: all */
+    int         job, bad_rank; /* a single job, or -1 for all; the rank, or -1 to choose it by the fault */
+    const char *fault;         /* a single fault, or NULL for all */
 };
 
 static void test_job(int number, const struct wish *wish)
@@ -184,7 +184,8 @@ static void test_job(int number, const struct wish *wish)
         if (wish->fault != NULL && strcmp(wish->fault, names[fault]) != 0) continue;
         noticed = series(number, fault, bad, fault == SHIM_DROPPED ? wish->slow : wish->tries, &well, &went_on);
         snprintf(line + strlen(line), sizeof line - strlen(line), " %s %d+%d", names[fault], noticed, went_on);
-        /* Many bytes are zeros; and rows that are on their way when data change are dropped unread. */
+        /* Many bytes are zeros anyway, and rows in flight are dropped unread when data change, so these faults are
+         * often harmless. */
         is_found = fault > SHIM_RANDOM || fault == SHIM_ZEROED || noticed >= went_on;
         if (!is_found && rank == 0) ok(0, "%s: few notice this fault: %s", job->name, names[fault]);
     }

@@ -15,9 +15,9 @@
 
 enum { LARGE = 123457 };
 
-static int dups, frees, inits, finalizes; /* calls of MPI */
-static int sends, receives;               /* messages given to MPI */
-static int on_foreign;                    /* messages on another communicator than a copy */
+static int dups, frees, inits, finalizes; /* how often these functions of MPI were called */
+static int sends, receives;               /* number of messages given to MPI */
+static int on_foreign;                    /* number of messages on a communicator that is no copy */
 static int counting = 1;
 
 static const graft_api *api;
@@ -70,7 +70,7 @@ static int world_rank(void)
     return rank;
 }
 
-/* One check of all ranks, told by the first. */
+/* One check of all ranks, which the first rank prints. */
 static int ok_all(int condition, const char *name, const graft_error *error)
 {
     int all = 0;
@@ -98,7 +98,7 @@ static int32_t open_transport(MPI_Comm comm, graft_transport *transport, graft_e
         if (rc < 0) return rc;                                                                                         \
     } while (0)
 
-/* Sums, gathers and large messages, each with its own right answer. */
+/* Make sums, gathers and large messages, whose results are known. */
 static int32_t talk(struct gr_comm *comm, graft_error *error)
 {
     static float   sum[LARGE];
@@ -127,7 +127,7 @@ static int32_t talk(struct gr_comm *comm, graft_error *error)
     return gr_comm_barrier(comm, error);
 }
 
-/* All of it over one communicator. */
+/* Do all of that over one communicator. */
 static int32_t talk_over(MPI_Comm mpi, graft_context *context, graft_error *error)
 {
     graft_transport transport = GRAFT_INIT(graft_transport);
@@ -165,7 +165,7 @@ static int32_t mpi_pass(graft_transport *t, uint64_t bytes, uint64_t expected, g
     return rc;
 }
 
-/* Messages of lengths around the chunk, right and wrong, between two ranks. */
+/* Send messages whose lengths are near the chunk size, right and wrong, between two ranks. */
 static void test_mpi_lengths(graft_error *error)
 {
     static const uint64_t length[] = { 0, 1, 999, 1000, 1001, 1999, 2000, 5000, LARGE };
@@ -182,7 +182,8 @@ static void test_mpi_lengths(graft_error *error)
         if (rc == GRAFT_OK) t.close(t.self);
         for (size_t i = 1; i + 1 < sizeof length / sizeof *length && rc == GRAFT_OK; i++) {
             for (int shift = -1; shift <= 1; shift += 2) {
-                rc = open_transport(pair, &t, error); /* what does not fit stays in the old one */
+                /* A message of the wrong length stays in the old communicator. */
+                rc = open_transport(pair, &t, error);
                 if (rc == GRAFT_OK && mpi_pass(&t, length[i], length[i + (size_t)shift], error) != GRAFT_ERR_FORMAT)
                     noticed = 0;
                 if (rc == GRAFT_OK) t.close(t.self);
@@ -275,7 +276,7 @@ static void test_communicators(graft_context *context, graft_error *error)
     ok_all(dups == 3 && frees == 3, "copies of communicators are given back", NULL);
 }
 
-/* A data set of 4 vertices and 5 edges, read by all ranks, twice over one transport. */
+/* All ranks read a data set of 4 vertices and 5 edges, twice over one transport. */
 static void test_slices(graft_context *context, graft_error *error)
 {
     graft_transport    t = GRAFT_INIT(graft_transport);
@@ -304,7 +305,8 @@ static void test_slices(graft_context *context, graft_error *error)
     if (world_rank() == 0) folder_destroy(&folder);
 }
 
-/* A ring with a vertex on each rank: rows of the halo, which progress() alone brings in, and a sum back. */
+/* A ring with a vertex on each rank: rows of the halo, which progress() alone receives, and a sum back to the
+ * owners. */
 static int32_t exchange_halo(graft_halo *halo, int32_t rank, int32_t n_ranks, graft_error *error)
 {
     double          own = 1000 + rank, rows[2] = { 0, 0 };
@@ -354,7 +356,7 @@ static void test_mpi_halo(graft_context *context, graft_error *error)
     if (t.close != NULL) t.close(t.self);
 }
 
-/* As a program in Fortran has it. */
+/* Open a transport with a communicator of Fortran. */
 static void test_mpi_fortran(graft_error *error)
 {
     const graft_transport_api *transports = graft_interface(api, GRAFT_TRANSPORT_ID, sizeof *transports);
@@ -405,7 +407,7 @@ static void test_mpi_refusals(graft_error *error)
         ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG, "an unknown kind is refused",
                error);
         c.kind = GRAFT_MPI_C;
-        c.handle = (const void *)(intptr_t)MPI_Comm_c2f(MPI_COMM_SELF); /* that of MPI_COMM_WORLD may be 0 */
+        c.handle = (const void *)(intptr_t)MPI_Comm_c2f(MPI_COMM_SELF); /* the handle of MPI_COMM_WORLD may be 0 */
         ok_all(transports->open(api->context, "auto", &c, &t, error) == GRAFT_ERR_ARG &&
                    strstr(error->message, "no address") != NULL && strstr(error->message, "Fortran") != NULL,
                "an integer of Fortran in place of an address is refused", error);
@@ -418,7 +420,7 @@ static void test_mpi_refusals(graft_error *error)
     ok_all(memcmp(&t, &copy, sizeof t) == 0, "and leaves the transport as it was", NULL);
 }
 
-/* A transport that is open, with a receive under way, when MPI ends. */
+/* A transport is open, with a receive under way, when MPI ends. */
 static void test_end(graft_error *error)
 {
     graft_transport t = GRAFT_INIT(graft_transport);
@@ -463,7 +465,7 @@ int main(int count, char **arguments)
     MPI_Init_thread(&count, &arguments, MPI_THREAD_FUNNELED, &level);
     ok_all(before == GRAFT_ERR_STATE, "before MPI_Init_thread() it says that MPI has not started", &error);
     if (gr_context_create(NULL, &gr_all_options, &context, &error) < 0) return 2;
-    /* The host has an error handler of its own, and waits for a message that anybody may send him. */
+    /* The host has an error handler of its own, and waits for a message from any rank. */
     PMPI_Comm_create_errhandler(on_error, &handler);
     PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     PMPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &own);

@@ -43,8 +43,8 @@ DEADLINE = int(more[4]) if len(more) > 4 else 4
 RANKS = 3
 MARK = "GRAFT_TEST_RUN"
 FILE = "/checkpoint.safetensors"
-BUSY = 3  # what a busy machine adds, in seconds; and until the first epoch a rank may still have to start
-# What is met when a rank does not answer, and within how many seconds; see examples/graft-train/README.md.
+BUSY = 3  # extra seconds on a busy machine, also for a rank that still has to start before the first epoch
+# What may happen when a rank does not answer, and within how many seconds; see examples/graft-train/README.md.
 BOUNDS = {"agreed": DEADLINE + 3 * min(DEADLINE / 2, 10) + 2,
           "waited for the start of MPI": DEADLINE + 15,
           "waited for the end of MPI": 15,
@@ -56,7 +56,8 @@ CODECS = ("f32", "bf16", "q8", "q4/q2", "q1", "adaptive")
 PARTITIONS = ["hash", "block", "stream"]
 if os.path.exists(os.path.join(os.path.dirname(program), "graft-metis")):
     PARTITIONS += ["metis"]
-# The process notes its number before it becomes the program, whose errors no launcher can lose.
+# The process notes its number and then becomes the program, whose errors are written to a file that no launcher can
+# lose.
 NOTE = 'echo $$ > "$0/pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; exec "$@" 2> "$0/err.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"'
 
 
@@ -67,7 +68,8 @@ def random_settings(rng):
 
 
 def birth_of(pid):
-    """When a running process was started, which tells it from a later one of the same number; None: there is none."""
+    """The start time of a running process, which distinguishes it from a later process with the same number; None if
+    there is none."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()
@@ -77,7 +79,8 @@ def birth_of(pid):
 
 
 def processes_of(folder):
-    """All processes of a job, partitioners and helpers of launchers too, by the mark in their environment."""
+    """All processes of a job, also partitioning programs and helpers of launchers, which have the mark in their
+    environment."""
     found, mark = [], f"{MARK}={folder}".encode()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -122,7 +125,7 @@ class Job:
             return file.read()
 
     def find(self, rank):
-        """Whether a rank has noted its number."""
+        """Whether a rank has noted its process number."""
         text = self.read(f"pid.{rank}")
         if text.endswith("\n"):
             self.pids[rank] = int(text)
@@ -133,13 +136,14 @@ class Job:
         return self.births[rank] is not None and self.births[rank] == birth_of(self.pids[rank])
 
     def running(self, but=None):
-        """The ranks that run, and those that the launcher has yet to start."""
+        """The ranks that run, and those that the launcher still has to start."""
         starts = self.child.poll() is None
         ranks = [rank for rank in range(RANKS) if rank != but]
         return [rank for rank in ranks if (self.is_alive(rank) if rank in self.pids or self.find(rank) else starts)]
 
     def end(self, patience):
-        """Wait for the launcher, and leave nothing. Return whether it ended, and whether a process was left."""
+        """Wait for the launcher, and kill what is left. The result is whether it ended, and whether a process was
+        left."""
         try:
             self.child.wait(patience)
         except subprocess.TimeoutExpired:
@@ -156,7 +160,7 @@ class Job:
         return fine, not gone
 
     def said(self):
-        """Lines of the program, of all ranks."""
+        """Lines of the program from all ranks."""
         return [line for rank in self.pids for line in self.read(f"err.{rank}").splitlines()
                 if line.startswith("graft-train: ") and not line.startswith("graft-train: warning: ")]
 
@@ -164,7 +168,7 @@ class Job:
         return "".join(self.read(f"err.{rank}") for rank in self.pids)
 
     def has_reported(self):
-        """Whether rank 0 had written all that it was asked for."""
+        """Whether rank 0 has written all its outputs."""
         return os.path.exists(f"{self.folder}/report")
 
     def facts(self):
@@ -172,7 +176,8 @@ class Job:
 
 
 class Plan:
-    """An option set, with the bits and the duration of a run without a signal; one in three resumes another run."""
+    """A set of options, with the results and the duration of a run without a signal. One in three resumes another
+    run."""
 
     def __init__(self, number, settings):
         self.settings, self.arguments = settings, []
@@ -208,10 +213,10 @@ def in_time(job, met, seconds):
 
 
 def sentence_of(job, rank):
-    """What a job without rank `rank` has met; an answer that begins with "not" is against the rules."""
+    """Judge the end of a job whose rank `rank` got the signal. An answer that begins with "not" breaks the rules."""
     said = job.said()
     named = [line for line in said if line.startswith(f"graft-train: rank {rank} did not answer")]
-    # MPI may let some ranks go on, which then miss a rank that it holds.
+    # MPI may let some ranks go on, which then miss a rank that it holds back.
     early = [line for line in said if re.match(r"graft-train: rank \d: .*(start of MPI|did not answer)", line)]
     if len(said) == len(named) == 1:
         return "agreed"

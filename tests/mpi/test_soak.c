@@ -24,7 +24,7 @@ enum { RANKS = 3, N = 200, FEATURES = 40, CLASSES = 4, WARM_UP = 25 };
  * as many as were ever in flight. */
 enum { RSS_GROWTH = 1 << 20, POOL_GROWTH = 1 << 18, REQUEST_GROWTH = 1 << 14 };
 
-/* A rotation needs rows of 32 elements, adaptive widths new decisions. */
+/* A rotation needs rows of 32 elements, and adaptive widths need new decisions now and then. */
 static const char *const codecs[] = { "f32",       "bf16",       "q8",    "q4",       "q2",
                                       "q1:minmax", "q1:rotated", "q8/q2", "adaptive", "adaptive/q1" };
 enum { CODECS = sizeof codecs / sizeof *codecs, TRAINERS = 2 * CODECS };
@@ -41,16 +41,16 @@ static const char *const settings[] = { "epochs=1000000",
                                         "eval_every=5",
                                         NULL };
 
-/* What a rank has found; over processes, the largest of all ranks. */
+/* The measurements of a rank; over processes the largest of all ranks. */
 struct finding {
-    int64_t rss, files;      /* growth of the process, found by the first rank of it */
-    int64_t grown[TRAINERS]; /* bytes in use by the library, within a trainer's life */
-    int64_t kept;            /* after the last trainer, compared with the warm-up */
+    int64_t rss, files;      /* growth of memory and of open files of the process, measured by its first rank */
+    int64_t grown[TRAINERS]; /* growth of bytes in use by the library during the life of each trainer */
+    int64_t kept;            /* bytes after the last trainer, compared with those after the warm-up */
 };
 
 struct soak {
     struct sample_dataset set;
-    int64_t               epochs; /* of each trainer, after the warm-up */
+    int64_t               epochs; /* epochs of each trainer after the warm-up */
     struct finding        of[HOSTS_MOST];
 };
 
@@ -75,7 +75,8 @@ static int soak_files(void)
     return count;
 }
 
-/* Train with one option set; the last epoch is a whole period of evaluation and refresh after the first count. */
+/* Train with one set of options. The last epoch is a whole period of evaluation and refresh after the first
+ * measurement. */
 static int32_t train_for(struct host *host, struct soak *soak, int which, int64_t epochs)
 {
     graft_epoch         epoch = output_epoch();
@@ -98,7 +99,7 @@ static int32_t train_for(struct host *host, struct soak *soak, int which, int64_
     return rc;
 }
 
-/* Replace what this process has found by the largest numbers of all. */
+/* Replace the measurements of this process by the largest of all processes. */
 static int32_t merge_findings(struct host *host, struct finding *found)
 {
     const graft_group_api *t = graft_interface(host->api, GRAFT_GROUP_ID, GRAFT_HAS(graft_group_api, destroy));

@@ -24,7 +24,7 @@ static int start_refused(int32_t expected, const char *words, int32_t rc)
     return rc == expected && strstr(error.message, words) != NULL;
 }
 
-/* A message round the ring. */
+/* Send a message around the ring of ranks. */
 static int ring(graft_transport *t)
 {
     graft_request *request[2] = { NULL, NULL };

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* All ranks have the same weights, so one of them speaks. */
+/* All ranks have the same weights, so one rank prints them. */
 static void print_weights(const graft_train_api *train, graft_trainer *trainer)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item);

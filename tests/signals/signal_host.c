@@ -14,7 +14,7 @@
 
 enum { VERTICES = 3000, FEATURES = 48, CLASSES = 5, EPOCHS = 3, STEPS = 3, SIDE = 12, CANCELS = 12 };
 
-static const graft_api *cancels; /* whose calls a signal cancels */
+static const graft_api *cancels; /* the context whose calls a signal cancels */
 static int              n_cancelled;
 
 static uint64_t add_bits(uint64_t sum, const void *data, uint64_t bytes)
@@ -29,7 +29,7 @@ static void handle_cancel(int number)
     cancels->cancel(cancels->context);
 }
 
-/* A signal after 1, 2, 3, ... milliseconds, until there were enough. */
+/* Arrange for a signal after 1, 2, 3, ... milliseconds, until there were enough. */
 static void signal_later(timer_t timer)
 {
     const struct itimerspec times = { .it_value = { 0, 1000000L * (n_cancelled + 1) } };

@@ -17,11 +17,11 @@
 
 enum { THREADS_MOST = 64, FRAME = 2048 };
 
-static long         interval; /* microseconds */
+static long         interval; /* interval of the timers in microseconds */
 static char         seen[256];
 static _Atomic long of_process, of_threads;
 
-/* A handler with a small frame, as profilers have it. */
+/* A signal handler with a small stack frame, as profilers have it. */
 static void timers_handle(int number)
 {
     volatile unsigned char frame[FRAME];
@@ -49,7 +49,7 @@ static void timers_start_for(pid_t thread)
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0) timer_settime(timer, 0, &times, NULL);
 }
 
-/* Give each thread that is new a timer. */
+/* Give each new thread a timer. */
 static void timers_look(pid_t *known, int *count)
 {
     DIR *list = opendir("/proc/self/task");
