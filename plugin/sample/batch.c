@@ -232,6 +232,7 @@ int64_t gr_sample_work_bytes(const struct gr_sample_work *work)
 {
     int64_t bytes = gr_bytes(work->space) + gr_bytes(work->first) + gr_numbering_bytes(&work->numbering);
 
-    for (int t = 0; t < work->threads; t++) bytes += gr_bytes(work->space[t].weight) + gr_bytes(work->space[t].entry);
+    for (int t = 0; work->space != NULL && t < work->threads; t++)
+        bytes += gr_bytes(work->space[t].weight) + gr_bytes(work->space[t].entry);
     return bytes;
 }

@@ -22,29 +22,6 @@ struct clusters {
     int      is_metis;
 };
 
-static void destroy_clusters(const graft_context *context, void *state)
-{
-    struct clusters *c = state;
-
-    if (c == NULL) return;
-    gr_free(context, c->part);
-    gr_free(context, c->first);
-    gr_free(context, c->member);
-    gr_free(context, c->first_seed);
-    gr_free(context, c->seed);
-    gr_free(context, c->drawn);
-    gr_free(context, c->order);
-    gr_free(context, c);
-}
-
-static int64_t clusters_bytes(const void *state)
-{
-    const struct clusters *c = state;
-
-    return gr_bytes(c) + gr_bytes(c->part) + gr_bytes(c->first) + gr_bytes(c->member) + gr_bytes(c->first_seed) +
-           gr_bytes(c->seed) + gr_bytes(c->drawn) + gr_bytes(c->order);
-}
-
 static int32_t listen_for_cancel(void *context, graft_error *error)
 {
     return gr_check_cancel(context, error);
@@ -108,16 +85,16 @@ static int32_t create_clusters(const struct gr_kind_source *source, void **state
     struct clusters     *c = NULL;
     int32_t              rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, c, 1, error));
+    GR_TRY(GR_POOL_NEW(context, source->pool, c, 1, error));
     c->n_parts = smaller(wanted > 0 ? wanted : PARTS_OF_BATCH * source->n_batches, n > 0 ? n : 1);
     c->n_parts = smaller(c->n_parts, INT32_MAX - 1);
-    GR_TRY(GR_NEW(context, c->part, n, error));
-    GR_TRY(GR_NEW(context, c->first, c->n_parts + 1, error));
-    GR_TRY(GR_NEW(context, c->member, n, error));
-    GR_TRY(GR_NEW(context, c->first_seed, c->n_parts + 1, error));
-    GR_TRY(GR_NEW(context, c->seed, source->n_seeds, error));
-    GR_TRY(GR_NEW(context, c->drawn, c->n_parts, error));
-    GR_TRY(GR_NEW(context, c->order, c->n_parts, error));
+    GR_TRY(GR_POOL_NEW(context, source->pool, c->part, n, error));
+    GR_TRY(GR_POOL_NEW(context, source->pool, c->first, c->n_parts + 1, error));
+    GR_TRY(GR_POOL_NEW(context, source->pool, c->member, n, error));
+    GR_TRY(GR_POOL_NEW(context, source->pool, c->first_seed, c->n_parts + 1, error));
+    GR_TRY(GR_POOL_NEW(context, source->pool, c->seed, source->n_seeds, error));
+    GR_TRY(GR_POOL_NEW(context, source->pool, c->drawn, c->n_parts, error));
+    GR_TRY(GR_POOL_NEW(context, source->pool, c->order, c->n_parts, error));
     if (!copy_partition(source, c)) GR_TRY(partition(source, c, error));
     sort_by_part(c, NULL, n, c->first, c->member);
     sort_by_part(c, source->seeds, source->n_seeds, c->first_seed, c->seed);
@@ -125,9 +102,7 @@ static int32_t create_clusters(const struct gr_kind_source *source, void **state
         if (c->first_seed[p + 1] > c->first_seed[p]) c->drawn[c->n_drawn++] = p;
     *n_batches = c->n_batches = smaller(source->n_batches, c->n_drawn);
     *state = c;
-    c = NULL;
 done:
-    destroy_clusters(context, c);
     return rc;
 }
 
@@ -193,8 +168,6 @@ const struct gr_sampler_kind gr_sample_cluster = {
     .deals_evenly = 1,
     .one_process = "its subgraphs are of a graph that one process has",
     .create = create_clusters,
-    .destroy = destroy_clusters,
-    .bytes = clusters_bytes,
     .order = order_clusters,
     .make = make_cluster,
     .explain = explain_clusters,

@@ -37,6 +37,7 @@ struct gr_making {
 /** The arguments of the creation of the state of a sampler; all except `seeds` live as long as the sampler. */
 struct gr_kind_source {
     graft_context   *context;
+    struct gr_pool  *pool;  /* which owns the state */
     const graft_csr *graph; /* square */
     const int64_t   *seeds; /* different vertices */
     int64_t          n_seeds;
@@ -57,8 +58,6 @@ struct gr_sampler_kind {
 
     /* Make the state of the sampler, and lower *n_batches if there are fewer batches. */
     int32_t (*create)(const struct gr_kind_source *source, void **state, int64_t *n_batches, graft_error *error);
-    void (*destroy)(const graft_context *context, void *state);
-    int64_t (*bytes)(const void *state);
     /* Put the seeds into the order of an epoch; batch b has seeds first[b] to first[b + 1] - 1. NULL: they are
      * shuffled and dealt. */
     void (*order)(const void *state, uint64_t seed, int64_t epoch, int64_t *seeds, int64_t *first);

@@ -10,9 +10,8 @@
 #include "sample/kind.h"
 
 #include "base/context.h"
-#include "base/fp.h"
+#include "base/parallel.h"
 #include "base/random.h"
-#include "base/team.h"
 #include "sample/options.h"
 
 struct saint {
@@ -22,25 +21,6 @@ struct saint {
     int64_t           n_drawn;             /* N */
     _Atomic uint32_t *of_vertex, *of_edge; /* C */
 };
-
-static void destroy_saint(const graft_context *context, void *state)
-{
-    struct saint *s = state;
-
-    if (s == NULL) return;
-    gr_free(context, s->is_seed);
-    gr_free(context, (void *)s->of_vertex);
-    gr_free(context, (void *)s->of_edge);
-    gr_free(context, s);
-}
-
-static int64_t saint_bytes(const void *state)
-{
-    const struct saint *s = state;
-
-    return gr_bytes(s) + gr_bytes(s->is_seed) + gr_bytes((const void *)s->of_vertex) +
-           gr_bytes((const void *)s->of_edge);
-}
 
 /* -- a batch ------------------------------------------------------------------------------------------------------ */
 
@@ -137,101 +117,102 @@ static void count_batch(struct saint *s, const struct gr_batch *batch)
         atomic_fetch_add_explicit(&s->of_edge[layer->entry[e]], 1, memory_order_relaxed);
 }
 
-/* The data of the counting threads. */
+/* Batches that are drawn to be counted, each by one thread. */
 struct counting {
-    int                    threads;
-    struct gr_batch       *batch; /* [threads] */
-    struct gr_sample_work *work;  /* [threads] */
-    int64_t               *seeds;
+    const struct gr_kind_source *source;
+    struct saint                *saint;
+    int                          threads;
+    struct gr_batch             *batch; /* [threads] */
+    struct gr_sample_work       *work;  /* [threads] */
+    int64_t                     *seeds;
+    int64_t                      epoch; /* negative */
+    _Atomic int32_t              failed;
 };
 
-/* The batches of epoch -1 - number; epochs of the host are never negative. */
-static int32_t count_epoch(const struct gr_kind_source *source, struct saint *s, struct counting *c, int64_t number,
-                           graft_error *error)
+static void count_one(void *arg, int64_t b, int64_t begin, int64_t end)
 {
-    const struct gr_draw_rule rule = { .graph = source->graph };
-    const int                 threads = gr_pool_team(c->threads);
-    const struct gr_fp        fp = gr_fp_get();
-    _Atomic int32_t           failed = GRAFT_OK;
+    struct counting              *c = arg;
+    const struct gr_kind_source  *source = c->source;
+    const int                     t = c->threads > 1 ? omp_get_thread_num() : 0;
+    const int64_t                 first = gr_sample_deal(source->n_seeds, source->n_batches, b);
+    const struct gr_draw_rule     rule = { .graph = source->graph };
+    const struct gr_batch_request request = { .kind = &gr_sample_saint,
+                                              .state = c->saint,
+                                              .rule = &rule,
+                                              .n_layers = 1,
+                                              .seed = source->seed,
+                                              .epoch = c->epoch,
+                                              .index = b,
+                                              .seeds = c->seeds + first,
+                                              .n_seeds =
+                                                  gr_sample_deal(source->n_seeds, source->n_batches, b + 1) - first };
+    graft_error                   error = { .size = sizeof error };
+    int32_t                       rc = gr_check_cancel(source->context, &error);
 
-    for (int64_t i = 0; i < source->n_seeds; i++) c->seeds[i] = source->seeds[i];
-    gr_sample_shuffle(c->seeds, source->n_seeds,
-                      gr_random_key(source->seed, GR_RANDOM_SHUFFLE, (uint64_t)(-1 - number), 0));
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) if (threads > 1)
-    for (int64_t b = 0; b < source->n_batches; b++) {
-        const int                     t = threads > 1 ? omp_get_thread_num() : 0;
-        const int64_t                 first = gr_sample_deal(source->n_seeds, source->n_batches, b);
-        const struct gr_batch_request request = { .kind = &gr_sample_saint,
-                                                  .state = s,
-                                                  .rule = &rule,
-                                                  .n_layers = 1,
-                                                  .seed = source->seed,
-                                                  .epoch = -1 - number,
-                                                  .index = b,
-                                                  .seeds = c->seeds + first,
-                                                  .n_seeds = gr_sample_deal(source->n_seeds, source->n_batches, b + 1) -
-                                                             first };
-        const struct gr_fp            own = gr_fp_swap(fp);
-        graft_error                   mine = { .size = sizeof mine };
-        int32_t                       rc = gr_check_cancel(source->context, &mine);
-
-        if (rc == GRAFT_OK) rc = gr_batch_make(source->context, &c->batch[t], &c->work[t], &request, &mine);
-        if (rc < 0) atomic_store(&failed, rc);
-        else count_batch(s, &c->batch[t]);
-        gr_fp_set(own);
-    }
-    if (failed == GRAFT_OK) return GRAFT_OK;
-    if (failed == GRAFT_ERR_CANCELLED) return gr_check_cancel(source->context, error);
-    return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for a subgraph that is drawn for option 'saint.coverage'");
+    (void)begin;
+    (void)end;
+    if (rc == GRAFT_OK) rc = gr_batch_make(source->context, &c->batch[t], &c->work[t], &request, &error);
+    if (rc < 0) atomic_store(&c->failed, rc);
+    else count_batch(c->saint, &c->batch[t]);
 }
 
-static void counting_fini(const graft_context *context, struct counting *c)
+/* All batches of an epoch. Epochs of the host are never negative. */
+static int32_t count_epoch(struct counting *c, graft_error *error)
 {
-    for (int t = 0; c->batch != NULL && t < c->threads; t++) gr_batch_fini(context, &c->batch[t]);
-    for (int t = 0; c->work != NULL && t < c->threads; t++) gr_sample_work_fini(context, &c->work[t]);
-    gr_free(context, c->batch);
-    gr_free(context, c->work);
-    gr_free(context, c->seeds);
+    const struct gr_kind_source *source = c->source;
+    struct gr_team               team = { .threads = c->threads };
+
+    for (int64_t i = 0; i < source->n_seeds; i++) c->seeds[i] = source->seeds[i];
+    gr_sample_shuffle(c->seeds, source->n_seeds, gr_random_key(source->seed, GR_RANDOM_SHUFFLE, (uint64_t)c->epoch, 0));
+    gr_parallel_chunks(team, INT64_MAX, source->n_batches, 1, count_one, c);
+    if (c->failed == GRAFT_OK) return GRAFT_OK;
+    if (c->failed == GRAFT_ERR_CANCELLED) return gr_check_cancel(source->context, error);
+    return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for a subgraph that is drawn for option 'saint.coverage'");
 }
 
 static int32_t count_batches(const struct gr_kind_source *source, struct saint *s, graft_error *error)
 {
     graft_context *const context = source->context;
     const int64_t        epochs = gr_sample_options(context)->saint_coverage;
-    struct counting      c = { .threads = gr_threads(context, 0) };
+    struct gr_pool       pool = { 0 };
+    struct counting      c = { .source = source, .saint = s, .threads = gr_pool_team(gr_threads(context, 0)) };
     int32_t              rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, c.batch, c.threads, error));
-    GR_TRY(GR_NEW(context, c.work, c.threads, error));
+    GR_TRY(GR_POOL_NEW(context, &pool, c.batch, c.threads, error));
+    GR_TRY(GR_POOL_NEW(context, &pool, c.work, c.threads, error));
+    GR_TRY(GR_POOL_NEW(context, &pool, c.seeds, source->n_seeds, error));
     for (int t = 0; t < c.threads; t++)
         GR_TRY(gr_sample_work_init(context, &c.work[t], source->graph->n_rows, 1, error));
-    GR_TRY(GR_NEW(context, c.seeds, source->n_seeds, error));
-    for (int64_t i = 0; i < epochs; i++) GR_TRY(count_epoch(source, s, &c, i, error));
+    for (c.epoch = -1; c.epoch >= -epochs; c.epoch--) GR_TRY(count_epoch(&c, error));
     s->n_drawn = epochs * source->n_batches;
 done:
-    counting_fini(context, &c);
+    for (int t = 0; c.work != NULL && t < c.threads; t++) {
+        gr_batch_fini(context, &c.batch[t]);
+        gr_sample_work_fini(context, &c.work[t]);
+    }
+    gr_pool_fini(context, &pool);
     return rc;
 }
 
 static int32_t create_saint(const struct gr_kind_source *source, void **state, int64_t *n_batches, graft_error *error)
 {
-    struct saint *s = NULL;
-    int32_t       rc = GRAFT_OK;
+    graft_context *const context = source->context;
+    const graft_csr     *graph = source->graph;
+    struct saint        *s = NULL;
+    int32_t              rc = GRAFT_OK;
 
     (void)n_batches;
-    GR_TRY(GR_NEW(source->context, s, 1, error));
-    s->graph = source->graph;
-    GR_TRY(GR_NEW(source->context, s->is_seed, source->graph->n_rows / 8 + 1, error));
+    GR_TRY(GR_POOL_NEW(context, source->pool, s, 1, error));
+    s->graph = graph;
+    s->walk = gr_sample_options(context)->saint_walk;
+    GR_TRY(GR_POOL_NEW(context, source->pool, s->is_seed, graph->n_rows / 8 + 1, error));
+    GR_TRY(GR_POOL_NEW(context, source->pool, s->of_vertex, graph->n_rows, error));
+    GR_TRY(GR_POOL_NEW(context, source->pool, s->of_edge, gr_csr_entries(graph), error));
     for (int64_t i = 0; i < source->n_seeds; i++)
         s->is_seed[source->seeds[i] / 8] |= (uint8_t)(1u << source->seeds[i] % 8);
-    s->walk = gr_sample_options(source->context)->saint_walk;
-    GR_TRY(GR_NEW(source->context, s->of_vertex, source->graph->n_rows, error));
-    GR_TRY(GR_NEW(source->context, s->of_edge, gr_csr_entries(source->graph), error));
     if (source->n_seeds > 0) GR_TRY(count_batches(source, s, error));
     *state = s;
-    s = NULL;
 done:
-    destroy_saint(source->context, s);
     return rc;
 }
 
@@ -249,8 +230,6 @@ const struct gr_sampler_kind gr_sample_saint = {
     .one_process = "its subgraphs are of a graph that one process has",
     .no_history = "an epoch of random walks leaves out some vertices, and rows of all are renewed",
     .create = create_saint,
-    .destroy = destroy_saint,
-    .bytes = saint_bytes,
     .make = make_saint,
     .explain = explain_saint,
 };

@@ -54,6 +54,7 @@ struct queue {
 struct graft_sampler {
     struct gr_handle              handle;
     graft_context                *context;
+    struct gr_pool                pool; /* of all that is made by create() */
     graft_matrix                 *matrix;
     graft_csr                     graph;
     struct gr_draw_rule           rule;
@@ -134,8 +135,8 @@ static int32_t copy_seeds(graft_sampler *s, const int64_t *seeds, graft_error *e
     int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(s->context, seen, n / 8 + 1, error));
-    GR_TRY(GR_NEW(s->context, s->deal.seeds, s->deal.n_seeds, error));
-    GR_TRY(GR_NEW(s->context, s->deal.shuffled, s->deal.n_seeds, error));
+    GR_TRY(GR_POOL_NEW(s->context, &s->pool, s->deal.seeds, s->deal.n_seeds, error));
+    GR_TRY(GR_POOL_NEW(s->context, &s->pool, s->deal.shuffled, s->deal.n_seeds, error));
     for (int64_t i = 0; i < s->deal.n_seeds && rc == GRAFT_OK; i++) {
         const int64_t v = seeds[i];
 
@@ -173,6 +174,7 @@ static int32_t create_state(graft_sampler *s, const struct gr_sampler_source *fr
     const int64_t n = s->deal.n_seeds > 0 ? s->deal.n_seeds : s->graph.n_rows;
 
     const struct gr_kind_source source = { .context = s->context,
+                                           .pool = &s->pool,
                                            .graph = &s->graph,
                                            .seeds = s->deal.seeds,
                                            .n_seeds = s->deal.n_seeds,
@@ -243,8 +245,8 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     GR_TRY(check_edge_weights(s, error));
     GR_TRY(create_state(s, source, error));
     s->request.state = s->state;
-    GR_TRY(GR_NEW(context, s->deal.first, s->deal.n_batches + 1, error));
-    GR_TRY(GR_NEW(context, s->queue.slots, s->queue.n_slots, error));
+    GR_TRY(GR_POOL_NEW(context, &s->pool, s->deal.first, s->deal.n_batches + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &s->pool, s->queue.slots, s->queue.n_slots, error));
     GR_TRY(gr_sampler_begin(s, 0, 0, error));
     *sampler = s;
     s = NULL;
@@ -267,11 +269,7 @@ void gr_sampler_destroy(graft_sampler *s)
     }
     gr_sample_work_fini(s->context, &s->team_work);
     gr_batch_fini(s->context, &s->single);
-    gr_free(s->context, s->queue.slots);
-    gr_free(s->context, s->deal.seeds);
-    gr_free(s->context, s->deal.shuffled);
-    gr_free(s->context, s->deal.first);
-    if (s->state != NULL) s->kind->destroy(s->context, s->state);
+    gr_pool_fini(s->context, &s->pool);
     pthread_cond_destroy(&s->queue.done);
     pthread_mutex_destroy(&s->queue.lock);
     gr_free(s->context, s);
@@ -349,18 +347,6 @@ static struct slot *slot_of_batch(const graft_sampler *s, int64_t batch)
     return &s->queue.slots[batch % s->queue.n_slots];
 }
 
-static struct gr_batch_request request_of_batch(const graft_sampler *s, int64_t batch)
-{
-    struct gr_batch_request request = s->request;
-    const int64_t          *first = &s->deal.first[batch];
-
-    request.epoch = s->queue.epoch;
-    request.index = batch;
-    request.seeds = s->deal.shuffled + first[0];
-    request.n_seeds = first[1] - first[0];
-    return request;
-}
-
 /* Space of one thread, from the list or new. */
 static int32_t take_work(graft_sampler *s, struct work_item **taken, graft_error *error)
 {
@@ -400,21 +386,34 @@ static void release_claimed(graft_sampler *s, int64_t batch, int32_t rc)
     pthread_mutex_unlock(&s->queue.lock);
 }
 
-/* Make a claimed batch on this thread only. */
-static int32_t make_alone(graft_sampler *s, int64_t batch, graft_error *error)
+/* Make a claimed batch, with the status of its work. */
+static int32_t make_claimed_batch(graft_sampler *s, int64_t batch, struct gr_sample_work *work, int32_t rc,
+                                  graft_error *error)
 {
-    const struct gr_batch_request request = request_of_batch(s, batch);
-    struct work_item             *item = NULL;
-    int32_t                       rc = take_work(s, &item, error);
+    struct gr_batch_request request = s->request;
+    const int64_t          *first = &s->deal.first[batch];
 
-    if (rc == GRAFT_OK) rc = gr_batch_make(s->context, &slot_of_batch(s, batch)->batch, &item->work, &request, error);
-    if (item != NULL) return_work(s, item);
+    request.epoch = s->queue.epoch;
+    request.index = batch;
+    request.seeds = s->deal.shuffled + first[0];
+    request.n_seeds = first[1] - first[0];
+    if (rc == GRAFT_OK) rc = gr_batch_make(s->context, &slot_of_batch(s, batch)->batch, work, &request, error);
     release_claimed(s, batch, rc);
     return rc;
 }
 
-/* The work of the caller's team, for the present number of threads. */
-static int32_t team_work(graft_sampler *s, graft_error *error)
+/* Make it on this thread only. */
+static int32_t make_alone(graft_sampler *s, int64_t batch, graft_error *error)
+{
+    struct work_item *item = NULL;
+    int32_t           rc = take_work(s, &item, error);
+
+    rc = make_claimed_batch(s, batch, item != NULL ? &item->work : NULL, rc, error);
+    if (item != NULL) return_work(s, item);
+    return rc;
+}
+
+int32_t gr_sampler_prepare(graft_sampler *s, graft_error *error)
 {
     const int threads = gr_threads(s->context, 0);
 
@@ -424,20 +423,10 @@ static int32_t team_work(graft_sampler *s, graft_error *error)
     return gr_sample_work_init(s->context, &s->team_work, s->graph.n_cols, threads, error);
 }
 
-int32_t gr_sampler_prepare(graft_sampler *s, graft_error *error)
-{
-    return team_work(s, error);
-}
-
-/* Make a claimed batch with the team. */
+/* Make it with the team of the caller. */
 static int32_t make_together(graft_sampler *s, int64_t batch, graft_error *error)
 {
-    const struct gr_batch_request request = request_of_batch(s, batch);
-    int32_t                       rc = team_work(s, error);
-
-    if (rc == GRAFT_OK) rc = gr_batch_make(s->context, &slot_of_batch(s, batch)->batch, &s->team_work, &request, error);
-    release_claimed(s, batch, rc);
-    return rc;
+    return make_claimed_batch(s, batch, &s->team_work, gr_sampler_prepare(s, error), error);
 }
 
 /* Claim up to `most` batches, one after the other. \return Their number; *begin is the first. */
@@ -526,7 +515,7 @@ int32_t gr_sampler_prefetch(graft_sampler *s, int32_t *made, graft_error *error)
 int32_t gr_sampler_sample(graft_sampler *s, const int64_t *seeds, int64_t n, int all, graft_error *error)
 {
     struct gr_batch_request request = s->request;
-    int32_t                 rc = team_work(s, error);
+    int32_t                 rc = gr_sampler_prepare(s, error);
 
     s->given = NULL;
     if (rc < 0) return rc;
@@ -550,9 +539,7 @@ const struct gr_batch *gr_sampler_batch(const graft_sampler *s)
 
 int64_t gr_sampler_bytes(graft_sampler *s)
 {
-    int64_t bytes = gr_bytes(s->deal.seeds) + gr_bytes(s->deal.shuffled) + gr_bytes(s->deal.first) +
-                    gr_batch_bytes(&s->single) + (s->state != NULL ? s->kind->bytes(s->state) : 0) +
-                    (s->team_work.space != NULL ? gr_sample_work_bytes(&s->team_work) : 0);
+    int64_t bytes = s->pool.bytes + gr_batch_bytes(&s->single) + gr_sample_work_bytes(&s->team_work);
 
     pthread_mutex_lock(&s->queue.lock);
     for (int64_t i = 0; i < s->queue.n_slots; i++)
