@@ -182,6 +182,32 @@ struct gr_batch_mode {
 
 extern const struct gr_batch_mode gr_train_history_batches, gr_train_ranks_batches;
 
+struct gr_progress;
+
+/** Make a sampler of the training vertices, if option batch_size asks for it, which replaces the present sampler.
+ *  Collective; failures are the same on all ranks. */
+int32_t gr_minibatches_init(graft_trainer *trainer, graft_error *error);
+void    gr_minibatches_fini(graft_trainer *trainer);
+/** gr_setup_update() of a trainer with batches, which then use the new data. Collective. */
+int32_t gr_minibatches_update(graft_trainer *trainer, uint32_t what, const graft_dataset *data, graft_error *error);
+/** restart(): begin the present epoch again, with the batches of the trainer. settle(): do so, with a warning, if the
+ *  state is in the middle of an epoch of other batches. */
+void    gr_minibatches_restart(graft_trainer *trainer);
+void    gr_minibatches_settle(graft_trainer *trainer);
+/** Forget rows of other ranks, which were computed with other weights. */
+void    gr_minibatches_forget(graft_trainer *trainer);
+/** Before an epoch: check that batches support changed options. Collective. \return OK; ERR_OPTION: on all ranks;
+ *  ERR_IO (eval.folder): in one process; ERR_PEER. */
+int32_t gr_minibatches_prepare(graft_trainer *trainer, graft_error *error);
+/** An epoch of batches begins or ends. Collective. \return OK; ERR_PEER. */
+int32_t gr_minibatches_begin_epoch(graft_trainer *trainer, graft_error *error);
+int32_t gr_minibatches_end_epoch(graft_trainer *trainer, graft_error *error);
+/** The number of the present batch, counted from the beginning of the training. */
+int64_t gr_minibatch_number(const struct gr_progress *progress);
+/** Set the blocks, features and targets of the run to batch progress.batch, until end(), which is always due. */
+int32_t gr_minibatch_begin(graft_trainer *trainer, graft_error *error);
+void    gr_minibatch_end(graft_trainer *trainer);
+
 /** List the tables of rows of earlier batches for the state. \return OK; ERR_NOMEM. */
 int32_t gr_batch_tables_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** Check values for a table, data[table->words]. \return OK; ERR_FORMAT. */

@@ -71,32 +71,8 @@ int32_t gr_trainer_state_check(const graft_trainer *trainer, const graft_state_i
                                graft_error *error);
 /** Copy a checked item to item `ours` of the trainer. */
 void    gr_trainer_state_copy(graft_trainer *trainer, const graft_state_item *item, const graft_state_item *ours);
-/** Make a sampler of the training vertices, if option batch_size asks for it, which replaces the present sampler.
- *  Collective; failures are the same on all ranks. */
-int32_t gr_minibatches_init(graft_trainer *trainer, graft_error *error);
-void    gr_minibatches_fini(graft_trainer *trainer);
-/** gr_setup_update() of a trainer with batches, which then use the new data. Collective. */
-int32_t gr_minibatches_update(graft_trainer *trainer, uint32_t what, const graft_dataset *data, graft_error *error);
-/** restart(): begin the present epoch again, with the batches of the trainer. settle(): do so, with a warning, if the
- *  state is in the middle of an epoch of other batches. */
-void    gr_minibatches_restart(graft_trainer *trainer);
-void    gr_minibatches_settle(graft_trainer *trainer);
-/** Forget rows of other ranks, which were computed with other weights. */
-void    gr_minibatches_forget(graft_trainer *trainer);
-/** Before an epoch: check that batches support changed options. Collective. \return OK; ERR_OPTION: on all ranks;
- *  ERR_IO (eval.folder): in one process; ERR_PEER. */
-int32_t gr_minibatches_prepare(graft_trainer *trainer, graft_error *error);
-/** An epoch of batches begins or ends. Collective. \return OK; ERR_PEER. */
-int32_t gr_minibatches_begin_epoch(graft_trainer *trainer, graft_error *error);
-int32_t gr_minibatches_end_epoch(graft_trainer *trainer, graft_error *error);
-/** The number of the present batch, counted from the beginning of the training. */
-int64_t gr_minibatch_number(const struct gr_progress *progress);
-/** Set the blocks, features and targets of the run to batch progress.batch, until end(), which is always due. */
-int32_t gr_minibatch_begin(graft_trainer *trainer, graft_error *error);
-void    gr_minibatch_end(graft_trainer *trainer);
-
 /** Whether there are best weights. Their epoch is ahead of the completed ones if it was undone (on_nonfinite). */
-int gr_progress_has_best(const struct gr_progress *progress);
+int     gr_progress_has_best(const struct gr_progress *progress);
 
 /** Check that all ranks have completed the same number of epochs, have the same state after state_set(), and, before an
  *  epoch (`trains`), the same options. `rc`: the earlier status of this rank, on which the ranks agree. */
