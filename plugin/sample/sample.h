@@ -121,7 +121,8 @@ const int64_t *gr_sampler_seeds(const graft_sampler *sampler);
 int64_t        gr_sampler_first_seed(const graft_sampler *sampler, int64_t batch);
 int64_t        gr_sampler_bytes(graft_sampler *sampler);
 int32_t        gr_sampler_next(graft_sampler *sampler, graft_error *error);
-/** Allocate the work of the team, for the present number of threads, so that next() can begin. \return OK; ERR_NOMEM. */
+/** Allocate the work of the team, for the present number of threads, so that next() can begin. \return OK;
+ *  ERR_NOMEM. */
 int32_t        gr_sampler_prepare(graft_sampler *sampler, graft_error *error);
 int32_t        gr_sampler_sample(graft_sampler *sampler, const int64_t *seeds, int64_t n, int all, graft_error *error);
 int32_t        gr_sampler_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error);
