@@ -60,7 +60,7 @@ static int32_t prepare_batches(void *arg, const struct gr_targets *targets, cons
     int32_t              rc = gr_batch_seeds(s, u->trainer->batches, targets, &seeds, &n_seeds, error);
 
     if (rc == GRAFT_OK && s->data.over != NULL)
-        rc = gr_batch_ranks_prepare(s, u->trainer->batches, u->what, edges, &u->changes, error);
+        rc = gr_batch_halo_prepare(s, u->trainer->batches, u->what, edges, &u->changes, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     graph = next_graph(u, edges);
     rc = prepare_sampler(u, &graph, seeds, n_seeds, error);
@@ -94,7 +94,7 @@ int32_t gr_minibatches_update(graft_trainer *t, uint32_t what, const graft_datas
     GR_TRY(gr_setup_update(&t->setup, what, data, &dependent, error));
     if (update.sampler != NULL) take_sampler(t, &update);
     gr_minibatches_forget(t);
-    if (m->ranks != NULL) rc = gr_batch_ranks_take(&t->setup, m, what, &update.changes, error);
+    if (m->ranks != NULL) rc = gr_batch_halo_take(&t->setup, m, what, &update.changes, error);
     gr_sampler_set_graph(m->sampler, m->graph);
     gr_batch_charge_sampler(&t->setup, m);
 done:

@@ -1,8 +1,10 @@
 /* Training by minibatch: common declarations.
  *
+ * minibatches.c  creation, and the sampler                                   batch_update.c  data that change
  * minibatch.c    a batch of training vertices, with features and targets     batch_block.c   its blocks
- * batch_ranks.c  batches over ranks: the halo, and caches of its rows        batch_fetch.c   option hec.miss=fetch
- * batch_history.c  batches that read rows of earlier ones (history)          batch_update.c  data that change
+ * batch_ranks.c  batches over ranks, which read caches of rows of the halo   batch_fetch.c   option hec.miss=fetch
+ * batch_halo.c   what they need of the halo
+ * batch_history.c  batches that read rows of earlier ones (history)
  * batch_state.c  tables of rows in the state, and what identifies batches
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GR_TRAIN_MINIBATCH_H
@@ -254,16 +256,18 @@ static inline void gr_batches_charge(struct gr_setup *setup, struct gr_minibatch
     }
 }
 
+/** Over ranks: fetch the data of the halo. Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_batch_halo_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** Data of the trainer that change, over ranks: prepare() allocates space, and take() uses the new data and renews the
- *  halo. `what`: GRAFT_UPDATE_... */
+ *  halo, which is collective. `what`: GRAFT_UPDATE_... */
 struct gr_batch_changes {
     void *values; /* of the joined graph, before take() the new ones, and then the old ones; or NULL */
     char *packed; /* space for the rows that this rank sends */
 };
-int32_t gr_batch_ranks_prepare(struct gr_setup *setup, struct gr_minibatches *m, uint32_t what,
-                               const struct gr_new_edges *edges, struct gr_batch_changes *changes, graft_error *error);
-int32_t gr_batch_ranks_take(struct gr_setup *setup, struct gr_minibatches *m, uint32_t what,
-                            struct gr_batch_changes *changes, graft_error *error);
+int32_t gr_batch_halo_prepare(struct gr_setup *setup, struct gr_minibatches *m, uint32_t what,
+                              const struct gr_new_edges *edges, struct gr_batch_changes *changes, graft_error *error);
+int32_t gr_batch_halo_take(struct gr_setup *setup, struct gr_minibatches *m, uint32_t what,
+                           struct gr_batch_changes *changes, graft_error *error);
 
 /** The extension of the sampler with hec.miss=fetch, or NULL. */
 const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *setup, struct gr_minibatches *m);
