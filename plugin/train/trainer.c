@@ -32,7 +32,7 @@ int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dat
     if (data.over != NULL) GR_TRY(gr_handle_check(context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
     rc = found;
     if (rc == GRAFT_OK) rc = GR_NEW(context, t, 1, error);
-    if (rc == GRAFT_OK) t->setup.context = context;
+    if (rc == GRAFT_OK) t->setup.context = t->setup.data.context = t->setup.derived.context = context;
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
     GR_TRY(rc);
     t->progress = (struct gr_progress){ .best_accuracy = -1, .rate_factor = 1 };
