@@ -25,6 +25,7 @@ void gr_route_fini(struct gr_route *route)
     gr_free(route->comm->context, route->out);
     gr_free(route->comm->context, route->in);
     gr_free(route->comm->context, route->counts);
+    gr_free(route->comm->context, route->received);
     *route = (struct gr_route){ 0 };
 }
 
@@ -78,4 +79,30 @@ int32_t gr_route_return(const struct gr_route *route, const void *received, void
                         graft_error *error)
 {
     return gr_comm_alltoallv(route->comm, received, route->in, packed, route->out, item_bytes, error);
+}
+
+int32_t gr_route_exchange(struct gr_route *route, void (*pack)(void *arg, struct gr_route *route), void *arg,
+                          int64_t item_bytes, graft_error *error)
+{
+    const graft_context *context = route->comm->context;
+    char                *packed = NULL;
+    int32_t              rc = GRAFT_OK;
+
+    pack(arg, route);
+    GR_TRY(gr_route_plan(route, error));
+    rc = GR_NEW(context, packed, gr_route_n_out(route) * item_bytes, error);
+    if (rc == GRAFT_OK) {
+        route->received = gr_new(context, gr_route_n_in(route), (uint64_t)item_bytes, "received items", error);
+        rc = route->received != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
+    }
+    GR_TRY(gr_comm_agree(route->comm, rc, error));
+    route->packed = packed;
+    route->item_bytes = item_bytes;
+    pack(arg, route);
+    gr_route_rewind(route);
+    rc = gr_route_send(route, packed, route->received, item_bytes, error);
+done:
+    route->packed = NULL;
+    gr_free(context, packed);
+    return rc;
 }

@@ -14,6 +14,9 @@ struct gr_route {
     const uint8_t  *is_peer; /* [n_ranks] or NULL: only these ranks exchange counts and items; is_peer is symmetric.
                                 Borrowed */
     int64_t        *counts;  /* [3 * n_ranks + 1] for the exchange of counts */
+    char           *packed;  /* while gr_route_exchange() packs items; NULL: they are counted */
+    int64_t         item_bytes;
+    void           *received; /* by gr_route_exchange(); freed with the route */
 };
 
 /** Make a route of no items. The caller then may set is_peer, adds the number of items for each rank p to out[p + 1],
@@ -44,6 +47,20 @@ static inline int64_t gr_route_n_in(const struct gr_route *route)
 {
     return route->in[route->comm->n_ranks];
 }
+
+/** The next item for rank `to`, for the function that packs items: where to write it, or NULL while items are
+ *  counted. */
+static inline void *gr_route_item(struct gr_route *route, int32_t to)
+{
+    if (route->packed != NULL) return route->packed + gr_route_take(route, to, 1) * route->item_bytes;
+    route->out[to + 1]++;
+    return NULL;
+}
+
+/** All of the above: pack(arg, route) is called twice, and calls gr_route_item() for each item, at first to count them.
+ *  Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_route_exchange(struct gr_route *route, void (*pack)(void *arg, struct gr_route *route), void *arg,
+                          int64_t item_bytes, graft_error *error);
 
 /** Exchange items of `item_bytes` each, from packed to received order, and back. Collective. \return OK; ERR_PEER. */
 int32_t gr_route_send(const struct gr_route *route, const void *packed, void *received, int64_t item_bytes,

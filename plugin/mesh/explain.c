@@ -21,7 +21,8 @@ static void longest_of_chunk(void *arg, int64_t chunk, int64_t begin, int64_t en
     for (int64_t e = begin; e < end; e++) {
         double square = 0;
 
-        for (int c = 0; c < l->mesh->dim; c++) square += gr_mesh_offset(l->mesh, e, c) * gr_mesh_offset(l->mesh, e, c);
+        for (int c = 0; c < l->mesh->space.dim; c++)
+            square += gr_mesh_offset(l->mesh, e, c) * gr_mesh_offset(l->mesh, e, c);
         if (square > l->square[chunk]) l->square[chunk] = square;
     }
 }
@@ -33,7 +34,7 @@ static int32_t find_longest(const graft_mesh *mesh, struct gr_team team, double 
     int32_t        rc = GR_NEW(mesh->context, l.square, count, error);
 
     if (rc < 0) return rc;
-    gr_parallel_chunks(team, mesh->n_edges * mesh->dim, mesh->n_edges, GR_MESH_CHUNK, longest_of_chunk, &l);
+    gr_parallel_chunks(team, mesh->n_edges * mesh->space.dim, mesh->n_edges, GR_MESH_CHUNK, longest_of_chunk, &l);
     *longest = 0;
     for (int64_t k = 0; k < count; k++) *longest = fmax(*longest, sqrt(l.square[k]));
     gr_free(mesh->context, l.square);
@@ -43,10 +44,10 @@ static int32_t find_longest(const graft_mesh *mesh, struct gr_team team, double 
 static int64_t bytes_of(const graft_mesh *m)
 {
     return gr_bytes(m) + gr_bytes(m->node_of) + gr_bytes(m->row_of) + gr_bytes(m->id) + gr_bytes(m->node_weight) +
-           gr_bytes(m->row_ptr) + gr_bytes(m->source) + gr_bytes(m->target) + gr_bytes(m->out_ptr) +
-           gr_bytes(m->out_edge) + gr_bytes(m->edge_ranks) + gr_bytes(m->position) + gr_bytes(m->halo.start) +
-           gr_bytes(m->halo.place) + gr_bytes(m->copies.node) + gr_bytes(m->copies.start) + gr_bytes(m->copies.before) +
-           gr_bytes(m->copies.copy) + gr_bytes(m->info);
+           gr_bytes(m->edges.row_ptr) + gr_bytes(m->edges.source) + gr_bytes(m->edges.target) +
+           gr_bytes(m->edges.out_ptr) + gr_bytes(m->edges.out_edge) + gr_bytes(m->edges.ranks) +
+           gr_bytes(m->space.position) + gr_bytes(m->halo.start) + gr_bytes(m->halo.place) + gr_bytes(m->copies.node) +
+           gr_bytes(m->copies.start) + gr_bytes(m->copies.before) + gr_bytes(m->copies.copy) + gr_bytes(m->info);
 }
 
 /* Ranks that exchange rows with this rank. */
@@ -121,7 +122,7 @@ int32_t gr_mesh_info(const graft_mesh *mesh, int32_t rank, graft_mesh_info *info
 void gr_mesh_view(const graft_mesh *mesh, graft_mesh_view *view)
 {
     *view = (graft_mesh_view){ .size = sizeof *view,
-                               .dim = mesh->dim,
+                               .dim = mesh->space.dim,
                                .n_rows = mesh->n_rows,
                                .n_nodes = mesh->n_nodes,
                                .n_halo = mesh->halo.count,
@@ -131,10 +132,10 @@ void gr_mesh_view(const graft_mesh *mesh, graft_mesh_view *view)
                                .row_of = mesh->row_of,
                                .id = mesh->id,
                                .node_weight = mesh->node_weight,
-                               .row_ptr = mesh->row_ptr,
-                               .source = mesh->source,
-                               .edge_ranks = mesh->edge_ranks,
-                               .position = mesh->position,
+                               .row_ptr = mesh->edges.row_ptr,
+                               .source = mesh->edges.source,
+                               .edge_ranks = mesh->edges.ranks,
+                               .position = mesh->space.position,
                                .halo_start = mesh->halo.start,
                                .halo_node = mesh->halo.place };
 }
@@ -151,7 +152,7 @@ void gr_mesh_explain(const graft_mesh *mesh, char *text, uint64_t capacity)
     struct gr_text t = { text, capacity };
     char           name[16];
 
-    gr_text_add(&t, "mesh of %d dimensions, %s, longest edge %.6g\n", mesh->dim,
+    gr_text_add(&t, "mesh of %d dimensions, %s, longest edge %.6g\n", mesh->space.dim,
                 mesh->kind == GRAFT_MESH_SHARED ? "ranks share nodes" : "each node has an owner",
                 mesh->info[n_ranks].longest);
     gr_text_add(&t, "%-6s %12s %14s %12s %10s %10s\n", "rank", "nodes", "edges", "halo", "neighbours", "MB");

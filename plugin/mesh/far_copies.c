@@ -15,8 +15,8 @@ struct far {
     double                      tolerance;
     uint64_t                    one_in;
     struct gr_route             route;
-    char                       *out, *in; /* id and coordinates of nodes */
-    int64_t                    *id;       /* of those received */
+    const char                 *in; /* id and coordinates of nodes */
+    int64_t                    *id; /* of those received */
     struct gr_id_table          table;
 };
 
@@ -36,6 +36,7 @@ static uint64_t mix(int64_t id)
 
 static void pack(const struct far *f, int64_t node, char *to)
 {
+    if (to == NULL) return;
     memcpy(to, &f->local->id[node], sizeof f->local->id[node]);
     for (int c = 0; c < f->local->args->dim; c++) {
         const double x = gr_field_at(&f->local->x, f->local->row_of[node], c);
@@ -44,38 +45,16 @@ static void pack(const struct far *f, int64_t node, char *to)
     }
 }
 
-/* Count (out NULL) or pack the nodes for each rank. */
-static void choose_nodes(struct far *f)
+static void pack_chosen(void *arg, struct gr_route *route)
 {
-    const uint64_t n_ranks = (uint64_t)f->local->comm->n_ranks;
+    const struct far *f = arg;
+    const uint64_t    n_ranks = (uint64_t)f->local->comm->n_ranks;
 
     for (int64_t node = 0; node < f->local->n; node++) {
         const uint64_t bits = mix(f->local->id[node]);
-        const int32_t  q = (int32_t)((bits >> 32) % n_ranks);
 
-        if ((uint32_t)bits % f->one_in != 0) continue;
-        if (f->out == NULL) f->route.out[q + 1]++;
-        else pack(f, node, f->out + gr_route_take(&f->route, q, 1) * far_bytes(f));
+        if ((uint32_t)bits % f->one_in == 0) pack(f, node, gr_route_item(route, (int32_t)((bits >> 32) % n_ranks)));
     }
-}
-
-static int32_t send_nodes(struct far *f, graft_error *error)
-{
-    const graft_context *context = f->local->context;
-    int32_t              rc;
-
-    choose_nodes(f);
-    GR_TRY(gr_route_plan(&f->route, error));
-    rc = GR_NEW(context, f->out, gr_route_n_out(&f->route) * far_bytes(f), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, f->in, gr_route_n_in(&f->route) * far_bytes(f), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, f->id, gr_route_n_in(&f->route), error);
-    if (rc == GRAFT_OK) rc = gr_id_table_init(context, &f->table, f->id, gr_route_n_in(&f->route), error);
-    GR_TRY(gr_comm_agree(f->local->comm, rc, error));
-    choose_nodes(f);
-    gr_route_rewind(&f->route);
-    rc = gr_route_send(&f->route, f->out, f->in, far_bytes(f), error);
-done:
-    return rc;
 }
 
 static int32_t sender_of(const struct far *f, int64_t item)
@@ -97,8 +76,12 @@ static double received_at(const struct far *f, int64_t item, int c)
 static int32_t compare_received(struct far *f, graft_error *error)
 {
     const graft_mesh_args *args = f->local->args;
+    const int64_t          n_in = gr_route_n_in(&f->route);
+    int32_t                rc = GRAFT_OK;
 
-    for (int64_t k = 0; k < gr_route_n_in(&f->route); k++) {
+    GR_TRY(GR_NEW(f->local->context, f->id, n_in, error));
+    GR_TRY(gr_id_table_init(f->local->context, &f->table, f->id, n_in, error));
+    for (int64_t k = 0; k < n_in; k++) {
         int32_t first;
 
         memcpy(&f->id[k], f->in + k * far_bytes(f), sizeof f->id[k]);
@@ -112,7 +95,8 @@ static int32_t compare_received(struct far *f, graft_error *error)
                                (long long)f->id[k], c, x, sender_of(f, first), y, sender_of(f, k));
         }
     }
-    return GRAFT_OK;
+done:
+    return rc;
 }
 
 int32_t gr_local_compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error)
@@ -123,12 +107,11 @@ int32_t gr_local_compare_far(const struct gr_local_mesh *local, double tolerance
 
     if (local->comm->n_ranks == 1) return GRAFT_OK;
     GR_TRY(gr_comm_agree(local->comm, gr_route_init(&f.route, local->comm, error), error));
-    GR_TRY(send_nodes(&f, error));
+    GR_TRY(gr_route_exchange(&f.route, pack_chosen, &f, far_bytes(&f), error));
+    f.in = f.route.received;
     rc = gr_comm_agree(local->comm, compare_received(&f, error), error);
 done:
     gr_route_fini(&f.route);
-    gr_free(local->context, f.out);
-    gr_free(local->context, f.in);
     gr_free(local->context, f.id);
     gr_id_table_fini(local->context, &f.table);
     return rc;

@@ -25,7 +25,7 @@ struct ghosts {
     const struct gr_meeting *meeting;
     int32_t                 *owner, *place; /* [n] of each node of this rank */
     struct gr_route          edges, nodes;
-    struct ghost_edge       *out, *in;
+    const struct ghost_edge *in;
     int32_t                 *column;   /* [n] the source number of each node in the mesh, at first whether it is a
                                           source */
     int64_t                 *key;      /* [halo] owner << 32 | place, rising */
@@ -36,8 +36,7 @@ struct ghosts {
 
 static void ghosts_fini(struct ghosts *g)
 {
-    void *const blocks[] = { g->owner, g->place,    g->out,     g->in,      g->column,
-                             g->key,   g->requests, g->replies, g->answers, g->id };
+    void *const blocks[] = { g->owner, g->place, g->column, g->key, g->requests, g->replies, g->answers, g->id };
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(g->mesh->context, blocks[i]);
     gr_route_fini(&g->edges);
@@ -95,35 +94,22 @@ done:
     return rc;
 }
 
-/* Send the edges to ghosts to their owners. */
-static int32_t send_edges(struct ghosts *g, graft_error *error)
+/* The edges to ghosts go to their owners. */
+static void pack_edges(void *arg, struct gr_route *route)
 {
+    const struct ghosts        *g = arg;
     const struct gr_local_mesh *local = g->local;
     const int32_t               rank = local->comm->rank;
-    int32_t                     rc = GRAFT_OK;
 
-    g->edges.is_peer = g->meeting->is_peer;
-    for (int64_t v = 0; v < local->n; v++)
-        if (g->owner[v] != rank) g->edges.out[g->owner[v] + 1] += local->row_ptr[v + 1] - local->row_ptr[v];
-    GR_TRY(gr_route_plan(&g->edges, error));
-    rc = GR_NEW(local->context, g->out, gr_route_n_out(&g->edges), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(local->context, g->in, gr_route_n_in(&g->edges), error);
-    GR_TRY(gr_comm_agree(local->comm, rc, error));
     for (int64_t v = 0; v < local->n; v++) {
-        if (g->owner[v] == rank) continue;
-        for (int64_t e = local->row_ptr[v]; e < local->row_ptr[v + 1]; e++) {
-            const int32_t s = local->source[e];
+        for (int64_t e = local->row_ptr[v]; e < local->row_ptr[v + 1] && g->owner[v] != rank; e++) {
+            const int32_t      s = local->source[e];
+            struct ghost_edge *to = gr_route_item(route, g->owner[v]);
 
-            g->out[gr_route_take(&g->edges, g->owner[v], 1)] =
-                (struct ghost_edge){ g->place[v], g->owner[s], g->owner[s] == rank ? s : g->place[s] };
+            if (to != NULL)
+                *to = (struct ghost_edge){ g->place[v], g->owner[s], g->owner[s] == rank ? s : g->place[s] };
         }
     }
-    gr_route_rewind(&g->edges);
-    GR_TRY(gr_route_send(&g->edges, g->out, g->in, sizeof *g->in, error));
-    gr_free(local->context, g->out);
-    g->out = NULL;
-done:
-    return rc;
 }
 
 static int64_t key_of_node(int32_t owner, int32_t place)
@@ -170,7 +156,7 @@ done:
 
 static int64_t reply_bytes(const struct ghosts *g)
 {
-    return (int64_t)sizeof(struct halo_reply) + g->mesh->dim * (int64_t)sizeof(double);
+    return (int64_t)sizeof(struct halo_reply) + g->mesh->space.dim * (int64_t)sizeof(double);
 }
 
 /* Request the nodes of the halo from their owners. */
@@ -210,7 +196,7 @@ static int32_t reply(struct ghosts *g, graft_error *error)
 
         GR_ASSERT(record.number >= 0);
         memcpy(to, &record, sizeof record);
-        for (int c = 0; c < g->mesh->dim; c++) {
+        for (int c = 0; c < g->mesh->space.dim; c++) {
             const double x = gr_field_at(&local->x, local->row_of[v], c);
 
             memcpy(to + sizeof record + (uint64_t)c * sizeof x, &x, sizeof x);
@@ -224,18 +210,18 @@ static int32_t reply(struct ghosts *g, graft_error *error)
 static int32_t read_answers(struct ghosts *g, graft_error *error)
 {
     graft_mesh   *mesh = g->mesh;
-    const int32_t dim = mesh->dim;
+    const int32_t dim = mesh->space.dim;
     int32_t       rc = GR_NEW(mesh->context, g->id, mesh->n_sources, error);
 
     GR_TRY(rc);
-    GR_TRY(GR_NEW(mesh->context, mesh->position, mesh->n_sources * dim, error));
+    GR_TRY(GR_NEW(mesh->context, mesh->space.position, mesh->n_sources * dim, error));
     if (mesh->n_nodes > 0) memcpy(g->id, mesh->id, (size_t)mesh->n_nodes * sizeof *g->id);
     for (int64_t k = 0; k < mesh->halo.count; k++) {
         const char       *from = g->answers + k * reply_bytes(g);
         struct halo_reply record;
 
         memcpy(&record, from, sizeof record);
-        memcpy(mesh->position + (mesh->n_nodes + k) * dim, from + sizeof record, (size_t)dim * sizeof(double));
+        memcpy(mesh->space.position + (mesh->n_nodes + k) * dim, from + sizeof record, (size_t)dim * sizeof(double));
         mesh->halo.place[k] = (int32_t)record.number;
         g->id[mesh->n_nodes + k] = record.id;
     }
@@ -261,30 +247,31 @@ static int32_t make_own_rows(struct ghosts *g, graft_error *error)
     const int32_t         rank = local->comm->rank;
     const int64_t         n_in = gr_route_n_in(&g->edges);
     int64_t              *next;
-    int32_t               rc = GR_NEW(local->context, mesh->row_ptr, mesh->n_nodes + 1, error);
+    int32_t               rc = GR_NEW(local->context, mesh->edges.row_ptr, mesh->n_nodes + 1, error);
 
     GR_TRY(rc);
-    next = mesh->row_ptr;
+    next = mesh->edges.row_ptr;
     for (int64_t v = 0; v < local->n; v++) {
         if (g->column[v]) g->column[v] = column_of(g, g->owner[v], g->owner[v] == rank ? (int32_t)v : g->place[v]);
         if (g->owner[v] == rank) next[mesh->node_of[v] + 1] = local->row_ptr[v + 1] - local->row_ptr[v];
     }
     for (int64_t k = 0; k < n_in; k++) next[mesh->node_of[g->in[k].target] + 1]++;
     for (int64_t i = 0; i < mesh->n_nodes; i++) next[i + 1] += next[i];
-    GR_TRY(GR_NEW(local->context, mesh->source, next[mesh->n_nodes], error));
+    GR_TRY(GR_NEW(local->context, mesh->edges.source, next[mesh->n_nodes], error));
     for (int64_t v = 0; v < local->n; v++) {
         if (g->owner[v] != rank) continue;
         for (int64_t e = local->row_ptr[v]; e < local->row_ptr[v + 1]; e++)
-            mesh->source[next[mesh->node_of[v]]++] = g->column[local->source[e]];
+            mesh->edges.source[next[mesh->node_of[v]]++] = g->column[local->source[e]];
     }
     for (int64_t k = 0; k < n_in; k++)
-        mesh->source[next[mesh->node_of[g->in[k].target]]++] = column_of(g, g->in[k].owner, g->in[k].place);
+        mesh->edges.source[next[mesh->node_of[g->in[k].target]]++] = column_of(g, g->in[k].owner, g->in[k].place);
     memmove(next + 1, next, (size_t)mesh->n_nodes * sizeof *next);
     next[0] = 0;
     gr_free(local->context, local->source);
     local->source = NULL;
-    rc = gr_adjacency_tidy(local->context, local->team, mesh->n_nodes, g->id, mesh->row_ptr, &mesh->source, error);
-    mesh->n_edges = mesh->row_ptr[mesh->n_nodes];
+    rc = gr_adjacency_tidy(local->context, local->team, mesh->n_nodes, g->id, mesh->edges.row_ptr, &mesh->edges.source,
+                           error);
+    mesh->n_edges = mesh->edges.row_ptr[mesh->n_nodes];
 done:
     return rc;
 }
@@ -311,7 +298,9 @@ int32_t gr_mesh_take_ghosts(graft_mesh *mesh, struct gr_local_mesh *local, const
     int32_t       rc = gr_comm_agree(mesh->comm, begin_ghosts(&g, error), error);
 
     GR_TRY(rc);
-    GR_TRY(send_edges(&g, error));
+    g.edges.is_peer = meeting->is_peer;
+    GR_TRY(gr_route_exchange(&g.edges, pack_edges, &g, sizeof *g.in, error));
+    g.in = g.edges.received;
     GR_TRY(gr_comm_agree(mesh->comm, collect_sources(&g, error), error));
     GR_TRY(request_halo(&g, error));
     GR_TRY(reply(&g, error));

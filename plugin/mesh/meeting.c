@@ -99,8 +99,7 @@ struct meet {
     double                      tolerance;
     uint8_t                    *meets; /* [n_ranks] whether the box of this rank meets the box of each rank */
     struct gr_route             route;
-    char                       *out, *in; /* nodes in messages, see node_bytes() */
-    int32_t                    *in_node;  /* [received] the node of this rank, or -1 */
+    int32_t                    *in_node; /* [received] the node of this rank, or -1 */
 };
 
 static double find_tolerance(const struct rank_record *r, int32_t n_ranks)
@@ -161,6 +160,12 @@ static int64_t node_bytes(const struct meet *m)
     return (int64_t)sizeof(struct node_record) + m->local->args->dim * (int64_t)sizeof(double);
 }
 
+/* Received node k. */
+static const char *node_at(const struct meet *m, int64_t k)
+{
+    return (const char *)m->route.received + k * node_bytes(m);
+}
+
 static void pack_node(const struct meet *m, int32_t node, char *to)
 {
     const struct gr_local_mesh *local = m->local;
@@ -168,6 +173,7 @@ static void pack_node(const struct meet *m, int32_t node, char *to)
     const struct node_record    record = { local->id[node], node,
                                         local->args->owners != NULL ? local->args->owners[row] : -1 };
 
+    if (to == NULL) return;
     memcpy(to, &record, sizeof record);
     for (int c = 0; c < local->args->dim; c++) {
         const double x = gr_field_at(&local->x, row, c);
@@ -176,37 +182,16 @@ static void pack_node(const struct meet *m, int32_t node, char *to)
     }
 }
 
-/* Count (out NULL) or pack the nodes for each rank whose box meets the box of this rank. */
-static void pack_nodes(struct meet *m)
+/* The nodes for each rank whose box meets the box of this rank. */
+static void pack_nodes(void *arg, struct gr_route *route)
 {
+    const struct meet *m = arg;
+
     for (int32_t q = 0; q < m->local->comm->n_ranks; q++) {
         if (!m->meets[q]) continue;
-        for (int32_t node = 0; node < m->local->n; node++) {
-            if (!is_in_box(m, &m->record[q], m->local->row_of[node])) continue;
-            if (m->out == NULL) m->route.out[q + 1]++;
-            else pack_node(m, node, m->out + gr_route_take(&m->route, q, 1) * node_bytes(m));
-        }
+        for (int32_t node = 0; node < m->local->n; node++)
+            if (is_in_box(m, &m->record[q], m->local->row_of[node])) pack_node(m, node, gr_route_item(route, q));
     }
-}
-
-static int32_t exchange_nodes(struct meet *m, graft_error *error)
-{
-    const graft_context *context = m->local->context;
-    int32_t              rc;
-
-    pack_nodes(m);
-    GR_TRY(gr_route_plan(&m->route, error));
-    rc = GR_NEW(context, m->out, gr_route_n_out(&m->route) * node_bytes(m), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, m->in, gr_route_n_in(&m->route) * node_bytes(m), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, m->in_node, gr_route_n_in(&m->route), error);
-    GR_TRY(gr_comm_agree(m->local->comm, rc, error));
-    pack_nodes(m);
-    gr_route_rewind(&m->route);
-    rc = gr_route_send(&m->route, m->out, m->in, node_bytes(m), error);
-    gr_free(context, m->out);
-    m->out = NULL;
-done:
-    return rc;
 }
 
 /* Whether rank q and this rank agree on a node. */
@@ -264,9 +249,10 @@ static int32_t match_nodes(struct meet *m, struct gr_meeting *meeting, graft_err
     int32_t                     rc = compare_rows(m, error);
 
     GR_TRY(rc);
+    GR_TRY(GR_NEW(local->context, m->in_node, gr_route_n_in(&m->route), error));
     for (int32_t q = 0; q < local->comm->n_ranks; q++) {
         for (int64_t k = m->route.in[q]; k < m->route.in[q + 1]; k++) {
-            const char        *record = m->in + k * node_bytes(m);
+            const char        *record = node_at(m, k);
             struct node_record theirs;
 
             memcpy(&theirs, record, sizeof theirs);
@@ -284,7 +270,7 @@ static int32_t match_nodes(struct meet *m, struct gr_meeting *meeting, graft_err
         struct node_record theirs;
 
         if (m->in_node[k] < 0) continue;
-        memcpy(&theirs, m->in + k * node_bytes(m), sizeof theirs);
+        memcpy(&theirs, node_at(m, k), sizeof theirs);
         meeting->node[put] = m->in_node[k];
         meeting->place[put++] = theirs.node;
     }
@@ -321,15 +307,13 @@ int32_t gr_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meet
     for (int32_t q = 0; q < n_ranks; q++)
         m.meets[q] = q != rank && boxes_meet(&m, &m.record[q < rank ? q : rank], &m.record[q < rank ? rank : q]);
     m.route.is_peer = m.meets;
-    GR_TRY(exchange_nodes(&m, error));
+    GR_TRY(gr_route_exchange(&m.route, pack_nodes, &m, node_bytes(&m), error));
     GR_TRY(gr_comm_agree(local->comm, match_nodes(&m, meeting, error), error));
     rc = gr_local_compare_far(local, m.tolerance, error);
 done:
     gr_route_fini(&m.route);
     gr_free(local->context, m.record);
     gr_free(local->context, m.meets);
-    gr_free(local->context, m.out);
-    gr_free(local->context, m.in);
     gr_free(local->context, m.in_node);
     return rc;
 }

@@ -11,17 +11,18 @@
 static void find_targets(graft_mesh *mesh)
 {
     for (int64_t i = 0; i < mesh->n_nodes; i++)
-        for (int64_t e = mesh->row_ptr[i]; e < mesh->row_ptr[i + 1]; e++) mesh->target[e] = (int32_t)i;
+        for (int64_t e = mesh->edges.row_ptr[i]; e < mesh->edges.row_ptr[i + 1]; e++)
+            mesh->edges.target[e] = (int32_t)i;
 }
 
 /* A counting sort of the edges by source. */
 static void sort_by_source(graft_mesh *mesh)
 {
-    int32_t *next = mesh->out_ptr;
+    int32_t *next = mesh->edges.out_ptr;
 
-    for (int64_t e = 0; e < mesh->n_edges; e++) next[mesh->source[e] + 1]++;
+    for (int64_t e = 0; e < mesh->n_edges; e++) next[mesh->edges.source[e] + 1]++;
     for (int64_t i = 0; i < mesh->n_sources; i++) next[i + 1] += next[i];
-    for (int64_t e = 0; e < mesh->n_edges; e++) mesh->out_edge[next[mesh->source[e]]++] = (int32_t)e;
+    for (int64_t e = 0; e < mesh->n_edges; e++) mesh->edges.out_edge[next[mesh->edges.source[e]]++] = (int32_t)e;
     memmove(next + 1, next, (size_t)mesh->n_sources * sizeof *next);
     next[0] = 0;
 }
@@ -38,16 +39,17 @@ static void position_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
     (void)chunk;
     for (int64_t i = begin; i < end; i++)
-        for (int c = 0; c < mesh->dim; c++) mesh->position[i * mesh->dim + c] = gr_field_at(p->x, mesh->row_of[i], c);
+        for (int c = 0; c < mesh->space.dim; c++)
+            mesh->space.position[i * mesh->space.dim + c] = gr_field_at(p->x, mesh->row_of[i], c);
 }
 
 /* Ranks could round the relative position of an edge that is half a period long to either of two images. */
 static int32_t check_images(const graft_mesh *mesh, graft_error *error)
 {
-    for (int c = 0; c < mesh->dim; c++)
-        for (int64_t e = 0; e < mesh->n_edges && mesh->period[c] > 0; e++) {
-            const double  offset = fabs(gr_mesh_offset(mesh, e, c)), period = mesh->period[c];
-            const int64_t node = mesh->target[e];
+    for (int c = 0; c < mesh->space.dim; c++)
+        for (int64_t e = 0; e < mesh->n_edges && mesh->space.period[c] > 0; e++) {
+            const double  offset = fabs(gr_mesh_offset(mesh, e, c)), period = mesh->space.period[c];
+            const int64_t node = mesh->edges.target[e];
 
             if (fabs(offset - 0.5 * period) > 1e-9 * period) continue;
             return gr_fail(
@@ -64,14 +66,14 @@ static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, gra
     struct positions p = { mesh, &local->x };
     int32_t          rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(mesh->context, mesh->target, mesh->n_edges, error));
-    GR_TRY(GR_NEW(mesh->context, mesh->out_ptr, mesh->n_sources + 1, error));
-    GR_TRY(GR_NEW(mesh->context, mesh->out_edge, mesh->n_edges, error));
-    if (mesh->position == NULL) /* else the halo already has its coordinates */
-        GR_TRY(GR_NEW(mesh->context, mesh->position, mesh->n_sources * mesh->dim, error));
+    GR_TRY(GR_NEW(mesh->context, mesh->edges.target, mesh->n_edges, error));
+    GR_TRY(GR_NEW(mesh->context, mesh->edges.out_ptr, mesh->n_sources + 1, error));
+    GR_TRY(GR_NEW(mesh->context, mesh->edges.out_edge, mesh->n_edges, error));
+    if (mesh->space.position == NULL) /* else the halo already has its coordinates */
+        GR_TRY(GR_NEW(mesh->context, mesh->space.position, mesh->n_sources * mesh->space.dim, error));
     find_targets(mesh);
     sort_by_source(mesh);
-    gr_parallel_chunks(local->team, mesh->n_nodes * mesh->dim, mesh->n_nodes, GR_MESH_CHUNK, position_chunk, &p);
+    gr_parallel_chunks(local->team, mesh->n_nodes * mesh->space.dim, mesh->n_nodes, GR_MESH_CHUNK, position_chunk, &p);
     rc = check_images(mesh, error);
 done:
     return rc;
@@ -84,10 +86,10 @@ static int32_t read_local(graft_mesh *mesh, struct gr_local_mesh *local, graft_e
 
     GR_TRY(rc);
     mesh->kind = local->args->kind;
-    mesh->dim = local->args->dim;
+    mesh->space.dim = local->args->dim;
     mesh->index_base = local->args->index_base;
     mesh->n_rows = local->args->n_rows;
-    memcpy(mesh->period, local->args->period, sizeof mesh->period);
+    memcpy(mesh->space.period, local->args->period, sizeof mesh->space.period);
     rc = gr_local_nodes(local, error);
 done:
     return rc;
@@ -152,11 +154,12 @@ graft_mesh *gr_mesh_use(graft_mesh *mesh)
 void gr_mesh_destroy(graft_mesh *mesh)
 {
     if (mesh == NULL || --mesh->uses > 0) return;
-    void *const blocks[] = { mesh->node_of,     mesh->row_of,      mesh->id,           mesh->node_weight,
-                             mesh->row_ptr,     mesh->source,      mesh->target,       mesh->out_ptr,
-                             mesh->out_edge,    mesh->edge_ranks,  mesh->position,     mesh->halo.start,
-                             mesh->halo.place,  mesh->copies.node, mesh->copies.start, mesh->copies.before,
-                             mesh->copies.copy, mesh->info };
+    void *const blocks[] = { mesh->node_of,       mesh->row_of,         mesh->id,
+                             mesh->node_weight,   mesh->edges.row_ptr,  mesh->edges.source,
+                             mesh->edges.target,  mesh->edges.out_ptr,  mesh->edges.out_edge,
+                             mesh->edges.ranks,   mesh->space.position, mesh->halo.start,
+                             mesh->halo.place,    mesh->copies.node,    mesh->copies.start,
+                             mesh->copies.before, mesh->copies.copy,    mesh->info };
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(mesh->context, blocks[i]);
     gr_comm_destroy(mesh->comm);

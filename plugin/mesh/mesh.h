@@ -29,13 +29,28 @@ struct gr_mesh_copies {
     int32_t *copy;   /* [start[count]] */
 };
 
+/** Edges by target, then by the id of their source; and by source. */
+struct gr_mesh_edges {
+    int64_t *row_ptr;  /* [n_nodes + 1] */
+    int32_t *source;   /* [n_edges] */
+    int32_t *target;   /* [n_edges] rises */
+    int32_t *out_ptr;  /* [n_sources + 1] edges by source */
+    int32_t *out_edge; /* [n_edges] numbers of edges, rising for each source */
+    int32_t *ranks;    /* [n_edges] number of ranks that have each edge; NULL: one */
+};
+
+struct gr_mesh_space {
+    int32_t dim;
+    double *position; /* [n_sources x dim] coordinates; rows of the halo come from the owner */
+    double  period[3];
+};
+
 struct graft_mesh {
     struct gr_handle handle;
     graft_context   *context;
     struct gr_comm  *comm; /* also with one rank */
     int32_t          uses; /* uses by the host, and by its networks */
     graft_mesh_kind  kind;
-    int32_t          dim;
     int32_t          index_base; /* type of rows in messages */
     int64_t          networks;   /* networks made on it so far, the same on all ranks */
 
@@ -46,17 +61,10 @@ struct graft_mesh {
     int64_t *id;          /* [n_nodes] */
     double  *node_weight; /* [n_nodes] 1 / ranks that have it; NULL: all 1 */
 
-    int64_t  n_sources; /* ghosts: n_nodes + halo.count; shared: n_nodes */
-    int64_t  n_edges;
-    int64_t *row_ptr;    /* [n_nodes + 1] edges by target, then by the id of their source */
-    int32_t *source;     /* [n_edges] */
-    int32_t *target;     /* [n_edges] rises */
-    int32_t *out_ptr;    /* [n_sources + 1] edges by source */
-    int32_t *out_edge;   /* [n_edges] numbers of edges, rising for each source */
-    int32_t *edge_ranks; /* [n_edges] number of ranks that have each edge; NULL: one */
-    double  *position;   /* [n_sources x dim] coordinates; rows of the halo come from the owner */
-    double   period[3];
-
+    int64_t               n_sources; /* ghosts: n_nodes + halo.count; shared: n_nodes */
+    int64_t               n_edges;
+    struct gr_mesh_edges  edges;
+    struct gr_mesh_space  space;
     struct gr_halo        halo;
     struct gr_mesh_copies copies; /* empty with ghosts */
 
@@ -85,10 +93,11 @@ static inline double gr_nearest_image(double component, double period)
 /** Component c of the relative position of an edge: source minus target. */
 static inline double gr_mesh_offset(const graft_mesh *mesh, int64_t edge, int c)
 {
-    const int64_t source = mesh->source[edge], target = mesh->target[edge];
+    const int64_t source = mesh->edges.source[edge], target = mesh->edges.target[edge];
 
-    return gr_nearest_image(mesh->position[source * mesh->dim + c] - mesh->position[target * mesh->dim + c],
-                            mesh->period[c]);
+    return gr_nearest_image(mesh->space.position[source * mesh->space.dim + c] -
+                                mesh->space.position[target * mesh->space.dim + c],
+                            mesh->space.period[c]);
 }
 
 /** Check a field of the host: complete, with n_rows rows and n_columns columns (negative: any number), F32 or F64.

@@ -13,8 +13,8 @@ static void take_arrays(graft_mesh *mesh, struct gr_local_mesh *local)
     mesh->node_of = local->node_of;
     mesh->row_of = local->row_of;
     mesh->id = local->id;
-    mesh->row_ptr = local->row_ptr;
-    mesh->source = local->source;
+    mesh->edges.row_ptr = local->row_ptr;
+    mesh->edges.source = local->source;
     local->node_of = local->row_of = local->source = NULL;
     local->id = local->row_ptr = NULL;
 }
@@ -102,34 +102,35 @@ struct edge_record {
 };
 
 struct shared_edges {
-    graft_mesh              *mesh;
-    const struct gr_meeting *meeting;
-    int32_t                 *place; /* [n_nodes] of each node on one other rank, or -1 */
-    struct gr_route          route;
-    struct edge_record      *out, *in;
+    graft_mesh               *mesh;
+    const struct gr_meeting  *meeting;
+    int32_t                  *place; /* [n_nodes] of each node on one other rank, or -1 */
+    struct gr_route           route;
+    const struct edge_record *in;
 };
 
-/* Count (out NULL) or pack the edges to node[k] whose source rank q also has. */
-static void pack_edges_to(struct shared_edges *s, int32_t q, int32_t node)
+/* The edges to `node` whose source rank q also has. */
+static void pack_edges_to(const struct shared_edges *s, struct gr_route *route, int32_t q, int32_t node)
 {
     const graft_mesh *mesh = s->mesh;
 
-    for (int64_t e = mesh->row_ptr[node]; e < mesh->row_ptr[node + 1]; e++) {
-        if (s->place[mesh->source[e]] < 0) continue;
-        if (s->out == NULL) s->route.out[q + 1]++;
-        else s->out[gr_route_take(&s->route, q, 1)] = (struct edge_record){ s->place[node], s->place[mesh->source[e]] };
+    for (int64_t e = mesh->edges.row_ptr[node]; e < mesh->edges.row_ptr[node + 1]; e++) {
+        struct edge_record *to = s->place[mesh->edges.source[e]] >= 0 ? gr_route_item(route, q) : NULL;
+
+        if (to != NULL) *to = (struct edge_record){ s->place[node], s->place[mesh->edges.source[e]] };
     }
 }
 
-static void pack_shared_edges(struct shared_edges *s)
+static void pack_shared_edges(void *arg, struct gr_route *route)
 {
-    const struct gr_meeting *meeting = s->meeting;
+    const struct shared_edges *s = arg;
+    const struct gr_meeting   *meeting = s->meeting;
 
     for (int32_t q = 0; q < s->mesh->comm->n_ranks; q++) {
         const int64_t begin = meeting->start[q], end = meeting->start[q + 1];
 
         for (int64_t k = begin; k < end; k++) s->place[meeting->node[k]] = meeting->place[k];
-        for (int64_t k = begin; k < end; k++) pack_edges_to(s, q, meeting->node[k]);
+        for (int64_t k = begin; k < end; k++) pack_edges_to(s, route, q, meeting->node[k]);
         for (int64_t k = begin; k < end; k++) s->place[meeting->node[k]] = -1;
     }
 }
@@ -140,18 +141,12 @@ static int32_t exchange_shared_edges(struct shared_edges *s, graft_error *error)
     int32_t     rc = gr_route_init(&s->route, mesh->comm, error);
 
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, s->place, mesh->n_nodes, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, mesh->edges.ranks, mesh->n_edges, error);
     GR_TRY(gr_comm_agree(mesh->comm, rc, error));
     s->route.is_peer = s->meeting->is_peer;
     for (int64_t i = 0; i < mesh->n_nodes; i++) s->place[i] = -1;
-    pack_shared_edges(s);
-    GR_TRY(gr_route_plan(&s->route, error));
-    rc = GR_NEW(mesh->context, s->out, gr_route_n_out(&s->route), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, s->in, gr_route_n_in(&s->route), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, mesh->edge_ranks, mesh->n_edges, error);
-    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
-    pack_shared_edges(s);
-    gr_route_rewind(&s->route);
-    rc = gr_route_send(&s->route, s->out, s->in, sizeof *s->in, error);
+    rc = gr_route_exchange(&s->route, pack_shared_edges, s, sizeof *s->in, error);
+    s->in = s->route.received;
 done:
     return rc;
 }
@@ -159,23 +154,23 @@ done:
 /* The edge from source to target, or -1. Sources of a row rise by their ids. */
 static int64_t find_edge(const graft_mesh *mesh, const struct edge_record *edge)
 {
-    const int64_t id = mesh->id[edge->source], end = mesh->row_ptr[edge->target + 1];
-    int64_t       low = mesh->row_ptr[edge->target], high = end;
+    const int64_t id = mesh->id[edge->source], end = mesh->edges.row_ptr[edge->target + 1];
+    int64_t       low = mesh->edges.row_ptr[edge->target], high = end;
 
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
 
-        if (mesh->id[mesh->source[middle]] < id) low = middle + 1;
+        if (mesh->id[mesh->edges.source[middle]] < id) low = middle + 1;
         else high = middle;
     }
-    return low < end && mesh->source[low] == edge->source ? low : -1;
+    return low < end && mesh->edges.source[low] == edge->source ? low : -1;
 }
 
 /* Edges of lower ranks arrive first. *lower receives the number of edges that a lower rank has. */
 static void count_ranks_of_edges(struct shared_edges *s, int64_t *lower)
 {
     const graft_mesh *mesh = s->mesh;
-    int32_t          *ranks = mesh->edge_ranks;
+    int32_t          *ranks = mesh->edges.ranks;
 
     for (int64_t e = 0; e < mesh->n_edges; e++) ranks[e] = 1;
     *lower = 0;
@@ -196,8 +191,6 @@ static int32_t find_shared_edges(graft_mesh *mesh, const struct gr_meeting *meet
     if (rc == GRAFT_OK) count_ranks_of_edges(&s, lower);
     gr_route_fini(&s.route);
     gr_free(mesh->context, s.place);
-    gr_free(mesh->context, s.out);
-    gr_free(mesh->context, s.in);
     return rc;
 }
 

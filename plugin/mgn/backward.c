@@ -168,8 +168,8 @@ static void back_edges(const struct part *p, int thread, int64_t begin, int64_t 
     const graft_mesh            *mesh = g->mesh;
     const struct gr_mgn_options *options = &g->shape->options;
     const struct gr_mgn_sums     sums = { .sum = options->sum,
-                                          .target = mesh->target + begin,
-                                          .ranks = mesh->edge_ranks != NULL ? mesh->edge_ranks + begin : NULL };
+                                          .target = mesh->edges.target + begin,
+                                          .ranks = mesh->edges.ranks != NULL ? mesh->edges.ranks + begin : NULL };
     const int64_t                width = gr_mgn_width(g), n = end - begin;
     void                        *e = gr_mgn_row(g, g->gradients.e, begin), *z = gr_mgn_row(g, g->gradients.z, begin);
     void                        *u = b->thread[thread].back[0];
@@ -182,16 +182,16 @@ static void back_edges(const struct part *p, int thread, int64_t begin, int64_t 
     gr_nn_multiply_weights(b, thread, gr_nn_first_gradient(b, p->mlp, 2 * width, width, gradient), n,
                            gr_mgn_row(g, gr_mgn_e(g, p->l), begin), z);
     gr_nn_multiply_back(b, thread, gr_nn_first(b, p->mlp, 2 * width, width), n, z, 1, e);
-    g->loops->scatter(n, width, z, mesh->target + begin, g->gradients.targets);
+    g->loops->scatter(n, width, z, mesh->edges.target + begin, g->gradients.targets);
 }
 
 static void back_task(const struct part *p, int thread, int64_t unit, void *gradient)
 {
     struct gr_mgn *g = p->g;
-    const int64_t *target = g->tasks.target + unit, end = g->mesh->row_ptr[target[1]];
+    const int64_t *target = g->tasks.target + unit, end = g->mesh->edges.row_ptr[target[1]];
 
     memset(gr_mgn_row(g, g->gradients.targets, target[0]), 0, gr_mgn_row_bytes(g, target[1] - target[0]));
-    for (int64_t k = g->mesh->row_ptr[target[0]]; k < end; k += GR_MGN_ROWS)
+    for (int64_t k = g->mesh->edges.row_ptr[target[0]]; k < end; k += GR_MGN_ROWS)
         back_edges(p, thread, k, k + GR_MGN_ROWS < end ? k + GR_MGN_ROWS : end, gradient);
 }
 
@@ -220,7 +220,8 @@ static void back_products_of_nodes(const struct part *p, int thread, int64_t uni
     const int64_t     begin = begin_of(unit), end = end_of(p, unit);
     const int64_t     own = end < mesh->n_nodes ? end : mesh->n_nodes, halo = begin > own ? begin : own;
 
-    g->loops->collect(begin, end, gr_mgn_width(g), mesh->out_ptr, mesh->out_edge, g->gradients.z, g->gradients.sources);
+    g->loops->collect(begin, end, gr_mgn_width(g), mesh->edges.out_ptr, mesh->edges.out_edge, g->gradients.z,
+                      g->gradients.sources);
     back_products(p, thread, 0, begin, own, g->gradients.sources, 1, gradient);
     back_products(p, thread, 0, halo, end, g->gradients.sources, 0, gradient);
     back_products(p, thread, gr_mgn_width(g), begin, own, g->gradients.targets, 1, gradient);

@@ -8,7 +8,7 @@ static int64_t end_of_task(const graft_mesh *mesh, int64_t begin)
     int64_t end = begin + 1;
 
     while (end < mesh->n_nodes && end - begin < GR_MGN_ROWS &&
-           mesh->row_ptr[end + 1] - mesh->row_ptr[begin] <= GR_MGN_ROWS)
+           mesh->edges.row_ptr[end + 1] - mesh->edges.row_ptr[begin] <= GR_MGN_ROWS)
         end++;
     return end;
 }
@@ -22,8 +22,8 @@ static int is_first_task(const graft_mesh *mesh, int64_t begin, int64_t end, int
         while (*copy < mesh->copies.count && mesh->copies.node[*copy] < end) ++*copy;
         return *copy > before;
     }
-    for (int64_t k = mesh->row_ptr[begin]; k < mesh->row_ptr[end]; k++)
-        if (mesh->source[k] >= mesh->n_nodes) return 0;
+    for (int64_t k = mesh->edges.row_ptr[begin]; k < mesh->edges.row_ptr[end]; k++)
+        if (mesh->edges.source[k] >= mesh->n_nodes) return 0;
     return 1;
 }
 

@@ -83,8 +83,8 @@ void gr_mgn_first_of_edges(struct gr_mgn *g, int thread, int64_t l, int64_t begi
     const graft_mesh *mesh = g->mesh;
     const int64_t     width = gr_mgn_width(g);
 
-    g->loops->gather(end - begin, width, g->arrays.sources, mesh->source + begin, g->arrays.targets,
-                     mesh->target + begin, z);
+    g->loops->gather(end - begin, width, g->arrays.sources, mesh->edges.source + begin, g->arrays.targets,
+                     mesh->edges.target + begin, z);
     gr_nn_multiply(&g->blocks, thread, gr_nn_first(&g->blocks, &g->shape->edge[l], 2 * width, width), end - begin,
                    gr_mgn_row(g, gr_mgn_e(g, l), begin), 1, z);
 }
@@ -122,8 +122,8 @@ static void pass_edges(const struct layer *layer, int thread, int64_t begin, int
     const graft_mesh        *mesh = g->mesh;
     const struct gr_mlp     *mlp = &g->shape->edge[layer->l];
     const struct gr_mgn_sums sums = { .sum = g->shape->options.sum,
-                                      .target = mesh->target + begin,
-                                      .ranks = mesh->edge_ranks != NULL ? mesh->edge_ranks + begin : NULL };
+                                      .target = mesh->edges.target + begin,
+                                      .ranks = mesh->edges.ranks != NULL ? mesh->edges.ranks + begin : NULL };
     const int                keeps = g->pass.keeps && g->kept.products != NULL;
     char                    *next = next_edges(layer);
     struct gr_nn_norm        norm;
@@ -143,7 +143,7 @@ static void pass_tasks(void *arg, int thread, int64_t begin, int64_t end)
 {
     const struct layer *layer = arg;
     struct gr_mgn      *g = layer->g;
-    const int64_t      *row_ptr = g->mesh->row_ptr;
+    const int64_t      *row_ptr = g->mesh->edges.row_ptr;
 
     for (int64_t i = begin; i < end; i++) {
         const int64_t *target = g->tasks.target + g->tasks.order[layer->first_task + i];

@@ -24,7 +24,7 @@ void gr_network_texts(const graft_network *n, struct gr_network_texts *t)
         { "n_in", n->columns.in, NULL },
         { "n_out", n->columns.out, NULL },
         { "n_constant", n->columns.constant, NULL },
-        { "dim", n->mesh->dim, NULL },
+        { "dim", n->mesh->space.dim, NULL },
         { "mgn.width", of->width, NULL },
         { "mgn.layers", of->layers, NULL },
         { "mgn.linear", of->linear, NULL },
@@ -43,39 +43,49 @@ void gr_network_texts(const graft_network *n, struct gr_network_texts *t)
     }
 }
 
-int32_t gr_network_list(graft_network *n, struct gr_tensor_data **data, int32_t *count, int32_t more,
-                        graft_error *error)
+/* Whether the file has all items of one kind, which begin with `prefix`, or none of them. */
+static int has_any(const struct gr_tensors *header, const char *prefix)
 {
-    const int32_t    most = 3 * n->parameters.count + 3 * GR_STATISTICS + 1;
-    graft_state_item item = { .size = sizeof item };
-    graft_error      end = { .size = sizeof end };
-    int32_t          rc = GRAFT_OK;
+    for (int32_t i = 0; i < header->n_tensors; i++)
+        if (strncmp(header->tensors[i].name, prefix, strlen(prefix)) == 0) return 1;
+    return 0;
+}
 
-    *count = 0;
-    GR_TRY(GR_NEW(n->context, *data, most + more, error));
-    for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++) {
-        struct gr_tensor_data *d = &(*data)[*count];
+/* Kinds of items that may be missing in a file; the network then keeps its own. */
+static const char *const optional[] = { "statistics.", "optimizer.", "progress." };
 
-        if (strncmp(item.name, "gradient.", 9) == 0) continue;
-        *d =
-            (struct gr_tensor_data){ .name = item.name, .dtype = item.dtype, .n_dims = item.n_dims, .data = item.data };
-        memcpy(d->shape, item.shape, sizeof d->shape);
-        ++*count;
-    }
-done:
-    return rc;
+/* Whether the file lacks an item of the network. */
+static int stays(const struct gr_tensors *header, const char *name)
+{
+    for (size_t k = 0; k < sizeof optional / sizeof *optional; k++)
+        if (strncmp(name, optional[k], strlen(optional[k])) == 0) return !has_any(header, optional[k]);
+    return 0;
+}
+
+/* Item number `index` of a file: gradients, which are the last items of the state, are not saved. */
+static int item_at(void *network, int32_t index, graft_state_item *item)
+{
+    graft_error end = { .size = sizeof end };
+
+    return gr_network_state_item(network, index, item, &end) == GRAFT_OK && strncmp(item->name, "gradient.", 9) != 0;
+}
+
+struct gr_state_items gr_network_items(graft_network *n, const char *others)
+{
+    return (struct gr_state_items){ n, item_at, stays, "the options of this network say so", "this network's", others };
 }
 
 /* The part of rank 0. */
 static int32_t write_file(graft_network *n, const char *path, graft_error *error)
 {
-    struct gr_network_texts texts;
-    struct gr_tensor_data  *data = NULL;
-    struct gr_output        output = { .temporary.fd = -1 };
-    int32_t                 count, rc = GRAFT_OK;
+    const struct gr_state_items items = gr_network_items(n, NULL);
+    struct gr_network_texts     texts;
+    struct gr_tensor_data      *data = NULL;
+    struct gr_output            output = { .temporary.fd = -1 };
+    int32_t                     count, rc = GRAFT_OK;
 
     gr_network_texts(n, &texts);
-    GR_TRY(gr_network_list(n, &data, &count, 0, error));
+    GR_TRY(gr_state_file_list(n->context, &items, 0, &data, &count, error));
     GR_TRY(gr_tensor_file_write(n->context, data, count, texts.pair, GR_NETWORK_TEXTS, path, &output, error));
     rc = gr_output_end(&output, NULL, error);
 done:
@@ -110,71 +120,14 @@ int32_t gr_network_check_texts(const graft_network *n, const struct gr_tensors *
     return GRAFT_OK;
 }
 
-static struct gr_tensor tensor_of(const graft_state_item *item)
-{
-    struct gr_tensor t = { .name = item->name, .dtype = item->dtype, .n_dims = item->n_dims };
-
-    memcpy(t.shape, item->shape, sizeof t.shape);
-    return t;
-}
-
-/* Whether the file has all items of one kind, which begin with `prefix`, or none of them. */
-static int has_any(const struct gr_tensors *header, const char *prefix)
-{
-    for (int32_t i = 0; i < header->n_tensors; i++)
-        if (strncmp(header->tensors[i].name, prefix, strlen(prefix)) == 0) return 1;
-    return 0;
-}
-
-/* Kinds of items that may be missing in a file; the network then keeps its own. */
-static const char *const optional[] = { "statistics.", "optimizer.", "progress." };
-
-/* Whether the file lacks an item of the network. */
-static int stays(const struct gr_tensors *header, const char *name)
-{
-    for (size_t k = 0; k < sizeof optional / sizeof *optional; k++)
-        if (strncmp(name, optional[k], strlen(optional[k])) == 0) return !has_any(header, optional[k]);
-    return strncmp(name, "gradient.", 9) == 0;
-}
-
-int32_t gr_network_check_tensors(graft_network *n, const struct gr_file *file, const struct gr_tensors *header,
-                                 const char *others, graft_error *error)
-{
-    const struct gr_tensor *found;
-    graft_state_item        item = { .size = sizeof item };
-    graft_error             end = { .size = sizeof end };
-    int32_t                 rc = GRAFT_OK;
-
-    for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++) {
-        const struct gr_tensor expected = tensor_of(&item);
-
-        if (!stays(header, item.name))
-            GR_TRY(gr_tensor_file_find(file, header, &expected, "the options of this network say so", &found, error));
-    }
-    for (int32_t i = 0; i < header->n_tensors; i++) {
-        const struct gr_tensor *t = &header->tensors[i];
-        const int               is_other = others != NULL && strncmp(t->name, others, strlen(others)) == 0;
-
-        if (is_other || (gr_network_find(n, t->name, &item, &end) == GRAFT_OK && !stays(header, t->name) &&
-                         gr_tensors_find(header, t->name) == t))
-            continue;
-        return gr_fail(error, GRAFT_ERR_FORMAT,
-                       "'%s': tensor '%.64s', at byte %lld of the header, is none of this network's, or comes twice",
-                       file->name, t->name, (long long)t->at);
-    }
-done:
-    return rc;
-}
-
 int32_t gr_network_read_items(graft_network *n, const struct gr_tensor_file *from, struct gr_pool *pool, void **copies,
                               graft_error *error)
 {
     const struct gr_tensors *header = &from->header;
     graft_state_item         item = { .size = sizeof item };
-    graft_error              end = { .size = sizeof end };
     int32_t                  rc = GRAFT_OK;
 
-    for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++) {
+    for (int32_t i = 0; item_at(n, i, &item); i++) {
         const struct gr_tensor *t = gr_tensors_find(header, item.name);
 
         copies[i] = NULL;
@@ -194,10 +147,9 @@ done:
 void gr_network_take_items(graft_network *n, void *const *copies)
 {
     graft_state_item item = { .size = sizeof item };
-    graft_error      end = { .size = sizeof end };
 
     n->training.has_gradient = 0;
-    for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++)
+    for (int32_t i = 0; item_at(n, i, &item); i++)
         if (copies[i] != NULL) memcpy((void *)(uintptr_t)item.data, copies[i], (size_t)gr_nn_item_bytes(&item));
     gr_network_state_changed(n);
 }
@@ -206,10 +158,9 @@ void gr_network_take_items(graft_network *n, void *const *copies)
 static int32_t share_items(graft_network *n, void *const *copies, graft_error *error)
 {
     graft_state_item item = { .size = sizeof item };
-    graft_error      end = { .size = sizeof end };
     int32_t          rc = GRAFT_OK;
 
-    for (int32_t i = 0; gr_network_state_item(n, i, &item, &end) == GRAFT_OK; i++)
+    for (int32_t i = 0; item_at(n, i, &item); i++)
         if (copies[i] != NULL)
             GR_TRY(gr_comm_broadcast(n->mesh->comm, 0, copies[i], (uint64_t)gr_nn_item_bytes(&item), error));
 done:
@@ -219,14 +170,15 @@ done:
 /* Check that the file is of this network, and allocate memory for its items. */
 static int32_t check_file(graft_network *n, const struct gr_tensor_file *from, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    const struct gr_state_items items = gr_network_items(n, NULL);
+    int32_t                     rc = GRAFT_OK;
 
     GR_TRY(gr_network_check_texts(n, &from->header, from->file.name, error));
     if (has_any(&from->header, "optimizer.")) {
         GR_TRY(gr_network_reserve_moments(n, error));
         n->training.has_moments = 1;
     }
-    rc = gr_network_check_tensors(n, &from->file, &from->header, NULL, error);
+    rc = gr_state_file_check(&items, &from->file, &from->header, error);
 done:
     return rc;
 }

@@ -129,7 +129,7 @@ static void describe_network(graft_network *n, const graft_network_args *args, c
     n->columns.out = args->n_out;
     n->columns.constant = given->constant.n_columns;
     n->columns.node_in = n->columns.in + n->columns.constant;
-    n->columns.edge_in = n->mesh->dim + 1;
+    n->columns.edge_in = n->mesh->space.dim + 1;
     n->options = *gr_network_options(n->context);
     n->columns.adds_input = gr_shape_options(n->context)->adds_input;
     n->seed = base->seed;
@@ -223,8 +223,9 @@ static double edge_at(const graft_network *n, int64_t e, int64_t j)
 {
     double squares = 0;
 
-    if (j < n->mesh->dim) return gr_mesh_offset(n->mesh, e, (int)j);
-    for (int d = 0; d < n->mesh->dim; d++) squares += gr_mesh_offset(n->mesh, e, d) * gr_mesh_offset(n->mesh, e, d);
+    if (j < n->mesh->space.dim) return gr_mesh_offset(n->mesh, e, (int)j);
+    for (int d = 0; d < n->mesh->space.dim; d++)
+        squares += gr_mesh_offset(n->mesh, e, d) * gr_mesh_offset(n->mesh, e, d);
     return sqrt(squares);
 }
 
@@ -255,7 +256,7 @@ static int32_t measure_edges(graft_network *n, graft_error *error)
     for (int pass = 0; pass < 2; pass++) {
         memset(sums, 0, sizeof sums);
         for (int64_t e = 0; e < n->mesh->n_edges; e++) {
-            const double                    weight = n->mesh->edge_ranks != NULL ? 1.0 / n->mesh->edge_ranks[e] : 1;
+            const double                    weight = n->mesh->edges.ranks != NULL ? 1.0 / n->mesh->edges.ranks[e] : 1;
             const struct gr_statistics_rows rows = { 1, n->columns.edge_in, row, &weight };
 
             for (int64_t j = 0; j < n->columns.edge_in; j++) row[j] = edge_at(n, e, j);

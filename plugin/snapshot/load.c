@@ -22,47 +22,32 @@ struct loading {
     graft_model          *model; /* it takes the header */
 };
 
-/* The tensor of a state item in the file; an error if none has this shape. */
-static int32_t find_tensor(const struct loading *l, const graft_state_item *item, const struct gr_tensor **found,
-                           graft_error *error)
-{
-    struct gr_tensor expected = { .name = item->name, .dtype = item->dtype, .n_dims = item->n_dims };
-
-    memcpy(expected.shape, item->shape, sizeof expected.shape);
-    return gr_tensor_file_find(&l->from.file, &l->model->header, &expected, "its options say so", found, error);
-}
-
 static int32_t progress_in(const struct gr_tensors *header)
 {
     if (gr_tensors_find(header, "progress.batches") != NULL) return GR_PROGRESS_BATCHES;
     return gr_tensors_find(header, "progress.batch") != NULL ? GR_PROGRESS_UNNAMED : GR_PROGRESS_WHOLE;
 }
 
+static int item_at(void *state, int32_t index, graft_state_item *item)
+{
+    graft_error end = { .size = sizeof end };
+
+    return gr_state_item(state, index, item, &end) == GRAFT_OK;
+}
+
+struct gr_state_items gr_snapshot_items(struct gr_state *state)
+{
+    return (struct gr_state_items){ state, item_at, NULL, "its options say so", "the model's", NULL };
+}
+
 /* Whether the file has the items of the model and nothing else. */
 static int32_t check_tensors(const struct loading *l, graft_error *error)
 {
-    const struct gr_tensors *header = &l->model->header;
-    struct gr_state          state = gr_snapshot_state(l->model);
-    const struct gr_tensor  *found;
-    graft_state_item         item = { .size = sizeof item };
-    graft_error              end = { .size = sizeof end };
-    int32_t                  count = 0, rc = GRAFT_OK;
+    struct gr_state             state = gr_snapshot_state(l->model);
+    const struct gr_state_items items = gr_snapshot_items(&state);
 
-    state.n_progress = l->model->n_progress = progress_in(header);
-    for (; gr_state_item(&state, count, &item, &end) == GRAFT_OK; count++) GR_TRY(find_tensor(l, &item, &found, error));
-    for (int32_t i = 0; i < header->n_tensors && count < header->n_tensors; i++) {
-        const struct gr_tensor *t = &header->tensors[i];
-        int                     known = 0;
-
-        for (int32_t j = 0; !known && gr_state_item(&state, j, &item, &end) == GRAFT_OK; j++)
-            known = strcmp(item.name, t->name) == 0;
-        if (!known || gr_tensors_find(header, t->name) != t)
-            return gr_fail(error, GRAFT_ERR_FORMAT,
-                           "'%s': tensor '%.64s', at byte %lld of the header, is none of the model's, or comes twice",
-                           l->from.file.name, t->name, (long long)t->at);
-    }
-done:
-    return rc;
+    state.n_progress = l->model->n_progress = progress_in(&l->model->header);
+    return gr_state_file_check(&items, &l->from.file, &l->model->header, error);
 }
 
 /* Whether a tensor, the first of its name, holds rows of earlier batches. Only a trainer can check their values. */

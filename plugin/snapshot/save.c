@@ -8,22 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The items of the state to write. */
-static int32_t list_state(const graft_model *m, struct gr_tensor_data *data)
-{
-    const struct gr_state state = gr_snapshot_state(m);
-    graft_state_item      item = { .size = sizeof item };
-    graft_error           end = { .size = sizeof end };
-    int32_t               n = 0;
-
-    for (; gr_state_item(&state, n, &item, &end) == GRAFT_OK; n++) {
-        data[n] =
-            (struct gr_tensor_data){ .name = item.name, .dtype = item.dtype, .n_dims = item.n_dims, .data = item.data };
-        memcpy(data[n].shape, item.shape, sizeof data[n].shape);
-    }
-    return n;
-}
-
 int gr_snapshot_is_whole(graft_context *context, const char *path)
 {
     struct gr_file    file;
@@ -39,17 +23,17 @@ int gr_snapshot_is_whole(graft_context *context, const char *path)
 
 int32_t gr_snapshot_save(graft_model *m, const char *path, graft_error *error)
 {
-    const int32_t          items = m->model.parameters.count * m->copies + m->n_progress + m->n_tables;
-    struct gr_tensor_data *data = NULL;
-    struct gr_output       output = { .temporary.fd = -1 };
-    char                   previous[PATH_MAX];
-    int32_t                rc = GRAFT_OK;
+    struct gr_state             state = gr_snapshot_state(m);
+    const struct gr_state_items items = gr_snapshot_items(&state);
+    struct gr_tensor_data      *data = NULL;
+    struct gr_output            output = { .temporary.fd = -1 };
+    char                        previous[PATH_MAX];
+    int32_t                     count, rc = GRAFT_OK;
 
     if (snprintf(previous, sizeof previous, "%s" GR_SNAPSHOT_PREVIOUS, path) >= (int)sizeof previous)
         return gr_output_failed(path, ENAMETOOLONG, error);
-    GR_TRY(GR_NEW(m->context, data, items, error));
-    GR_TRY(gr_tensor_file_write(m->context, data, list_state(m, data), m->header.pairs, m->header.n_pairs, path,
-                                &output, error));
+    GR_TRY(gr_state_file_list(m->context, &items, 0, &data, &count, error));
+    GR_TRY(gr_tensor_file_write(m->context, data, count, m->header.pairs, m->header.n_pairs, path, &output, error));
     rc = gr_output_end(&output, gr_snapshot_is_whole(m->context, path) ? previous : NULL, error);
 done:
     gr_output_abort(&output);

@@ -8,7 +8,7 @@
 #define GR_SNAPSHOT_SNAPSHOT_H
 
 #include "graft_model.h"
-#include "io/safetensors.h"
+#include "io/state_file.h"
 #include "train/train.h"
 
 #define GR_SNAPSHOT_PREVIOUS ".previous"
@@ -40,6 +40,9 @@ static inline struct gr_state gr_snapshot_state(const graft_model *m)
  *  is the name for messages. \return OK; ERR_FORMAT; ERR_UNSUPPORTED; ERR_NOMEM. */
 int32_t gr_snapshot_describe(graft_context *context, struct gr_tensors *header, const char *shown, graft_model **model,
                              graft_error *error);
+
+/** The items of the state of a model, which stays the caller's. */
+struct gr_state_items gr_snapshot_items(struct gr_state *state);
 
 /** Allocate the words of all tables. \return OK; ERR_NOMEM. */
 int32_t gr_snapshot_allocate_tables(graft_model *model, graft_error *error);

@@ -106,19 +106,21 @@ done:
     return rc;
 }
 
-static void add_tensors(const graft_stream *s, struct contents *c, struct gr_tensor_data *data, int32_t *count)
-{
-    const graft_dtype           dtype = s->network->parameters.dtype;
-    const int64_t               elements = s->slots.bytes / (dtype == GRAFT_F64 ? 8 : 4);
-    const struct gr_tensor_data made[TENSORS] = {
-        { "stream.numbers", GRAFT_I64, 1, { NUMBERS }, &c->numbers, NULL },
-        { "stream.values", GRAFT_F64, 1, { VALUES }, c->values, NULL },
-        { "stream.pairs", GRAFT_I64, 2, { pair_rows(&c->numbers), PAIR_COLUMNS }, c->pairs, NULL },
-        { "stream.states", dtype, 2, { c->n_states, elements }, NULL, (const void *const *)c->states },
-    };
+/* The tensors of a stream. Their shapes follow from c. */
+enum { TENSOR_NUMBERS, TENSOR_VALUES, TENSOR_PAIRS, TENSOR_STATES };
 
-    memcpy(data + *count, made, sizeof made);
-    *count += TENSORS;
+static void list_tensors(const graft_stream *s, struct contents *c, struct gr_tensor_data data[TENSORS])
+{
+    const graft_dtype dtype = s->network->parameters.dtype;
+    const int64_t     elements = s->slots.bytes / gr_nn_bytes(dtype);
+
+    data[TENSOR_NUMBERS] = (struct gr_tensor_data){ "stream.numbers", GRAFT_I64, 1, { NUMBERS }, &c->numbers, NULL };
+    data[TENSOR_VALUES] = (struct gr_tensor_data){ "stream.values", GRAFT_F64, 1, { VALUES }, c->values, NULL };
+    data[TENSOR_PAIRS] = (struct gr_tensor_data){
+        "stream.pairs", GRAFT_I64, 2, { pair_rows(&c->numbers), PAIR_COLUMNS }, c->pairs, NULL
+    };
+    data[TENSOR_STATES] = (struct gr_tensor_data){ "stream.states",           dtype, 2,
+                                                   { c->n_states, elements }, NULL,  (const void *const *)c->states };
 }
 
 static int32_t path_of_rank(const graft_stream *s, const char *path, char of_rank[PATH_MAX], graft_error *error)
@@ -129,18 +131,20 @@ static int32_t path_of_rank(const graft_stream *s, const char *path, char of_ran
 
 static int32_t write_checkpoint(graft_stream *s, const char *path, struct gr_output *output, graft_error *error)
 {
-    const int32_t          had_moments = s->network->training.has_moments;
-    struct contents        c = { .n_states = 0 };
-    struct gr_tensor_data *data = NULL;
-    struct gr_pool         pool = { NULL, 0 };
-    struct texts           texts;
-    int32_t                count, rc = GRAFT_OK;
+    const struct gr_state_items items = gr_network_items(s->network, NULL);
+    const int32_t               had_moments = s->network->training.has_moments;
+    struct contents             c = { .n_states = 0 };
+    struct gr_tensor_data      *data = NULL;
+    struct gr_pool              pool = { NULL, 0 };
+    struct texts                texts;
+    int32_t                     count, rc = GRAFT_OK;
 
     GR_TRY(gr_network_reserve_moments(s->network, error));
     s->network->training.has_moments = 1; /* so that a file always has these arrays */
     GR_TRY(list_contents(s, &pool, &c, error));
-    GR_TRY(gr_network_list(s->network, &data, &count, TENSORS, error));
-    add_tensors(s, &c, data, &count);
+    GR_TRY(gr_state_file_list(s->context, &items, TENSORS, &data, &count, error));
+    list_tensors(s, &c, data + count);
+    count += TENSORS;
     describe_stream(s, &texts);
     rc = gr_tensor_file_write(s->context, data, count, texts.pair, TEXTS, path, output, error);
 done:
@@ -192,13 +196,18 @@ static int32_t check_stream_texts(const graft_stream *s, const struct gr_tensor_
     return GRAFT_OK;
 }
 
-/* Read a tensor of the stream with this shape. */
-static int32_t read_tensor(const struct checkpoint *c, const struct gr_tensor *expected, void *to, graft_error *error)
+/* Read a tensor of the stream, whose shape follows from what was read before. */
+static int32_t read_tensor(const graft_stream *s, struct checkpoint *c, int which, void *to, graft_error *error)
 {
+    struct gr_tensor_data   data[TENSORS];
     const struct gr_tensor *found;
+    struct gr_tensor        expected;
     int32_t                 rc = GRAFT_OK;
 
-    GR_TRY(gr_tensor_file_find(&c->from.file, &c->from.header, expected, "a checkpoint of this stream has it", &found,
+    list_tensors(s, &c->contents, data);
+    expected = (struct gr_tensor){ .name = data[which].name, .dtype = data[which].dtype, .n_dims = data[which].n_dims };
+    memcpy(expected.shape, data[which].shape, sizeof expected.shape);
+    GR_TRY(gr_tensor_file_find(&c->from.file, &c->from.header, &expected, "a checkpoint of this stream has it", &found,
                                error));
     rc = gr_tensor_file_read(&c->from.file, &c->from.header, c->from.data, found, to, error);
 done:
@@ -258,22 +267,18 @@ static int32_t check_pairs_of(const graft_stream *s, const struct checkpoint *c,
 /* States go to new slots, in the order of the file. */
 static int32_t read_states(graft_stream *s, struct checkpoint *c, graft_error *error)
 {
-    const graft_dtype       dtype = s->network->parameters.dtype;
-    const int64_t           elements = s->slots.bytes / (dtype == GRAFT_F64 ? 8 : 4);
     const struct gr_tensor *found = gr_tensors_find(&c->from.header, "stream.states");
-    struct gr_tensor expected = { .name = "stream.states", .dtype = dtype, .n_dims = 2, .shape = { 0, elements } };
-    char            *all = NULL;
-    int32_t          rc = GRAFT_OK;
+    char                   *all = NULL;
+    int32_t                 rc = GRAFT_OK;
 
-    if (found != NULL && found->n_dims == 2) expected.shape[0] = found->shape[0];
+    if (found != NULL && found->n_dims == 2) c->contents.n_states = found->shape[0];
     c->slots.bytes = s->slots.bytes;
     c->slots.most = s->slots.most;
-    c->contents.n_states = expected.shape[0];
     if (c->contents.n_states > c->slots.most) return refuse_checkpoint(c, "its states", error);
     GR_TRY(gr_slots_init(s->context, &c->slots, error));
     GR_TRY(gr_slots_reserve(s->context, &c->slots, (int32_t)c->contents.n_states, error));
     GR_TRY(GR_NEW(s->context, all, c->contents.n_states * s->slots.bytes, error));
-    GR_TRY(read_tensor(c, &expected, all, error));
+    GR_TRY(read_tensor(s, c, TENSOR_STATES, all, error));
     for (int64_t k = 0; k < c->contents.n_states; k++)
         memcpy(c->slots.state[k], all + k * s->slots.bytes, (size_t)s->slots.bytes);
     c->slots.n_unused = 0; /* take_pairs() counts their uses */
@@ -284,30 +289,23 @@ done:
 
 static int32_t read_checkpoint(graft_stream *s, const char *path, struct checkpoint *c, graft_error *error)
 {
-    graft_network  *n = s->network;
-    struct numbers *numbers = &c->contents.numbers;
-    int32_t         rc = GRAFT_OK;
+    graft_network              *n = s->network;
+    const struct gr_state_items items = gr_network_items(n, "stream.");
+    struct numbers             *numbers = &c->contents.numbers;
+    int32_t                     rc = GRAFT_OK;
 
     GR_TRY(gr_tensor_file_open(s->context, NULL, path, &c->from, error));
     GR_TRY(check_stream_texts(s, &c->from, error));
     GR_TRY(gr_network_reserve_moments(n, error));
     n->training.has_moments = 1;
-    GR_TRY(gr_network_check_tensors(n, &c->from.file, &c->from.header, "stream.", error));
+    GR_TRY(gr_state_file_check(&items, &c->from.file, &c->from.header, error));
     GR_TRY(GR_POOL_NEW(s->context, &c->pool, c->items, 4 * n->parameters.count + 3 * GR_STATISTICS + 1, error));
     GR_TRY(gr_network_read_items(n, &c->from, &c->pool, c->items, error));
-    GR_TRY(read_tensor(
-        c, &(struct gr_tensor){ .name = "stream.numbers", .dtype = GRAFT_I64, .n_dims = 1, .shape = { NUMBERS } },
-        numbers, error));
-    GR_TRY(read_tensor(
-        c, &(struct gr_tensor){ .name = "stream.values", .dtype = GRAFT_F64, .n_dims = 1, .shape = { VALUES } },
-        c->contents.values, error));
+    GR_TRY(read_tensor(s, c, TENSOR_NUMBERS, numbers, error));
+    GR_TRY(read_tensor(s, c, TENSOR_VALUES, c->contents.values, error));
     GR_TRY(check_numbers(s, c, error));
     GR_TRY(GR_POOL_NEW(s->context, &c->pool, c->contents.pairs, PAIR_COLUMNS * pair_rows(numbers), error));
-    GR_TRY(read_tensor(
-        c,
-        &(struct gr_tensor){
-            .name = "stream.pairs", .dtype = GRAFT_I64, .n_dims = 2, .shape = { pair_rows(numbers), PAIR_COLUMNS } },
-        c->contents.pairs, error));
+    GR_TRY(read_tensor(s, c, TENSOR_PAIRS, c->contents.pairs, error));
     GR_TRY(read_states(s, c, error));
     rc = check_pairs_of(s, c, error);
 done:

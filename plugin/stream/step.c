@@ -11,18 +11,18 @@ double gr_stream_seconds(const graft_stream *s)
 {
     double sum = 0;
 
-    for (int32_t k = 0; k < s->n_times; k++) sum += s->times[k];
-    return s->n_times > 0 ? sum / s->n_times : 0;
+    for (int32_t k = 0; k < s->clock.n_times; k++) sum += s->clock.times[k];
+    return s->clock.n_times > 0 ? sum / s->clock.n_times : 0;
 }
 
 /* The first step also takes memory, so its time counts until there is another one. */
 static void add_time(graft_stream *s, double seconds)
 {
-    if (s->times_seen++ == 1 || s->is_doubtful) s->n_times = 0;
-    s->is_doubtful = 0;
-    if (s->n_times < GR_STREAM_TIMES) s->n_times++;
-    for (int32_t k = s->n_times - 1; k > 0; k--) s->times[k] = s->times[k - 1];
-    s->times[0] = seconds;
+    if (s->clock.times_seen++ == 1 || s->clock.is_doubtful) s->clock.n_times = 0;
+    s->clock.is_doubtful = 0;
+    if (s->clock.n_times < GR_STREAM_TIMES) s->clock.n_times++;
+    for (int32_t k = s->clock.n_times - 1; k > 0; k--) s->clock.times[k] = s->clock.times[k - 1];
+    s->clock.times[0] = seconds;
 }
 
 /* After a call whose budget was too small: one slow step must not end the training for ever. If none but the first
@@ -31,11 +31,11 @@ static void forget_slowest(graft_stream *s)
 {
     int32_t slowest = 0;
 
-    s->is_doubtful = s->n_times == 1 && s->times_seen < GR_STREAM_FIRST_STEPS;
-    if (s->n_times < 2) return;
-    for (int32_t k = 1; k < s->n_times; k++)
-        if (s->times[k] > s->times[slowest]) slowest = k;
-    s->times[slowest] = s->times[--s->n_times];
+    s->clock.is_doubtful = s->clock.n_times == 1 && s->clock.times_seen < GR_STREAM_FIRST_STEPS;
+    if (s->clock.n_times < 2) return;
+    for (int32_t k = 1; k < s->clock.n_times; k++)
+        if (s->clock.times[k] > s->clock.times[slowest]) slowest = k;
+    s->clock.times[slowest] = s->clock.times[--s->clock.n_times];
 }
 
 static struct gr_network_pair pair_of(const graft_stream *s, const struct gr_stream_pair *pair)
@@ -82,7 +82,7 @@ static int32_t reason_to_end(const graft_stream *s, const struct watch *w, int64
 
     if (s->train.count == 0) return GRAFT_STREAM_NO_PAIRS;
     if (max_steps > 0 && s->steps_now == max_steps) return GRAFT_STREAM_STEPS_DONE;
-    if (budget > 0 && (s->n_times == 0 || s->is_doubtful || would_end <= (double)budget)) return -1;
+    if (budget > 0 && (s->clock.n_times == 0 || s->clock.is_doubtful || would_end <= (double)budget)) return -1;
     return s->steps_now == 0 ? GRAFT_STREAM_BUDGET_SMALL : GRAFT_STREAM_BUDGET_USED;
 }
 

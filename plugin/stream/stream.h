@@ -52,6 +52,13 @@ struct gr_stream_counters {
     int64_t steps, since_best;
 };
 
+/** The estimate of a step's time. */
+struct gr_stream_clock {
+    double  times[GR_STREAM_TIMES]; /* seconds of recent steps, of the slowest rank */
+    int32_t n_times, is_doubtful;   /* doubtful: the next call measures a step whatever its budget */
+    int64_t times_seen;
+};
+
 struct graft_stream {
     struct gr_handle         handle;
     graft_context           *context;
@@ -64,9 +71,7 @@ struct graft_stream {
 
     struct gr_network_pair   *batch; /* [pairs of a step, or held out] */
     struct gr_stream_counters counters;
-    double                    times[GR_STREAM_TIMES]; /* seconds of recent steps, of the slowest rank */
-    int32_t                   n_times, is_doubtful;   /* doubtful: the next call measures a step whatever its budget */
-    int64_t                   times_seen;
+    struct gr_stream_clock    clock;
     double                    validation, best, time, loss, seconds;
     int32_t                   steps_now, reason;
 };

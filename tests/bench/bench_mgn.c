@@ -50,26 +50,26 @@ static void make_triangles(struct bench *b)
     m->kind = GRAFT_MESH_GHOSTS;
     m->context = b->api->context;
     m->n_nodes = m->n_rows = m->n_sources = b->x * b->y;
-    m->row_ptr = bench_new((size_t)m->n_nodes + 1, sizeof *m->row_ptr, 1);
-    m->source = bench_new((size_t)(6 * m->n_nodes), sizeof *m->source, 1);
-    m->target = bench_new((size_t)(6 * m->n_nodes), sizeof *m->target, 1);
-    m->out_ptr = bench_new((size_t)m->n_nodes + 2, sizeof *m->out_ptr, 1);
-    m->out_edge = bench_new((size_t)(6 * m->n_nodes), sizeof *m->out_edge, 1);
+    m->edges.row_ptr = bench_new((size_t)m->n_nodes + 1, sizeof *m->edges.row_ptr, 1);
+    m->edges.source = bench_new((size_t)(6 * m->n_nodes), sizeof *m->edges.source, 1);
+    m->edges.target = bench_new((size_t)(6 * m->n_nodes), sizeof *m->edges.target, 1);
+    m->edges.out_ptr = bench_new((size_t)m->n_nodes + 2, sizeof *m->edges.out_ptr, 1);
+    m->edges.out_edge = bench_new((size_t)(6 * m->n_nodes), sizeof *m->edges.out_edge, 1);
     for (int64_t v = 0; v < m->n_nodes; v++) {
         for (int s = 0; s < 6; s++) {
             const int64_t i = v / b->x + steps[s][0], j = v % b->x + steps[s][1];
 
             if (i < 0 || j < 0 || i >= b->y || j >= b->x) continue;
-            m->source[m->n_edges] = (int32_t)(i * b->x + j);
-            m->target[m->n_edges++] = (int32_t)v;
+            m->edges.source[m->n_edges] = (int32_t)(i * b->x + j);
+            m->edges.target[m->n_edges++] = (int32_t)v;
         }
-        m->row_ptr[v + 1] = m->n_edges;
+        m->edges.row_ptr[v + 1] = m->n_edges;
     }
-    for (int64_t k = 0; k < m->n_edges; k++) m->out_ptr[m->source[k] + 1]++;
-    for (int64_t v = 0; v < m->n_nodes; v++) m->out_ptr[v + 1] += m->out_ptr[v];
+    for (int64_t k = 0; k < m->n_edges; k++) m->edges.out_ptr[m->edges.source[k] + 1]++;
+    for (int64_t v = 0; v < m->n_nodes; v++) m->edges.out_ptr[v + 1] += m->edges.out_ptr[v];
     place = bench_new((size_t)m->n_nodes + 1, sizeof *place, 1);
-    memcpy(place, m->out_ptr, (size_t)m->n_nodes * sizeof *place);
-    for (int64_t k = 0; k < m->n_edges; k++) m->out_edge[place[m->source[k]]++] = (int32_t)k;
+    memcpy(place, m->edges.out_ptr, (size_t)m->n_nodes * sizeof *place);
+    for (int64_t k = 0; k < m->n_edges; k++) m->edges.out_edge[place[m->edges.source[k]]++] = (int32_t)k;
     free(place);
 }
 
@@ -238,8 +238,8 @@ static void serve(struct bench *b)
     write_array(b, "edges", b->edges, b->mesh.n_edges * EDGE_INPUTS * b->element);
     write_array(b, "output", b->output, b->mesh.n_nodes * OUTPUTS * b->element);
     write_array(b, "gradient", b->gradient, b->shape.n_weights * b->element);
-    write_array(b, "source", b->mesh.source, b->mesh.n_edges * (int64_t)sizeof *b->mesh.source);
-    write_array(b, "target", b->mesh.target, b->mesh.n_edges * (int64_t)sizeof *b->mesh.target);
+    write_array(b, "source", b->mesh.edges.source, b->mesh.n_edges * (int64_t)sizeof *b->mesh.edges.source);
+    write_array(b, "target", b->mesh.edges.target, b->mesh.n_edges * (int64_t)sizeof *b->mesh.edges.target);
     printf("%.0f %s\n", gr_mgn_work(&b->shape, b->mesh.n_nodes, b->mesh.n_edges), b->dense->name);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {
@@ -305,11 +305,11 @@ static void fini(struct bench *b)
     gr_mgn_destroy(b->mgn);
     gr_mgn_shape_fini(b->api->context, &b->shape);
     gr_comm_destroy(b->mesh.comm);
-    free(b->mesh.row_ptr);
-    free(b->mesh.source);
-    free(b->mesh.target);
-    free(b->mesh.out_ptr);
-    free(b->mesh.out_edge);
+    free(b->mesh.edges.row_ptr);
+    free(b->mesh.edges.source);
+    free(b->mesh.edges.target);
+    free(b->mesh.edges.out_ptr);
+    free(b->mesh.edges.out_edge);
     free(b->weights);
     free(b->nodes);
     free(b->edges);

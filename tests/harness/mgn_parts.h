@@ -46,7 +46,8 @@ static inline int32_t rank_of(const struct world *w, int32_t n_ranks, int64_t no
 static inline int edge_is_on(const struct world *w, int32_t n_ranks, int64_t k, int32_t rank)
 {
     const graft_mesh *whole = &w->scene.mesh;
-    const int32_t of_source = rank_of(w, n_ranks, whole->source[k]), of_target = rank_of(w, n_ranks, whole->target[k]);
+    const int32_t     of_source = rank_of(w, n_ranks, whole->edges.source[k]),
+                  of_target = rank_of(w, n_ranks, whole->edges.target[k]);
 
     if (w->kind == GRAFT_MESH_GHOSTS) return of_target == rank;
     return of_source == rank || (k % 3 == 0 && of_target == rank);
@@ -58,7 +59,7 @@ static inline int node_is_on(const struct world *w, int32_t n_ranks, int64_t nod
     int               is_on = rank_of(w, n_ranks, node) == rank;
 
     for (int64_t k = 0; k < whole->n_edges && w->kind == GRAFT_MESH_SHARED; k++)
-        if (whole->source[k] == node || whole->target[k] == node) is_on |= edge_is_on(w, n_ranks, k, rank);
+        if (whole->edges.source[k] == node || whole->edges.target[k] == node) is_on |= edge_is_on(w, n_ranks, k, rank);
     return is_on;
 }
 
@@ -89,7 +90,7 @@ static inline int needs_row(const struct rank_part *p, int32_t n_ranks, int32_t 
     if (q == rank || p->local[q][node] < 0) return 0;
     if (p->world->kind == GRAFT_MESH_SHARED) return p->local[rank][node] >= 0;
     for (int64_t k = 0; k < whole->n_edges; k++)
-        if (whole->source[k] == node && edge_is_on(p->world, n_ranks, k, rank)) return 1;
+        if (whole->edges.source[k] == node && edge_is_on(p->world, n_ranks, k, rank)) return 1;
     return 0;
 }
 
@@ -141,32 +142,32 @@ static inline void make_rank_edges(struct rank_part *p, int32_t n_ranks, int32_t
     graft_mesh         *mesh = &p->mesh;
     int32_t            *place;
 
-    mesh->row_ptr = calloc(NODES + 1, sizeof *mesh->row_ptr);
-    mesh->source = calloc((size_t)whole->n_edges + 1, sizeof *mesh->source);
-    mesh->target = calloc((size_t)whole->n_edges + 1, sizeof *mesh->target);
-    mesh->edge_ranks = calloc((size_t)whole->n_edges + 1, sizeof *mesh->edge_ranks);
-    mesh->out_edge = calloc((size_t)whole->n_edges + 1, sizeof *mesh->out_edge);
+    mesh->edges.row_ptr = calloc(NODES + 1, sizeof *mesh->edges.row_ptr);
+    mesh->edges.source = calloc((size_t)whole->n_edges + 1, sizeof *mesh->edges.source);
+    mesh->edges.target = calloc((size_t)whole->n_edges + 1, sizeof *mesh->edges.target);
+    mesh->edges.ranks = calloc((size_t)whole->n_edges + 1, sizeof *mesh->edges.ranks);
+    mesh->edges.out_edge = calloc((size_t)whole->n_edges + 1, sizeof *mesh->edges.out_edge);
     for (int64_t k = 0; k < whole->n_edges; k++) {
-        const int32_t source = whole->source[k], owner = rank_of(w, n_ranks, source);
+        const int32_t source = whole->edges.source[k], owner = rank_of(w, n_ranks, source);
         int32_t       on = 0;
 
         for (int32_t q = 0; q < n_ranks; q++) on += edge_is_on(w, n_ranks, k, q);
         if (!edge_is_on(w, n_ranks, k, rank)) continue;
-        mesh->source[mesh->n_edges] = p->local[rank][source] >= 0
-                                          ? p->local[rank][source]
-                                          : (int32_t)mesh->n_nodes + halo_row[owner * NODES + source];
-        mesh->target[mesh->n_edges] = p->local[rank][whole->target[k]];
-        mesh->edge_ranks[mesh->n_edges] = on;
+        mesh->edges.source[mesh->n_edges] = p->local[rank][source] >= 0
+                                                ? p->local[rank][source]
+                                                : (int32_t)mesh->n_nodes + halo_row[owner * NODES + source];
+        mesh->edges.target[mesh->n_edges] = p->local[rank][whole->edges.target[k]];
+        mesh->edges.ranks[mesh->n_edges] = on;
         p->edge[mesh->n_edges] = (int32_t)k;
-        mesh->row_ptr[mesh->target[mesh->n_edges++] + 1]++;
+        mesh->edges.row_ptr[mesh->edges.target[mesh->n_edges++] + 1]++;
     }
-    for (int64_t i = 0; i < mesh->n_nodes; i++) mesh->row_ptr[i + 1] += mesh->row_ptr[i];
-    mesh->out_ptr = calloc((size_t)mesh->n_sources + 2, sizeof *mesh->out_ptr);
+    for (int64_t i = 0; i < mesh->n_nodes; i++) mesh->edges.row_ptr[i + 1] += mesh->edges.row_ptr[i];
+    mesh->edges.out_ptr = calloc((size_t)mesh->n_sources + 2, sizeof *mesh->edges.out_ptr);
     place = calloc((size_t)mesh->n_sources + 2, sizeof *place);
-    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->out_ptr[mesh->source[k] + 1]++;
-    for (int64_t i = 0; i < mesh->n_sources; i++) mesh->out_ptr[i + 1] += mesh->out_ptr[i];
-    memcpy(place, mesh->out_ptr, (size_t)(mesh->n_sources + 1) * sizeof *place);
-    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->out_edge[place[mesh->source[k]]++] = (int32_t)k;
+    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->edges.out_ptr[mesh->edges.source[k] + 1]++;
+    for (int64_t i = 0; i < mesh->n_sources; i++) mesh->edges.out_ptr[i + 1] += mesh->edges.out_ptr[i];
+    memcpy(place, mesh->edges.out_ptr, (size_t)(mesh->n_sources + 1) * sizeof *place);
+    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->edges.out_edge[place[mesh->edges.source[k]]++] = (int32_t)k;
     free(place);
 }
 
@@ -205,12 +206,12 @@ static inline void rank_part_init(struct rank_part *p, struct world *w, const st
 static inline void rank_part_fini(struct rank_part *p)
 {
     gr_mgn_destroy(p->mgn);
-    free(p->mesh.row_ptr);
-    free(p->mesh.source);
-    free(p->mesh.target);
-    free(p->mesh.edge_ranks);
-    free(p->mesh.out_ptr);
-    free(p->mesh.out_edge);
+    free(p->mesh.edges.row_ptr);
+    free(p->mesh.edges.source);
+    free(p->mesh.edges.target);
+    free(p->mesh.edges.ranks);
+    free(p->mesh.edges.out_ptr);
+    free(p->mesh.edges.out_edge);
     free(p->mesh.halo.start);
     free(p->mesh.halo.place);
     free(p->mesh.copies.node);

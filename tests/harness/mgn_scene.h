@@ -61,29 +61,31 @@ static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most
 
     mesh->kind = GRAFT_MESH_GHOSTS;
     mesh->n_nodes = mesh->n_rows = mesh->n_sources = n;
-    mesh->row_ptr = calloc((size_t)n + 1, sizeof *mesh->row_ptr);
+    mesh->edges.row_ptr = calloc((size_t)n + 1, sizeof *mesh->edges.row_ptr);
     for (int64_t i = 0; i < n; i++)
-        mesh->row_ptr[i + 1] = mesh->row_ptr[i] + (i == n / 3 ? most : i % 5 == 4 ? 0 : lcg_next(state) % 9);
-    mesh->n_edges = mesh->row_ptr[n];
-    mesh->source = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->source);
-    mesh->target = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->target);
-    mesh->edge_ranks = has_ranks ? calloc((size_t)mesh->n_edges + 1, sizeof *mesh->edge_ranks) : NULL;
+        mesh->edges.row_ptr[i + 1] = mesh->edges.row_ptr[i] + (i == n / 3   ? most
+                                                               : i % 5 == 4 ? 0
+                                                                            : lcg_next(state) % 9);
+    mesh->n_edges = mesh->edges.row_ptr[n];
+    mesh->edges.source = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->edges.source);
+    mesh->edges.target = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->edges.target);
+    mesh->edges.ranks = has_ranks ? calloc((size_t)mesh->n_edges + 1, sizeof *mesh->edges.ranks) : NULL;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t degree = mesh->row_ptr[i + 1] - mesh->row_ptr[i];
+        const int64_t degree = mesh->edges.row_ptr[i + 1] - mesh->edges.row_ptr[i];
 
         for (int64_t k = 0; k < degree; k++) {
-            mesh->source[mesh->row_ptr[i] + k] = (int32_t)((k * n + lcg_next(state) % n) / degree % n);
-            mesh->target[mesh->row_ptr[i] + k] = (int32_t)i;
+            mesh->edges.source[mesh->edges.row_ptr[i] + k] = (int32_t)((k * n + lcg_next(state) % n) / degree % n);
+            mesh->edges.target[mesh->edges.row_ptr[i] + k] = (int32_t)i;
         }
     }
-    for (int64_t k = 0; k < mesh->n_edges && has_ranks; k++) mesh->edge_ranks[k] = (int32_t)(1 + lcg_next(state) % 3);
-    mesh->out_ptr = calloc((size_t)n + 2, sizeof *mesh->out_ptr);
-    mesh->out_edge = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->out_edge);
-    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->out_ptr[mesh->source[k] + 1]++;
-    for (int64_t i = 0; i < n; i++) mesh->out_ptr[i + 1] += mesh->out_ptr[i];
+    for (int64_t k = 0; k < mesh->n_edges && has_ranks; k++) mesh->edges.ranks[k] = (int32_t)(1 + lcg_next(state) % 3);
+    mesh->edges.out_ptr = calloc((size_t)n + 2, sizeof *mesh->edges.out_ptr);
+    mesh->edges.out_edge = calloc((size_t)mesh->n_edges + 1, sizeof *mesh->edges.out_edge);
+    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->edges.out_ptr[mesh->edges.source[k] + 1]++;
+    for (int64_t i = 0; i < n; i++) mesh->edges.out_ptr[i + 1] += mesh->edges.out_ptr[i];
     place = malloc((size_t)(n + 1) * sizeof *place);
-    memcpy(place, mesh->out_ptr, (size_t)(n + 1) * sizeof *place);
-    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->out_edge[place[mesh->source[k]]++] = (int32_t)k;
+    memcpy(place, mesh->edges.out_ptr, (size_t)(n + 1) * sizeof *place);
+    for (int64_t k = 0; k < mesh->n_edges; k++) mesh->edges.out_edge[place[mesh->edges.source[k]]++] = (int32_t)k;
     free(place);
 }
 
@@ -109,10 +111,10 @@ static inline int32_t mgn_scene_init(struct mgn_scene *s, graft_context *context
     mgn_scene_make_mesh(&s->mesh, n, most, has_ranks, &state);
     s->what.n_nodes = n;
     s->what.n_edges = s->mesh.n_edges;
-    s->what.source = s->mesh.source;
-    s->what.target = s->mesh.target;
+    s->what.source = s->mesh.edges.source;
+    s->what.target = s->mesh.edges.target;
     s->edge_weight = has_ranks ? malloc((size_t)(s->mesh.n_edges + 1) * sizeof(double)) : NULL;
-    for (int64_t k = 0; k < s->mesh.n_edges && has_ranks; k++) s->edge_weight[k] = 1.0 / s->mesh.edge_ranks[k];
+    for (int64_t k = 0; k < s->mesh.n_edges && has_ranks; k++) s->edge_weight[k] = 1.0 / s->mesh.edges.ranks[k];
     s->what.edge_weight = s->edge_weight;
     s->weights = mgn_scene_numbers(oracle_mgn_weights(&s->what), 0.3, &state);
     s->nodes = mgn_scene_numbers(n * what->n_node_in, 1.5, &state);
@@ -132,13 +134,13 @@ static inline void mgn_scene_fini(struct mgn_scene *s)
     gr_mgn_destroy(s->mgn);
     gr_mgn_shape_fini(s->mesh.context, &s->shape);
     gr_comm_destroy(s->mesh.comm);
-    free(s->mesh.row_ptr);
-    free(s->mesh.source);
-    free(s->mesh.target);
-    free(s->mesh.edge_ranks);
+    free(s->mesh.edges.row_ptr);
+    free(s->mesh.edges.source);
+    free(s->mesh.edges.target);
+    free(s->mesh.edges.ranks);
     free(s->edge_weight);
-    free(s->mesh.out_ptr);
-    free(s->mesh.out_edge);
+    free(s->mesh.edges.out_ptr);
+    free(s->mesh.edges.out_edge);
     free(s->weights);
     free(s->nodes);
     free(s->edges);

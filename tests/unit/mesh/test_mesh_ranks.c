@@ -70,21 +70,21 @@ static int check_edges_to(struct rank *r, const graft_mesh *mesh, int32_t i, int
     const struct mesh_cut  *cut = &mesh_job.cut;
     const struct test_mesh *whole = cut->mesh;
     const int32_t           v = test_mesh_node(whole, mesh->id[i]);
-    int64_t                 k = mesh->row_ptr[i];
+    int64_t                 k = mesh->edges.row_ptr[i];
 
     for (int64_t e = 0; e < whole->n_edges; e++) {
         if (whole->edge[e].target != v || !is_edge_of(cut, r->rank, e)) continue;
-        CHECK(k < mesh->row_ptr[i + 1] && mesh->target[k] == i && mesh->source[k] >= 0);
-        CHECK(mesh->source[k] < mesh->n_sources &&
-              source_id(mesh, mesh->source[k]) == whole->id[whole->edge[e].source]);
+        CHECK(k < mesh->edges.row_ptr[i + 1] && mesh->edges.target[k] == i && mesh->edges.source[k] >= 0);
+        CHECK(mesh->edges.source[k] < mesh->n_sources &&
+              source_id(mesh, mesh->edges.source[k]) == whole->id[whole->edge[e].source]);
         for (int c = 0; c < whole->dim; c++)
             CHECK(fabs(gr_mesh_offset(mesh, k, c) - test_mesh_offset(whole, &whole->edge[e], c)) < 1e-12);
-        if (cut->how & CUT_SHARED && r->n_ranks > 1) CHECK(mesh->edge_ranks[k] == mesh_cut_edge_ranks(cut, e));
-        else CHECK(mesh->edge_ranks == NULL);
-        used[mesh->source[k]]++;
+        if (cut->how & CUT_SHARED && r->n_ranks > 1) CHECK(mesh->edges.ranks[k] == mesh_cut_edge_ranks(cut, e));
+        else CHECK(mesh->edges.ranks == NULL);
+        used[mesh->edges.source[k]]++;
         k++;
     }
-    CHECK(k == mesh->row_ptr[i + 1]);
+    CHECK(k == mesh->edges.row_ptr[i + 1]);
     return 1;
 }
 
@@ -95,13 +95,14 @@ static int check_edges(struct rank *r, const graft_mesh *mesh)
 
     for (int32_t i = 0; i < mesh->n_nodes && good; i++) good = check_edges_to(r, mesh, i, used);
     for (int64_t s = 0; s < mesh->n_sources && good; s++) {
-        const int64_t begin = mesh->out_ptr[s], end = mesh->out_ptr[s + 1];
+        const int64_t begin = mesh->edges.out_ptr[s], end = mesh->edges.out_ptr[s + 1];
 
         if (end - begin != used[s] || (s >= mesh->n_nodes && used[s] == 0))
             good = rank_blame(r, "source %lld has %lld edges", (long long)s, (long long)used[s]);
         for (int64_t k = begin; k < end && good; k++)
-            if (mesh->source[mesh->out_edge[k]] != s || (k > begin && mesh->out_edge[k] <= mesh->out_edge[k - 1]))
-                good = rank_blame(r, "edge %d of source %lld", mesh->out_edge[k], (long long)s);
+            if (mesh->edges.source[mesh->edges.out_edge[k]] != s ||
+                (k > begin && mesh->edges.out_edge[k] <= mesh->edges.out_edge[k - 1]))
+                good = rank_blame(r, "edge %d of source %lld", mesh->edges.out_edge[k], (long long)s);
     }
     free(used);
     return good;
