@@ -19,12 +19,15 @@ PAGES = ["README.md", "CHANGELOG.md", "abi/README.md", "plugin/ARCHITECTURE.md",
          "examples/link-prediction/README.md", "examples/module/README.md", "examples/solver_dummies/README.md",
          "adapters/cxx/README.md", "adapters/fortran/README.md", "adapters/graphblas/README.md",
          "adapters/petsc/README.md", "adapters/python/README.md"]
+ROOMS = "plugin"  # each of its folders has a page
 
 
 def pages(root):
     """The Markdown files of the site."""
     own = sorted(name for name in os.listdir(os.path.join(root, "abi", "site")) if name.endswith(".md"))
-    return PAGES + [f"abi/site/{name}" for name in own]
+    folder = os.path.join(root, ROOMS)
+    rooms = sorted(room for room in os.listdir(folder) if os.path.isdir(os.path.join(folder, room)))
+    return PAGES + [f"{ROOMS}/{room}/README.md" for room in rooms] + [f"abi/site/{name}" for name in own]
 
 
 def label(path):

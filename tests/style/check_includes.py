@@ -108,6 +108,16 @@ def faults_of(root, path):
             yield f"{path}:{sources.line_of(text, match.start(1))}: {found}"
 
 
+def wrong_pages(root):
+    """First pages of rooms that name other rooms than the table of ARCHITECTURE.md."""
+    for room, others in ROOMS.items():
+        path = f"plugin/{room}/README.md"
+        stated = re.search(r"^It may include .*?\.\n", sources.read(root, path), re.MULTILINE | re.DOTALL)
+        named = set(re.findall(r"`(\w+)/`", stated.group() if stated else "")) - {"abi", "base"}
+        if not stated or named != set(others):
+            yield f"{path}: names {sorted(named)}, the table {others}"
+
+
 def check_rules(root):
     """The rules themselves: each of these must be refused."""
     refused = [("plugin/base/x.c", '"', "kernel/kernel.h"), ("plugin/kernel/x.c", '"', "model/model.h"),
@@ -134,6 +144,8 @@ def main():
     for folder in sources.FOLDERS:
         found = [text for path in paths if path.startswith(folder + "/") for text in faults_of(root, path)]
         tap.ok(not found, f"{folder}: files include only what they may", *found)
+    wrong = list(wrong_pages(root))
+    tap.ok(not wrong, "the first page of each room names the rooms that it may include", *wrong)
     check_rules(root)
     tap.done()
 
