@@ -14,17 +14,22 @@ ENUM = re.compile(r"\benum\s*\{([^}]*)\}")
 ENUMERATOR = re.compile(r"(?:^|,)\s*(GRAFT_\w+)")
 MACRO = re.compile(r"^#(define|undef) (GRAFT_\w+)(\([^)]*\))?[ \t]*(.*)$", re.MULTILINE)
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-OPTION_TABLE = os.path.join(ROOT, "plugin", "base", "option_table.c")
+PLUGIN = os.path.join(ROOT, "plugin")
 OPTION_PROGRAM = """
+#include "base/option_row.h"
 #include <stdio.h>
+extern const struct gr_option_list gr_all_options;
 int main(void) {
-    static const char *const types[] = { "choice", "integer", "count", "number", "widths", "text", "codec", "budget" };
+    static const char *const types[] = { "choice", "integer", "count", "number", "widths", "text", "pair", "form" };
     static const char *const scopes[] = { "same", "each", "root" };
-    for (int32_t i = 0; i < gr_option_count; i++) {
-        const struct gr_option_row *row = &gr_option_table[i];
-        printf("option %s: %s, %s\\n", row->key, types[row->type], scopes[row->scope]);
-        if (row->flags & GR_OPTION_LIVE) printf("option %s: live\\n", row->key);
-        if (row->type == GR_TYPE_CHOICE || row->type == GR_TYPE_CODEC) printf("words %s: %s\\n", row->key, row->domain);
+    for (int32_t t = 0; t < gr_all_options.n_tables; t++) {
+        const struct gr_option_table *table = gr_all_options.tables[t].table;
+        for (const struct gr_option_row *row = table->rows; row < table->rows + table->count; row++) {
+            printf("option %s: %s, %s\\n", row->key, types[row->type], scopes[row->scope]);
+            if (row->flags & GR_LIVE) printf("option %s: live\\n", row->key);
+            if (row->type == GR_TYPE_CHOICE || row->type == GR_TYPE_PAIR || row->type == GR_TYPE_FORM)
+                printf("words %s: %s\\n", row->key, row->domain);
+        }
     }
     return 0;
 }
@@ -125,16 +130,25 @@ def enumerators(text):
             for name in ENUMERATOR.findall(body)]
 
 
-def options(folder, text=None):
-    """Options by name, type and scope; one more line if an option is live, and one for every word that it takes. `text`
-    replaces plugin/base/option_table.c."""
-    if text is None:
-        with open(OPTION_TABLE, encoding="utf-8") as file:
-            text = file.read()
+def option_files(name):
+    """The files options.h or options.c of all rooms, relative to plugin/."""
+    return sorted(os.path.join(room, name) for room in os.listdir(PLUGIN)
+                  if os.path.isfile(os.path.join(PLUGIN, room, name)))
+
+
+def options(folder, changed=None):
+    """Options by name, type and scope; one more line if an option is live, and one for every word that it takes.
+    `changed` is {a file of plugin/: its text instead}. Functions of the library are not linked, and not called."""
     with tempfile.TemporaryDirectory(prefix="graft-options-") as work:
         binary = os.path.join(work, "options")
-        good, said = compilers.run(["cc", "-w", "-I", folder, "-I", os.path.join(ROOT, "plugin"), "-x", "c", "-", "-o",
-                                    binary], text + OPTION_PROGRAM)
+        for name, text in (changed or {}).items():
+            os.makedirs(os.path.join(work, os.path.dirname(name)), exist_ok=True)
+            with open(os.path.join(work, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        files = [os.path.join(PLUGIN, name) for name in option_files("options.c")]
+        good, said = compilers.run(["cc", "-w", "-D_GNU_SOURCE", "-I", work, "-I", folder, "-I", PLUGIN,
+                                    "-ffunction-sections", "-Wl,--gc-sections", *files, "-x", "c", "-", "-o", binary],
+                                   OPTION_PROGRAM)
         good, said = compilers.run([binary]) if good else (False, said)
     if not good:
         raise Refused(said[-2000:])
