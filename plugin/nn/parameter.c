@@ -7,15 +7,21 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *const prefixes[GR_COPIES] = { "", "best.", "optimizer.m.", "optimizer.v.", "gradient." };
+
+const char *gr_nn_name(const struct gr_parameter *parameter, enum gr_copy copy)
+{
+    return copy == GR_COPY_VALUE ? parameter->names[0] + strlen(prefixes[1]) : parameter->names[copy - 1];
+}
 
 struct gr_parameter *gr_nn_add(struct gr_parameters *all, const char *name, const struct gr_parameter *shape)
 {
     struct gr_parameter *p = &all->list[all->count++];
 
     *p = *shape;
-    for (int i = 0; i < GR_COPIES; i++) snprintf(p->name[i], sizeof p->name[i], "%s%s", prefixes[i], name);
+    for (int i = 1; i < GR_COPIES; i++) snprintf(p->names[i - 1], sizeof p->names[0], "%s%s", prefixes[i], name);
     if (p->statistic != GR_TRAINED) return p;
     all->n_trained++;
     all->n_weights += gr_parameter_elements(p);

@@ -31,7 +31,7 @@ enum gr_statistic { GR_TRAINED, GR_RUNNING_MEAN, GR_RUNNING_VARIANCE };
 /** One array of numbers: [rows x cols], rows 1 for vectors. For a running statistic, `gradient` has the statistic of
  *  the step, and the optimiser moves the value a tenth of the way to it; there are no moments. */
 struct gr_parameter {
-    char                name[GR_COPIES][64]; /* in the state */
+    char                names[GR_COPIES - 1][64]; /* in the state, of all copies but the value: see gr_nn_name() */
     int32_t             n_dims;
     int                 decayed; /* the weight decay applies */
     enum gr_statistic   statistic;
@@ -46,6 +46,9 @@ struct gr_parameter {
     };
     void *previous[GR_STEP_ARRAYS]; /* before the last step; NULL: a step overwrites the arrays */
 };
+
+/** The name of a copy in the state. That of the value ends the name of every other copy, and is not stored. */
+const char *gr_nn_name(const struct gr_parameter *parameter, enum gr_copy copy);
 
 struct gr_parameters {
     graft_dtype          dtype;

@@ -10,7 +10,9 @@ void gr_nn_item(const struct gr_parameters *all, int32_t i, enum gr_copy copy, g
 {
     const struct gr_parameter *p = &all->list[i];
 
-    *item = (graft_state_item){ .size = sizeof *item, .dtype = all->dtype, .name = p->name[copy], .n_dims = p->n_dims };
+    *item = (graft_state_item){
+        .size = sizeof *item, .dtype = all->dtype, .name = gr_nn_name(p, copy), .n_dims = p->n_dims
+    };
     item->shape[0] = p->n_dims == 2 ? p->rows : p->cols;
     item->shape[1] = p->n_dims == 2 ? p->cols : 0;
     item->data = p->copy[copy];

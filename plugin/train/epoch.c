@@ -79,7 +79,7 @@ static void find_in_gradients(const graft_trainer *t, double loss, struct findin
         const struct gr_parameter *p = &model->parameters.list[i];
 
         if (gr_all_finite(p->gradient, p->rows * p->cols)) continue;
-        snprintf(found->what, sizeof found->what, "the gradient of %s is not finite", p->name[0]);
+        snprintf(found->what, sizeof found->what, "the gradient of %s is not finite", gr_nn_name(p, GR_COPY_VALUE));
         return;
     }
 }
@@ -94,7 +94,7 @@ static void find_in_weights(const graft_trainer *t, struct finding *found)
             if (gr_all_finite(arrays[k], p->rows * p->cols)) continue;
             found->is_in_moment = k > 0;
             snprintf(found->what, sizeof found->what, "%s of %s is not finite after the step",
-                     k == 0 ? "a weight" : "a moment", p->name[0]);
+                     k == 0 ? "a weight" : "a moment", gr_nn_name(p, GR_COPY_VALUE));
         }
     }
     found->is_after_step = found->what[0] != '\0';

@@ -109,8 +109,9 @@ static int has_squares(const struct gr_model *model, const char *name)
         const struct gr_parameter *p = &model->parameters.list[i];
         const int                  is_variance = p->statistic == GR_RUNNING_VARIANCE;
 
-        if (strcmp(name, p->name[GR_COPY_V]) == 0) return 1;
-        if (is_variance && (strcmp(name, p->name[GR_COPY_VALUE]) == 0 || strcmp(name, p->name[GR_COPY_BEST]) == 0))
+        if (strcmp(name, gr_nn_name(p, GR_COPY_V)) == 0) return 1;
+        if (is_variance &&
+            (strcmp(name, gr_nn_name(p, GR_COPY_VALUE)) == 0 || strcmp(name, gr_nn_name(p, GR_COPY_BEST)) == 0))
             return 1;
     }
     return 0;

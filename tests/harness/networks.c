@@ -65,6 +65,12 @@ static int is_ghost(const struct network_rank *n, int64_t row)
     return view.node_of[row] < 0;
 }
 
+int network_is_written(const struct network_rank *n, int64_t row)
+{
+    if (is_ghost(n, row)) return 0;
+    return n->what->predicts == GRAFT_PREDICTS_CHANGE || !n->what->has_boundary || n->is_free[row];
+}
+
 graft_field network_state(const struct network_rank *n, int64_t columns, double time)
 {
     graft_field f = network_field(n, columns);

@@ -227,7 +227,8 @@ static int32_t end_network(struct scene *s, int t, int wrong)
     rc = s->n.networks->end(s->n.network, &output, &s->host->error);
     memset(s->result, 0, sizeof s->result);
     for (int64_t row = 0; rc == GRAFT_OK && row < s->n.part.args.n_rows; row++)
-        for (int64_t j = 0; j < NETWORK_OUT; j++) s->result[row * NETWORK_OUT + j] = network_field_at(&output, row, j);
+        for (int64_t j = 0; j < NETWORK_OUT && network_is_written(&s->n, row); j++)
+            s->result[row * NETWORK_OUT + j] = network_field_at(&output, row, j);
     free(output.data);
     return rc;
 }

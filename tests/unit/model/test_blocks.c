@@ -360,7 +360,7 @@ static void push_weights(struct bench *b, const struct training *training)
     for (int32_t i = 0; i < b->model.parameters.count; i++) {
         struct gr_parameter        *p = &b->model.parameters.list[i];
         int32_t                     t;
-        const struct oracle_tensor *tensor = tensor_of(training, p->name[0], &t);
+        const struct oracle_tensor *tensor = tensor_of(training, gr_nn_name(p, GR_COPY_VALUE), &t);
 
         if (p->statistic != GR_TRAINED) continue;
         for (int64_t at = 0; at < p->rows * p->cols; at++) p->value[at] = (float)tensor->value[at];
@@ -378,7 +378,7 @@ static double distance_of_gradients(const struct bench *b, const struct training
         int32_t                    t;
 
         if (p->statistic != GR_TRAINED) continue;
-        if (tensor_of(training, p->name[0], &t) == NULL) return INFINITY;
+        if (tensor_of(training, gr_nn_name(p, GR_COPY_VALUE), &t) == NULL) return INFINITY;
         if (training_is_idle(training, t)) largest = 1;
         for (int64_t at = 0; at < p->rows * p->cols; at++) {
             largest = fmax(largest, fabs(training->gradient[0][t][at]));

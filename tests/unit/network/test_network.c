@@ -313,7 +313,7 @@ static int32_t compare_ensemble(struct host *host, struct network_rank *n)
     }
     NETWORK_CHECK(n->networks->ensemble(networks, 3, &input, &mean, &deviation, &host->error) == GRAFT_OK);
     for (int64_t row = 0; row < input.n_rows; row++)
-        for (int j = 0; j < NETWORK_OUT; j++) {
+        for (int j = 0; j < NETWORK_OUT && network_is_written(n, row); j++) {
             double m = 0, s = 0;
 
             for (int k = 0; k < 3; k++) m += network_field_at(&single[k], row, j) / 3;
