@@ -180,7 +180,8 @@ def check_options(judge):
     lines = contract.options(judge.folder)
     for title, (old, new) in OPTIONS.items():
         name, text = file_with(old)
-        changes = list(contract.promise_changes(lines, contract.options(judge.folder, {name: text.replace(old, new, 1)})))
+        now = contract.options(judge.folder, {name: text.replace(old, new, 1)})
+        changes = list(contract.promise_changes(lines, now))
         tap.ok(any(not additive for additive, _, _ in changes), f"a change of {title} is noticed", changes)
 
 

@@ -50,7 +50,7 @@ class Mxm(ctypes.Structure):
     _fields_ = [("size", U32), ("reserved", U32),
                 ("matrix_create", ctypes.CFUNCTYPE(I32, P, ctypes.POINTER(Csr), I32, ctypes.POINTER(P), E)),
                 ("matrix_transpose", ctypes.CFUNCTYPE(I32, P, P, ctypes.POINTER(P), E)),
-                ("matrix_bytes", ctypes.CFUNCTYPE(I64, P)), ("matrix_destroy", ctypes.CFUNCTYPE(None, P, P)),
+                ("matrix_bytes", ctypes.CFUNCTYPE(I64, P)), ("matrix_destroy", ctypes.CFUNCTYPE(None, P)),
                 ("run", ctypes.CFUNCTYPE(I32, P, ctypes.POINTER(MxmArgs), E))]
 
 

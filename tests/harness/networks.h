@@ -43,7 +43,7 @@ struct network_rank {
 /** The value of column j at node v of the whole mesh at a time. */
 double network_value(const struct test_mesh *mesh, int64_t v, int64_t j, double time);
 int    network_is_free(const struct network_case *what, int64_t v);
-/** Whether an inference writes the row: rows of ghosts, and of boundary nodes of predicted values, keep their memory. */
+/** Whether an inference writes the row. It does not write rows of ghosts, or of boundary nodes of predicted values. */
 int    network_is_written(const struct network_rank *n, int64_t row);
 
 /** An array of the host with `columns` columns and the rows of the part. The caller frees field.data. */
