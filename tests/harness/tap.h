@@ -7,20 +7,22 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Counters that all files of a program share. */
 __attribute__((weak)) int tap_count, tap_failed;
 
-/** Print a comment line, which explains the check before it or after it. */
+/** Print a comment of one or more lines, which explains the check before it or after it. */
 __attribute__((format(printf, 1, 2), unused)) static void diag(const char *format, ...)
 {
+    char    text[8192];
     va_list list;
 
-    printf("# ");
     va_start(list, format);
-    vprintf(format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    printf("\n");
+    for (const char *line = text; line != NULL; line = strchr(line, '\n'), line += line != NULL)
+        printf("# %.*s\n", (int)strcspn(line, "\n"), line);
     fflush(stdout);
 }
 
