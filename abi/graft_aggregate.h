@@ -135,12 +135,12 @@ typedef struct graft_aggregate_api {
      *  until all ranks have begun. A pass is the
      *  training step of its layer and direction in its epoch. If the previous step belongs to the previous epoch and
      *  has the same width and semiring, this step uses the rows that the previous step sent; otherwise, or with
-     *  GRAFT_AGGREGATE_SYNCHRONOUS, it is synchronous and uses current rows. With option "halo.smoothing" = s stale
+     *  GRAFT_AGGREGATE_SYNCHRONOUS, it is synchronous and uses current rows. With option "halo.staleness" = 1:N:s stale
      *  rows are s times the rows used by the previous step plus 1 - s times the rows sent by it, unless the previous
      *  step was synchronous. A second pass of an epoch sends nothing, and uses the rows of the first. All of this
      *  depends only on the arguments of passes, not on when messages arrive. Passes that are not training steps, as in
      *  an evaluation, are GRAFT_AGGREGATE_STATELESS. A quantized row without a code ends in ERR_PEER whatever option
-     *  "halo.nonfinite" says. Option "halo.refresh" applies to trainers only.
+     *  "halo.nonfinite" says. The N of "halo.staleness" = 1:N applies to trainers only.
      *
      *  A pass that one rank refuses is refused on all. With several ranks the begin() of this rank returns OK, so that
      *  no rank waits for another before end(), and the end() of all ranks returns the status, with the sentence and the

@@ -93,7 +93,7 @@ typedef struct graft_graph_api {
      *      partition  by vertices (the default)
      *      feature    by columns: rank i of m sums columns floor(d i / m) to floor(d (i + 1) / m) - 1 of all vertices
      *                 (MixGCN, section 3.1.2)
-     *      grid       each group of "parallel.columns" consecutive ranks has a part of the vertices and divides the
+     *      grid       each group of N (grid:N) consecutive ranks has a part of the vertices and divides the
      *                 columns; groups exchange boundary rows
      *      auto       rank 0 predicts an epoch for each number of columns that divides the ranks, as partition=auto
      *                 does, but with measured rates of network, sums and dense products, and with minimum vertex covers

@@ -29,7 +29,7 @@ GRAFT_EXTERN_C_BEGIN
  *     patience      early stopping (Prechelt 1998), 0: none. An evaluation this many epochs after the best one sets
  *                   graft_epoch.should_stop. Resumed training continues the count; update() restarts it
  *
- * and, over ranks, the `live` options of messages, such as halo.codec, halo.staleness and halo.refresh. If halo.codec,
+ * and, over ranks, the `live` options of messages, such as halo.codec and halo.staleness. If halo.codec,
  * halo.staleness, halo.rounding or halo.nonfinite has changed, message buffers are replaced, the epoch is synchronous,
  * and adaptive bits are assigned anew. If a rank has no memory for old and new buffers, epoch() returns ERR_NOMEM on
  * all ranks, and nothing has changed: the host can restore the options and continue.
@@ -114,7 +114,7 @@ enum {
 /** One named array of the state of a trainer. All items together, with the same options and data, determine the
  *  trainer: state read from one and written to a new one continues with the same bits. Over ranks with option
  *  "halo.staleness" the next epoch after state_set() is synchronous; bits are the same if it would have been anyway
- *  ("halo.refresh"). Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are weights (gat:
+ *  ("halo.staleness" = 1:N). Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are weights (gat:
  *  weight [in x K*d], attention_source and attention_target [K x d], bias, for K heads of d columns; with
  *  edge_features weight_edge [e x K*d], e of an edge, attention_edge [K x d]; inner_bias [K*d] with attention_input),
  *  "label_embedding" with label_rate; "layers.0.norm.mean", ".variance" of BatchNorm; "best.NAME" weights of the best

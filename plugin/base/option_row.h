@@ -44,6 +44,7 @@ enum gr_option_type {
 #define GR_FIELD_TEXT() const char *
 #define GR_FIELD_PAIR(words) struct gr_pair
 #define GR_FIELD_FORM(LIST) struct gr_form
+#define GR_FIELD_FORMS(words) struct gr_form
 
 #define GR_DOMAIN_CHOICE(name, LIST) GR_TYPE_CHOICE, GR_WORDS(LIST)
 #define GR_DOMAIN_WORDS(name, words) GR_TYPE_CHOICE, words
@@ -55,6 +56,7 @@ enum gr_option_type {
 #define GR_DOMAIN_TEXT() GR_TYPE_TEXT, ""
 #define GR_DOMAIN_PAIR(words) GR_TYPE_PAIR, words
 #define GR_DOMAIN_FORM(LIST) GR_TYPE_FORM, GR_WORDS(LIST)
+#define GR_DOMAIN_FORMS(words) GR_TYPE_FORM, words
 
 #define GR_OPTION_FIELD(type, field, key, value, scope, flags, needs, help) GR_FIELD_##type field;
 

@@ -9,7 +9,7 @@
 #define GR_PARALLEL_LIST(X)                                                                                            \
     X(GR_PARALLEL_PARTITION, "partition")                                                                              \
     X(GR_PARALLEL_FEATURE, "feature")                                                                                  \
-    X(GR_PARALLEL_GRID, "grid")                                                                                        \
+    X(GR_PARALLEL_GRID, "grid:0..=0")                                                                                  \
     X(GR_PARALLEL_AUTO, "auto")
 /* clang-format on */
 enum gr_parallel { GR_PARALLEL_LIST(GR_CHOICE_CONSTANT) };
@@ -24,10 +24,9 @@ enum gr_feature_graph { GR_FEATURE_GRAPH_LIST(GR_CHOICE_CONSTANT) };
 
 /* clang-format off */
 #define GR_DGRAPH_OPTIONS(X)                                                                                           \
-    X(CHOICE(gr_parallel, GR_PARALLEL_LIST), parallel, "parallel", "partition", SAME, GR_USUAL, GR_NEEDS_EXCHANGE,     \
-      "division of sums among ranks: rows; all columns (feature); columns of parts (grid); auto: predicted")           \
-    X(INTEGER("0.."), columns, "parallel.columns", "0", SAME, GR_USUAL, GR_NEEDS_EXCHANGE " and parallel=grid",        \
-      "ranks that share the columns of a part; 0: about the root of the number of ranks")                              \
+    X(FORM(GR_PARALLEL_LIST), parallel, "parallel", "partition", SAME, GR_USUAL, GR_NEEDS_EXCHANGE,     \
+      "division of sums among ranks: rows; all columns (feature); columns of parts (grid:RANKS of a part; 0: about "    \
+      "the root of their number); auto: predicted")                                                                    \
     X(CHOICE(gr_feature_graph, GR_FEATURE_GRAPH_LIST), feature_graph, "feature.graph", "auto", SAME, GR_USUAL,         \
       GR_NEEDS_EXCHANGE " and parallel=feature|grid|auto",                                                             \
       "edges of a group's ranks: held (replicate), or received in each sum (stream); auto: held if they fit")

@@ -29,7 +29,8 @@ static int32_t find_comparison(graft_graph *graph, graft_error *error)
     const char *why = graph->division.workload.shares_rows;
     int32_t     rc = GRAFT_OK;
 
-    if (gr_dgraph_options(graph->context)->parallel != GR_PARALLEL_AUTO || graph->comm->n_ranks == 1) return GRAFT_OK;
+    if (gr_dgraph_options(graph->context)->parallel.word != GR_PARALLEL_AUTO || graph->comm->n_ranks == 1)
+        return GRAFT_OK;
     if (why != NULL) snprintf(graph->division.shares_rows, sizeof graph->division.shares_rows, "%s", why);
     GR_TRY(gr_comm_broadcast(graph->comm, 0, graph->division.shares_rows, sizeof graph->division.shares_rows, error));
     graph->division.compares = graph->division.shares_rows[0] == '\0';
@@ -37,30 +38,31 @@ done:
     return rc;
 }
 
-/* Options `parallel` and `parallel.columns`. With parallel=auto one column, before the comparison. */
+/* Option `parallel`. With parallel=auto one column, before the comparison. */
 static int32_t find_columns(graft_graph *graph, graft_error *error)
 {
-    const struct gr_dgraph_options *options = gr_dgraph_options(graph->context);
-    const char                     *file = gr_partition_options(graph->context)->file;
-    const int32_t                   n_ranks = graph->comm->n_ranks;
-    const int32_t                   rc = find_comparison(graph, error);
+    const struct gr_form option = gr_dgraph_options(graph->context)->parallel;
+    const char          *file = gr_partition_options(graph->context)->file;
+    const int32_t        n_ranks = graph->comm->n_ranks;
+    const int64_t        columns = (int64_t)option.number[0];
+    const int32_t        rc = find_comparison(graph, error);
 
     if (rc < 0) return rc;
-    graph->columns = options->parallel == GR_PARALLEL_FEATURE ? n_ranks : 1;
+    graph->columns = option.word == GR_PARALLEL_FEATURE ? n_ranks : 1;
     if (graph->division.compares && file[0] != '\0' && !graph->division.is_given)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'partition.file' is '%s', but a file is for one number of parts, and parallel=auto "
                        "compares several; expected another value of parallel",
                        file);
-    if (options->parallel != GR_PARALLEL_GRID) return GRAFT_OK;
+    if (option.word != GR_PARALLEL_GRID) return GRAFT_OK;
     for (int32_t c = 1; c * c <= n_ranks; c++)
         if (n_ranks % c == 0) graph->columns = c;
-    if (options->columns == 0) return GRAFT_OK;
-    if (options->columns > n_ranks || n_ranks % options->columns != 0)
+    if (columns == 0) return GRAFT_OK;
+    if (columns > n_ranks || n_ranks % columns != 0)
         return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'parallel.columns' is %lld, expected a divisor of the %d ranks, such as %d",
-                       (long long)options->columns, n_ranks, graph->columns);
-    graph->columns = (int32_t)options->columns;
+                       "option 'parallel' is grid:%lld, expected a divisor of the %d ranks, such as %d",
+                       (long long)columns, n_ranks, graph->columns);
+    graph->columns = (int32_t)columns;
     return GRAFT_OK;
 }
 

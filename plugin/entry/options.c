@@ -43,7 +43,7 @@ static const struct gr_removed_option removed[] = {
     { "schedule_factor", "write schedule=step:30:0.1", NULL },
     { "momentum", "write optimizer=sgd:0.9", NULL },
     { "huber_delta", "write loss=huber:1", NULL },
-    { "halo.drift_limit", "write halo.refresh=N for a wait every N epochs", NULL },
+    { "halo.drift_limit", "write halo.staleness=1:N for a wait every N epochs", NULL },
     { "mgn.width", "write hidden=128", NULL },
     { "mgn.layers", "write layers=15", NULL },
     { "mgn.activation", "write activation=elu", NULL },
@@ -59,6 +59,14 @@ static const struct gr_removed_option removed[] = {
     { "mgn.gather", "write mgn.statistics=gather:100", NULL },
     { "mgn.freeze", "write mgn.statistics=train:1000000", NULL },
     { "stream.patience", "write patience=10", NULL },
+    { "cluster.parts", "write sampler=cluster:40", NULL },
+    { "saint.walk", "write sampler=saint:2", NULL },
+    { "saint.coverage", "write sampler=saint:2:20", NULL },
+    { "hec.keep", "write hec.miss=fetch_keep", NULL },
+    { "halo.refresh", "write halo.staleness=1:5 for a wait every 5 epochs", NULL },
+    { "halo.smoothing", "write halo.staleness=1:0:0.8", NULL },
+    { "halo.reassign_every", "write halo.budget=balance:0.5:20", NULL },
+    { "parallel.columns", "write parallel=grid:2", NULL },
     { NULL, NULL, NULL },
 };
 

@@ -13,8 +13,8 @@ int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, 
 {
     *layers = (struct gr_halo_layers){ .context = context, .comm = comm, .n_layers = n_layers };
     layers->format = gr_row_format_of(context);
-    layers->is_stale = gr_halo_options(context)->staleness > 0;
-    layers->smoothing = gr_halo_options(context)->smoothing;
+    layers->is_stale = gr_halo_options(context)->staleness.word == GR_HALO_STALE;
+    layers->smoothing = gr_halo_options(context)->staleness.number[1];
     layers->budget = gr_halo_options(context)->budget;
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) layers->adaptive[d] = layers->format.adaptive[d];
     if (!layers->is_stale && !layers->adaptive[GR_FORWARD] && !layers->adaptive[GR_BACKWARD]) return GRAFT_OK;

@@ -31,14 +31,18 @@ struct gr_halo_codec {
 };
 
 /** The criterion of adaptive widths: bytes of all ranks in an epoch, relative squared error, or the weight of the error
- *  against time. */
+ *  against time; and the epochs between two decisions. */
 /* clang-format off */
 #define GR_HALO_BUDGET_LIST(X)                                                                                         \
-    X(GR_HALO_BUDGET_BYTES, "bytes:1..")                                                                               \
-    X(GR_HALO_BUDGET_ERROR, "error:(0..)")                                                                             \
-    X(GR_HALO_BUDGET_BALANCE, "balance:[0..1]")
+    X(GR_HALO_BUDGET_BYTES, "bytes:1..:0..=20")                                                                        \
+    X(GR_HALO_BUDGET_ERROR, "error:(0..):0..=20")                                                                      \
+    X(GR_HALO_BUDGET_BALANCE, "balance:[0..1]:0..=20")
 /* clang-format on */
 enum gr_halo_budget { GR_HALO_BUDGET_LIST(GR_CHOICE_CONSTANT) };
+
+/** The age of boundary rows in epochs; of stale rows the epochs from one wait to the next, and the smoothing. */
+#define GR_HALO_STALENESS_LIST(X) X(GR_HALO_CURRENT, "0") X(GR_HALO_STALE, "1:0..=0:[0..1)=0.8")
+enum gr_halo_staleness { GR_HALO_STALENESS_LIST(GR_CHOICE_CONSTANT) };
 
 /* clang-format off */
 #define GR_HALO_COVER_LIST(X)                                                                                          \
@@ -71,7 +75,6 @@ enum gr_halo_nonfinite { GR_HALO_NONFINITE_LIST(GR_CHOICE_CONSTANT) };
 enum gr_halo_evaluation { GR_HALO_EVALUATION_LIST(GR_CHOICE_CONSTANT) };
 
 #define GR_NEEDS_EXCHANGE GR_NEEDS_RANKS " and model!=mlp"
-#define GR_NEEDS_STALE GR_NEEDS_EXCHANGE " and halo.staleness=1"
 #define GR_NEEDS_ADAPTIVE GR_NEEDS_EXCHANGE " and halo.codec=adaptive"
 
 /* clang-format off */
@@ -82,11 +85,11 @@ enum gr_halo_evaluation { GR_HALO_EVALUATION_LIST(GR_CHOICE_CONSTANT) };
       GR_NEEDS_EXCHANGE " and halo.codec:forward!=f32",                                                                \
       "the codec of evaluations and predictions")                                                                      \
     X(FORM(GR_HALO_BUDGET_LIST), budget, "halo.budget", "balance:0.5", SAME, GR_USUAL | GR_LIVE, GR_NEEDS_ADAPTIVE,    \
-      "criterion of adaptive widths: bytes per epoch, relative squared error, or error against time (1: error only)")  \
-    X(INTEGER("0..1"), staleness, "halo.staleness", "0", SAME, GR_USUAL | GR_LIVE, GR_NEEDS_EXCHANGE,                  \
-      "1: use stale boundary rows, of the previous epoch, while current ones travel")                                  \
-    X(INTEGER("0.."), refresh, "halo.refresh", "0", SAME, GR_USUAL | GR_LIVE, GR_NEEDS_STALE,                          \
-      "epochs from one wait for fresh rows to the next; 0: only the first epoch waits")                                \
+      "criterion of adaptive widths, decided every :EPOCHS (0: once): bytes per epoch, relative squared error, or "     \
+      "error against time (1: error only)")                                                                            \
+    X(FORM(GR_HALO_STALENESS_LIST), staleness, "halo.staleness", "0", SAME, GR_USUAL | GR_LIVE, GR_NEEDS_EXCHANGE,     \
+      "1:EPOCHS:SMOOTHING: use boundary rows of the previous epoch; epochs between waits for fresh rows (0: first "    \
+      "only), weight of the rows used before")                                                                         \
     X(CHOICE(gr_halo_cover, GR_HALO_COVER_LIST), cover, "halo.cover", "hybrid", SAME, GR_EXPERT,                       \
       GR_NEEDS_RANKS " and model!=gat|mlp and (model!=sage or aggregator!=max|min) and parallel!=feature",             \
       "rows to send: partial sums (pre), raw rows (post), or the fewest of both")                                      \
@@ -98,11 +101,7 @@ enum gr_halo_evaluation { GR_HALO_EVALUATION_LIST(GR_CHOICE_CONSTANT) };
       "rows with NaN, infinity or too wide a range: sent as f32, or an error")                                         \
     X(CHOICE(gr_halo_statistics, GR_HALO_STATISTICS_LIST), statistics, "halo.error_statistics", "sample",              \
       EACH, GR_EXPERT, GR_NEEDS_EXCHANGE " and halo.codec!=f32",                                                       \
-      "rows whose quantization error is measured: none, one of 64, all")                                               \
-    X(INTEGER("0.."), reassign_every, "halo.reassign_every", "20", SAME, GR_LIVE, GR_NEEDS_ADAPTIVE,                   \
-      "epochs between decisions on widths; 0: once, after the first epoch")                                            \
-    X(NUMBER("[0..1)"), smoothing, "halo.smoothing", "0.8", SAME, GR_LIVE, GR_NEEDS_STALE,                             \
-      "weight of the previously used rows in the rows used now")
+      "rows whose quantization error is measured: none, one of 64, all")
 /* clang-format on */
 
 struct gr_halo_options {

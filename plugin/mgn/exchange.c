@@ -34,7 +34,7 @@ static int32_t check_halo_options(const struct gr_mgn *g, graft_error *error)
             error, GRAFT_ERR_OPTION,
             "option 'halo.codec' is adaptive, but networks on meshes have rows of one width; expected q8, for "
             "example");
-    if (halo->staleness > 0)
+    if (halo->staleness.word == GR_HALO_STALE)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'halo.staleness' is 1, but networks on meshes have no stale rows; expected 0");
     if (g->mesh->kind == GRAFT_MESH_SHARED && gr_halo_codec_of(halo, GR_FORWARD).bits < 32 && g->mesh->comm->rank == 0)

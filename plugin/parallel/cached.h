@@ -11,7 +11,7 @@
  *
  * With hec.miss=fetch the owner of a row missing from the cache computes it in the same batch, and its gradient is sent
  * to the owner. With empty caches a batch over ranks equals one batch of all their seeds in one process. With
- * hec.keep=yes the cache has the row from the next batch on.
+ * hec.miss=fetch_keep the cache has the row from the next batch on.
  *
  * In one process (Fey et al. 2021, "GNNAutoScale") the caches have rows of all vertices. Each batch stores the rows of
  * its own vertices, and reads the rows of their other neighbours. Then there is no comm, and nothing is sent.
@@ -53,7 +53,7 @@ struct gr_fetch {
     int32_t *row;             /* [rows sent] of the sources of the block */
 };
 
-/** With hec.keep=yes, the rows that the last batch fetched, until the next batch stores them, so that a repeated batch
+/** With hec.miss=fetch_keep, the rows that the last batch fetched, until the next batch stores them, so that a repeated batch
  *  finds the same rows. */
 struct gr_fetched {
     int64_t  batch, count, capacity;
@@ -85,7 +85,7 @@ struct gr_cached_layer {
 
 /** Rows that owners compute, with hec.miss=fetch. */
 struct gr_fetching {
-    int    is_on, keeps; /* keeps: option hec.keep */
+    int    is_on, keeps; /* keeps: option hec.miss=fetch_keep */
     float *asked;        /* [most rows sent x width] of the present batch, and their gradients */
     struct gr_cached_layer
           *pending;  /* the layer of the gradients in `asked`, to be added at the end of an exchange; or NULL */

@@ -158,10 +158,10 @@ int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct
                                        .takes_expired = options->cache_miss == GR_MISS_LAST },
                              .counts.feature_width = wish->feature_width,
                              .counts.feature_bytes = wish->feature_bytes,
-                             .fetching.is_on = options->cache_miss == GR_MISS_FETCH && wish->first < wish->n_layers,
+                             .fetching.is_on = options->cache_miss >= GR_MISS_FETCH && wish->first < wish->n_layers,
                              .first = wish->first,
                              .n_layers = wish->n_layers };
-    c->fetching.keeps = c->fetching.is_on && options->keeps_fetched;
+    c->fetching.keeps = c->fetching.is_on && options->cache_miss == GR_MISS_FETCH_KEEP;
     /* Half of its life; but the next row must arrive before the last row is too old. */
     c->push.renewed_after = gr_smaller((c->life.life + 1) / 2, c->life.life - c->push.delay + 1);
     GR_TRY(make_messages(c, budget, error));

@@ -90,7 +90,7 @@ int32_t gr_parallel_refuse_limit(const struct gr_strategy *strategy, const struc
 
     /* With more memory auto may choose another mode, which needs more. */
     if (is_auto && strategy->ops == &gr_grid_ops)
-        snprintf(mode, sizeof mode, "parallel=grid, parallel.columns=%d and ", r->wish.over->columns);
+        snprintf(mode, sizeof mode, "parallel=grid:%d and ", r->wish.over->columns);
     else if (is_auto) snprintf(mode, sizeof mode, "parallel=%s and ", name);
     advise_options(strategy->ops, bytes, variant, &advice);
     GR_TRY(advise_modes(r, least, &advice, error));

@@ -15,9 +15,9 @@ static void read_halo_options(struct gr_ranks *r)
 {
     const struct gr_halo_options *halo = gr_halo_options(r->context);
 
-    r->stale.sync_every = halo->refresh;
+    r->stale.sync_every = (int64_t)halo->staleness.number[0];
     r->stale.evaluates_exact = halo->evaluation == GR_HALO_EVALUATES_F32;
-    r->adapt.every = halo->reassign_every;
+    r->adapt.every = (int64_t)halo->budget.number[1];
 }
 
 int32_t gr_parallel_init(struct gr_ranks *r, const struct gr_strategy_ops *ops, const struct gr_strategy_wish *wish,
@@ -34,7 +34,7 @@ int32_t gr_parallel_init(struct gr_ranks *r, const struct gr_strategy_ops *ops, 
                             .n_layers = config->n_layers,
                             .gathers_from = config->gathers_from };
     r->options = *gr_halo_options(r->context);
-    r->stale.is_on = wish->trains && r->options.staleness > 0; /* else no rows could be in flight */
+    r->stale.is_on = wish->trains && r->options.staleness.word == GR_HALO_STALE; /* else no rows could be in flight */
     read_halo_options(r);
     GR_TRY(GR_BUDGET_NEW(wish->budget, GR_USE_MESSAGES, r->traffic.sent, slots + 1, error));
     rc = GR_BUDGET_NEW(wish->budget, GR_USE_MESSAGES, r->traffic.pairs, slots * r->comm->n_ranks, error);

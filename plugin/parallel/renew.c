@@ -20,7 +20,7 @@ struct renewal {
 /* Whether options that differ from r->options need other messages. */
 static int needs_messages(const struct gr_halo_options *now, const struct gr_halo_options *then)
 {
-    return memcmp(&now->codec, &then->codec, sizeof now->codec) != 0 || now->staleness != then->staleness ||
+    return memcmp(&now->codec, &then->codec, sizeof now->codec) != 0 || now->staleness.word != then->staleness.word ||
            now->rounding != then->rounding || now->nonfinite != then->nonfinite;
 }
 
@@ -183,7 +183,7 @@ done:
     if (rc < 0) return rc;
     if (r->exchanges_rows) gr_halo_rows_weigh(&r->halo_rows, r->graph.part);
     gr_traffic_begin(r); /* its counts depend on the replaced messages */
-    r->stale.is_on = gr_halo_options(r->context)->staleness > 0;
+    r->stale.is_on = gr_halo_options(r->context)->staleness.word == GR_HALO_STALE;
     r->adapt.is_adapted = 0;
     r->adapt.traced = 0;
     r->base.drift = 0;
@@ -197,11 +197,12 @@ int32_t gr_parallel_renew(struct gr_ranks *r, graft_error *error)
     int32_t                       rc = GRAFT_OK, n;
 
     if (r->gathers_from < r->n_layers && needs_messages(now, &r->options)) GR_TRY(renew_messages(r, error));
-    if (memcmp(&now->budget, &r->options.budget, sizeof now->budget) != 0) r->adapt.is_adapted = 0;
+    if (now->budget.word != r->options.budget.word || now->budget.number[0] != r->options.budget.number[0])
+        r->adapt.is_adapted = 0;
     r->options = *now;
     n = gr_parallel_plans_list_layers(r, list);
     for (int32_t i = 0; i < n; i++) { /* options that need no other messages */
-        list[i]->smoothing = r->options.smoothing;
+        list[i]->smoothing = r->options.staleness.number[1];
         list[i]->budget = r->options.budget;
     }
 done:

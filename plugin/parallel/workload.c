@@ -18,7 +18,8 @@ static const char *refusal(const graft_context *context, const struct gr_model_k
     if (!kind->gathers) return "mlp has no sums over neighbours";
     if (kind->attends) return "attention reads whole rows";
     if (extremum != 0) return "the cost of columns is not predicted for maxima and minima";
-    if (gr_halo_options(context)->staleness > 0) return "sums of stale shared columns are two epochs old";
+    if (gr_halo_options(context)->staleness.word == GR_HALO_STALE)
+        return "sums of stale shared columns are two epochs old";
     if (format.adaptive[GR_FORWARD] || format.adaptive[GR_BACKWARD])
         return "a record of shared columns has elements of several rows, whose ranges decide no adaptive width";
     if (format.bits[GR_FORWARD] < 8 || format.bits[GR_BACKWARD] < 8)

@@ -81,7 +81,7 @@ static int32_t create_clusters(const struct gr_kind_source *source, void **state
                                graft_error *error)
 {
     graft_context *const context = source->context;
-    const int64_t        n = source->graph->n_rows, wanted = gr_sample_options(context)->cluster_parts;
+    const int64_t        n = source->graph->n_rows, wanted = (int64_t)gr_sample_options(context)->sampler.number[0];
     struct clusters     *c = NULL;
     int32_t              rc = GRAFT_OK;
 

@@ -66,7 +66,7 @@ struct gr_sampler_kind {
     void (*explain)(const struct gr_batch_request *request, struct gr_text *text);
 };
 
-#define GR_SAMPLER_ROW(constant, word) extern const struct gr_sampler_kind gr_sample_##word;
+#define GR_SAMPLER_ROW(constant, word, numbers) extern const struct gr_sampler_kind gr_sample_##word;
 GR_SAMPLER_MAP(GR_SAMPLER_ROW)
 #undef GR_SAMPLER_ROW
 

@@ -5,10 +5,16 @@
 
 #include "base/option_row.h"
 
-/** The kinds of samplers: X(constant, word). Each is a row gr_sample_WORD of a file of sample/. */
-#define GR_SAMPLER_MAP(X) X(NEIGHBOUR, neighbour) X(CLUSTER, cluster) X(SAINT, saint) X(LADIES, ladies)
-#define GR_SAMPLER_ENUM(constant, word) GR_SAMPLER_##constant,
-#define GR_SAMPLER_WORD(constant, word) "|" #word
+/** The kinds of samplers: X(constant, word, the numbers of gr_form). Each is a row gr_sample_WORD of a file of sample/. */
+/* clang-format off */
+#define GR_SAMPLER_MAP(X)                                                                                              \
+    X(NEIGHBOUR, neighbour, "")                                                                                        \
+    X(CLUSTER, cluster, ":0..1000000000=0")                                                                            \
+    X(SAINT, saint, ":1..1000=2:1..10000=20")                                                                          \
+    X(LADIES, ladies, "")
+/* clang-format on */
+#define GR_SAMPLER_ENUM(constant, word, numbers) GR_SAMPLER_##constant,
+#define GR_SAMPLER_WORD(constant, word, numbers) "|" #word numbers
 #define GR_SAMPLER_WORDS (&(GR_SAMPLER_MAP(GR_SAMPLER_WORD))[1])
 enum gr_sampler { GR_SAMPLER_MAP(GR_SAMPLER_ENUM) GR_SAMPLERS };
 
@@ -24,13 +30,14 @@ enum gr_sample_weights { GR_SAMPLE_WEIGHTS_LIST(GR_CHOICE_CONSTANT) };
 enum gr_history_use { GR_HISTORY_LIST(GR_CHOICE_CONSTANT) };
 
 /** The treatment of a halo row missing from a cache: it is left out of sums; the same, and sums are rescaled; an older
- *  row is used, if there is one; or its owner computes it. */
+ *  row is used, if there is one; its owner computes it; the same, and it is used again for hec.life batches. */
 /* clang-format off */
 #define GR_CACHE_MISS_LIST(X)                                                                                          \
     X(GR_MISS_DROP, "drop")                                                                                            \
     X(GR_MISS_DROP_RESCALED, "drop_rescaled")                                                                          \
     X(GR_MISS_LAST, "last")                                                                                            \
-    X(GR_MISS_FETCH, "fetch")
+    X(GR_MISS_FETCH, "fetch")                                                                                          \
+    X(GR_MISS_FETCH_KEEP, "fetch_keep")
 /* clang-format on */
 enum gr_cache_miss { GR_CACHE_MISS_LIST(GR_CHOICE_CONSTANT) };
 
@@ -45,16 +52,9 @@ enum gr_cache_codec { GR_CACHE_CODEC_LIST(GR_CHOICE_CONSTANT) };
 #define GR_SAMPLE_OPTIONS(X)                                                                                           \
     X(INTEGER("0.."), batch_size, "batch_size", "0", SAME, GR_USUAL, "",                                               \
       "training vertices, or other seeds, of a minibatch; 0: all")                                                     \
-    X(WORDS(gr_sampler, GR_SAMPLER_WORDS), sampler, "sampler", "neighbour", SAME, GR_USUAL,                            \
-      "batch_size!=0 and model!=mlp",                                                                                  \
-      "batches: neighbours drawn for each vertex or each layer (ladies), or subgraphs of parts or of random walks")    \
-    X(INTEGER("0..1000000000"), cluster_parts, "cluster.parts", "0", SAME, GR_USUAL,                                   \
-      "batch_size!=0 and sampler=cluster",                                                                             \
-      "parts of the partition; 0: ten for each batch")                                                                 \
-    X(INTEGER("1..1000"), saint_walk, "saint.walk", "2", SAME, GR_USUAL, "batch_size!=0 and sampler=saint",            \
-      "steps of a random walk")                                                                                        \
-    X(INTEGER("1..10000"), saint_coverage, "saint.coverage", "20", SAME, GR_EXPERT, "batch_size!=0 and sampler=saint", \
-      "epochs of batches that are drawn first, to estimate the weights")                                               \
+    X(FORMS(GR_SAMPLER_WORDS), sampler, "sampler", "neighbour", SAME, GR_USUAL, "batch_size!=0 and model!=mlp",    \
+      "neighbours drawn for each vertex or each layer (ladies), or subgraphs: cluster:PARTS (0: ten for each batch), " \
+      "saint:WALK:COVERAGE (epochs that estimate weights)")                                                            \
     X(WIDTHS("-1..1000000"), fanout, "fanout", "10", SAME, GR_USUAL, GR_NEEDS_LAYERS,                                  \
       "neighbours drawn for a vertex, or for a layer (ladies): one number, or one per layer from the first; -1: all")  \
     X(CHOICE(gr_sample_weights, GR_SAMPLE_WEIGHTS_LIST), weights, "sample.weights", "uniform", SAME, GR_USUAL,         \
@@ -75,9 +75,8 @@ enum gr_cache_codec { GR_CACHE_CODEC_LIST(GR_CHOICE_CONSTANT) };
     X(INTEGER("1..1000000000"), cache_life, "hec.life", "10", SAME, GR_USUAL, GR_NEEDS_CACHED,                         \
       "batches for which a row is used")                                                                               \
     X(CHOICE(gr_cache_miss, GR_CACHE_MISS_LIST), cache_miss, "hec.miss", "drop", SAME, GR_USUAL, GR_NEEDS_CACHED,      \
-      "for a missing row: 0 in sums; no term, with sums rescaled; an older row; or a row computed by its owner")       \
-    X(SWITCH(), keeps_fetched, "hec.keep", "no", SAME, GR_USUAL, GR_NEEDS_CACHED " and hec.miss=fetch",                \
-      "whether fetched rows are used again for hec.life batches, then without a gradient")                             \
+      "for a missing row: 0 in sums; no term, with sums rescaled; an older row; a row computed by its owner, once or "  \
+      "for hec.life batches (then without a gradient)")                                                                \
     X(CHOICE(gr_cache_codec, GR_CACHE_CODEC_LIST), cache_codec, "hec.codec", "f32", SAME, GR_EXPERT,                   \
       "(processes>1 or history=full) and model!=mlp and batch_size!=0",                                                \
       "format of stored rows")                                                                                         \

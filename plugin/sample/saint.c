@@ -167,13 +167,13 @@ static int32_t count_epoch(struct counting *c, graft_error *error)
     gr_parallel_chunks(team, INT64_MAX, source->n_batches, 1, count_one, c);
     if (c->failed == GRAFT_OK) return GRAFT_OK;
     if (c->failed == GRAFT_ERR_CANCELLED) return gr_check_cancel(source->context, error);
-    return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for a subgraph that is drawn for option 'saint.coverage'");
+    return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for a subgraph that is drawn for option 'sampler'");
 }
 
 static int32_t count_batches(const struct gr_kind_source *source, struct saint *s, graft_error *error)
 {
     graft_context *const context = source->context;
-    const int64_t        epochs = gr_sample_options(context)->saint_coverage;
+    const int64_t        epochs = (int64_t)gr_sample_options(context)->sampler.number[1];
     struct gr_pool       pool = { 0 };
     struct counting      c = { .source = source, .saint = s, .threads = gr_pool_team(gr_threads(context, 0)) };
     int32_t              rc = GRAFT_OK;
@@ -204,7 +204,7 @@ static int32_t create_saint(const struct gr_kind_source *source, void **state, i
     (void)n_batches;
     GR_TRY(GR_POOL_NEW(context, source->pool, s, 1, error));
     s->graph = graph;
-    s->walk = gr_sample_options(context)->saint_walk;
+    s->walk = (int64_t)gr_sample_options(context)->sampler.number[0];
     GR_TRY(GR_POOL_NEW(context, source->pool, s->is_seed, graph->n_rows / 8 + 1, error));
     GR_TRY(GR_POOL_NEW(context, source->pool, s->of_vertex, graph->n_rows, error));
     GR_TRY(GR_POOL_NEW(context, source->pool, s->of_edge, gr_csr_entries(graph), error));

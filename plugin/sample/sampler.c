@@ -68,13 +68,13 @@ struct graft_sampler {
     const struct gr_batch        *given;     /* by next() or sample(); or NULL */
 };
 
-#define KIND(constant, word) [GR_SAMPLER_##constant] = &gr_sample_##word,
+#define KIND(constant, word, numbers) [GR_SAMPLER_##constant] = &gr_sample_##word,
 static const struct gr_sampler_kind *const kinds[] = { GR_SAMPLER_MAP(KIND) };
 #undef KIND
 
 const struct gr_sampler_kind *gr_sample_kind(const graft_context *context)
 {
-    return kinds[gr_sample_options(context)->sampler];
+    return kinds[gr_sample_options(context)->sampler.word];
 }
 
 /* -- creation ----------------------------------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ static int32_t check_ranks(const struct gr_setup *s, graft_error *error)
         what = "norm=batch: ranks have batches of their own, and statistics are of one batch";
     else if (config->kind->gathers && options->history == GR_HISTORY_FULL)
         what = "history=full: its tables have all vertices, and over ranks options hec.* have their place";
-    else if (halo->staleness > 0)
+    else if (halo->staleness.word == GR_HALO_STALE)
         what = "halo.staleness=1: batches have other rows of the halo each, and hec.life says how old they may be";
     else if (gr_halo_codec_of(halo, GR_FORWARD).adaptive)
         what = "halo.codec=adaptive: widths are assigned to rows that are sent in each epoch; aep.codec is for batches";

@@ -42,7 +42,7 @@ static uint32_t checksum_of(const struct gr_setup *s, const graft_sampler *sampl
     const int64_t *seeds = gr_sampler_seeds(sampler), n_batches = gr_sampler_batches(sampler);
     const int64_t  rank = s->data.over != NULL ? s->data.over->comm->rank : 0;
     const int64_t  options[] = { rank, (int64_t)gr_base_options(s->context)->seed,
-                                 (int64_t)gr_sample_options(s->context)->sampler, gr_setup_has_history(s) };
+                                 (int64_t)gr_sample_options(s->context)->sampler.word, gr_setup_has_history(s) };
     uint32_t       crc = gr_crc(0, options, sizeof options);
 
     for (int64_t b = 0; b < n_batches; b++) {

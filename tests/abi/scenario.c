@@ -497,7 +497,7 @@ const struct scenario scenarios[] = {
                     { "hidden", "6" },
                     { "profile", "yes" },
                     { "halo.codec", "f32/adaptive" },
-                    { "halo.reassign_every", "1" } } },
+                    { "halo.budget", "balance:0.5:1" } } },
     { .name = "gin, several classes at once as input",
       .play = play_training,
       .set = SCENE_TARGETS,

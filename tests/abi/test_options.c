@@ -270,11 +270,12 @@ static void test_locale(void)
 /* An option of an earlier release is refused with what replaces it. */
 static void test_removed(void)
 {
-    static const char *const cases[][2] = { { "schedule_every", "schedule=step:30:0.1" },
-                                            { "momentum", "optimizer=sgd:0.9" },
-                                            { "halo.drift_limit", "halo.refresh" },
-                                            { "mgn.width", "hidden" },
-                                            { "mgn.steps", "mgn.schedule=cosine" } };
+    static const char *const cases[][2] = {
+        { "schedule_every", "schedule=step:30:0.1" }, { "momentum", "optimizer=sgd:0.9" },
+        { "halo.drift_limit", "halo.staleness=1:N" }, { "cluster.parts", "sampler=cluster:" },
+        { "hec.keep", "hec.miss=fetch_keep" },        { "mgn.width", "hidden" },
+        { "mgn.steps", "mgn.schedule=cosine" }
+    };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int32_t rc = s.api.set(s.context, cases[i][0], "1", &error);

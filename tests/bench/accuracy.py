@@ -24,10 +24,10 @@ COMPARED = [("one process", "", True), ("32 bits", "", False), ("8 bits", "halo.
             ("adaptive, as many bytes as 3 bits", "halo.codec=adaptive halo.budget=bytes:{bytes3}", False),
             ("2 bits, labels", "halo.codec=q2 label_rate=0.62", False),
             ("2 bits, asynchronous", "halo.codec=q2 halo.staleness=1", False),
-            ("the same, not smoothed", "halo.codec=q2 halo.staleness=1 halo.smoothing=0", False),
+            ("the same, not smoothed", "halo.codec=q2 halo.staleness=1:0:0", False),
             ("1 bit, asynchronous", "halo.codec=q1 halo.staleness=1", False),
             ("1 bit as in Sylvie: minmax, stochastic, not smoothed, every fifth epoch synchronous",
-             "halo.codec=q1:minmax halo.rounding=stochastic halo.staleness=1 halo.smoothing=0 halo.refresh=5", False)]
+             "halo.codec=q1:minmax halo.rounding=stochastic halo.staleness=1:5:0", False)]
 SETS, MORE_SETS = ["dblp"], ["facebook_pages", "amazon_photo", "acl_papers"]
 
 

@@ -43,7 +43,7 @@ def main():
     tap.done()
 
 
-MOST = 112
+MOST = 104
 
 if __name__ == "__main__":
     main()

@@ -396,15 +396,15 @@ const struct job jobs[] = {
     { "adaptive passes with stale rows", "halo.codec=adaptive halo.staleness=1 halo.budget=error:0.1", job_of_passes },
     { "training", "model=sage partition=hash halo.codec=q8", job_of_training },
     { "training with stale rows",
-      "model=gcn halo.codec=adaptive halo.staleness=1 halo.reassign_every=2 "
-      "halo.budget=error:0.1",
+      "model=gcn halo.codec=adaptive halo.staleness=1 "
+      "halo.budget=error:0.1:2",
       job_of_training },
     { "training by minibatch", "model=sage layers=3 partition=hash batch_size=4 fanout=3 aep.codec=q8 aep.rows=3",
       job_of_training },
     { "training of gat by minibatch", "model=gat heads=2 batch_size=5 fanout=-1 aep.delay=2 hec.miss=fetch",
       job_of_training },
     { "training by minibatch with fetched rows",
-      "model=gcn layers=3 partition=hash batch_size=4 fanout=3 hec.miss=fetch hec.keep=yes aep.rows=2 "
+      "model=gcn layers=3 partition=hash batch_size=4 fanout=3 hec.miss=fetch_keep aep.rows=2 "
       "sample.weights=degree",
       job_of_training },
     { "training of gat", "model=gat heads=2 symmetrize=yes halo.staleness=1", job_of_training },

@@ -61,10 +61,10 @@ static int32_t train_one(struct host *host, struct job *job, int number, graft_t
 }
 
 /* Options of all runs. With this seed no feature column is 0 in all rows. */
-static const char *const usual = "layers=3 hidden=3,6 heads=1 epochs=8 dropout=0 input_dropout=0 norm=none "
-                                 "seed=5 optimizer=sgd lr=0.2 eval_every=0 reuse_input=yes row_masks=yes "
-                                 "recompute=no label_rate=0 sparse_input=auto halo.codec=f32 halo.staleness=0 "
-                                 "halo.refresh=0 halo.smoothing=0 threads=1 log.level=error batch_size=0";
+static const char *const usual =
+    "layers=3 hidden=3,6 heads=1 epochs=8 dropout=0 input_dropout=0 norm=none "
+    "seed=5 optimizer=sgd lr=0.2 eval_every=0 reuse_input=yes row_masks=yes "
+    "recompute=no label_rate=0 sparse_input=auto halo.codec=f32 halo.staleness=0 threads=1 log.level=error batch_size=0";
 
 static int32_t train_all_runs(struct host *host)
 {
@@ -101,7 +101,7 @@ void train_runs_add(struct job *job, struct run run)
     job->run[job->n_runs++] = run;
 }
 
-const char *train_runs_shared = "parallel=partition", *train_runs_columns = "parallel.columns=0";
+const char *train_runs_shared = "parallel=partition", *train_runs_columns = "feature.graph=auto";
 
 const char *train_runs_play(struct job *job, int32_t n_ranks, const char *partition, const char *cover)
 {

@@ -116,8 +116,8 @@ def test_set(name, folder, sets, arguments):
 def test_asynchronous(name, folder, sets, arguments):
     """Epochs that wait for their own rows are synchronous ones; and what others come to is no matter of when rows came:
     it is the same with every transport."""
-    ways = {"synchronous": [], "waiting": ["halo.staleness=1", "halo.refresh=1"],
-            "asynchronous": ["halo.staleness=1", "halo.smoothing=0.5", "halo.codec=q8"]}
+    ways = {"synchronous": [], "waiting": ["halo.staleness=1:1"],
+            "asynchronous": ["halo.staleness=1:0:0.5", "halo.codec=q8"]}
     first = None
     for transport in ["threads", *arguments.launchers]:
         common = [*TRAINED, *sets, "partition=hash"]
@@ -126,7 +126,7 @@ def test_asynchronous(name, folder, sets, arguments):
         first = first or found
         told = f"{name}, {os.path.basename(transport)}, 3 ranks"
         ok(not isinstance(found["waiting"], str) and found["waiting"] == found["synchronous"],
-           f"{told}: with halo.refresh=1 the bits of synchronous epochs", found["waiting"], found["synchronous"])
+           f"{told}: with halo.staleness=1:1 the bits of synchronous epochs", found["waiting"], found["synchronous"])
         late, same = found["asynchronous"], first["asynchronous"]
         ok(not isinstance(late, str) and apart(late["loss"], same["loss"]) < 1e-8 and  # as many digits as are printed
            apart(late["loss"], found["synchronous"]["loss"]) > 1e-4,

@@ -336,12 +336,12 @@ def test_fetched():
     ok("came from their owners" in many.stdout and "came from their owners" in report["explain"],
        "which is printed and explained", many.stdout, report["explain"])
 
-    alone = launch(data, *TRAINED, "batch_size=4", "fanout=4", "aep.rows=0", "hec.miss=fetch", "hec.keep=yes", "--json",
+    alone = launch(data, *TRAINED, "batch_size=4", "fanout=4", "aep.rows=0", "hec.miss=fetch_keep", "--json",
                    f"{base}/fetched_alone.json")
     ok(alone.returncode == 0 and
        all(cache["rows_sent"] == 0 < cache["found"] < cache["searched"] and cache["stored"] > 0
            for cache in json.loads(read(f"{base}/fetched_alone.json"))["caches"][1:]),
-       "with hec.keep=yes later batches find rows that were fetched", alone.stdout, alone.stderr)
+       "with hec.miss=fetch_keep later batches find rows that were fetched", alone.stdout, alone.stderr)
 
     # Without rows of earlier batches nothing is lost when a run ends.
     fetched = [*TRAINED, "batch_size=4", "fanout=4", "aep.rows=0", "hec.miss=fetch"]
@@ -404,13 +404,13 @@ def test_caches_lost(settings, folder, losses):
 def test_idle():
     """Options that have no effect together with the others must be reported once, and options that have one must
     not."""
-    idle = ["halo.refresh=3", "halo.reassign_every=5", "halo.rounding=nearest", "halo.smoothing=0.5"]
+    idle = ["halo.budget=balance:0.5:5", "halo.rounding=nearest"]
     result = launch(data, *TRAINED, "halo.timeout=60", *idle)
     warned = [line for line in result.stderr.splitlines() if "no effect" in line]
-    ok(result.returncode == 0 and len(warned) == 4 and
+    ok(result.returncode == 0 and len(warned) == len(idle) and
        all(any(f"'{key}' is {value}," in line for line in warned) for key, value in (i.split("=") for i in idle)),
        "options without effect are warned of", result.stderr)
-    result = launch(data, *TRAINED, "halo.staleness=1", "halo.codec=adaptive/q1", *idle)
+    result = launch(data, *TRAINED, "halo.staleness=1:3:0.5", "halo.codec=adaptive/q1", *idle)
     ok(result.returncode == 0 and "no effect" not in result.stderr, "and others are not", result.stderr)
 
 
@@ -433,7 +433,7 @@ def test_async():
 def test_adaptive_bits():
     """Within a budget of bytes two runs are identical. Without one the ranks measure their network. A budget that
     cannot be met is an error."""
-    adaptive = [data, *TRAINED, "partition=hash", "halo.codec=adaptive", "halo.reassign_every=4"]
+    adaptive = [data, *TRAINED, "partition=hash", "halo.codec=adaptive", "halo.budget=balance:0.5:4"]
     losses = []
     for turn in range(2):
         out = f"{base}/adaptive{turn}.json"
@@ -518,7 +518,7 @@ def test_shared_columns():
        "stream: and their part is shown", streamed.get("edge_bytes_per_epoch"), 3 * edges, stdout)
     losses = [[epoch["loss"] for epoch in report.get("history", [])] for report in (held, streamed)]
     ok(losses[0] == losses[1] != [], "stream: losses have the same bits", losses)
-    stdout, grid = shared_report(2 * m, "grid", "parallel=grid", "parallel.columns=2")
+    stdout, grid = shared_report(2 * m, "grid", "parallel=grid:2")
     says_shared("grid", stdout, grid, 2, "held")
     table = re.search(r"^rows of the next table have 1/2 of the columns.*\nrows that each rank receives.*\n.* plan MB\n"
                       rf"((?:\d.*\n){{{2 * m}}})all ", stdout, re.MULTILINE)
@@ -552,7 +552,7 @@ def test_limit(ranks, names, *settings):
 def test_limits():
     test_limit(n_ranks, "parallel=feature", "parallel=feature", "feature.graph=replicate")
     test_limit(n_ranks, "parallel=feature", "parallel=feature", "feature.graph=stream")
-    test_limit(2 * int(n_ranks), "parallel=grid", "parallel=grid", "parallel.columns=2")
+    test_limit(2 * int(n_ranks), "parallel=grid", "parallel=grid:2")
     test_limit(n_ranks, "parallel=(?:partition|feature), which auto has chosen,", "parallel=auto")
 
 

@@ -29,17 +29,11 @@ static const char *const codecs[] = { "f32",       "bf16",       "q8",    "q4", 
                                       "q1:minmax", "q1:rotated", "q8/q2", "adaptive", "adaptive/q1" };
 enum { CODECS = sizeof codecs / sizeof *codecs, TRAINERS = 2 * CODECS };
 
-static const char *const settings[] = { "epochs=1000000",
-                                        "layers=2",
-                                        "hidden=36",
-                                        "threads=1",
-                                        "partition=hash",
-                                        "halo.timeout=60",
-                                        "halo.refresh=7",
-                                        "dropout=0.3",
-                                        "halo.budget=error:0.05",
-                                        "eval_every=5",
-                                        NULL };
+static const char *const settings[] = { "epochs=1000000", "layers=2",
+                                        "hidden=36",      "threads=1",
+                                        "partition=hash", "halo.timeout=60",
+                                        "dropout=0.3",    "halo.budget=error:0.05",
+                                        "eval_every=5",   NULL };
 
 /* The measurements of a rank; over processes the largest of all ranks. */
 struct finding {
@@ -87,7 +81,7 @@ static int32_t train_for(struct host *host, struct soak *soak, int which, int64_
 
     snprintf(codec, sizeof codec, "halo.codec=%s", codecs[which / 2]);
     host_set(host->api, codec);
-    host_set(host->api, which % 2 == 1 ? "halo.staleness=1" : "halo.staleness=0");
+    host_set(host->api, which % 2 == 1 ? "halo.staleness=1:7" : "halo.staleness=0");
     host_set(host->api, which % 3 == 2 ? "model=gat" : "model=sage");
     rc = host_trainer_create(host, &soak->set.dataset, SLICES_EVEN, &t);
     for (int64_t e = 0; e < epochs + WARM_UP && rc == GRAFT_OK; e++) {

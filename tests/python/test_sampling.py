@@ -124,8 +124,8 @@ def test_batches_made_ahead():
     assert same(expected, batches)
 
 
-@pytest.mark.parametrize("options", [{"sampler": "cluster", "cluster.parts": 12},
-                                     {"sampler": "saint", "saint.walk": 2}])
+@pytest.mark.parametrize("options", [{"sampler": "cluster:12"},
+                                     {"sampler": "saint:2"}])
 def test_subgraphs(options):
     sampler = graft.Sampler(GRAPH, SEEDS, options, layers=2, batch_size=20)
     batches = list(sampler)
@@ -140,12 +140,12 @@ def test_subgraphs(options):
         np.testing.assert_array_equal(np.sort(batch.blocks[1].entries), inside[of_seeds[TARGETS[inside]]])
         np.testing.assert_array_equal(np.sort(batch.seeds), np.intersect1d(batch.vertices, SEEDS))
     seen = np.concatenate([batch.seeds for batch in batches])
-    np.testing.assert_array_equal(np.unique(seen) if options["sampler"] == "saint" else np.sort(seen), SEEDS)
+    np.testing.assert_array_equal(np.unique(seen) if options["sampler"] == "saint:2" else np.sort(seen), SEEDS)
 
 
 def test_weights_of_saint():
     """Sums with the weights estimate sums over all seeds, and over all edges."""
-    sampler = graft.Sampler(GRAPH, None, {"saint.walk": 2, "saint.coverage": 200}, sampler="saint", layers=1,
+    sampler = graft.Sampler(GRAPH, None, None, sampler="saint:2:200", layers=1,
                             batch_size=50)
     feature = 1 + np.arange(N) % 7
     sums, rows, times = [], np.zeros(N), np.zeros(N)
@@ -223,7 +223,7 @@ def test_other_threads_run_and_can_cancel():
 
     def create():
         try:
-            graft.Sampler(GRAPH, None, {"saint.walk": 30, "saint.coverage": 10000}, sampler="saint", layers=1,
+            graft.Sampler(GRAPH, None, None, sampler="saint:30:10000", layers=1,
                           batch_size=1, context=context)
         except graft.Error as error:
             ended.append(type(error))

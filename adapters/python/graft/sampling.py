@@ -90,9 +90,10 @@ class Sampler:
             vertices. With an empty array batches come only from sample()
 
     Options are those of the library, the same way as in Context: `batch_size`, `layers`, `fanout` (a list has the first
-    layer first; -1: all neighbours), `sampler` ("neighbour", "cluster", "saint"), `drop_last`, `seed`, `threads`, and
-    {"sample.replace": True, "sample.weights": "edge", "sample.ahead": 4, "cluster.parts": 40, "saint.walk": 3,
-    "saint.coverage": 50}. abi/graft_sample.h describes them. A sampler has its own context unless it is given one."""
+    layer first; -1: all neighbours), `sampler` ("neighbour", "ladies", "cluster:PARTS", "saint:WALK:COVERAGE"),
+    `drop_last`, `seed`, `threads`, and {"sample.replace": True, "sample.weights": "edge", "sample.ahead": 4}.
+    abi/graft_sample.h describes them. A sampler has its own context unless it is given
+    one."""
 
     def __init__(self, graph: Any, seeds: Any = None, options: dict[str, object] | None = None, *,
                  context: Context | None = None, **more: object) -> None:

@@ -425,7 +425,7 @@ static void test_adapt_refused(void)
         { { ADAPTIVE }, { "halo.budget", "bytes:77" }, GRAFT_ERR_ARG, "option halo.budget is balance:0.5" },
         { { ADAPTIVE }, { "halo.budget", "error:0.1" }, GRAFT_ERR_ARG, "error:0.1 on rank" },
         { { ADAPTIVE }, { "halo.budget", "balance:0.7" }, GRAFT_ERR_ARG, "balance:0.7 on rank" },
-        { { ADAPTIVE }, { "halo.reassign_every", "7" }, GRAFT_ERR_ARG, "option halo.reassign_every is 20" },
+        { { ADAPTIVE }, { "halo.budget", "balance:0.5:7" }, GRAFT_ERR_ARG, "option halo.budget is balance:0.5 on" },
         { { "halo.codec", "q8" }, { 0 }, GRAFT_ERR_STATE, "without adaptive widths" },
     };
 

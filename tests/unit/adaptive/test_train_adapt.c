@@ -150,13 +150,13 @@ static void test_same(struct job *job, const char *model, int32_t n_ranks, const
     char           adaptive[300], plain[300];
     const char    *words;
 
-    snprintf(adaptive, sizeof adaptive, "model=%s layers=3 hidden=16 halo.codec=adaptive halo.reassign_every=3", model);
+    snprintf(adaptive, sizeof adaptive, "model=%s layers=3 hidden=16 halo.codec=adaptive", model);
     snprintf(plain, sizeof plain, "model=%s layers=3 hidden=16 halo.codec=q8", model);
     job->epochs = EPOCHS;
     words = adapt_run(job, n_ranks, plain, more);
     eight = job->at[0];
     if (words == NULL) {
-        snprintf(plain, sizeof plain, "halo.budget=bytes:1000000000 %s", more);
+        snprintf(plain, sizeof plain, "halo.budget=bytes:1000000000:3 %s", more);
         words = adapt_run(job, n_ranks, adaptive, plain);
     }
     ok(words == NULL && memcmp(&eight, &job->at[0], sizeof eight) == 0 && job->at[0].loss[EPOCHS - 1] > 0,
@@ -171,8 +171,8 @@ static void test_updated(struct job *job, const char *model, int32_t n_ranks)
     char           settings[300];
     const char    *words;
 
-    snprintf(settings, sizeof settings,
-             "model=%s layers=3 hidden=16 halo.codec=adaptive halo.budget=error:0.02 halo.reassign_every=3", model);
+    snprintf(settings, sizeof settings, "model=%s layers=3 hidden=16 halo.codec=adaptive halo.budget=error:0.02:3",
+             model);
     job->epochs = EPOCHS;
     words = adapt_run(job, n_ranks, settings, "partition=hash");
     without = job->at[0];
@@ -192,14 +192,13 @@ static void test_less(struct job *job, const char *model, int32_t n_ranks, const
     int64_t     many;
     const char *words;
 
-    snprintf(first, sizeof first, "model=%s layers=3 hidden=16 dropout=0 optimizer=sgd lr=0.05 halo.reassign_every=3",
-             model);
+    snprintf(first, sizeof first, "model=%s layers=3 hidden=16 dropout=0 optimizer=sgd lr=0.05", model);
     snprintf(limited, sizeof limited, "halo.codec=q8 %s", more);
     job->epochs = EPOCHS;
     words = adapt_run(job, n_ranks, first, limited);
     many = job->sent;
     loss = job->at[0].loss[EPOCHS - 1];
-    snprintf(limited, sizeof limited, "halo.codec=adaptive halo.budget=bytes:%lld %s", (long long)(many / 2), more);
+    snprintf(limited, sizeof limited, "halo.codec=adaptive halo.budget=bytes:%lld:3 %s", (long long)(many / 2), more);
     if (words == NULL) words = adapt_run(job, n_ranks, first, limited);
     ok(words == NULL && job->sent <= many / 2 && job->sent > many * 4 / 10 &&
            fabs(job->at[0].loss[EPOCHS - 1] / loss - 1) < 0.05,
@@ -403,7 +402,7 @@ int main(void)
     static const char *const ways[] = {
         "seed=3",
         "halo.staleness=1",
-        "halo.staleness=1 halo.refresh=2 partition=hash",
+        "halo.staleness=1:2 partition=hash",
         "label_rate=0.5 partition=hash",
         "recompute=yes reuse_input=no partition=hash",
     };

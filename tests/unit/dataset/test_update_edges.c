@@ -379,12 +379,12 @@ int main(void)
                                               "model=sage halo.staleness=1",
                                               "model=gcn halo.cover=pre",
                                               "model=gin halo.cover=post halo.codec=q4",
-                                              "model=gcn symmetrize=yes halo.codec=adaptive halo.reassign_every=1",
+                                              "model=gcn symmetrize=yes halo.codec=adaptive halo.budget=balance:0.5:1",
                                               "model=sage halo.codec=adaptive halo.staleness=1",
                                               "model=gat heads=2 edge_features=values halo.staleness=1",
                                               "model=gat heads=2 edge_features=array halo.codec=q8",
                                               "model=gat heads=2 edge_features=values halo.codec=adaptive "
-                                              "halo.reassign_every=1 halo.budget=error:0.01" };
+                                              "halo.budget=error:0.01:1" };
     static const char *const batches[] = { "model=gcn batch_size=9 fanout=2 dropout=0.2",
                                            "model=sage batch_size=20 sampler=cluster partition.program=none",
                                            "model=gcn batch_size=20 history=full" };

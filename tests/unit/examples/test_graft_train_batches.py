@@ -139,7 +139,7 @@ def test_other_batches():
 
 
 test_saved("f32", "hec.codec=f32")
-test_saved("q8", "hec.codec=q8", "sampler=cluster", "cluster.parts=60", "partition.program=none")
+test_saved("q8", "hec.codec=q8", "sampler=cluster:60", "partition.program=none")
 test_some_tables(f"{base}/f32-half")
 test_interrupted()
 test_first_epoch()

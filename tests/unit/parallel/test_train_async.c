@@ -1,4 +1,4 @@
-/* Checks training with stale rows: with halo.refresh=1 it must be bitwise identical to synchronous training, and
+/* Checks training with stale rows: with halo.staleness=1:1 it must be bitwise identical to synchronous training, and
  * options that must not change results are tried one by one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
@@ -35,7 +35,7 @@ static const char *train_runs_judge(const struct job *job, int32_t n_ranks, cons
     const int            exchanges = sync->halo_bytes_per_epoch > 0, is_mlp = strcmp(model, "mlp") == 0;
     const int            has_labels = strstr(settings, "label_rate") != NULL;
 
-    if (!same(job, EVERY_ONE, SYNC, 0)) return "with halo.refresh=1 it has other bits than synchronous";
+    if (!same(job, EVERY_ONE, SYNC, 0)) return "with halo.staleness=1:1 it has other bits than synchronous";
     if (!same(job, REMADE, ASYNC, 0)) return "with recompute it has other bits";
     if (!same(job, OBSERVED, ASYNC, 0)) return "evaluations and predictions in between change it";
     if (!same(job, ANEW, ASYNC, 0)) return "after a trainer that was destroyed half-way it has other bits";
@@ -68,7 +68,7 @@ static const struct setup setups[] = {
     { "reuse_input=no input_dropout=0.3 hidden=12,5 norm=layer", 0, 1 },
     { "label_rate=0.5 hidden=5 dropout=0.2", 0, 0 },
     { "sparse_input=yes input_dropout=0.2 halo.codec=bf16", 1, 0 },
-    { "sparse_input=no label_rate=0.3 reuse_input=no halo.smoothing=0.5", 1, 1 },
+    { "sparse_input=no label_rate=0.3 reuse_input=no", 1, 1 },
     { "optimizer=adam lr=0.05", 0, 0 },
 };
 static const struct setup extrema[] = {
@@ -81,17 +81,11 @@ static const struct setup extrema[] = {
 
 static void test_setup(int number, const char *model, int32_t n_ranks, const struct setup *setup)
 {
-    static const char *const more[RUNS] = { "halo.staleness=0",
-                                            "halo.staleness=1 halo.refresh=1 halo.smoothing=0.25",
-                                            "halo.staleness=1",
-                                            "halo.staleness=1 recompute=yes",
-                                            "halo.staleness=1",
-                                            "halo.staleness=1",
-                                            "halo.staleness=1",
-                                            "halo.staleness=1",
-                                            "halo.staleness=1",
-                                            "halo.staleness=1 halo.refresh=4",
-                                            "halo.staleness=1 halo.refresh=4" };
+    static const char *const more[RUNS] = {
+        "halo.staleness=0",     "halo.staleness=1:1:0.25", "halo.staleness=1:0:0", "halo.staleness=1:0:0 recompute=yes",
+        "halo.staleness=1:0:0", "halo.staleness=1:0:0",    "halo.staleness=1:0:0", "halo.staleness=1:0:0",
+        "halo.staleness=1:0:0", "halo.staleness=1:4:0",    "halo.staleness=1:4:0"
+    };
     static const char *const covers[] = { "hybrid", "post", "pre" };
     const char *const partition = number % 2 ? "hash" : "given", *const cover = covers[number % 3];
     struct job   *job = calloc(1, sizeof *job);
@@ -129,8 +123,8 @@ static void test_shared_columns(int number)
     for (size_t i = 0; i < sizeof extrema / sizeof *extrema; i++) test_setup(number++, "sage", 2 + (int)i, &extrema[i]);
     train_runs_columns = "feature.graph=stream";
     for (size_t i = 0; i < 4; i++) test_setup(number++, models[i + 1], 5 - (int)i, &setups[i]);
-    train_runs_shared = "parallel=grid";
-    train_runs_columns = "parallel.columns=2";
+    train_runs_shared = "parallel=grid:2";
+    train_runs_columns = "feature.graph=auto";
     for (size_t i = 0; i < sizeof setups / sizeof *setups; i++, number++)
         if (i != TWO_BITS) test_setup(number, models[(i + 1) % 5], i % 2 ? 4 : 6, &setups[i]);
     for (size_t i = 0; i < sizeof extrema / sizeof *extrema; i++)

@@ -33,14 +33,14 @@ static const struct change changes[] = {
     { "halo.codec=f32 halo.staleness=1", "halo.staleness=0" },
     { FLOATS " halo.staleness=1 halo.codec=q8", "halo.codec=q4/adaptive" },
     { FLOATS " halo.codec=q4", "halo.rounding=stochastic halo.nonfinite=refuse" },
-    { FLOATS, "halo.codec=q4 halo.staleness=1 halo.smoothing=0.5" },
+    { FLOATS, "halo.codec=q4 halo.staleness=1:0:0.5" },
 };
 
 /* Changes for ranks that share columns. */
 static const struct change shared[] = { { "halo.codec=f32", "halo.codec=q4" },
                                         { "halo.codec=q4", "halo.codec=f32" },
                                         { "halo.codec=q2/q8", "halo.codec=q1" },
-                                        { FLOATS, "halo.codec=q4 halo.staleness=1 halo.smoothing=0.5" },
+                                        { FLOATS, "halo.codec=q4 halo.staleness=1:0:0.5" },
                                         { "halo.staleness=1", "halo.staleness=0" } };
 
 struct job {
@@ -199,8 +199,8 @@ static int32_t waits_body(struct host *host)
 
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.staleness=0", "--");
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.staleness=1", "w--");
-    if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.refresh=1", "ww");
-    if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.refresh=0 halo.smoothing=0.5", "--");
+    if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.staleness=1:1", "ww");
+    if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.staleness=1:0:0.5", "--");
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.codec=q4", "w-");
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.codec=q4 lr=0.003", "--");
     if (rc == GRAFT_OK) rc = expect_synchronous(&s, "halo.staleness=0", "--");
@@ -342,13 +342,13 @@ static int32_t own_plan_body(struct host *host)
 static int32_t told_body(struct host *host)
 {
     static const char idle[] =
-        "option 'halo.refresh' is 5, which has no effect because option 'halo.staleness' is 0 and "
-        "not 1\n";
+        "option 'halo.budget' is error:0.1, which has no effect because option 'halo.codec' is f32 and "
+        "not adaptive\n";
     struct session s;
     int32_t        rc = session_begin(&s, host);
 
     if (rc == GRAFT_OK) rc = change_epochs(&s, 1);
-    host_set(host->api, "halo.refresh=5");
+    host_set(host->api, "halo.budget=error:0.1");
     if (rc == GRAFT_OK) rc = change_epochs(&s, 2);
     if (rc == GRAFT_OK && strcmp(host->warnings, host->rank == 0 ? idle : "") != 0)
         rc = change_blame(host, host->warnings);

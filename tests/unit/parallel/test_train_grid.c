@@ -114,7 +114,7 @@ int main(void)
     train_test_extrema("max", grid);
     train_test_extrema("min", grid);
     test_encoded("sage", 8);
-    train_shared = "parallel=grid parallel.columns=4";
+    train_shared = "parallel=grid:4";
     train_test_all(models, 1, train_prepared, TRAIN_PREPARED, (const int32_t[]){ 4, 8, 4, 8, 8 });
     train_shared = "parallel=grid partition.refine=2"; /* also of slices, whose vertices are not dealt out */
     train_test_all(models, 1, train_setups, 4, grid);

@@ -33,17 +33,17 @@ static const struct refusal refusals[] = {
     { "parallel=grid aggregator=min feature.graph=stream", "halo.codec=q8", NULL },
     { "parallel=grid aggregator=min", "halo.codec=adaptive", "option 'parallel' is grid, " NO_WIDTHS },
     { "parallel=feature feature.graph=stream", "halo.codec=q8", NULL },
-    { "parallel=grid parallel.columns=3", "", "option 'parallel.columns' is 3" DIVISOR },
-    { "parallel=grid parallel.columns=8", "", "option 'parallel.columns' is 8" DIVISOR },
+    { "parallel=grid:3", "", "option 'parallel' is grid:3" DIVISOR },
+    { "parallel=grid:8", "", "option 'parallel' is grid:8" DIVISOR },
     { "parallel=feature halo.codec=adaptive", "", "option 'parallel' is feature, " NO_WIDTHS },
     { "parallel=grid halo.codec=q4/adaptive", "", "option 'parallel' is grid, " NO_WIDTHS },
     { "parallel=feature", "halo.codec=adaptive/q8", "option 'parallel' is feature, " NO_WIDTHS },
     { "parallel=grid", "halo.codec=adaptive", "option 'parallel' is grid, " NO_WIDTHS },
     /* With one column this is partition parallelism. */
-    { "parallel=grid parallel.columns=1 model=gat", "", NULL },
-    { "parallel=grid parallel.columns=1 aggregator=max", "halo.codec=adaptive", NULL },
-    { "parallel=grid parallel.columns=1 aggregator=min", "halo.codec=adaptive", NULL },
-    { "parallel=grid parallel.columns=4", "halo.codec=q4", NULL },
+    { "parallel=grid:1 model=gat", "", NULL },
+    { "parallel=grid:1 aggregator=max", "halo.codec=adaptive", NULL },
+    { "parallel=grid:1 aggregator=min", "halo.codec=adaptive", NULL },
+    { "parallel=grid:4", "halo.codec=q4", NULL },
 };
 
 struct job {

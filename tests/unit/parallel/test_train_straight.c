@@ -261,8 +261,8 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
 
             if (*column == v) *column = (int32_t)((v + 1) % N);
         }
-    snprintf(settings, sizeof settings, "model=gcn reuse_input=no row_masks=%s halo.staleness=1 %s",
-             number % 2 ? "yes" : "no", manner->settings);
+    snprintf(settings, sizeof settings, "model=gcn reuse_input=no row_masks=%s %s", number % 2 ? "yes" : "no",
+             manner->settings);
     train_runs_add(job, (struct run){ .settings = settings, .evaluates = number % 3 == 0 });
     words = train_runs_play(job, n_ranks, number % 2 ? "given" : "hash", covers[number % 3]);
     straight_init(&s, job, width);
@@ -299,7 +299,7 @@ static void test_train_straight_drift(const char *model)
     sample_dataset_init(&job->set, &sample, N, FEATURES, CLASSES, 0, 0);
     for (int64_t i = 0; i < N * job->set.features.stride; i++) ((float *)job->set.features.data)[i] *= 1000;
     snprintf(settings, sizeof settings,
-             "model=%s layers=1 hidden=3 reuse_input=no lr=1e-9 weight_decay=1e8 halo.staleness=1", model);
+             "model=%s layers=1 hidden=3 reuse_input=no lr=1e-9 weight_decay=1e8 halo.staleness=1:0:0", model);
     train_runs_add(job, (struct run){ .settings = settings });
     words = train_runs_play(job, 3, "hash", "hybrid");
     for (int e = 0; e < EPOCHS && words == NULL; e++) {
@@ -316,13 +316,12 @@ static void test_train_straight_drift(const char *model)
 int main(void)
 {
     static const int32_t       ranks[] = { 3, 1, 4, 2, 7 };
-    static const struct manner manners[] = { { "halo.smoothing=0", 0, 0, 0 },
-                                             { "halo.smoothing=0.5", 0.5, 0, 0 },
-                                             { "halo.refresh=3", 0, 3, 0 },
-                                             { "halo.refresh=1", 0, 1, 0 },
-                                             { "hidden=4 halo.smoothing=0", 0, 0, 1 },
-                                             { "hidden=4 halo.refresh=3", 0, 3, 1 } };
-    int                        number = 0;
+    static const struct manner manners[] = {
+        { "halo.staleness=1:0:0", 0, 0, 0 },          { "halo.staleness=1:0:0.5", 0.5, 0, 0 },
+        { "halo.staleness=1:3:0", 0, 3, 0 },          { "halo.staleness=1:1:0", 0, 1, 0 },
+        { "hidden=4 halo.staleness=1:0:0", 0, 0, 1 }, { "hidden=4 halo.staleness=1:3:0", 0, 3, 1 }
+    };
+    int number = 0;
 
     alarm(300); /* it is slow under a sanitizer */
     for (int r = 0; r < 5; r++)

@@ -59,7 +59,7 @@ static graft_sampler *make_subgraphs(const struct scene *s, const char *settings
 {
     graft_sampler *sampler = NULL;
 
-    host_set_all(api, "layers=2 batch_size=0 sampler=cluster cluster.parts=0 saint.walk=2 saint.coverage=20 threads=2 "
+    host_set_all(api, "layers=2 batch_size=0 sampler=cluster threads=2 "
                       "sample.ahead=0 seed=5");
     host_set_all(api, settings);
     if (samples->create(api->context, s->matrix, s->seeds, s->n_seeds, &sampler, &error) == GRAFT_OK) return sampler;
@@ -195,7 +195,7 @@ static double feature(int64_t v)
 static void test_saint_weights(const struct scene *s)
 {
     enum { EPOCHS_READ = 400 };
-    graft_sampler     *sampler = make_subgraphs(s, "sampler=saint batch_size=9 saint.walk=3 saint.coverage=4000");
+    graft_sampler     *sampler = make_subgraphs(s, "sampler=saint:3:4000 batch_size=9");
     graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
     graft_sample_block block = GRAFT_INIT(graft_sample_block);
     double            *sum = calloc((size_t)s->n, sizeof *sum), *square = calloc((size_t)s->n, sizeof *square);
@@ -258,8 +258,7 @@ static void test_saint_weights(const struct scene *s)
 
 static void test_given_seeds(const struct scene *s)
 {
-    static const char *const kinds[] = { "sampler=cluster cluster.parts=12 batch_size=20",
-                                         "sampler=saint batch_size=20" };
+    static const char *const kinds[] = { "sampler=cluster:12 batch_size=20", "sampler=saint batch_size=20" };
     graft_sample_batch       batch = GRAFT_INIT(graft_sample_batch);
     const int64_t            seeds[] = { 4, 2, 11, 3 };
     char                     text[600] = "";
@@ -296,7 +295,7 @@ static double seconds_of_sample(graft_sampler *sampler, const int64_t *seeds, in
 /* Seeds of few parts: first one part after the other, then in an order in which parts alternate. */
 static void test_alternating_seeds(const struct scene *s)
 {
-    graft_sampler     *sampler = make_subgraphs(s, "sampler=cluster cluster.parts=2 threads=1 partition.program=none");
+    graft_sampler     *sampler = make_subgraphs(s, "sampler=cluster:2 threads=1 partition.program=none");
     graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
     const int64_t      one = s->seeds[0];
     int64_t           *sorted = calloc((size_t)s->n, sizeof *sorted), *mixed = calloc((size_t)s->n, sizeof *mixed);
@@ -376,18 +375,18 @@ int main(void)
     scene_init(&small, 120, GRAFT_I64);
     scene_init(&large, 40000, GRAFT_I32); /* so large that vertices of a batch are found in a table */
     test_subgraph_epochs(&small, "sampler=cluster batch_size=7", 6, 1);
-    test_subgraph_epochs(&small, "sampler=cluster batch_size=10 cluster.parts=3", 3, 1);
+    test_subgraph_epochs(&small, "sampler=cluster:3 batch_size=10", 3, 1);
     test_subgraph_epochs(&small, "sampler=saint batch_size=7", 6, 6);
-    test_subgraph_epochs(&large, "sampler=cluster batch_size=1000 cluster.parts=900", 14, 1);
-    test_subgraph_epochs(&large, "sampler=saint batch_size=100 saint.coverage=1", 134, 134);
+    test_subgraph_epochs(&large, "sampler=cluster:900 batch_size=1000", 14, 1);
+    test_subgraph_epochs(&large, "sampler=saint:2:1 batch_size=100", 134, 134);
     test_saint_weights(&small);
     test_given_seeds(&small);
     test_alternating_seeds(&large);
-    test_subgraphs_cancel(&small, "sampler=cluster cluster.parts=7");
-    test_subgraphs_cancel(&small, "sampler=cluster cluster.parts=7 partition.program=none");
+    test_subgraphs_cancel(&small, "sampler=cluster:7");
+    test_subgraphs_cancel(&small, "sampler=cluster:7 partition.program=none");
     test_subgraphs_cancel(&small, "sampler=saint threads=3");
-    test_subgraphs_no_memory(&small, "sampler=cluster cluster.parts=1 threads=1 batch_size=20");
-    test_subgraphs_no_memory(&small, "sampler=saint saint.coverage=1 threads=1 batch_size=20");
+    test_subgraphs_no_memory(&small, "sampler=cluster:1 threads=1 batch_size=20");
+    test_subgraphs_no_memory(&small, "sampler=saint:2:1 threads=1 batch_size=20");
     scene_fini(&small);
     scene_fini(&large);
     api->close(api->context);

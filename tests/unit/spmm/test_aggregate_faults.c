@@ -43,7 +43,7 @@ struct input {
     int64_t              row_ptr[N + 1];
     int32_t              owner[N];
     const char          *partition, *cover, *file;
-    const char          *async, *smoothing, *every;
+    const char          *async;
     graft_plan_args      plan;
     graft_aggregate_args args;
     int64_t              width;
@@ -64,7 +64,6 @@ static void input_init(struct input *in, int32_t rank)
 
     *in = (struct input){ .rank = rank, .partition = "given", .cover = "hybrid", .file = "", .width = WIDTH };
     in->async = "0";
-    in->smoothing = in->every = "0";
     in->slice = GRAFT_INIT(graft_slice);
     in->plan = GRAFT_INIT(graft_plan_args);
     in->args = GRAFT_INIT(graft_aggregate_args);
@@ -135,16 +134,13 @@ static int32_t dispute_body(struct rank *r)
     dispute->change(&in);
     s.partition = in.partition;
     s.cover = in.cover;
-    s.settings = (const char *const[]){ "partition.file", in.file,        "halo.staleness", in.async, "halo.smoothing",
-                                        in.smoothing,     "halo.refresh", in.every,         NULL };
+    s.settings = (const char *const[]){ "partition.file", in.file, "halo.staleness", in.async, NULL };
     TRY(spread_setup(r, &s));
     TRY(gr_interface_graph.create(r->context, &r->transport, &in.slice, &made, &r->error));
     rc = gr_interface_aggregate.create(made, &in.plan, &plan, &r->error);
     if (rc < 0) { /* the graph can have another plan */
         gr_option_set(r->context, "halo.cover", "hybrid", &second);
         gr_option_set(r->context, "halo.staleness", "0", &second);
-        gr_option_set(r->context, "halo.smoothing", "0", &second);
-        gr_option_set(r->context, "halo.refresh", "0", &second);
         if (gr_interface_aggregate.create(made, NULL, &plan, &second) < 0) rank_blame(r, "again: %s", second.message);
         else if (aggregate_faults_pass(r, plan, &good, &second) < 0)
             rank_blame(r, "the pass behind it: %s", second.message);
@@ -202,8 +198,8 @@ CHANGE(other_reserve, 1, in->plan.width = 9)
 CHANGE(bad_flags, 1, in->plan.flags = 8)
 CHANGE(other_layers, 2, in->plan.layers = 3)
 CHANGE(other_async, 1, in->async = "1")
-CHANGE(other_smoothing, 2, in->smoothing = "0.5")
-CHANGE(other_every, 1, in->every = "4")
+CHANGE(other_smoothing, 2, in->async = "1:0:0.5")
+CHANGE(other_every, 1, in->async = "1:4")
 CHANGE(other_wait, 1, in->args.flags = GRAFT_AGGREGATE_SYNCHRONOUS)
 CHANGE(other_width, 1, in->width = WIDTH - 1)
 CHANGE(other_epoch, 1, in->args.epoch = 16)
@@ -244,8 +240,8 @@ static void test_disputes(void)
         { "flags that there are not", bad_flags, GRAFT_ERR_ARG, { "rank 1: ", "0x8" } },
         { "other layers", other_layers, GRAFT_ERR_ARG, { "layers of the plan is 1 ", "on rank 2" } },
         { "asynchronous on one", other_async, GRAFT_ERR_ARG, { "halo.staleness is 0 on rank 0", "1 on rank 1" } },
-        { "another smoothing", other_smoothing, GRAFT_ERR_ARG, { "halo.smoothing is 0 on", "0.5 on rank 2" } },
-        { "another bound", other_every, GRAFT_ERR_ARG, { "halo.refresh is 0 on", "4 on rank 1" } },
+        { "another smoothing", other_smoothing, GRAFT_ERR_ARG, { "halo.staleness is 0 on", "1:0:0.5 on rank 2" } },
+        { "another bound", other_every, GRAFT_ERR_ARG, { "halo.staleness is 0 on", "1:4 on rank 1" } },
         { "one that waits", other_wait, GRAFT_ERR_PEER, { "flags", "expected" } },
         { "another width of a pass", other_width, GRAFT_ERR_PEER, { "width", "expected" } },
         { "another epoch", other_epoch, GRAFT_ERR_PEER, { "epoch 1", "expected 1" } },
@@ -261,7 +257,7 @@ static void test_disputes(void)
     for (size_t i = 0; i < sizeof disputes / sizeof *disputes; i++) check_dispute(&disputes[i]);
 }
 
-static const char *const asynchronous[] = { "halo.staleness", "1", "halo.smoothing", "0.5", NULL };
+static const char *const asynchronous[] = { "halo.staleness", "1:0:0.5", NULL };
 
 static void test_aggregate_faults_memory(int32_t n_ranks, int32_t rank, const char *partition, const char *cover,
                                          const char *const *settings)

@@ -384,13 +384,15 @@ static const char *run_script(struct script *s, int32_t n_ranks)
 static void test_scripts(int32_t n_ranks, int count, const char *smoothing, const char *codec)
 {
     static const int64_t sizes[] = { 1, 2, 5, 17, 40, 97 };
-    const char *const    settings[] = { "halo.staleness", "1", "halo.smoothing", smoothing, "halo.codec", codec, NULL };
+    char                 staleness[32];
+    const char *const    settings[] = { "halo.staleness", staleness, "halo.codec", codec, NULL };
     static struct script s;
     struct sample        sample = { 31 + (uint64_t)n_ranks };
     const int            is_few = strcmp(codec, "f32") != 0;
     char                 first[600] = "";
     int                  failed = 0;
 
+    snprintf(staleness, sizeof staleness, "1:0:%s", smoothing);
     for (int i = 0; i < count; i++) {
         const graft_dtype dtype = chance(&sample, 3) ? GRAFT_F64 : GRAFT_F32;
         const int         partition = (int)sample_below(&sample, 4);
@@ -423,7 +425,8 @@ static void test_scripts(int32_t n_ranks, int count, const char *smoothing, cons
 static void test_async_drift(const char *smoothing)
 {
     enum { RANKS = 3, EPOCHS = 6, WIDTH = 4 };
-    const char *const    settings[] = { "halo.staleness", "1", "halo.smoothing", smoothing, NULL };
+    char                 staleness[32];
+    const char *const    settings[] = { "halo.staleness", staleness, NULL };
     static struct script s;
     struct sample        sample = { 5 };
     double               want[2] = { 0 }, found[2] = { 0 }, used[EPOCHS];
@@ -433,6 +436,7 @@ static void test_async_drift(const char *smoothing)
     s.spread.cover = "post";
     s.spread.settings = settings;
     s.smoothing = strtod(smoothing, NULL);
+    snprintf(staleness, sizeof staleness, "1:0:%s", smoothing);
     for (int t = 0; t < EPOCHS; t++)
         async_add(&s, (struct step){ .epoch = t, .width = WIDTH, .semiring = GRAFT_PLUS_TIMES });
     words = run_script(&s, RANKS);

@@ -125,7 +125,7 @@ done:
 
 /* --- transports with faults --- */
 
-static const char *const asynchronous[] = { "halo.staleness", "1", "halo.smoothing", "0.5", NULL };
+static const char *const asynchronous[] = { "halo.staleness", "1:0:0.5", NULL };
 static const char *const in_few_bits[] = { "halo.staleness", "1", "halo.codec", "q2", NULL };
 
 static int32_t epochs_body(struct rank *r, const struct way *way)

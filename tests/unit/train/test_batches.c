@@ -43,7 +43,7 @@ static void reset_options(void)
                       "attention_dropout=0");
     host_set_all(api, "reuse_input=yes row_masks=yes");
     host_set_all(api, "history=no partition.program=auto");
-    host_set_all(api, "sampler=neighbour cluster.parts=0 saint.walk=2 saint.coverage=20");
+    host_set_all(api, "sampler=neighbour");
 }
 
 static int64_t count_trained(const struct sample_dataset *set)
@@ -151,15 +151,15 @@ static void test_one_batch_of_all(void)
         if (m == 4) continue; /* mlp has no graph */
         snprintf(settings, sizeof settings, "model=%s sampler=ladies dropout=0.3 order=rcm", kinds[m]);
         test_one_batch(&dense, "dense", settings);
-        snprintf(settings, sizeof settings, "model=%s sampler=cluster cluster.parts=1 dropout=0.3 order=rcm", kinds[m]);
+        snprintf(settings, sizeof settings, "model=%s sampler=cluster:1 dropout=0.3 order=rcm", kinds[m]);
         test_one_batch(&dense, "dense", settings);
         test_one_batch(&several, "several classes", settings);
     }
-    test_one_batch(&dense, "dense", "aggregator=max sampler=cluster cluster.parts=1");
+    test_one_batch(&dense, "dense", "aggregator=max sampler=cluster:1");
     test_one_batch(&dense, "dense", "aggregator=sum hidden=40");
     test_one_batch(&dense, "dense", "aggregator=max dropout=0.3");
     test_one_batch(&dense, "dense", "aggregator=min dropout=0.3");
-    test_one_batch(&dense, "dense", "aggregator=min sampler=cluster cluster.parts=1 recompute=yes");
+    test_one_batch(&dense, "dense", "aggregator=min sampler=cluster:1 recompute=yes");
     test_one_batch(&dense, "dense", "class_weights=balanced jumping=cat recompute=yes");
     test_one_batch(&dense, "dense", "model=gat edge_features=array attention_dropout=0.2 dropout=0.2");
     test_one_batch(&dense, "dense", "model=gat attention_input=relu edge_features=array recompute=yes");
@@ -473,7 +473,7 @@ static void test_parts_stay(void)
         return;
     }
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
-    snprintf(settings, sizeof settings, "batch_size=20 sampler=cluster cluster.parts=40 partition.program=./%s", link);
+    snprintf(settings, sizeof settings, "batch_size=20 sampler=cluster:40 partition.program=./%s", link);
     trainer = create_trainer(&set, settings);
     good = unlink(link) == 0 && train->explain(trainer, text[0], sizeof text[0], &error) == GRAFT_OK;
     set.split[0] = set.split[0] == GRAFT_SPLIT_TRAIN ? GRAFT_SPLIT_TEST : GRAFT_SPLIT_TRAIN;
@@ -551,7 +551,7 @@ static void test_batch_refusals(void)
 
 int main(void)
 {
-    static const char saint[] = "sampler=saint saint.coverage=1500";
+    static const char saint[] = "sampler=saint:2:1500";
 
     error = GRAFT_INIT(graft_error);
     strict_host_init(&host);
@@ -582,14 +582,14 @@ int main(void)
     test_evaluation_between("model=sage aggregator=max batch_size=10 fanout=2 norm=none");
     test_evaluation_between("model=sage aggregator=min batch_size=10 fanout=2 norm=none");
     test_rows_read();
-    test_bits("model=gcn batch_size=30 sampler=cluster cluster.parts=40 dropout=0.2 partition.program=none", 150);
+    test_bits("model=gcn batch_size=30 sampler=cluster:40 dropout=0.2 partition.program=none", 150);
     test_bits("batch_size=30 sampler=ladies fanout=20,40,60 dropout=0.4", 150);
     test_bits("model=gcn batch_size=30 sampler=ladies fanout=50 order=rcm drop_last=yes", 150);
-    test_bits("model=gat batch_size=50 sampler=saint saint.walk=3 saint.coverage=5", 100);
+    test_bits("model=gat batch_size=50 sampler=saint:3:5", 100);
     test_new_split();
     test_update_without_memory("epochs=99 row_masks=no batch_size=30 fanout=3");
     test_update_without_memory("epochs=99 row_masks=no batch_size=30 sampler=cluster partition.program=none");
-    test_update_without_memory("epochs=99 row_masks=no batch_size=30 sampler=saint saint.coverage=2 threads=1");
+    test_update_without_memory("epochs=99 row_masks=no batch_size=30 sampler=saint:2:2 threads=1");
     test_update_without_memory("epochs=99 row_masks=no batch_size=60 history=full hidden=8");
     test_parts_stay();
     test_all_spans();

@@ -331,7 +331,7 @@ static void test_delay(void)
 /* Kept rows are a few batches old, and losses must be near those with rows that are fetched in each batch. */
 static void test_kept_rows(void)
 {
-    static const char *const more[] = { "", "hec.keep=no hec.life=9", "hec.keep=yes hec.life=3" };
+    static const char *const more[] = { "", "hec.life=9", "hec.miss=fetch_keep hec.life=3" };
     static double            loss[3][EPOCHS];
     struct job              *job = make_job(&plain);
     const char              *fault = NULL;
@@ -345,7 +345,7 @@ static void test_kept_rows(void)
     }
     for (int e = 0; e < EPOCHS; e++) worst = fmax(worst, train_off(loss[2][e], loss[0][e]));
     ok_or(fault == NULL && memcmp(loss[0], loss[1], sizeof loss[0]) == 0 && worst > 0 && worst < 0.1, fault,
-          "by default no fetched row is kept; with hec.keep=yes losses are %.1e off", worst);
+          "by default no fetched row is kept; with hec.miss=fetch_keep losses are %.1e off", worst);
     free_job(job);
 }
 
@@ -432,11 +432,10 @@ int main(void)
     test_few_neighbours("sage", fetched);
     test_few_neighbours("gat", "");
     test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch aep.rows=0");
-    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch aep.rows=0 hec.keep=yes hec.life=9");
-    test_fetched_losses("gcn", 3, &plain,
-                        "batch_size=15 hec.miss=fetch aep.rows=0 hec.keep=yes hec.life=9 hec.rows=30");
+    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch_keep aep.rows=0 hec.life=9");
+    test_fetched_losses("gcn", 3, &plain, "batch_size=15 hec.miss=fetch_keep aep.rows=0 hec.life=9 hec.rows=30");
     test_fetched_losses("gat", 3, &plain,
-                        "batch_size=15 hec.miss=fetch aep.rows=9 hec.keep=yes hec.life=5 aep.delay=3 hec.rows=50");
+                        "batch_size=15 hec.miss=fetch_keep aep.rows=9 hec.life=5 aep.delay=3 hec.rows=50");
     test_fetched_losses("gat", 5, &weighted, "batch_size=17 hec.miss=fetch aep.rows=5");
     test_fetched_losses("gin", 4, &plain, "batch_size=21 hec.miss=fetch aep.rows=500 hec.rows=500 aep.delay=2");
     test_without_rows("aep.rows=0");
@@ -448,7 +447,7 @@ int main(void)
     test_batches_threads("gcn", &(struct shape){ VERTICES, FEW }, "batch_size=1 hec.miss=drop_rescaled");
     test_batches_threads("gcn", &plain, "batch_size=15 hec.miss=fetch aep.rows=3");
     test_batches_threads("gat", &(struct shape){ VERTICES, FEW }, "batch_size=2 hec.miss=fetch");
-    test_batches_threads("sage", &plain, "batch_size=15 hec.miss=fetch aep.rows=0 hec.keep=yes hec.life=3");
+    test_batches_threads("sage", &plain, "batch_size=15 hec.miss=fetch_keep aep.rows=0 hec.life=3");
     test_batches_threads("mlp", &plain, "batch_size=20 hec.miss=fetch");
     test_batches_threads("mlp", &plain, "batch_size=20");
     test_large_batches("given", 1);

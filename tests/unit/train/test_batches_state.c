@@ -58,7 +58,7 @@ static int32_t create_one(struct host *host, const char *settings, int alone, st
     struct job *job = host->all->arg;
 
     *t = (struct host_trainer){ 0 };
-    host_set_all(host->api, "batch_size=10 fanout=4 seed=1 sampler=neighbour saint.walk=2 cluster.parts=30 order=given "
+    host_set_all(host->api, "batch_size=10 fanout=4 seed=1 sampler=neighbour order=given "
                             "drop_last=no history=no");
     host_set_all(host->api, settings);
     if (alone) return host->train->create(host->api->context, &job->set.dataset, &t->trainer, &host->error);
@@ -193,7 +193,7 @@ int main(void)
         { "", "order=degree", 0, NULL, 0 },
         { "", "history=full", 0, NULL, 0 },
         { "history=full", "history=full batch_size=20", 0, NULL, 0 },
-        { "sampler=cluster", "sampler=cluster cluster.parts=20", 0, NULL, 0 },
+        { "sampler=cluster:30", "sampler=cluster:20", 0, NULL, 0 },
         { "", "batch_size=0", 0, "progress.batches", 0 },
         { "", "", 0, NULL, 1 },
     };
@@ -201,8 +201,8 @@ int main(void)
         { "", "", 0, NULL, 0 },
         { "", "fanout=6", 0, NULL, 0 },
         { "", "threads=2 sample.ahead=3", 0, NULL, 0 },
-        { "sampler=saint", "sampler=saint saint.walk=3", 0, NULL, 0 },
-        { "sampler=cluster", "sampler=cluster", 0, NULL, 0 },
+        { "sampler=saint", "sampler=saint:3", 0, NULL, 0 },
+        { "sampler=cluster:30", "sampler=cluster:30", 0, NULL, 0 },
         { "history=full", "history=full fanout=3", 0, NULL, 0 },
         { "", "batch_size=9", 0, "progress.batches", 0 }, /* as older builds saved it */
     };

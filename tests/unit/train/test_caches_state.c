@@ -206,8 +206,8 @@ int main(void)
     test_resumed_caches("aep.rows=3 aep.codec=f32", 2);
     test_resumed_caches("aep.rows=9 aep.codec=q8 hec.codec=bf16 hec.miss=drop_rescaled hidden=8", 3);
     test_resumed_caches("aep.rows=4 aep.codec=q4 hec.codec=q8 aep.delay=3 hec.miss=last hec.life=4", 4);
-    test_resumed_caches("aep.rows=2 hec.miss=fetch hec.keep=yes hec.codec=q4 hidden=9", 3);
-    test_resumed_caches("aep.rows=0 hec.miss=fetch hec.keep=yes hec.rows=12", 2);
+    test_resumed_caches("aep.rows=2 hec.miss=fetch_keep hec.codec=q4 hidden=9", 3);
+    test_resumed_caches("aep.rows=0 hec.miss=fetch_keep hec.rows=12", 2);
     test_resumed_caches("aep.rows=5 aep.delay=2 hec.rows=20 model=gat order=rcm", 3);
     test_resumed_caches("aep.rows=5 aep.delay=4 aggregator=max aep.codec=bf16", 2);
     test_other_caches("hec.rows=19", "expected I64 [");

@@ -309,9 +309,9 @@ int main(int count, char **arguments)
     test_cancels(&set.dataset, 0, settings);
     test_cancels(&set.dataset, 1, settings);
     test_cancels(&set.dataset, 3, settings);
-    test_repeated(&set.dataset, "halo.staleness=1 halo.refresh=3");
-    test_repeated(&set.dataset, "halo.codec=adaptive halo.reassign_every=2");
-    test_repeated(&set.dataset, "halo.codec=adaptive halo.reassign_every=2 halo.staleness=1");
+    test_repeated(&set.dataset, "halo.staleness=1:3");
+    test_repeated(&set.dataset, "halo.codec=adaptive halo.budget=balance:0.5:2");
+    test_repeated(&set.dataset, "halo.codec=adaptive halo.budget=balance:0.5:2 halo.staleness=1");
     test_cancelled_partition(&set.dataset, arguments[1], 0);
     test_cancelled_partition(&set.dataset, arguments[1], 2);
     sample_dataset_fini(&set);

@@ -35,7 +35,7 @@ static void set_history_options(const char *settings)
         "norm=none jumping=none residual=no epochs=4 eval_every=0 threads=2 order=given symmetrize=no "
         "batch_size=0 fanout=-1 drop_last=no sampler=neighbour lr=0.01 sparse_input=auto recompute=no optimizer=adam "
         "model.type=f32 attention_dropout=0 hec.codec=f32 history=no edge_features=none "
-        "weight_decay=0 row_masks=yes cluster.parts=0 partition.program=auto");
+        "weight_decay=0 row_masks=yes partition.program=auto");
     host_set_all(api, settings);
 }
 
@@ -578,7 +578,7 @@ int main(void)
     if (!ok(train != NULL && samples != NULL && mxm != NULL, "it has the interfaces")) return done();
     test_exact_history();
     test_plain_loops("hidden=3,6 batch_size=7 history=full optimizer=sgd lr=0.5 hec.codec=f32");
-    test_plain_loops("hidden=3,6 batch_size=7 history=full sampler=cluster cluster.parts=90 partition.program=none "
+    test_plain_loops("hidden=3,6 batch_size=7 history=full sampler=cluster:90 partition.program=none "
                      "optimizer=sgd lr=0.5");
     test_history_bits("batch_size=60 history=full dropout=0.4");
     test_history_bits("batch_size=60 history=full sampler=cluster dropout=0.4");

@@ -405,10 +405,10 @@ int main(void)
     test_resumed_history("hec.codec=bf16 model=gcn order=rcm");
     test_resumed_history("hec.codec=q8 model=gat attention_dropout=0.2");
     test_resumed_history("hec.codec=q4 model=appnp");
-    test_resumed_history("hec.codec=f32 sampler=cluster cluster.parts=60 model=gcn");
-    test_resumed_history("hec.codec=bf16 sampler=cluster cluster.parts=60 hidden=9,11");
-    test_resumed_history("hec.codec=q8 sampler=cluster cluster.parts=60 fanout=5 model=gin");
-    test_resumed_history("hec.codec=q4 sampler=cluster cluster.parts=60 sample.ahead=2");
+    test_resumed_history("hec.codec=f32 sampler=cluster:60 model=gcn");
+    test_resumed_history("hec.codec=bf16 sampler=cluster:60 hidden=9,11");
+    test_resumed_history("hec.codec=q8 sampler=cluster:60 fanout=5 model=gin");
+    test_resumed_history("hec.codec=q4 sampler=cluster:60 sample.ahead=2");
     test_broken_tables();
     test_random_tables("hec.codec=f32");
     test_random_tables("hec.codec=q8");

@@ -254,8 +254,6 @@ static void test_options(void)
         { "strict", "no", "yes", NULL },
         { "halo.codec_evaluation", "f32", "same", NULL },
         { "halo.staleness", "0", "1", NULL },
-        { "halo.smoothing", "0", "0.5", NULL },
-        { "halo.refresh", "0", "4", NULL },
     };
     char usual[64], other[64], said[128];
 
