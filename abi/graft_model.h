@@ -16,7 +16,7 @@ GRAFT_EXTERN_C_BEGIN
  *     sage   Z_l = H_l W_self + D^-1 A H_l W_neigh + b         mean over neighbours, 0 if none; Hamilton et al. 2017
  *     gcn    Z_l = D^-1/2 A D^-1/2 H_l W + b                   with self loops; Kipf and Welling 2017, eq. 2
  *     gat    Z_l = (P_1 U_1 | ... | P_K U_K) + b               with self loops; Velickovic et al. 2018, eqs. 1 to 6
- *     gin    Z_l = ReLU(((1+eps) H_l + A H_l) W_1 + b_1) W_2 + b_2       Xu et al. 2019, eq. 4.1, eps fixed
+ *     gin    Z_l = ReLU((H_l + A H_l) W_1 + b_1) W_2 + b_2               Xu et al. 2019, eq. 4.1, eps = 0
  *
  * With aggregator=sum sage has A in the place of D^-1 A. With aggregator=max (min), element (v, j) of D^-1 A H_l is
  * replaced by the largest (smallest) H_l(u, j) of all neighbours u, and by 0 if v has none (pooling of Hamilton et al.

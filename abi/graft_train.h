@@ -44,7 +44,7 @@ GRAFT_EXTERN_C_BEGIN
  *                   evaluations use all neighbours. Over ranks batches consist of owned vertices; the halo has
  *                   features, and rows of earlier batches (graft_cache_item) or, with hec.miss=fetch, of this batch,
  *                   with gradients. If an epoch() of one process is cancelled or lacks memory, the next one continues
- *     eval.blocks   evaluations with batch_size in blocks of rows; with eval.folder, see graft_report.h. Both are live
+ *     eval.blocks   evaluations with batch_size in blocks of rows; see graft_report.h. It is live
  *     workers       .sparse: threads for sums over neighbours, in a pipeline with the others (MixGCN); the same bits
  *     sparse_input  whether sparse features are made dense (see graft_model.h)
  *
@@ -142,7 +142,7 @@ typedef struct graft_train_api {
      *         matrix_create(); a label or split out of range; a feature, or sum of repeated sparse ones, that is not
      *         finite; no training vertex in the split); ERR_OPTION (options that contradict each other or the data set,
      *         such as label_rate without labels or split); the status with which a dense module chosen by name refuses;
-     *         ERR_IO (eval.folder); ERR_NOMEM, also if memory.limit would be exceeded: the message lists the items.
+     *         ERR_IO (eval.blocks=FOLDER); ERR_NOMEM, also if memory.limit would be exceeded: the message lists the items.
      *         Over ranks also ERR_ARG (ranks that disagree), ERR_UNSUPPORTED (a symmetrized rank would gather from more
      *         than 2147483647 vertices of others) and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given; a dataset that is null or has

@@ -66,6 +66,10 @@ static const struct gr_removed_option removed[] = {
     { "halo.refresh", "write halo.staleness=1:5 for a wait every 5 epochs", NULL },
     { "halo.smoothing", "write halo.staleness=1:0:0.8", NULL },
     { "halo.reassign_every", "write halo.budget=balance:0.5:20", NULL },
+    { "gin_eps", "epsilon is 0", "0" },
+    { "mgn.noise_correction", "the target of a step corrects all noise", NULL },
+    { "halo.codec_evaluation", "evaluations and predictions receive rows in f32", NULL },
+    { "eval.folder", "write eval.blocks=FOLDER", NULL },
     { "parallel.columns", "write parallel=grid:2", NULL },
     { NULL, NULL, NULL },
 };

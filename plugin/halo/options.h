@@ -71,19 +71,13 @@ enum gr_halo_statistics { GR_HALO_STATISTICS_LIST(GR_CHOICE_CONSTANT) };
 #define GR_HALO_NONFINITE_LIST(X) X(GR_HALO_NONFINITE_SEND, "send") X(GR_HALO_NONFINITE_REFUSE, "refuse")
 enum gr_halo_nonfinite { GR_HALO_NONFINITE_LIST(GR_CHOICE_CONSTANT) };
 
-#define GR_HALO_EVALUATION_LIST(X) X(GR_HALO_EVALUATES_F32, "f32") X(GR_HALO_EVALUATES_SAME, "same")
-enum gr_halo_evaluation { GR_HALO_EVALUATION_LIST(GR_CHOICE_CONSTANT) };
-
 #define GR_NEEDS_EXCHANGE GR_NEEDS_RANKS " and model!=mlp"
 #define GR_NEEDS_ADAPTIVE GR_NEEDS_EXCHANGE " and halo.codec=adaptive"
 
 /* clang-format off */
 #define GR_HALO_OPTIONS(X)                                                                                             \
     X(PAIR(GR_CODEC_WORDS), codec, "halo.codec", "f32", SAME, GR_USUAL | GR_LIVE, GR_NEEDS_EXCHANGE,                   \
-      "quantization of boundary rows; q2/q8: forward/backward; adaptive: q2, q4 or q8 row by row")                     \
-    X(CHOICE(gr_halo_evaluation, GR_HALO_EVALUATION_LIST), evaluation, "halo.codec_evaluation", "f32", SAME, GR_LIVE,  \
-      GR_NEEDS_EXCHANGE " and halo.codec:forward!=f32",                                                                \
-      "the codec of evaluations and predictions")                                                                      \
+      "quantization of boundary rows in training; q2/q8: forward/backward; adaptive: q2, q4 or q8 row by row")                     \
     X(FORM(GR_HALO_BUDGET_LIST), budget, "halo.budget", "balance:0.5", SAME, GR_USUAL | GR_LIVE, GR_NEEDS_ADAPTIVE,    \
       "criterion of adaptive widths, decided every :EPOCHS (0: once): bytes per epoch, relative squared error, or "     \
       "error against time (1: error only)")                                                                            \

@@ -219,7 +219,6 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
                             .normalization = normalization_of(model, kind),
                             .input_dropout = model->input_dropout,
                             .label_rate = loss->label_rate,
-                            .gin_eps = model->gin_eps,
                             .teleport = model->teleport,
                             .attention = read_attention(model, kind, data),
                             .hidden = { .is_elu = shape->activation == GR_ELU,

@@ -64,7 +64,7 @@ struct gr_config {
     int32_t                     n_weighted;   /* the first layers, which have weights; the others only propagate */
     int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */
     int64_t width[GR_LAYERS_MAX + 1];         /* width[l] enters layer l; width[n_layers] is the number of classes */
-    double  input_dropout, label_rate, gin_eps, teleport;
+    double  input_dropout, label_rate, teleport;
     struct gr_attention_config attention;
     struct gr_hidden_config    hidden;
     struct gr_loss_config      loss;

@@ -1,4 +1,4 @@
-/* Layers of gin (Xu et al. 2019, eq. 4.1): Z = ReLU(((1+eps) H + A H) W_1 + b_1) W_2 + b_2. The inner brackets are
+/* Layers of gin (Xu et al. 2019, eq. 4.1): Z = ReLU((H + A H) W_1 + b_1) W_2 + b_2. The inner brackets are
  * linear in H, so H W_1 may replace H there.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
@@ -27,11 +27,6 @@ static void gin_count(const struct gr_run *run, struct gr_activations *a, const 
     a->own_count[INNER_BITS] = capacity->rows * ((out + 7) / 8);
 }
 
-static double own_factor(const struct gr_run *run)
-{
-    return 1 + gr_run_config(run)->gin_eps;
-}
-
 /* The passes over rows that follow the first product: bias and ReLU. */
 static struct gr_rows inner_rows(const struct gr_run *run, const struct gr_activations *a)
 {
@@ -45,7 +40,7 @@ static struct gr_rows inner_rows(const struct gr_run *run, const struct gr_activ
                              .bits = a->own[INNER_BITS] };
 }
 
-/* INNER = (1+eps) X W_1 + A X W_1, and the pass over its rows. */
+/* INNER = X W_1 + A X W_1, and the pass over its rows. */
 static int32_t forward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x,
                                    struct gr_rows *rows, graft_error *error)
 {
@@ -56,8 +51,7 @@ static int32_t forward_transformed(struct gr_run *run, struct gr_activations *a,
 
     sum.epilogue = &epilogue;
     GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, run->space.scratch, error));
-    gr_layer_scale(run, gr_dense_operand(run->space.scratch, out, a->block->n_dst), NULL, (float)own_factor(run),
-                   a->own[INNER], out);
+    gr_layer_scale(run, gr_dense_operand(run->space.scratch, out, a->block->n_dst), NULL, 1, a->own[INNER], out);
     rc = gr_aggregate(run, &sum, error);
 done:
     return rc;
@@ -69,7 +63,7 @@ static int32_t gin_begin(struct gr_run *run, struct gr_activations *a, struct gr
     int32_t        rc = GRAFT_OK;
 
     if (a->aggregate_first) {
-        GR_TRY(gr_layer_gather(run, a, x, own_factor(run), error));
+        GR_TRY(gr_layer_gather(run, a, x, 1, error));
         rc = gr_product_rows(run, gr_layer_gathered(run, a), a->layer->neigh, 0, &rows, error);
     } else {
         GR_TRY(forward_transformed(run, a, x, &rows, error));
@@ -86,14 +80,14 @@ static int32_t gin_forward(struct gr_run *run, struct gr_activations *a, struct 
                            rows, error);
 }
 
-/* to[n_src x width] = (1+eps) g + A^T g, for g of n_dst rows, with the epilogue, which may be NULL. */
+/* to[n_src x width] = g + A^T g, for g of n_dst rows, with the epilogue, which may be NULL. */
 static int32_t scatter_gradient(struct gr_run *run, const struct gr_activations *a, const float *g, int64_t width,
                                 float *to, struct gr_epilogue *epilogue, graft_error *error)
 {
     struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, g, width, 1, to);
 
     sum.epilogue = epilogue;
-    gr_layer_scale(run, gr_dense_operand(g, width, a->block->n_dst), NULL, (float)own_factor(run), to, width);
+    gr_layer_scale(run, gr_dense_operand(g, width, a->block->n_dst), NULL, 1, to, width);
     gr_layer_clear_rest(run, a->block, to, width);
     return gr_aggregate(run, &sum, error);
 }

@@ -81,9 +81,7 @@ enum gr_class_weights { GR_CLASS_WEIGHTS_LIST(GR_CHOICE_CONSTANT) };
       "layers!=1 and dropout!=0 and (norm!=none or activation!=relu)",                                                 \
       "whether normalisation and activation are before dropout, or after it")                                          \
     X(CHOICE(gr_jumping, GR_JUMPING_LIST), jumping, "jumping", "none", SAME, GR_USUAL, "layers!=1|2",                  \
-      "input of the last layer: the last hidden layer, all hidden layers side by side, or their maxima")               \
-    X(NUMBER(""), gin_eps, "gin_eps", "0", SAME, GR_EXPERT, "model=gin",                                               \
-      "epsilon of gin: additional weight of the vertex itself")
+      "input of the last layer: the last hidden layer, all hidden layers side by side, or their maxima")
 /* clang-format on */
 
 struct gr_model_options {
@@ -148,12 +146,9 @@ static inline const struct gr_data_options *gr_data_options(const graft_context 
       "threads for sums over neighbours beside threads for dense products; 0: all do both in turn; auto: the faster")  \
     X(INTEGER("0..32"), workers_stages, "workers.stages", "0", EACH, GR_EXPERT, "workers.sparse!=0",                   \
       "blocks of rows of a product, which are the tasks of workers; 0: by the bandwidth of the graph")                 \
-    X(CHOICE(gr_choice, GR_CHOICE_LIST), eval_blocks, "eval.blocks", "auto", EACH, GR_USUAL | GR_LIVE,                 \
-      "batch_size!=0 and processes=1",                                                                                 \
-      "evaluate and predict in blocks of rows: less memory, more time; auto: if all rows need 1 GB or do not fit")     \
-    X(TEXT(), eval_folder, "eval.folder", "", EACH, GR_USUAL | GR_LIVE,                                                \
-      "eval.blocks=yes|auto and batch_size!=0 and processes=1",                                                        \
-      "folder for a file of outputs of layers in these blocks, instead of memory")                                     \
+    X(TEXT(), eval_blocks, "eval.blocks", "auto", EACH, GR_USUAL | GR_LIVE, "batch_size!=0 and processes=1",           \
+      "evaluate in blocks of rows: yes, no, auto (if all rows need 1 GB or do not fit), or the folder of a file for "  \
+      "outputs of layers")                                                                                             \
     X(SWITCH(), recompute, "recompute", "no", SAME, GR_USUAL, "",                                                      \
       "recompute values inside layers in the backward pass: less memory, more time")                                   \
     X(CHOICE(gr_order, GR_ORDER_LIST), order, "order", "given", SAME, GR_USUAL, "model!=mlp",                          \

@@ -222,7 +222,7 @@ int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graf
 struct gr_network_live {
     struct gr_nn_step step;
     double            clip_norm; /* 0: none */
-    double            noise, noise_correction;
+    double            noise;
 };
 struct gr_network_live gr_network_live_options(const graft_network *n);
 

@@ -50,6 +50,5 @@ struct gr_network_live gr_network_live_options(const graft_network *n)
                                                .beta1 = t->optimizer.number[0],
                                                .beta2 = t->optimizer.number[1] },
                                      .clip_norm = t->clip_norm,
-                                     .noise = o->noise,
-                                     .noise_correction = o->noise_correction };
+                                     .noise = o->noise };
 }

@@ -37,8 +37,6 @@ enum gr_edge_scale { GR_EDGE_SCALE_LIST(GR_CHOICE_CONSTANT) };
       "relative positions and lengths are standardised, or divided by the longest edge")                               \
     X(NUMBER("0.."), noise, "mgn.noise", "0", SAME, GR_USUAL | GR_LIVE, "",                                            \
       "standard deviation of the noise in inputs of training, in the units of the data; for stable rollouts")          \
-    X(NUMBER("0..1"), noise_correction, "mgn.noise_correction", "1", SAME, GR_LIVE, "mgn.noise!=0",                    \
-      "share of the noise that the target of a step corrects")                                                         \
     X(FORM(GR_GATHERING_LIST), statistics, "mgn.statistics", "train", SAME, GR_EXPERT, "",                             \
       "statistics of the data are gathered in FREEZE steps; gather:STEPS:FREEZE: the first steps do nothing else")     \
     X(FORM(GR_MGN_SCHEDULE_LIST), schedule, "mgn.schedule", "constant", SAME, GR_USUAL | GR_LIVE, "",                  \

@@ -181,9 +181,8 @@ int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graf
 /* Whether noise is added: not if a loss is only measured. */
 enum noise { WITHOUT_NOISE, WITH_NOISE };
 
-/* The input and the target of pair k, in units of the data. Noise is added to the input; the value of the target is
- * shifted by 1 - mgn.noise_correction of the noise, so that the change corrects the share mgn.noise_correction of
- * it. */
+/* The input and the target of pair k, in units of the data. Noise is added to the input, and not to the value of the
+ * target, so that the change corrects it. */
 static void prepare(graft_network *n, const struct gr_network_pair *pair, int64_t k, enum noise noise)
 {
     struct gr_network_training  *t = &n->training;
@@ -201,7 +200,6 @@ static void prepare(graft_network *n, const struct gr_network_pair *pair, int64_
         for (int64_t j = 0; j < noisy && n->of_node.is_free[i] && deviation > 0; j++) {
             if (j % GR_NOISE_AT_ONCE == 0) gr_noise(key, n->mesh->id[i], j / GR_NOISE_AT_ONCE, draws);
             x[j] += deviation * draws[j % GR_NOISE_AT_ONCE];
-            y[j] += (1 - o.noise_correction) * deviation * draws[j % GR_NOISE_AT_ONCE];
         }
         for (int64_t j = 0; j < n->columns.out && n->predicts == GRAFT_PREDICTS_CHANGE; j++) y[j] -= x[j];
     }

@@ -24,11 +24,11 @@ static struct gr_transposed transposed_of(const struct gr_ranks *r, const struct
         .of_extrema = gr_parallel_config(r)->extremum != 0,
         .width = sum->width,
         .of_result = !sources,
-        .stateless = gr_parallel_is_stateless(r, run, sum),
+        .stateless = gr_parallel_is_stateless(run, sum),
         .synchronous = r->stale.synchronous,
         .args = { .layer = run->layer,
                   .direction = sum->direction,
-                  .exact = gr_parallel_is_exact(r, run, sum),
+                  .exact = gr_parallel_is_exact(run, sum),
                   .epoch = run->epoch }
     };
 }
@@ -248,7 +248,7 @@ static int32_t columns_aggregate_end(struct gr_strategy *strategy, struct gr_run
     const int32_t    prefix = transposed_of(r, run, sum, 1).prefix;
     int32_t          rc = GRAFT_OK;
 
-    gr_traffic_count_columns(r, run, sum, gr_parallel_is_exact(r, run, sum));
+    gr_traffic_count_columns(r, run, sum, gr_parallel_is_exact(run, sum));
     GR_TRY(turn_to_rows(r, run, sum, has_halo(r, sum) ? sum->block->of_strategy : NULL, error));
     gr_parallel_end_phase(r, run, gr_parallel_columns_slice(r, sum->width), count_edges(r, sum, prefix),
                           (double)gr_grid_rows(&r->columns->grid, prefix));
@@ -266,8 +266,8 @@ static int32_t exchange_group_halo(struct gr_ranks *r, struct gr_run *run, const
     struct gr_halo_rows *rows = &r->halo_rows;
     struct gr_halo_pass  pass = { .direction = sum->direction,
                                   .layer = run->layer,
-                                  .exact = gr_parallel_is_exact(r, run, sum),
-                                  .stateless = gr_parallel_is_stateless(r, run, sum),
+                                  .exact = gr_parallel_is_exact(run, sum),
+                                  .stateless = gr_parallel_is_stateless(run, sum),
                                   .synchronous = r->stale.synchronous,
                                   .epoch = run->epoch };
     double               begin = gr_profile_begin(&run->profile), sent;

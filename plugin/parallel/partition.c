@@ -115,7 +115,7 @@ static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_
     struct gr_halo_rows *rows = &r->halo_rows;
     struct gr_halo_pass  pass = { .direction = b->direction,
                                   .layer = run->layer,
-                                  .exact = b->is_constant || gr_parallel_evaluates_exact(r, run),
+                                  .exact = b->is_constant || run->pass == GRAFT_PASS_EVALUATION,
                                   .stateless = b->is_constant || run->pass == GRAFT_PASS_EVALUATION,
                                   .synchronous = r->stale.synchronous,
                                   .epoch = run->epoch };

@@ -16,7 +16,6 @@ static void read_halo_options(struct gr_ranks *r)
     const struct gr_halo_options *halo = gr_halo_options(r->context);
 
     r->stale.sync_every = (int64_t)halo->staleness.number[0];
-    r->stale.evaluates_exact = halo->evaluation == GR_HALO_EVALUATES_F32;
     r->adapt.every = (int64_t)halo->budget.number[1];
 }
 

@@ -68,11 +68,10 @@ struct gr_plans {
 /** Stale rows. */
 struct gr_staleness {
     int     is_on;
-    int     evaluates_exact; /* evaluations and predictions are not quantized */
-    int64_t sync_every;      /* 0: no step but the first waits for fresh rows */
-    int     synchronous;     /* the current step waits for fresh rows */
-    int64_t n_synchronous;   /* steps that waited for fresh rows since the trainer was made */
-    double  polled;          /* when poll() last looked */
+    int64_t sync_every;    /* 0: no step but the first waits for fresh rows */
+    int     synchronous;   /* the current step waits for fresh rows */
+    int64_t n_synchronous; /* steps that waited for fresh rows since the trainer was made */
+    double  polled;        /* when poll() last looked */
 };
 
 /** Adaptive widths. */

@@ -6,19 +6,14 @@
 #include "base/dense_view.h"
 #include "model/workers.h"
 
-int32_t gr_parallel_evaluates_exact(const struct gr_ranks *r, const struct gr_run *run)
+int32_t gr_parallel_is_exact(const struct gr_run *run, const struct gr_sum *sum)
 {
-    return run->pass == GRAFT_PASS_EVALUATION && r->stale.evaluates_exact;
+    return sum->kind == GR_SUM_CONSTANT || run->pass == GRAFT_PASS_EVALUATION;
 }
 
-int32_t gr_parallel_is_exact(const struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum)
+int gr_parallel_is_stateless(const struct gr_run *run, const struct gr_sum *sum)
 {
-    return sum->kind == GR_SUM_CONSTANT || gr_parallel_evaluates_exact(r, run);
-}
-
-int gr_parallel_is_stateless(const struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum)
-{
-    return gr_parallel_is_exact(r, run, sum) || sum->kind == GR_SUM_LABELS || run->pass == GRAFT_PASS_EVALUATION;
+    return gr_parallel_is_exact(run, sum) || sum->kind == GR_SUM_LABELS;
 }
 
 void gr_parallel_sent_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
@@ -40,8 +35,8 @@ int32_t gr_parallel_begin_sum(struct gr_ranks *r, struct gr_run *run, const stru
 {
     graft_plan *const          plan = sum->block->of_strategy;
     const int                  back = sum->direction == GR_BACKWARD;
-    const int32_t              exact = gr_parallel_is_exact(r, run, sum);
-    const int                  stateless = gr_parallel_is_stateless(r, run, sum);
+    const int32_t              exact = gr_parallel_is_exact(run, sum);
+    const int                  stateless = gr_parallel_is_stateless(run, sum);
     const graft_csr           *local = &plan->part->local;
     const int64_t              n_in = back ? local->n_rows : local->n_cols;
     const graft_dense          x = gr_dense_view(sum->x, sum->x_type, n_in, sum->width, sum->stride);

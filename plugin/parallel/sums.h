@@ -11,11 +11,10 @@ int32_t gr_parallel_sync(struct gr_run *run, const struct gr_sum *sum, graft_err
 /** Begin a product over ranks; with `records` only send its rows. \return OK; ERR_PEER. */
 int32_t gr_parallel_begin_sum(struct gr_ranks *r, struct gr_run *run, const struct gr_sum *sum, int records,
                               graft_error *error);
-/** Whether rows travel in full precision in the current pass; and the rows of a sum: cached sums are computed once. */
-int32_t gr_parallel_evaluates_exact(const struct gr_ranks *r, const struct gr_run *run);
-int32_t gr_parallel_is_exact(const struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum);
+/** Whether the rows of a sum travel in full precision: in evaluations, and of sums that are computed once. */
+int32_t gr_parallel_is_exact(const struct gr_run *run, const struct gr_sum *sum);
 /** Whether a sum is not a step of its layer, and so does not use the stored rows of the layer. */
-int     gr_parallel_is_stateless(const struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum);
+int     gr_parallel_is_stateless(const struct gr_run *run, const struct gr_sum *sum);
 
 /** The parts of a phase up to the sending of rows. */
 void gr_parallel_sent_parts(struct gr_run *run, const struct gr_exchange *pass, double begin);

@@ -1,5 +1,5 @@
 /* A forward pass in blocks of rows, layer by layer: no row is computed twice, and only the outputs of layers that later
- * layers read are larger than a block. These outputs are in memory, or with option eval.folder in a file. A block has
+ * layers read are larger than a block. These outputs are in memory, or with eval.blocks=FOLDER in a file. A block has
  * some rows of the graph, and copies of the rows of the layer below from which they gather. Each row is summed in the
  * order of its entries, as in a pass over all rows at once.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -20,16 +20,24 @@
 
 int gr_goes_by_rows(struct gr_setup *s)
 {
-    const struct gr_resource_options *options = gr_resource_options(s->context);
-    double                            bytes;
+    const char *blocks = gr_resource_options(s->context)->eval_blocks;
+    double      bytes;
 
     if (!gr_can_go_by_rows(s)) return 0;
     if (s->run.input.type != GRAFT_F32 && s->run.input.x != NULL)
-        return 1; /* there is no array of all rows as
+        return 1;                              /* there is no array of all rows as
                                                                              * floats */
-    if (options->eval_blocks == GR_YES || options->eval_folder[0] != '\0') return 1;
+    if (strcmp(blocks, "auto") != 0) return 1; /* yes, or a folder */
     bytes = gr_evaluation_bytes(s);
     return bytes > GR_EVALUATION_WHOLE_BYTES || !gr_budget_fits(&s->budget, bytes);
+}
+
+/* The folder of a file of outputs of layers; NULL: they are in memory. */
+static const char *folder_of(const struct gr_setup *s)
+{
+    const char *blocks = gr_resource_options(s->context)->eval_blocks;
+
+    return strcmp(blocks, "auto") == 0 || strcmp(blocks, "yes") == 0 || strcmp(blocks, "no") == 0 ? NULL : blocks;
 }
 
 /* Of layer l: its rows, and the edges along which they gather, if any. */
@@ -109,12 +117,12 @@ static int64_t stored_bytes(const struct gr_setup *s, int32_t l)
 
 int32_t gr_by_rows_check_folder(const struct gr_setup *s, graft_error *error)
 {
-    const char       *folder = gr_resource_options(s->context)->eval_folder;
+    const char       *folder = folder_of(s);
     struct gr_scratch file;
     int64_t           bytes = 0;
     int32_t           rc;
 
-    if (folder[0] == '\0' || !gr_can_go_by_rows(s)) return GRAFT_OK;
+    if (folder == NULL || !gr_can_go_by_rows(s)) return GRAFT_OK;
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
         if (stored_bytes(s, l) > bytes) bytes = stored_bytes(s, l);
     rc = gr_scratch_init(&file, folder, bytes, error);
@@ -125,11 +133,11 @@ int32_t gr_by_rows_check_folder(const struct gr_setup *s, graft_error *error)
 static int32_t new_stored(struct gr_setup *s, int32_t l, graft_error *error)
 {
     struct gr_stored *stored = &s->arrays->stored[l];
-    const char       *folder = gr_resource_options(s->context)->eval_folder;
+    const char       *folder = folder_of(s);
     const int64_t     count = whole_block(s, l)->n_dst * s->model.layers[l].out;
     int32_t           rc = GRAFT_OK;
 
-    if (folder[0] != '\0') {
+    if (folder != NULL) {
         GR_TRY(gr_scratch_init(&stored->file, folder, stored_bytes(s, l), error));
         stored->x = stored->file.data;
         return GRAFT_OK;

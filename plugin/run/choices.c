@@ -7,6 +7,8 @@
 #include "run/setup.h"
 #include "sample/options.h"
 
+#include <string.h>
+
 int gr_setup_has_batches(const struct gr_setup *s)
 {
     return s->given == NULL && gr_sample_options(s->context)->batch_size > 0;
@@ -48,7 +50,8 @@ int gr_can_go_by_rows(const struct gr_setup *s)
     const struct gr_resource_options *options = gr_resource_options(s->context);
     const int                         is_alone = s->data.over == NULL && (s->given != NULL || gr_setup_has_batches(s));
 
-    return is_alone && options->eval_blocks != GR_NO && options->workers_sparse == 0 && s->model.config.label_rate == 0;
+    return is_alone && strcmp(options->eval_blocks, "no") != 0 && options->workers_sparse == 0 &&
+           s->model.config.label_rate == 0;
 }
 
 /* Whether the receptive field of a list is worth a separate order. Labels as input belong to vertices that come first

@@ -53,7 +53,7 @@ void    gr_arrays_drop_stored(struct gr_setup *setup, int32_t l);
 /** Whether evaluations and predictions go in blocks of rows, by option eval.blocks; and such a pass. */
 int     gr_goes_by_rows(struct gr_setup *setup);
 int32_t gr_by_rows_forward(struct gr_setup *setup, graft_error *error);
-/** Check that a file of the outputs of a layer can be made in the folder of option eval.folder, if it is set and has an
+/** Check that a file of the outputs of a layer can be made in the folder eval.blocks=FOLDER, if it is set and has an
  *  effect. \return OK; ERR_IO. */
 int32_t gr_by_rows_check_folder(const struct gr_setup *setup, graft_error *error);
 

@@ -199,7 +199,7 @@ void    gr_minibatches_settle(graft_trainer *trainer);
 /** Forget rows of other ranks, which were computed with other weights. */
 void    gr_minibatches_forget(graft_trainer *trainer);
 /** Before an epoch: check that batches support changed options. Collective. \return OK; ERR_OPTION: on all ranks;
- *  ERR_IO (eval.folder): in one process; ERR_PEER. */
+ *  ERR_IO (eval.blocks=FOLDER): in one process; ERR_PEER. */
 int32_t gr_minibatches_prepare(graft_trainer *trainer, graft_error *error);
 /** An epoch of batches begins or ends. Collective. \return OK; ERR_PEER. */
 int32_t gr_minibatches_begin_epoch(graft_trainer *trainer, graft_error *error);

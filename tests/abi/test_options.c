@@ -259,7 +259,7 @@ static void test_locale(void)
         takes("lr", "0,015625", GRAFT_ERR_OPTION);
         takes("dropout", "0.75", GRAFT_OK);
         takes("dropout", "1.5", GRAFT_ERR_OPTION);
-        takes("gin_eps", "-1e-2", GRAFT_OK);
+        takes("teleport", "1e-2", GRAFT_OK);
     } else {
         skip(5, "no locale with a comma can be made here");
     }
@@ -273,7 +273,8 @@ static void test_removed(void)
     static const char *const cases[][2] = {
         { "schedule_every", "schedule=step:30:0.1" }, { "momentum", "optimizer=sgd:0.9" },
         { "halo.drift_limit", "halo.staleness=1:N" }, { "cluster.parts", "sampler=cluster:" },
-        { "hec.keep", "hec.miss=fetch_keep" },        { "mgn.width", "hidden" },
+        { "hec.keep", "hec.miss=fetch_keep" },        { "gin_eps", "epsilon is 0" },
+        { "eval.folder", "eval.blocks=FOLDER" },      { "mgn.width", "hidden" },
         { "mgn.steps", "mgn.schedule=cosine" }
     };
 

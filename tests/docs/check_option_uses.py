@@ -43,7 +43,7 @@ def main():
     tap.done()
 
 
-MOST = 104
+MOST = 100
 
 if __name__ == "__main__":
     main()

@@ -236,7 +236,7 @@ const struct setup train_setups[TRAIN_SETUPS] = {
       "attention_dropout=0.4 norm=batch",
       { 300, 0 } },
     { "hidden=10,40 dropout=0 norm=none reuse_input=no weight_decay=0.01 clip_norm=0.1", { 300, WEIGHTED } },
-    { "dropout=0 gin_eps=0.25 norm=batch", { 6, 0 } },
+    { "dropout=0 norm=batch", { 6, 0 } },
     { "dropout=0 sparse_input=yes row_masks=no", { 6, SPARSE } },
     { "label_rate=0.62 dropout=0.3 seed=3 class_weights=balanced", { 300, WEIGHTED } },
     { "label_rate=0.4 hidden=40,10 input_dropout=0.2 recompute=yes norm=batch", { 211, SEVERAL } },

@@ -89,7 +89,7 @@ struct oracle_options {
     enum oracle_norm norm;                      /* normalisation between layers */
     enum oracle_loss loss;
     const char      *aggregator; /* for sage: "sum", "max" or "min"; NULL for the mean */
-    double           dropout, input_dropout, attention_dropout, label_rate, gin_eps, huber_delta;
+    double           dropout, input_dropout, attention_dropout, label_rate, huber_delta;
     int              elu, drops_first; /* whether activation=elu, and whether norm_order=after_dropout */
     int              residual;
     const char      *jumping;   /* jumping knowledge: "cat" or "max"; NULL for none */

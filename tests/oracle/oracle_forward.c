@@ -34,7 +34,7 @@ static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
         if (model->options.aggregator != NULL) return a;
         return degree[v] > 0 ? a / degree[v] : 0;
     case ORACLE_GCN: return normalised(model, v, u);
-    case ORACLE_GIN: return a + (u == v ? 1 + model->options.gin_eps : 0);
+    case ORACLE_GIN: return a + (u == v);
     default: return u == v;
     }
 }

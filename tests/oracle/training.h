@@ -27,7 +27,7 @@ struct training_case {
     int                     regression; /* whether there are float targets, with loss=auto */
     int                     sparse;     /* order of the entries of sparse features */
     int                     weighted;   /* whether the graph has values */
-    int                     prepare;    /* whether symmetrize, self_loops, normalize_features and gin_eps are set */
+    int                     prepare;    /* whether symmetrize, self_loops and normalize_features are set */
     double                  dropout, input_dropout, label_rate;
     double                  attention_dropout; /* option attention_dropout, for gat */
     int                     edge_features;     /* whether edge_features=values, for gat on a weighted graph */

@@ -46,7 +46,6 @@ static const struct effect effects[] = {
     { 1, "model=sage teleport=0.3", "option 'teleport' is 0.3, " IDLE "because option 'model' is sage and not appnp" },
     { 1, "model=sgc teleport=0.3", "option 'teleport' is 0.3, " IDLE "because option 'model' is sgc and not appnp" },
     { 1, "model=appnp teleport=0.3 propagation=2", NULL },
-    { 1, "model=gcn gin_eps=0.5", "option 'gin_eps' is 0.5, " IDLE "because option 'model' is gcn and not gin" },
     { 2, "model=sage feature.graph=stream",
       "option 'feature.graph' is stream, " IDLE
       "because option 'parallel' is partition and not feature, grid or auto" },
@@ -133,9 +132,6 @@ static const struct effect effects[] = {
     { 2, "halo.rounding=nearest halo.codec=q1:rotated/q2", NULL },
     { 2, "halo.nonfinite=refuse halo.codec=bf16",
       "option 'halo.nonfinite' is refuse, " IDLE "because option 'halo.codec' is bf16" },
-    { 2, "halo.codec_evaluation=same halo.codec=f32/q8",
-      "option 'halo.codec_evaluation' is same, " IDLE "because option 'halo.codec' is f32/q8" },
-    { 2, "halo.codec_evaluation=same halo.codec=q8/f32", NULL },
     { 2, "halo.error_statistics=exact",
       "option 'halo.error_statistics' is exact, " IDLE "because option 'halo.codec' is f32" },
 };

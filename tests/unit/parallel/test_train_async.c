@@ -62,8 +62,8 @@ enum { TWO_BITS = 2 };
 
 static const struct setup setups[] = {
     { "", 0, 0 },
-    { "halo.codec=q8 halo.codec_evaluation=same reuse_input=no", 0, 0 },
-    { "halo.codec=q2 row_masks=no dropout=0.3 halo.codec_evaluation=same", 0, 1 },
+    { "halo.codec=q8 reuse_input=no", 0, 0 },
+    { "halo.codec=q2 row_masks=no dropout=0.3", 0, 1 },
     { "halo.codec=q1/q4 hidden=8", 0, 0 },
     { "reuse_input=no input_dropout=0.3 hidden=12,5 norm=layer", 0, 1 },
     { "label_rate=0.5 hidden=5 dropout=0.2", 0, 0 },
@@ -73,10 +73,10 @@ static const struct setup setups[] = {
 };
 static const struct setup extrema[] = {
     { "aggregator=max", 0, 0 },
-    { "aggregator=max halo.codec=q8 halo.codec_evaluation=same reuse_input=no", 0, 1 },
+    { "aggregator=max halo.codec=q8 reuse_input=no", 0, 1 },
     { "aggregator=max reuse_input=no input_dropout=0.3 hidden=12,5 norm=layer halo.codec=bf16", 0, 0 },
     { "aggregator=min dropout=0.2", 0, 0 },
-    { "aggregator=min halo.codec=q8 halo.codec_evaluation=same reuse_input=no norm=layer", 0, 1 },
+    { "aggregator=min halo.codec=q8 reuse_input=no norm=layer", 0, 1 },
 };
 
 static void test_setup(int number, const char *model, int32_t n_ranks, const struct setup *setup)

@@ -1,4 +1,4 @@
-/* Checks evaluations and predictions in blocks of rows (options eval.blocks and eval.folder). They must be bitwise
+/* Checks evaluations and predictions in blocks of rows (option eval.blocks). They must be bitwise
  * identical to a pass over all rows, for every kind of model; memory must not grow with the number of vertices; any
  * allocation may fail, and the folder may be missing.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -36,10 +36,9 @@ struct outputs {
 
 static void reset_by_rows(void)
 {
-    host_set_all(
-        api, "model=sage aggregator=mean layers=3 hidden=16 heads=2 propagation=3 norm=layer jumping=none "
-             "residual=no activation=relu epochs=9 eval_every=0 threads=2 symmetrize=no edge_features=none "
-             "fanout=2 sparse_input=auto model.type=f32 order=given batch_size=500 gin_eps=0.1 normalize_features=no");
+    host_set_all(api, "model=sage aggregator=mean layers=3 hidden=16 heads=2 propagation=3 norm=layer jumping=none "
+                      "residual=no activation=relu epochs=9 eval_every=0 threads=2 symmetrize=no edge_features=none "
+                      "fanout=2 sparse_input=auto model.type=f32 order=given batch_size=500 normalize_features=no");
 }
 
 /* What a trainer measures and predicts, and a model of it for all vertices and a list. */
@@ -221,7 +220,7 @@ static void test_memory(void)
     ok(bytes[2] > 0 && bytes[2] <= bytes[1] - 2 * layer, "and with a file none: %lld bytes", (long long)bytes[2]);
     snprintf(settings, sizeof settings, "hidden=%d memory.limit=%lld", HIDDEN,
              (long long)(bytes[0] + bytes[1]) / 2000000);
-    host_set_all(api, "eval.blocks=auto eval.folder=");
+    host_set_all(api, "eval.blocks=auto");
     ok(bytes_of_evaluation(set, settings) > 0, "auto takes them where all rows do not fit");
     host_set_all(api, "eval.blocks=no");
     ok(bytes_of_evaluation(set, settings) < 0 && error.code == GRAFT_ERR_NOMEM,
@@ -272,14 +271,14 @@ static void test_files(void)
 
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
     reset_by_rows();
-    host_set_all(api, "eval.blocks=auto eval.folder=/tmp/graft-no-such-folder");
+    host_set_all(api, "eval.blocks=/tmp/graft-no-such-folder");
     rc = train->create(api->context, &set.dataset, &trainer, &error);
     ok(rc == GRAFT_ERR_IO && trainer == NULL && strstr(error.message, "graft-no-such-folder") != NULL &&
            error.native_code != 0,
        "a folder that is missing: %s", error.message);
     host_set_all(api, blocks[2]);
     rc = train->create(api->context, &set.dataset, &trainer, &error);
-    host_set_all(api, "eval.folder=/tmp/graft-no-such-folder");
+    host_set_all(api, "eval.blocks=/tmp/graft-no-such-folder");
     ok(rc == GRAFT_OK && train->epoch(trainer, &epoch, &error) == GRAFT_ERR_IO &&
            train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error) == GRAFT_ERR_IO,
        "and later: %s", error.message);
@@ -309,7 +308,7 @@ static void test_unread_rows(void)
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
     x = set.features.data;
     reset_by_rows();
-    host_set_all(api, "hidden=8 memory.limit=0 eval.folder= eval.blocks=yes");
+    host_set_all(api, "hidden=8 memory.limit=0 eval.blocks=yes");
     rc = train->create(api->context, &set.dataset, &trainer, &error);
     x[(N - 1) * set.features.stride] = (float)NAN;
     if (rc == GRAFT_OK) rc = train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error);
@@ -332,9 +331,9 @@ int main(void)
     }
     train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
     models = graft_interface(api, GRAFT_MODEL_ID, sizeof *models);
-    snprintf(in_file, sizeof in_file, "eval.blocks=auto eval.folder=%s", folder);
-    blocks[0] = "eval.folder= eval.blocks=no";
-    blocks[1] = "eval.folder= eval.blocks=yes";
+    snprintf(in_file, sizeof in_file, "eval.blocks=%s", folder);
+    blocks[0] = "eval.blocks=no";
+    blocks[1] = "eval.blocks=yes";
     blocks[2] = in_file;
     test_all_bits();
     test_memory();

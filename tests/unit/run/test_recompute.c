@@ -25,7 +25,7 @@ static const char *const      models[] = { "mlp", "sage", "gcn", "gin", "gat", "
 static void reset(const graft_api *of)
 {
     host_set_all(of, "layers=4 epochs=3 eval_every=1 threads=2 heads=2 norm=layer dropout=0 row_masks=yes "
-                     "reuse_input=yes input_dropout=0 order=given hidden=" GROWING " memory.limit=0 gin_eps=0.25 "
+                     "reuse_input=yes input_dropout=0 order=given hidden=" GROWING " memory.limit=0 "
                      "label_rate=0 optimizer=adam");
 }
 

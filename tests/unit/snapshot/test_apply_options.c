@@ -45,8 +45,6 @@ static const struct pair pairs[] = {
       "option 'aggregator' of the model is min, and the trainer has max" ELSE },
     { "model=sage", "aggregator=min", "aggregator=min", NULL },
     { "model=gin", "aggregator=sum", "aggregator=mean", NULL },
-    { "model=gin", "gin_eps=0.5", "gin_eps=0.25", "option 'gin_eps' of the model is 0.5, and the trainer has 0.25" },
-    { "model=gcn", "gin_eps=0.5", "gin_eps=0.25", NULL },
     { "model=mlp", "jumping=max", "jumping=none",
       "option 'jumping' of the model is max, and the trainer has none" ELSE },
     { "model=appnp", "teleport=0.5", "teleport=0.10", "option 'teleport' of the model is 0.5" },

@@ -235,7 +235,6 @@ static void test_options(void)
         { "weight_decay", "0", "5e-4", NULL },
         { "weight_decay_layers", "all", "first", NULL },
         { "optimizer", "sgd", "sgd:0.9", NULL },
-        { "gin_eps", "0", "-0.5", NULL },
         { "seed", "0", "9007199254740993", NULL },
         { "loss", "auto", "sigmoid", NULL },
         { "norm", "layer", "none", NULL },
@@ -252,7 +251,6 @@ static void test_options(void)
         { "dense.module", "auto", "reference", NULL },
         { "dense.type", "f32", "bf16", NULL },
         { "strict", "no", "yes", NULL },
-        { "halo.codec_evaluation", "f32", "same", NULL },
         { "halo.staleness", "0", "1", NULL },
     };
     char usual[64], other[64], said[128];
