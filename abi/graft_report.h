@@ -14,11 +14,11 @@ GRAFT_EXTERN_C_BEGIN
  *
  *     eval.blocks  no: all rows at once. yes: memory for the outputs of two layers for all rows (with jumping all
  *                  hidden layers, with appnp three), and about 0.2 GB for blocks; results are bitwise identical, if the
- *                  bits of the dense module do not depend on the number of rows in a product. auto: yes
- *                  if all rows at once need more than 1 GB or the available memory. Another value is a
- *                  folder, and ./no that of this name: yes, and until the call ends, outputs of layers are in an unnamed, memory-mapped file in it; ERR_IO
- *                  if the file cannot be created or written. create() and epoch() of a trainer with batch_size first
- *                  create such a file and remove it */
+ *                  bits of the dense module do not depend on the number of rows in a product. auto: yes if all rows
+ *                  at once need more than 1 GB or the available memory. Another value is a folder, ./no one of this
+ *                  name: yes, and until the call ends, outputs of layers are in an unnamed, memory-mapped file in it;
+ *                  ERR_IO if the file cannot be created or written. create() and epoch() of a trainer with batch_size
+ *                  first create such a file and remove it */
 
 /** The pass that a span belongs to; predict() counts as an evaluation. */
 enum { GRAFT_PASS_FORWARD = 0, GRAFT_PASS_BACKWARD = 1, GRAFT_PASS_EVALUATION = 2 };

@@ -114,7 +114,7 @@ enum {
 /** One named array of the state of a trainer. All items together, with the same options and data, determine the
  *  trainer: state read from one and written to a new one continues with the same bits. Over ranks with option
  *  "halo.staleness" the next epoch after state_set() is synchronous; bits are the same if it would have been anyway
- *  ("halo.staleness" = 1:N). Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are weights (gat:
+ *  ("halo.staleness"=1:N). Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are weights (gat:
  *  weight [in x K*d], attention_source and attention_target [K x d], bias, for K heads of d columns; with
  *  edge_features weight_edge [e x K*d], e of an edge, attention_edge [K x d]; inner_bias [K*d] with attention_input),
  *  "label_embedding" with label_rate; "layers.0.norm.mean", ".variance" of BatchNorm; "best.NAME" weights of the best
@@ -142,7 +142,7 @@ typedef struct graft_train_api {
      *         matrix_create(); a label or split out of range; a feature, or sum of repeated sparse ones, that is not
      *         finite; no training vertex in the split); ERR_OPTION (options that contradict each other or the data set,
      *         such as label_rate without labels or split); the status with which a dense module chosen by name refuses;
-     *         ERR_IO (eval.blocks=FOLDER); ERR_NOMEM, also if memory.limit would be exceeded: the message lists the items.
+     *         ERR_IO (eval.blocks=FOLDER); ERR_NOMEM, also if memory.limit would be exceeded: the message lists items.
      *         Over ranks also ERR_ARG (ranks that disagree), ERR_UNSUPPORTED (a symmetrized rank would gather from more
      *         than 2147483647 vertices of others) and ERR_PEER.
      * [one-caller] [starts-openmp]. Collective over the ranks of dataset->over, if given; a dataset that is null or has

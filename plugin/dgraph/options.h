@@ -24,8 +24,8 @@ enum gr_feature_graph { GR_FEATURE_GRAPH_LIST(GR_CHOICE_CONSTANT) };
 
 /* clang-format off */
 #define GR_DGRAPH_OPTIONS(X)                                                                                           \
-    X(FORM(GR_PARALLEL_LIST), parallel, "parallel", "partition", SAME, GR_USUAL, GR_NEEDS_EXCHANGE,     \
-      "division of sums among ranks: rows; all columns (feature); columns of parts (grid:RANKS of a part; 0: about "    \
+    X(FORM(GR_PARALLEL_LIST), parallel, "parallel", "partition", SAME, GR_USUAL, GR_NEEDS_EXCHANGE,                    \
+      "division of sums among ranks: rows; all columns (feature); columns of parts (grid:RANKS of a part; 0: about "   \
       "the root of their number); auto: predicted")                                                                    \
     X(CHOICE(gr_feature_graph, GR_FEATURE_GRAPH_LIST), feature_graph, "feature.graph", "auto", SAME, GR_USUAL,         \
       GR_NEEDS_EXCHANGE " and parallel=feature|grid|auto",                                                             \

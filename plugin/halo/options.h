@@ -77,9 +77,9 @@ enum gr_halo_nonfinite { GR_HALO_NONFINITE_LIST(GR_CHOICE_CONSTANT) };
 /* clang-format off */
 #define GR_HALO_OPTIONS(X)                                                                                             \
     X(PAIR(GR_CODEC_WORDS), codec, "halo.codec", "f32", SAME, GR_USUAL | GR_LIVE, GR_NEEDS_EXCHANGE,                   \
-      "quantization of boundary rows in training; q2/q8: forward/backward; adaptive: q2, q4 or q8 row by row")                     \
+      "quantization of boundary rows in training; q2/q8: forward/backward; adaptive: q2, q4 or q8 row by row")         \
     X(FORM(GR_HALO_BUDGET_LIST), budget, "halo.budget", "balance:0.5", SAME, GR_USUAL | GR_LIVE, GR_NEEDS_ADAPTIVE,    \
-      "criterion of adaptive widths, decided every :EPOCHS (0: once): bytes per epoch, relative squared error, or "     \
+      "criterion of adaptive widths, decided every :EPOCHS (0: once): bytes per epoch, relative squared error, or "    \
       "error against time (1: error only)")                                                                            \
     X(FORM(GR_HALO_STALENESS_LIST), staleness, "halo.staleness", "0", SAME, GR_USUAL | GR_LIVE, GR_NEEDS_EXCHANGE,     \
       "1:EPOCHS:SMOOTHING: use boundary rows of the previous epoch; epochs between waits for fresh rows (0: first "    \

@@ -53,8 +53,8 @@ struct gr_fetch {
     int32_t *row;             /* [rows sent] of the sources of the block */
 };
 
-/** With hec.miss=fetch_keep, the rows that the last batch fetched, until the next batch stores them, so that a repeated batch
- *  finds the same rows. */
+/** With hec.miss=fetch_keep, the rows that the last batch fetched, until the next batch stores them, so that a repeated
+ *  batch finds the same rows. */
 struct gr_fetched {
     int64_t  batch, count, capacity;
     int32_t *vertex; /* [capacity] of the halo */

@@ -5,7 +5,7 @@
 
 #include "base/option_row.h"
 
-/** The kinds of samplers: X(constant, word, the numbers of gr_form). Each is a row gr_sample_WORD of a file of sample/. */
+/** The kinds of samplers: X(constant, word, numbers of gr_form). Each is a row gr_sample_WORD of a file of sample/. */
 /* clang-format off */
 #define GR_SAMPLER_MAP(X)                                                                                              \
     X(NEIGHBOUR, neighbour, "")                                                                                        \
@@ -52,7 +52,7 @@ enum gr_cache_codec { GR_CACHE_CODEC_LIST(GR_CHOICE_CONSTANT) };
 #define GR_SAMPLE_OPTIONS(X)                                                                                           \
     X(INTEGER("0.."), batch_size, "batch_size", "0", SAME, GR_USUAL, "",                                               \
       "training vertices, or other seeds, of a minibatch; 0: all")                                                     \
-    X(FORMS(GR_SAMPLER_WORDS), sampler, "sampler", "neighbour", SAME, GR_USUAL, "batch_size!=0 and model!=mlp",    \
+    X(FORMS(GR_SAMPLER_WORDS), sampler, "sampler", "neighbour", SAME, GR_USUAL, "batch_size!=0 and model!=mlp",        \
       "neighbours drawn for each vertex or each layer (ladies), or subgraphs: cluster:PARTS (0: ten for each batch), " \
       "saint:WALK:COVERAGE (epochs that estimate weights)")                                                            \
     X(WIDTHS("-1..1000000"), fanout, "fanout", "10", SAME, GR_USUAL, GR_NEEDS_LAYERS,                                  \
@@ -75,7 +75,7 @@ enum gr_cache_codec { GR_CACHE_CODEC_LIST(GR_CHOICE_CONSTANT) };
     X(INTEGER("1..1000000000"), cache_life, "hec.life", "10", SAME, GR_USUAL, GR_NEEDS_CACHED,                         \
       "batches for which a row is used")                                                                               \
     X(CHOICE(gr_cache_miss, GR_CACHE_MISS_LIST), cache_miss, "hec.miss", "drop", SAME, GR_USUAL, GR_NEEDS_CACHED,      \
-      "for a missing row: 0 in sums; no term, with sums rescaled; an older row; a row computed by its owner, once or "  \
+      "for a missing row: 0 in sums; no term, with sums rescaled; an older row; a row computed by its owner, once or " \
       "for hec.life batches (then without a gradient)")                                                                \
     X(CHOICE(gr_cache_codec, GR_CACHE_CODEC_LIST), cache_codec, "hec.codec", "f32", SAME, GR_EXPERT,                   \
       "(processes>1 or history=full) and model!=mlp and batch_size!=0",                                                \

@@ -64,7 +64,8 @@ static int32_t train_one(struct host *host, struct job *job, int number, graft_t
 static const char *const usual =
     "layers=3 hidden=3,6 heads=1 epochs=8 dropout=0 input_dropout=0 norm=none "
     "seed=5 optimizer=sgd lr=0.2 eval_every=0 reuse_input=yes row_masks=yes "
-    "recompute=no label_rate=0 sparse_input=auto halo.codec=f32 halo.staleness=0 threads=1 log.level=error batch_size=0";
+    "recompute=no label_rate=0 sparse_input=auto halo.codec=f32 halo.staleness=0 threads=1 "
+    "log.level=error batch_size=0";
 
 static int32_t train_all_runs(struct host *host)
 {
