@@ -99,12 +99,12 @@ GRAFT_EXTERN_C_BEGIN
  *              number of seeds
  *     saint    the vertices of random walks along in-edges (Zeng et al. 2020). With `sampler=saint:WALK:COVERAGE` they
  *              have WALK (2) steps. Each seed is a root once in an epoch; roots are dealt evenly to ceil(n_seeds /
- *              batch_size) batches. All seeds that walks find are seeds of the batch. create() samples the N
- *              batches of COVERAGE (20) epochs to estimate the normalisation: C_v batches contain vertex v, and C_e contain edge e to v. Then 1 / p_v = (N + 1) /
- *              (C_v + 1) and 1 / alpha_e = (C_v + 1) / (C_e + 1). A sum over a row with weights 1 / alpha_e is an
- *              unbiased estimate of the sum over all edges of v, and a sum over the seeds of a batch with weights 1 /
- *              p_v is an unbiased estimate of the sum over all seeds. Edges that no walk of this length can reach have
- *              no estimate
+ *              batch_size) batches. All seeds that walks find are seeds of the batch. create() samples the N batches of
+ *              COVERAGE (20) epochs to estimate the normalisation: C_v batches contain vertex v, and C_e contain edge e
+ *              to v. Then 1 / p_v = (N + 1) / (C_v + 1) and 1 / alpha_e = (C_v + 1) / (C_e + 1). A sum over a row with
+ *              weights 1 / alpha_e is an unbiased estimate of the sum over all edges of v, and a sum over the seeds of
+ *              a batch with weights 1 / p_v is an unbiased estimate of the sum over all seeds. Edges that no walk of
+ *              this length can reach have no estimate
  *
  * The draws for a destination are a function of (seed, epoch, batch, layer, vertex), so batches have the same bits for
  * any number of threads, and in any order of calls. A vertex without in-neighbours is a destination without edges.
