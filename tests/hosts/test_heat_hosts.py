@@ -56,12 +56,12 @@ def hosts(lib, sources):
 def built(lib, sources, folder):
     """{name: the program} of all hosts that can be built here."""
     programs = {}
-    for name, (needed, *commands) in hosts(lib, sources).items():
+    for number, (name, (needed, *commands)) in enumerate(hosts(lib, sources).items()):
         missing = [program for program in needed if shutil.which(program) is None]
         if missing:
             tap.skip(f"{name}: the program", f"{missing[0]} is not installed")
             continue
-        place = f"{folder}/build{len(programs)}"
+        place = f"{folder}/build{number}"
         os.mkdir(place)
         results = [run(*command, cwd=place) for command in commands]
         worst = max(results, key=lambda result: abs(result.returncode))

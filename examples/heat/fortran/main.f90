@@ -88,6 +88,7 @@ contains
 
    subroutine configure(context)
       type(graft_context), intent(inout) :: context
+      character(len=32) :: schedule
 
       call context%open(library)
       call context%set('hidden', 32)
