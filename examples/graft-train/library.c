@@ -132,14 +132,24 @@ int32_t library_option(const struct library *library, const char *key, graft_opt
 
 enum { LINE = 100, COLUMN = 32 };
 
+/** The length of a word without its last choice, which stands behind a '|'. */
+static int last_choice(const char *word, int length)
+{
+    int before = length - 1;
+
+    while (before > 1 && word[before - 1] != '|') before--;
+    return before > 1 ? before : LINE - COLUMN;
+}
+
 /** Print words from COLUMN on, in lines of at most LINE columns; the cursor is at column `at`. */
 static void print_words(const char *text, int at)
 {
     const char *gap = "";
 
     while (*text != '\0') {
-        const int length = (int)strcspn(text, " ");
+        int length = (int)strcspn(text, " ");
 
+        while (length > LINE - COLUMN) length = last_choice(text, length);
         if (at > COLUMN && at + (int)strlen(gap) + length > LINE) {
             printf("\n");
             at = 0;
@@ -147,7 +157,7 @@ static void print_words(const char *text, int at)
         if (at < COLUMN) at += printf("%*s", COLUMN - at, "");
         else at += printf("%s", gap);
         at += printf("%.*s", length, text);
-        gap = " ";
+        gap = text[length] == ' ' ? " " : "";
         text += length + (text[length] == ' ');
     }
     printf("\n");
