@@ -187,7 +187,7 @@ int     gr_option_set_value(struct gr_options *values, const struct gr_option_ro
 /** Copy the values of one table. */
 void gr_options_copy_values(struct gr_options *to, const struct gr_options *from, const struct gr_option_table *table);
 
-/** Whether a row belongs to one of these tables (a bit for each). */
+/** Whether a row belongs to a table of the set `tables` (a bit for each table). */
 int gr_option_in(const struct gr_options *options, const struct gr_option_row *row, uint32_t tables);
 
 /** Whether a row has an effect with these options in `n_processes` processes. Conditions on options of other tables
@@ -195,7 +195,7 @@ int gr_option_in(const struct gr_options *options, const struct gr_option_row *r
 int gr_option_has_effect(const struct gr_options *options, const struct gr_option_row *row, uint32_t tables,
                          int32_t n_processes);
 
-/** Warn once of each option of these tables (a bit for each) that was set and has no effect with the others in
+/** Warn once of each option of a set of tables that was set and has no effect with the others in
  *  `n_processes` processes. Conditions on options of other tables count as met. Not collective. */
 void gr_options_report(graft_context *context, uint32_t tables, int32_t n_processes);
 
