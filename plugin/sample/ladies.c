@@ -23,7 +23,8 @@ static void find_importance(const struct gr_sampled_layer *layer, struct candida
 {
     for (int64_t j = 0; j < c->count; j++) c->q[j] = 0;
     for (int64_t i = 0; i < layer->n_dst; i++) {
-        const double degree = (double)(layer->row_ptr[i + 1] - layer->row_ptr[i]), share = 1 / (degree * degree);
+        const int64_t degree = layer->row_ptr[i + 1] - layer->row_ptr[i];
+        const double  share = degree > 0 ? 1 / ((double)degree * (double)degree) : 0;
 
         for (int64_t e = layer->row_ptr[i]; e < layer->row_ptr[i + 1]; e++)
             if (layer->col[e] >= c->first) c->q[layer->col[e] - c->first] += share;
